@@ -1,1 +1,32 @@
+//! The wake engine: who waits for what, and who is woken when something happens.
+//!
+//! Every wait in the product is the same four steps, in this order:
+//!
+//! 1. [`Engine::register`] the topics,
+//! 2. check the store,
+//! 3. [`Waiter::park`] until a wake, the deadline or the drain,
+//! 4. check again.
+//!
+//! Registering before the check is what makes a lost update impossible: a wake between the check
+//! and the park is already in the waiter's hand when it parks.
+//!
+//! A wake is a hint that a topic may have something. It is never the truth: the store is. The
+//! engine knows no HTTP and no SQL, parks a waiter for a few hundred bytes, and runs one task for
+//! all deadlines and timers together.
+//!
+//! [`State`] holds the rules as a pure state machine that is given the time; [`Engine`] is the
+//! thin asynchronous skin over it.
 
+mod engine;
+mod line;
+mod seen;
+mod state;
+mod sync;
+mod timers;
+mod topic;
+
+pub use engine::{Engine, Outcome, Waiter};
+pub use seen::{DoorCounters, Page, Seen, Waiting};
+pub use state::{Limits, Refused, Settled, State, Taken, WaiterId};
+pub use timers::TimerId;
+pub use topic::{Cause, How, Lane, Moment, Place, Topic, Wake};

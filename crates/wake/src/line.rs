@@ -1,0 +1,63 @@
+//! The line of one lane at one topic: who may be woken next, longest wait first.
+
+use std::collections::BTreeMap;
+
+use crate::state::WaiterId;
+
+/// Most topics have one waiter, so one is kept without an allocation.
+#[derive(Debug, Default)]
+pub(crate) enum Line {
+    #[default]
+    Empty,
+    One(u64, WaiterId),
+    Many(BTreeMap<u64, WaiterId>),
+}
+
+impl Line {
+    pub(crate) fn insert(&mut self, seq: u64, id: WaiterId) {
+        match self {
+            Self::Empty => *self = Self::One(seq, id),
+            Self::One(other, _) if *other == seq => {}
+            Self::One(other, other_id) => {
+                *self = Self::Many(BTreeMap::from([(*other, *other_id), (seq, id)]));
+            }
+            Self::Many(all) => {
+                all.insert(seq, id);
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, seq: u64) {
+        match self {
+            Self::One(other, _) if *other == seq => *self = Self::Empty,
+            Self::Empty | Self::One(..) => {}
+            Self::Many(all) => {
+                all.remove(&seq);
+                if all.is_empty() {
+                    *self = Self::Empty;
+                }
+            }
+        }
+    }
+
+    /// The one that has waited longest among those that came after `after`.
+    pub(crate) fn first_after(&self, after: Option<u64>) -> Option<(u64, WaiterId)> {
+        match self {
+            Self::Empty => None,
+            Self::One(seq, id) => after.is_none_or(|after| *seq > after).then_some((*seq, *id)),
+            Self::Many(all) => match after {
+                None => all.first_key_value(),
+                Some(after) => all.range(after + 1..).next(),
+            }
+            .map(|(seq, id)| (*seq, *id)),
+        }
+    }
+
+    pub(crate) fn ids(&self) -> Vec<WaiterId> {
+        match self {
+            Self::Empty => Vec::new(),
+            Self::One(_, id) => vec![*id],
+            Self::Many(all) => all.values().copied().collect(),
+        }
+    }
+}

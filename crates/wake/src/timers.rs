@@ -1,0 +1,55 @@
+//! Wakes that are due later: many times per topic, one heap.
+
+use std::collections::BTreeMap;
+
+use crate::topic::{Moment, Wake};
+
+/// Names a timer, to cancel it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimerId {
+    due: Moment,
+    number: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Timers {
+    by_due: BTreeMap<TimerId, Wake>,
+    next_number: u64,
+    limit: usize,
+}
+
+impl Timers {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { by_due: BTreeMap::new(), next_number: 0, limit }
+    }
+
+    /// `None` past the limit: the wake then comes with the fallback.
+    pub(crate) fn set(&mut self, due: Moment, wake: Wake) -> Option<TimerId> {
+        if self.by_due.len() >= self.limit {
+            return None;
+        }
+        let id = TimerId { due, number: self.next_number };
+        self.next_number += 1;
+        self.by_due.insert(id, wake);
+        Some(id)
+    }
+
+    pub(crate) fn cancel(&mut self, id: TimerId) -> bool {
+        self.by_due.remove(&id).is_some()
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        self.by_due.first_key_value().map(|(id, _)| id.due)
+    }
+
+    pub(crate) fn take_due(&mut self, now: Moment) -> Option<Wake> {
+        if self.next_due()? > now {
+            return None;
+        }
+        self.by_due.pop_first().map(|(_, wake)| wake)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_due.len()
+    }
+}

@@ -1,0 +1,193 @@
+//! What is waited for ([`Topic`], [`Lane`]) and what is said about it ([`Wake`]).
+
+use std::{fmt, sync::Arc, time::Duration};
+
+/// Between the parts of a topic. Names that reach a topic never contain it, so two different
+/// lists of parts never make the same topic.
+const SEPARATOR: char = '\0';
+
+/// What a waiter waits for: a door's name and the door's own parts, such as `queue/orders`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Topic(Arc<str>);
+
+impl Topic {
+    /// A topic of `door`. NUL in a part is replaced, because it separates the parts.
+    #[must_use]
+    pub fn new<'a>(door: &str, parts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut text = door.to_owned();
+        for part in parts {
+            text.push(SEPARATOR);
+            if part.contains(SEPARATOR) {
+                text.push_str(&part.replace(SEPARATOR, "\u{fffd}"));
+            } else {
+                text.push_str(part);
+            }
+        }
+        Self(text.into())
+    }
+
+    /// Reads back what [`Topic::encoded`] gave.
+    #[must_use]
+    pub fn from_encoded(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The form that travels between processes.
+    #[must_use]
+    pub fn encoded(&self) -> &str {
+        &self.0
+    }
+
+    #[must_use]
+    pub fn door(&self) -> &str {
+        self.0.split(SEPARATOR).next().unwrap_or_default()
+    }
+
+    /// The parts after the door.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        self.0.split(SEPARATOR).skip(1)
+    }
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0.replace(SEPARATOR, "/"))
+    }
+}
+
+impl fmt::Debug for Topic {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+/// Who competes with whom on a topic. Waiters of one lane compete for what a wake announces;
+/// lanes do not: a wake for `n` wakes `n` in each lane. A consumer group is a lane.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane(Arc<str>);
+
+impl Lane {
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl fmt::Debug for Lane {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, out)
+    }
+}
+
+/// Where a waiter stands: a topic, and its lane there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    pub topic: Topic,
+    pub lane: Lane,
+}
+
+impl Place {
+    #[must_use]
+    pub fn new(topic: Topic, lane: Lane) -> Self {
+        Self { topic, lane }
+    }
+}
+
+/// How many of those that wait are woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum How {
+    /// Everyone: a result, a new state, a feed.
+    All,
+    /// The `n` of each lane that have waited longest: `n` things arrived.
+    Count(u32),
+    /// The one of each lane that has waited longest; when it finds work it passes one wake on
+    /// before it starts working. For when it is not known how much arrived.
+    Chain,
+}
+
+/// Something may be there for those who wait at any of `topics`. The topics are alternatives for
+/// the same thing: whoever has waited longest at any of them is woken, not one at each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Wake {
+    pub topics: Arc<[Topic]>,
+    /// Only this lane, or every lane.
+    pub lane: Option<Lane>,
+    pub how: How,
+}
+
+impl Wake {
+    #[must_use]
+    pub fn all(topic: Topic) -> Self {
+        Self { topics: Arc::new([topic]), lane: None, how: How::All }
+    }
+
+    #[must_use]
+    pub fn count(topics: impl Into<Arc<[Topic]>>, count: u32) -> Self {
+        Self { topics: topics.into(), lane: None, how: How::Count(count) }
+    }
+
+    #[must_use]
+    pub fn chain(topic: Topic) -> Self {
+        Self { topics: Arc::new([topic]), lane: None, how: How::Chain }
+    }
+
+    #[must_use]
+    pub fn in_lane(mut self, lane: Lane) -> Self {
+        self.lane = Some(lane);
+        self
+    }
+}
+
+/// What made a wake happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// Someone published it, in this process or over the bus.
+    Notify,
+    /// Its time came.
+    Timer,
+    /// The periodic question to the store found it.
+    Fallback,
+}
+
+impl Cause {
+    pub const ALL: [Self; 3] = [Self::Notify, Self::Timer, Self::Fallback];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Notify => "notify",
+            Self::Timer => "timer",
+            Self::Fallback => "fallback",
+        }
+    }
+}
+
+/// A point in time: microseconds since the engine began. The state machine never asks for it; it
+/// is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    #[must_use]
+    pub fn after(self, delay: Duration) -> Self {
+        let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(micros))
+    }
+
+    /// How long ago `earlier` was; zero if it is still to come.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}

@@ -1,0 +1,291 @@
+//! Random sequences of events against a small model that follows the written rules by brute force.
+
+use proptest::prelude::*;
+use wakeline_wake::{
+    Cause, How, Lane, Limits, Moment, Place, Refused, Settled, State, Taken, Topic, WaiterId, Wake,
+};
+
+const TOPICS: usize = 3;
+const LANES: usize = 2;
+const LIMITS: Limits = Limits { waiters: 8, waiters_per_topic: 5, timers: 4 };
+
+#[derive(Clone, Debug)]
+enum Event {
+    Register { topics: Vec<usize>, lane: usize, hold: u64 },
+    Publish { topics: Vec<usize>, lane: Option<usize>, how: How },
+    Take(usize),
+    Settle(usize, Settled),
+    Leave(usize),
+    WakeAt { topic: usize, how: How, delay: u64 },
+    Advance(u64),
+}
+
+fn how() -> impl Strategy<Value = How> {
+    prop_oneof![Just(How::All), (1u32..4).prop_map(How::Count), Just(How::Chain)]
+}
+
+fn topics() -> impl Strategy<Value = Vec<usize>> {
+    proptest::sample::subsequence((0..TOPICS).collect::<Vec<_>>(), 1..=2)
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let settled =
+        prop_oneof![Just(Settled::Found), Just(Settled::Nothing), Just(Settled::Declined)];
+    prop_oneof![
+        4 => (topics(), 0..LANES, 1u64..50)
+            .prop_map(|(topics, lane, hold)| Event::Register { topics, lane, hold }),
+        4 => (topics(), proptest::option::of(0..LANES), how())
+            .prop_map(|(topics, lane, how)| Event::Publish { topics, lane, how }),
+        5 => (0usize..16).prop_map(Event::Take),
+        4 => (0usize..16, settled).prop_map(|(which, settled)| Event::Settle(which, settled)),
+        2 => (0usize..16).prop_map(Event::Leave),
+        1 => (0..TOPICS, how(), 1u64..40)
+            .prop_map(|(topic, how, delay)| Event::WakeAt { topic, how, delay }),
+        1 => (1u64..30).prop_map(Event::Advance),
+    ]
+}
+
+#[derive(Clone, Debug)]
+struct Permit {
+    topics: Vec<usize>,
+    after: Option<usize>,
+    how: How,
+    cause: Cause,
+}
+
+/// A waiter of the model; its index in the list is its order of arrival.
+#[derive(Debug)]
+struct ModelWaiter {
+    id: WaiterId,
+    topics: Vec<usize>,
+    lane: usize,
+    until: u64,
+    pending: Option<Permit>,
+    hand: Option<Permit>,
+    timed_out: bool,
+    gone: bool,
+}
+
+#[derive(Debug, Default)]
+struct Model {
+    waiters: Vec<ModelWaiter>,
+    timers: Vec<(u64, usize, usize, How)>,
+    timer_number: usize,
+    now: u64,
+}
+
+impl Model {
+    fn here(&self) -> impl Iterator<Item = (usize, &ModelWaiter)> {
+        self.waiters.iter().enumerate().filter(|(_, waiter)| !waiter.gone)
+    }
+
+    fn admits(&self, topics: &[usize]) -> Result<(), Refused> {
+        if self.here().count() >= LIMITS.waiters {
+            return Err(Refused::Full);
+        }
+        let full = topics.iter().any(|topic| {
+            self.here().filter(|(_, w)| w.topics.contains(topic)).count()
+                >= LIMITS.waiters_per_topic
+        });
+        if full { Err(Refused::TopicFull) } else { Ok(()) }
+    }
+
+    fn publish(
+        &mut self,
+        topics: &[usize],
+        lane: Option<usize>,
+        how: How,
+        after: Option<usize>,
+        cause: Cause,
+    ) {
+        for wanted in (0..LANES).filter(|l| lane.is_none_or(|lane| lane == *l)) {
+            let eligible: Vec<usize> = self
+                .here()
+                .filter(|(seq, w)| {
+                    w.lane == wanted
+                        && w.pending.is_none()
+                        && w.topics.iter().any(|topic| topics.contains(topic))
+                        && (how == How::All || after.is_none_or(|after| *seq > after))
+                })
+                .map(|(seq, _)| seq)
+                .collect();
+            let count = match how {
+                How::All => eligible.len(),
+                How::Count(count) => count as usize,
+                How::Chain => 1,
+            };
+            for seq in eligible.into_iter().take(count) {
+                self.waiters[seq].pending =
+                    Some(Permit { topics: topics.to_vec(), after, how, cause });
+            }
+        }
+    }
+
+    fn pass_on(&mut self, lane: usize, permit: &Permit, after: Option<usize>) {
+        let how = if permit.how == How::Chain { How::Chain } else { How::Count(1) };
+        self.publish(&permit.topics, Some(lane), how, after, permit.cause);
+    }
+
+    fn settle(&mut self, seq: usize, settled: Settled) {
+        let lane = self.waiters[seq].lane;
+        let Some(permit) = self.waiters[seq].hand.take() else { return };
+        match settled {
+            Settled::Found if permit.how == How::Chain => self.pass_on(lane, &permit, None),
+            Settled::Declined if permit.how != How::All => self.pass_on(lane, &permit, Some(seq)),
+            Settled::Found | Settled::Nothing | Settled::Declined => {}
+        }
+    }
+
+    fn leave(&mut self, seq: usize) {
+        let waiter = &mut self.waiters[seq];
+        waiter.gone = true;
+        let lane = waiter.lane;
+        for permit in [waiter.pending.take(), waiter.hand.take()].into_iter().flatten() {
+            if permit.how != How::All {
+                self.pass_on(lane, &permit, permit.after);
+            }
+        }
+    }
+
+    fn advance(&mut self, by: u64) {
+        self.now += by;
+        self.timers.sort_by_key(|(due, number, ..)| (*due, *number));
+        while self.timers.first().is_some_and(|(due, ..)| *due <= self.now) {
+            let (_, _, topic, how) = self.timers.remove(0);
+            self.publish(&[topic], None, how, None, Cause::Timer);
+        }
+        let now = self.now;
+        for waiter in self.waiters.iter_mut().filter(|w| !w.gone && w.until <= now) {
+            waiter.timed_out = true;
+        }
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        let deadlines = self.here().filter(|(_, w)| !w.timed_out).map(|(_, w)| w.until);
+        deadlines.chain(self.timers.iter().map(|(due, ..)| *due)).min()
+    }
+}
+
+fn topic(index: usize) -> Topic {
+    Topic::new("queue", [format!("q{index}").as_str()])
+}
+
+fn lane(index: usize) -> Lane {
+    Lane::new(&format!("g{index}"))
+}
+
+fn wake(topics: &[usize], only: Option<usize>, how: How) -> Wake {
+    Wake {
+        topics: topics.iter().map(|index| topic(*index)).collect(),
+        lane: only.map(lane),
+        how,
+    }
+}
+
+/// Whoever must be told about a change must be in `woken`: a sleeping task is not polled otherwise.
+fn assert_told(before: &[bool], model: &Model, woken: &[WaiterId]) {
+    for (seq, waiter) in model.here() {
+        let was_ready = before.get(seq).copied().unwrap_or(false);
+        let is_ready = waiter.pending.is_some() || waiter.timed_out;
+        if is_ready && !was_ready {
+            assert!(woken.contains(&waiter.id), "waiter {seq} became ready and was not told");
+        }
+    }
+}
+
+fn run(events: &[Event]) {
+    let mut state = State::new(LIMITS);
+    let mut model = Model::default();
+    let mut woken = Vec::new();
+    for event in events {
+        let now = Moment(model.now);
+        woken.clear();
+        let before: Vec<bool> =
+            model.waiters.iter().map(|w| w.pending.is_some() || w.timed_out).collect();
+        let here: Vec<usize> = model.here().map(|(seq, _)| seq).collect();
+        let pick = |which: usize| (!here.is_empty()).then(|| here[which % here.len()]);
+        match event {
+            Event::Register { topics, lane: own, hold } => {
+                let places: Vec<Place> =
+                    topics.iter().map(|index| Place::new(topic(*index), lane(*own))).collect();
+                let until = model.now + hold;
+                let answer = state.register(&places, Moment(until), now);
+                assert_eq!(answer.map(|_| ()), model.admits(topics));
+                if let Ok(id) = answer {
+                    model.waiters.push(ModelWaiter {
+                        id,
+                        topics: topics.clone(),
+                        lane: *own,
+                        until,
+                        pending: None,
+                        hand: None,
+                        timed_out: false,
+                        gone: false,
+                    });
+                }
+            }
+            Event::Publish { topics, lane, how } => {
+                state.publish(&wake(topics, *lane, *how), Cause::Notify, now, &mut woken);
+                model.publish(topics, *lane, *how, None, Cause::Notify);
+            }
+            Event::Take(which) => {
+                let Some(seq) = pick(*which) else { continue };
+                let taken = state.take(model.waiters[seq].id);
+                let waiter = &mut model.waiters[seq];
+                if let Some(permit) = waiter.pending.take() {
+                    assert!(matches!(taken, Some(Taken::Wake(cause, _)) if cause == permit.cause));
+                    waiter.hand = Some(permit);
+                } else {
+                    assert_eq!(taken, waiter.timed_out.then_some(Taken::Deadline));
+                }
+            }
+            Event::Settle(which, settled) => {
+                let Some(seq) = pick(*which) else { continue };
+                state.settle(model.waiters[seq].id, *settled, now, &mut woken);
+                model.settle(seq, *settled);
+            }
+            Event::Leave(which) => {
+                let Some(seq) = pick(*which) else { continue };
+                state.leave(model.waiters[seq].id, now, &mut woken);
+                model.leave(seq);
+            }
+            Event::WakeAt { topic, how, delay } => {
+                let due = model.now + delay;
+                let set = state.wake_at(wake(&[*topic], None, *how), Moment(due)).is_some();
+                assert_eq!(set, model.timers.len() < LIMITS.timers);
+                if set {
+                    model.timers.push((due, model.timer_number, *topic, *how));
+                    model.timer_number += 1;
+                }
+            }
+            Event::Advance(by) => {
+                model.advance(*by);
+                state.advance(Moment(model.now), &mut woken);
+            }
+        }
+        assert_told(&before, &model, &woken);
+        assert_eq!(state.held(), model.here().count());
+        assert_eq!(state.next_due().map(|due| due.0), model.next_due());
+        let gauge: u64 = state.doors().iter().map(|(_, counters)| counters.waiters).sum();
+        assert_eq!(gauge as usize, state.held());
+    }
+    // What is pending in the end must agree too, or a difference could hide until the next take.
+    for (seq, waiter) in model.here() {
+        let wakes = matches!(state.take(waiter.id), Some(Taken::Wake(..)));
+        assert_eq!(wakes, waiter.pending.is_some(), "waiter {seq}");
+    }
+    let left: Vec<WaiterId> = model.here().map(|(_, waiter)| waiter.id).collect();
+    for id in left {
+        state.leave(id, Moment(model.now), &mut woken);
+    }
+    assert_eq!((state.held(), state.topic_count()), (0, 0), "nothing is left behind");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_state_machine_follows_the_model(events in prop::collection::vec(event(), 1..80)) {
+        run(&events);
+    }
+}

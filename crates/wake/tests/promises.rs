@@ -1,0 +1,223 @@
+//! The engine's promises, one by one, through its public face.
+
+use std::{sync::Arc, time::Duration};
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use wakeline_wake::{
+    Cause, Engine, How, Lane, Limits, Outcome, Place, Refused, Settled, Topic, Waiter, Wake,
+};
+
+const HOLD: Duration = Duration::from_secs(30);
+
+fn topic(name: &str) -> Topic {
+    Topic::new("queue", [name])
+}
+
+fn place(name: &str) -> Place {
+    Place::new(topic(name), Lane::default())
+}
+
+fn engine() -> Arc<Engine> {
+    let engine = Engine::new(Limits::default());
+    tokio::spawn(engine.clone().run());
+    engine
+}
+
+fn waiter(engine: &Arc<Engine>, name: &str) -> Waiter {
+    engine.register(&[place(name)], HOLD).expect("there is room")
+}
+
+/// Whether a park would return now.
+async fn is_woken(waiter: &mut Waiter) -> bool {
+    tokio::select! {
+        biased;
+        outcome = waiter.park() => matches!(outcome, Outcome::Woken { .. }),
+        () = tokio::task::yield_now() => false,
+    }
+}
+
+async fn woken_among(waiters: &mut [Waiter]) -> Vec<usize> {
+    let mut woken = Vec::new();
+    for (index, waiter) in waiters.iter_mut().enumerate() {
+        if is_woken(waiter).await {
+            woken.push(index);
+        }
+    }
+    woken
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_publish_after_the_registration_makes_the_next_park_return_at_once() {
+    let engine = engine();
+    let mut waiter = waiter(&engine, "a");
+    engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
+    assert!(matches!(waiter.park().await, Outcome::Woken { cause: Cause::Notify, .. }));
+    // Published while the waiter checks the store: its next park returns at once as well.
+    engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
+    waiter.settle(Settled::Nothing);
+    assert!(is_woken(&mut waiter).await);
+    assert!(!is_woken(&mut waiter).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn n_things_wake_the_n_that_have_waited_longest() {
+    let engine = engine();
+    let mut waiters: Vec<_> = (0..5).map(|_| waiter(&engine, "a")).collect();
+    engine.wake(&Wake::count([topic("a")], 2), Cause::Notify);
+    assert_eq!(woken_among(&mut waiters).await, [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lanes_do_not_compete() {
+    let engine = engine();
+    let in_lane = |lane: &str| {
+        engine.register(&[Place::new(topic("a"), Lane::new(lane))], HOLD).expect("there is room")
+    };
+    let mut waiters = vec![in_lane("g1"), in_lane("g1"), in_lane("g2"), in_lane("g2")];
+    engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
+    assert_eq!(woken_among(&mut waiters).await, [0, 2]);
+    engine.wake(&Wake::count([topic("a")], 1).in_lane(Lane::new("g2")), Cause::Notify);
+    for waiter in &mut waiters {
+        waiter.settle(Settled::Nothing);
+    }
+    // The one that was woken in vain kept its place at the head of its lane.
+    assert_eq!(woken_among(&mut waiters).await, [2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn topics_of_one_wake_are_alternatives_for_the_same_thing() {
+    let engine = engine();
+    let mut waiters = vec![waiter(&engine, "orders"), waiter(&engine, "orders/eu")];
+    engine.wake(&Wake::count([topic("orders/eu"), topic("orders")], 1), Cause::Notify);
+    assert_eq!(woken_among(&mut waiters).await, [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chain_goes_on_while_work_is_found_and_ends_where_there_is_none() {
+    let engine = engine();
+    let mut waiters: Vec<_> = (0..3).map(|_| waiter(&engine, "a")).collect();
+    engine.wake(&Wake::chain(topic("a")), Cause::Notify);
+    assert_eq!(woken_among(&mut waiters).await, [0]);
+    // Whoever found work leaves with it.
+    let mut first = waiters.remove(0);
+    first.settle(Settled::Found);
+    drop(first);
+    assert_eq!(woken_among(&mut waiters).await, [0]);
+    waiters[0].settle(Settled::Nothing);
+    assert_eq!(woken_among(&mut waiters).await, [] as [usize; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_declined_wake_goes_to_the_next_in_line_and_not_round_in_circles() {
+    let engine = engine();
+    let mut waiters: Vec<_> = (0..3).map(|_| waiter(&engine, "a")).collect();
+    engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
+    for expected in 0..3 {
+        assert_eq!(woken_among(&mut waiters).await, [expected]);
+        waiters[expected].settle(Settled::Declined);
+    }
+    assert_eq!(woken_among(&mut waiters).await, [] as [usize; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_leaves_passes_its_wake_on() {
+    let engine = engine();
+    let mut waiters: Vec<_> = (0..3).map(|_| waiter(&engine, "a")).collect();
+    engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
+    drop(waiters.remove(0));
+    assert_eq!(woken_among(&mut waiters).await, [0]);
+    // It hung up in the middle of its check.
+    drop(waiters.remove(0));
+    assert_eq!(woken_among(&mut waiters).await, [0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn timers_wake_when_due_and_an_earlier_one_overtakes() {
+    let engine = engine();
+    let mut waiter = engine.register(&[place("a")], HOLD).expect("there is room");
+    let began = tokio::time::Instant::now();
+    let wake = || Wake { topics: [topic("a")].into(), lane: None, how: How::Count(1) };
+    engine.wake_after(wake(), Duration::from_secs(10));
+    tokio::task::yield_now().await;
+    engine.wake_after(wake(), Duration::from_secs(3));
+    let cancelled = engine.wake_after(wake(), Duration::from_secs(1)).expect("there is room");
+    assert!(engine.cancel(cancelled));
+    for due in [3, 10] {
+        assert!(matches!(waiter.park().await, Outcome::Woken { cause: Cause::Timer, .. }));
+        waiter.settle(Settled::Nothing);
+        assert_eq!(began.elapsed().as_secs(), due);
+    }
+    assert_eq!(waiter.park().await, Outcome::Deadline);
+    assert_eq!(began.elapsed(), HOLD);
+}
+
+#[tokio::test(start_paused = true)]
+async fn past_the_limits_a_new_hold_is_refused_and_the_held_do_not_suffer() {
+    let engine = Engine::new(Limits { waiters: 3, waiters_per_topic: 2, timers: 1 });
+    let mut held = waiter(&engine, "a");
+    let _second = waiter(&engine, "a");
+    assert_eq!(engine.register(&[place("a")], HOLD).unwrap_err(), Refused::TopicFull);
+    let _third = waiter(&engine, "b");
+    assert_eq!(engine.register(&[place("c")], HOLD).unwrap_err(), Refused::Full);
+    assert!(engine.wake_after(Wake::all(topic("a")), HOLD).is_some());
+    assert!(engine.wake_after(Wake::all(topic("a")), HOLD).is_none());
+    engine.wake(&Wake::all(topic("a")), Cause::Notify);
+    assert!(is_woken(&mut held).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_drain_everyone_returns_and_nobody_new_is_held() {
+    let engine = engine();
+    let mut waiter = waiter(&engine, "a");
+    engine.drain();
+    assert_eq!(waiter.park().await, Outcome::Drain);
+    assert_eq!(engine.register(&[place("a")], HOLD).unwrap_err(), Refused::Draining);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_seen_who_waits_for_what_until_when_and_what_woke_it() {
+    let engine = engine();
+    let mut waiter = waiter(&engine, "a");
+    engine.wake(&Wake::all(topic("a")), Cause::Fallback);
+    assert!(is_woken(&mut waiter).await);
+    waiter.settle(Settled::Nothing);
+    let page = engine.page(0, 10);
+    assert_eq!(page.total, 1);
+    assert_eq!(page.waiters[0].places[0].topic.to_string(), "queue/a");
+    assert_eq!(page.waiters[0].until.since(page.waiters[0].since), HOLD);
+    assert!(matches!(page.waiters[0].last_wake, Some((Cause::Fallback, _))));
+    let waiting = engine.waiting("queue");
+    assert_eq!((waiting.len(), waiting[0].waiters), (1, 1));
+    let counters = engine.doors()[0].1;
+    assert_eq!((counters.waiters, counters.nothing), (1, [0, 0, 1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_behind_after_a_million_registrations() {
+    let engine = engine();
+    let seed: u64 = rand::rng().random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut held: Vec<Waiter> = Vec::new();
+    for _ in 0..1_000_000 {
+        let name = format!("q{}", random.random_range(0..500));
+        held.push(waiter(&engine, &name));
+        if random.random_ratio(1, 3) {
+            let how = match random.random_range(0..3) {
+                0 => How::All,
+                1 => How::Count(2),
+                _ => How::Chain,
+            };
+            engine.wake(&Wake { topics: [topic(&name)].into(), lane: None, how }, Cause::Notify);
+        }
+        while held.len() > 200 || (!held.is_empty() && random.random_ratio(1, 2)) {
+            let mut leaving = held.swap_remove(random.random_range(0..held.len()));
+            if random.random_ratio(1, 2) && is_woken(&mut leaving).await {
+                leaving.settle(Settled::Found);
+            }
+        }
+    }
+    held.clear();
+    assert_eq!((engine.held(), engine.topic_count(), engine.timer_count()), (0, 0, 0));
+    assert!(engine.doors().iter().all(|(_, counters)| counters.waiters == 0));
+}
