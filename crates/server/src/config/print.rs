@@ -1,0 +1,95 @@
+//! The configuration in writing: `--print-config`, and the table in the docs.
+
+use std::fmt::Write as _;
+
+use super::secret::{HIDDEN, mask};
+use super::settings::{Config, SETTINGS, Setting};
+use super::units::{show_duration, show_size};
+use super::value::Value;
+use super::{Origin, Settled};
+
+/// A setting as it may be shown. Written down when the configuration is loaded, so that the
+/// secrets themselves need not be kept for it.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    setting: &'static Setting,
+    toml: String,
+    origin: Origin,
+}
+
+impl Shown {
+    pub(super) fn all(settled: &Settled) -> Vec<Self> {
+        SETTINGS
+            .iter()
+            .map(|setting| Self {
+                setting,
+                toml: toml(settled.value(setting.key), setting.secret),
+                origin: settled.origin(setting.key).clone(),
+            })
+            .collect()
+    }
+}
+
+impl Config {
+    /// The configuration as it was loaded, as TOML, with each value's origin and without secrets.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        let mut section = "";
+        for Shown {
+            setting,
+            toml,
+            origin,
+        } in &self.shown
+        {
+            if setting.section != section {
+                section = setting.section;
+                let _ = writeln!(text, "\n[{section}]");
+            }
+            let _ = writeln!(text, "{} = {toml} # {origin}", setting.name());
+        }
+        text
+    }
+}
+
+fn toml(value: &Value, secret: bool) -> String {
+    let value = match value {
+        // The number of secrets is shown: one too few is a common mistake.
+        Value::List(items) if secret => vec![HIDDEN; items.len()].into(),
+        _ if secret => HIDDEN.into(),
+        Value::Text(text) => text.clone().into(),
+        Value::Url(url) => mask(url).into(),
+        Value::Bool(value) => (*value).into(),
+        Value::Integer(number) => return number.to_string(),
+        Value::Bytes(number) => show_size(*number).into(),
+        Value::Milliseconds(number) => show_duration(*number).into(),
+        Value::Address(address) => address.to_string().into(),
+        Value::List(items) => items.clone().into(),
+        Value::Path(path) => path.display().to_string().into(),
+    };
+    toml::Value::to_string(&value)
+}
+
+/// The table of all settings in Markdown, as it stands in `docs/configuration.md`.
+#[must_use]
+pub fn docs_table() -> String {
+    let mut table = "| setting | variable | value | default | meaning |\n\
+                     |---|---|---|---|---|\n"
+        .to_owned();
+    for setting in SETTINGS {
+        let default = match setting.default {
+            "" => "empty".to_owned(),
+            default => format!("`{default}`"),
+        };
+        let _ = writeln!(
+            table,
+            "| `{}` | `{}` | {}{} | {default} | {} |",
+            setting.key,
+            setting.env(),
+            setting.kind.expected(),
+            if setting.secret { " (secret)" } else { "" },
+            setting.help,
+        );
+    }
+    table
+}

@@ -1,0 +1,204 @@
+//! The table of settings.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Settled;
+use super::kind::{Found, Kind, bytes, duration, integer};
+use super::print::Shown;
+use super::secret::{Secret, Url};
+use super::units::{DAY, GIB, HOUR, KIB, MIB, MINUTE, MS, SECOND};
+use super::value::{FromValue, LogFormat, Store, Value};
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Setting {
+    /// The full name, such as `http.max_body`.
+    pub key: &'static str,
+    /// The TOML table it belongs to; empty at the top.
+    pub section: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// The default, written as one would in the environment.
+    pub default: &'static str,
+    /// Whether its value is never shown.
+    pub secret: bool,
+    /// One line for `--help` and the docs.
+    pub help: &'static str,
+}
+
+/// Makes the typed structs, [`SETTINGS`] and [`Config::build`] from the same rows, so that none of
+/// them can miss a setting.
+macro_rules! settings {
+    (@secret) => { false };
+    (@secret secret) => { true };
+    (
+        $( $top:ident: $top_type:ty = $top_default:literal, $top_kind:expr, $top_help:literal; )*
+        $( [$section:ident: $struct:ident] $about:literal {
+            $( $field:ident: $type:ty = $default:literal, $kind:expr, $help:literal $(, $secret:ident)?; )*
+        } )*
+    ) => {
+        /// The whole configuration, read and checked. Its `Debug` hides secrets.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $( #[doc = $top_help] pub $top: $top_type, )*
+            $( #[doc = $about] pub $section: $struct, )*
+            pub(super) shown: Vec<Shown>,
+        }
+
+        $(
+            #[doc = $about]
+            #[derive(Clone, Debug)]
+            pub struct $struct {
+                $( #[doc = $help] pub $field: $type, )*
+            }
+        )*
+
+        /// All settings, in the order in which they are printed.
+        pub static SETTINGS: &[Setting] = &[
+            $( Setting {
+                key: stringify!($top),
+                section: "",
+                kind: $top_kind,
+                default: $top_default,
+                secret: false,
+                help: $top_help,
+            }, )*
+            $( $( Setting {
+                key: concat!(stringify!($section), ".", stringify!($field)),
+                section: stringify!($section),
+                kind: $kind,
+                default: $default,
+                secret: settings!(@secret $($secret)?),
+                help: $help,
+            }, )* )*
+        ];
+
+        impl Config {
+            pub(super) fn build(settled: &Settled) -> Self {
+                Self {
+                    $( $top: <$top_type>::from_value(settled.value(stringify!($top))), )*
+                    $( $section: $struct {
+                        $( $field: <$type>::from_value(settled.value(
+                            concat!(stringify!($section), ".", stringify!($field)),
+                        )), )*
+                    }, )*
+                    shown: Shown::all(settled),
+                }
+            }
+        }
+    };
+}
+
+settings! {
+    listen: SocketAddr = "127.0.0.1:6632", Kind::Address, "Address and port to listen on.";
+    data: PathBuf = "./wakeline-data", Kind::Path, "Directory for the SQLite file and everything else kept on disk.";
+    store: Store = "sqlite", Kind::Url { word: "sqlite", schemes: &["postgres", "postgresql"] }, "The database: `sqlite`, a file in the data directory, or the URL of a PostgreSQL database.";
+    insecure: bool = "false", Kind::Bool, "Listen beyond loopback without authentication.";
+
+    [auth: Auth] "Who may call." {
+        tokens: Vec<Secret> = "", Kind::List { min_chars: 16 }, "Bearer tokens that are let in. Required when listening beyond loopback.", secret;
+    }
+
+    [http: Http] "How requests are read and held." {
+        max_body: usize = "10MiB", bytes(KIB, GIB), "Largest request body.";
+        max_url: usize = "8KiB", bytes(256, 32 * KIB), "Longest request URL.";
+        max_headers: usize = "16KiB", bytes(8 * KIB, MIB), "Largest request head: all headers together.";
+        header_timeout: Duration = "10s", duration(100 * MS, 5 * MINUTE), "How long a client may take to send a request head.";
+        max_connections: usize = "100000", integer(1, 10_000_000), "Connections open at once.";
+        http2_max_streams: u32 = "20000", integer(1, 1_000_000), "Requests open at once on one HTTP/2 connection.";
+        max_hold: Duration = "10m", duration(SECOND, DAY), "Longest hold a caller may ask for.";
+        default_hold: Duration = "30s", duration(0, DAY), "Hold when the caller names none.";
+        drain: Duration = "10s", duration(0, 10 * MINUTE), "How long a stopping server waits for its last answers to be sent.";
+    }
+
+    [wake: Wake] "The wake engine." {
+        max_waiters: usize = "1000000", integer(1, 100_000_000), "Waiters held at once; past it, a new hold is refused with 503.";
+        max_waiters_per_topic: usize = "200000", integer(1, 100_000_000), "Waiters held at once on one topic.";
+        max_timers: usize = "1000000", integer(1, 100_000_000), "Timers kept in memory.";
+        fallback: Duration = "60s", duration(SECOND, HOUR), "How often each door asks its store what has become ready, in case a hint was lost.";
+        fallback_degraded: Duration = "1s", duration(100 * MS, HOUR), "The same while the bus is down.";
+    }
+
+    [bus: Bus] "Wakes between nodes." {
+        url: Option<Url> = "", Kind::Url { word: "", schemes: &["redis", "rediss"] }, "URL of the Redis that carries wakes between nodes. Empty: PostgreSQL `NOTIFY` when the store is PostgreSQL, else memory.";
+        channel: String = "wakeline", Kind::Name { max_chars: 63 }, "Channel that the nodes of one installation share.";
+        canary: Duration = "5s", duration(100 * MS, MINUTE), "How often the bus is tried with a message to itself.";
+    }
+
+    [sqlite: Sqlite] "The SQLite store." {
+        readers: usize = "2", integer(1, 64), "Reading connections.";
+        max_batch: usize = "512", integer(1, 100_000), "Operations that may share one commit.";
+        busy_timeout: Duration = "5s", duration(0, 10 * MINUTE), "How long to wait for a lock that another process holds on the file.";
+    }
+
+    [postgres: Postgres] "The PostgreSQL store." {
+        connections: usize = "4", integer(1, 1_000), "Connections for reading and writing.";
+        max_batch: usize = "500", integer(1, 10_000), "Operations that may share one commit.";
+        connect_timeout: Duration = "5s", duration(100 * MS, 5 * MINUTE), "How long to wait for a connection.";
+        statement_timeout: Duration = "30s", duration(100 * MS, HOUR), "How long one statement may run.";
+    }
+
+    [limits: Limits] "What may pile up." {
+        pending_operations: usize = "100000", integer(1, 10_000_000), "Operations waiting for a commit; past it, a request is refused with 503.";
+    }
+
+    [queue: Queue] "The queue door." {
+        max_batch: usize = "10000", integer(1, 100_000), "Messages in one pop.";
+        max_items: usize = "10000", integer(1, 100_000), "Messages in one push.";
+        max_name: usize = "255", integer(1, 1_024), "Characters in the name of a queue, partition or consumer group.";
+        max_transaction_id: usize = "255", integer(1, 1_024), "Characters in a transaction id.";
+        lease: Duration = "300s", duration(SECOND, DAY), "Lease of a popped message when neither queue nor caller names one.";
+    }
+
+    [log: Log] "What is logged." {
+        format: LogFormat = "text", Kind::Choice(&["text", "json"]), "How log lines are written.";
+        level: String = "info", Kind::Filter, "What is logged: a level, or directives such as `info,wakeline_wake=debug`.";
+    }
+}
+
+/// The variables' prefix in the environment.
+pub(super) const ENV_PREFIX: &str = "WAKELINE_";
+
+impl Setting {
+    /// Its variable in the environment: `WAKELINE_HTTP_MAX_BODY`.
+    #[must_use]
+    pub fn env(&self) -> String {
+        format!("{ENV_PREFIX}{}", self.flat().to_uppercase())
+    }
+
+    /// Its flag on the command line: `--http-max-body`.
+    #[must_use]
+    pub fn flag(&self) -> String {
+        format!("--{}", self.flat().replace('_', "-"))
+    }
+
+    /// The key as one word: `http_max_body`.
+    pub(super) fn flat(&self) -> String {
+        self.key.replace('.', "_")
+    }
+
+    /// The key without its section: `max_body`.
+    pub(super) fn name(&self) -> &'static str {
+        self.key.rsplit('.').next().unwrap_or(self.key)
+    }
+
+    pub(super) fn default_value(&self) -> Value {
+        self.kind
+            .read_text(self.default)
+            .unwrap_or_else(|_| panic!("the default of {} does not fit its kind", self.key))
+    }
+
+    /// What a mistake may say about a wrong value of this setting.
+    pub(super) fn describe(&self, found: Found) -> String {
+        match found {
+            Found::Value(_) if self.secret => "a value that is not shown".to_owned(),
+            Found::Value(text) | Found::About(text) => text,
+        }
+    }
+}
+
+pub(super) fn setting(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}

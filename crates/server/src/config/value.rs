@@ -1,0 +1,69 @@
+//! A setting's value as read, and the types it becomes in the `Config`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::secret::{Secret, Url};
+
+/// A value that fits its kind. No `Debug`: it may be a secret.
+pub(super) enum Value {
+    Text(String),
+    Bool(bool),
+    Integer(u64),
+    Bytes(u64),
+    Milliseconds(u64),
+    Address(SocketAddr),
+    Url(String),
+    List(Vec<String>),
+    Path(PathBuf),
+}
+
+/// Which database keeps everything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// A file in the data directory.
+    Sqlite,
+    /// A PostgreSQL database.
+    Postgres(Url),
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// A panic here means that a row of the table pairs a kind with a type that cannot hold it; a
+/// test loads every setting at its bounds to show that no row does.
+pub(super) trait FromValue {
+    fn from_value(value: &Value) -> Self;
+}
+
+macro_rules! from_value {
+    ($( $type:ty: $pattern:pat => $result:expr; )*) => { $(
+        impl FromValue for $type {
+            fn from_value(value: &Value) -> Self {
+                match value {
+                    $pattern => $result,
+                    _ => panic!(concat!("this kind of setting is no ", stringify!($type))),
+                }
+            }
+        }
+    )* };
+}
+
+from_value! {
+    bool: Value::Bool(value) => *value;
+    u32: Value::Integer(number) => u32::try_from(*number).expect("the range fits the type");
+    usize: Value::Integer(number) | Value::Bytes(number) => usize::try_from(*number).expect("the range fits the type");
+    Duration: Value::Milliseconds(number) => Duration::from_millis(*number);
+    SocketAddr: Value::Address(address) => *address;
+    PathBuf: Value::Path(path) => path.clone();
+    String: Value::Text(text) => text.clone();
+    Vec<Secret>: Value::List(items) => items.iter().cloned().map(Secret::new).collect();
+    Option<Url>: Value::Url(url) => (!url.is_empty()).then(|| Url::new(url.clone()));
+    Store: Value::Url(url) => if url == "sqlite" { Self::Sqlite } else { Self::Postgres(Url::new(url.clone())) };
+    LogFormat: Value::Text(format) => if format == "json" { Self::Json } else { Self::Text };
+}
