@@ -1,1 +1,21 @@
+//! What both databases share: opening, migrations, group commit, and a fresh database per test.
+//!
+//! **Group commit.** Callers submit an operation and await its own result. Whatever arrived while
+//! the last commit ran shares the next one; nothing is ever delayed to wait for company. An
+//! operation that fails, fails alone. A result is given only after the commit: acknowledged means
+//! on disk.
+//!
+//! Nothing here knows a door: a door brings its migrations, its statements and its operations.
 
+mod error;
+pub mod migrate;
+pub mod postgres;
+pub mod sqlite;
+mod telling;
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use error::Error;
+pub use migrate::Migrations;
+pub use postgres::Postgres;
+pub use sqlite::Sqlite;

@@ -1,0 +1,34 @@
+//! Why the store did not do what it was asked. Each text says whether a retry is safe.
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Nothing was done. Safe to retry when the database is back.
+    #[error("the database cannot be reached; nothing was done, try again later ({0})")]
+    Unavailable(String),
+    /// Nothing was done. Safe to retry.
+    #[error("too many operations wait for a commit; nothing was done, try again later")]
+    Overloaded,
+    /// The connection broke between the question and the answer.
+    #[error(
+        "the connection to the database broke before it answered; the outcome is unknown ({0})"
+    )]
+    OutcomeUnknown(String),
+    /// The database refused this operation, and this one alone.
+    #[error("the database refused the operation ({0})")]
+    Failed(String),
+}
+
+impl Error {
+    /// Whether the database was not there, as opposed to having said no.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::OutcomeUnknown(_))
+    }
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

@@ -1,0 +1,59 @@
+//! Migrations: each door has its own tables and its own version, applied at start under a lock.
+
+/// A door's migrations, oldest first. A step is never changed once it is released: the next
+/// version is one more step.
+#[derive(Clone, Copy, Debug)]
+pub struct Migrations {
+    pub door: &'static str,
+    pub steps: &'static [&'static str],
+}
+
+/// What keeps a database from being opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "the database is at version {found} of '{door}', this program knows only {known}: run the newer program"
+    )]
+    FromTheFuture {
+        door: &'static str,
+        found: i64,
+        known: usize,
+    },
+    #[error("step {step} of the migrations of '{door}' failed: {reason}")]
+    Step {
+        door: &'static str,
+        step: i64,
+        reason: String,
+    },
+    #[error("the database cannot be opened: {0}")]
+    Open(String),
+}
+
+impl Migrations {
+    /// The steps still to be done for a database that is at `version`, with their numbers.
+    pub(crate) fn missing(
+        &self,
+        version: i64,
+    ) -> Result<impl Iterator<Item = (i64, &'static str)> + use<>, OpenError> {
+        let done = usize::try_from(version).unwrap_or(usize::MAX);
+        if done > self.steps.len() {
+            return Err(OpenError::FromTheFuture {
+                door: self.door,
+                found: version,
+                known: self.steps.len(),
+            });
+        }
+        Ok((1..)
+            .zip(self.steps)
+            .skip(done)
+            .map(|(number, step)| (number, *step)))
+    }
+
+    pub(crate) fn failed(&self, step: i64, reason: impl ToString) -> OpenError {
+        OpenError::Step {
+            door: self.door,
+            step,
+            reason: reason.to_string(),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! PostgreSQL: a few connections that mend themselves, and batches that share a commit.
+//!
+//! Statements go out with their types and without a name (`query_typed`): one round trip, nothing
+//! prepared on the server, so that a pooler in transaction mode and a reconnect both just work.
+//! What is expensive to plan lives in the doors' functions, which the server caches per session.
+
+mod batch;
+mod connect;
+mod session;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio_postgres::{Client, Row, types::ToSql, types::Type};
+
+pub use batch::{Batch, Batcher, RunError, Weigh};
+pub use connect::{Connector, Line};
+pub use session::Session;
+
+use crate::{
+    error::Error,
+    migrate::{Migrations, OpenError},
+    telling,
+};
+
+pub(crate) const STORE: &str = "postgres";
+
+/// Taken for the length of a migration. The number means nothing; it must only be ours.
+const MIGRATION_LOCK: i64 = 0x77_61_6b_65;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub connections: usize,
+    /// Operations per statement at most.
+    pub max_batch: usize,
+    /// Operations that may wait for a commit.
+    pub max_pending: usize,
+    pub connect_timeout: Duration,
+    pub statement_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            connections: 4,
+            max_batch: 500,
+            max_pending: 100_000,
+            connect_timeout: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// An open PostgreSQL database. A restart of the server is survived: sessions reconnect.
+#[derive(Clone, Debug)]
+pub struct Postgres {
+    sessions: Arc<[Arc<Session>]>,
+    next: Arc<AtomicUsize>,
+    connector: Connector,
+    options: Options,
+}
+
+impl Postgres {
+    /// Connects and brings the database to the newest version of every door.
+    pub async fn open(
+        url: &str,
+        options: &Options,
+        migrations: &[Migrations],
+    ) -> Result<Self, OpenError> {
+        let connector = Connector::new(url, options)?;
+        let sessions: Arc<[Arc<Session>]> = (0..options.connections.max(1))
+            .map(|_| Arc::new(Session::new(connector.clone())))
+            .collect();
+        let client = sessions[0]
+            .client()
+            .await
+            .map_err(|error| OpenError::Open(error.to_string()))?;
+        migrate(&client, migrations).await?;
+        Ok(Self {
+            sessions,
+            next: Arc::default(),
+            connector,
+            options: options.clone(),
+        })
+    }
+
+    #[must_use]
+    pub fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// One of the sessions, in turn.
+    #[must_use]
+    pub fn session(&self) -> Arc<Session> {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed);
+        self.sessions[turn % self.sessions.len()].clone()
+    }
+
+    /// One statement by itself: a read, or a write that is rare.
+    pub async fn query(
+        &self,
+        kind: &'static str,
+        statement: &str,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Error> {
+        let client = self.session().client().await?;
+        telling::statements(STORE, kind, 1);
+        client
+            .query_typed(statement, parameters)
+            .await
+            .map_err(|error| explain(&error))
+    }
+}
+
+/// What an error of the driver means for the caller.
+#[must_use]
+pub fn explain(error: &tokio_postgres::Error) -> Error {
+    match error.as_db_error() {
+        Some(said) if is_going_away(said.code().code()) => {
+            Error::Unavailable(format!("{}: {}", said.code().code(), said.message()))
+        }
+        Some(said) => Error::Failed(format!("{}: {}", said.code().code(), said.message())),
+        None => Error::OutcomeUnknown(chain(error)),
+    }
+}
+
+/// The server rolled back because it stops, starts, or has no room for a connection.
+fn is_going_away(code: &str) -> bool {
+    matches!(
+        code,
+        "57P01" | "57P02" | "57P03" | "57P05" | "53300" | "25006"
+    ) || code.starts_with("08")
+}
+
+/// The error with what caused it: the driver's own text alone says only "db error".
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// All in one transaction under an advisory lock of that transaction, which also a pooler in
+/// transaction mode keeps.
+async fn migrate(client: &Client, migrations: &[Migrations]) -> Result<(), OpenError> {
+    let open = |error: tokio_postgres::Error| OpenError::Open(chain(&error));
+    let encoding: String = client
+        .query_typed("SELECT current_setting('server_encoding')", &[])
+        .await
+        .map_err(open)?[0]
+        .get(0);
+    if encoding != "UTF8" {
+        return Err(OpenError::Open(format!(
+            "the database's encoding is {encoding}; create it with ENCODING 'UTF8'"
+        )));
+    }
+    if is_up_to_date(client, migrations).await? {
+        return Ok(());
+    }
+    client.batch_execute("BEGIN").await.map_err(open)?;
+    let result = migrate_in_transaction(client, migrations).await;
+    let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    client.batch_execute(end).await.map_err(open)?;
+    result
+}
+
+async fn migrate_in_transaction(
+    client: &Client,
+    migrations: &[Migrations],
+) -> Result<(), OpenError> {
+    let open = |error: tokio_postgres::Error| OpenError::Open(chain(&error));
+    client
+        .batch_execute(&format!(
+            "SELECT pg_advisory_xact_lock({MIGRATION_LOCK});
+             CREATE SCHEMA IF NOT EXISTS wakeline;
+             CREATE TABLE IF NOT EXISTS wakeline.migration (
+                 door text PRIMARY KEY, version bigint NOT NULL);"
+        ))
+        .await
+        .map_err(open)?;
+    for door in migrations {
+        for (number, step) in door.missing(version(client, door).await?)? {
+            client
+                .batch_execute(step)
+                .await
+                .map_err(|error| door.failed(number, chain(&error)))?;
+            client
+                .query_typed(
+                    "INSERT INTO wakeline.migration VALUES ($1, $2)
+                     ON CONFLICT (door) DO UPDATE SET version = excluded.version",
+                    &[(&door.door, Type::TEXT), (&number, Type::INT8)],
+                )
+                .await
+                .map_err(open)?;
+        }
+    }
+    Ok(())
+}
+
+/// Asked before the lock is taken, so that a start in the usual case changes nothing.
+async fn is_up_to_date(client: &Client, migrations: &[Migrations]) -> Result<bool, OpenError> {
+    let known = client
+        .query_typed("SELECT to_regclass('wakeline.migration') IS NOT NULL", &[])
+        .await
+        .map_err(|error| OpenError::Open(chain(&error)))?[0]
+        .get::<_, bool>(0);
+    if !known {
+        return Ok(false);
+    }
+    for door in migrations {
+        if door.missing(version(client, door).await?)?.next().is_some() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+async fn version(client: &Client, door: &Migrations) -> Result<i64, OpenError> {
+    let rows = client
+        .query_typed(
+            "SELECT coalesce(max(version), 0) FROM wakeline.migration WHERE door = $1",
+            &[(&door.door, Type::TEXT)],
+        )
+        .await
+        .map_err(|error| OpenError::Open(chain(&error)))?;
+    Ok(rows[0].get(0))
+}

@@ -1,0 +1,121 @@
+//! How a connection is made: the URL, TLS when the server or the URL asks for it, the settings.
+
+use std::{future::poll_fn, sync::Arc, time::Duration};
+
+use tokio::{sync::mpsc, time::timeout};
+use tokio_postgres::{AsyncMessage, Client, Config, Notification, Socket, tls::MakeTlsConnect};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{Options, chain};
+use crate::{error::Error, migrate::OpenError};
+
+type Connection =
+    tokio_postgres::Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+
+/// Makes connections to one database.
+#[derive(Clone)]
+pub struct Connector {
+    config: Arc<Config>,
+    tls: MakeRustlsConnect,
+    connect_timeout: Duration,
+    statement_timeout: Duration,
+}
+
+/// A connection that also delivers notifications. The receiver ends when the connection does.
+#[derive(Debug)]
+pub struct Line {
+    pub client: Client,
+    pub notifications: mpsc::UnboundedReceiver<Notification>,
+}
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The configuration holds the password.
+        out.debug_struct("Connector")
+            .field("hosts", &self.config.get_hosts())
+            .finish()
+    }
+}
+
+impl Connector {
+    pub fn new(url: &str, options: &Options) -> Result<Self, OpenError> {
+        let mut config: Config = url
+            .parse()
+            .map_err(|error: tokio_postgres::Error| OpenError::Open(chain(&error)))?;
+        config
+            .connect_timeout(options.connect_timeout)
+            .application_name("wakeline");
+        config.keepalives_idle(Duration::from_secs(30));
+        Ok(Self {
+            config: Arc::new(config),
+            tls: MakeRustlsConnect::new(tls_config()),
+            connect_timeout: options.connect_timeout,
+            statement_timeout: options.statement_timeout,
+        })
+    }
+
+    /// A connection driven by a task of its own.
+    pub async fn connect(&self) -> Result<Client, Error> {
+        let (client, connection) = self.dial().await?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error = chain(&error), "a PostgreSQL connection ended");
+            }
+        });
+        self.prepare(&client).await?;
+        Ok(client)
+    }
+
+    /// A connection whose notifications are wanted.
+    pub async fn listen(&self) -> Result<Line, Error> {
+        let (client, mut connection) = self.dial().await?;
+        // Unbounded only in type: the receiver does nothing but wake the engine.
+        let (send, notifications) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
+            {
+                if let AsyncMessage::Notification(notification) = message
+                    && send.send(notification).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        self.prepare(&client).await?;
+        Ok(Line {
+            client,
+            notifications,
+        })
+    }
+
+    async fn dial(&self) -> Result<(Client, Connection), Error> {
+        let unavailable = |error: &dyn std::error::Error| Error::Unavailable(chain(error));
+        timeout(self.connect_timeout, self.config.connect(self.tls.clone()))
+            .await
+            .map_err(|_| Error::Unavailable("no answer within the connect timeout".into()))?
+            .map_err(|error| unavailable(&error))
+    }
+
+    /// By statements, not by start-up options: a pooler refuses options that it does not know.
+    async fn prepare(&self, client: &Client) -> Result<(), Error> {
+        let milliseconds = self.statement_timeout.as_millis();
+        client
+            .batch_execute(&format!(
+                "SET statement_timeout = {milliseconds}; SET synchronous_commit = on"
+            ))
+            .await
+            .map_err(|error| Error::Unavailable(chain(&error)))
+    }
+}
+
+/// TLS with the machine's own root certificates. Whether it is used is up to the URL's `sslmode`.
+fn tls_config() -> rustls::ClientConfig {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring supports the default protocol versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}

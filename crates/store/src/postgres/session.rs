@@ -1,0 +1,77 @@
+//! A connection that mends itself.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Mutex;
+use tokio_postgres::Client;
+
+use super::Connector;
+use crate::error::Error;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// One connection's worth of work. While the server is away callers are told at once, and one
+/// attempt is made per pause: an outage is not answered by a storm of connections.
+#[derive(Debug)]
+pub struct Session {
+    connector: Connector,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    client: Option<Arc<Client>>,
+    pause: Duration,
+    failed: Option<(Instant, Error)>,
+}
+
+impl Session {
+    #[must_use]
+    pub fn new(connector: Connector) -> Self {
+        let state = State {
+            client: None,
+            pause: FIRST_PAUSE,
+            failed: None,
+        };
+        Self {
+            connector,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The live connection, made anew if the last one has ended.
+    pub async fn client(&self) -> Result<Arc<Client>, Error> {
+        let mut state = self.state.lock().await;
+        if let Some(client) = state.client.as_ref().filter(|client| !client.is_closed()) {
+            return Ok(client.clone());
+        }
+        state.client = None;
+        if let Some((when, error)) = &state.failed
+            && when.elapsed() < state.pause
+        {
+            return Err(error.clone());
+        }
+        match self.connector.connect().await {
+            Ok(client) => {
+                let client = Arc::new(client);
+                *state = State {
+                    client: Some(client.clone()),
+                    pause: FIRST_PAUSE,
+                    failed: None,
+                };
+                Ok(client)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no connection to PostgreSQL");
+                let jitter = rand::random_range(0.75..1.25);
+                state.pause = (state.pause * 2).min(LONGEST_PAUSE).mul_f64(jitter);
+                state.failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+}

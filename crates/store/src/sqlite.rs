@@ -1,0 +1,162 @@
+//! SQLite: one writer thread that groups commits, and separate read connections.
+//!
+//! WAL with `synchronous=FULL`: a commit is on disk when it returns, and readers never wait for
+//! the writer.
+
+mod reader;
+mod writer;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::{
+    error::Error,
+    migrate::{Migrations, OpenError},
+};
+use reader::Readers;
+use writer::Writer;
+
+pub(crate) const STORE: &str = "sqlite";
+
+/// The prepared statements that a connection keeps.
+const CACHED_STATEMENTS: usize = 64;
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub readers: usize,
+    /// Operations per commit at most.
+    pub max_batch: usize,
+    /// Operations that may wait for a commit.
+    pub max_pending: usize,
+    /// How long another process may hold the file before an operation fails.
+    pub busy_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            readers: 2,
+            max_batch: 512,
+            max_pending: 100_000,
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// An open SQLite file. Dropping the last clone ends its threads after what was submitted.
+#[derive(Clone, Debug)]
+pub struct Sqlite {
+    writer: Writer,
+    readers: Readers,
+    path: PathBuf,
+}
+
+impl Sqlite {
+    /// Opens or creates the file and brings it to the newest version of every door.
+    pub fn open(
+        path: &Path,
+        options: &Options,
+        migrations: &[Migrations],
+    ) -> Result<Self, OpenError> {
+        let at = |error: rusqlite::Error| OpenError::Open(format!("{}: {error}", path.display()));
+        let mut connection = connect(path, options).map_err(at)?;
+        migrate(&mut connection, migrations)?;
+        let readers = (0..options.readers.max(1))
+            .map(|_| {
+                let reader = connect(path, options)?;
+                reader.pragma_update(None, "query_only", true)?;
+                Ok(reader)
+            })
+            .collect::<Result<Vec<_>, rusqlite::Error>>()
+            .map_err(at)?;
+        Ok(Self {
+            writer: Writer::start(connection, options.max_batch, options.max_pending),
+            readers: Readers::start(readers, options.max_pending),
+            path: path.to_owned(),
+        })
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs `operation` in the next commit and gives its result when that is on disk. If it
+    /// fails, what it did is undone and nobody else's. It runs even if the caller is dropped.
+    pub async fn write<T, E>(
+        &self,
+        kind: &'static str,
+        operation: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.writer.submit(kind, operation).await
+    }
+
+    /// Runs `query` on a read connection; it sees every commit that was answered before.
+    pub async fn read<T, E>(
+        &self,
+        kind: &'static str,
+        query: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.readers.submit(kind, query).await
+    }
+}
+
+fn connect(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(options.busy_timeout)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    Ok(connection)
+}
+
+/// The write lock of the file is the migration lock: `BEGIN IMMEDIATE` waits for it.
+fn migrate(connection: &mut Connection, migrations: &[Migrations]) -> Result<(), OpenError> {
+    let open = |error: rusqlite::Error| OpenError::Open(error.to_string());
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(open)?;
+    transaction
+        .execute_batch(
+            "CREATE TABLE IF NOT EXISTS migration (door TEXT PRIMARY KEY, version INTEGER NOT NULL)",
+        )
+        .map_err(open)?;
+    for door in migrations {
+        let version: i64 = transaction
+            .query_row(
+                "SELECT coalesce(max(version), 0) FROM migration WHERE door = ?1",
+                [door.door],
+                |row| row.get(0),
+            )
+            .map_err(open)?;
+        for (number, step) in door.missing(version)? {
+            transaction
+                .execute_batch(step)
+                .map_err(|error| door.failed(number, error))?;
+            transaction
+                .execute(
+                    "INSERT OR REPLACE INTO migration VALUES (?1, ?2)",
+                    (door.door, number),
+                )
+                .map_err(open)?;
+        }
+    }
+    transaction.commit().map_err(open)
+}

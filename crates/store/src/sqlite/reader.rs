@@ -1,0 +1,63 @@
+//! Read connections, one thread each, sharing one line of queries.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
+};
+
+use crossbeam_channel::{Sender, TrySendError, bounded};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::STORE;
+use crate::{error::Error, telling};
+
+type Query = Box<dyn FnOnce(&Connection) + Send>;
+
+#[derive(Clone, Debug)]
+pub(super) struct Readers {
+    queries: Sender<Query>,
+}
+
+impl Readers {
+    pub(super) fn start(connections: Vec<Connection>, max_pending: usize) -> Self {
+        let (queries, arriving) = bounded::<Query>(max_pending);
+        for (number, connection) in connections.into_iter().enumerate() {
+            let arriving = arriving.clone();
+            thread::Builder::new()
+                .name(format!("sqlite-reader-{number}"))
+                .spawn(move || {
+                    while let Ok(query) = arriving.recv() {
+                        query(&connection);
+                    }
+                })
+                .expect("a thread can be started");
+        }
+        Self { queries }
+    }
+
+    pub(super) async fn submit<T, E>(
+        &self,
+        kind: &'static str,
+        query: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let query: Query = Box::new(move |connection| {
+            telling::statements(STORE, kind, 1);
+            let result = catch_unwind(AssertUnwindSafe(|| query(connection)))
+                .unwrap_or_else(|_| Err(Error::Failed("the query panicked".into()).into()));
+            let _ = answer.send(result);
+        });
+        self.queries.try_send(query).map_err(|error| match error {
+            TrySendError::Full(_) => Error::Overloaded,
+            TrySendError::Disconnected(_) => Error::Unavailable("the readers have ended".into()),
+        })?;
+        answered
+            .await
+            .unwrap_or_else(|_| Err(Error::Unavailable("the reader has ended".into()).into()))
+    }
+}

@@ -1,0 +1,121 @@
+//! The one writer: takes what has arrived, runs it in one transaction, commits, answers.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread,
+    time::Instant,
+};
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::STORE;
+use crate::{error::Error, telling};
+
+/// Runs inside the transaction (without one, not at all) and gives back what is to be called with
+/// the commit's outcome.
+type Job = Box<dyn FnOnce(Option<&Connection>) -> Answer + Send>;
+type Answer = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+#[derive(Clone, Debug)]
+pub(super) struct Writer {
+    jobs: Sender<Job>,
+}
+
+impl Writer {
+    pub(super) fn start(connection: Connection, max_batch: usize, max_pending: usize) -> Self {
+        let (jobs, arriving) = bounded(max_pending);
+        thread::Builder::new()
+            .name("sqlite-writer".into())
+            .spawn(move || run(&connection, &arriving, max_batch))
+            .expect("a thread can be started");
+        Self { jobs }
+    }
+
+    pub(super) async fn submit<T, E>(
+        &self,
+        kind: &'static str,
+        operation: impl FnOnce(&Connection) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            let result = connection.map(|connection| {
+                telling::statements(STORE, kind, 1);
+                alone(connection, operation)
+            });
+            Box::new(move |committed| {
+                let result = match (committed, result) {
+                    (Err(error), _) => Err(error.into()),
+                    (Ok(()), Some(result)) => result,
+                    (Ok(()), None) => unreachable!("a commit has a transaction"),
+                };
+                // Whoever asked may have hung up; what was done stays done.
+                let _ = answer.send(result);
+            })
+        });
+        self.jobs.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => Error::Overloaded,
+            TrySendError::Disconnected(_) => Error::Unavailable("the writer has ended".into()),
+        })?;
+        answered
+            .await
+            .unwrap_or_else(|_| Err(Error::OutcomeUnknown("the writer has ended".into()).into()))
+    }
+}
+
+/// Runs `operation` in a savepoint, so that its failure undoes its own changes only.
+fn alone<T, E: From<Error>>(
+    connection: &Connection,
+    operation: impl FnOnce(&Connection) -> Result<T, E>,
+) -> Result<T, E> {
+    let execute = |sql: &str| {
+        connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute([]))
+            .map_err(Error::from)
+    };
+    execute("SAVEPOINT operation")?;
+    // A panic must not take the writer, and everybody else's operations, with it.
+    let result = catch_unwind(AssertUnwindSafe(|| operation(connection)))
+        .unwrap_or_else(|_| Err(Error::Failed("the operation panicked".into()).into()));
+    if result.is_err() {
+        execute("ROLLBACK TO operation")?;
+    }
+    execute("RELEASE operation")?;
+    result
+}
+
+fn run(connection: &Connection, arriving: &Receiver<Job>, max_batch: usize) {
+    while let Ok(first) = arriving.recv() {
+        let began = Instant::now();
+        let mut answers = Vec::new();
+        let mut outcome = connection
+            .execute_batch("BEGIN IMMEDIATE")
+            .map_err(Error::from);
+        let mut next = Some(first);
+        while let Some(job) = next.take() {
+            answers.push(job(outcome.is_ok().then_some(connection)));
+            if answers.len() < max_batch {
+                next = arriving.try_recv().ok();
+            }
+        }
+        if outcome.is_ok() {
+            outcome = connection.execute_batch("COMMIT").map_err(Error::from);
+        }
+        if let Err(error) = &outcome {
+            tracing::error!(%error, operations = answers.len(), "a commit failed");
+            if !connection.is_autocommit() {
+                let _ = connection.execute_batch("ROLLBACK");
+            }
+        }
+        telling::batch(STORE, "commit", answers.len(), began.elapsed());
+        for answer in answers {
+            answer(outcome.clone());
+        }
+    }
+}
