@@ -1,0 +1,116 @@
+//! A child process that can be interrupted and whose lines can be read while
+//! they pass through to the terminal.
+
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::interrupt::{self, Interrupted};
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// nextest itself gives its tests ten seconds to end.
+const END_WITHIN: Duration = Duration::from_secs(15);
+/// A stray grandchild may hold the pipe open for ever; what the child itself
+/// wrote is there at once.
+const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
+
+pub(crate) enum Line {
+    Out(String),
+    Err(String),
+}
+
+/// Runs to the end; `seen` gets every line after it was shown.
+pub(crate) fn run(command: &mut Command, mut seen: impl FnMut(Line)) -> Result<ExitStatus> {
+    interrupt::check()?;
+    if io::stderr().is_terminal() && std::env::var_os("CARGO_TERM_COLOR").is_none() {
+        // Cargo and nextest see our pipe and would drop their colours.
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Its own group: a Ctrl-C reaches only us, and we end the whole group once.
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("starting {}", command.get_program().display()))?;
+
+    let (sender, lines) = channel();
+    pass_on(child.stdout.take(), io::stdout(), Line::Out, sender.clone());
+    pass_on(child.stderr.take(), io::stderr(), Line::Err, sender);
+
+    let ended = wait(&mut child, &lines, &mut seen);
+    if ended.is_err() {
+        // A leader that is gone says nothing about the rest of its group.
+        signal_group(&child, "KILL");
+        let _ = child.wait();
+    }
+    ended
+}
+
+fn pass_on(
+    from: Option<impl Read + Send + 'static>,
+    mut to: impl Write + Send + 'static,
+    kind: fn(String) -> Line,
+    lines: Sender<Line>,
+) {
+    let Some(from) = from else { return };
+    thread::spawn(move || {
+        let mut from = BufReader::new(from);
+        let mut line = Vec::new();
+        while from.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+            // A closed terminal must not stop the tests.
+            let _ = to.write_all(&line).and_then(|()| to.flush());
+            let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+            if lines.send(kind(text)).is_err() {
+                return;
+            }
+            line.clear();
+        }
+    });
+}
+
+fn wait(
+    child: &mut Child,
+    lines: &Receiver<Line>,
+    seen: &mut impl FnMut(Line),
+) -> Result<ExitStatus> {
+    let mut told_to_end: Option<Instant> = None;
+    let status = loop {
+        if let Ok(line) = lines.recv_timeout(LOOK_EVERY) {
+            seen(line);
+            lines.try_iter().for_each(&mut *seen);
+        }
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        match (interrupt::signals(), told_to_end) {
+            (0, _) => {}
+            (_, None) => {
+                signal_group(child, "TERM");
+                told_to_end = Some(Instant::now());
+            }
+            (signals, Some(since)) if signals > 1 || since.elapsed() > END_WITHIN => {
+                return Err(Interrupted.into());
+            }
+            _ => {}
+        }
+    };
+    interrupt::check()?;
+    let deadline = Instant::now() + LAST_LINES_WITHIN;
+    while let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        seen(line);
+    }
+    Ok(status)
+}
+
+fn signal_group(child: &Child, signal: &str) {
+    // The shell's own kill: std can only signal the child itself, not its group.
+    let kill = format!("kill -s {signal} -- -{} 2>/dev/null", child.id());
+    let _ = Command::new("sh").args(["-c", &kill]).status();
+}

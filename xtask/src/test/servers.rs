@@ -1,0 +1,53 @@
+//! The servers that the tests share. A test that stops or breaks a server
+//! starts its own.
+
+use std::env;
+use std::process::Command;
+
+use anyhow::Result;
+use wakeline_testbed::{Postgres, Redis};
+
+const POSTGRES: &str = "WAKELINE_TEST_POSTGRES";
+const REDIS: &str = "WAKELINE_TEST_REDIS";
+
+pub(crate) struct Servers {
+    postgres_url: String,
+    redis_url: String,
+    /// Held to be dropped; `None` where the caller gave one by the environment.
+    _started: (Option<Postgres>, Option<Redis>),
+}
+
+impl Servers {
+    pub(crate) fn start() -> Result<Servers> {
+        let (postgres_url, postgres) = match given(POSTGRES) {
+            Some(url) => (url, None),
+            None => {
+                let postgres = Postgres::start()?;
+                (postgres.url(), Some(postgres))
+            }
+        };
+        let (redis_url, redis) = match given(REDIS) {
+            Some(url) => (url, None),
+            None => {
+                let redis = Redis::start()?;
+                (redis.url(), Some(redis))
+            }
+        };
+        println!("PostgreSQL at {postgres_url}\nRedis at {redis_url}");
+        Ok(Servers {
+            postgres_url,
+            redis_url,
+            _started: (postgres, redis),
+        })
+    }
+
+    pub(crate) fn pass_to<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command
+            .env(POSTGRES, &self.postgres_url)
+            .env(REDIS, &self.redis_url)
+    }
+}
+
+fn given(variable: &str) -> Option<String> {
+    env::var(variable).ok().filter(|url| !url.is_empty())
+}

@@ -1,0 +1,140 @@
+//! What the tests need on the machine: found, or installed, or named. Nothing
+//! is ever skipped because it is missing.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use wakeline_testbed::{find_postgres, find_program};
+
+use crate::run::run;
+use crate::workspace::Workspace;
+
+/// A tool that cargo can build, at a version the pinned toolchain compiles.
+pub(crate) struct CargoTool {
+    name: &'static str,
+    version: &'static str,
+}
+
+pub(crate) const DENY: CargoTool = CargoTool {
+    name: "cargo-deny",
+    version: "0.20.2",
+};
+pub(crate) const NEXTEST: CargoTool = CargoTool {
+    name: "cargo-nextest",
+    version: "0.9.143",
+};
+
+impl CargoTool {
+    /// Any version on `PATH` will do; only an installation of our own is pinned.
+    pub(crate) fn ensure(&self, workspace: &Workspace) -> Result<()> {
+        let own = workspace.tools().join("bin").join(self.name);
+        if own.is_file() || find_program(self.name).is_some() {
+            return Ok(());
+        }
+        println!("{} is missing: building it (some minutes, once)", self.name);
+        let root = workspace.tools();
+        let mut install = workspace.cargo(&["install", self.name, "--locked"]);
+        install
+            .args(["--version", self.version, "--root"])
+            .arg(&root);
+        ensure!(
+            run(&mut install, |_| {})?.success(),
+            "{0} could not be built; install it yourself: cargo install {0} --locked --version {1}",
+            self.name,
+            self.version
+        );
+        Ok(())
+    }
+}
+
+/// A Debian package and how to see that what we need of it is there.
+struct Package {
+    name: &'static str,
+    present: fn() -> bool,
+}
+
+const SERVERS: [Package; 3] = [
+    Package {
+        name: "postgresql",
+        present: || find_postgres().is_some(),
+    },
+    Package {
+        name: "redis-server",
+        present: || find_program("redis-server").is_some(),
+    },
+    Package {
+        name: "pgbouncer",
+        present: || find_program("pgbouncer").is_some(),
+    },
+];
+
+/// Only for the clients under `compat/`, which live in virtual environments.
+const PYTHON: Package = Package {
+    name: "python3-venv",
+    present: || {
+        Command::new("python3")
+            .args(["-c", "import ensurepip, venv"])
+            .output()
+            .is_ok_and(|output| output.status.success())
+    },
+};
+
+pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
+    let mut needed: Vec<&Package> = SERVERS.iter().collect();
+    if workspace.root.join("compat").is_dir() {
+        needed.push(&PYTHON);
+    }
+    let missing = absent(&needed);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let by_hand = format!("apt-get install {}", missing.join(" "));
+    if !is_root()? || find_program("apt-get").is_none() {
+        bail!(
+            "missing: {}. On Debian, as root: {by_hand}",
+            missing.join(", ")
+        );
+    }
+    println!("missing: {}. Installing", missing.join(", "));
+    // Debian may start what it installs, on the usual ports. The tests use
+    // servers of their own on other ports and never notice.
+    apt_get(&["update"])?;
+    let mut install = vec!["install", "-y", "--no-install-recommends"];
+    install.extend(&missing);
+    apt_get(&install)?;
+    let still = absent(&needed);
+    ensure!(
+        still.is_empty(),
+        "apt-get ended well, yet {} is not to be found; try: {by_hand}",
+        still.join(", ")
+    );
+    Ok(())
+}
+
+fn absent(needed: &[&Package]) -> Vec<&'static str> {
+    let absent = needed.iter().filter(|package| !(package.present)());
+    absent.map(|package| package.name).collect()
+}
+
+fn apt_get(arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new("apt-get");
+    command
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .current_dir(Path::new("/"));
+    ensure!(
+        run(&mut command, |_| {})?.success(),
+        "apt-get {} failed",
+        arguments.join(" ")
+    );
+    Ok(())
+}
+
+fn is_root() -> Result<bool> {
+    let output = Command::new("id")
+        .arg("-u")
+        .output()
+        .context("running id")?;
+    Ok(output.stdout.trim_ascii() == b"0")
+}
