@@ -3,6 +3,7 @@
 mod compat;
 mod counts;
 mod report;
+mod scratch;
 mod servers;
 
 use std::process::Command;
@@ -94,7 +95,7 @@ fn phases(workspace: &Workspace, filter: &[String], report: &mut Report) -> Resu
             let arguments =
                 "nextest run --no-fail-fast -p wakeline-wake --features shuttle --test shuttle";
             let arguments: Vec<&str> = arguments.split(' ').collect();
-            nextest(&mut workspace.cargo(&arguments))
+            nextest(servers.pass_to(&mut workspace.cargo(&arguments)))
         })?;
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::counts::Counts;
-use crate::interrupt::Interrupted;
+use crate::interrupt::{self, Interrupted};
 
 #[derive(Default)]
 pub(crate) struct Report {
@@ -28,7 +28,10 @@ impl Report {
     ) -> Result<bool> {
         println!("\n{name}");
         let start = Instant::now();
-        let counts = match work() {
+        let result = work();
+        // A Ctrl-C may also show as a failure of what it hit; it is none.
+        interrupt::check()?;
+        let counts = match result {
             Ok(counts) => counts,
             Err(error) if error.is::<Interrupted>() => return Err(error),
             Err(error) => {

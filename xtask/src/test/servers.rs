@@ -1,11 +1,13 @@
-//! The servers that the tests share. A test that stops or breaks a server
-//! starts its own.
+//! The servers that the tests share, and the directory for everything the
+//! tests make. A test that stops or breaks a server starts its own.
 
 use std::env;
 use std::process::Command;
 
 use anyhow::Result;
 use wakeline_testbed::{Postgres, Redis};
+
+use super::scratch::Scratch;
 
 const POSTGRES: &str = "WAKELINE_TEST_POSTGRES";
 const REDIS: &str = "WAKELINE_TEST_REDIS";
@@ -15,6 +17,7 @@ pub(crate) struct Servers {
     redis_url: String,
     /// Held to be dropped; `None` where the caller gave one by the environment.
     _started: (Option<Postgres>, Option<Redis>),
+    scratch: Scratch,
 }
 
 impl Servers {
@@ -33,11 +36,13 @@ impl Servers {
                 (redis.url(), Some(redis))
             }
         };
+        let scratch = Scratch::new()?;
         println!("PostgreSQL at {postgres_url}\nRedis at {redis_url}");
         Ok(Servers {
             postgres_url,
             redis_url,
             _started: (postgres, redis),
+            scratch,
         })
     }
 
@@ -45,6 +50,7 @@ impl Servers {
         command
             .env(POSTGRES, &self.postgres_url)
             .env(REDIS, &self.redis_url)
+            .env("TMPDIR", &self.scratch.path)
     }
 }
 
