@@ -49,11 +49,11 @@ impl Migrations {
             .map(|(number, step)| (number, *step)))
     }
 
-    pub(crate) fn failed(&self, step: i64, reason: impl ToString) -> OpenError {
+    pub(crate) fn failed(&self, step: i64, reason: impl Into<String>) -> OpenError {
         OpenError::Step {
             door: self.door,
             step,
-            reason: reason.to_string(),
+            reason: reason.into(),
         }
     }
 }

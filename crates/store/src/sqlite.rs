@@ -149,7 +149,7 @@ fn migrate(connection: &mut Connection, migrations: &[Migrations]) -> Result<(),
         for (number, step) in door.missing(version)? {
             transaction
                 .execute_batch(step)
-                .map_err(|error| door.failed(number, error))?;
+                .map_err(|error| door.failed(number, error.to_string()))?;
             transaction
                 .execute(
                     "INSERT OR REPLACE INTO migration VALUES (?1, ?2)",

@@ -48,9 +48,16 @@ fn place(index: usize) -> Place {
 }
 
 fn parked(engine: &Arc<Engine>, index: usize) -> Waiter {
-    let mut waiter = engine.register(&[place(index)], HOLD).expect("there is room");
+    let mut waiter = engine
+        .register(&[place(index)], HOLD)
+        .expect("there is room");
     let mut context = Context::from_waker(Waker::noop());
-    assert!(Box::pin(waiter.park()).as_mut().poll(&mut context).is_pending());
+    assert!(
+        Box::pin(waiter.park())
+            .as_mut()
+            .poll(&mut context)
+            .is_pending()
+    );
     waiter
 }
 
@@ -67,15 +74,28 @@ fn bytes_per_waiter(topics: usize) -> isize {
 fn wake_one(engine: &Arc<Engine>, waiters: &mut [Waiter], which: usize, wake: &Wake) {
     engine.wake(wake, Cause::Notify);
     let mut context = Context::from_waker(Waker::noop());
-    assert!(Box::pin(waiters[which].park()).as_mut().poll(&mut context).is_ready());
+    assert!(
+        Box::pin(waiters[which].park())
+            .as_mut()
+            .poll(&mut context)
+            .is_ready()
+    );
     waiters[which].settle(Settled::Nothing);
-    assert!(Box::pin(waiters[which].park()).as_mut().poll(&mut context).is_pending());
+    assert!(
+        Box::pin(waiters[which].park())
+            .as_mut()
+            .poll(&mut context)
+            .is_pending()
+    );
 }
 
 fn main() {
     println!("bytes per parked waiter inside the engine (limit 400):");
     println!("  {MANY} waiters on one topic: {}", bytes_per_waiter(1));
-    println!("  {MANY} waiters on {MANY} topics: {}", bytes_per_waiter(MANY));
+    println!(
+        "  {MANY} waiters on {MANY} topics: {}",
+        bytes_per_waiter(MANY)
+    );
 
     let mut criterion = Criterion::default().configure_from_args();
 
@@ -87,22 +107,30 @@ fn main() {
 
     let mut crowd: Vec<_> = (0..MANY).map(|_| parked(&engine, 0)).collect();
     let wake = Wake::count([topic(0)], 1);
-    criterion.bench_function("wake one among 100,000 on one topic (publish only)", |bench| {
-        bench.iter_batched(
-            || (),
-            |()| engine.wake(&wake, Cause::Notify),
-            BatchSize::NumIterations(1_000),
-        );
-    });
+    criterion.bench_function(
+        "wake one among 100,000 on one topic (publish only)",
+        |bench| {
+            bench.iter_batched(
+                || (),
+                |()| engine.wake(&wake, Cause::Notify),
+                BatchSize::NumIterations(1_000),
+            );
+        },
+    );
     drop(crowd.drain(..));
     let mut crowd: Vec<_> = (0..MANY).map(|_| parked(&engine, 0)).collect();
-    criterion.bench_function("wake one among 100,000 on one topic, settle, park again", |bench| {
-        bench.iter(|| wake_one(&engine, &mut crowd, 0, &wake));
-    });
+    criterion.bench_function(
+        "wake one among 100,000 on one topic, settle, park again",
+        |bench| {
+            bench.iter(|| wake_one(&engine, &mut crowd, 0, &wake));
+        },
+    );
     drop(crowd);
 
     let mut spread: Vec<_> = (0..MANY).map(|index| parked(&engine, index)).collect();
-    let wakes: Vec<_> = (0..MANY).map(|index| Wake::count([topic(index)], 1)).collect();
+    let wakes: Vec<_> = (0..MANY)
+        .map(|index| Wake::count([topic(index)], 1))
+        .collect();
     let mut next = 0;
     criterion.bench_function("wake across 100,000 topics, settle, park again", |bench| {
         bench.iter(|| {
@@ -112,11 +140,14 @@ fn main() {
     });
     drop(spread);
 
-    let timers: Vec<_> =
-        (0..MANY).filter_map(|_| engine.wake_after(wake.clone(), HOLD)).collect();
+    let timers: Vec<_> = (0..MANY)
+        .filter_map(|_| engine.wake_after(wake.clone(), HOLD))
+        .collect();
     criterion.bench_function("set and cancel a timer among 100,000", |bench| {
         bench.iter(|| {
-            let id = engine.wake_after(wake.clone(), HOLD / 2).expect("there is room");
+            let id = engine
+                .wake_after(wake.clone(), HOLD / 2)
+                .expect("there is room");
             engine.cancel(id)
         });
     });

@@ -39,7 +39,10 @@ struct Inner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Look again: something may be there. Say what came of it with [`Waiter::settle`].
-    Woken { cause: Cause, at: Moment },
+    Woken {
+        cause: Cause,
+        at: Moment,
+    },
     Deadline,
     Drain,
 }
@@ -65,15 +68,14 @@ impl Engine {
 
     /// A waiter at `places` (at least one) for at most `hold`. Register first, check the store
     /// next: see the crate's documentation.
-    pub fn register(
-        self: &Arc<Self>,
-        places: &[Place],
-        hold: Duration,
-    ) -> Result<Waiter, Refused> {
+    pub fn register(self: &Arc<Self>, places: &[Place], hold: Duration) -> Result<Waiter, Refused> {
         assert!(!places.is_empty(), "a waiter waits for something");
         let now = self.now();
         let id = self.act(|state, _| state.register(places, now.after(hold), now))?;
-        Ok(Waiter { engine: self.clone(), id })
+        Ok(Waiter {
+            engine: self.clone(),
+            id,
+        })
     }
 
     /// Something may be there for those who wait at the wake's topics.
@@ -87,6 +89,13 @@ impl Engine {
     pub fn wake_after(&self, wake: Wake, delay: Duration) -> Option<TimerId> {
         let due = self.now().after(delay);
         self.act(|state, _| state.wake_at(wake, due))
+    }
+
+    /// Those who wait at `place` look again after `delay`, if nothing wakes them before. Without
+    /// waiters there it does nothing.
+    pub fn alarm(&self, place: &Place, delay: Duration) {
+        let due = self.now().after(delay);
+        self.act(|state, _| state.alarm(place, due));
     }
 
     pub fn cancel(&self, timer: TimerId) -> bool {
@@ -223,7 +232,10 @@ impl Waiter {
                         inner.wakers.resize(index + 1, None);
                     }
                     let waker = &mut inner.wakers[index];
-                    if !waker.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+                    if !waker
+                        .as_ref()
+                        .is_some_and(|known| known.will_wake(context.waker()))
+                    {
                         *waker = Some(context.waker().clone());
                     }
                     Poll::Pending
@@ -237,7 +249,8 @@ impl Waiter {
     /// a chain goes on from here.
     pub fn settle(&mut self, settled: Settled) {
         let now = self.engine.now();
-        self.engine.act(|state, woken| state.settle(self.id, settled, now, woken));
+        self.engine
+            .act(|state, woken| state.settle(self.id, settled, now, woken));
     }
 }
 
@@ -248,6 +261,7 @@ impl Drop for Waiter {
             *waker = None;
         }
         let now = self.engine.now();
-        self.engine.act(|state, woken| state.leave(self.id, now, woken));
+        self.engine
+            .act(|state, woken| state.leave(self.id, now, woken));
     }
 }

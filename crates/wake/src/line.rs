@@ -44,7 +44,9 @@ impl Line {
     pub(crate) fn first_after(&self, after: Option<u64>) -> Option<(u64, WaiterId)> {
         match self {
             Self::Empty => None,
-            Self::One(seq, id) => after.is_none_or(|after| *seq > after).then_some((*seq, *id)),
+            Self::One(seq, id) => after
+                .is_none_or(|after| *seq > after)
+                .then_some((*seq, *id)),
             Self::Many(all) => match after {
                 None => all.first_key_value(),
                 Some(after) => all.range(after + 1..).next(),

@@ -67,6 +67,10 @@ impl State {
                 last_wake: waiter.last_wake,
             })
             .collect();
-        Page { total: self.held(), now, waiters }
+        Page {
+            total: self.held(),
+            now,
+            waiters,
+        }
     }
 }

@@ -34,7 +34,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { waiters: 1_000_000, waiters_per_topic: 200_000, timers: 1_000_000 }
+        Self {
+            waiters: 1_000_000,
+            waiters_per_topic: 200_000,
+            timers: 1_000_000,
+        }
     }
 }
 
@@ -118,6 +122,8 @@ struct LaneEntry {
     waiters: u32,
     /// Those without a pending wake: the ones that can be given one.
     line: Line,
+    /// When these waiters should look again, if nothing wakes them before.
+    alarm: Option<TimerId>,
 }
 
 /// See the module.
@@ -179,7 +185,10 @@ impl State {
                 WaiterId(u32::try_from(self.waiters.len() - 1).expect("the limit is below 2^32"))
             }
         };
-        let places: Box<[Stand]> = places.iter().map(|place| self.stand(place, seq, id)).collect();
+        let places: Box<[Stand]> = places
+            .iter()
+            .map(|place| self.stand(place, seq, id))
+            .collect();
         if let Some(first) = places.first() {
             let door = self.topic(first.topic).door;
             let counters = &mut self.doors[usize::from(door)].1;
@@ -225,11 +234,17 @@ impl State {
         };
         let entry = self.topic_mut(topic);
         entry.waiters += 1;
-        let known =
-            entry.lanes.iter().position(|lane| lane.as_ref().is_some_and(|l| l.name == place.lane));
+        let known = entry
+            .lanes
+            .iter()
+            .position(|lane| lane.as_ref().is_some_and(|l| l.name == place.lane));
         let lane = known.unwrap_or_else(|| {
-            let fresh =
-                Some(LaneEntry { name: place.lane.clone(), waiters: 0, line: Line::Empty });
+            let fresh = Some(LaneEntry {
+                name: place.lane.clone(),
+                waiters: 0,
+                line: Line::Empty,
+                alarm: None,
+            });
             if let Some(gap) = entry.lanes.iter().position(Option::is_none) {
                 entry.lanes[gap] = fresh;
                 gap
@@ -239,7 +254,10 @@ impl State {
                 entry.lanes.len() - 1
             }
         });
-        let stand = Stand { topic, lane: u32::try_from(lane).expect("lanes fit in 32 bits") };
+        let stand = Stand {
+            topic,
+            lane: u32::try_from(lane).expect("lanes fit in 32 bits"),
+        };
         let lane = self.lane_mut(stand);
         lane.waiters += 1;
         lane.line.insert(seq, id);
@@ -248,7 +266,12 @@ impl State {
 
     fn new_topic(&mut self, name: Topic) -> u32 {
         let door = self.door(name.door());
-        let entry = Some(TopicEntry { name: name.clone(), door, waiters: 0, lanes: Vec::new() });
+        let entry = Some(TopicEntry {
+            name: name.clone(),
+            door,
+            waiters: 0,
+            lanes: Vec::new(),
+        });
         let index = match self.free_topics.pop() {
             Some(index) => {
                 self.topics[index as usize] = entry;
@@ -276,8 +299,11 @@ impl State {
         now: Moment,
         woken: &mut Vec<WaiterId>,
     ) {
-        let topics: Vec<u32> =
-            wake.topics.iter().filter_map(|topic| self.by_name.get(topic).copied()).collect();
+        let topics: Vec<u32> = wake
+            .topics
+            .iter()
+            .filter_map(|topic| self.by_name.get(topic).copied())
+            .collect();
         for lane in self.lanes_of(&topics, wake.lane.as_ref()) {
             match wake.how {
                 How::All => {
@@ -290,7 +316,9 @@ impl State {
                 }
                 How::Count(count) => {
                     for _ in 0..count {
-                        let Some((id, stand)) = self.longest(&lane, after) else { break };
+                        let Some((id, stand)) = self.longest(&lane, after) else {
+                            break;
+                        };
                         self.hand_over(id, stand, wake, after, cause, now);
                         woken.push(id);
                     }
@@ -314,8 +342,10 @@ impl State {
                 if only.is_some_and(|only| *only != entry.name) {
                     continue;
                 }
-                let stand =
-                    Stand { topic, lane: u32::try_from(index).expect("lanes fit in 32 bits") };
+                let stand = Stand {
+                    topic,
+                    lane: u32::try_from(index).expect("lanes fit in 32 bits"),
+                };
                 // A single topic, the usual case, names each lane once: no search.
                 let known = if topics.len() == 1 {
                     None
@@ -418,7 +448,9 @@ impl State {
     ) {
         let waiter = self.waiter_mut(id);
         let seq = waiter.seq;
-        let Some(permit) = waiter.hand.take() else { return };
+        let Some(permit) = waiter.hand.take() else {
+            return;
+        };
         let counters = self.counters_of(id);
         match settled {
             Settled::Found => counters.found[permit.cause as usize] += 1,
@@ -447,7 +479,11 @@ impl State {
             How::All | How::Count(_) => How::Count(1),
         };
         let lane = Some(self.lane(stand).name.clone());
-        let wake = Wake { topics: permit.topics.clone(), lane, how };
+        let wake = Wake {
+            topics: permit.topics.clone(),
+            lane,
+            how,
+        };
         self.give(&wake, after, permit.cause, now, woken);
     }
 
@@ -465,7 +501,10 @@ impl State {
         }
         self.counters_of(id).waiters -= 1;
         self.deadlines.remove(&(until, id));
-        let places = self.waiters[id.index()].take().expect("a waiter leaves once").places;
+        let places = self.waiters[id.index()]
+            .take()
+            .expect("a waiter leaves once")
+            .places;
         self.free_waiters.push(id.0);
         self.held -= 1;
         for stand in &places {
@@ -477,13 +516,18 @@ impl State {
         let lane = self.lane_mut(stand);
         lane.waiters -= 1;
         let lane_empty = lane.waiters == 0;
+        if let Some(alarm) = lane.alarm.take_if(|_| lane_empty) {
+            self.timers.cancel(alarm);
+        }
         let entry = self.topic_mut(stand.topic);
         if lane_empty {
             entry.lanes[stand.lane as usize] = None;
         }
         entry.waiters -= 1;
         if entry.waiters == 0 {
-            let entry = self.topics[stand.topic as usize].take().expect("the topic is there");
+            let entry = self.topics[stand.topic as usize]
+                .take()
+                .expect("the topic is there");
             self.by_name.remove(&entry.name);
             self.free_topics.push(stand.topic);
         }
@@ -498,11 +542,43 @@ impl State {
         self.timers.cancel(timer)
     }
 
+    /// Those who wait at `place` should look again at `due`: the store said that something may be
+    /// there then. A place has one alarm, the earliest asked for; it goes when they all leave.
+    pub fn alarm(&mut self, place: &Place, due: Moment) {
+        let Some(&topic) = self.by_name.get(&place.topic) else {
+            return;
+        };
+        let lanes = &self.topic(topic).lanes;
+        let lane = lanes
+            .iter()
+            .position(|lane| lane.as_ref().is_some_and(|l| l.name == place.lane));
+        let Some(lane) = lane else { return };
+        let stand = Stand {
+            topic,
+            lane: u32::try_from(lane).expect("lanes fit in 32 bits"),
+        };
+        let current = self
+            .lane(stand)
+            .alarm
+            .filter(|alarm| self.timers.is_set(*alarm));
+        if current.is_some_and(|alarm| alarm.due() <= due) {
+            return;
+        }
+        if let Some(later) = current {
+            self.timers.cancel(later);
+        }
+        let wake = Wake::chain(place.topic.clone()).in_lane(place.lane.clone());
+        self.lane_mut(stand).alarm = self.timers.set(due, wake);
+    }
+
     /// The earliest deadline or timer.
     #[must_use]
     pub fn next_due(&self) -> Option<Moment> {
         let deadline = self.deadlines.first().map(|(until, _)| *until);
-        [deadline, self.timers.next_due()].into_iter().flatten().min()
+        [deadline, self.timers.next_due()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Lets time pass: timers that are due publish, deadlines that have come end their parks.
@@ -525,7 +601,9 @@ impl State {
         self.draining = true;
         for (index, waiter) in self.waiters.iter().enumerate() {
             if waiter.is_some() {
-                woken.push(WaiterId(u32::try_from(index).expect("waiters fit in 32 bits")));
+                woken.push(WaiterId(
+                    u32::try_from(index).expect("waiters fit in 32 bits"),
+                ));
             }
         }
     }
@@ -559,7 +637,11 @@ impl State {
     #[must_use]
     pub fn waits_at(&self, topic: &Topic, lane: &Lane) -> bool {
         self.by_name.get(topic).is_some_and(|&index| {
-            self.topic(index).lanes.iter().flatten().any(|entry| entry.name == *lane)
+            self.topic(index)
+                .lanes
+                .iter()
+                .flatten()
+                .any(|entry| entry.name == *lane)
         })
     }
 
@@ -614,23 +696,33 @@ impl State {
     }
 
     fn waiter(&self, id: WaiterId) -> &WaiterEntry {
-        self.waiters[id.index()].as_ref().expect("the waiter is registered")
+        self.waiters[id.index()]
+            .as_ref()
+            .expect("the waiter is registered")
     }
 
     fn waiter_mut(&mut self, id: WaiterId) -> &mut WaiterEntry {
-        self.waiters[id.index()].as_mut().expect("the waiter is registered")
+        self.waiters[id.index()]
+            .as_mut()
+            .expect("the waiter is registered")
     }
 
     fn topic(&self, index: u32) -> &TopicEntry {
-        self.topics[index as usize].as_ref().expect("the topic has waiters")
+        self.topics[index as usize]
+            .as_ref()
+            .expect("the topic has waiters")
     }
 
     fn topic_mut(&mut self, index: u32) -> &mut TopicEntry {
-        self.topics[index as usize].as_mut().expect("the topic has waiters")
+        self.topics[index as usize]
+            .as_mut()
+            .expect("the topic has waiters")
     }
 
     fn lane(&self, stand: Stand) -> &LaneEntry {
-        self.topic(stand.topic).lanes[stand.lane as usize].as_ref().expect("the lane has waiters")
+        self.topic(stand.topic).lanes[stand.lane as usize]
+            .as_ref()
+            .expect("the lane has waiters")
     }
 
     fn lane_mut(&mut self, stand: Stand) -> &mut LaneEntry {

@@ -11,6 +11,12 @@ pub struct TimerId {
     number: u64,
 }
 
+impl TimerId {
+    pub(crate) fn due(self) -> Moment {
+        self.due
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Timers {
     by_due: BTreeMap<TimerId, Wake>,
@@ -20,7 +26,11 @@ pub(crate) struct Timers {
 
 impl Timers {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { by_due: BTreeMap::new(), next_number: 0, limit }
+        Self {
+            by_due: BTreeMap::new(),
+            next_number: 0,
+            limit,
+        }
     }
 
     /// `None` past the limit: the wake then comes with the fallback.
@@ -28,7 +38,10 @@ impl Timers {
         if self.by_due.len() >= self.limit {
             return None;
         }
-        let id = TimerId { due, number: self.next_number };
+        let id = TimerId {
+            due,
+            number: self.next_number,
+        };
         self.next_number += 1;
         self.by_due.insert(id, wake);
         Some(id)
@@ -36,6 +49,10 @@ impl Timers {
 
     pub(crate) fn cancel(&mut self, id: TimerId) -> bool {
         self.by_due.remove(&id).is_some()
+    }
+
+    pub(crate) fn is_set(&self, id: TimerId) -> bool {
+        self.by_due.contains_key(&id)
     }
 
     pub(crate) fn next_due(&self) -> Option<Moment> {

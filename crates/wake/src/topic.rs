@@ -129,17 +129,29 @@ pub struct Wake {
 impl Wake {
     #[must_use]
     pub fn all(topic: Topic) -> Self {
-        Self { topics: Arc::new([topic]), lane: None, how: How::All }
+        Self {
+            topics: Arc::new([topic]),
+            lane: None,
+            how: How::All,
+        }
     }
 
     #[must_use]
     pub fn count(topics: impl Into<Arc<[Topic]>>, count: u32) -> Self {
-        Self { topics: topics.into(), lane: None, how: How::Count(count) }
+        Self {
+            topics: topics.into(),
+            lane: None,
+            how: How::Count(count),
+        }
     }
 
     #[must_use]
     pub fn chain(topic: Topic) -> Self {
-        Self { topics: Arc::new([topic]), lane: None, how: How::Chain }
+        Self {
+            topics: Arc::new([topic]),
+            lane: None,
+            how: How::Chain,
+        }
     }
 
     #[must_use]

@@ -7,21 +7,41 @@ use wakeline_wake::{
 
 const TOPICS: usize = 3;
 const LANES: usize = 2;
-const LIMITS: Limits = Limits { waiters: 8, waiters_per_topic: 5, timers: 4 };
+const LIMITS: Limits = Limits {
+    waiters: 8,
+    waiters_per_topic: 5,
+    timers: 4,
+};
 
 #[derive(Clone, Debug)]
 enum Event {
-    Register { topics: Vec<usize>, lane: usize, hold: u64 },
-    Publish { topics: Vec<usize>, lane: Option<usize>, how: How },
+    Register {
+        topics: Vec<usize>,
+        lane: usize,
+        hold: u64,
+    },
+    Publish {
+        topics: Vec<usize>,
+        lane: Option<usize>,
+        how: How,
+    },
     Take(usize),
     Settle(usize, Settled),
     Leave(usize),
-    WakeAt { topic: usize, how: How, delay: u64 },
+    WakeAt {
+        topic: usize,
+        how: How,
+        delay: u64,
+    },
     Advance(u64),
 }
 
 fn how() -> impl Strategy<Value = How> {
-    prop_oneof![Just(How::All), (1u32..4).prop_map(How::Count), Just(How::Chain)]
+    prop_oneof![
+        Just(How::All),
+        (1u32..4).prop_map(How::Count),
+        Just(How::Chain)
+    ]
 }
 
 fn topics() -> impl Strategy<Value = Vec<usize>> {
@@ -29,8 +49,11 @@ fn topics() -> impl Strategy<Value = Vec<usize>> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let settled =
-        prop_oneof![Just(Settled::Found), Just(Settled::Nothing), Just(Settled::Declined)];
+    let settled = prop_oneof![
+        Just(Settled::Found),
+        Just(Settled::Nothing),
+        Just(Settled::Declined)
+    ];
     prop_oneof![
         4 => (topics(), 0..LANES, 1u64..50)
             .prop_map(|(topics, lane, hold)| Event::Register { topics, lane, hold }),
@@ -76,7 +99,10 @@ struct Model {
 
 impl Model {
     fn here(&self) -> impl Iterator<Item = (usize, &ModelWaiter)> {
-        self.waiters.iter().enumerate().filter(|(_, waiter)| !waiter.gone)
+        self.waiters
+            .iter()
+            .enumerate()
+            .filter(|(_, waiter)| !waiter.gone)
     }
 
     fn admits(&self, topics: &[usize]) -> Result<(), Refused> {
@@ -84,10 +110,16 @@ impl Model {
             return Err(Refused::Full);
         }
         let full = topics.iter().any(|topic| {
-            self.here().filter(|(_, w)| w.topics.contains(topic)).count()
+            self.here()
+                .filter(|(_, w)| w.topics.contains(topic))
+                .count()
                 >= LIMITS.waiters_per_topic
         });
-        if full { Err(Refused::TopicFull) } else { Ok(()) }
+        if full {
+            Err(Refused::TopicFull)
+        } else {
+            Ok(())
+        }
     }
 
     fn publish(
@@ -115,20 +147,30 @@ impl Model {
                 How::Chain => 1,
             };
             for seq in eligible.into_iter().take(count) {
-                self.waiters[seq].pending =
-                    Some(Permit { topics: topics.to_vec(), after, how, cause });
+                self.waiters[seq].pending = Some(Permit {
+                    topics: topics.to_vec(),
+                    after,
+                    how,
+                    cause,
+                });
             }
         }
     }
 
     fn pass_on(&mut self, lane: usize, permit: &Permit, after: Option<usize>) {
-        let how = if permit.how == How::Chain { How::Chain } else { How::Count(1) };
+        let how = if permit.how == How::Chain {
+            How::Chain
+        } else {
+            How::Count(1)
+        };
         self.publish(&permit.topics, Some(lane), how, after, permit.cause);
     }
 
     fn settle(&mut self, seq: usize, settled: Settled) {
         let lane = self.waiters[seq].lane;
-        let Some(permit) = self.waiters[seq].hand.take() else { return };
+        let Some(permit) = self.waiters[seq].hand.take() else {
+            return;
+        };
         match settled {
             Settled::Found if permit.how == How::Chain => self.pass_on(lane, &permit, None),
             Settled::Declined if permit.how != How::All => self.pass_on(lane, &permit, Some(seq)),
@@ -140,7 +182,10 @@ impl Model {
         let waiter = &mut self.waiters[seq];
         waiter.gone = true;
         let lane = waiter.lane;
-        for permit in [waiter.pending.take(), waiter.hand.take()].into_iter().flatten() {
+        for permit in [waiter.pending.take(), waiter.hand.take()]
+            .into_iter()
+            .flatten()
+        {
             if permit.how != How::All {
                 self.pass_on(lane, &permit, permit.after);
             }
@@ -150,19 +195,32 @@ impl Model {
     fn advance(&mut self, by: u64) {
         self.now += by;
         self.timers.sort_by_key(|(due, number, ..)| (*due, *number));
-        while self.timers.first().is_some_and(|(due, ..)| *due <= self.now) {
+        while self
+            .timers
+            .first()
+            .is_some_and(|(due, ..)| *due <= self.now)
+        {
             let (_, _, topic, how) = self.timers.remove(0);
             self.publish(&[topic], None, how, None, Cause::Timer);
         }
         let now = self.now;
-        for waiter in self.waiters.iter_mut().filter(|w| !w.gone && w.until <= now) {
+        for waiter in self
+            .waiters
+            .iter_mut()
+            .filter(|w| !w.gone && w.until <= now)
+        {
             waiter.timed_out = true;
         }
     }
 
     fn next_due(&self) -> Option<u64> {
-        let deadlines = self.here().filter(|(_, w)| !w.timed_out).map(|(_, w)| w.until);
-        deadlines.chain(self.timers.iter().map(|(due, ..)| *due)).min()
+        let deadlines = self
+            .here()
+            .filter(|(_, w)| !w.timed_out)
+            .map(|(_, w)| w.until);
+        deadlines
+            .chain(self.timers.iter().map(|(due, ..)| *due))
+            .min()
     }
 }
 
@@ -188,7 +246,10 @@ fn assert_told(before: &[bool], model: &Model, woken: &[WaiterId]) {
         let was_ready = before.get(seq).copied().unwrap_or(false);
         let is_ready = waiter.pending.is_some() || waiter.timed_out;
         if is_ready && !was_ready {
-            assert!(woken.contains(&waiter.id), "waiter {seq} became ready and was not told");
+            assert!(
+                woken.contains(&waiter.id),
+                "waiter {seq} became ready and was not told"
+            );
         }
     }
 }
@@ -200,14 +261,23 @@ fn run(events: &[Event]) {
     for event in events {
         let now = Moment(model.now);
         woken.clear();
-        let before: Vec<bool> =
-            model.waiters.iter().map(|w| w.pending.is_some() || w.timed_out).collect();
+        let before: Vec<bool> = model
+            .waiters
+            .iter()
+            .map(|w| w.pending.is_some() || w.timed_out)
+            .collect();
         let here: Vec<usize> = model.here().map(|(seq, _)| seq).collect();
         let pick = |which: usize| (!here.is_empty()).then(|| here[which % here.len()]);
         match event {
-            Event::Register { topics, lane: own, hold } => {
-                let places: Vec<Place> =
-                    topics.iter().map(|index| Place::new(topic(*index), lane(*own))).collect();
+            Event::Register {
+                topics,
+                lane: own,
+                hold,
+            } => {
+                let places: Vec<Place> = topics
+                    .iter()
+                    .map(|index| Place::new(topic(*index), lane(*own)))
+                    .collect();
                 let until = model.now + hold;
                 let answer = state.register(&places, Moment(until), now);
                 assert_eq!(answer.map(|_| ()), model.admits(topics));
@@ -251,7 +321,9 @@ fn run(events: &[Event]) {
             }
             Event::WakeAt { topic, how, delay } => {
                 let due = model.now + delay;
-                let set = state.wake_at(wake(&[*topic], None, *how), Moment(due)).is_some();
+                let set = state
+                    .wake_at(wake(&[*topic], None, *how), Moment(due))
+                    .is_some();
                 assert_eq!(set, model.timers.len() < LIMITS.timers);
                 if set {
                     model.timers.push((due, model.timer_number, *topic, *how));
@@ -266,7 +338,11 @@ fn run(events: &[Event]) {
         assert_told(&before, &model, &woken);
         assert_eq!(state.held(), model.here().count());
         assert_eq!(state.next_due().map(|due| due.0), model.next_due());
-        let gauge: u64 = state.doors().iter().map(|(_, counters)| counters.waiters).sum();
+        let gauge: u64 = state
+            .doors()
+            .iter()
+            .map(|(_, counters)| counters.waiters)
+            .sum();
         assert_eq!(gauge as usize, state.held());
     }
     // What is pending in the end must agree too, or a difference could hide until the next take.
@@ -278,7 +354,11 @@ fn run(events: &[Event]) {
     for id in left {
         state.leave(id, Moment(model.now), &mut woken);
     }
-    assert_eq!((state.held(), state.topic_count()), (0, 0), "nothing is left behind");
+    assert_eq!(
+        (state.held(), state.topic_count()),
+        (0, 0),
+        "nothing is left behind"
+    );
 }
 
 proptest! {

@@ -24,7 +24,9 @@ fn engine() -> Arc<Engine> {
 }
 
 fn waiter(engine: &Arc<Engine>, name: &str) -> Waiter {
-    engine.register(&[place(name)], HOLD).expect("there is room")
+    engine
+        .register(&[place(name)], HOLD)
+        .expect("there is room")
 }
 
 /// Whether a park would return now.
@@ -51,7 +53,13 @@ async fn a_publish_after_the_registration_makes_the_next_park_return_at_once() {
     let engine = engine();
     let mut waiter = waiter(&engine, "a");
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
-    assert!(matches!(waiter.park().await, Outcome::Woken { cause: Cause::Notify, .. }));
+    assert!(matches!(
+        waiter.park().await,
+        Outcome::Woken {
+            cause: Cause::Notify,
+            ..
+        }
+    ));
     // Published while the waiter checks the store: its next park returns at once as well.
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
     waiter.settle(Settled::Nothing);
@@ -71,12 +79,17 @@ async fn n_things_wake_the_n_that_have_waited_longest() {
 async fn lanes_do_not_compete() {
     let engine = engine();
     let in_lane = |lane: &str| {
-        engine.register(&[Place::new(topic("a"), Lane::new(lane))], HOLD).expect("there is room")
+        engine
+            .register(&[Place::new(topic("a"), Lane::new(lane))], HOLD)
+            .expect("there is room")
     };
     let mut waiters = vec![in_lane("g1"), in_lane("g1"), in_lane("g2"), in_lane("g2")];
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
     assert_eq!(woken_among(&mut waiters).await, [0, 2]);
-    engine.wake(&Wake::count([topic("a")], 1).in_lane(Lane::new("g2")), Cause::Notify);
+    engine.wake(
+        &Wake::count([topic("a")], 1).in_lane(Lane::new("g2")),
+        Cause::Notify,
+    );
     for waiter in &mut waiters {
         waiter.settle(Settled::Nothing);
     }
@@ -88,7 +101,10 @@ async fn lanes_do_not_compete() {
 async fn topics_of_one_wake_are_alternatives_for_the_same_thing() {
     let engine = engine();
     let mut waiters = vec![waiter(&engine, "orders"), waiter(&engine, "orders/eu")];
-    engine.wake(&Wake::count([topic("orders/eu"), topic("orders")], 1), Cause::Notify);
+    engine.wake(
+        &Wake::count([topic("orders/eu"), topic("orders")], 1),
+        Cause::Notify,
+    );
     assert_eq!(woken_among(&mut waiters).await, [0]);
 }
 
@@ -136,14 +152,26 @@ async fn timers_wake_when_due_and_an_earlier_one_overtakes() {
     let engine = engine();
     let mut waiter = engine.register(&[place("a")], HOLD).expect("there is room");
     let began = tokio::time::Instant::now();
-    let wake = || Wake { topics: [topic("a")].into(), lane: None, how: How::Count(1) };
+    let wake = || Wake {
+        topics: [topic("a")].into(),
+        lane: None,
+        how: How::Count(1),
+    };
     engine.wake_after(wake(), Duration::from_secs(10));
     tokio::task::yield_now().await;
     engine.wake_after(wake(), Duration::from_secs(3));
-    let cancelled = engine.wake_after(wake(), Duration::from_secs(1)).expect("there is room");
+    let cancelled = engine
+        .wake_after(wake(), Duration::from_secs(1))
+        .expect("there is room");
     assert!(engine.cancel(cancelled));
     for due in [3, 10] {
-        assert!(matches!(waiter.park().await, Outcome::Woken { cause: Cause::Timer, .. }));
+        assert!(matches!(
+            waiter.park().await,
+            Outcome::Woken {
+                cause: Cause::Timer,
+                ..
+            }
+        ));
         waiter.settle(Settled::Nothing);
         assert_eq!(began.elapsed().as_secs(), due);
     }
@@ -152,13 +180,53 @@ async fn timers_wake_when_due_and_an_earlier_one_overtakes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_place_has_one_alarm_the_earliest_and_it_leaves_with_the_waiters() {
+    let engine = engine();
+    engine.alarm(&place("a"), Duration::from_secs(1));
+    assert_eq!(engine.timer_count(), 0, "nobody waits there");
+    let mut first = waiter(&engine, "a");
+    let mut second = waiter(&engine, "a");
+    let began = tokio::time::Instant::now();
+    for seconds in [9, 4, 7] {
+        engine.alarm(&place("a"), Duration::from_secs(seconds));
+        assert_eq!(engine.timer_count(), 1);
+    }
+    assert!(matches!(
+        first.park().await,
+        Outcome::Woken {
+            cause: Cause::Timer,
+            ..
+        }
+    ));
+    assert_eq!(began.elapsed().as_secs(), 4);
+    // More than one thing may have come due: whoever finds something lets the next one look.
+    assert!(!is_woken(&mut second).await);
+    first.settle(Settled::Found);
+    drop(first);
+    assert!(is_woken(&mut second).await);
+    engine.alarm(&place("a"), Duration::from_secs(1));
+    drop(second);
+    assert_eq!(engine.timer_count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn past_the_limits_a_new_hold_is_refused_and_the_held_do_not_suffer() {
-    let engine = Engine::new(Limits { waiters: 3, waiters_per_topic: 2, timers: 1 });
+    let engine = Engine::new(Limits {
+        waiters: 3,
+        waiters_per_topic: 2,
+        timers: 1,
+    });
     let mut held = waiter(&engine, "a");
     let _second = waiter(&engine, "a");
-    assert_eq!(engine.register(&[place("a")], HOLD).unwrap_err(), Refused::TopicFull);
+    assert_eq!(
+        engine.register(&[place("a")], HOLD).unwrap_err(),
+        Refused::TopicFull
+    );
     let _third = waiter(&engine, "b");
-    assert_eq!(engine.register(&[place("c")], HOLD).unwrap_err(), Refused::Full);
+    assert_eq!(
+        engine.register(&[place("c")], HOLD).unwrap_err(),
+        Refused::Full
+    );
     assert!(engine.wake_after(Wake::all(topic("a")), HOLD).is_some());
     assert!(engine.wake_after(Wake::all(topic("a")), HOLD).is_none());
     engine.wake(&Wake::all(topic("a")), Cause::Notify);
@@ -171,7 +239,10 @@ async fn on_drain_everyone_returns_and_nobody_new_is_held() {
     let mut waiter = waiter(&engine, "a");
     engine.drain();
     assert_eq!(waiter.park().await, Outcome::Drain);
-    assert_eq!(engine.register(&[place("a")], HOLD).unwrap_err(), Refused::Draining);
+    assert_eq!(
+        engine.register(&[place("a")], HOLD).unwrap_err(),
+        Refused::Draining
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +256,10 @@ async fn it_is_seen_who_waits_for_what_until_when_and_what_woke_it() {
     assert_eq!(page.total, 1);
     assert_eq!(page.waiters[0].places[0].topic.to_string(), "queue/a");
     assert_eq!(page.waiters[0].until.since(page.waiters[0].since), HOLD);
-    assert!(matches!(page.waiters[0].last_wake, Some((Cause::Fallback, _))));
+    assert!(matches!(
+        page.waiters[0].last_wake,
+        Some((Cause::Fallback, _))
+    ));
     let waiting = engine.waiting("queue");
     assert_eq!((waiting.len(), waiting[0].waiters), (1, 1));
     let counters = engine.doors()[0].1;
@@ -208,7 +282,14 @@ async fn nothing_is_left_behind_after_a_million_registrations() {
                 1 => How::Count(2),
                 _ => How::Chain,
             };
-            engine.wake(&Wake { topics: [topic(&name)].into(), lane: None, how }, Cause::Notify);
+            engine.wake(
+                &Wake {
+                    topics: [topic(&name)].into(),
+                    lane: None,
+                    how,
+                },
+                Cause::Notify,
+            );
         }
         while held.len() > 200 || (!held.is_empty() && random.random_ratio(1, 2)) {
             let mut leaving = held.swap_remove(random.random_range(0..held.len()));
@@ -218,6 +299,14 @@ async fn nothing_is_left_behind_after_a_million_registrations() {
         }
     }
     held.clear();
-    assert_eq!((engine.held(), engine.topic_count(), engine.timer_count()), (0, 0, 0));
-    assert!(engine.doors().iter().all(|(_, counters)| counters.waiters == 0));
+    assert_eq!(
+        (engine.held(), engine.topic_count(), engine.timer_count()),
+        (0, 0, 0)
+    );
+    assert!(
+        engine
+            .doors()
+            .iter()
+            .all(|(_, counters)| counters.waiters == 0)
+    );
 }

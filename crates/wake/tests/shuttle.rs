@@ -30,7 +30,11 @@ impl Items {
     }
 
     fn take(&self) -> bool {
-        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+        self.0
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                left.checked_sub(1)
+            })
+            .is_ok()
     }
 }
 
@@ -174,8 +178,7 @@ fn checking_before_registering_is_caught() {
         || {
             let engine = Engine::new(Limits::default());
             let items = Arc::new(Items::default());
-            let waiter =
-                future::spawn(wait_for_one_checking_first(engine.clone(), items.clone()));
+            let waiter = future::spawn(wait_for_one_checking_first(engine.clone(), items.clone()));
             let publisher = {
                 let (engine, items) = (engine.clone(), items.clone());
                 shuttle::thread::spawn(move || publish(&engine, &items, counted))

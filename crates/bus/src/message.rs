@@ -1,0 +1,177 @@
+//! What travels on the bus: a JSON text that fits PostgreSQL's limit for a notification.
+
+use serde::{Deserialize, Serialize};
+use wakeline_wake::{How, Lane, Topic, Wake};
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Message {
+    /// The process that sent it, which has woken its own waiters already.
+    pub(crate) from: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) wakes: Vec<WakeText>,
+    /// Too much to list: everything of these doors may have become ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) doors: Vec<String>,
+    /// For measuring the bus; the sender's own number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) canary: Option<u64>,
+}
+
+/// A wake as text: its topics, its lane if it has one, `all`, `chain` or a count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WakeText {
+    #[serde(rename = "t")]
+    topics: Vec<String>,
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    lane: Option<String>,
+    #[serde(rename = "h")]
+    how: HowText,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum HowText {
+    All,
+    Chain,
+    #[serde(untagged)]
+    Count(u32),
+}
+
+impl From<&Wake> for WakeText {
+    fn from(wake: &Wake) -> Self {
+        Self {
+            topics: wake
+                .topics
+                .iter()
+                .map(|topic| topic.encoded().to_owned())
+                .collect(),
+            lane: wake.lane.as_ref().map(|lane| lane.name().to_owned()),
+            how: match wake.how {
+                How::All => HowText::All,
+                How::Chain => HowText::Chain,
+                How::Count(count) => HowText::Count(count),
+            },
+        }
+    }
+}
+
+impl From<&WakeText> for Wake {
+    fn from(text: &WakeText) -> Self {
+        Self {
+            topics: text
+                .topics
+                .iter()
+                .map(|topic| Topic::from_encoded(topic))
+                .collect(),
+            lane: text.lane.as_deref().map(Lane::new),
+            how: match text.how {
+                HowText::All => How::All,
+                HowText::Chain => How::Chain,
+                HowText::Count(count) => How::Count(count),
+            },
+        }
+    }
+}
+
+/// Packs `wakes` into as few messages as fit `max_bytes` each. More than `max_messages`, or a wake
+/// that does not fit at all, becomes "everything of the door".
+pub(crate) fn pack(
+    from: u64,
+    wakes: &[Wake],
+    mut doors: Vec<String>,
+    max_bytes: usize,
+    max_messages: usize,
+) -> Vec<String> {
+    let envelope = text(&Message {
+        from,
+        doors: vec!["x".repeat(64)],
+        ..Message::default()
+    })
+    .len();
+    let mut messages: Vec<Message> = Vec::new();
+    let mut room = 0;
+    for wake in wakes {
+        let entry = WakeText::from(wake);
+        let size = serde_json::to_string(&entry).map_or(usize::MAX, |text| text.len() + 1);
+        if size > room {
+            if size > max_bytes - envelope || messages.len() == max_messages {
+                let door = wake.topics.first().map(Topic::door).unwrap_or_default();
+                if !doors.iter().any(|known| known == door) {
+                    doors.push(door.to_owned());
+                }
+                continue;
+            }
+            messages.push(Message {
+                from,
+                ..Message::default()
+            });
+            room = max_bytes - envelope;
+        }
+        room -= size;
+        if let Some(message) = messages.last_mut() {
+            message.wakes.push(entry);
+        }
+    }
+    if !doors.is_empty() {
+        messages.push(Message {
+            from,
+            doors,
+            ..Message::default()
+        });
+    }
+    messages.iter().map(text).collect()
+}
+
+pub(crate) fn text(message: &Message) -> String {
+    serde_json::to_string(message).expect("a message is plain data")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wake(name: &str, count: u32) -> Wake {
+        Wake::count([Topic::new("queue", [name, "p\"1"])], count).in_lane(Lane::new("g"))
+    }
+
+    fn unpack(texts: &[String]) -> (Vec<Wake>, Vec<String>) {
+        let messages: Vec<Message> = texts
+            .iter()
+            .map(|text| serde_json::from_str(text).expect("it is JSON"))
+            .collect();
+        let wakes = messages
+            .iter()
+            .flat_map(|m| m.wakes.iter().map(Wake::from))
+            .collect();
+        (wakes, messages.into_iter().flat_map(|m| m.doors).collect())
+    }
+
+    #[test]
+    fn what_is_packed_is_unpacked() {
+        let topic = || Topic::new("durable", ["orchestration"]);
+        let wakes = [wake("orders", 3), Wake::all(topic()), Wake::chain(topic())];
+        let texts = pack(7, &wakes, Vec::new(), 7_900, 8);
+        assert_eq!(texts.len(), 1);
+        assert!(!texts[0].contains('\0'), "PostgreSQL refuses NUL");
+        assert_eq!(unpack(&texts), (wakes.to_vec(), vec![]));
+    }
+
+    #[test]
+    fn many_are_spread_over_messages_that_fit() {
+        let wakes: Vec<_> = (0..500).map(|n| wake(&format!("queue-{n}"), 1)).collect();
+        let texts = pack(u64::MAX, &wakes, Vec::new(), 7_900, 16);
+        assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= 7_900));
+        assert_eq!(unpack(&texts), (wakes, vec![]));
+    }
+
+    #[test]
+    fn too_many_or_too_long_become_everything_of_the_door() {
+        let wakes: Vec<_> = (0..5_000).map(|n| wake(&format!("queue-{n}"), 1)).collect();
+        let texts = pack(1, &wakes, Vec::new(), 7_900, 2);
+        let (listed, doors) = unpack(&texts);
+        assert_eq!((texts.len(), doors), (3, vec!["queue".to_owned()]));
+        assert!(listed.len() < wakes.len());
+        let texts = pack(1, &[wake(&"x".repeat(9_000), 1)], Vec::new(), 7_900, 2);
+        assert_eq!(unpack(&texts), (vec![], vec!["queue".to_owned()]));
+    }
+}

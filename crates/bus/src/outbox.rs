@@ -1,0 +1,160 @@
+//! What has become ready since the last send, coalesced.
+
+use std::{
+    collections::HashMap,
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::Notify;
+use wakeline_wake::{How, Lane, Topic, Wake};
+
+/// Past this many different wakes in one send, "everything of the door" is cheaper for everyone.
+const MAX_WAKES: usize = 4_096;
+
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    gathered: Mutex<Gathered>,
+    filled: Notify,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    counts: HashMap<(Arc<[Topic]>, Option<Lane>, Kind), u32>,
+    pub(crate) doors: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    All,
+    Count,
+    Chain,
+}
+
+impl Outbox {
+    pub(crate) fn put(&self, wakes: &[Wake]) {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        for wake in wakes {
+            gathered.add(wake);
+        }
+        drop(gathered);
+        self.filled.notify_one();
+    }
+
+    /// Everything of `doors` may have changed: what was gathered could not be sent.
+    pub(crate) fn put_doors(&self, doors: impl IntoIterator<Item = String>) {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        for door in doors {
+            gathered.add_door(&door);
+        }
+        drop(gathered);
+        self.filled.notify_one();
+    }
+
+    /// Waits until there is something, and takes it all.
+    pub(crate) async fn take(&self) -> Gathered {
+        loop {
+            let gathered =
+                mem::take(&mut *self.gathered.lock().unwrap_or_else(PoisonError::into_inner));
+            if !gathered.is_empty() {
+                return gathered;
+            }
+            self.filled.notified().await;
+        }
+    }
+}
+
+impl Gathered {
+    fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.doors.is_empty()
+    }
+
+    fn add(&mut self, wake: &Wake) {
+        let Some(door) = wake.topics.first().map(Topic::door) else {
+            return;
+        };
+        if self.doors.iter().any(|known| known == door) {
+            return;
+        }
+        if self.counts.len() >= MAX_WAKES {
+            self.add_door(door);
+            return;
+        }
+        let (kind, more) = match wake.how {
+            How::All => (Kind::All, 0),
+            How::Chain => (Kind::Chain, 0),
+            How::Count(count) => (Kind::Count, count),
+        };
+        let count = self
+            .counts
+            .entry((wake.topics.clone(), wake.lane.clone(), kind))
+            .or_default();
+        *count = count.saturating_add(more);
+    }
+
+    fn add_door(&mut self, door: &str) {
+        if !self.doors.iter().any(|known| known == door) {
+            self.doors.push(door.to_owned());
+            self.counts
+                .retain(|(topics, ..), _| topics[0].door() != door);
+        }
+    }
+
+    pub(crate) fn wakes(&self) -> Vec<Wake> {
+        self.counts
+            .iter()
+            .map(|((topics, lane, kind), count)| Wake {
+                topics: topics.clone(),
+                lane: lane.clone(),
+                how: match kind {
+                    Kind::All => How::All,
+                    Kind::Count => How::Count(*count),
+                    Kind::Chain => How::Chain,
+                },
+            })
+            .collect()
+    }
+
+    /// The doors that anything was gathered for.
+    pub(crate) fn touched(&self) -> Vec<String> {
+        let listed = self
+            .counts
+            .keys()
+            .map(|(topics, ..)| topics[0].door().to_owned());
+        let mut doors: Vec<String> = listed.chain(self.doors.iter().cloned()).collect();
+        doors.sort_unstable();
+        doors.dedup();
+        doors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topic(name: &str) -> Topic {
+        Topic::new("queue", [name])
+    }
+
+    #[tokio::test]
+    async fn the_same_topic_is_sent_once_with_the_sum() {
+        let outbox = Outbox::default();
+        for _ in 0..3 {
+            outbox.put(&[Wake::count([topic("a")], 2)]);
+        }
+        assert_eq!(outbox.take().await.wakes(), [Wake::count([topic("a")], 6)]);
+    }
+
+    #[tokio::test]
+    async fn too_many_topics_become_everything_of_the_door() {
+        let outbox = Outbox::default();
+        for number in 0..=MAX_WAKES {
+            outbox.put(&[Wake::count([topic(&number.to_string())], 1)]);
+        }
+        let gathered = outbox.take().await;
+        assert_eq!(
+            (gathered.wakes(), gathered.doors),
+            (vec![], vec!["queue".to_owned()])
+        );
+    }
+}

@@ -1,0 +1,82 @@
+//! PostgreSQL's `LISTEN` and `NOTIFY`: one channel, one listening connection per process.
+
+use futures_util::{
+    FutureExt,
+    future::BoxFuture,
+    stream::{self, BoxStream, StreamExt},
+};
+use tokio_postgres::types::Type;
+use wakeline_store::postgres::{Connector, Session};
+
+use crate::transport::{Down, Transport};
+
+/// PostgreSQL refuses a payload of 8,000 bytes or more.
+const MAX_PAYLOAD: usize = 7_999;
+
+#[derive(Debug)]
+pub(crate) struct Notifications {
+    connector: Connector,
+    sender: Session,
+    channel: String,
+}
+
+impl Notifications {
+    pub(crate) fn new(connector: Connector, channel: &str) -> Self {
+        Self {
+            sender: Session::new(connector.clone()),
+            connector,
+            channel: channel.to_owned(),
+        }
+    }
+}
+
+impl Transport for Notifications {
+    fn kind(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn max_bytes(&self) -> usize {
+        MAX_PAYLOAD
+    }
+
+    fn listen(&self) -> BoxFuture<'_, Result<BoxStream<'static, String>, Down>> {
+        async move {
+            let line = self
+                .connector
+                .listen()
+                .await
+                .map_err(|error| Down(error.to_string()))?;
+            let channel = self.channel.replace('"', "\"\"");
+            line.client
+                .batch_execute(&format!("LISTEN \"{channel}\""))
+                .await
+                .map_err(|error| Down(error.to_string()))?;
+            // The client goes with the stream: dropping it would close the connection.
+            let payloads = stream::unfold(line, |mut line| async move {
+                let notification = line.notifications.recv().await?;
+                Some((notification.payload().to_owned(), line))
+            });
+            Ok(payloads.boxed())
+        }
+        .boxed()
+    }
+
+    fn send(&self, messages: Vec<String>) -> BoxFuture<'_, Result<(), Down>> {
+        async move {
+            let client = self
+                .sender
+                .client()
+                .await
+                .map_err(|error| Down(error.to_string()))?;
+            client
+                .query_typed(
+                    "SELECT pg_notify($1, payload) FROM unnest($2) AS payload",
+                    &[(&self.channel, Type::TEXT), (&messages, Type::TEXT_ARRAY)],
+                )
+                .await
+                .map(drop)
+                .map_err(|error| Down(error.to_string()))
+        }
+        .boxed()
+    }
+}
