@@ -29,6 +29,17 @@ impl Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Failed(error.to_string())
+        use rusqlite::ErrorCode as Code;
+        match error.sqlite_error_code() {
+            // The file's state, not the operation, is at fault.
+            Some(
+                Code::CannotOpen
+                | Code::DatabaseBusy
+                | Code::DatabaseLocked
+                | Code::DiskFull
+                | Code::SystemIoFailure,
+            ) => Self::Unavailable(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
     }
 }

@@ -62,16 +62,18 @@ impl Sqlite {
         options: &Options,
         migrations: &[Migrations],
     ) -> Result<Self, OpenError> {
-        let at = |error: rusqlite::Error| OpenError::Open(format!("{}: {error}", path.display()));
+        let at = |reason: String| OpenError::Open(format!("{}: {reason}", path.display()));
         let mut connection = connect(path, options).map_err(at)?;
         migrate(&mut connection, migrations)?;
         let readers = (0..options.readers.max(1))
             .map(|_| {
                 let reader = connect(path, options)?;
-                reader.pragma_update(None, "query_only", true)?;
+                reader
+                    .pragma_update(None, "query_only", true)
+                    .map_err(|error| error.to_string())?;
                 Ok(reader)
             })
-            .collect::<Result<Vec<_>, rusqlite::Error>>()
+            .collect::<Result<Vec<_>, String>>()
             .map_err(at)?;
         Ok(Self {
             writer: Writer::start(connection, options.max_batch, options.max_pending),
@@ -87,6 +89,7 @@ impl Sqlite {
 
     /// Runs `operation` in the next commit and gives its result when that is on disk. If it
     /// fails, what it did is undone and nobody else's. It runs even if the caller is dropped.
+    /// Tables must not defer constraints: those are checked at the commit, for all that share it.
     pub async fn write<T, E>(
         &self,
         kind: &'static str,
@@ -113,18 +116,31 @@ impl Sqlite {
     }
 }
 
-fn connect(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
+fn connect(path: &Path, options: &Options) -> Result<Connection, String> {
+    let (connection, journal) =
+        connect_with_log(path, options).map_err(|error| error.to_string())?;
+    // SQLite does not call it an error when it keeps another journal.
+    if journal != "wal" {
+        return Err(format!(
+            "a write-ahead log is not possible here (the journal stays '{journal}')"
+        ));
+    }
+    Ok(connection)
+}
+
+fn connect_with_log(path: &Path, options: &Options) -> rusqlite::Result<(Connection, String)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(options.busy_timeout)?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let journal =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-    Ok(connection)
+    Ok((connection, journal))
 }
 
 /// The write lock of the file is the migration lock: `BEGIN IMMEDIATE` waits for it.

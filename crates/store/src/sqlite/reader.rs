@@ -29,6 +29,10 @@ impl Readers {
                 .spawn(move || {
                     while let Ok(query) = arriving.recv() {
                         query(&connection);
+                        // One left open would show later queries the past for ever.
+                        if !connection.is_autocommit() {
+                            let _ = connection.execute_batch("ROLLBACK");
+                        }
                     }
                 })
                 .expect("a thread can be started");

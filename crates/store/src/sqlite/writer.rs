@@ -83,10 +83,12 @@ fn alone<T, E: From<Error>>(
     // A panic must not take the writer, and everybody else's operations, with it.
     let result = catch_unwind(AssertUnwindSafe(|| operation(connection)))
         .unwrap_or_else(|_| Err(Error::Failed("the operation panicked".into()).into()));
-    if result.is_err() {
-        execute("ROLLBACK TO operation")?;
+    let kept_or_undone = result.is_ok() || execute("ROLLBACK TO operation").is_ok();
+    let settled = kept_or_undone && execute("RELEASE operation").is_ok();
+    if !settled && !connection.is_autocommit() {
+        // What cannot be undone by itself must not be committed with the others.
+        let _ = connection.execute_batch("ROLLBACK");
     }
-    execute("RELEASE operation")?;
     result
 }
 
@@ -96,26 +98,39 @@ fn run(connection: &Connection, arriving: &Receiver<Job>, max_batch: usize) {
         let mut answers = Vec::new();
         let mut outcome = connection
             .execute_batch("BEGIN IMMEDIATE")
-            .map_err(Error::from);
+            .map_err(|error| Error::Unavailable(error.to_string()));
         let mut next = Some(first);
         while let Some(job) = next.take() {
             answers.push(job(outcome.is_ok().then_some(connection)));
+            // SQLite itself ends it on a full disk, for one. What follows must not run: outside
+            // a transaction it would stay, whatever its caller is told.
+            if outcome.is_ok() && connection.is_autocommit() {
+                outcome = Err(Error::Unavailable("the transaction was rolled back".into()));
+            }
             if answers.len() < max_batch {
                 next = arriving.try_recv().ok();
             }
         }
         if outcome.is_ok() {
-            outcome = connection.execute_batch("COMMIT").map_err(Error::from);
+            outcome = connection
+                .execute_batch("COMMIT")
+                .map_err(|error| commit_failed(connection, &error));
         }
         if let Err(error) = &outcome {
             tracing::error!(%error, operations = answers.len(), "a commit failed");
-            if !connection.is_autocommit() {
-                let _ = connection.execute_batch("ROLLBACK");
-            }
         }
         telling::batch(STORE, "commit", answers.len(), began.elapsed());
         for answer in answers {
             answer(outcome.clone());
         }
     }
+}
+
+fn commit_failed(connection: &Connection, error: &rusqlite::Error) -> Error {
+    if connection.is_autocommit() {
+        // The log could not be synced: after a crash its last commit may be there or not.
+        return Error::OutcomeUnknown(error.to_string());
+    }
+    let _ = connection.execute_batch("ROLLBACK");
+    Error::Unavailable(error.to_string())
 }

@@ -1,0 +1,216 @@
+//! Who shares a commit, when it is answered, and how many may wait for it.
+
+use std::sync::mpsc;
+
+use futures_util::{FutureExt, future::join_all};
+use wakeline_store::{Error, sqlite::Options, testing::SqliteDatabase};
+
+use crate::fixture::{Stopped, commits, insert, is_pending, names, open, outside, submit};
+
+#[tokio::test]
+async fn what_arrives_while_the_writer_is_busy_shares_a_commit() {
+    let database = SqliteDatabase::new();
+    let sqlite = open(&database, &Options::default());
+    let before = commits(&database.path());
+    let stopped = Stopped::at(&sqlite, "first");
+    let arriving: Vec<_> = (0..50)
+        .map(|number| {
+            submit(&sqlite, move |connection| {
+                insert(connection, &format!("{number}"))
+            })
+        })
+        .collect();
+
+    stopped.release().await.unwrap();
+    for result in join_all(arriving).await {
+        result.unwrap();
+    }
+
+    let shared = commits(&database.path()) - before;
+    assert!(shared <= 2, "51 operations took {shared} commits");
+    assert_eq!(names(&outside(&database)).len(), 51);
+}
+
+#[tokio::test]
+async fn a_commit_holds_no_more_than_the_largest_batch() {
+    let database = SqliteDatabase::new();
+    let options = Options {
+        max_batch: 10,
+        ..Options::default()
+    };
+    let sqlite = open(&database, &options);
+    let before = commits(&database.path());
+    let stopped = Stopped::at(&sqlite, "first");
+    let arriving: Vec<_> = (0..49)
+        .map(|number| {
+            submit(&sqlite, move |connection| {
+                insert(connection, &format!("{number}"))
+            })
+        })
+        .collect();
+
+    stopped.release().await.unwrap();
+    for result in join_all(arriving).await {
+        result.unwrap();
+    }
+
+    assert_eq!(commits(&database.path()) - before, 5);
+}
+
+#[tokio::test]
+async fn an_operation_that_has_run_is_not_answered_before_its_commit() {
+    let database = SqliteDatabase::new();
+    let sqlite = open(&database, &Options::default());
+    let first = Stopped::at(&sqlite, "first");
+    let mut early = submit(&sqlite, |connection| insert(connection, "early"));
+    let (arrive, arrived) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let late = submit(&sqlite, move |connection| {
+        arrive.send(()).unwrap();
+        released.recv().unwrap();
+        insert(connection, "late")
+    });
+    let mut first = first.release();
+    arrived.recv().unwrap();
+
+    assert!(is_pending(&mut first) && is_pending(&mut early));
+    assert!(names(&outside(&database)).is_empty());
+
+    release.send(()).unwrap();
+    for operation in [first, early, late] {
+        operation.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_is_answered_is_visible_to_others() {
+    let database = SqliteDatabase::new();
+    let sqlite = open(&database, &Options::default());
+    let outside = outside(&database);
+    for number in 1..=100 {
+        sqlite
+            .write("thing", move |connection| {
+                insert(connection, &format!("{number}"))
+            })
+            .await
+            .unwrap();
+        assert_eq!(names(&outside).len(), number);
+    }
+}
+
+#[tokio::test]
+async fn every_reader_sees_what_was_answered_before() {
+    let database = SqliteDatabase::new();
+    let options = Options {
+        readers: 3,
+        ..Options::default()
+    };
+    let sqlite = open(&database, &options);
+    for number in 1..=50 {
+        sqlite
+            .write("thing", move |connection| {
+                insert(connection, &format!("{number}"))
+            })
+            .await
+            .unwrap();
+        let reads = (0..6)
+            .map(|_| sqlite.read::<_, Error>("thing", |connection| Ok(names(connection).len())));
+        for seen in join_all(reads).await {
+            assert_eq!(seen, Ok(number));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_query_that_leaves_a_transaction_open_does_not_freeze_what_its_reader_sees() {
+    let database = SqliteDatabase::new();
+    let options = Options {
+        readers: 1,
+        ..Options::default()
+    };
+    let sqlite = open(&database, &options);
+    sqlite
+        .read::<_, Error>("thing", |connection| {
+            connection.execute_batch("BEGIN; SELECT * FROM thing")?;
+            Ok(())
+        })
+        .await
+        .unwrap();
+
+    sqlite
+        .write("thing", |connection| insert(connection, "new"))
+        .await
+        .unwrap();
+
+    let seen = sqlite
+        .read::<_, Error>("thing", |connection| Ok(names(connection)))
+        .await;
+    assert_eq!(seen, Ok(vec!["new".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_reader_cannot_write() {
+    let database = SqliteDatabase::new();
+    let sqlite = open(&database, &Options::default());
+    let refused = sqlite
+        .read("thing", |connection| insert(connection, "sly"))
+        .await;
+    assert!(matches!(refused, Err(Error::Failed(_))), "{refused:?}");
+    assert!(names(&outside(&database)).is_empty());
+}
+
+#[tokio::test]
+async fn an_operation_whose_caller_has_gone_still_happens() {
+    let database = SqliteDatabase::new();
+    let sqlite = open(&database, &Options::default());
+    let stopped = Stopped::at(&sqlite, "first");
+    drop(submit(&sqlite, |connection| insert(connection, "nobody's")));
+
+    drop(stopped.release());
+    // The writer works in order: when this is answered, so is what came before.
+    sqlite
+        .write("thing", |connection| insert(connection, "last"))
+        .await
+        .unwrap();
+
+    assert_eq!(names(&outside(&database)), ["first", "last", "nobody's"]);
+}
+
+#[tokio::test]
+async fn what_was_submitted_happens_though_the_store_is_dropped() {
+    let database = SqliteDatabase::new();
+    let sqlite = open(&database, &Options::default());
+    let stopped = Stopped::at(&sqlite, "first");
+    let second = submit(&sqlite, |connection| insert(connection, "second"));
+    drop(sqlite);
+
+    stopped.release().await.unwrap();
+    second.await.unwrap();
+
+    assert_eq!(names(&outside(&database)), ["first", "second"]);
+}
+
+#[tokio::test]
+async fn more_than_may_wait_is_refused_at_once_and_nothing_of_it_is_done() {
+    let database = SqliteDatabase::new();
+    let options = Options {
+        max_pending: 3,
+        ..Options::default()
+    };
+    let sqlite = open(&database, &options);
+    let stopped = Stopped::at(&sqlite, "first");
+    let waiting: Vec<_> = ["a", "b", "c"]
+        .map(|name| submit(&sqlite, move |connection| insert(connection, name)))
+        .into();
+
+    let refused = sqlite
+        .write("thing", |connection| insert(connection, "too many"))
+        .now_or_never();
+    assert_eq!(refused, Some(Err(Error::Overloaded)));
+
+    stopped.release().await.unwrap();
+    for result in join_all(waiting).await {
+        result.unwrap();
+    }
+    assert_eq!(names(&outside(&database)), ["a", "b", "c", "first"]);
+}
