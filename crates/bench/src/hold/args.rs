@@ -1,0 +1,105 @@
+//! What `bench hold` can be asked for.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use clap::{Args, ValueEnum};
+
+use crate::open_files;
+use crate::units::{parse_bytes, parse_duration};
+
+/// A local address has about 28,000 ports for outgoing connections to one server.
+const MAX_HTTP1_WAITERS_PER_URL: usize = 28_000;
+
+#[derive(Debug, Clone, Args)]
+pub struct HoldArgs {
+    /// The server that holds the pops; repeat it to spread them over several nodes.
+    #[arg(long, default_value = "http://127.0.0.1:6632")]
+    pub url: Vec<String>,
+    /// The server that takes the pushes, to measure wakes between nodes [default: the first --url].
+    #[arg(long)]
+    pub push_url: Option<String>,
+    /// Bearer token for every request.
+    #[arg(long)]
+    pub token: Option<String>,
+
+    /// How many pops to hold.
+    #[arg(long, default_value_t = 10_000)]
+    pub waiters: usize,
+    /// All waiters on one queue, or each on its own.
+    #[arg(long, value_enum, default_value_t = Topics::One)]
+    pub topics: Topics,
+    /// 1: a connection per waiter. 2: HTTP/2 with prior knowledge over a few connections.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub http: u8,
+    /// How many connections carry the waiters over HTTP/2.
+    #[arg(long, default_value_t = 16)]
+    pub connections: usize,
+    /// How long the server is asked to hold each pop.
+    #[arg(long, default_value = "10m", value_parser = parse_duration)]
+    pub timeout: Duration,
+    /// Pop under a lease and ack, instead of autoAck.
+    #[arg(long)]
+    pub lease: bool,
+
+    /// How long to watch the waiters while nothing happens.
+    #[arg(long, default_value = "10s", value_parser = parse_duration)]
+    pub idle: Duration,
+    /// How long to let a server settle that does not say how many pops it holds.
+    #[arg(long, default_value = "5s", value_parser = parse_duration)]
+    pub settle: Duration,
+    /// How many times to push one message and time its answer.
+    #[arg(long, default_value_t = 200)]
+    pub wakes: usize,
+    /// At the end, push for every waiter and time until all are answered.
+    #[arg(long)]
+    pub wake_all: bool,
+
+    /// Read memory and CPU of this process (repeat for several nodes) instead of /metrics.
+    #[arg(long)]
+    pub pid: Vec<u32>,
+    /// Count statements in this PostgreSQL database instead of /metrics.
+    #[arg(long, value_name = "URL")]
+    pub postgres: Option<String>,
+
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Say whether the 99th percentile from push to answer is within this.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub target_p99: Option<Duration>,
+    /// Say whether a held pop takes at most this much memory (14k, 8Ki).
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub target_bytes: Option<f64>,
+    /// Say whether idle waiters cost at most this many statements per second.
+    #[arg(long, value_name = "PER_SECOND")]
+    pub target_statements: Option<f64>,
+    /// Say whether idle waiters cost at most this many percent of one core.
+    #[arg(long, value_name = "PERCENT")]
+    pub target_cpu: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Topics {
+    One,
+    Each,
+}
+
+impl HoldArgs {
+    /// Everything that can be known to fail before the first connection.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        ensure!(self.waiters > 0, "--waiters must be at least 1");
+        ensure!(self.connections > 0, "--connections must be at least 1");
+        ensure!(!self.idle.is_zero(), "--idle must be more than nothing");
+        if self.http == 2 {
+            return open_files::check(self.connections.max(self.url.len()));
+        }
+        let per_url = self.waiters.div_ceil(self.url.len());
+        ensure!(
+            per_url <= MAX_HTTP1_WAITERS_PER_URL,
+            "{per_url} connections to one address need more local ports than there are: use \
+             `--http 2`, or give the server's other addresses with more --url"
+        );
+        open_files::check(self.waiters)
+    }
+}

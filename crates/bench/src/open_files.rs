@@ -1,0 +1,87 @@
+//! Whether this process may open as many connections as a run needs.
+
+use std::fs;
+
+use anyhow::{Context, bail};
+
+/// The listing, the database, standard streams, and what the runtime keeps open.
+const BESIDES_WAITERS: usize = 64;
+
+/// Fails with what to do when `connections` do not fit into the limit of open files.
+pub(crate) fn check(connections: usize) -> anyhow::Result<()> {
+    let limits = fs::read_to_string("/proc/self/limits").context("reading /proc/self/limits")?;
+    let limit = parse(&limits).context("/proc/self/limits has no line for open files")?;
+    let needed = connections + BESIDES_WAITERS;
+    if limit.soft >= needed {
+        return Ok(());
+    }
+    let raise = if limit.hard >= needed {
+        format!("run `ulimit -n {needed}` in this shell first")
+    } else {
+        format!(
+            "have the administrator raise the hard limit, which is {} (LimitNOFILE= under systemd)",
+            limit.hard
+        )
+    };
+    bail!(
+        "{connections} connections need {needed} open files and the limit is {}.\n\
+         Either {raise},\n\
+         or use `--http 2`, which carries all waiters over a few connections,\n\
+         or hold at most {} waiters. The server needs the same room on its side.",
+        limit.soft,
+        limit.soft.saturating_sub(BESIDES_WAITERS),
+    )
+}
+
+#[derive(Debug, PartialEq)]
+struct Limit {
+    soft: usize,
+    hard: usize,
+}
+
+fn parse(limits: &str) -> Option<Limit> {
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    let mut fields = line.split_whitespace().map(|field| {
+        if field == "unlimited" {
+            Some(usize::MAX)
+        } else {
+            field.parse().ok()
+        }
+    });
+    Some(Limit {
+        soft: fields.next()??,
+        hard: fields.next()??,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn soft_and_hard_limit_are_read() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
+                      Max processes             127235               127235               processes\n\
+                      Max open files            1024                 524288               files\n";
+        assert_eq!(
+            parse(limits),
+            Some(Limit {
+                soft: 1024,
+                hard: 524_288
+            })
+        );
+        let unlimited =
+            "Max open files            unlimited            unlimited            files\n";
+        assert_eq!(parse(unlimited).unwrap().hard, usize::MAX);
+        assert_eq!(parse("nothing of the kind"), None);
+    }
+
+    #[test]
+    fn a_run_that_does_not_fit_says_what_to_do() {
+        let error = check(usize::MAX / 2).unwrap_err().to_string();
+        assert!(error.contains("--http 2"), "{error}");
+        assert!(check(1).is_ok());
+    }
+}
