@@ -20,9 +20,11 @@ pub(crate) struct Outbox {
 
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
-    counts: HashMap<(Arc<[Topic]>, Option<Lane>, Kind), u32>,
+    counts: HashMap<Key, u32>,
     pub(crate) doors: Vec<String>,
 }
+
+type Key = (Arc<[Topic]>, Option<Lane>, Kind);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {

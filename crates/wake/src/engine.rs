@@ -104,7 +104,7 @@ impl Engine {
 
     /// Every park returns [`Outcome::Drain`] from here on, and new holds are refused.
     pub fn drain(&self) {
-        self.act(|state, woken| state.drain(woken));
+        self.act(State::drain);
     }
 
     #[must_use]

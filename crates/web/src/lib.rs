@@ -1,1 +1,18 @@
+//! What every door's HTTP shares: the hold itself, how a wait is asked for, what a mistake looks
+//! like, and how an answer is known to have left.
+//!
+//! Nothing here knows a door or SQL.
 
+mod body;
+mod delivery;
+mod hold;
+mod params;
+mod prefer;
+mod problem;
+
+pub use body::{LimitedBody, Limits, json, limited};
+pub use delivery::{Delivery, Parcel};
+pub use hold::{Checked, Ended, Held, Timing, hold};
+pub use params::{Params, path};
+pub use prefer::Prefer;
+pub use problem::{Problem, ProblemDocument};

@@ -1,0 +1,117 @@
+//! Errors as RFC 9457 `application/problem+json`.
+
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What the caller reads when something is refused. What the log keeps is a separate text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    kind: &'static str,
+    status: StatusCode,
+    detail: String,
+    field: Option<String>,
+    retry_after: Option<u16>,
+}
+
+/// A problem as it is sent.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub struct ProblemDocument<'a> {
+    /// Names the kind of problem; stable, to branch on.
+    #[serde(rename = "type")]
+    #[schema(example = "urn:wakeline:invalid-field")]
+    kind: String,
+    title: &'a str,
+    #[schema(example = 400)]
+    status: u16,
+    /// What is wrong, what to do, and whether a retry is safe.
+    detail: &'a str,
+    /// The same text where Queen's clients look for it.
+    error: &'a str,
+    /// The field, parameter or header at fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+}
+
+impl Problem {
+    #[must_use]
+    pub fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            status,
+            detail: detail.into(),
+            field: None,
+            retry_after: None,
+        }
+    }
+
+    /// The caller's mistake in `field`; `detail` says what was found and what is expected.
+    #[must_use]
+    pub fn invalid(field: &str, detail: impl AsRef<str>) -> Self {
+        let detail = format!("{field}: {}", detail.as_ref());
+        let problem = Self::new(StatusCode::BAD_REQUEST, "invalid-field", detail);
+        Self {
+            field: Some(field.to_owned()),
+            ..problem
+        }
+    }
+
+    /// Overload, drain or outage: nothing was done, and trying again later is right.
+    #[must_use]
+    pub fn unavailable(kind: &'static str, detail: impl Into<String>) -> Self {
+        let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, kind, detail);
+        Self {
+            retry_after: Some(1),
+            ..problem
+        }
+    }
+
+    #[must_use]
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", detail)
+    }
+
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    fn document(&self) -> ProblemDocument<'_> {
+        ProblemDocument {
+            kind: format!("urn:wakeline:{}", self.kind),
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            error: &self.detail,
+            field: self.field.as_deref(),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self.document()).expect("a problem is plain data");
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        let json = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, json);
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
