@@ -8,10 +8,11 @@ mod writer;
 
 use std::{
     path::{Path, PathBuf},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::{
     error::Error,
@@ -24,6 +25,8 @@ pub(crate) const STORE: &str = "sqlite";
 
 /// The prepared statements that a connection keeps.
 const CACHED_STATEMENTS: usize = 64;
+
+const SWITCH_PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -134,13 +137,31 @@ fn connect_with_log(path: &Path, options: &Options) -> rusqlite::Result<(Connect
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(options.busy_timeout)?;
-    let journal =
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    let journal = switch_to_log(&connection, options.busy_timeout)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok((connection, journal))
+}
+
+/// The switch needs the file to itself, and SQLite gives it up at once, without the busy timeout,
+/// when another process opens the same new file.
+fn switch_to_log(connection: &Connection, patience: Duration) -> rusqlite::Result<String> {
+    let began = Instant::now();
+    loop {
+        let switched =
+            connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0));
+        match switched {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && began.elapsed() < patience =>
+            {
+                thread::sleep(SWITCH_PAUSE);
+            }
+            done => return done,
+        }
+    }
 }
 
 /// The write lock of the file is the migration lock: `BEGIN IMMEDIATE` waits for it.
