@@ -1,12 +1,16 @@
 //! The bus of one process: publishing, listening, and knowing how well it works.
 
 use std::{
+    mem,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use futures_util::StreamExt;
-use tokio::{sync::Notify, time::sleep};
+use futures_util::{StreamExt, stream::BoxStream};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 use wakeline_store::postgres::Connector;
 use wakeline_wake::{Cause, Engine, Wake};
 
@@ -15,13 +19,20 @@ use crate::{
     outbox::Outbox,
     postgres::Notifications,
     redis::PubSub,
-    transport::Transport,
+    transport::{Down, Transport},
 };
 
 /// Messages per send; what does not fit becomes "everything of the door".
 const MAX_MESSAGES: usize = 32;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// A server that takes a connection and then says nothing is no better than none.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+/// After so many canary intervals without a word the line is replaced: it may have died without
+/// being closed. Doubled each time that did not help (a pooler), up to the most.
+const SILENT_CANARIES: u32 = 4;
+const MOST_SILENT_CANARIES: u32 = 64;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -85,6 +96,8 @@ struct Remote {
     node: u64,
     outbox: Outbox,
     canary: Duration,
+    /// Asks for a canary out of turn.
+    canary_now: Notify,
     health: Mutex<Health>,
 }
 
@@ -147,6 +160,7 @@ impl Bus {
             node: rand::random(),
             outbox: Outbox::default(),
             canary: options.canary,
+            canary_now: Notify::new(),
             health: Mutex::new(health),
         };
         let bus = Arc::new(Self {
@@ -156,6 +170,7 @@ impl Bus {
         });
         tokio::spawn(bus.clone().listen());
         tokio::spawn(bus.clone().notify());
+        tokio::spawn(bus.clone().send_canaries());
         tokio::spawn(bus.clone().measure());
         bus
     }
@@ -205,36 +220,41 @@ impl Bus {
     /// Listens for ever, on a new connection whenever the last one ends.
     async fn listen(self: Arc<Self>) {
         let Some(remote) = &self.remote else { return };
+        let bus = remote.transport.kind();
         let mut pause = FIRST_PAUSE;
+        let mut silence = remote.canary * SILENT_CANARIES;
         loop {
-            match remote.transport.listen().await {
+            match remote.listen().await {
                 Ok(mut messages) => {
                     pause = FIRST_PAUSE;
-                    {
-                        let mut health = remote.health();
-                        health.connects += 1;
-                        health.listening_since = Some(Instant::now());
-                        health.heard = None;
-                        health.warned = false;
-                    }
+                    remote.health().connected();
                     // What was published while the line was down is in the store.
                     self.ask.notify_one();
-                    self.send_canary().await;
-                    while let Some(text) = messages.next().await {
-                        self.hear(remote, &text);
+                    remote.canary_now.notify_one();
+                    loop {
+                        match timeout(silence, messages.next()).await {
+                            Ok(Some(text)) => {
+                                silence = remote.canary * SILENT_CANARIES;
+                                self.hear(remote, &text);
+                            }
+                            Ok(None) => {
+                                tracing::warn!(bus, "the bus' line was cut");
+                                break;
+                            }
+                            Err(_) => {
+                                tracing::info!(bus, "nothing is heard on the bus' line; a new one");
+                                silence = (silence * 2).min(remote.canary * MOST_SILENT_CANARIES);
+                                break;
+                            }
+                        }
                     }
-                    tracing::warn!(bus = remote.transport.kind(), "the bus' line was cut");
                 }
-                Err(error) => {
-                    tracing::warn!(%error, bus = remote.transport.kind(), "no line to the bus");
-                }
+                Err(error) => tracing::warn!(%error, bus, "no line to the bus"),
             }
-            {
-                let mut health = remote.health();
-                health.listening_since = None;
-                health.rung = Rung::Polling;
+            // Only then: a line that stays away is what the short interval is for.
+            if remote.health().disconnected() {
+                self.ask.notify_one();
             }
-            self.ask.notify_one();
             sleep(pause.mul_f64(rand::random_range(0.75..1.25))).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -275,7 +295,7 @@ impl Bus {
                 MAX_MESSAGES,
             );
             let count = messages.len() as u64;
-            match remote.transport.send(messages).await {
+            match remote.send(messages).await {
                 Ok(()) => {
                     pause = FIRST_PAUSE;
                     metrics::counter!("wakeline_bus_sent_total").increment(count);
@@ -290,40 +310,56 @@ impl Bus {
         }
     }
 
-    /// The canary: measures the bus for ever, and says which rung is live.
+    /// Sends the canary for ever.
+    async fn send_canaries(self: Arc<Self>) {
+        let Some(remote) = &self.remote else { return };
+        loop {
+            tokio::select! {
+                () = sleep(remote.canary) => {}
+                () = remote.canary_now.notified() => {}
+            }
+            let canary = Message {
+                from: remote.node,
+                canary: Some(remote.health().next_canary()),
+                ..Message::default()
+            };
+            if let Err(error) = remote.send(vec![message::text(&canary)]).await {
+                tracing::debug!(%error, "the canary could not be sent");
+            }
+        }
+    }
+
+    /// Looks for the canary for ever, and says when it is missing. Apart from the sending, because
+    /// a send that hangs is one way to go missing.
     async fn measure(self: Arc<Self>) {
         let Some(remote) = &self.remote else { return };
         loop {
             sleep(remote.canary).await;
-            let missed = {
-                let health = remote.health();
-                let last = health.heard.max(health.listening_since);
-                last.is_some_and(|last| last.elapsed() > remote.canary.mul_f64(1.5))
-            };
-            if missed {
-                remote.miss_canary();
+            if remote.is_canary_missing() && remote.miss_canary() {
                 self.ask.notify_one();
             }
-            self.send_canary().await;
         }
     }
+}
 
-    async fn send_canary(&self) {
-        let Some(remote) = &self.remote else { return };
-        let number = {
-            let mut health = remote.health();
-            let number = health.sent.map_or(0, |(number, _)| number) + 1;
-            health.sent = Some((number, Instant::now()));
-            number
-        };
-        let canary = Message {
-            from: remote.node,
-            canary: Some(number),
-            ..Message::default()
-        };
-        if let Err(error) = remote.transport.send(vec![message::text(&canary)]).await {
-            tracing::debug!(%error, "the canary could not be sent");
-        }
+impl Health {
+    fn connected(&mut self) {
+        self.connects += 1;
+        self.listening_since = Some(Instant::now());
+        self.heard = None;
+    }
+
+    /// Whether that is news.
+    fn disconnected(&mut self) -> bool {
+        self.listening_since = None;
+        self.round_trip = None;
+        mem::replace(&mut self.rung, Rung::Polling) != Rung::Polling
+    }
+
+    fn next_canary(&mut self) -> u64 {
+        let number = self.sent.map_or(0, |(number, _)| number) + 1;
+        self.sent = Some((number, Instant::now()));
+        number
     }
 }
 
@@ -332,10 +368,32 @@ impl Remote {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    async fn listen(&self) -> Result<BoxStream<'static, String>, Down> {
+        timeout(LISTEN_TIMEOUT, self.transport.listen())
+            .await
+            .unwrap_or_else(|_| Err(Down("no answer to the subscription".into())))
+    }
+
+    async fn send(&self, messages: Vec<String>) -> Result<(), Down> {
+        timeout(SEND_TIMEOUT, self.transport.send(messages))
+            .await
+            .unwrap_or_else(|_| Err(Down("no answer to what was sent".into())))
+    }
+
+    /// Without a line there is nothing to miss.
+    fn is_canary_missing(&self) -> bool {
+        let health = self.health();
+        health
+            .listening_since
+            .map(|since| health.heard.map_or(since, |heard| heard.max(since)))
+            .is_some_and(|last| last.elapsed() > self.canary.mul_f64(1.5))
+    }
+
     fn hear_canary(&self, number: u64) {
         let mut health = self.health();
         let now = Instant::now();
         health.heard = Some(now);
+        health.warned = false;
         if let Some((_, sent)) = health.sent.filter(|(last, _)| *last == number) {
             health.round_trip = Some(now - sent);
         }
@@ -345,18 +403,19 @@ impl Remote {
         }
     }
 
-    fn miss_canary(&self) {
+    /// Whether that is news.
+    fn miss_canary(&self) -> bool {
         let mut health = self.health();
-        health.rung = Rung::Polling;
         health.round_trip = None;
         if !health.warned {
             health.warned = true;
             tracing::warn!(
                 bus = self.transport.kind(),
                 "subscribed, but nothing that is sent comes back; going on by asking the store at \
-                 the short interval. Is a pooler in transaction mode (PgBouncer) in front of \
-                 PostgreSQL? LISTEN needs a direct connection or session mode"
+                 the short interval. {}",
+                self.transport.when_silent()
             );
         }
+        mem::replace(&mut health.rung, Rung::Polling) != Rung::Polling
     }
 }

@@ -5,8 +5,9 @@ use futures_util::{
     future::BoxFuture,
     stream::{self, BoxStream, StreamExt},
 };
-use tokio_postgres::types::Type;
-use wakeline_store::postgres::{Connector, Session};
+use tokio::sync::Mutex;
+use tokio_postgres::{Client, types::Type};
+use wakeline_store::postgres::Connector;
 
 use crate::transport::{Down, Transport};
 
@@ -16,15 +17,15 @@ const MAX_PAYLOAD: usize = 7_999;
 #[derive(Debug)]
 pub(crate) struct Notifications {
     connector: Connector,
-    sender: Session,
+    sender: Mutex<Option<Client>>,
     channel: String,
 }
 
 impl Notifications {
     pub(crate) fn new(connector: Connector, channel: &str) -> Self {
         Self {
-            sender: Session::new(connector.clone()),
             connector,
+            sender: Mutex::new(None),
             channel: channel.to_owned(),
         }
     }
@@ -33,6 +34,11 @@ impl Notifications {
 impl Transport for Notifications {
     fn kind(&self) -> &'static str {
         "postgres"
+    }
+
+    fn when_silent(&self) -> &'static str {
+        "Is a pooler in transaction mode (PgBouncer) in front of PostgreSQL? LISTEN needs a direct \
+         connection or session mode"
     }
 
     fn max_bytes(&self) -> usize {
@@ -63,19 +69,25 @@ impl Transport for Notifications {
 
     fn send(&self, messages: Vec<String>) -> BoxFuture<'_, Result<(), Down>> {
         async move {
-            let client = self
-                .sender
-                .client()
-                .await
-                .map_err(|error| Down(error.to_string()))?;
+            let mut sender = self.sender.lock().await;
+            let client = match sender.take().filter(|client| !client.is_closed()) {
+                Some(client) => client,
+                None => self
+                    .connector
+                    .connect()
+                    .await
+                    .map_err(|error| Down(error.to_string()))?,
+            };
             client
                 .query_typed(
                     "SELECT pg_notify($1, payload) FROM unnest($2) AS payload",
                     &[(&self.channel, Type::TEXT), (&messages, Type::TEXT_ARRAY)],
                 )
                 .await
-                .map(drop)
-                .map_err(|error| Down(error.to_string()))
+                .map_err(|error| Down(error.to_string()))?;
+            // Only a connection that worked is kept.
+            *sender = Some(client);
+            Ok(())
         }
         .boxed()
     }

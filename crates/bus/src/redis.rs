@@ -43,6 +43,10 @@ impl Transport for PubSub {
         "redis"
     }
 
+    fn when_silent(&self) -> &'static str {
+        "Is Redis overloaded, or is there a proxy in front of it that does not know SUBSCRIBE?"
+    }
+
     fn max_bytes(&self) -> usize {
         MAX_MESSAGE
     }

@@ -10,6 +10,9 @@ pub(crate) struct Down(pub(crate) String);
 pub(crate) trait Transport: Send + Sync + 'static {
     fn kind(&self) -> &'static str;
 
+    /// What whoever runs the server should look at when it subscribes and hears nothing.
+    fn when_silent(&self) -> &'static str;
+
     /// The longest message it carries.
     fn max_bytes(&self) -> usize;
 
@@ -18,6 +21,7 @@ pub(crate) trait Transport: Send + Sync + 'static {
     fn listen(&self) -> BoxFuture<'_, Result<BoxStream<'static, String>, Down>>;
 
     /// Sends on another connection than the one that listens: what comes back has made the whole
-    /// way, also through a pooler.
+    /// way, also through a pooler. Dropped half way, the next send takes a new connection: this
+    /// one may hang for ever.
     fn send(&self, messages: Vec<String>) -> BoxFuture<'_, Result<(), Down>>;
 }
