@@ -1,0 +1,41 @@
+//! While nothing happens, the database is asked nothing.
+
+use crate::{
+    node::{CANARY, Node, ONLY_WHEN_THE_BUS_ASKS, until},
+    server::{DATABASE, Server},
+    shelf::Asking,
+};
+
+/// A canary is one transaction for the one who sends it and one for the one who hears it.
+const TRANSACTIONS_PER_CANARY: u64 = 3;
+
+#[tokio::test]
+async fn a_live_bus_with_a_thousand_waiters_costs_its_canary_and_nothing_else() {
+    let server = Server::start();
+    let asking = Asking::default();
+    let node = Node::on_postgres(&server.url(), asking.clone(), ONLY_WHEN_THE_BUS_ASKS);
+    let node = node.live().await;
+    let _waiters: Vec<_> = (0..1_000).map(|n| node.waits_for(&n.to_string())).collect();
+    // The database's own count is written about once a second: measured between two writes.
+    let transactions = || -> u64 {
+        let ask = "SELECT xact_commit FROM pg_stat_database WHERE datname";
+        server
+            .ask(&format!("{ask} = '{DATABASE}'"))
+            .parse()
+            .unwrap()
+    };
+    let start = transactions();
+    until("a first count", async || transactions() > start).await;
+    let (first, began) = (transactions(), tokio::time::Instant::now());
+    until("some seconds' count", async || {
+        began.elapsed() > 20 * CANARY && transactions() > first
+    })
+    .await;
+    let counted = transactions() - first;
+    let canaries = u64::try_from(began.elapsed().as_millis() / CANARY.as_millis()).unwrap();
+    assert!(
+        counted <= (canaries + 5) * TRANSACTIONS_PER_CANARY,
+        "{counted} transactions during {canaries} canaries"
+    );
+    assert_eq!(asking.asked(), 0);
+}

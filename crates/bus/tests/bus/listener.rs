@@ -1,0 +1,58 @@
+//! One listening connection per process, and what happens when it is cut.
+
+use wakeline_bus::Rung;
+use wakeline_wake::{Cause, Wake};
+
+use crate::{
+    node::{Node, ONLY_WHEN_THE_BUS_ASKS, has_wake, until, woken},
+    server::{LISTENS, SENDS, Server},
+    shelf::{Asking, Table, topic},
+};
+
+#[tokio::test]
+async fn a_node_has_one_listening_and_one_sending_connection_however_many_topics() {
+    let server = Server::start();
+    let start = || Node::on_postgres(&server.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
+    let here = start().live().await;
+    let waiters: Vec<_> = (0..500).map(|n| here.waits_for(&n.to_string())).collect();
+    for n in 0..500 {
+        here.bus.publish(&[Wake::all(topic(&n.to_string()))]);
+    }
+    let there = start().live().await;
+    here.heard_by(&there).await;
+    assert_eq!(server.backends(LISTENS).len(), 2, "one for each node");
+    assert_eq!(server.backends(SENDS).len(), 2, "one for each node");
+    assert_eq!(server.backends("true").len(), 4, "and none besides");
+    drop(waiters);
+}
+
+#[tokio::test]
+async fn what_was_published_while_the_listener_was_away_is_found_when_it_is_back() {
+    let server = Server::start();
+    let table = Table::create(&server.url()).await;
+    let there = Node::on_postgres(&server.url(), table.clone(), ONLY_WHEN_THE_BUS_ASKS);
+    let there = there.live().await;
+    let listener = server.only_backend(LISTENS);
+    let here = Node::on_postgres(&server.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
+    let here = here.live().await;
+    let witness = Node::on_postgres(&server.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
+    let witness = witness.live().await;
+    let mut waiter = there.waits_for("orders");
+
+    // The sessions that are there stay: only the listener cannot come back.
+    server.allow_connections(false);
+    server.ask(&format!("SELECT pg_terminate_backend({listener})"));
+    there.until_rung(Rung::Polling).await;
+    // The question asked because the line was cut comes too early to find anything.
+    until("a question", async || table.asked() == 1).await;
+    table.put("orders").await;
+    here.bus.publish(&[Wake::count([topic("orders")], 1)]);
+    // The message is out, and was not for those who do not listen.
+    here.heard_by(&witness).await;
+    assert!(!has_wake(&mut waiter));
+    server.allow_connections(true);
+
+    assert_eq!(woken(&mut waiter).await, Cause::Fallback);
+    there.until_rung(Rung::Live).await;
+    assert_eq!(there.bus.status().connects, 2);
+}

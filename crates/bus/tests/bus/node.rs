@@ -1,0 +1,118 @@
+//! One node: an engine, a bus, and the task that asks the store.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use tokio::time::{sleep, timeout};
+use wakeline_bus::{Bus, Intervals, Options, Recheck, Rung, watch};
+use wakeline_store::postgres::{self, Connector};
+use wakeline_wake::{Cause, Engine, Lane, Limits, Outcome, Place, Waiter, Wake};
+
+use crate::shelf::topic;
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(40);
+const NEVER: Duration = Duration::from_secs(3_600);
+
+/// Nothing but the bus itself asks the store.
+pub(crate) const ONLY_WHEN_THE_BUS_ASKS: Intervals = Intervals {
+    fallback: NEVER,
+    degraded: NEVER,
+};
+
+pub(crate) const CANARY: Duration = Duration::from_millis(200);
+
+pub(crate) fn options() -> Options {
+    Options {
+        canary: CANARY,
+        ..Options::default()
+    }
+}
+
+pub(crate) struct Node {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) bus: Arc<Bus>,
+}
+
+impl Node {
+    pub(crate) fn on_postgres(url: &str, store: impl Recheck + 'static, every: Intervals) -> Self {
+        let engine = Engine::new(Limits::default());
+        let bus = Bus::postgres(engine.clone(), connector(url), &options());
+        Self::start(engine, bus, store, every)
+    }
+
+    pub(crate) fn on_redis(url: &str, store: impl Recheck + 'static, every: Intervals) -> Self {
+        let engine = Engine::new(Limits::default());
+        let bus = Bus::redis(engine.clone(), url, &options()).unwrap();
+        Self::start(engine, bus, store, every)
+    }
+
+    fn start(
+        engine: Arc<Engine>,
+        bus: Arc<Bus>,
+        store: impl Recheck + 'static,
+        every: Intervals,
+    ) -> Self {
+        tokio::spawn(engine.clone().run());
+        let doors: Vec<Arc<dyn Recheck>> = vec![Arc::new(store)];
+        tokio::spawn(watch(bus.clone(), engine.clone(), doors, every));
+        Self { engine, bus }
+    }
+
+    pub(crate) async fn live(self) -> Self {
+        self.until_rung(Rung::Live).await;
+        self
+    }
+
+    pub(crate) async fn until_rung(&self, rung: Rung) {
+        until(rung.name(), async || self.bus.rung() == rung).await;
+    }
+
+    pub(crate) fn waits_for(&self, name: &str) -> Waiter {
+        self.waits_in_lane(name, &Lane::default())
+    }
+
+    pub(crate) fn waits_in_lane(&self, name: &str, lane: &Lane) -> Waiter {
+        let place = Place::new(topic(name), lane.clone());
+        self.engine.register(&[place], NEVER).unwrap()
+    }
+
+    /// Returns when `other` has heard all that this node published before.
+    pub(crate) async fn heard_by(&self, other: &Self) {
+        let mut fence = other.waits_for("fence");
+        self.bus.publish(&[Wake::all(topic("fence"))]);
+        woken(&mut fence).await;
+    }
+}
+
+pub(crate) fn connector(url: &str) -> Connector {
+    Connector::new(url, &postgres::Options::default()).unwrap()
+}
+
+/// The cause of the waiter's wake, which must come.
+pub(crate) async fn woken(waiter: &mut Waiter) -> Cause {
+    match must("a wake", waiter.park()).await {
+        Outcome::Woken { cause, .. } => cause,
+        other => panic!("{other:?} instead of a wake"),
+    }
+}
+
+/// Whether a park would return at once.
+pub(crate) fn has_wake(waiter: &mut Waiter) -> bool {
+    waiter.park().now_or_never().is_some()
+}
+
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    must(what, async {
+        while !holds().await {
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+pub(crate) async fn must<T>(what: &str, coming: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, coming)
+        .await
+        .unwrap_or_else(|_| panic!("waited in vain for: {what}"))
+}

@@ -1,0 +1,90 @@
+//! PgBouncer in front of PostgreSQL: transaction mode breaks `LISTEN`, session mode does not.
+
+use std::{
+    io::Write,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use wakeline_bus::{Intervals, Rung};
+use wakeline_testbed::Pgbouncer;
+use wakeline_wake::{Cause, Wake};
+
+use crate::{
+    node::{Node, ONLY_WHEN_THE_BUS_ASKS, until, woken},
+    server::{DATABASE, Server},
+    shelf::{Asking, Shelf, topic},
+};
+
+#[tokio::test]
+async fn in_transaction_mode_the_bus_says_so_and_waiters_are_served_at_the_short_interval() {
+    let log = Log::capture();
+    let server = Server::start();
+    let pooler = Pgbouncer::start(&format!("127.0.0.1:{}", server.0.port()), "transaction");
+    let pooler = pooler.unwrap();
+    let shelf = Shelf::default();
+    let every = Intervals {
+        degraded: Duration::from_millis(50),
+        ..ONLY_WHEN_THE_BUS_ASKS
+    };
+    let start = || Node::on_postgres(&pooler.url_for(DATABASE), Asking::of(&shelf), every);
+    let (here, there) = (start(), start());
+    until("a warning", async || {
+        log.says("WARN") && log.says("PgBouncer")
+    })
+    .await;
+    assert!(
+        here.bus.status().connects >= 1,
+        "it is the canary that found out"
+    );
+    for name in ["first", "second", "third"] {
+        let mut waiter = there.waits_for(name);
+        shelf.put(name);
+        here.bus.publish(&[Wake::count([topic(name)], 1)]);
+        assert_eq!(woken(&mut waiter).await, Cause::Fallback);
+    }
+    assert_eq!([here.bus.rung(), there.bus.rung()], [Rung::Polling; 2]);
+}
+
+#[tokio::test]
+async fn in_session_mode_the_bus_is_live() {
+    let server = Server::start();
+    let pooler = Pgbouncer::start(&format!("127.0.0.1:{}", server.0.port()), "session");
+    let pooler = pooler.unwrap();
+    let url = pooler.url_for(DATABASE);
+    let start = || Node::on_postgres(&url, Asking::default(), ONLY_WHEN_THE_BUS_ASKS).live();
+    let (here, there) = (start().await, start().await);
+    let mut waiter = there.waits_for("orders");
+    here.bus.publish(&[Wake::count([topic("orders")], 1)]);
+    assert_eq!(woken(&mut waiter).await, Cause::Notify);
+}
+
+/// What this process logs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn capture() -> Self {
+        let log = Self::default();
+        let writer = log.clone();
+        tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .init();
+        log
+    }
+
+    fn says(&self, text: &str) -> bool {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).contains(text)
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! PostgreSQL goes away and comes back, under the bus and under the store.
+
+use wakeline_bus::Rung;
+use wakeline_wake::{Cause, Wake};
+
+use crate::{
+    node::{Node, ONLY_WHEN_THE_BUS_ASKS, woken},
+    server::Server,
+    shelf::{Asking, Shelf, Table, topic},
+};
+
+#[tokio::test]
+async fn a_wake_that_died_with_its_node_is_found_after_a_restart() {
+    let mut server = Server::start();
+    let table = Table::create(&server.url()).await;
+    let node = Node::on_postgres(&server.url(), table.clone(), ONLY_WHEN_THE_BUS_ASKS);
+    let node = node.live().await;
+    let mut waiter = node.waits_for("orders");
+    // Committed, and nobody is told.
+    table.put("orders").await;
+    server.0.restart().unwrap();
+    assert_eq!(woken(&mut waiter).await, Cause::Fallback);
+    node.until_rung(Rung::Live).await;
+}
+
+#[tokio::test]
+async fn both_nodes_are_live_again_after_a_stop_and_what_was_published_meanwhile_arrives() {
+    away_and_back(wakeline_testbed::Postgres::stop).await;
+}
+
+#[tokio::test]
+async fn both_nodes_are_live_again_after_a_crash_and_what_was_published_meanwhile_arrives() {
+    away_and_back(wakeline_testbed::Postgres::crash).await;
+}
+
+async fn away_and_back(end: fn(&mut wakeline_testbed::Postgres) -> anyhow::Result<()>) {
+    let mut server = Server::start();
+    let shelf = Shelf::default();
+    let start =
+        || Node::on_postgres(&server.url(), Asking::of(&shelf), ONLY_WHEN_THE_BUS_ASKS).live();
+    let (here, there) = (start().await, start().await);
+    let mut during = there.waits_for("during");
+    let mut after = there.waits_for("after");
+
+    end(&mut server.0).unwrap();
+    here.until_rung(Rung::Polling).await;
+    there.until_rung(Rung::Polling).await;
+    shelf.put("during");
+    here.bus.publish(&[Wake::count([topic("during")], 1)]);
+    server.0.start_again().unwrap();
+
+    assert_eq!(woken(&mut during).await, Cause::Fallback);
+    here.until_rung(Rung::Live).await;
+    there.until_rung(Rung::Live).await;
+    here.bus.publish(&[Wake::count([topic("after")], 1)]);
+    assert_eq!(woken(&mut after).await, Cause::Notify);
+}

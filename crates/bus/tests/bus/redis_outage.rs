@@ -1,0 +1,65 @@
+//! Redis goes away and comes back; the store is elsewhere and stays.
+
+use std::time::Duration;
+
+use wakeline_bus::{Intervals, Rung};
+use wakeline_testbed::Redis;
+use wakeline_wake::{Cause, Wake};
+
+use crate::{
+    node::{Node, ONLY_WHEN_THE_BUS_ASKS, woken},
+    shelf::{Asking, Shelf, topic},
+};
+
+#[tokio::test]
+async fn both_nodes_are_live_again_after_a_restart_and_what_was_published_meanwhile_arrives() {
+    let mut redis = Redis::start().unwrap();
+    let shelf = Shelf::default();
+    let start = || Node::on_redis(&redis.url(), Asking::of(&shelf), ONLY_WHEN_THE_BUS_ASKS).live();
+    let (here, there) = (start().await, start().await);
+    let mut during = there.waits_for("during");
+    let mut after = there.waits_for("after");
+
+    redis.stop().unwrap();
+    here.until_rung(Rung::Polling).await;
+    there.until_rung(Rung::Polling).await;
+    shelf.put("during");
+    here.bus.publish(&[Wake::count([topic("during")], 1)]);
+    redis.start_again().unwrap();
+
+    assert_eq!(woken(&mut during).await, Cause::Fallback);
+    here.until_rung(Rung::Live).await;
+    there.until_rung(Rung::Live).await;
+    here.bus.publish(&[Wake::count([topic("after")], 1)]);
+    assert_eq!(woken(&mut after).await, Cause::Notify);
+}
+
+#[tokio::test]
+async fn while_redis_is_down_the_waiters_are_served_at_the_short_interval() {
+    let mut redis = Redis::start().unwrap();
+    let asking = Asking::default();
+    let every = Intervals {
+        degraded: Duration::from_millis(50),
+        ..ONLY_WHEN_THE_BUS_ASKS
+    };
+    let node = Node::on_redis(&redis.url(), asking.clone(), every);
+    let node = node.live().await;
+    redis.stop().unwrap();
+    node.until_rung(Rung::Polling).await;
+    for name in ["first", "second", "third"] {
+        let mut waiter = node.waits_for(name);
+        asking.shelf.put(name);
+        assert_eq!(woken(&mut waiter).await, Cause::Fallback);
+    }
+    assert_eq!(node.bus.rung(), Rung::Polling);
+}
+
+#[tokio::test]
+async fn a_node_that_starts_before_redis_is_live_when_redis_is_there() {
+    let mut redis = Redis::start().unwrap();
+    redis.stop().unwrap();
+    let node = Node::on_redis(&redis.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
+    assert_eq!(node.bus.rung(), Rung::Polling);
+    redis.start_again().unwrap();
+    node.until_rung(Rung::Live).await;
+}

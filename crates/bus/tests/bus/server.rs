@@ -1,0 +1,76 @@
+//! Looking at, and hurting, the test's own PostgreSQL from outside.
+
+use std::process::Command;
+
+use wakeline_testbed::{Postgres, psql};
+
+/// The nodes' database; the test's own questions are asked in another one.
+pub(crate) const DATABASE: &str = "wakeline";
+
+pub(crate) const LISTENS: &str = "query LIKE 'LISTEN%'";
+pub(crate) const SENDS: &str = "query LIKE 'SELECT pg_notify%'";
+
+pub(crate) struct Server(pub(crate) Postgres);
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let server = Self(Postgres::start().unwrap());
+        server.ask(&format!("CREATE DATABASE {DATABASE}"));
+        server
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.0.url_for(DATABASE)
+    }
+
+    pub(crate) fn ask(&self, sql: &str) -> String {
+        psql(&self.0.url(), sql).unwrap()
+    }
+
+    /// Whether new ones are let in to the nodes' database; those that are there stay.
+    pub(crate) fn allow_connections(&self, yes: bool) {
+        self.ask(&format!(
+            "ALTER DATABASE {DATABASE} ALLOW_CONNECTIONS {yes}"
+        ));
+    }
+
+    /// The processes of the nodes' sessions that do `what`.
+    pub(crate) fn backends(&self, what: &str) -> Vec<u32> {
+        self.ask(&format!(
+            "SELECT pid FROM pg_stat_activity WHERE datname = '{DATABASE}' AND {what}"
+        ))
+        .lines()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+    }
+
+    pub(crate) fn only_backend(&self, what: &str) -> u32 {
+        match self.backends(what)[..] {
+            [pid] => pid,
+            ref others => panic!("not one session that {what}: {others:?}"),
+        }
+    }
+}
+
+/// A process that stands still until this is dropped.
+pub(crate) struct Frozen(u32);
+
+impl Frozen {
+    pub(crate) fn process(pid: u32) -> Self {
+        signal("STOP", pid);
+        Self(pid)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        signal("CONT", self.0);
+    }
+}
+
+fn signal(name: &str, pid: u32) {
+    let status = Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}

@@ -1,0 +1,134 @@
+//! What the nodes' waiters wait for: the store of these tests, in memory or in a real table.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use tokio_postgres::types::{ToSql, Type};
+use wakeline_bus::{Due, Recheck};
+use wakeline_store::{Error, Postgres, postgres};
+use wakeline_wake::{Lane, Place, Topic, Waiting};
+
+pub(crate) const DOOR: &str = "queue";
+
+pub(crate) fn topic(name: &str) -> Topic {
+    Topic::new(DOOR, [name])
+}
+
+/// A store that all nodes share and that no outage reaches.
+#[derive(Clone, Default)]
+pub(crate) struct Shelf(Arc<Mutex<HashSet<Topic>>>);
+
+impl Shelf {
+    pub(crate) fn put(&self, name: &str) {
+        self.0.lock().unwrap().insert(topic(name));
+    }
+}
+
+/// One node's question to the shelf, counted.
+#[derive(Clone, Default)]
+pub(crate) struct Asking {
+    pub(crate) shelf: Shelf,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Asking {
+    pub(crate) fn of(shelf: &Shelf) -> Self {
+        Self {
+            shelf: shelf.clone(),
+            asked: Arc::default(),
+        }
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+impl Recheck for Asking {
+    fn door(&self) -> &'static str {
+        DOOR
+    }
+
+    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let shelf = self.shelf.0.lock().unwrap();
+        let dues = waiting
+            .into_iter()
+            .filter(|place| shelf.contains(&place.topic))
+            .map(|place| now(place.topic, place.lane))
+            .collect();
+        async { Ok(dues) }.boxed()
+    }
+}
+
+/// The table `item(name)`, asked by one node.
+#[derive(Clone)]
+pub(crate) struct Table {
+    store: Postgres,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Table {
+    pub(crate) async fn create(url: &str) -> Self {
+        let options = postgres::Options {
+            connections: 1,
+            ..postgres::Options::default()
+        };
+        let store = Postgres::open(url, &options, &[]).await.unwrap();
+        let create = "CREATE TABLE item (name text)";
+        store.query("create", create, &[]).await.unwrap();
+        Self {
+            store,
+            asked: Arc::default(),
+        }
+    }
+
+    pub(crate) async fn put(&self, name: &str) {
+        let insert = "INSERT INTO item VALUES ($1)";
+        let name = [(&name as &(dyn ToSql + Sync), Type::TEXT)];
+        self.store.query("insert", insert, &name).await.unwrap();
+    }
+
+    /// How many questions have been answered.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+impl Recheck for Table {
+    fn door(&self) -> &'static str {
+        DOOR
+    }
+
+    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+        async move {
+            let statement = "SELECT name FROM item WHERE name = ANY ($1)";
+            let names: Vec<String> = waiting
+                .iter()
+                .map(|place| place.topic.parts().collect())
+                .collect();
+            let rows = self
+                .store
+                .query("recheck", statement, &[(&names, Type::TEXT_ARRAY)])
+                .await?;
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let found = rows.iter().map(|row| topic(row.get(0)));
+            Ok(found.map(|topic| now(topic, Lane::default())).collect())
+        }
+        .boxed()
+    }
+}
+
+fn now(topic: Topic, lane: Lane) -> Due {
+    Due {
+        place: Place::new(topic, lane),
+        after: Duration::ZERO,
+    }
+}

@@ -1,0 +1,47 @@
+//! A stranger on the channel: sees what the nodes say to one another.
+
+use serde_json::Value;
+use wakeline_bus::Options;
+use wakeline_store::postgres::Line;
+
+use crate::node::{connector, must};
+
+pub(crate) struct Stranger(Line);
+
+impl Stranger {
+    pub(crate) async fn listens(url: &str) -> Self {
+        let line = connector(url).listen().await.unwrap();
+        let listen = format!("LISTEN {}", Options::default().channel);
+        line.client.batch_execute(&listen).await.unwrap();
+        Self(line)
+    }
+
+    /// The next message that is not a canary.
+    pub(crate) async fn message(&mut self) -> (String, Value) {
+        loop {
+            let (text, value) = self.next().await;
+            if value["canary"].is_null() {
+                return (text, value);
+            }
+        }
+    }
+
+    /// Returns after so many canaries, of whichever node.
+    pub(crate) async fn canaries(&mut self, count: usize) {
+        for _ in 0..count {
+            while self.next().await.1["canary"].is_null() {}
+        }
+    }
+
+    /// Forgets what has come so far.
+    pub(crate) fn skip(&mut self) {
+        while self.0.notifications.try_recv().is_ok() {}
+    }
+
+    async fn next(&mut self) -> (String, Value) {
+        let message = must("a message", self.0.notifications.recv()).await;
+        let text = message.expect("the line holds").payload().to_owned();
+        let value = serde_json::from_str(&text).unwrap();
+        (text, value)
+    }
+}
