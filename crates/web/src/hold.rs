@@ -78,13 +78,16 @@ impl From<Refused> for Problem {
 ///
 /// Dropping the future (the client hung up) leaves the line at once; a wake that it had goes to
 /// the next.
-pub async fn hold<T, E>(
+pub async fn hold<T, E, F>(
     engine: &Arc<Engine>,
     door: &'static str,
     places: &[Place],
     time: Duration,
-    mut check: impl AsyncFnMut() -> Result<Checked<T>, E>,
-) -> Result<Held<T>, Ended<E>> {
+    mut check: impl FnMut() -> F,
+) -> Result<Held<T>, Ended<E>>
+where
+    F: Future<Output = Result<Checked<T>, E>>,
+{
     let began = Instant::now();
     let mut timing = Timing {
         hold: Duration::ZERO,

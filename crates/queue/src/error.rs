@@ -1,0 +1,64 @@
+//! What can go wrong at this door, and what the caller is told.
+
+use wakeline_wake::Refused;
+use wakeline_web::{Ended, Problem};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] wakeline_store::Error),
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error("{}", .0.detail())]
+    Invalid(Problem),
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self::Invalid(problem)
+    }
+}
+
+impl From<Ended<Self>> for Error {
+    fn from(ended: Ended<Self>) -> Self {
+        match ended {
+            Ended::Refused(refused) => Self::Refused(refused),
+            Ended::Check(error) => error,
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid(problem) => problem,
+            Error::Refused(refused) => refused.into(),
+            Error::Store(error) => {
+                tracing::warn!(%error, "the store failed");
+                from_store(&error)
+            }
+        }
+    }
+}
+
+/// The log keeps the database's words; the caller is told what to do.
+fn from_store(error: &wakeline_store::Error) -> Problem {
+    use wakeline_store::Error as Store;
+    match error {
+        Store::Unavailable(_) => Problem::unavailable(
+            "store-unavailable",
+            "the database cannot be reached; nothing was done, try again later",
+        ),
+        Store::Overloaded => Problem::unavailable("overloaded", error.to_string()),
+        Store::OutcomeUnknown(_) => Problem::unavailable(
+            "outcome-unknown",
+            "the connection to the database broke before it answered, so it is not known whether \
+             this was done; a push can be tried again safely with the same transactionId",
+        ),
+        Store::Failed(_) => Problem::new(
+            http::StatusCode::INTERNAL_SERVER_ERROR,
+            "store-failed",
+            "the database refused the operation; nothing was done, and the log says why",
+        ),
+    }
+}
