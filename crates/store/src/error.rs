@@ -9,10 +9,8 @@ pub enum Error {
     /// Nothing was done. Safe to retry.
     #[error("too many operations wait for a commit; nothing was done, try again later")]
     Overloaded,
-    /// The connection broke between the question and the answer.
-    #[error(
-        "the connection to the database broke before it answered; the outcome is unknown ({0})"
-    )]
+    /// The connection broke between the question and the answer, or the answer made no sense.
+    #[error("the database gave no clear answer; the outcome is unknown ({0})")]
     OutcomeUnknown(String),
     /// The database refused this operation, and this one alone.
     #[error("the database refused the operation ({0})")]

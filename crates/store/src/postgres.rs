@@ -16,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::timeout;
 use tokio_postgres::{Client, Row, types::ToSql, types::Type};
 
 pub use batch::{Batch, Batcher, RunError, Weigh};
@@ -53,6 +54,14 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(30),
         }
+    }
+}
+
+impl Options {
+    /// The server ends a statement by itself; a server, pooler or network that has fallen silent
+    /// does not.
+    pub(crate) fn patience(&self) -> Duration {
+        self.statement_timeout + self.connect_timeout
     }
 }
 
@@ -106,6 +115,11 @@ impl Postgres {
         self.sessions[turn % self.sessions.len()].clone()
     }
 
+    /// Whether the server answers.
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.query("ping", "SELECT 1", &[]).await.map(drop)
+    }
+
     /// One statement by itself: a read, or a write that is rare.
     pub async fn query(
         &self,
@@ -113,12 +127,14 @@ impl Postgres {
         statement: &str,
         parameters: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Vec<Row>, Error> {
-        let client = self.session().client().await?;
+        let session = self.session();
+        let client = session.client().await?;
         telling::statements(STORE, kind, 1);
-        client
-            .query_typed(statement, parameters)
-            .await
-            .map_err(|error| explain(&error))
+        let asked = client.query_typed(statement, parameters);
+        match timeout(self.options.patience(), asked).await {
+            Ok(answer) => answer.map_err(|error| explain(&error)),
+            Err(_) => Err(session.give_up(&client).await),
+        }
     }
 }
 
@@ -126,20 +142,33 @@ impl Postgres {
 #[must_use]
 pub fn explain(error: &tokio_postgres::Error) -> Error {
     match error.as_db_error() {
-        Some(said) if is_going_away(said.code().code()) => {
-            Error::Unavailable(format!("{}: {}", said.code().code(), said.message()))
+        Some(said) => {
+            let code = said.code().code();
+            let text = format!("{code}: {}", said.message());
+            if is_broken_connection(code) {
+                Error::OutcomeUnknown(text)
+            } else if is_servers_trouble(code) {
+                Error::Unavailable(text)
+            } else {
+                Error::Failed(text)
+            }
         }
-        Some(said) => Error::Failed(format!("{}: {}", said.code().code(), said.message())),
         None => Error::OutcomeUnknown(chain(error)),
     }
 }
 
-/// The server rolled back because it stops, starts, or has no room for a connection.
-fn is_going_away(code: &str) -> bool {
-    matches!(
-        code,
-        "57P01" | "57P02" | "57P03" | "57P05" | "53300" | "25006"
-    ) || code.starts_with("08")
+/// What a pooler says when it has lost the server in the middle of a statement.
+fn is_broken_connection(code: &str) -> bool {
+    code.starts_with("08")
+}
+
+/// Rolled back for a reason that lies with no operation: the server stops or starts, is read-only,
+/// out of room or time, or could not get a lock.
+fn is_servers_trouble(code: &str) -> bool {
+    matches!(code, "25006" | "55P03")
+        || ["53", "57", "58"]
+            .iter()
+            .any(|class| code.starts_with(class))
 }
 
 /// The error with what caused it: the driver's own text alone says only "db error".
@@ -155,7 +184,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// All in one transaction under an advisory lock of that transaction, which also a pooler in
-/// transaction mode keeps.
+/// transaction mode keeps. A step may take its time: a large table is not rewritten in seconds.
 async fn migrate(client: &Client, migrations: &[Migrations]) -> Result<(), OpenError> {
     let open = |error: tokio_postgres::Error| OpenError::Open(chain(&error));
     let encoding: String = client
@@ -171,7 +200,9 @@ async fn migrate(client: &Client, migrations: &[Migrations]) -> Result<(), OpenE
     if is_up_to_date(client, migrations).await? {
         return Ok(());
     }
-    client.batch_execute("BEGIN").await.map_err(open)?;
+    // Each statement must see what others committed while it waited for the lock.
+    let begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
+    client.batch_execute(begin).await.map_err(open)?;
     let result = migrate_in_transaction(client, migrations).await;
     let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
     client.batch_execute(end).await.map_err(open)?;
@@ -185,7 +216,8 @@ async fn migrate_in_transaction(
     let open = |error: tokio_postgres::Error| OpenError::Open(chain(&error));
     client
         .batch_execute(&format!(
-            "SELECT pg_advisory_xact_lock({MIGRATION_LOCK});
+            "SET LOCAL statement_timeout = 0;
+             SELECT pg_advisory_xact_lock({MIGRATION_LOCK});
              CREATE SCHEMA IF NOT EXISTS wakeline;
              CREATE TABLE IF NOT EXISTS wakeline.migration (
                  door text PRIMARY KEY, version bigint NOT NULL);"

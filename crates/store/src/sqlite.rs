@@ -90,6 +90,14 @@ impl Sqlite {
         &self.path
     }
 
+    /// Whether the file can be read.
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.read("ping", |connection| {
+            Ok(connection.execute_batch("SELECT 1")?)
+        })
+        .await
+    }
+
     /// Runs `operation` in the next commit and gives its result when that is on disk. If it
     /// fails, what it did is undone and nobody else's. It runs even if the caller is dropped.
     /// Tables must not defer constraints: those are checked at the commit, for all that share it.

@@ -1,16 +1,25 @@
 //! Group commit: what many callers ask for in the same moment is one statement and one commit.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use futures_util::future::BoxFuture;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use futures_util::{FutureExt, future::BoxFuture};
+use tokio::{
+    sync::{Mutex, mpsc, oneshot},
+    time::{sleep, timeout},
+};
 use tokio_postgres::Client;
 
-use super::{Postgres, STORE, explain};
+use super::{Postgres, STORE, Session, explain};
 use crate::{error::Error, telling};
 
 /// How often a batch that lost against another node's (deadlock, serialization) is tried.
-const ATTEMPTS: usize = 5;
+const ATTEMPTS: u32 = 5;
+/// Times the number of the attempt.
+const RACE_PAUSE: Duration = Duration::from_millis(10);
 
 /// How much of a batch an operation takes up.
 pub trait Weigh {
@@ -24,7 +33,8 @@ pub trait Weigh {
 pub enum RunError {
     #[error(transparent)]
     Driver(#[from] tokio_postgres::Error),
-    /// The answer does not fit the question: a defect, reported and not retried.
+    /// The answer does not fit the question: a defect, reported and not retried, for the statement
+    /// has been committed.
     #[error("{0}")]
     Answer(String),
 }
@@ -72,7 +82,7 @@ impl<B: Batch> Batcher<B> {
     /// `workers` batches may be under way at once; each takes all that has arrived when it is free.
     #[must_use]
     pub fn start(postgres: &Postgres, batch: B, workers: usize) -> Self {
-        let (pending, arriving) = mpsc::channel(postgres.options().max_pending);
+        let (pending, arriving) = mpsc::channel(postgres.options().max_pending.max(1));
         let arriving = Arc::new(Mutex::new(arriving));
         let batch = Arc::new(batch);
         for _ in 0..workers.max(1) {
@@ -110,7 +120,15 @@ async fn work<B: Batch>(
         };
         let (operations, answers): (Vec<_>, Vec<_>) = pending.into_iter().unzip();
         let results = match session.client().await {
-            Ok(client) => run(&*batch, &client, &operations).await,
+            Ok(client) => {
+                let runner = Runner {
+                    batch: &*batch,
+                    session: &session,
+                    client: &client,
+                    patience: postgres.options().patience(),
+                };
+                runner.run(&operations).await
+            }
             Err(error) => operations.iter().map(|_| Err(error.clone())).collect(),
         };
         for (answer, result) in answers.into_iter().zip(results) {
@@ -137,57 +155,83 @@ async fn gather<B: Batch>(
     Some(gathered)
 }
 
-/// The batch as one statement. When the database refuses it, each operation by itself, so that
-/// only the bad one fails.
-async fn run<B: Batch>(
-    batch: &B,
-    client: &Client,
-    operations: &[B::Operation],
-) -> Vec<Result<B::Output, Error>> {
-    match attempt(batch, client, operations).await {
-        Ok(outputs) => outputs.into_iter().map(Ok).collect(),
-        Err(Error::Failed(reason)) if operations.len() > 1 => {
-            tracing::debug!(
-                kind = B::KIND,
-                reason,
-                "a batch was refused; trying one by one"
-            );
-            let mut results = Vec::with_capacity(operations.len());
-            for operation in operations {
-                let alone = attempt(batch, client, std::slice::from_ref(operation)).await;
-                results.push(alone.map(|mut outputs| outputs.remove(0)));
-            }
-            results
-        }
-        Err(error) => operations.iter().map(|_| Err(error.clone())).collect(),
-    }
+/// One batch on one connection.
+struct Runner<'a, B> {
+    batch: &'a B,
+    session: &'a Session,
+    client: &'a Arc<Client>,
+    patience: Duration,
 }
 
-async fn attempt<B: Batch>(
-    batch: &B,
-    client: &Client,
-    operations: &[B::Operation],
-) -> Result<Vec<B::Output>, Error> {
-    for tried in 1.. {
-        let began = Instant::now();
-        telling::statements(STORE, B::KIND, 1);
-        let outcome = batch.run(client, operations).await;
-        telling::batch(STORE, B::KIND, operations.len(), began.elapsed());
-        match outcome {
-            Ok(outputs) if outputs.len() == operations.len() => return Ok(outputs),
-            Ok(outputs) => {
-                return Err(Error::Failed(format!(
-                    "{} results for {} operations",
-                    outputs.len(),
-                    operations.len()
-                )));
+impl<B: Batch> Runner<'_, B> {
+    /// The batch as one statement. When the database refuses it, each operation by itself, so that
+    /// only the bad one fails.
+    async fn run(&self, operations: &[B::Operation]) -> Vec<Result<B::Output, Error>> {
+        match self.attempt(operations).await {
+            Ok(outputs) => outputs.into_iter().map(Ok).collect(),
+            Err(Error::Failed(reason)) if operations.len() > 1 => {
+                tracing::debug!(
+                    kind = B::KIND,
+                    reason,
+                    "a batch was refused; trying one by one"
+                );
+                self.one_by_one(operations).await
             }
-            Err(RunError::Answer(text)) => return Err(Error::Failed(text)),
-            Err(RunError::Driver(error)) if tried < ATTEMPTS && lost_a_race(&error) => {}
-            Err(RunError::Driver(error)) => return Err(explain(&error)),
+            Err(error) => operations.iter().map(|_| Err(error.clone())).collect(),
         }
     }
-    unreachable!("the last attempt returns")
+
+    async fn one_by_one(&self, operations: &[B::Operation]) -> Vec<Result<B::Output, Error>> {
+        let mut results = Vec::with_capacity(operations.len());
+        let mut outage = None;
+        for operation in operations {
+            // Hundreds in a row must not each wait for a server that has gone.
+            if let Some(reason) = &outage {
+                results.push(Err(Error::Unavailable(String::clone(reason))));
+                continue;
+            }
+            let alone = self.attempt(std::slice::from_ref(operation)).await;
+            outage = alone
+                .as_ref()
+                .err()
+                .filter(|error| error.is_outage())
+                .map(ToString::to_string);
+            results.push(alone.map(|mut outputs| outputs.remove(0)));
+        }
+        results
+    }
+
+    /// `Failed` only where the database has rolled back: whatever may have been committed must not
+    /// be tried again.
+    async fn attempt(&self, operations: &[B::Operation]) -> Result<Vec<B::Output>, Error> {
+        for tried in 1.. {
+            let began = Instant::now();
+            telling::statements(STORE, B::KIND, 1);
+            let running = AssertUnwindSafe(self.batch.run(self.client, operations)).catch_unwind();
+            let outcome = timeout(self.patience, running).await;
+            telling::batch(STORE, B::KIND, operations.len(), began.elapsed());
+            match outcome {
+                Ok(Ok(Ok(outputs))) if outputs.len() == operations.len() => return Ok(outputs),
+                Ok(Ok(Ok(outputs))) => {
+                    return Err(Error::OutcomeUnknown(format!(
+                        "{} results for {} operations",
+                        outputs.len(),
+                        operations.len()
+                    )));
+                }
+                Ok(Ok(Err(RunError::Answer(text)))) => return Err(Error::OutcomeUnknown(text)),
+                Ok(Ok(Err(RunError::Driver(error)))) if tried < ATTEMPTS && lost_a_race(&error) => {
+                    // At once it would be back before the winner has taken what it waits for.
+                    let jitter = rand::random_range(0.5..1.5);
+                    sleep((RACE_PAUSE * tried).mul_f64(jitter)).await;
+                }
+                Ok(Ok(Err(RunError::Driver(error)))) => return Err(explain(&error)),
+                Ok(Err(_)) => return Err(Error::OutcomeUnknown("the batch panicked".into())),
+                Err(_) => return Err(self.session.give_up(self.client).await),
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
 }
 
 /// Rolled back in favour of another transaction: doing it again is safe and right.

@@ -99,11 +99,12 @@ impl Connector {
     /// By statements, not by start-up options: a pooler refuses options that it does not know.
     async fn prepare(&self, client: &Client) -> Result<(), Error> {
         let milliseconds = self.statement_timeout.as_millis();
-        client
-            .batch_execute(&format!(
-                "SET statement_timeout = {milliseconds}; SET synchronous_commit = on"
-            ))
+        let settings =
+            format!("SET statement_timeout = {milliseconds}; SET synchronous_commit = on");
+        // A pooler accepts at once and lets the first statement wait for a server that is away.
+        timeout(self.connect_timeout, client.batch_execute(&settings))
             .await
+            .map_err(|_| Error::Unavailable("no answer within the connect timeout".into()))?
             .map_err(|error| Error::Unavailable(chain(&error)))
     }
 }

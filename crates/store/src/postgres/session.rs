@@ -74,4 +74,11 @@ impl Session {
             }
         }
     }
+
+    /// Leaves a connection whose answer is overdue, so that the next caller gets a new one.
+    pub(super) async fn give_up(&self, client: &Arc<Client>) -> Error {
+        let mut state = self.state.lock().await;
+        state.client.take_if(|known| Arc::ptr_eq(known, client));
+        Error::OutcomeUnknown("no answer within the statement timeout".into())
+    }
 }

@@ -1,0 +1,155 @@
+//! The server stops, starts and crashes under the store.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+use wakeline_store::{
+    Error, Postgres,
+    postgres::{Batcher, Options},
+    testing::PostgresDatabase,
+};
+
+use crate::fixture::{HANGS, Insert, Lock, THING, eventually, names, submit, thing};
+
+async fn open(server: &wakeline_testbed::Postgres) -> Postgres {
+    Postgres::open(&server.url(), &Options::default(), &[THING])
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_server_is_away_callers_are_told_and_when_it_is_back_it_works() {
+    let mut server = wakeline_testbed::Postgres::start().unwrap();
+    let postgres = open(&server).await;
+    let batcher = Batcher::start(&postgres, Insert, 2);
+    batcher.submit(thing("before", 0)).await.unwrap();
+
+    server.stop().unwrap();
+    // More often than there are connections, so that each is found broken and then missing.
+    for number in 0..20 {
+        let told = timeout(HANGS, batcher.submit(thing(format!("{number}"), 0)))
+            .await
+            .unwrap();
+        assert!(told.as_ref().is_err_and(Error::is_outage), "{told:?}");
+        let told = timeout(HANGS, postgres.query("one", "SELECT 1", &[]))
+            .await
+            .unwrap();
+        assert!(told.as_ref().is_err_and(Error::is_outage), "{told:?}");
+    }
+
+    server.start_again().unwrap();
+    eventually("batches work again", async || {
+        batcher.submit(thing("after", 0)).await.is_ok()
+    })
+    .await;
+    eventually("queries work again", async || {
+        postgres.query("one", "SELECT 1", &[]).await.is_ok()
+    })
+    .await;
+    assert_eq!(names(&postgres).await, ["after", "before"]);
+}
+
+#[tokio::test]
+async fn a_batch_whose_session_is_ended_by_the_server_is_told_that_nothing_was_done() {
+    let database = PostgresDatabase::new(&[THING]).await;
+    let postgres = database.open(&[THING]).await;
+    let batcher = Batcher::start(&postgres, Insert, 1);
+    let lock = Lock::take(&postgres).await;
+    let pending = submit(&batcher, thing("ended", 0));
+    lock.stops(1).await;
+
+    lock.end_stopped_sessions().await;
+
+    let told = timeout(HANGS, pending).await.unwrap();
+    assert!(matches!(told, Err(Error::Unavailable(_))), "{told:?}");
+    lock.release().await;
+    eventually("batches work again", async || {
+        batcher.submit(thing("next", 0)).await.is_ok()
+    })
+    .await;
+    assert_eq!(names(&postgres).await, ["next"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_is_under_way_when_the_server_crashes_has_an_unknown_outcome() {
+    let mut server = wakeline_testbed::Postgres::start().unwrap();
+    let postgres = open(&server).await;
+    let batcher = Batcher::start(&postgres, Insert, 1);
+    let lock = Lock::take(&postgres).await;
+    let pending = submit(&batcher, thing("stopped", 0));
+    lock.stops(1).await;
+
+    server.crash().unwrap();
+
+    let told = timeout(HANGS, pending).await.unwrap();
+    assert!(matches!(told, Err(Error::OutcomeUnknown(_))), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_is_there_after_a_crash() {
+    const WRITERS: usize = 32;
+    const BEFORE: usize = 500;
+    const AFTER: usize = 100;
+    let mut server = wakeline_testbed::Postgres::start().unwrap();
+    // The store must not trust the database's own setting.
+    wakeline_testbed::psql(
+        &server.url(),
+        "ALTER DATABASE postgres SET synchronous_commit = off",
+    )
+    .unwrap();
+    let postgres = open(&server).await;
+    let batcher = Batcher::start(&postgres, Insert, 2);
+    let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));
+    let over = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let (batcher, acknowledged, over) =
+                (batcher.clone(), acknowledged.clone(), over.clone());
+            tokio::spawn(async move {
+                for number in 0.. {
+                    let name = format!("{writer}-{number}");
+                    match batcher.submit(thing(&name, 0)).await {
+                        Ok(_) => {
+                            acknowledged.lock().unwrap().insert(name);
+                        }
+                        Err(error) => assert!(error.is_outage(), "{error:?}"),
+                    }
+                    if over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    tokio::task::yield_now().await;
+                }
+            })
+        })
+        .collect();
+    let count = || acknowledged.lock().unwrap().len();
+
+    eventually("writers are at work", async || count() >= BEFORE).await;
+    server.crash().unwrap();
+    let at_crash = count();
+    server.start_again().unwrap();
+    eventually("writers are at work again", async || {
+        count() >= at_crash + AFTER
+    })
+    .await;
+    over.store(true, Ordering::Relaxed);
+    for writer in join_all(writers).await {
+        writer.unwrap();
+    }
+
+    let kept: BTreeSet<String> = names(&postgres).await.into_iter().collect();
+    let lost: Vec<_> = acknowledged
+        .lock()
+        .unwrap()
+        .difference(&kept)
+        .cloned()
+        .collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+}
