@@ -1,1 +1,216 @@
+//! The server: configuration, wiring, and what is seen from outside.
+//!
+//! [`serve`] reads as the story of a start-up. Nothing here decides anything about queues: doors
+//! bring their routes, their stores and their question for the fallback.
+
 pub mod config;
+mod health;
+mod listen;
+pub mod logs;
+mod metering;
+mod requests;
+mod stopping;
+mod stores;
+mod waits;
+
+use std::{fmt, io::Write, sync::Arc};
+
+use anyhow::{Context, Result};
+use axum::Router;
+use tokio::net::TcpListener;
+use utoipa::openapi::{InfoBuilder, OpenApiBuilder};
+use utoipa_axum::router::OpenApiRouter;
+use wakeline_bus::{Bus, Intervals, Recheck};
+use wakeline_queue::Queue;
+use wakeline_wake::{Engine, Limits};
+use wakeline_web::Problem;
+
+use config::Config;
+use listen::Listening;
+use requests::Gate;
+use stopping::Stopping;
+use stores::Stores;
+
+/// What every route of this crate can reach.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) bus: Arc<Bus>,
+    pub(crate) stores: Stores,
+    pub(crate) stopping: Stopping,
+}
+
+/// Serves until it is told to stop, and then until every held request has its answer.
+pub async fn serve(config: Config) -> Result<()> {
+    let metering = metering::install()?;
+    let stopping = Stopping::on_signals()?;
+    let engine = Engine::new(Limits {
+        waiters: config.wake.max_waiters,
+        waiters_per_topic: config.wake.max_waiters_per_topic,
+        timers: config.wake.max_timers,
+    });
+    tokio::spawn(engine.clone().run());
+    let stores = Stores::open(&config).await?;
+    let bus = open_bus(&config, &stores, engine.clone())?;
+
+    let queue = Queue::new(
+        stores.queue(),
+        engine.clone(),
+        bus.clone(),
+        queue_limits(&config),
+    );
+    let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone()];
+    let intervals = Intervals {
+        fallback: config.wake.fallback,
+        degraded: config.wake.fallback_degraded,
+    };
+    tokio::spawn(wakeline_bus::watch(
+        bus.clone(),
+        engine.clone(),
+        doors,
+        intervals,
+    ));
+
+    let shared = Shared {
+        engine: engine.clone(),
+        bus,
+        stores,
+        stopping: stopping.clone(),
+    };
+    let router = router(&shared, queue, metering);
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
+    let address = listener.local_addr()?;
+    let listening = Listening::new(listener, router, Gate::new(&config), &config.http);
+    announce(&Announcement {
+        address,
+        shared: &shared,
+        config: &config,
+    });
+    // Outside systemd there is nobody to tell.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+
+    let connections = listening.accept_until(stopping.clone()).await;
+    tracing::info!(
+        held = engine.held(),
+        "stopping: every held request is answered"
+    );
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    engine.drain();
+    connections.finish(config.http.drain).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn open_bus(config: &Config, stores: &Stores, engine: Arc<Engine>) -> Result<Arc<Bus>> {
+    let options = wakeline_bus::Options {
+        channel: config.bus.channel.clone(),
+        canary: config.bus.canary,
+    };
+    match (&config.bus.url, stores.postgres()) {
+        (Some(url), _) => Bus::redis(engine, url.expose(), &options)
+            .map_err(|error| anyhow::anyhow!("bus.url: {error}")),
+        (None, Some(postgres)) => Ok(Bus::postgres(
+            engine,
+            postgres.connector().clone(),
+            &options,
+        )),
+        (None, None) => Ok(Bus::local(engine)),
+    }
+}
+
+fn queue_limits(config: &Config) -> wakeline_queue::Limits {
+    wakeline_queue::Limits {
+        max_items: config.queue.max_items,
+        max_batch: u32::try_from(config.queue.max_batch).unwrap_or(u32::MAX),
+        max_name: config.queue.max_name,
+        max_transaction_id: config.queue.max_transaction_id,
+        lease: config.queue.lease,
+        default_hold: config.http.default_hold,
+        max_hold: config.http.max_hold,
+    }
+}
+
+/// All routes, and the document that describes them.
+fn router(shared: &Shared, queue: Arc<Queue>, metering: metering::Metering) -> Router {
+    let info = InfoBuilder::new()
+        .title("Wakeline")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some("One server for everything an application waits on."))
+        .build();
+    let document = OpenApiBuilder::new().info(info).build();
+    let (router, document) = OpenApiRouter::with_openapi(document)
+        .merge(wakeline_queue::http::router(queue))
+        .merge(health::router(shared.clone()))
+        .merge(waits::router(shared.clone()))
+        .merge(metering::router(shared.clone(), metering))
+        .split_for_parts();
+    let document = document
+        .to_pretty_json()
+        .expect("the document is plain data");
+    router
+        .route(
+            "/openapi.json",
+            axum::routing::get(move || async move {
+                ([(http::header::CONTENT_TYPE, "application/json")], document)
+            }),
+        )
+        .fallback(|| async { Problem::not_found("there is no such route; see /openapi.json") })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(
+                http::StatusCode::METHOD_NOT_ALLOWED,
+                "method-not-allowed",
+                "this route does not take this method; see /openapi.json",
+            )
+        })
+}
+
+/// What a new user reads first.
+struct Announcement<'a> {
+    address: std::net::SocketAddr,
+    shared: &'a Shared,
+    config: &'a Config,
+}
+
+impl fmt::Display for Announcement<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = format!("http://{}", self.address);
+        writeln!(out, "wakeline {}", env!("CARGO_PKG_VERSION"))?;
+        writeln!(out, "  listening on  {url}")?;
+        writeln!(out, "  store         {}", self.shared.stores)?;
+        let bus = match self.shared.bus.status().kind {
+            "memory" => "in this process; one node".to_owned(),
+            "postgres" => "PostgreSQL NOTIFY".to_owned(),
+            kind => format!("{kind}, channel {}", self.config.bus.channel),
+        };
+        writeln!(out, "  bus           {bus}")?;
+        if self.config.auth.tokens.is_empty() {
+            if !self.address.ip().is_loopback() {
+                writeln!(
+                    out,
+                    "  WARNING       anybody who reaches this address may call (--insecure)"
+                )?;
+            }
+        } else {
+            writeln!(
+                out,
+                "  calls need    Authorization: Bearer <one of auth.tokens>"
+            )?;
+        }
+        writeln!(
+            out,
+            "  try           curl '{url}/api/v1/pop/queue/hello?wait=true&autoAck=true' &"
+        )?;
+        write!(
+            out,
+            "                curl {url}/api/v1/push -d '{{\"items\":[{{\"queue\":\"hello\",\"payload\":\"world\"}}]}}'"
+        )
+    }
+}
+
+/// A closed standard output is no reason not to serve.
+fn announce(announcement: &Announcement<'_>) {
+    let _ = writeln!(std::io::stdout(), "{announcement}");
+    let _ = std::io::stdout().flush();
+}

@@ -15,13 +15,13 @@ use futures_util::{FutureExt, future::BoxFuture};
 use uuid::Uuid;
 use wakeline_bus::Due;
 use wakeline_store::{Error, Migrations, Sqlite};
-use wakeline_wake::{Waiting, Wake};
+use wakeline_wake::Waiting;
 
 use super::{Store, Stored};
 use crate::{
     ack::{Ack, Acked},
     claim::{Claimed, PopRequest, Popped},
-    message::{NewMessage, Pushed},
+    message::NewMessage,
     topic,
 };
 

@@ -1,0 +1,123 @@
+//! `/livez` and `/readyz`
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use serde::Serialize;
+use tokio::time::timeout;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+use wakeline_web::{Params, Problem, ProblemDocument};
+
+use crate::Shared;
+
+/// A database that takes longer is not ready for anybody.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(crate) fn router(shared: Shared) -> OpenApiRouter {
+    OpenApiRouter::new()
+        .routes(routes!(livez))
+        .routes(routes!(readyz))
+        .with_state(shared)
+}
+
+/// Whether the process runs.
+#[utoipa::path(get, path = "/livez", tag = "server", responses((status = 200, description = "It runs")))]
+async fn livez() -> &'static str {
+    "live\n"
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Readiness {
+    status: &'static str,
+    store: StoreReadiness,
+    bus: BusReadiness,
+    /// Requests held at this moment.
+    waiters: usize,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct StoreReadiness {
+    /// `sqlite` or `postgres`
+    kind: &'static str,
+    answers: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct BusReadiness {
+    /// `memory`, `postgres` or `redis`
+    kind: &'static str,
+    /// `in-process`, `live`, or `polling` while the bus does not answer
+    rung: &'static str,
+    /// The way there and back of the last canary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round_trip_ms: Option<f64>,
+    connects: u64,
+}
+
+/// Whether it takes requests: the store answers and no stop is under way. A bus that does not
+/// answer costs latency only and does not make it unready; `?verbose` says which rung is live.
+#[utoipa::path(
+    get, path = "/readyz", tag = "server",
+    params(("verbose" = Option<String>, Query, description = "Say why")),
+    responses(
+        (status = 200, description = "Ready", body = Readiness),
+        (status = 503, description = "Not ready", body = ProblemDocument<'static>),
+    )
+)]
+async fn readyz(State(shared): State<Shared>, params: Params) -> Response {
+    let asked = timeout(PATIENCE, shared.stores.ping()).await;
+    let error = match asked {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("no answer in time".to_owned()),
+    };
+    let is_stopping = shared.stopping.is_told();
+    let is_ready = error.is_none() && !is_stopping;
+    let is_verbose = params
+        .text("verbose")
+        .is_some_and(|text| !matches!(text, "false" | "0"));
+    if is_verbose {
+        let status = if is_ready {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        };
+        let bus = shared.bus.status();
+        let readiness = Readiness {
+            status: match (is_ready, is_stopping) {
+                (true, _) => "ready",
+                (false, true) => "draining",
+                (false, false) => "unready",
+            },
+            store: StoreReadiness {
+                kind: shared.stores.kind(),
+                answers: error.is_none(),
+                error,
+            },
+            bus: BusReadiness {
+                kind: bus.kind,
+                rung: bus.rung.name(),
+                round_trip_ms: bus.round_trip.map(|trip| trip.as_secs_f64() * 1e3),
+                connects: bus.connects,
+            },
+            waiters: shared.engine.held(),
+        };
+        return (status, Json(readiness)).into_response();
+    }
+    match error {
+        _ if is_stopping => Problem::unavailable("draining", "the server is shutting down"),
+        Some(error) => Problem::unavailable("store-unavailable", error),
+        None => return "ready\n".into_response(),
+    }
+    .into_response()
+}

@@ -1,0 +1,125 @@
+//! The one database that all doors share.
+
+use std::{fmt, fs::File, path::PathBuf, sync::Arc};
+
+use anyhow::{Context, Result, bail};
+use wakeline_queue::store::{
+    Store as QueueStore,
+    postgres::{self as queue_postgres, PostgresStore},
+    sqlite::{self as queue_sqlite, SqliteStore, system_clock},
+};
+use wakeline_store::{Error, Postgres, Sqlite, postgres, sqlite};
+
+use crate::config::{Config, Store};
+
+#[derive(Clone)]
+pub(crate) enum Stores {
+    Sqlite {
+        sqlite: Sqlite,
+        /// Held for as long as the server runs: the file belongs to one process.
+        _lock: Arc<File>,
+    },
+    Postgres {
+        postgres: Postgres,
+        /// For people; without the password.
+        shown: String,
+    },
+}
+
+impl Stores {
+    pub(crate) async fn open(config: &Config) -> Result<Self> {
+        match &config.store {
+            Store::Sqlite => Self::open_sqlite(config),
+            Store::Postgres(url) => {
+                let options = postgres::Options {
+                    connections: config.postgres.connections,
+                    max_batch: config.postgres.max_batch,
+                    max_pending: config.limits.pending_operations,
+                    connect_timeout: config.postgres.connect_timeout,
+                    statement_timeout: config.postgres.statement_timeout,
+                };
+                let postgres =
+                    Postgres::open(url.expose(), &options, &[queue_postgres::MIGRATIONS])
+                        .await
+                        .with_context(|| format!("store: {url}"))?;
+                Ok(Self::Postgres {
+                    postgres,
+                    shown: url.to_string(),
+                })
+            }
+        }
+    }
+
+    fn open_sqlite(config: &Config) -> Result<Self> {
+        std::fs::create_dir_all(&config.data)
+            .with_context(|| format!("data: cannot make {}", config.data.display()))?;
+        let lock_path = config.data.join("wakeline.lock");
+        let lock = File::create(&lock_path)
+            .with_context(|| format!("data: cannot write {}", lock_path.display()))?;
+        if lock.try_lock().is_err() {
+            bail!(
+                "data: another wakeline serves {}; give this one its own --data, or run several \
+                 nodes on PostgreSQL (--store postgres://…)",
+                config.data.display()
+            );
+        }
+        let options = sqlite::Options {
+            readers: config.sqlite.readers,
+            max_batch: config.sqlite.max_batch,
+            max_pending: config.limits.pending_operations,
+            busy_timeout: config.sqlite.busy_timeout,
+        };
+        let path: PathBuf = config.data.join("wakeline.db");
+        let sqlite = Sqlite::open(&path, &options, &[queue_sqlite::MIGRATIONS]).context("data")?;
+        Ok(Self::Sqlite {
+            sqlite,
+            _lock: Arc::new(lock),
+        })
+    }
+
+    pub(crate) fn queue(&self) -> Arc<dyn QueueStore> {
+        match self {
+            Self::Sqlite { sqlite, .. } => {
+                Arc::new(SqliteStore::new(sqlite.clone(), system_clock()))
+            }
+            Self::Postgres { postgres, .. } => Arc::new(PostgresStore::new(postgres.clone())),
+        }
+    }
+
+    pub(crate) fn postgres(&self) -> Option<&Postgres> {
+        match self {
+            Self::Sqlite { .. } => None,
+            Self::Postgres { postgres, .. } => Some(postgres),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Sqlite { .. } => "sqlite",
+            Self::Postgres { .. } => "postgres",
+        }
+    }
+
+    /// Whether the database answers.
+    pub(crate) async fn ping(&self) -> Result<(), Error> {
+        match self {
+            Self::Sqlite { sqlite, .. } => sqlite.ping().await,
+            Self::Postgres { postgres, .. } => postgres.ping().await,
+        }
+    }
+}
+
+impl fmt::Display for Stores {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite { sqlite, .. } => write!(out, "SQLite, {}", sqlite.path().display()),
+            Self::Postgres { shown, .. } => write!(out, "PostgreSQL, {shown}"),
+        }
+    }
+}
+
+impl fmt::Debug for Stores {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}

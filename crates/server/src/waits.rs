@@ -1,0 +1,120 @@
+//! `GET /v1/waits`: who waits for what, since when, until when.
+
+use axum::{Json, extract::State};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+use wakeline_wake::{Cause, Moment, Seen};
+use wakeline_web::{Params, Problem, ProblemDocument};
+
+use crate::Shared;
+
+const DEFAULT_PAGE: usize = 100;
+const MAX_PAGE: usize = 1_000;
+const MAX_OFFSET: usize = 100_000_000;
+
+pub(crate) fn router(shared: Shared) -> OpenApiRouter {
+    OpenApiRouter::new()
+        .routes(routes!(waits))
+        .with_state(shared)
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct Waits {
+    /// How many wait in all.
+    total: usize,
+    offset: usize,
+    limit: usize,
+    waits: Vec<Wait>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Wait {
+    #[schema(example = json!(["queue/orders"]))]
+    topics: Vec<String>,
+    /// Who it competes with: at the queue door, its consumer group.
+    lane: String,
+    since: String,
+    until: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_wake: Option<LastWake>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct LastWake {
+    /// `notify`, `timer` or `fallback`
+    cause: &'static str,
+    at: String,
+}
+
+/// The requests that are held on this node, soonest deadline first.
+#[utoipa::path(
+    get, path = "/v1/waits", tag = "server",
+    params(
+        ("limit" = Option<usize>, Query, description = "Rows at most, 1 to 1000; 100 by default"),
+        ("offset" = Option<usize>, Query, description = "Rows to pass over"),
+    ),
+    responses(
+        (status = 200, body = Waits, description = "A page of them"),
+        (status = 400, body = ProblemDocument<'static>, description = "Refused; the parameter is named", content_type = "application/problem+json"),
+    )
+)]
+async fn waits(State(shared): State<Shared>, params: Params) -> Result<Json<Waits>, Problem> {
+    let limit = params
+        .number("limit", &(1..=MAX_PAGE))?
+        .unwrap_or(DEFAULT_PAGE);
+    let offset = params.number("offset", &(0..=MAX_OFFSET))?.unwrap_or(0);
+    let page = shared.engine.page(offset, limit);
+    let wall = Wall {
+        now: page.now,
+        is: Timestamp::now(),
+    };
+    let waits = page.waiters.iter().map(|seen| wait(seen, &wall)).collect();
+    Ok(Json(Waits {
+        total: page.total,
+        offset,
+        limit,
+        waits,
+    }))
+}
+
+/// Turns the engine's moments into times of day.
+struct Wall {
+    now: Moment,
+    is: Timestamp,
+}
+
+impl Wall {
+    fn at(&self, moment: Moment) -> String {
+        let difference = i64::try_from(moment.0).unwrap_or(i64::MAX)
+            - i64::try_from(self.now.0).unwrap_or(i64::MAX);
+        let at = self
+            .is
+            .saturating_add(SignedDuration::from_micros(difference));
+        at.map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
+            .unwrap_or_default()
+    }
+}
+
+fn wait(seen: &Seen, wall: &Wall) -> Wait {
+    let lane = seen
+        .places
+        .first()
+        .map(|place| place.lane.name().to_owned());
+    Wait {
+        topics: seen
+            .places
+            .iter()
+            .map(|place| place.topic.to_string())
+            .collect(),
+        lane: lane.unwrap_or_default(),
+        since: wall.at(seen.since),
+        until: wall.at(seen.until),
+        last_wake: seen.last_wake.map(|(cause, at)| LastWake {
+            cause: Cause::name(cause),
+            at: wall.at(at),
+        }),
+    }
+}
