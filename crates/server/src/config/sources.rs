@@ -155,9 +155,9 @@ pub(super) fn environment(
     }
 }
 
-/// Variables of the project's own tests.
+/// Variables of the project's own tests, and those of the commands that call a server.
 fn is_not_ours(flat: &str) -> bool {
-    flat.starts_with("TEST_") || flat == "BIN"
+    flat.starts_with("TEST_") || matches!(flat, "BIN" | "URL" | "TOKEN")
 }
 
 /// Kubernetes describes every service to every pod. A service called `wakeline`, or
