@@ -1,15 +1,18 @@
 //! Load generators and their reports, mounted by the CLI as `wakeline bench …`.
 //!
 //! Nothing here knows the server from the inside: a server is a URL that speaks the protocol,
-//! and what it costs is read from its metrics, from `/proc`, or from its database.
+//! and what it costs is read from its metrics, from `/proc`, or from its database. Only `store`
+//! has no server: it measures that crate by itself.
 
 mod hold;
 mod meter;
 mod open_files;
 mod percentiles;
+mod store;
 mod units;
 
 pub use hold::HoldArgs;
+pub use store::StoreArgs;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -18,10 +21,13 @@ pub enum Command {
     /// Memory per waiter is what the server's process grew by, so start the server afresh for
     /// each run: memory that its allocator kept from an earlier run hides what this one takes.
     Hold(HoldArgs),
+    /// Write small rows straight into a store: group commit against a commit for every call.
+    Store(StoreArgs),
 }
 
 pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Hold(args) => hold::run(args).await,
+        Command::Store(args) => store::run(args).await,
     }
 }

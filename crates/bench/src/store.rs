@@ -1,0 +1,173 @@
+//! `bench store`: what sharing commits gains over a commit for every call.
+//!
+//! Both ways run one after the other on the same disk, with the same statement, the same
+//! connections and the store's own durability.
+
+mod load;
+mod postgres;
+mod report;
+mod sqlite;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::ensure;
+use clap::Args;
+
+use crate::units::parse_duration;
+use load::Load;
+use postgres::PostgresStore;
+use report::{Report, Row};
+use sqlite::SqliteStore;
+
+/// What each operation writes.
+const BODY: [u8; 100] = [0x57; 100];
+
+#[derive(Debug, Clone, Args)]
+pub struct StoreArgs {
+    /// `sqlite` for a new file, or the `postgres://…` URL of a database to make a table in.
+    #[arg(long, default_value = "sqlite")]
+    pub store: String,
+    /// Where the SQLite file goes for the time of the run; its disk is what is measured.
+    #[arg(long, default_value = ".")]
+    pub directory: PathBuf,
+    /// How many callers write at once; one run for each.
+    #[arg(long, value_delimiter = ',', default_value = "1,8,64,256")]
+    pub writers: Vec<usize>,
+    /// How long each way is measured at each number of writers.
+    #[arg(long, default_value = "3s", value_parser = parse_duration)]
+    pub time: Duration,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) async fn run(args: StoreArgs) -> anyhow::Result<()> {
+    let report = measure(&args).await?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print!("{report}");
+    }
+    Ok(())
+}
+
+async fn measure(args: &StoreArgs) -> anyhow::Result<Report> {
+    ensure!(
+        args.writers.iter().all(|&writers| writers > 0),
+        "--writers must be at least 1"
+    );
+    ensure!(!args.time.is_zero(), "--time must be more than nothing");
+    let store = match &*args.store {
+        "sqlite" => Store::Sqlite(SqliteStore::open(&args.directory)?),
+        url => {
+            let scheme = url.split("://").next().unwrap_or_default();
+            ensure!(
+                matches!(scheme, "postgres" | "postgresql"),
+                "--store must be `sqlite` or a postgres:// URL"
+            );
+            Store::Postgres(PostgresStore::open(url).await?)
+        }
+    };
+    let measured = rows(&store, args).await;
+    // The table goes also when a run has failed.
+    let closed = store.close().await;
+    let report = Report::new(store.describe(), BODY.len(), args.time, measured?);
+    closed?;
+    Ok(report)
+}
+
+async fn rows(store: &Store, args: &StoreArgs) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for &writers in &args.writers {
+        let (grouped, batches) = store.grouped(writers, args.time).await?;
+        let single = store.single(writers, args.time).await?;
+        rows.push(Row::new(writers, &grouped, batches, &single));
+    }
+    Ok(rows)
+}
+
+enum Store {
+    Sqlite(SqliteStore),
+    Postgres(PostgresStore),
+}
+
+impl Store {
+    /// By group commit; also how many commits there were.
+    async fn grouped(&self, writers: usize, time: Duration) -> anyhow::Result<(Load, u64)> {
+        let before = self.batches()?;
+        let load = match self {
+            Self::Sqlite(store) => store.grouped(writers, time).await?,
+            Self::Postgres(store) => store.grouped(writers, time).await?,
+        };
+        Ok((load, self.batches()? - before))
+    }
+
+    async fn single(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
+        match self {
+            Self::Sqlite(store) => store.single(writers, time).await,
+            Self::Postgres(store) => store.single(writers, time).await,
+        }
+    }
+
+    fn batches(&self) -> anyhow::Result<u64> {
+        match self {
+            Self::Sqlite(store) => store.commits(),
+            Self::Postgres(store) => Ok(store.batches()),
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Sqlite(store) => store.describe(),
+            Self::Postgres(store) => store.describe(),
+        }
+    }
+
+    async fn close(&self) -> anyhow::Result<()> {
+        match self {
+            // Its directory goes with it.
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(store) => store.close().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(store: &str, writers: &[usize]) -> StoreArgs {
+        StoreArgs {
+            store: store.into(),
+            directory: std::env::temp_dir(),
+            writers: writers.into(),
+            time: Duration::from_millis(50),
+            json: false,
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_lone_writer_on_sqlite_has_every_commit_to_itself() {
+        let report = measure(&args("sqlite", &[1])).await.unwrap();
+        assert_eq!(report.rows[0].mean_batch, 1.0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn postgres_is_left_without_the_table_of_the_run() {
+        let server = wakeline_testbed::Postgres::start().unwrap();
+        let report = measure(&args(&server.url(), &[1, 4])).await.unwrap();
+        assert_eq!(report.rows[0].mean_batch, 1.0);
+        let left = "SELECT count(*) FROM pg_tables WHERE tablename = 'bench'";
+        assert_eq!(wakeline_testbed::psql(&server.url(), left).unwrap(), "0");
+    }
+
+    #[tokio::test]
+    async fn another_kind_of_store_is_refused() {
+        let error = measure(&args("mysql://here/db", &[1])).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "--store must be `sqlite` or a postgres:// URL"
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! PostgreSQL: the store's batches against a statement per call, over the same connections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use futures_util::future::BoxFuture;
+use tokio_postgres::Client;
+use tokio_postgres::types::Type;
+use wakeline_store::Postgres;
+use wakeline_store::postgres::{Batch, Batcher, Options, RunError, Weigh};
+
+use super::BODY;
+use super::load::Load;
+
+const INSERT: &str = "INSERT INTO wakeline.bench (body) SELECT * FROM unnest($1)";
+const MAKE: &str = "CREATE TABLE wakeline.bench (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body bytea NOT NULL)";
+
+pub(super) struct PostgresStore {
+    postgres: Postgres,
+    batcher: Batcher<Insert>,
+    batches: Arc<AtomicU64>,
+    version: String,
+}
+
+impl PostgresStore {
+    pub(super) async fn open(url: &str) -> anyhow::Result<Self> {
+        let options = Options::default();
+        let postgres = Postgres::open(url, &options, &[]).await?;
+        let version = postgres
+            .query("version", "SHOW server_version", &[])
+            .await?;
+        postgres.query("make", MAKE, &[]).await.context(
+            "is another run under way, or was one cut short? `DROP TABLE wakeline.bench`",
+        )?;
+        let batches = Arc::<AtomicU64>::default();
+        let insert = Insert(batches.clone());
+        Ok(Self {
+            batcher: Batcher::start(&postgres, insert, options.connections),
+            postgres,
+            batches,
+            version: version[0].get(0),
+        })
+    }
+
+    pub(super) async fn grouped(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
+        let batcher = self.batcher.clone();
+        Load::by_tasks(writers, time, move || {
+            let batcher = batcher.clone();
+            async move { batcher.submit(Body).await }
+        })
+        .await
+    }
+
+    /// Each call is a statement, a statement a transaction.
+    pub(super) async fn single(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
+        let postgres = self.postgres.clone();
+        Load::by_tasks(writers, time, move || {
+            let postgres = postgres.clone();
+            async move {
+                let body: Vec<&[u8]> = vec![&BODY];
+                postgres
+                    .query("bench", INSERT, &[(&body, Type::BYTEA_ARRAY)])
+                    .await?;
+                Ok(())
+            }
+        })
+        .await
+    }
+
+    pub(super) fn batches(&self) -> u64 {
+        self.batches.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn describe(&self) -> String {
+        format!(
+            "PostgreSQL {}, synchronous_commit=on, {} connections",
+            self.version,
+            self.postgres.options().connections
+        )
+    }
+
+    pub(super) async fn close(&self) -> anyhow::Result<()> {
+        self.postgres
+            .query("drop", "DROP TABLE wakeline.bench", &[])
+            .await?;
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Body;
+
+impl Weigh for Body {}
+
+/// Counts its statements.
+struct Insert(Arc<AtomicU64>);
+
+impl Batch for Insert {
+    type Operation = Body;
+    type Output = ();
+
+    const KIND: &'static str = "bench";
+
+    fn run<'a>(
+        &'a self,
+        client: &'a Client,
+        operations: &'a [Body],
+    ) -> BoxFuture<'a, Result<Vec<()>, RunError>> {
+        Box::pin(async move {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let bodies: Vec<&[u8]> = operations.iter().map(|_| &BODY[..]).collect();
+            client
+                .query_typed(INSERT, &[(&bodies, Type::BYTEA_ARRAY)])
+                .await?;
+            Ok(vec![(); operations.len()])
+        })
+    }
+}
