@@ -11,10 +11,11 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     seen::{DoorCounters, Page, Waiting},
-    state::{Limits, Refused, Settled, State, Taken, WaiterId},
+    state::{Limits, Refused, Settled, State, Taken},
     sync::Mutex,
     timers::TimerId,
-    topic::{Cause, Lane, Moment, Place, Topic, Wake},
+    topic::{Cause, Moment, Place, Wake},
+    waiters::WaiterId,
 };
 
 /// The engine of one process. Cheap to share; nothing it does waits for anything but its lock,
@@ -143,11 +144,6 @@ impl Engine {
     #[must_use]
     pub fn waiting(&self, door: &str) -> Vec<Waiting> {
         self.inner.lock().state.waiting(door)
-    }
-
-    #[must_use]
-    pub fn waits_at(&self, topic: &Topic, lane: &Lane) -> bool {
-        self.inner.lock().state.waits_at(topic, lane)
     }
 
     #[must_use]

@@ -24,9 +24,12 @@ mod state;
 mod sync;
 mod timers;
 mod topic;
+mod topics;
+mod waiters;
 
 pub use engine::{Engine, Outcome, Waiter};
 pub use seen::{DoorCounters, Page, Seen, Waiting};
-pub use state::{Limits, Refused, Settled, State, Taken, WaiterId};
+pub use state::{Limits, Refused, Settled, State, Taken};
 pub use timers::TimerId;
 pub use topic::{Cause, How, Lane, Moment, Place, Topic, Wake};
+pub use waiters::WaiterId;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::state::WaiterId;
+use crate::waiters::WaiterId;
 
 /// Most topics have one waiter, so one is kept without an allocation.
 #[derive(Debug, Default)]

@@ -45,7 +45,8 @@ pub struct Page {
 impl State {
     #[must_use]
     pub fn waiting(&self, door: &str) -> Vec<Waiting> {
-        self.places_of(door)
+        self.topics()
+            .places_of(door)
             .map(|(topic, lane, waiters)| Waiting {
                 topic: topic.clone(),
                 lane: lane.clone(),

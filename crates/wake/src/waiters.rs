@@ -1,0 +1,100 @@
+//! The registered waiters, in slots that are used again.
+
+use std::sync::Arc;
+
+use crate::{
+    topic::{Cause, How, Moment, Topic},
+    topics::Stand,
+};
+
+/// Names a registered waiter until it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WaiterId(pub(crate) u32);
+
+impl WaiterId {
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A wake given to one waiter.
+#[derive(Clone, Debug)]
+pub(crate) struct Permit {
+    pub(crate) topics: Arc<[Topic]>,
+    pub(crate) at: Moment,
+    /// Everyone up to this one has declined the wake already.
+    pub(crate) after: Option<u64>,
+    /// Which of the waiter's places it came by.
+    pub(crate) place: u32,
+    pub(crate) how: How,
+    pub(crate) cause: Cause,
+}
+
+#[derive(Debug)]
+pub(crate) struct WaiterEntry {
+    /// Order of arrival. It stays the same however often the waiter is woken in vain.
+    pub(crate) seq: u64,
+    pub(crate) since: Moment,
+    pub(crate) until: Moment,
+    pub(crate) places: Box<[Stand]>,
+    /// Given, and not yet seen by a park.
+    pub(crate) pending: Option<Box<Permit>>,
+    /// Seen by a park, and not yet settled: the waiter is checking the store.
+    pub(crate) hand: Option<Box<Permit>>,
+    pub(crate) last_wake: Option<(Cause, Moment)>,
+    pub(crate) timed_out: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    slots: Vec<Option<WaiterEntry>>,
+    free: Vec<u32>,
+    count: usize,
+}
+
+impl Waiters {
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// A name for a waiter that is about to be [`put`](Self::put).
+    pub(crate) fn reserve(&mut self) -> WaiterId {
+        WaiterId(self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            u32::try_from(self.slots.len() - 1).expect("the limit is below 2^32")
+        }))
+    }
+
+    pub(crate) fn put(&mut self, id: WaiterId, waiter: WaiterEntry) {
+        self.slots[id.index()] = Some(waiter);
+        self.count += 1;
+    }
+
+    pub(crate) fn take(&mut self, id: WaiterId) -> WaiterEntry {
+        let waiter = self.slots[id.index()].take().expect("a waiter leaves once");
+        self.free.push(id.0);
+        self.count -= 1;
+        waiter
+    }
+
+    pub(crate) fn get(&self, id: WaiterId) -> &WaiterEntry {
+        self.slots[id.index()]
+            .as_ref()
+            .expect("the waiter is registered")
+    }
+
+    pub(crate) fn get_mut(&mut self, id: WaiterId) -> &mut WaiterEntry {
+        self.slots[id.index()]
+            .as_mut()
+            .expect("the waiter is registered")
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = WaiterId> {
+        (0..)
+            .map(WaiterId)
+            .zip(&self.slots)
+            .filter(|(_, slot)| slot.is_some())
+            .map(|(id, _)| id)
+    }
+}
