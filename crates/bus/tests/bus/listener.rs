@@ -44,7 +44,7 @@ async fn what_was_published_while_the_listener_was_away_is_found_when_it_is_back
     server.ask(&format!("SELECT pg_terminate_backend({listener})"));
     there.until_rung(Rung::Polling).await;
     // The question asked because the line was cut comes too early to find anything.
-    until("a question", async || table.asked() == 1).await;
+    until("an answer", async || table.answered() == 1).await;
     table.put("orders").await;
     here.bus.publish(&[Wake::count([topic("orders")], 1)]);
     // The message is out, and was not for those who do not listen.

@@ -27,8 +27,10 @@ async fn in_transaction_mode_the_bus_says_so_and_waiters_are_served_at_the_short
         degraded: Duration::from_millis(50),
         ..ONLY_WHEN_THE_BUS_ASKS
     };
-    let start = || Node::on_postgres(&pooler.url_for(DATABASE), Asking::of(&shelf), every);
-    let (here, there) = (start(), start());
+    let asking = Asking::of(&shelf);
+    let url = pooler.url_for(DATABASE);
+    let here = Node::on_postgres(&url, Asking::of(&shelf), every);
+    let there = Node::on_postgres(&url, asking.clone(), every);
     until("a warning", async || {
         log.says("WARN") && log.says("PgBouncer")
     })
@@ -43,6 +45,9 @@ async fn in_transaction_mode_the_bus_says_so_and_waiters_are_served_at_the_short
         here.bus.publish(&[Wake::count([topic(name)], 1)]);
         assert_eq!(woken(&mut waiter).await, Cause::Fallback);
     }
+    let asked = asking.asked();
+    let _waiter = there.waits_for("fourth");
+    until("many questions", async || asking.asked() >= asked + 30).await;
     assert_eq!([here.bus.rung(), there.bus.rung()], [Rung::Polling; 2]);
 }
 

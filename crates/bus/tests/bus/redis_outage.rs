@@ -7,7 +7,7 @@ use wakeline_testbed::Redis;
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
-    node::{Node, ONLY_WHEN_THE_BUS_ASKS, woken},
+    node::{Node, ONLY_WHEN_THE_BUS_ASKS, until, woken},
     shelf::{Asking, Shelf, topic},
 };
 
@@ -32,6 +32,21 @@ async fn both_nodes_are_live_again_after_a_restart_and_what_was_published_meanwh
     there.until_rung(Rung::Live).await;
     here.bus.publish(&[Wake::count([topic("after")], 1)]);
     assert_eq!(woken(&mut after).await, Cause::Notify);
+}
+
+#[tokio::test]
+async fn what_became_ready_while_redis_was_away_is_found_when_it_is_back() {
+    let mut redis = Redis::start().unwrap();
+    let asking = Asking::default();
+    let node = Node::on_redis(&redis.url(), asking.clone(), ONLY_WHEN_THE_BUS_ASKS);
+    let node = node.live().await;
+    let mut waiter = node.waits_for("orders");
+    redis.stop().unwrap();
+    until("a question too early", async || asking.asked() == 1).await;
+    // By a node that died before it could say so.
+    asking.shelf.put("orders");
+    redis.start_again().unwrap();
+    assert_eq!(woken(&mut waiter).await, Cause::Fallback);
 }
 
 #[tokio::test]

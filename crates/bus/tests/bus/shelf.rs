@@ -73,6 +73,7 @@ impl Recheck for Asking {
 pub(crate) struct Table {
     store: Postgres,
     asked: Arc<AtomicUsize>,
+    answered: Arc<AtomicUsize>,
 }
 
 impl Table {
@@ -87,6 +88,7 @@ impl Table {
         Self {
             store,
             asked: Arc::default(),
+            answered: Arc::default(),
         }
     }
 
@@ -96,9 +98,12 @@ impl Table {
         self.store.query("insert", insert, &name).await.unwrap();
     }
 
-    /// How many questions have been answered.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn answered(&self) -> usize {
+        self.answered.load(Ordering::SeqCst)
     }
 }
 
@@ -108,6 +113,7 @@ impl Recheck for Table {
     }
 
     fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
         async move {
             let statement = "SELECT name FROM item WHERE name = ANY ($1)";
             let names: Vec<String> = waiting
@@ -118,7 +124,7 @@ impl Recheck for Table {
                 .store
                 .query("recheck", statement, &[(&names, Type::TEXT_ARRAY)])
                 .await?;
-            self.asked.fetch_add(1, Ordering::SeqCst);
+            self.answered.fetch_add(1, Ordering::SeqCst);
             let found = rows.iter().map(|row| topic(row.get(0)));
             Ok(found.map(|topic| now(topic, Lane::default())).collect())
         }
