@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use criterion::{BatchSize, Criterion};
+use criterion::Criterion;
 use wakeline_wake::{Cause, Engine, Lane, Limits, Place, Settled, Topic, Waiter, Wake};
 
 const MANY: usize = 100_000;
@@ -107,18 +107,6 @@ fn main() {
 
     let mut crowd: Vec<_> = (0..MANY).map(|_| parked(&engine, 0)).collect();
     let wake = Wake::count([topic(0)], 1);
-    criterion.bench_function(
-        "wake one among 100,000 on one topic (publish only)",
-        |bench| {
-            bench.iter_batched(
-                || (),
-                |()| engine.wake(&wake, Cause::Notify),
-                BatchSize::NumIterations(1_000),
-            );
-        },
-    );
-    drop(crowd.drain(..));
-    let mut crowd: Vec<_> = (0..MANY).map(|_| parked(&engine, 0)).collect();
     criterion.bench_function(
         "wake one among 100,000 on one topic, settle, park again",
         |bench| {

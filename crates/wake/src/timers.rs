@@ -1,6 +1,6 @@
 //! Wakes that are due later: many times per topic, one heap.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU64};
 
 use crate::topic::{Moment, Wake};
 
@@ -8,7 +8,8 @@ use crate::topic::{Moment, Wake};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId {
     due: Moment,
-    number: u64,
+    /// Never zero, so that `Option<TimerId>` takes no more room.
+    number: NonZeroU64,
 }
 
 impl TimerId {
@@ -20,7 +21,7 @@ impl TimerId {
 #[derive(Debug)]
 pub(crate) struct Timers {
     by_due: BTreeMap<TimerId, Wake>,
-    next_number: u64,
+    last_number: NonZeroU64,
     limit: usize,
 }
 
@@ -28,7 +29,7 @@ impl Timers {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             by_due: BTreeMap::new(),
-            next_number: 0,
+            last_number: NonZeroU64::MIN,
             limit,
         }
     }
@@ -38,11 +39,11 @@ impl Timers {
         if self.by_due.len() >= self.limit {
             return None;
         }
+        self.last_number = self.last_number.saturating_add(1);
         let id = TimerId {
             due,
-            number: self.next_number,
+            number: self.last_number,
         };
-        self.next_number += 1;
         self.by_due.insert(id, wake);
         Some(id)
     }

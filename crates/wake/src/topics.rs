@@ -41,6 +41,9 @@ pub(crate) struct Topics {
     free: Vec<u32>,
     by_name: HashMap<Topic, u32>,
     doors: Vec<(String, DoorCounters)>,
+    /// The lane that was made last. Waiters of one group at many topics share its name instead of
+    /// keeping a copy each.
+    recent_lane: Lane,
 }
 
 fn index(position: usize) -> u32 {
@@ -91,11 +94,14 @@ impl Topics {
         let topic = self
             .find(&place.topic)
             .unwrap_or_else(|| self.make(place.topic.clone()));
-        let entry = self.get_mut(topic);
-        entry.waiters += 1;
-        let lane = entry
-            .position(&place.lane)
-            .unwrap_or_else(|| entry.make(place.lane.clone()));
+        let lane = self.get(topic).position(&place.lane).unwrap_or_else(|| {
+            if self.recent_lane != place.lane {
+                self.recent_lane = place.lane.clone();
+            }
+            let name = self.recent_lane.clone();
+            self.get_mut(topic).make(name)
+        });
+        self.get_mut(topic).waiters += 1;
         let stand = Stand { topic, lane };
         let lane = self.lane_mut(stand);
         lane.waiters += 1;
