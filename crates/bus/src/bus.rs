@@ -189,6 +189,16 @@ impl Bus {
         }
     }
 
+    /// Waits until the other processes have been told everything, at most `patience`. For the end
+    /// of a process: what it does not send, they learn only by their fallback.
+    pub async fn flush(&self, patience: Duration) {
+        if let Some(remote) = &self.remote
+            && timeout(patience, remote.outbox.flushed()).await.is_err()
+        {
+            tracing::warn!("the last wakes could not be sent; the other nodes find out by asking");
+        }
+    }
+
     #[must_use]
     pub fn rung(&self) -> Rung {
         self.remote
@@ -298,6 +308,7 @@ impl Bus {
             match remote.send(messages).await {
                 Ok(()) => {
                     pause = FIRST_PAUSE;
+                    remote.outbox.sent();
                     metrics::counter!("wakeline_bus_sent_total").increment(count);
                 }
                 Err(error) => {

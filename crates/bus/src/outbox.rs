@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use wakeline_wake::{How, Lane, Topic, Wake};
 
 /// Past this many different wakes in one send, "everything of the door" is cheaper for everyone.
@@ -16,6 +16,8 @@ const MAX_WAKES: usize = 4_096;
 pub(crate) struct Outbox {
     gathered: Mutex<Gathered>,
     filled: Notify,
+    /// Whether anything has still to be sent. Changed only under the lock above.
+    unsent: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +41,7 @@ impl Outbox {
         for wake in wakes {
             gathered.add(wake);
         }
+        self.unsent.send_replace(true);
         drop(gathered);
         self.filled.notify_one();
     }
@@ -49,8 +52,22 @@ impl Outbox {
         for door in doors {
             gathered.add_door(&door);
         }
+        self.unsent.send_replace(true);
         drop(gathered);
         self.filled.notify_one();
+    }
+
+    /// What was taken has been sent.
+    pub(crate) fn sent(&self) {
+        let gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        self.unsent.send_replace(!gathered.is_empty());
+    }
+
+    /// Waits until all that was put has been sent.
+    pub(crate) async fn flushed(&self) {
+        let mut unsent = self.unsent.subscribe();
+        // The sender is this outbox itself.
+        let _ = unsent.wait_for(|unsent| !unsent).await;
     }
 
     /// Waits until there is something, and takes it all.

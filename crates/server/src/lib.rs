@@ -13,7 +13,7 @@ mod stopping;
 mod stores;
 mod waits;
 
-use std::{fmt, io::Write, sync::Arc};
+use std::{fmt, io::Write, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use axum::Router;
@@ -30,6 +30,9 @@ use listen::Listening;
 use requests::Gate;
 use stopping::Stopping;
 use stores::Stores;
+
+/// How long a stopping server tries to send its last wakes.
+const LAST_WAKES: Duration = Duration::from_secs(1);
 
 /// What every route of this crate can reach.
 #[derive(Clone, Debug)]
@@ -73,7 +76,7 @@ pub async fn serve(config: Config) -> Result<()> {
 
     let shared = Shared {
         engine: engine.clone(),
-        bus,
+        bus: bus.clone(),
         stores,
         stopping: stopping.clone(),
     };
@@ -99,6 +102,7 @@ pub async fn serve(config: Config) -> Result<()> {
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     engine.drain();
     connections.finish(config.http.drain).await;
+    bus.flush(LAST_WAKES).await;
     tracing::info!("stopped");
     Ok(())
 }

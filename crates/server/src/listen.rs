@@ -23,13 +23,16 @@ use tokio::{
 
 use crate::{config::Http, requests::Gate, stopping::Stopping};
 
-/// How an HTTP/2 connection begins. No HTTP/1.1 method we know starts like this.
-const HTTP2_BEGINS: &[u8] = b"PRI * ";
+/// How an HTTP/2 connection begins. The whole of it is waited for here: hyper has no limit on how
+/// long a client may take to send it.
+const HTTP2_BEGINS: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Between two looks at a connection that has sent only the beginning of a beginning.
 const PEEK_PAUSE: Duration = Duration::from_millis(5);
 /// After running out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const HTTP2_KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// Connections taken at once while the others come to their end.
+const MAX_LATE: u32 = 256;
 
 #[derive(Debug)]
 pub(crate) struct Listening {
@@ -45,9 +48,10 @@ struct PerConnection {
     http: Http,
 }
 
-/// What is left when nothing new is accepted any more.
+/// What is left when the server is told to stop.
 #[derive(Debug)]
 pub(crate) struct Connections {
+    listening: Listening,
     room: Arc<Semaphore>,
     max: u32,
 }
@@ -78,7 +82,7 @@ impl Listening {
             };
             let accepted = tokio::select! {
                 accepted = accepting => accepted,
-                () = stopping.told() => return Connections { room, max },
+                () = stopping.told() => return Connections { listening: self, room, max },
             };
             match accepted {
                 (Ok(permit), Ok((stream, _))) => {
@@ -96,13 +100,22 @@ impl Listening {
 }
 
 impl Connections {
-    /// Waits until the last one has ended, at most `drain`.
+    /// Waits until the last one has ended, at most `drain`. Meanwhile new ones are taken, one
+    /// request each: whoever asks `/readyz` hears that this node stops, and nobody who comes too
+    /// late for that finds a closed door while there is still somebody to answer.
     pub(crate) async fn finish(self, drain: Duration) {
-        if timeout(drain, self.room.acquire_many(self.max))
-            .await
-            .is_err()
-        {
+        let late = Arc::new(Semaphore::new(MAX_LATE as usize));
+        let finishing = async {
+            tokio::select! {
+                _ = self.room.acquire_many(self.max) => {}
+                () = self.listening.accept_late(&late) => {}
+            }
+            // Who got in late has its answer coming.
+            let _ = late.acquire_many(MAX_LATE).await;
+        };
+        if timeout(drain, finishing).await.is_err() {
             let left = self.max as usize - self.room.available_permits();
+            let left = left + (MAX_LATE as usize - late.available_permits());
             tracing::warn!(
                 left,
                 "connections were cut at the end of the drain time (http.drain)"
@@ -111,18 +124,50 @@ impl Connections {
     }
 }
 
+impl Listening {
+    async fn accept_late(&self, late: &Arc<Semaphore>) {
+        let room = Arc::new(Semaphore::new(MAX_LATE as usize));
+        loop {
+            let Ok(place) = room.clone().acquire_owned().await else {
+                unreachable!("the semaphore is never closed")
+            };
+            let Ok((stream, _)) = self.listener.accept().await else {
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            let (shared, late) = (self.shared.clone(), late.clone());
+            tokio::spawn(async move {
+                let patience = shared.http.header_timeout;
+                let Ok(Ok(speaks_http2)) = timeout(patience, begins_http2(&stream)).await else {
+                    return;
+                };
+                // Counted only now: one that says nothing must not hold up the end.
+                if let Ok(permit) = late.try_acquire_owned() {
+                    serve_late(shared, stream, speaks_http2).await;
+                    drop(permit);
+                }
+                drop(place);
+            });
+        }
+    }
+}
+
 async fn serve(
     shared: Arc<PerConnection>,
     stream: TcpStream,
-    stopping: Stopping,
+    mut stopping: Stopping,
     permit: OwnedSemaphorePermit,
 ) {
     let _ = stream.set_nodelay(true);
-    // It may have hung up, or say nothing in time.
-    let Ok(Ok(speaks_http2)) = timeout(shared.http.header_timeout, begins_http2(&stream)).await
-    else {
-        return;
+    let beginning = timeout(shared.http.header_timeout, begins_http2(&stream));
+    let begun = tokio::select! {
+        biased;
+        begun = beginning => begun,
+        // It has asked for nothing yet.
+        () = stopping.told() => return,
     };
+    // It may have hung up, or say nothing in time.
+    let Ok(Ok(speaks_http2)) = begun else { return };
     // Each in a task of its own size: this one is as large as the larger of its branches.
     if speaks_http2 {
         tokio::spawn(serve_http2(shared, stream, stopping, permit));
@@ -154,14 +199,12 @@ async fn serve_http1(
     mut stopping: Stopping,
     _permit: OwnedSemaphorePermit,
 ) {
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(shared.http.header_timeout)
-        .max_buf_size(shared.http.max_headers);
+    let builder = http1_builder(&shared.http);
     let service = service_fn(move |request| answer(shared.clone(), request));
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
+        // First: a request that has arrived is begun before the connection is told to end.
+        biased;
         // An error here is a client that went away or does not speak HTTP: nobody to tell.
         _ = connection.as_mut() => return,
         () = stopping.told() => connection.as_mut().graceful_shutdown(),
@@ -175,19 +218,52 @@ async fn serve_http2(
     mut stopping: Stopping,
     _permit: OwnedSemaphorePermit,
 ) {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder
-        .timer(TokioTimer::new())
-        .keep_alive_interval(HTTP2_KEEP_ALIVE)
-        .max_concurrent_streams(shared.http.http2_max_streams)
-        .max_header_list_size(u32::try_from(shared.http.max_headers).unwrap_or(u32::MAX));
+    let builder = http2_builder(&shared.http);
     let service = service_fn(move |request| answer(shared.clone(), request));
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
+        biased;
         _ = connection.as_mut() => return,
         () = stopping.told() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
+}
+
+/// One request over HTTP/1.1; over HTTP/2 those that come with the first.
+async fn serve_late(shared: Arc<PerConnection>, stream: TcpStream, speaks_http2: bool) {
+    let _ = stream.set_nodelay(true);
+    let stream = TokioIo::new(stream);
+    let (mut http1, http2) = (http1_builder(&shared.http), http2_builder(&shared.http));
+    let service = service_fn(move |request| answer(shared.clone(), request));
+    if speaks_http2 {
+        let mut connection = std::pin::pin!(http2.serve_connection(stream, service));
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
+    } else {
+        let _ = http1
+            .keep_alive(false)
+            .serve_connection(stream, service)
+            .await;
+    }
+}
+
+fn http1_builder(http: &Http) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(http.header_timeout)
+        .max_buf_size(http.max_headers);
+    builder
+}
+
+fn http2_builder(http: &Http) -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(HTTP2_KEEP_ALIVE)
+        .max_concurrent_streams(http.http2_max_streams)
+        .max_header_list_size(u32::try_from(http.max_headers).unwrap_or(u32::MAX));
+    builder
 }
 
 async fn answer(

@@ -286,7 +286,14 @@ impl State {
             Settled::Nothing | Settled::Declined => counters.nothing[permit.cause as usize] += 1,
         }
         match (settled, permit.how) {
-            (Settled::Found, How::Chain) => self.pass_on(id, &permit, None, now, woken),
+            (Settled::Found, How::Chain) => {
+                // To somebody else: this one has work now.
+                self.leave_lines(id);
+                self.pass_on(id, &permit, None, now, woken);
+                if self.waiters.get(id).pending.is_none() {
+                    self.enter_lines(id);
+                }
+            }
             (Settled::Declined, How::Chain | How::Count(_)) => {
                 self.pass_on(id, &permit, Some(seq), now, woken);
             }

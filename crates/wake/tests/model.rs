@@ -172,7 +172,12 @@ impl Model {
             return;
         };
         match settled {
-            Settled::Found if permit.how == How::Chain => self.pass_on(lane, &permit, None),
+            Settled::Found if permit.how == How::Chain => {
+                // To somebody else: hidden while the wake is passed on.
+                self.waiters[seq].gone = true;
+                self.pass_on(lane, &permit, None);
+                self.waiters[seq].gone = false;
+            }
             Settled::Declined if permit.how != How::All => self.pass_on(lane, &permit, Some(seq)),
             Settled::Found | Settled::Nothing | Settled::Declined => {}
         }

@@ -114,12 +114,10 @@ async fn a_chain_goes_on_while_work_is_found_and_ends_where_there_is_none() {
     let mut waiters: Vec<_> = (0..3).map(|_| waiter(&engine, "a")).collect();
     engine.wake(&Wake::chain(topic("a")), Cause::Notify);
     assert_eq!(woken_among(&mut waiters).await, [0]);
-    // Whoever found work leaves with it.
-    let mut first = waiters.remove(0);
-    first.settle(Settled::Found);
-    drop(first);
-    assert_eq!(woken_among(&mut waiters).await, [0]);
-    waiters[0].settle(Settled::Nothing);
+    // Before it starts working, and whether or not it keeps its place meanwhile.
+    waiters[0].settle(Settled::Found);
+    assert_eq!(woken_among(&mut waiters).await, [1]);
+    waiters[1].settle(Settled::Nothing);
     assert_eq!(woken_among(&mut waiters).await, [] as [usize; 0]);
 }
 
