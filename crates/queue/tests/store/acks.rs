@@ -1,0 +1,192 @@
+use std::{sync::Arc, time::Duration};
+
+use uuid::Uuid;
+use wakeline_queue::{
+    ack::{Outcome, Status},
+    claim::Claimed,
+};
+
+use crate::{
+    database::Database,
+    steps::{GOES_ON, LEASE, RELEASED, ack, assert_about, from, names, outcome, push, say},
+};
+
+/// The same claim by someone who does not name its lease.
+fn without_lease(claimed: &Claimed) -> Claimed {
+    Claimed {
+        lease: None,
+        ..claimed.clone()
+    }
+}
+
+pub(crate) async fn a_completed_batch_moves_on_and_releases(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b", "c"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    assert_eq!(
+        outcome(&*store, &claimed, "a", Status::Completed).await,
+        GOES_ON
+    );
+    assert_eq!(
+        outcome(&*store, &claimed, "b", Status::Completed).await,
+        RELEASED
+    );
+    assert_eq!(names(&from("q").claim(&*store).await), ["c"]);
+}
+
+pub(crate) async fn a_part_of_a_batch_keeps_the_lease(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b", "c"]).await;
+    let claimed = from("q").batch(3).claim(&*store).await;
+    database.pass(LEASE / 2).await;
+    assert_eq!(
+        outcome(&*store, &claimed, "b", Status::Completed).await,
+        GOES_ON
+    );
+    // As it was, not prolonged.
+    assert_about(from("q").nothing(&*store).await, LEASE / 2);
+    database.pass(LEASE / 2).await;
+    assert_eq!(names(&from("q").batch(3).claim(&*store).await), ["c"]);
+}
+
+pub(crate) async fn a_later_message_completes_those_before_it(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b", "c"]).await;
+    let claimed = from("q").batch(3).claim(&*store).await;
+    assert_eq!(
+        outcome(&*store, &claimed, "c", Status::Completed).await,
+        RELEASED
+    );
+    assert_eq!(from("q").nothing(&*store).await, None);
+}
+
+pub(crate) async fn below_the_cursor_nothing_changes(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b", "c"]).await;
+    let claimed = from("q").batch(3).claim(&*store).await;
+    ack(&*store, &claimed, "b", Status::Completed).await;
+    let unfenced = without_lease(&claimed);
+    for claimed in [&claimed, &unfenced] {
+        let completed = outcome(&*store, claimed, "a", Status::Completed).await;
+        assert_eq!(completed, Outcome::AlreadyDone);
+        for status in [Status::Failed, Status::Retry, Status::DeadLetter] {
+            let refused = outcome(&*store, claimed, "b", status).await;
+            assert_eq!(refused, Outcome::Passed);
+        }
+    }
+    assert_eq!(database.count("queue_failure").await, 0);
+    assert_eq!(database.count("queue_dead_letter").await, 0);
+    assert_eq!(
+        outcome(&*store, &claimed, "c", Status::Completed).await,
+        RELEASED
+    );
+}
+
+pub(crate) async fn an_unknown_message_is_told_and_keeps_the_lease(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    push(&*store, "q", "p2", &["elsewhere"]).await;
+    let claimed = from("q").partition("p").claim(&*store).await;
+    for transaction in ["unknown", "elsewhere"] {
+        for status in [Status::Completed, Status::Failed] {
+            let told = outcome(&*store, &claimed, transaction, status).await;
+            assert_eq!(told, Outcome::Unknown);
+        }
+    }
+    assert_eq!(
+        outcome(&*store, &claimed, "a", Status::Completed).await,
+        RELEASED
+    );
+}
+
+pub(crate) async fn a_group_that_never_claimed_has_nothing_to_acknowledge(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    let claimed = from("q").claim(&*store).await;
+    let stranger = Claimed {
+        group: "stranger".to_owned(),
+        ..claimed.clone()
+    };
+    let nowhere = Claimed {
+        partition_id: Uuid::new_v4(),
+        ..claimed.clone()
+    };
+    for claimed in [stranger, nowhere] {
+        let fenced = ack(&*store, &claimed, "a", Status::Completed).await;
+        assert_eq!((fenced.outcome, fenced.ready), (Outcome::LeaseLost, None));
+        let unfenced = without_lease(&claimed);
+        let unfenced = ack(&*store, &unfenced, "a", Status::Completed).await;
+        assert_eq!((unfenced.outcome, unfenced.ready), (Outcome::Unknown, None));
+    }
+}
+
+pub(crate) async fn without_a_lease_it_moves_forward_only(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    let unfenced = without_lease(&claimed);
+    database.pass(LEASE).await;
+    assert_eq!(
+        outcome(&*store, &unfenced, "b", Status::Completed).await,
+        GOES_ON,
+        "there is no lease that could be released"
+    );
+    assert_eq!(
+        outcome(&*store, &unfenced, "a", Status::Completed).await,
+        Outcome::AlreadyDone
+    );
+    let next = from("q").claim(&*store).await;
+    assert_eq!(names(&next), ["c"]);
+    // Under somebody's lease it may complete what that one works on.
+    assert_eq!(
+        outcome(&*store, &unfenced, "c", Status::Completed).await,
+        RELEASED
+    );
+    assert_eq!(
+        outcome(&*store, &next, "c", Status::Completed).await,
+        Outcome::LeaseLost
+    );
+    assert_eq!(names(&from("q").claim(&*store).await), ["d"]);
+}
+
+pub(crate) async fn retry_comes_again_and_does_not_count(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    for _ in 0..10 {
+        let claimed = from("q").batch(2).claim(&*store).await;
+        assert_eq!(names(&claimed), ["a", "b"]);
+        assert_eq!(
+            outcome(&*store, &claimed, "a", Status::Retry).await,
+            RELEASED
+        );
+        assert_eq!(
+            outcome(&*store, &claimed, "b", Status::Completed).await,
+            Outcome::LeaseLost,
+            "what follows it comes again with it"
+        );
+    }
+    assert_eq!(database.count("queue_failure").await, 0);
+}
+
+pub(crate) async fn a_failed_message_is_held_back_as_long_as_the_queue_says(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    database
+        .execute("UPDATE queue SET retry_delay_ms = 40000")
+        .await;
+    let delay = Duration::from_secs(40);
+    let claimed = from("q").claim(&*store).await;
+    let ack = say(&claimed, "a", Status::Failed);
+    let acked = store.ack(Arc::new(ack)).await.unwrap();
+    assert_eq!(acked.outcome, RELEASED);
+    assert!(acked.ready.is_some(), "waiters learn the new time");
+    assert_about(from("q").nothing(&*store).await, delay);
+    database.pass(delay).await;
+    let claimed = from("q").claim(&*store).await;
+    assert_eq!(names(&claimed), ["a"]);
+    assert_eq!(
+        outcome(&*store, &claimed, "a", Status::Retry).await,
+        RELEASED
+    );
+    assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
+}

@@ -1,0 +1,190 @@
+//! A database of the test's own, and what a test does to it past the store.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use wakeline_queue::store::{
+    Store,
+    postgres::{self, PostgresStore},
+    sqlite::{self, SqliteStore, system_clock},
+};
+use wakeline_store::{
+    Postgres, Sqlite,
+    testing::{PostgresDatabase, SqliteDatabase},
+};
+
+/// Where a stopped clock begins: anything but zero.
+const STOPPED_AT: i64 = 1_700_000_000_000_000;
+
+/// How long the sessions of a dropped store may take to end.
+const GOING: Duration = Duration::from_secs(20);
+
+pub(crate) enum Database {
+    Sqlite {
+        sqlite: Sqlite,
+        file: SqliteDatabase,
+        /// Microseconds since 1970; zero while the clock runs.
+        clock: Arc<AtomicI64>,
+    },
+    Postgres {
+        postgres: Postgres,
+        database: PostgresDatabase,
+    },
+}
+
+impl Database {
+    pub(crate) fn sqlite() -> Self {
+        let file = SqliteDatabase::new();
+        Self::Sqlite {
+            sqlite: file.open(&[sqlite::MIGRATIONS]),
+            file,
+            clock: Arc::new(AtomicI64::new(STOPPED_AT)),
+        }
+    }
+
+    pub(crate) async fn postgres() -> Self {
+        let database = PostgresDatabase::new(&[postgres::MIGRATIONS]).await;
+        Self::Postgres {
+            postgres: database.open(&[postgres::MIGRATIONS]).await,
+            database,
+        }
+    }
+
+    /// A store with connections of its own: another node.
+    pub(crate) async fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Sqlite { file, clock, .. } => {
+                let (clock, running) = (clock.clone(), system_clock());
+                let clock = move || match clock.load(Ordering::Relaxed) {
+                    0 => running(),
+                    stopped => stopped,
+                };
+                let sqlite = file.open(&[sqlite::MIGRATIONS]);
+                Arc::new(SqliteStore::new(sqlite, Arc::new(clock)))
+            }
+            Self::Postgres { database, .. } => Arc::new(PostgresStore::new(
+                database.open(&[postgres::MIGRATIONS]).await,
+            )),
+        }
+    }
+
+    /// PostgreSQL itself; the bus of two nodes needs it.
+    pub(crate) fn as_postgres(&self) -> Option<&Postgres> {
+        match self {
+            Self::Sqlite { .. } => None,
+            Self::Postgres { postgres, .. } => Some(postgres),
+        }
+    }
+
+    /// From here on SQLite's clock is the real one, as PostgreSQL's always is.
+    pub(crate) fn let_the_clock_run(&self) {
+        if let Self::Sqlite { clock, .. } = self {
+            clock.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets `time` pass without waiting for it. PostgreSQL's clock cannot be set, so what is due
+    /// comes nearer instead.
+    pub(crate) async fn pass(&self, time: Duration) {
+        let micros = i64::try_from(time.as_micros()).unwrap();
+        match self {
+            Self::Sqlite { clock, .. } => {
+                clock.fetch_add(micros, Ordering::Relaxed);
+            }
+            Self::Postgres { .. } => {
+                self.execute(&format!(
+                    "UPDATE queue_cursor SET ready_at = ready_at - {micros} * interval '1 microsecond'"
+                ))
+                .await;
+            }
+        }
+    }
+
+    pub(crate) async fn set_lease(&self, queue: &str, time: Duration) {
+        let milliseconds = time.as_millis();
+        self.execute(&format!(
+            "UPDATE queue SET lease_ms = {milliseconds} WHERE name = '{queue}'"
+        ))
+        .await;
+    }
+
+    /// A change past the store. Tables are named as on SQLite.
+    pub(crate) async fn execute(&self, sql: &str) {
+        match self {
+            Self::Sqlite { sqlite, .. } => {
+                let sql = sql.to_owned();
+                sqlite
+                    .write("test", move |connection| {
+                        connection
+                            .execute_batch(&sql)
+                            .map_err(wakeline_store::Error::from)
+                    })
+                    .await
+                    .unwrap();
+            }
+            Self::Postgres { postgres, .. } => {
+                postgres.query("test", &qualified(sql), &[]).await.unwrap();
+            }
+        }
+    }
+
+    /// Two numbers per row, in order.
+    pub(crate) async fn pairs(&self, sql: &str) -> Vec<(i64, i64)> {
+        match self {
+            Self::Sqlite { sqlite, .. } => {
+                let sql = sql.to_owned();
+                sqlite
+                    .read("test", move |connection| {
+                        let mut statement = connection.prepare(&sql)?;
+                        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                        rows.collect::<Result<_, _>>()
+                            .map_err(wakeline_store::Error::from)
+                    })
+                    .await
+                    .unwrap()
+            }
+            Self::Postgres { postgres, .. } => {
+                let rows = postgres.query("test", &qualified(sql), &[]).await.unwrap();
+                rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+            }
+        }
+    }
+
+    /// To be asked when the stores are gone: a session tells what it saw when it ends.
+    pub(crate) async fn saw_no_deadlock(&self) {
+        let Self::Postgres { postgres, .. } = self else {
+            return;
+        };
+        let sessions = "SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND pid <> pg_backend_pid()
+                 AND backend_type = 'client backend'";
+        let ask =
+            async |sql: &str| -> i64 { postgres.query("test", sql, &[]).await.unwrap()[0].get(0) };
+        let began = std::time::Instant::now();
+        // Some sessions are this database's own.
+        while ask(sessions).await >= i64::try_from(postgres.options().connections).unwrap() {
+            assert!(began.elapsed() < GOING, "the sessions of a store stay");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+        assert_eq!(ask(deadlocks).await, 0, "deadlocks");
+    }
+
+    pub(crate) async fn count(&self, table: &str) -> i64 {
+        let sql = format!("SELECT count(*), CAST(0 AS bigint) FROM {table}");
+        self.pairs(&sql).await[0].0
+    }
+}
+
+fn qualified(sql: &str) -> String {
+    ["UPDATE ", "FROM ", "JOIN "]
+        .iter()
+        .fold(sql.to_owned(), |sql, word| {
+            sql.replace(&format!("{word}queue"), &format!("{word}wakeline.queue"))
+        })
+}

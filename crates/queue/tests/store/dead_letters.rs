@@ -1,0 +1,159 @@
+use wakeline_queue::{
+    ack::{Outcome, Status},
+    store::Store,
+};
+
+use crate::{
+    database::Database,
+    steps::{GOES_ON, LEASE, RELEASED, ack, assert_about, from, names, outcome, push},
+};
+
+/// Failures that a queue forgives if it is not told otherwise.
+const RETRIES: usize = 3;
+
+const DEAD: Outcome = Outcome::Done {
+    lease_released: false,
+    dead: true,
+};
+const DEAD_AND_RELEASED: Outcome = Outcome::Done {
+    lease_released: true,
+    dead: true,
+};
+
+/// Position and failures of every dead letter.
+async fn dead(database: &Database) -> Vec<(i64, i64)> {
+    database
+        .pairs("SELECT position, CAST(failures AS bigint) FROM queue_dead_letter ORDER BY 1")
+        .await
+}
+
+async fn fail(store: &dyn Store, times: usize, transaction: &str) {
+    for _ in 0..times {
+        let claimed = from("q").batch(9).claim(store).await;
+        let failed = outcome(store, &claimed, transaction, Status::Failed).await;
+        assert_eq!(failed, RELEASED);
+    }
+}
+
+pub(crate) async fn a_message_that_fails_too_often_is_dead(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    fail(&*store, RETRIES, "a").await;
+    assert_eq!(dead(&database).await, []);
+    let claimed = from("q").claim(&*store).await;
+    assert_eq!(names(&claimed), ["a"]);
+    let last = ack(&*store, &claimed, "a", Status::Failed).await;
+    assert_eq!(last.outcome, DEAD_AND_RELEASED);
+    assert_eq!(last.ready, Some(("q".to_owned(), "p".to_owned())));
+    assert_eq!(dead(&database).await, [(0, 4)]);
+    assert_eq!(database.count("queue_failure").await, 0);
+    assert_eq!(names(&from("q").batch(9).claim(&*store).await), ["b"]);
+}
+
+pub(crate) async fn failures_belong_to_the_message(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    fail(&*store, RETRIES, "a").await;
+    let claimed = from("q").batch(9).claim(&*store).await;
+    assert_eq!(
+        outcome(&*store, &claimed, "a", Status::Completed).await,
+        GOES_ON
+    );
+    assert_eq!(
+        outcome(&*store, &claimed, "b", Status::Failed).await,
+        RELEASED
+    );
+    fail(&*store, RETRIES - 1, "b").await;
+    let claimed = from("q").claim(&*store).await;
+    assert_eq!(
+        outcome(&*store, &claimed, "b", Status::Failed).await,
+        DEAD_AND_RELEASED
+    );
+    assert_eq!(dead(&database).await, [(1, 4)]);
+}
+
+pub(crate) async fn dead_at_once(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b", "c"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    assert_eq!(
+        outcome(&*store, &claimed, "a", Status::DeadLetter).await,
+        DEAD
+    );
+    assert_eq!(
+        outcome(&*store, &claimed, "b", Status::DeadLetter).await,
+        DEAD_AND_RELEASED
+    );
+    assert_eq!(dead(&database).await, [(0, 0), (1, 0)]);
+    assert_eq!(names(&from("q").batch(9).claim(&*store).await), ["c"]);
+}
+
+/// It is not passed before them, and it does not come again with them.
+pub(crate) async fn a_dead_message_waits_for_those_before_it(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
+    fail(&*store, RETRIES, "b").await;
+    let claimed = from("q").batch(3).claim(&*store).await;
+    assert_eq!(outcome(&*store, &claimed, "b", Status::Failed).await, DEAD);
+    database.pass(LEASE).await;
+    let again = from("q").batch(3).claim(&*store).await;
+    assert_eq!(names(&again), ["a", "c", "d"]);
+    assert_eq!(
+        outcome(&*store, &again, "a", Status::Failed).await,
+        RELEASED
+    );
+    let again = from("q").batch(2).claim(&*store).await;
+    assert_eq!(names(&again), ["a", "c"]);
+    assert_eq!(
+        outcome(&*store, &again, "c", Status::Completed).await,
+        RELEASED
+    );
+    assert_eq!(names(&from("q").claim(&*store).await), ["d"]);
+    assert_eq!(dead(&database).await, [(1, 4)]);
+}
+
+pub(crate) async fn the_lease_ends_when_only_dead_messages_are_left(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
+    let claimed = from("q").batch(3).claim(&*store).await;
+    assert_eq!(
+        outcome(&*store, &claimed, "c", Status::DeadLetter).await,
+        DEAD
+    );
+    assert_eq!(
+        outcome(&*store, &claimed, "b", Status::DeadLetter).await,
+        DEAD
+    );
+    assert_about(from("q").nothing(&*store).await, LEASE);
+    // All three are answered for now.
+    let last = ack(&*store, &claimed, "a", Status::Completed).await;
+    assert_eq!(last.outcome, RELEASED);
+    assert_eq!(last.ready, Some(("q".to_owned(), "p".to_owned())));
+    let claimed = from("q").claim(&*store).await;
+    assert_eq!((names(&claimed), claimed.first), (vec!["d"], 3));
+}
+
+pub(crate) async fn dead_messages_are_skipped_by_their_group_only(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    ack(&*store, &claimed, "b", Status::DeadLetter).await;
+    ack(&*store, &claimed, "a", Status::Retry).await;
+    assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["a"]);
+    let other = from("q").group("other").batch(2).claim(&*store).await;
+    assert_eq!(names(&other), ["a", "b"]);
+}
+
+pub(crate) async fn only_dead_messages_left_is_nothing_left(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    ack(&*store, &claimed, "b", Status::DeadLetter).await;
+    ack(&*store, &claimed, "a", Status::Retry).await;
+    let auto = from("q").auto_ack();
+    assert_eq!(names(&auto.claim(&*store).await), ["a"]);
+    assert_eq!(from("q").nothing(&*store).await, None);
+    let ready = push(&*store, "q", "p", &["c"]).await;
+    assert_eq!(ready.len(), 1, "the group had caught up");
+    assert_eq!(names(&from("q").batch(9).claim(&*store).await), ["c"]);
+}

@@ -1,0 +1,65 @@
+use std::{collections::BTreeSet, time::Duration};
+
+use crate::{
+    database::Database,
+    steps::{from, message, names, push, push_all},
+};
+
+/// More than two claims make known.
+const MANY: usize = 1_050;
+
+pub(crate) async fn an_unknown_queue_is_empty_and_stays_unknown(database: Database) {
+    let store = database.store().await;
+    assert_eq!(from("q").nothing(&*store).await, None);
+    assert_eq!(from("q").partition("p").nothing(&*store).await, None);
+    for table in ["queue", "queue_partition", "queue_group", "queue_cursor"] {
+        assert_eq!(database.count(table).await, 0, "{table}");
+    }
+    push(&*store, "q", "p", &["a"]).await;
+    assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
+}
+
+pub(crate) async fn an_unknown_partition_is_empty_and_stays_unknown(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    let other = || from("q").partition("other");
+    assert_eq!(other().nothing(&*store).await, None);
+    assert_eq!(database.count("queue_partition").await, 1);
+    assert_eq!(database.count("queue_group").await, 0);
+    assert_eq!(database.count("queue_cursor").await, 0);
+    push(&*store, "q", "other", &["b"]).await;
+    assert_eq!(names(&other().claim(&*store).await), ["b"]);
+}
+
+pub(crate) async fn a_group_finds_more_partitions_than_one_claim_makes_known(database: Database) {
+    let store = database.store().await;
+    let partitions: BTreeSet<String> = (0..MANY).map(|number| format!("p{number}")).collect();
+    let sent = partitions.iter().map(|name| message("q", name, "a"));
+    push_all(&*store, sent.collect()).await;
+    let mut seen = BTreeSet::new();
+    for _ in 0..MANY {
+        let claimed = from("q").auto_ack().claim(&*store).await;
+        assert!(seen.insert(claimed.partition));
+    }
+    assert_eq!(seen, partitions);
+    assert_eq!(from("q").nothing(&*store).await, None);
+    // All known and all caught up with; the next is found at once.
+    push(&*store, "q", "p7", &["b"]).await;
+    push(&*store, "q", "new", &["c"]).await;
+    database.pass(Duration::from_millis(1)).await;
+    let both = [
+        from("q").auto_ack().claim(&*store).await.partition,
+        from("q").auto_ack().claim(&*store).await.partition,
+    ];
+    assert_eq!(both, ["p7", "new"]);
+}
+
+pub(crate) async fn partitions_of_other_queues_are_not_served(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    push(&*store, "r", "p", &["b"]).await;
+    push(&*store, "r", "p2", &["c"]).await;
+    assert_eq!(names(&from("q").auto_ack().claim(&*store).await), ["a"]);
+    assert_eq!(from("q").nothing(&*store).await, None);
+    assert_eq!(from("q").partition("p2").nothing(&*store).await, None);
+}

@@ -1,0 +1,164 @@
+use std::time::Duration;
+
+use uuid::Uuid;
+use wakeline_queue::{
+    ack::{Outcome, Status},
+    claim::Claimed,
+};
+
+use crate::{
+    database::Database,
+    steps::{GOES_ON, LEASE, RELEASED, assert_about, from, hand_back, names, outcome, push},
+};
+
+pub(crate) async fn a_leased_partition_is_not_served_again_before_its_time(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p1", &["a", "b"]).await;
+    from("q").claim(&*store).await;
+    assert_about(from("q").nothing(&*store).await, LEASE);
+    assert_about(from("q").partition("p1").nothing(&*store).await, LEASE);
+    assert_about(from("q").auto_ack().nothing(&*store).await, LEASE);
+    push(&*store, "q", "p2", &["c"]).await;
+    database.pass(LEASE / 2).await;
+    assert_eq!(names(&from("q").claim(&*store).await), ["c"]);
+    // The next to end.
+    assert_about(from("q").nothing(&*store).await, LEASE / 2);
+    assert_about(from("q").partition("p2").nothing(&*store).await, LEASE);
+}
+
+pub(crate) async fn the_queue_says_how_long_a_lease_lasts(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    let time = LEASE * 3;
+    database.set_lease("q", time).await;
+    let claimed = from("q").claim(&*store).await;
+    assert_about(from("q").nothing(&*store).await, time);
+    database.pass(LEASE * 2).await;
+    assert_eq!(
+        outcome(&*store, &claimed, "a", Status::Completed).await,
+        RELEASED
+    );
+}
+
+pub(crate) async fn an_expired_lease_is_delivered_again(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b", "c"]).await;
+    let first = from("q").batch(2).claim(&*store).await;
+    database.pass(LEASE).await;
+    let second = from("q").batch(2).claim(&*store).await;
+    assert_eq!(first.messages, second.messages);
+    assert_ne!(first.lease, second.lease);
+    // What was acknowledged before does not come again.
+    assert_eq!(
+        outcome(&*store, &second, "a", Status::Completed).await,
+        GOES_ON
+    );
+    database.pass(LEASE).await;
+    assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["b", "c"]);
+}
+
+/// The same with a real, short lease.
+pub(crate) async fn a_lease_ends_by_the_clock(database: Database) {
+    let store = database.store().await;
+    database.let_the_clock_run();
+    push(&*store, "q", "p", &["a"]).await;
+    database.set_lease("q", Duration::from_millis(150)).await;
+    let first = from("q").claim(&*store).await;
+    let again = from("q").nothing(&*store).await.unwrap();
+    assert!(again <= Duration::from_millis(150), "{again:?}");
+    tokio::time::sleep(again + Duration::from_millis(2)).await;
+    let second = from("q").claim(&*store).await;
+    assert_eq!(first.messages, second.messages);
+    let late = outcome(&*store, &first, "a", Status::Completed).await;
+    assert_eq!(late, Outcome::LeaseLost);
+}
+
+pub(crate) async fn who_has_lost_its_lease_changes_nothing(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let lost = from("q").batch(2).claim(&*store).await;
+    let statuses = [
+        Status::Completed,
+        Status::Failed,
+        Status::Retry,
+        Status::DeadLetter,
+    ];
+    database.pass(LEASE).await;
+    // Expired, and nobody else has it yet.
+    for status in statuses {
+        assert_eq!(
+            outcome(&*store, &lost, "a", status).await,
+            Outcome::LeaseLost
+        );
+    }
+    let held = from("q").batch(2).claim(&*store).await;
+    assert_eq!(names(&held), ["a", "b"]);
+    let foreign = Claimed {
+        lease: Some(Uuid::now_v7()),
+        ..lost.clone()
+    };
+    let nil = Claimed {
+        lease: Some(Uuid::nil()),
+        ..lost.clone()
+    };
+    for loser in [&lost, &foreign, &nil] {
+        for status in statuses {
+            for transaction in ["a", "b", "unknown"] {
+                assert_eq!(
+                    outcome(&*store, loser, transaction, status).await,
+                    Outcome::LeaseLost
+                );
+            }
+        }
+        assert!(!hand_back(&*store, loser).await);
+    }
+    assert_eq!(database.count("queue_failure").await, 0);
+    assert_eq!(database.count("queue_dead_letter").await, 0);
+    assert_eq!(
+        outcome(&*store, &held, "a", Status::Completed).await,
+        GOES_ON
+    );
+    assert_eq!(
+        outcome(&*store, &held, "b", Status::Completed).await,
+        RELEASED
+    );
+    assert_eq!(
+        outcome(&*store, &held, "b", Status::Completed).await,
+        Outcome::LeaseLost
+    );
+}
+
+pub(crate) async fn auto_ack_moves_on_without_a_lease(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
+    let auto = || from("q").auto_ack();
+    let one = auto().claim(&*store).await;
+    assert_eq!(
+        (names(&one), one.lease, one.remaining),
+        (vec!["a"], None, 3)
+    );
+    let two = auto().batch(2).claim(&*store).await;
+    assert_eq!((names(&two), two.remaining), (vec!["b", "c"], 1));
+    let rest = auto().batch(9).claim(&*store).await;
+    assert_eq!((names(&rest), rest.remaining), (vec!["d"], 0));
+    assert_eq!(auto().nothing(&*store).await, None);
+    push(&*store, "q", "p", &["e"]).await;
+    assert_eq!(names(&auto().claim(&*store).await), ["e"]);
+    // Under a lease nothing remains for others.
+    push(&*store, "q", "p", &["f", "g"]).await;
+    assert_eq!(from("q").claim(&*store).await.remaining, 0);
+}
+
+pub(crate) async fn auto_ack_after_an_expired_lease_fences_the_old_holder(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let lost = from("q").batch(2).claim(&*store).await;
+    database.pass(LEASE).await;
+    assert_eq!(names(&from("q").auto_ack().claim(&*store).await), ["a"]);
+    assert_eq!(
+        outcome(&*store, &lost, "b", Status::Completed).await,
+        Outcome::LeaseLost
+    );
+    assert!(!hand_back(&*store, &lost).await);
+    assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
+}

@@ -1,0 +1,218 @@
+//! No lost wake: with the fallback off and hour-long holds, whoever is not woken is stuck.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio::{
+    sync::{Notify, mpsc},
+    task::JoinSet,
+    time::timeout,
+};
+use wakeline_bus::{Bus, Options, Rung};
+use wakeline_queue::{Limits, Queue, ack::Status, claim::PopRequest, service::Claim};
+use wakeline_wake::Engine;
+use wakeline_web::Parcel;
+
+use crate::{
+    database::Database,
+    steps::{from, message, say},
+};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+/// A wake takes milliseconds; who has not got its message by then never will.
+const STUCK: Duration = Duration::from_secs(30);
+const ROUNDS: usize = 120;
+const GROUPS: [&str; 2] = ["one", "two"];
+const PARTITIONS: usize = 3;
+
+/// Two nodes. On SQLite they are two stores on one file that share the engine.
+pub(crate) async fn nodes(database: &Database) -> [Arc<Queue>; 2] {
+    let limits = Limits::default();
+    let Some(postgres) = database.as_postgres() else {
+        let engine = engine();
+        let bus = Bus::local(engine.clone());
+        let (one, two) = (database.store().await, database.store().await);
+        return [one, two].map(|store| Queue::new(store, engine.clone(), bus.clone(), limits));
+    };
+    let mut nodes = Vec::new();
+    for _ in 0..2 {
+        let engine = engine();
+        let options = Options {
+            canary: Duration::from_millis(200),
+            ..Options::default()
+        };
+        let bus = Bus::postgres(engine.clone(), postgres.connector().clone(), &options);
+        let live = async {
+            while bus.rung() != Rung::Live {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(STUCK, live).await.expect("the bus is live");
+        let store = database.store().await;
+        nodes.push(Queue::new(store, engine, bus, limits));
+    }
+    nodes.try_into().expect("there are two")
+}
+
+pub(crate) fn engine() -> Arc<Engine> {
+    let engine = Engine::new(wakeline_wake::Limits::default());
+    tokio::spawn(engine.clone().run());
+    engine
+}
+
+pub(crate) async fn with_leases_nobody_is_left_waiting(database: Database) {
+    nobody_is_left_waiting(database, Manner::Lease).await;
+}
+
+pub(crate) async fn with_auto_ack_nobody_is_left_waiting(database: Database) {
+    nobody_is_left_waiting(database, Manner::AutoAck).await;
+}
+
+/// Consumers that fail, hang up during a claim, and drop what they were given.
+pub(crate) async fn with_failures_nobody_is_left_waiting(database: Database) {
+    nobody_is_left_waiting(database, Manner::Clumsy).await;
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    Lease,
+    AutoAck,
+    Clumsy,
+}
+
+#[derive(Default)]
+struct Consumed {
+    times: Mutex<HashMap<(usize, String), usize>>,
+    more: Notify,
+}
+
+impl Consumed {
+    async fn everywhere(&self, names: &[String]) {
+        loop {
+            let more = self.more.notified();
+            let is_there = {
+                let times = self.times.lock().unwrap();
+                let mut wanted = names
+                    .iter()
+                    .flat_map(|name| (0..GROUPS.len()).map(move |group| (group, name.clone())));
+                wanted.all(|key| times.contains_key(&key))
+            };
+            if is_there {
+                return;
+            }
+            more.await;
+        }
+    }
+}
+
+async fn nobody_is_left_waiting(database: Database, manner: Manner) {
+    database.let_the_clock_run();
+    let seed =
+        std::env::var("WAKELINE_SEED").map_or_else(|_| rand::random(), |s| s.parse().unwrap());
+    eprintln!("WAKELINE_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let nodes = nodes(&database).await;
+    let consumed = Arc::new(Consumed::default());
+    let mut consumers = JoinSet::new();
+    for node in &nodes {
+        for (group, name) in GROUPS.iter().enumerate() {
+            let any = from("q").group(name);
+            let one = any.clone().partition("p0");
+            for request in [any.clone(), one, any] {
+                let mut request = request.0;
+                request.auto_ack = manner == Manner::AutoAck;
+                let random = StdRng::seed_from_u64(random.random());
+                let consumed = consumed.clone();
+                let node = node.clone();
+                consumers.spawn(consume(node, request, group, manner, consumed, random));
+            }
+        }
+    }
+    let mut number = 0;
+    for round in 0..ROUNDS {
+        // Some at once, so that a push meets readers that are just catching up; never so many
+        // that the next would hide what the last one lost.
+        let count = random.random_range(1..=4);
+        let (sent, mut names) = mpsc::unbounded_channel();
+        for _ in 0..count {
+            number += 1;
+            let name = format!("m{number}");
+            let partition = format!("p{}", random.random_range(0..PARTITIONS));
+            let pause = Duration::from_micros(random.random_range(0..3_000));
+            let (node, sent) = (nodes[random.random_range(0..2)].clone(), sent.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(pause).await;
+                let one = vec![message("q", &partition, &name)];
+                node.push(one).await.unwrap();
+                sent.send(name).unwrap();
+            });
+        }
+        drop(sent);
+        let mut pushed = Vec::new();
+        while let Some(name) = names.recv().await {
+            pushed.push(name);
+        }
+        assert_eq!(pushed.len(), count);
+        let got = timeout(STUCK, consumed.everywhere(&pushed)).await;
+        assert!(
+            got.is_ok(),
+            "round {round}: someone is stuck, {pushed:?} of {:?}",
+            consumed.times.lock().unwrap().len()
+        );
+    }
+    consumers.shutdown().await;
+    if manner != Manner::Clumsy {
+        let times = consumed.times.lock().unwrap();
+        assert!(times.values().all(|times| *times == 1));
+        assert_eq!(times.len(), number * GROUPS.len());
+    }
+}
+
+async fn consume(
+    node: Arc<Queue>,
+    request: PopRequest,
+    group: usize,
+    manner: Manner,
+    consumed: Arc<Consumed>,
+    mut random: StdRng,
+) {
+    let is_clumsy = manner == Manner::Clumsy;
+    loop {
+        let patience = match is_clumsy && random.random_bool(0.5) {
+            true => Duration::from_micros(random.random_range(0..8_000)),
+            false => HOUR,
+        };
+        let Ok(held) = timeout(patience, node.pop(request.clone(), HOUR)).await else {
+            continue;
+        };
+        let claim: Claim = held.unwrap().value.expect("an hour has not passed");
+        if is_clumsy && random.random_bool(0.2) {
+            continue;
+        }
+        let claimed = claim.claimed().clone();
+        claim.delivered();
+        let name = &claimed.messages[0].transaction_id;
+        if request.auto_ack {
+            count(&consumed, group, name);
+            continue;
+        }
+        if is_clumsy && random.random_bool(0.2) {
+            node.ack(say(&claimed, name, Status::Retry)).await.unwrap();
+            continue;
+        }
+        count(&consumed, group, name);
+        node.ack(say(&claimed, name, Status::Completed))
+            .await
+            .unwrap();
+    }
+}
+
+fn count(consumed: &Consumed, group: usize, name: &str) {
+    let key = (group, name.to_owned());
+    *consumed.times.lock().unwrap().entry(key).or_default() += 1;
+    consumed.more.notify_waiters();
+}

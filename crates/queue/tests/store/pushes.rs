@@ -1,0 +1,89 @@
+use uuid::Uuid;
+use wakeline_queue::message::{NewMessage, Pushed};
+
+use crate::{
+    database::Database,
+    steps::{from, message, names, push, push_all},
+};
+
+pub(crate) async fn a_push_gives_each_message_its_place_in_line(database: Database) {
+    let (one, two) = (database.store().await, database.store().await);
+    push(&*one, "q", "p", &["a", "b"]).await;
+    push(&*two, "q", "p", &["c"]).await;
+    push(&*one, "q", "p", &["d", "e"]).await;
+    let claimed = from("q").batch(10).claim(&*two).await;
+    assert_eq!(names(&claimed), ["a", "b", "c", "d", "e"]);
+    assert_eq!((claimed.first, claimed.end), (0, 5));
+}
+
+pub(crate) async fn everything_of_a_message_comes_back(database: Database) {
+    let store = database.store().await;
+    let sent = NewMessage {
+        trace_id: Some(Uuid::new_v4()),
+        payload: r#"{"text": "Zażółć \u0041 \\ \" '"}"#.into(),
+        producer_sub: Some("someone".to_owned()),
+        ..message("q", "π", "t ü")
+    };
+    let pushed = push_all(&*store, vec![sent.clone()]).await;
+    let stored = Pushed {
+        id: sent.id,
+        duplicate: false,
+    };
+    assert_eq!(pushed, [stored]);
+    let claimed = from("q").claim(&*store).await;
+    assert_eq!(
+        (&*claimed.queue, &*claimed.partition, &*claimed.group),
+        ("q", "π", "g")
+    );
+    let [got] = &*claimed.messages else {
+        panic!("one message: {claimed:?}");
+    };
+    assert_eq!((got.id, got.trace_id), (sent.id, sent.trace_id));
+    assert_eq!(got.transaction_id, sent.transaction_id);
+    assert_eq!(got.payload, &*sent.payload);
+    assert_eq!(got.producer_sub, sent.producer_sub);
+    assert!(got.created_us > 1_600_000_000_000_000);
+}
+
+pub(crate) async fn a_transaction_id_is_stored_once_within_a_push(database: Database) {
+    let store = database.store().await;
+    let sent = ["a", "b", "a"].map(|name| message("q", "p", name));
+    let pushed = push_all(&*store, sent.to_vec()).await;
+    let results: Vec<_> = pushed.iter().map(|p| (p.id, p.duplicate)).collect();
+    assert_eq!(
+        results,
+        [(sent[0].id, false), (sent[1].id, false), (sent[0].id, true)]
+    );
+    assert_eq!(names(&from("q").batch(9).claim(&*store).await), ["a", "b"]);
+}
+
+pub(crate) async fn a_transaction_id_is_stored_once_across_pushes(database: Database) {
+    let (one, two) = (database.store().await, database.store().await);
+    let first = message("q", "p", "a");
+    push_all(&*one, vec![first.clone()]).await;
+    // Repeating a push is safe, also when it has something new beside it.
+    let again = vec![
+        message("q", "p", "a"),
+        message("q", "p", "b"),
+        message("q", "p", "a"),
+    ];
+    let new = again[1].id;
+    let pushed = push_all(&*two, again).await;
+    let results: Vec<_> = pushed.iter().map(|p| (p.id, p.duplicate)).collect();
+    assert_eq!(results, [(first.id, true), (new, false), (first.id, true)]);
+    let claimed = from("q").batch(9).claim(&*one).await;
+    assert_eq!(names(&claimed), ["a", "b"]);
+    assert_eq!(claimed.end, 2, "a duplicate takes no position");
+}
+
+pub(crate) async fn a_transaction_id_belongs_to_its_partition(database: Database) {
+    let store = database.store().await;
+    let places = [("q", "p1"), ("q", "p2"), ("r", "p1")];
+    let sent: Vec<_> = places.map(|(q, p)| message(q, p, "a")).to_vec();
+    let pushed = push_all(&*store, sent).await;
+    assert!(pushed.iter().all(|pushed| !pushed.duplicate));
+    for (queue, partition) in places {
+        let claimed = from(queue).partition(partition).claim(&*store).await;
+        assert_eq!(names(&claimed), ["a"]);
+    }
+}

@@ -1,0 +1,149 @@
+//! Whom a step makes ready: exactly the right lanes.
+
+use wakeline_queue::{ack::Status, topic};
+use wakeline_wake::{How, Wake};
+
+use crate::{
+    database::Database,
+    steps::{ack, from, hand_back, message, push},
+};
+
+/// Partition, group (or all) and count of each wake, sorted.
+fn told(wakes: &[Wake]) -> Vec<(String, String, u32)> {
+    let mut told: Vec<_> = wakes
+        .iter()
+        .map(|wake| {
+            let (queue, partition) = topic::parts(&wake.topics[0]).unwrap();
+            assert_eq!(queue, "q");
+            assert_eq!(topic::parts(&wake.topics[1]), Some((queue, None)));
+            let How::Count(count) = wake.how else {
+                panic!("{wake:?}");
+            };
+            let lane = wake.lane.as_ref().map_or("*", |lane| lane.name());
+            (partition.unwrap().to_owned(), lane.to_owned(), count)
+        })
+        .collect();
+    told.sort();
+    told
+}
+
+fn one(partition: &str, group: &str) -> (String, String, u32) {
+    (partition.to_owned(), group.to_owned(), 1)
+}
+
+pub(crate) async fn a_new_partition_wakes_every_group(database: Database) {
+    let store = database.store().await;
+    let ready = push(&*store, "q", "p1", &["a", "b"]).await;
+    assert_eq!(told(&ready), [one("p1", "*")]);
+    from("q").group("one").claim(&*store).await;
+    let ready = push(&*store, "q", "p2", &["a"]).await;
+    assert_eq!(told(&ready), [one("p2", "*")]);
+}
+
+pub(crate) async fn a_group_that_has_caught_up_is_woken(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    for group in ["auto", "nacked", "acked", "behind"] {
+        let request = from("q").group(group);
+        match group {
+            "auto" => drop(request.auto_ack().claim(&*store).await),
+            "behind" => {
+                let claimed = request.claim(&*store).await;
+                hand_back(&*store, &claimed).await;
+            }
+            "nacked" => {
+                let claimed = request.claim(&*store).await;
+                ack(&*store, &claimed, "a", Status::DeadLetter).await;
+            }
+            _ => {
+                let claimed = request.claim(&*store).await;
+                let acked = ack(&*store, &claimed, "a", Status::Completed).await;
+                assert_eq!(acked.ready, None, "nothing is left");
+            }
+        }
+    }
+    let ready = push(&*store, "q", "p", &["b", "c"]).await;
+    assert_eq!(
+        told(&ready),
+        [one("p", "acked"), one("p", "auto"), one("p", "nacked")]
+    );
+    assert_eq!(told(&push(&*store, "q", "p", &["d"]).await), []);
+}
+
+pub(crate) async fn a_group_that_is_behind_is_not_woken(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    assert_eq!(told(&push(&*store, "q", "p", &["c"]).await), []);
+    from("q").auto_ack().claim(&*store).await;
+    assert_eq!(told(&push(&*store, "q", "p", &["d"]).await), []);
+    from("q").auto_ack().batch(2).claim(&*store).await;
+    assert_eq!(told(&push(&*store, "q", "p", &["e"]).await), []);
+}
+
+pub(crate) async fn a_duplicate_wakes_nobody(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    from("q").auto_ack().claim(&*store).await;
+    let again = vec![message("q", "p", "a")];
+    let (_, ready) = store.push(again.into()).await.unwrap();
+    assert_eq!(told(&ready), []);
+    // With something new behind the duplicate it does.
+    let mixed = vec![message("q", "p", "a"), message("q", "p", "b")];
+    let (_, ready) = store.push(mixed.into()).await.unwrap();
+    assert_eq!(told(&ready), [one("p", "g")]);
+}
+
+pub(crate) async fn a_leased_partition_wakes_by_its_ack_and_not_by_a_push(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    assert_eq!(told(&push(&*store, "q", "p", &["c"]).await), []);
+    let part = ack(&*store, &claimed, "a", Status::Completed).await;
+    assert_eq!(part.wake("g"), None);
+    let whole = ack(&*store, &claimed, "b", Status::Completed).await;
+    assert_eq!(told(&[whole.wake("g").unwrap()]), [one("p", "g")]);
+}
+
+pub(crate) async fn each_partition_of_a_push_is_woken(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "old", &["a"]).await;
+    push(&*store, "q", "behind", &["a"]).await;
+    for partition in ["old", "behind"] {
+        let request = from("q").partition(partition).auto_ack();
+        request.claim(&*store).await;
+    }
+    push(&*store, "q", "behind", &["b"]).await;
+    let places = ["new", "old", "behind", "newer", "old", "new"];
+    let messages: Vec<_> = (0..)
+        .zip(places)
+        .map(|(number, partition)| message("q", partition, &format!("t{number}")))
+        .collect();
+    let (_, ready) = store.push(messages.into()).await.unwrap();
+    assert_eq!(
+        told(&ready),
+        [one("new", "*"), one("newer", "*"), one("old", "g")]
+    );
+}
+
+pub(crate) async fn a_failure_wakes_its_group(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    for status in [Status::Failed, Status::Retry] {
+        let claimed = from("q").claim(&*store).await;
+        let acked = ack(&*store, &claimed, "a", status).await;
+        assert_eq!(told(&[acked.wake("g").unwrap()]), [one("p", "g")]);
+    }
+    let claimed = from("q").claim(&*store).await;
+    let acked = ack(&*store, &claimed, "a", Status::DeadLetter).await;
+    assert_eq!(acked.ready, None, "nothing is left");
+}
+
+pub(crate) async fn what_auto_ack_leaves_is_announced(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b", "c"]).await;
+    let claimed = from("q").auto_ack().claim(&*store).await;
+    let left = ("p".to_owned(), "g".to_owned(), 2);
+    assert_eq!(told(&[claimed.ready().unwrap()]), [left]);
+    let claimed = from("q").auto_ack().batch(2).claim(&*store).await;
+    assert_eq!(claimed.ready(), None);
+}
