@@ -89,6 +89,14 @@ BEGIN
         -- next, because those before it have not been answered for.
         IF r.status = 'completed' OR (dead AND v_position = v_cursor.position) THEN
             v_cursor.position := v_position + 1;
+            -- The dead ones that follow are answered for: a lease must not last for their sake.
+            WHILE v_cursor.position < v_cursor.dead_to AND EXISTS (
+                SELECT FROM wakeline.queue_dead_letter d
+                WHERE d.partition_id = r.partition_id AND d.group_id = r.group_id
+                    AND d.position = v_cursor.position)
+            LOOP
+                v_cursor.position := v_cursor.position + 1;
+            END LOOP;
             DELETE FROM wakeline.queue_failure f
             WHERE f.partition_id = r.partition_id AND f.group_id = r.group_id
                 AND f.position < v_cursor.position;

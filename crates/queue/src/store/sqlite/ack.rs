@@ -110,7 +110,7 @@ pub(super) fn ack(connection: &Connection, ack: &Ack, now: i64) -> Result<Acked>
     // A completed message completes those before it. A dead one is passed only when it is the
     // next, because those before it have not been answered for.
     if ack.status == Status::Completed || (dead && position == at.position) {
-        at.position = position + 1;
+        at.position = behind_dead(connection, &at, position + 1)?;
         connection
             .prepare_cached(
                 "DELETE FROM queue_failure
@@ -154,6 +154,18 @@ pub(super) fn ack(connection: &Connection, ack: &Ack, now: i64) -> Result<Acked>
         },
         ready: is_ready.then_some((at.queue, at.partition)),
     })
+}
+
+/// The dead ones that follow are answered for: a lease must not last for their sake.
+fn behind_dead(connection: &Connection, at: &At, mut position: i64) -> Result<i64> {
+    let mut dead = connection.prepare_cached(
+        "SELECT 1 FROM queue_dead_letter
+         WHERE partition_id = ?1 AND group_id = ?2 AND position = ?3",
+    )?;
+    while position < at.dead_to && dead.exists([at.partition_id, at.group_id, position])? {
+        position += 1;
+    }
+    Ok(position)
 }
 
 /// Whether the message is dead now, and how often it has failed.
