@@ -28,6 +28,7 @@ impl Gate {
             max_url: config.http.max_url,
             limits: Limits {
                 max_body: config.http.max_body,
+                body_timeout: config.http.body_timeout,
             },
         }
     }

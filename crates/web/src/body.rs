@@ -1,19 +1,34 @@
 //! Request bodies: limited in size, JSON with the field named when it does not fit.
 
+use std::time::Duration;
+
 use axum::{
-    body::{Body, Bytes},
+    body::{Body, Bytes, HttpBody},
     extract::{FromRequest, Request},
 };
 use http::StatusCode;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
-use crate::problem::Problem;
+use crate::{object::Object, problem::Problem};
 
 /// Limits of a request, put into its extensions by the server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub max_body: usize,
+    /// How long a client may pause while it sends a body.
+    pub body_timeout: Duration,
+}
+
+/// For a router that runs without the server, as in a door's own tests.
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_body: 10 << 20,
+            body_timeout: Duration::from_secs(30),
+        }
+    }
 }
 
 /// A request's body within the limit.
@@ -24,34 +39,70 @@ impl<S: Send + Sync> FromRequest<S> for LimitedBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        let max = request
-            .extensions()
-            .get::<Limits>()
-            .map_or(usize::MAX, |limits| limits.max_body);
-        limited(request.into_body(), max).await.map(Self)
+        let limits = request.extensions().get().copied();
+        limited(request.into_body(), limits.unwrap_or_default())
+            .await
+            .map(Self)
     }
 }
 
-/// Reads `body`, refusing it as soon as it is longer than `max` bytes.
-pub async fn limited(body: Body, max: usize) -> Result<Bytes, Problem> {
-    match Limited::new(body, max).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "body-too-large",
-            format!("body: longer than {max} bytes, the limit of this server (http.max_body)"),
-        )),
-        Err(error) => Err(Problem::invalid("body", format!("it broke off ({error})"))),
+/// Reads `body`, refusing it as soon as it is known to be too long, or when it stops coming.
+pub async fn limited(mut body: Body, limits: Limits) -> Result<Bytes, Problem> {
+    // Before anything is read: a client that asks first (`Expect: 100-continue`) sends nothing.
+    if body.size_hint().lower() > limits.max_body as u64 {
+        return Err(too_large(limits.max_body));
+    }
+    let mut read = Vec::new();
+    loop {
+        let frame = timeout(limits.body_timeout, body.frame())
+            .await
+            .map_err(|_| too_slow(limits.body_timeout))?;
+        let Some(frame) = frame else {
+            return Ok(read.into());
+        };
+        let frame =
+            frame.map_err(|error| Problem::invalid("body", format!("it broke off ({error})")))?;
+        // Trailers say nothing here.
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if read.len() + data.len() > limits.max_body {
+            return Err(too_large(limits.max_body));
+        }
+        if read.is_empty() && body.is_end_stream() {
+            return Ok(data);
+        }
+        read.extend_from_slice(&data);
     }
 }
 
-/// `bytes` as JSON. A refusal names the path of the field, as `items[3].queue`.
+fn too_large(max: usize) -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "body-too-large",
+        format!("body: longer than {max} bytes, the limit of this server (http.max_body)"),
+    )
+}
+
+fn too_slow(time: Duration) -> Problem {
+    Problem::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "body-too-slow",
+        format!(
+            "body: nothing came for {} ms, the limit of this server (http.body_timeout); nothing \
+             was done, try again",
+            time.as_millis()
+        ),
+    )
+}
+
+/// `bytes` as a JSON object. A refusal names the path of the field, as `items[3].queue`.
 pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if bytes.is_empty() {
         return Err(Problem::invalid("body", "empty; JSON is expected"));
     }
     let mut source = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut source).map_err(|error| {
+    let Object(value) = serde_path_to_error::deserialize(&mut source).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
         let field = if path == "." || inner.is_syntax() || inner.is_eof() {

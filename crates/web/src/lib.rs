@@ -6,6 +6,7 @@
 mod body;
 mod delivery;
 mod hold;
+mod object;
 mod params;
 mod prefer;
 mod problem;
@@ -13,6 +14,7 @@ mod problem;
 pub use body::{LimitedBody, Limits, json, limited};
 pub use delivery::{Delivery, Parcel};
 pub use hold::{Checked, Ended, Held, Timing, hold};
+pub use object::Object;
 pub use params::{Params, path};
 pub use prefer::Prefer;
 pub use problem::{Problem, ProblemDocument};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Problem, ProblemDocument, json};
+use wakeline_web::{LimitedBody, Object, Problem, ProblemDocument, json};
 
 use crate::{
     message::{NewMessage, Pushed},
@@ -21,7 +21,8 @@ const DEFAULT_PARTITION: &str = "Default";
 
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct PushBody {
-    items: Vec<PushItem>,
+    #[schema(value_type = Vec<PushItem>)]
+    items: Vec<Object<PushItem>>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -108,7 +109,7 @@ fn messages(body: PushBody, limits: &Limits) -> Result<Vec<NewMessage>, Problem>
     }
     let numbered = body.items.into_iter().enumerate();
     numbered
-        .map(|(index, item)| message(index, item, limits))
+        .map(|(index, Object(item))| message(index, item, limits))
         .collect()
 }
 
