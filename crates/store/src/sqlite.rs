@@ -93,7 +93,7 @@ impl Sqlite {
     /// Whether the file can be read.
     pub async fn ping(&self) -> Result<(), Error> {
         self.read("ping", |connection| {
-            Ok(connection.execute_batch("SELECT 1")?)
+            Ok(connection.execute_batch("SELECT count(*) FROM migration")?)
         })
         .await
     }

@@ -3,7 +3,9 @@
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, time::timeout};
-use tokio_postgres::{AsyncMessage, Client, Config, Notification, Socket, tls::MakeTlsConnect};
+use tokio_postgres::{
+    AsyncMessage, Client, Config, Notification, Socket, config::SslMode, tls::MakeTlsConnect,
+};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{Options, chain};
@@ -26,6 +28,20 @@ pub struct Connector {
 pub struct Line {
     pub client: Client,
     pub notifications: mpsc::UnboundedReceiver<Notification>,
+}
+
+/// Why no connection came about.
+enum Dial {
+    Tls(String),
+    Other(String),
+}
+
+impl Dial {
+    fn into_error(self) -> Error {
+        match self {
+            Self::Tls(text) | Self::Other(text) => Error::Unavailable(text),
+        }
+    }
 }
 
 impl std::fmt::Debug for Connector {
@@ -88,12 +104,42 @@ impl Connector {
         })
     }
 
+    /// With `sslmode=prefer`, the default, TLS is used where the server's certificate can be
+    /// verified, and a server with one of its own making (Debian's default) is spoken to without.
+    /// `sslmode=require` insists.
     async fn dial(&self) -> Result<(Client, Connection), Error> {
-        let unavailable = |error: &dyn std::error::Error| Error::Unavailable(chain(error));
-        timeout(self.connect_timeout, self.config.connect(self.tls.clone()))
+        let dialed = self.dial_with(&self.config).await;
+        let Err(Dial::Tls(reason)) = &dialed else {
+            return dialed.map_err(Dial::into_error);
+        };
+        if self.config.get_ssl_mode() != SslMode::Prefer {
+            return dialed.map_err(Dial::into_error);
+        }
+        tracing::debug!(
+            reason,
+            "TLS to PostgreSQL failed; sslmode=prefer goes on without"
+        );
+        let mut plain = (*self.config).clone();
+        plain.ssl_mode(SslMode::Disable);
+        self.dial_with(&plain).await.map_err(Dial::into_error)
+    }
+
+    async fn dial_with(&self, config: &Config) -> Result<(Client, Connection), Dial> {
+        timeout(self.connect_timeout, config.connect(self.tls.clone()))
             .await
-            .map_err(|_| Error::Unavailable("no answer within the connect timeout".into()))?
-            .map_err(|error| unavailable(&error))
+            .map_err(|_| Dial::Other("no answer within the connect timeout".into()))?
+            .map_err(|error| {
+                // The driver keeps the kind of an error to itself; this is its text for it.
+                let is_tls = error
+                    .to_string()
+                    .starts_with("error performing TLS handshake");
+                let text = chain(&error);
+                if is_tls {
+                    Dial::Tls(text)
+                } else {
+                    Dial::Other(text)
+                }
+            })
     }
 
     /// By statements, not by start-up options: a pooler refuses options that it does not know.
