@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use tokio_postgres::Client;
 use wakeline_queue::store::{
     Store,
     postgres::{self, PostgresStore},
@@ -153,6 +154,16 @@ impl Database {
                 rows.iter().map(|row| (row.get(0), row.get(1))).collect()
             }
         }
+    }
+
+    /// On PostgreSQL no pop gets on until what is returned is dropped, so that those that follow
+    /// gather and run as batches, two nodes' at once.
+    pub(crate) async fn hold_pops_up(&self) -> Option<Client> {
+        let connector = self.as_postgres()?.connector();
+        let client = connector.connect().await.unwrap();
+        let lock = "BEGIN; LOCK TABLE wakeline.queue_group IN ACCESS EXCLUSIVE MODE";
+        client.batch_execute(lock).await.unwrap();
+        Some(client)
     }
 
     /// To be asked when the stores are gone: a session tells what it saw when it ends.

@@ -158,15 +158,19 @@ pub(crate) async fn pushes_across_each_other_do_not_fail(database: Database) {
 
 /// Groups that meet a queue's partitions for the first time, each node in its own order.
 pub(crate) async fn pops_across_each_other_do_not_fail(database: Database) {
-    const PARTITIONS: usize = 16;
+    const PARTITIONS: usize = 80;
     let nodes = [database.store().await, database.store().await];
     // Names against the order of their making.
-    let partitions: Vec<String> = (0..PARTITIONS).map(|n| format!("p{}", 99 - n)).collect();
+    let partitions: Vec<String> = (0..PARTITIONS).map(|n| format!("p{}", 999 - n)).collect();
     let sent = partitions.iter().map(|name| message("q", name, "a"));
     push_all(&*nodes[0], sent.collect()).await;
     for round in 0..40 {
         let group = format!("g{round}");
-        let start = Arc::new(Barrier::new(2));
+        // The making of the group itself would put the nodes one after the other.
+        let first = from("q").group(&group).partition(&partitions[0]);
+        first.claim(&*nodes[0]).await;
+        let start = Arc::new(Barrier::new(3));
+        let held_up = database.hold_pops_up().await;
         let mut tasks = JoinSet::new();
         for (node, store) in nodes.iter().enumerate() {
             let (store, start) = (store.clone(), start.clone());
@@ -181,10 +185,16 @@ pub(crate) async fn pops_across_each_other_do_not_fail(database: Database) {
                     .iter()
                     .map(|name| from("q").group(&group).partition(name))
                     .collect();
-                requests.insert(3, from("q").group(&group));
+                // Sometimes one that makes all of them known at once.
+                if (round + node) % 3 == 0 {
+                    requests.insert(3 + round % 10, from("q").group(&group));
+                }
                 join_all(requests.iter().map(|request| request.pop(&*store))).await
             });
         }
+        start.wait().await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        drop(held_up);
         let claims: Vec<Claimed> = timeout(HANGS, tasks.join_all())
             .await
             .expect("a pop hangs")

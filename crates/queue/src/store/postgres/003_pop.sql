@@ -34,11 +34,15 @@ DECLARE
     v_remaining bigint;
     v_due timestamptz;
 BEGIN
-    -- Groups in one order for everyone: discovery locks them.
+    -- Groups, and within them partitions, in one order for everyone: two claims that make the same
+    -- group or the same cursors wait for one another. Discovery comes first and makes many.
     FOR r IN
-        SELECT u.* FROM unnest(p_queue, p_partition, p_group, p_batch, p_auto_ack, p_lease, p_lease_ms)
+        SELECT u.*, p.id AS partition_id
+        FROM unnest(p_queue, p_partition, p_group, p_batch, p_auto_ack, p_lease, p_lease_ms)
             WITH ORDINALITY AS u(queue, partition, grp, batch, auto_ack, lease, lease_ms, request)
-        ORDER BY u.queue, u.grp, u.request
+        LEFT JOIN wakeline.queue q ON q.name = u.queue
+        LEFT JOIN wakeline.queue_partition p ON p.queue_id = q.id AND p.name = u.partition
+        ORDER BY q.id, u.grp, p.id NULLS FIRST, u.request
     LOOP
         request := r.request;
         partition_public_id := NULL; partition_name := NULL; first_position := NULL;
@@ -48,7 +52,8 @@ BEGIN
         v_due := NULL;
 
         SELECT * INTO v_queue FROM wakeline.queue q WHERE q.name = r.queue;
-        IF NOT FOUND THEN
+        -- Nothing is made for what is not there.
+        IF NOT FOUND OR (r.partition IS NOT NULL AND r.partition_id IS NULL) THEN
             RETURN NEXT;
             CONTINUE;
         END IF;
@@ -63,34 +68,29 @@ BEGIN
         v_now := clock_timestamp();
 
         -- A cursor begins as ready: whether there is something for it is found out by claiming.
-        IF r.partition IS NOT NULL THEN
-            SELECT p.id INTO v_one FROM wakeline.queue_partition p
-            WHERE p.queue_id = v_queue.id AND p.name = r.partition;
-            IF NOT FOUND THEN
-                RETURN NEXT;
-                CONTINUE;
-            END IF;
+        v_one := r.partition_id;
+        IF v_one IS NOT NULL THEN
             INSERT INTO wakeline.queue_cursor (partition_id, group_id, ready_at)
             SELECT v_one, v_group.id, v_now
             WHERE NOT EXISTS (SELECT FROM wakeline.queue_cursor c
                 WHERE c.partition_id = v_one AND c.group_id = v_group.id)
             ON CONFLICT DO NOTHING;
-        ELSE
-            v_one := NULL;
+        ELSIF v_group.frontier < v_queue.partitions THEN
+            SELECT * INTO v_group FROM wakeline.queue_group g
+            WHERE g.id = v_group.id FOR NO KEY UPDATE;
+            INSERT INTO wakeline.queue_cursor (partition_id, group_id, ready_at)
+            SELECT p.id, v_group.id, v_now FROM wakeline.queue_partition p
+            WHERE p.queue_id = v_queue.id AND p.ordinal > v_group.frontier
+                AND p.ordinal <= v_group.frontier + c_discovery
+            ORDER BY p.id
+            ON CONFLICT DO NOTHING;
+            -- Never back: another claim may have gone further while this one waited for the lock.
+            v_group.frontier := greatest(v_group.frontier,
+                least(v_group.frontier + c_discovery, v_queue.partitions));
+            UPDATE wakeline.queue_group g SET frontier = v_group.frontier
+            WHERE g.id = v_group.id;
             IF v_group.frontier < v_queue.partitions THEN
-                SELECT * INTO v_group FROM wakeline.queue_group g
-                WHERE g.id = v_group.id FOR NO KEY UPDATE;
-                INSERT INTO wakeline.queue_cursor (partition_id, group_id, ready_at)
-                SELECT p.id, v_group.id, v_now FROM wakeline.queue_partition p
-                WHERE p.queue_id = v_queue.id AND p.ordinal > v_group.frontier
-                    AND p.ordinal <= v_group.frontier + c_discovery
-                ON CONFLICT DO NOTHING;
-                v_group.frontier := least(v_group.frontier + c_discovery, v_queue.partitions);
-                UPDATE wakeline.queue_group g SET frontier = v_group.frontier
-                WHERE g.id = v_group.id;
-                IF v_group.frontier < v_queue.partitions THEN
-                    v_due := v_now;
-                END IF;
+                v_due := v_now;
             END IF;
         END IF;
 

@@ -36,6 +36,13 @@ pub(super) fn look(connection: &Connection, request: &PopRequest, now: i64) -> R
     let Some((queue_id, partitions)) = queue else {
         return Ok(nothing);
     };
+    let one = match &request.partition {
+        None => None,
+        Some(name) => match partition_id(connection, queue_id, name)? {
+            None => return Ok(nothing),
+            known => known,
+        },
+    };
     let group: Option<(i64, i64)> = connection
         .prepare_cached("SELECT id, frontier FROM queue_group WHERE queue_id = ?1 AND name = ?2")?
         .query_row(params![queue_id, request.group], |row| {
@@ -45,7 +52,7 @@ pub(super) fn look(connection: &Connection, request: &PopRequest, now: i64) -> R
     let Some((group_id, frontier)) = group else {
         return Ok(Seen::Maybe);
     };
-    let ready_at: Option<i64> = match &request.partition {
+    let ready_at: Option<i64> = match one {
         None if frontier < partitions => return Ok(Seen::Maybe),
         None => connection
             .prepare_cached(
@@ -53,10 +60,7 @@ pub(super) fn look(connection: &Connection, request: &PopRequest, now: i64) -> R
                  WHERE group_id = ?1 AND ready_at IS NOT NULL",
             )?
             .query_row([group_id], |row| row.get(0))?,
-        Some(name) => {
-            let Some(partition_id) = partition_id(connection, queue_id, name)? else {
-                return Ok(nothing);
-            };
+        Some(partition_id) => {
             let cursor: Option<Option<i64>> = connection
                 .prepare_cached(
                     "SELECT ready_at FROM queue_cursor WHERE partition_id = ?1 AND group_id = ?2",
@@ -116,15 +120,17 @@ pub(super) fn claim(
     let Some((queue_id, partitions, lease_ms)) = queue else {
         return Ok(Popped::Empty { again: None });
     };
+    let one = match &request.partition {
+        None => None,
+        Some(name) => match partition_id(connection, queue_id, name)? {
+            None => return Ok(Popped::Empty { again: None }),
+            known => known,
+        },
+    };
     let (group_id, frontier) = find_or_make_group(connection, queue_id, &request.group, now)?;
-    let mut one = None;
     let mut more_to_discover = false;
-    if let Some(name) = &request.partition {
-        let Some(id) = partition_id(connection, queue_id, name)? else {
-            return Ok(Popped::Empty { again: None });
-        };
-        one = Some(id);
-        make_cursor(connection, id, group_id, now)?;
+    if let Some(partition_id) = one {
+        make_cursor(connection, partition_id, group_id, now)?;
     } else if frontier < partitions {
         discover(connection, queue_id, group_id, frontier, now)?;
         more_to_discover = frontier + DISCOVERY < partitions;
