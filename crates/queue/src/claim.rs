@@ -46,6 +46,8 @@ pub struct Claimed {
     pub partition_id: Uuid,
     /// `None` with autoAck.
     pub lease: Option<Uuid>,
+    /// How long the lease lasts.
+    pub time: Option<Duration>,
     /// Where the claim begins and ends: what fences handing it back.
     pub first: i64,
     pub end: i64,
@@ -55,6 +57,13 @@ pub struct Claimed {
 }
 
 impl Claimed {
+    /// Where others of the group wait for what is claimed here.
+    #[must_use]
+    pub fn places(&self) -> [Place; 2] {
+        [None, Some(&*self.partition)]
+            .map(|partition| topic::place(&self.queue, partition, &self.group))
+    }
+
     /// Who else can be served from the same partition.
     #[must_use]
     pub fn ready(&self) -> Option<Wake> {

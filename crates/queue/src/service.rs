@@ -149,6 +149,12 @@ impl Queue {
                     if let Some(ready) = claimed.ready() {
                         self.bus.publish(&[ready]);
                     }
+                    // Those who waited before the lease began do not know when it ends.
+                    if let Some(time) = claimed.time {
+                        for place in claimed.places() {
+                            self.engine.alarm(&place, time);
+                        }
+                    }
                     Checked::Found(Claim {
                         claimed: Some(Arc::new(claimed)),
                         door: self,

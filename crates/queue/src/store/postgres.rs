@@ -324,6 +324,7 @@ fn popped(row: &Row, pop: &Pop) -> Popped {
         partition: row.get(2),
         partition_id,
         lease: (!pop.request.auto_ack).then_some(pop.lease),
+        time: row.get::<_, Option<i64>>(6).map(milliseconds),
         first: row.get(3),
         end: row.get(4),
         messages: Vec::new(),

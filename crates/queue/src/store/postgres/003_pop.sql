@@ -12,6 +12,7 @@ CREATE FUNCTION wakeline.queue_pop(
     first_position bigint, end_position bigint,
     -- With autoAck: how many more the group could claim at once.
     remaining bigint,
+    -- With nothing claimed: when to look again. With a lease: when it ends.
     due_ms bigint,
     message_id uuid, transaction_id text, trace_id uuid, payload text, producer_sub text,
     created_us bigint
@@ -147,10 +148,10 @@ BEGIN
                 -- Not known because of a push under way: someone has to look once it is there.
                 remaining := coalesce(v_remaining, 1);
             ELSE
+                due_ms := coalesce(v_queue.lease_ms, r.lease_ms);
                 UPDATE wakeline.queue_cursor c
                 SET lease_id = r.lease, leased_to = v_end,
-                    ready_at = v_now
-                        + coalesce(v_queue.lease_ms, r.lease_ms) * interval '1 millisecond'
+                    ready_at = v_now + due_ms * interval '1 millisecond'
                 WHERE c.partition_id = v_cursor.partition_id AND c.group_id = v_group.id;
                 remaining := 0;
             END IF;

@@ -187,6 +187,7 @@ pub(super) fn claim(
             partition,
             partition_id,
             lease: (!request.auto_ack).then_some(lease),
+            time: (!request.auto_ack).then(|| duration(time)),
             first: cursor.position,
             end,
             messages: messages.into_iter().map(|(_, message)| message).collect(),
