@@ -1,0 +1,129 @@
+//! Bad input at every route of the API's document: always a problem that names what is wrong,
+//! never the server's fault, never a hang, and never at the cost of a neighbour.
+
+mod cases;
+mod flood;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    ground::{Ground, on_both_stores},
+    server::Server,
+    wire::{Answer, Line},
+};
+use cases::Case;
+
+on_both_stores! {
+    bad_input_is_refused_and_neighbours_are_served,
+    bodies_past_the_limit_are_refused_and_neighbours_are_served,
+}
+
+#[tokio::test]
+async fn what_is_hardly_http_is_refused() {
+    let server = Ground::sqlite().serve().start().await;
+    flood::hardly_http(&server).await;
+    still_works(&server).await;
+}
+
+/// Slow, so that it is certain that the neighbours were there at the same time.
+const NEIGHBOURS: usize = 4;
+
+async fn bad_input_is_refused_and_neighbours_are_served(ground: Ground) {
+    let server = ground.serve().start().await;
+    let document = server.get("/openapi.json").await.json();
+    let cases = cases::all(&document);
+    assert!(cases.len() > 300, "only {} cases", cases.len());
+    let bad = async {
+        let mut wrong = Vec::new();
+        let mut http2 = Line::http2(server.address()).await;
+        for case in &cases {
+            // Over both protocols: what hyper makes of a request differs.
+            let first = server.call(case.request.clone()).await;
+            let second = http2.call(case.request.clone()).await.expect("an answer");
+            for answer in [first, second] {
+                wrong.extend(judge(case, &answer));
+            }
+        }
+        wrong
+    };
+    let wrong = beside_neighbours(&server, bad).await;
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    still_works(&server).await;
+}
+
+async fn bodies_past_the_limit_are_refused_and_neighbours_are_served(ground: Ground) {
+    let server = ground.serve().start().await;
+    beside_neighbours(&server, flood::bodies(&server)).await;
+    still_works(&server).await;
+}
+
+/// What is wrong with the answer to a bad request, if anything is.
+fn judge(case: &Case, answer: &Answer) -> Option<String> {
+    let text = answer.text();
+    let short: String = text.chars().take(300).collect();
+    let about = format!("{}: {} {short}", case.what, answer.status);
+    if answer.status != case.status {
+        return Some(format!("expected {}; {about}", case.status));
+    }
+    let problem = answer.problem();
+    let field = problem["field"].as_str();
+    if case
+        .field
+        .as_deref()
+        .is_some_and(|expected| field != Some(expected))
+    {
+        return Some(format!("expected {:?} to be named; {about}", case.field));
+    }
+    let is_named = field.is_none_or(|field| text.contains(&format!("\"detail\":\"{}: ", field)));
+    (!is_named).then(|| format!("the detail does not begin with the field; {about}"))
+}
+
+/// Producers and consumers at work for as long as `work` takes; each of them must get every answer.
+async fn beside_neighbours<T>(server: &Server, work: impl Future<Output = T>) -> T {
+    let neighbour = async |number: usize| {
+        let mut line = Line::http1(server.address()).await;
+        let partition = number.to_string();
+        let mut served = 0_u64;
+        loop {
+            let item = json!({"queue": "neighbours", "partition": partition, "payload": served});
+            let push = crate::wire::post("/api/v1/push", json!({"items": [item]}).to_string());
+            let pushed = line.call(push).await.expect("a neighbour's push");
+            assert_eq!(pushed.status, 201, "{}", pushed.text());
+            let pop =
+                format!("/api/v1/pop/queue/neighbours/partition/{number}?autoAck=true&wait=true");
+            let popped = line
+                .call(crate::wire::get(&pop))
+                .await
+                .expect("a neighbour's pop");
+            assert_eq!(popped.payloads(), [json!(served)]);
+            served += 1;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let neighbours = async {
+        let [a, b, c, d] = std::array::from_fn::<_, NEIGHBOURS, _>(neighbour);
+        tokio::join!(a, b, c, d)
+    };
+    tokio::select! {
+        done = work => done,
+        _ = neighbours => unreachable!("they never end"),
+    }
+}
+
+async fn still_works(server: &Server) {
+    let held = server.hold("/api/v1/pop/queue/good?wait=true&timeout=60000");
+    server.until_waiting(1).await;
+    server.push("good", json!("as ever")).await;
+    assert_eq!(held.await.unwrap().payloads(), [json!("as ever")]);
+    let log = server.log();
+    assert!(!log.contains("panicked") && !log.contains("ERROR"), "{log}");
+    let waits: Value = server.get("/v1/waits").await.json();
+    assert_eq!(waits["total"], 0);
+}

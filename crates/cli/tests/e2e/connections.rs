@@ -1,0 +1,94 @@
+//! Connections: the protocols of the one port, and what a connection that says nothing gets.
+
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use crate::{
+    ground::Ground,
+    server::{PATIENCE, Server},
+    wire::{Line, get, post, raw, with_header},
+};
+
+#[tokio::test]
+async fn http2_is_spoken_with_prior_knowledge() {
+    let server = Ground::sqlite().serve().start().await;
+    let mut line = Line::http2(server.address()).await;
+    let held = line.begin(get("/api/v1/pop/queue/q?wait=true&timeout=60000"));
+    let held = tokio::spawn(held);
+    server.until_waiting(1).await;
+    // On the same connection as the one that is held.
+    let items = json!({"items": [{"queue": "q", "payload": 2}]});
+    let pushed = line.call(post("/api/v1/push", items.to_string())).await;
+    assert_eq!(pushed.unwrap().status, 201);
+    assert_eq!(held.await.unwrap().unwrap().payloads(), [json!(2)]);
+}
+
+#[tokio::test]
+async fn an_upgrade_that_is_offered_is_passed_over() {
+    let server = Ground::sqlite().serve().start().await;
+    let mut offer = with_header(get("/livez"), "upgrade", "h2c");
+    offer = with_header(offer, "http2-settings", "AAMAAABkAAQAAP__");
+    offer = with_header(offer, "connection", "Upgrade, HTTP2-Settings");
+    let answer = server.call(offer).await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, "live\n"));
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_finish_its_head_is_closed() {
+    let flags = ["--http-header-timeout", "300ms"];
+    let server = Ground::sqlite().serve().flags(&flags).start().await;
+    let beginnings: [&[u8]; 7] = [
+        b"",
+        b"G",
+        b"GET /livez HTTP/1.1\r\nhost: x\r\n",
+        b"GET /livez HT",
+        b"P",
+        b"PRI * ",
+        b"PRI * HTTP/2.0\r\n\r\nSM",
+    ];
+    for beginning in beginnings {
+        until_closed(&server, beginning).await;
+    }
+    // A client that is at work is not meant.
+    assert_eq!(
+        server
+            .get("/api/v1/pop/queue/q?wait=true&timeout=900")
+            .await
+            .status,
+        204
+    );
+}
+
+async fn until_closed(server: &Server, beginning: &[u8]) {
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    stream.write_all(beginning).await.unwrap();
+    let mut rest = Vec::new();
+    let read = timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+    let what = String::from_utf8_lossy(beginning);
+    // Closed or reset; at most it is told that it was too slow.
+    assert!(read.is_ok(), "still open after {what:?}");
+    let rest = String::from_utf8_lossy(&rest);
+    assert!(
+        rest.is_empty() || rest.starts_with("HTTP/1.1 408 "),
+        "{rest}"
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_stops_coming_is_given_up() {
+    let flags = ["--http-body-timeout", "300ms"];
+    let server = Ground::sqlite().serve().flags(&flags).start().await;
+    for head in [
+        "content-length: 100\r\n\r\n{",
+        "transfer-encoding: chunked\r\n\r\n1\r\n{\r\n",
+    ] {
+        let text = format!("POST /api/v1/push HTTP/1.1\r\nhost: x\r\n{head}");
+        let answer = raw(server.address(), text.as_bytes()).await;
+        assert_eq!(answer.status, 408);
+        assert_eq!(answer.problem()["type"], "urn:wakeline:body-too-slow");
+    }
+}

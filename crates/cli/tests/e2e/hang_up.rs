@@ -1,0 +1,84 @@
+//! A client that is gone costs nothing from that moment on, and keeps nothing.
+
+use serde_json::json;
+use tokio_postgres::NoTls;
+
+use crate::{
+    ground::{Ground, on_both_stores},
+    server::until,
+    wire::{Line, get},
+};
+
+on_both_stores! {
+    a_hang_up_frees_its_waiter_and_the_next_is_served,
+    a_reset_stream_frees_its_waiter_and_its_neighbours_stay,
+}
+
+const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000";
+
+async fn a_hang_up_frees_its_waiter_and_the_next_is_served(ground: Ground) {
+    let server = ground.serve().start().await;
+    let gone: Vec<_> = (0..3).map(|_| server.hold(POP)).collect();
+    server.until_waiting(3).await;
+    for held in &gone {
+        held.abort();
+    }
+    server.until_waiting(0).await;
+    server.push("q", json!("for the next")).await;
+    // Waiting, because a check of one that is gone may just be handing back what it found.
+    let next = server.get(POP).await;
+    assert_eq!(next.payloads(), [json!("for the next")]);
+}
+
+async fn a_reset_stream_frees_its_waiter_and_its_neighbours_stay(ground: Ground) {
+    let server = ground.serve().start().await;
+    let mut line = Line::http2(server.address()).await;
+    let mut held: Vec<_> = (0..3).map(|_| tokio::spawn(line.begin(get(POP)))).collect();
+    server.until_waiting(3).await;
+    // The one that has waited longest, so that it would have been the next to be served.
+    held.remove(0).abort();
+    server.until_waiting(2).await;
+    for n in 1..=2 {
+        let item = json!({"queue": "q", "partition": n.to_string(), "payload": n});
+        server.post("/api/v1/push", &json!({"items": [item]})).await;
+    }
+    let mut found = Vec::new();
+    for held in held {
+        found.extend(held.await.unwrap().expect("an answer").payloads());
+    }
+    found.sort_by_key(|n| n.as_u64());
+    assert_eq!(found, [json!(1), json!(2)]);
+    server.until_waiting(0).await;
+    drop(line);
+}
+
+/// The claim is on its way in the database when the client hangs up: it must not keep the message
+/// until its lease of an hour ends.
+#[tokio::test]
+async fn what_was_claimed_for_a_client_that_is_gone_goes_to_the_next() {
+    let ground = Ground::postgres().await;
+    let server = ground.serve().flags(&["--queue-lease", "1h"]).start().await;
+    server.push("q", json!("precious")).await;
+
+    let (client, connection) = tokio_postgres::connect(ground.postgres_url(), NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
+        .batch_execute("BEGIN; LOCK TABLE wakeline.queue_cursor IN ACCESS EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let gone = server.hold(POP);
+    let blocked = "SELECT 1 FROM pg_locks WHERE NOT granted";
+    until("the claim to stand in the lock's line", async || {
+        let rows = client.query(blocked, &[]).await.unwrap();
+        (!rows.is_empty()).then_some(())
+    })
+    .await;
+    gone.abort();
+    server.until_waiting(0).await;
+    client.batch_execute("ROLLBACK").await.unwrap();
+
+    let next = server.get(POP).await;
+    assert_eq!(next.payloads(), [json!("precious")]);
+}

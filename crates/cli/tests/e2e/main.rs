@@ -1,0 +1,22 @@
+//! The binary itself, started as an operator starts it, on real databases.
+//!
+//! `cargo xtask test` starts PostgreSQL and Redis and names them in the environment.
+
+mod bad_input;
+mod commands;
+mod connections;
+mod crash;
+mod drain;
+mod ground;
+mod hang_up;
+mod limits;
+mod metrics;
+mod nodes;
+mod outage;
+mod queue;
+mod redact;
+mod seen;
+mod server;
+mod startup;
+mod systemd;
+mod wire;

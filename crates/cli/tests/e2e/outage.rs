@@ -1,0 +1,88 @@
+//! The database goes away while requests are held: they are kept, and served when it is back.
+
+use serde_json::json;
+use wakeline_testbed::Postgres;
+
+use crate::{
+    ground::Ground,
+    nodes::until_rung,
+    server::{Server, until},
+};
+
+const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=85000&autoAck=true";
+
+#[tokio::test]
+async fn held_pops_survive_an_outage_of_postgres() {
+    let mut postgres = Postgres::start().unwrap();
+    let ground = Ground::postgres_at(postgres.url());
+    let start = || ground.serve().flags(&["--bus-canary", "500ms"]).start();
+    let (one, other) = tokio::join!(start(), start());
+    let held: Vec<_> = (0..4).map(|_| one.hold(POP)).collect();
+    one.until_waiting(4).await;
+    // And parked: one whose first look at the store fails is not held yet, and is told so.
+    one.until_looked(4).await;
+
+    postgres.stop().unwrap();
+    for server in [&one, &other] {
+        unready_with_the_store_named(server).await;
+        refused(server).await;
+    }
+    assert_eq!(one.get("/livez").await.status, 200);
+    one.until_waiting(4).await;
+    assert!(held.iter().all(|held| !held.is_finished()));
+
+    postgres.start_again().unwrap();
+    for server in [&one, &other] {
+        until("readiness", async || {
+            (server.get("/readyz").await.status == 200).then_some(())
+        })
+        .await;
+    }
+    // From the other node, so that the bus must be back too, or the fallback stand in for it.
+    for n in 0..4 {
+        let item = json!({"queue": "q", "partition": n.to_string(), "payload": n});
+        // Each of its connections finds out by itself that the database is back, and until then
+        // refuses with "nothing was done, try again": which a client does.
+        until("a push that is taken", async || {
+            let pushed = other.post("/api/v1/push", &json!({"items": [item]})).await;
+            if pushed.status != 201 {
+                assert_eq!(pushed.problem()["type"], "urn:wakeline:store-unavailable");
+            }
+            (pushed.status == 201).then_some(())
+        })
+        .await;
+    }
+    let mut found = Vec::new();
+    for held in held {
+        found.extend(held.await.unwrap().payloads());
+    }
+    found.sort_by_key(|n| n.as_u64());
+    // What was refused in the outage is not among them, and not left behind either.
+    assert_eq!(found, [json!(0), json!(1), json!(2), json!(3)]);
+    assert_eq!(one.get("/api/v1/pop/queue/q").await.status, 204);
+    for server in [&one, &other] {
+        until_rung(server, "postgres", "live").await;
+    }
+}
+
+async fn unready_with_the_store_named(server: &Server) {
+    let verbose = until("readyz to see the outage", async || {
+        let answer = server.get("/readyz?verbose").await;
+        (answer.status == 503).then(|| answer.json())
+    })
+    .await;
+    assert_eq!(verbose["status"], "unready");
+    assert_eq!(verbose["store"]["kind"], "postgres");
+    assert_eq!(verbose["store"]["answers"], false);
+    until_rung(server, "postgres", "polling").await;
+    let plain = server.get("/readyz").await;
+    assert_eq!(plain.problem()["type"], "urn:wakeline:store-unavailable");
+}
+
+async fn refused(server: &Server) {
+    let items = json!({"items": [{"queue": "q", "payload": "never"}]});
+    let answer = server.post("/api/v1/push", &items).await;
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.header("retry-after"), "1");
+    assert_eq!(answer.problem()["type"], "urn:wakeline:store-unavailable");
+}

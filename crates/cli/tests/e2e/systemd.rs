@@ -1,0 +1,25 @@
+//! What systemd is told, on a socket of the test.
+
+use std::os::unix::net::UnixDatagram;
+
+use crate::{ground::Ground, server::PATIENCE};
+
+#[tokio::test]
+async fn systemd_hears_when_it_listens_and_when_it_stops() {
+    let ground = Ground::sqlite();
+    let path = ground.data().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let hear = || {
+        let mut text = [0; 200];
+        let length = socket.recv(&mut text).expect("a word to systemd");
+        String::from_utf8_lossy(&text[..length]).trim().to_owned()
+    };
+    let path = path.display().to_string();
+    let mut server = ground.serve().env("NOTIFY_SOCKET", &path).start().await;
+    assert_eq!(hear(), "READY=1");
+    assert_eq!(server.get("/readyz").await.status, 200);
+    server.signal("TERM");
+    assert_eq!(hear(), "STOPPING=1");
+    assert_eq!(server.exit().await.code(), Some(0));
+}
