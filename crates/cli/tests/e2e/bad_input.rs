@@ -81,7 +81,7 @@ fn judge(case: &Case, answer: &Answer) -> Option<String> {
     {
         return Some(format!("expected {:?} to be named; {about}", case.field));
     }
-    let is_named = field.is_none_or(|field| text.contains(&format!("\"detail\":\"{}: ", field)));
+    let is_named = field.is_none_or(|field| text.contains(&format!("\"detail\":\"{field}: ")));
     (!is_named).then(|| format!("the detail does not begin with the field; {about}"))
 }
 

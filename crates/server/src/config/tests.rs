@@ -282,6 +282,7 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
     max_url = "8KiB" # default
     max_headers = "16KiB" # default
     header_timeout = "10s" # default
+    body_timeout = "30s" # default
     max_connections = 100000 # default
     http2_max_streams = 20000 # default
     max_hold = "10m" # default
