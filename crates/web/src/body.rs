@@ -6,12 +6,15 @@ use axum::{
     body::{Body, Bytes, HttpBody},
     extract::{FromRequest, Request},
 };
-use http::StatusCode;
+use http::{StatusCode, Version, header};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::{object::Object, problem::Problem};
+
+/// How long the rest of a refused body is still taken.
+const DISCARD_TIME: Duration = Duration::from_secs(10);
 
 /// Limits of a request, put into its extensions by the server.
 #[derive(Clone, Copy, Debug)]
@@ -39,19 +42,27 @@ impl<S: Send + Sync> FromRequest<S> for LimitedBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        let limits = request.extensions().get().copied();
-        limited(request.into_body(), limits.unwrap_or_default())
-            .await
-            .map(Self)
+        let limits: Limits = request.extensions().get().copied().unwrap_or_default();
+        let must_be_read = request.version() < Version::HTTP_2;
+        let asks_first = request.headers().contains_key(header::EXPECT);
+        let mut body = request.into_body();
+        // Before anything is read: a client that asks first then sends nothing.
+        if body.size_hint().lower() > limits.max_body as u64 {
+            if must_be_read && !asks_first {
+                tokio::spawn(discard(body));
+            }
+            return Err(too_large(limits.max_body));
+        }
+        let read = limited(&mut body, limits).await;
+        if must_be_read && read.as_ref().is_err_and(Problem::is_too_large) {
+            tokio::spawn(discard(body));
+        }
+        read.map(Self)
     }
 }
 
-/// Reads `body`, refusing it as soon as it is known to be too long, or when it stops coming.
-pub async fn limited(mut body: Body, limits: Limits) -> Result<Bytes, Problem> {
-    // Before anything is read: a client that asks first (`Expect: 100-continue`) sends nothing.
-    if body.size_hint().lower() > limits.max_body as u64 {
-        return Err(too_large(limits.max_body));
-    }
+/// Reads `body`, refusing it as soon as it is longer than allowed, or when it stops coming.
+async fn limited(body: &mut Body, limits: Limits) -> Result<Bytes, Problem> {
     let mut read = Vec::new();
     loop {
         let frame = timeout(limits.body_timeout, body.frame())
@@ -74,6 +85,16 @@ pub async fn limited(mut body: Body, limits: Limits) -> Result<Bytes, Problem> {
         }
         read.extend_from_slice(&data);
     }
+}
+
+/// Takes the rest of a refused body while its answer goes out. Most clients look for an answer
+/// only when they have sent everything: with the connection closed on them they would see a
+/// broken pipe and never the reason.
+async fn discard(mut body: Body) {
+    let _ = timeout(DISCARD_TIME, async {
+        while let Some(Ok(_)) = body.frame().await {}
+    })
+    .await;
 }
 
 fn too_large(max: usize) -> Problem {

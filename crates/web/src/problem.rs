@@ -81,6 +81,10 @@ impl Problem {
         self.status
     }
 
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.status == StatusCode::PAYLOAD_TOO_LARGE
+    }
+
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.detail

@@ -59,7 +59,9 @@ async fn bad_input_is_refused_and_neighbours_are_served(ground: Ground) {
 }
 
 async fn bodies_past_the_limit_are_refused_and_neighbours_are_served(ground: Ground) {
-    let server = ground.serve().start().await;
+    // Short, because the test reads until an idle connection is closed.
+    let flags = ["--http-header-timeout", "1s"];
+    let server = ground.serve().flags(&flags).start().await;
     beside_neighbours(&server, flood::bodies(&server)).await;
     still_works(&server).await;
 }

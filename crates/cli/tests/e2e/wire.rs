@@ -204,6 +204,23 @@ pub(crate) async fn raw(address: SocketAddr, bytes: &[u8]) -> Answer {
     parse(&answer)
 }
 
+/// The same as most clients do it: everything is sent before they look for an answer.
+pub(crate) async fn raw_sent_first(address: SocketAddr, bytes: &[u8]) -> Answer {
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let exchange = async {
+        stream.write_all(bytes).await.expect("everything is taken");
+        // The connection may stay open: one piece holds a problem.
+        let mut piece = vec![0; 4096];
+        let length = stream.read(&mut piece).await.expect("an answer");
+        piece.truncate(length);
+        piece
+    };
+    match timeout(NO_ANSWER, exchange).await {
+        Ok(answer) => parse(&answer),
+        Err(_) => panic!("no answer: it hangs"),
+    }
+}
+
 /// The first answer in `bytes`, as sent with a length or until the close.
 fn parse(bytes: &[u8]) -> Answer {
     let text = String::from_utf8_lossy(bytes);

@@ -2,7 +2,7 @@
 
 use crate::{
     server::Server,
-    wire::{Line, post, raw},
+    wire::{Line, post, raw, raw_sent_first},
 };
 
 const HUGE: usize = 100 << 20;
@@ -20,6 +20,10 @@ pub(super) async fn bodies(server: &Server) {
             chunked.extend_from_slice(b"\r\n");
         }
         chunked.extend_from_slice(b"0\r\n\r\n");
+        for bytes in [&counted, &chunked] {
+            let answer = raw_sent_first(server.address(), bytes).await;
+            assert_eq!(answer.problem()["type"], "urn:wakeline:body-too-large");
+        }
         let asking = format!("{start}expect: 100-continue\r\ncontent-length: {HUGE}\r\n\r\n");
         for bytes in [counted, chunked, asking.into_bytes()] {
             let answer = raw(server.address(), &bytes).await;
