@@ -53,6 +53,11 @@ async fn a_push_under_way_is_finished_on_sigterm(ground: Ground) {
         (503, &json!("draining"))
     );
     assert_eq!(server.get("/livez").await.status, 200);
+    for _ in 0..20 {
+        let mut http2 = Line::http2(server.address()).await;
+        let answer = http2.call(get("/readyz")).await.expect("an answer");
+        assert_eq!(answer.status, 503);
+    }
     let late = server.get(POP).await;
     assert_eq!(late.problem()["type"], "urn:wakeline:draining");
     assert_eq!(late.header("retry-after"), "1");
