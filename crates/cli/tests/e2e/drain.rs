@@ -102,7 +102,10 @@ async fn a_client_that_never_finishes_is_cut_at_the_end_of_the_drain() {
 #[tokio::test]
 async fn an_idle_connection_does_not_hold_up_the_end() {
     let ground = Ground::sqlite();
-    let mut server = ground.serve().flags(&["--http-drain", "10m"]).start().await;
+    let flags = ["--http-drain", "10m", "--http-header-timeout", "5m"];
+    let mut server = ground.serve().flags(&flags).start().await;
+    // One that has said nothing yet, and two that have nothing more to say.
+    let _silent = TcpStream::connect(server.address()).await.unwrap();
     let mut http1 = Line::http1(server.address()).await;
     let mut http2 = Line::http2(server.address()).await;
     for line in [&mut http1, &mut http2] {
