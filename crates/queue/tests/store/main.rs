@@ -15,6 +15,7 @@ mod loss;
 mod lost_wakes;
 mod model;
 mod order;
+mod push_under_way;
 mod pushes;
 mod races;
 mod random;
@@ -107,7 +108,8 @@ conformance! {
         one_of_many_same_transaction_ids_is_stored,
         pushes_across_each_other_do_not_fail,
         pops_across_each_other_do_not_fail,
-        acks_and_pushes_across_each_other_do_not_fail;
+        acks_and_pushes_across_each_other_do_not_fail,
+        acks_of_one_batch_only_move_forward;
     loss:
         nothing_acknowledged_is_lost;
     lost_wakes:

@@ -262,3 +262,31 @@ pub(crate) async fn acks_and_pushes_across_each_other_do_not_fail(database: Data
     drop(nodes);
     database.saw_no_deadlock().await;
 }
+
+pub(crate) async fn acks_of_one_batch_only_move_forward(database: Database) {
+    const BATCH: u32 = 12;
+    let nodes = [database.store().await, database.store().await];
+    for round in 0..40 {
+        let sent = (0..BATCH).map(|number| message("q", "p", &format!("{round}-{number}")));
+        push_all(&*nodes[0], sent.collect()).await;
+        let claimed = Arc::new(from("q").batch(BATCH).claim(&*nodes[0]).await);
+        assert_eq!(names(&claimed)[0], format!("{round}-0"), "it went back");
+        let start = Arc::new(Barrier::new(BATCH as usize));
+        let mut tasks = JoinSet::new();
+        for number in 0..BATCH {
+            let store = nodes[number as usize % 2].clone();
+            let (claimed, start) = (claimed.clone(), start.clone());
+            tasks.spawn(async move {
+                let name = format!("{round}-{number}");
+                start.wait().await;
+                outcome(&*store, &claimed, &name, Status::Completed).await
+            });
+        }
+        let outcomes = timeout(HANGS, tasks.join_all())
+            .await
+            .expect("an ack hangs");
+        let released = outcomes.iter().filter(|outcome| **outcome == RELEASED);
+        assert_eq!(released.count(), 1, "{outcomes:?}");
+        assert_eq!(from("q").nothing(&*nodes[1]).await, None, "{outcomes:?}");
+    }
+}

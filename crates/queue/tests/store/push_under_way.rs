@@ -1,0 +1,74 @@
+//! PostgreSQL only: what a claim says while a push to the same partition has not committed. SQLite
+//! has one writer, beside whom nothing is under way.
+
+use std::time::Duration;
+
+use tokio_postgres::Client;
+use wakeline_queue::ack::Status;
+
+use crate::{
+    database::Database,
+    steps::{ack, from, names, push},
+};
+
+/// Far below any lease: whoever finds nothing looks again when the push is done.
+const SOON: Duration = Duration::from_secs(1);
+
+/// A push to partition `p` up to its end; it commits `b` when told to.
+async fn begin_push(database: &Database) -> Client {
+    let connector = database.as_postgres().unwrap().connector();
+    let client = connector.connect().await.unwrap();
+    let sql = "BEGIN; SELECT wakeline.queue_push(
+        ARRAY['q'], ARRAY['p'], ARRAY[gen_random_uuid()], ARRAY['b'], ARRAY[NULL::uuid],
+        ARRAY['1'], ARRAY[NULL::text])";
+    client.batch_execute(sql).await.unwrap();
+    client
+}
+
+#[tokio::test]
+async fn an_auto_ack_announces_that_there_may_be_more() {
+    let database = Database::postgres().await;
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    let under_way = begin_push(&database).await;
+    // The push has seen that the group is not at the end, so it wakes nobody: the claim must.
+    let claimed = from("q").auto_ack().claim(&*store).await;
+    assert_eq!(names(&claimed), ["a"]);
+    assert!(claimed.ready().is_some());
+    let again = from("q").auto_ack().nothing(&*store).await.unwrap();
+    assert!(again <= SOON, "{again:?}");
+    under_way.batch_execute("COMMIT").await.unwrap();
+    tokio::time::sleep(again).await;
+    assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
+}
+
+#[tokio::test]
+async fn an_ack_waits_until_it_knows_whether_there_is_more() {
+    let database = Database::postgres().await;
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    let claimed = from("q").claim(&*store).await;
+    let under_way = begin_push(&database).await;
+    let commit = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        under_way.batch_execute("COMMIT").await.unwrap();
+    };
+    let (acked, ()) = tokio::join!(ack(&*store, &claimed, "a", Status::Completed), commit);
+    assert!(acked.ready.is_some());
+    assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
+}
+
+#[tokio::test]
+async fn a_claim_does_not_wait_for_it() {
+    let database = Database::postgres().await;
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    push(&*store, "q", "other", &["c"]).await;
+    let _under_way = begin_push(&database).await;
+    let mut seen = [
+        from("q").claim(&*store).await.partition,
+        from("q").claim(&*store).await.partition,
+    ];
+    seen.sort();
+    assert_eq!(seen, ["other", "p"]);
+}
