@@ -59,9 +59,7 @@ async fn bad_input_is_refused_and_neighbours_are_served(ground: Ground) {
 }
 
 async fn bodies_past_the_limit_are_refused_and_neighbours_are_served(ground: Ground) {
-    // Short, because the test reads until an idle connection is closed.
-    let flags = ["--http-header-timeout", "1s"];
-    let server = ground.serve().flags(&flags).start().await;
+    let server = ground.serve().start().await;
     beside_neighbours(&server, flood::bodies(&server)).await;
     still_works(&server).await;
 }

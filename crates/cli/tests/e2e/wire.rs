@@ -179,7 +179,7 @@ impl Answer {
     }
 }
 
-/// Sends `bytes` as they are and reads until the server closes. For what no HTTP library sends.
+/// Sends `bytes` as they are and reads one answer, or until the server closes. For what no HTTP library sends.
 pub(crate) async fn raw(address: SocketAddr, bytes: &[u8]) -> Answer {
     let stream = TcpStream::connect(address).await.expect("a connection");
     let (mut reading, mut writing) = stream.into_split();
@@ -193,6 +193,9 @@ pub(crate) async fn raw(address: SocketAddr, bytes: &[u8]) -> Answer {
         let mut piece = [0; 4096];
         while let Ok(length @ 1..) = reading.read(&mut piece).await {
             answer.extend_from_slice(&piece[..length]);
+            if is_whole(&answer) {
+                break;
+            }
         }
     };
     let exchange = async {
@@ -202,6 +205,15 @@ pub(crate) async fn raw(address: SocketAddr, bytes: &[u8]) -> Answer {
         panic!("no answer: it hangs");
     }
     parse(&answer)
+}
+
+fn is_whole(bytes: &[u8]) -> bool {
+    if !bytes.windows(4).any(|four| four == b"\r\n\r\n") {
+        return false;
+    }
+    let answer = parse(bytes);
+    let length = answer.header("content-length").parse();
+    length.is_ok_and(|length: usize| answer.body.len() >= length)
 }
 
 /// The same as most clients do it: everything is sent before they look for an answer.
