@@ -37,12 +37,6 @@ fn argument(setting: &'static Setting) -> Arg {
         .long(flag.trim_start_matches("--").to_owned())
         .help(setting.help.trim_end_matches('.'))
         .hide_short_help(!FIRST.contains(&setting.key));
-    // Redis' address is the setting of the bus that people give by hand.
-    let argument = if setting.key == "bus.url" {
-        argument.long("bus").alias("bus-url")
-    } else {
-        argument
-    };
     match setting.kind {
         Kind::Bool => argument
             .num_args(0..=1)

@@ -217,6 +217,7 @@ async fn migrate_in_transaction(
     client
         .batch_execute(&format!(
             "SET LOCAL statement_timeout = 0;
+             SET LOCAL client_min_messages = warning;
              SELECT pg_advisory_xact_lock({MIGRATION_LOCK});
              CREATE SCHEMA IF NOT EXISTS wakeline;
              CREATE TABLE IF NOT EXISTS wakeline.migration (

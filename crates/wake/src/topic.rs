@@ -51,7 +51,14 @@ impl Topic {
 
 impl fmt::Display for Topic {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0.replace(SEPARATOR, "/"))
+        // A slash within a part is escaped, so that two topics never look the same.
+        for (index, part) in self.0.split(SEPARATOR).enumerate() {
+            if index > 0 {
+                out.write_str("/")?;
+            }
+            out.write_str(&part.replace('%', "%25").replace('/', "%2F"))?;
+        }
+        Ok(())
     }
 }
 

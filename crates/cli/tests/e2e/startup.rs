@@ -94,7 +94,7 @@ async fn all_mistakes_of_a_configuration_are_told_at_once() {
     insta::assert_snapshot!(log.replace(&ground.data().display().to_string(), "<data>"), @r#"
     wakeline: 6 mistakes in the configuration:
       - http.max_bdy (<data>/wakeline.toml:2): no such setting; did you mean http.max_body?
-      - http.header_timeout (<data>/wakeline.toml:3): found "soon", expected a duration such as 30s or 500ms, from 100ms to 5m
+      - http.header_timeout (<data>/wakeline.toml:3): found "soon", expected a duration such as 30s or 500ms, from 100ms to 10m
       - log.format (environment WAKELINE_LOG_FORMAT): found "yaml", expected text or json
       - environment WAKELINE_WAKE_MAX_WAITER: no such setting; did you mean WAKELINE_WAKE_MAX_WAITERS?
       - http.max_connections (flag --http-max-connections): found "0", expected a whole number from 1 to 10000000
@@ -131,7 +131,7 @@ async fn the_printed_configuration_hides_secrets() {
     insta::assert_snapshot!(secrets.join("\n"), @r#"
     store = "postgres://u:***@h/d" # flag --store
     tokens = ["***"] # flag --auth-tokens
-    url = "redis://:***@h/" # flag --bus-url
+    url = "redis://:***@h/" # flag --bus
     "#);
 }
 

@@ -105,7 +105,7 @@ settings! {
         max_body: usize = "10MiB", bytes(KIB, GIB), "Largest request body.";
         max_url: usize = "8KiB", bytes(256, 32 * KIB), "Longest request URL.";
         max_headers: usize = "16KiB", bytes(8 * KIB, MIB), "Largest request head: all headers together.";
-        header_timeout: Duration = "10s", duration(100 * MS, 5 * MINUTE), "How long a client may take to send a request head.";
+        header_timeout: Duration = "75s", duration(100 * MS, 10 * MINUTE), "How long a client may take to send a request head; also how long a connection may be idle between two requests.";
         body_timeout: Duration = "30s", duration(100 * MS, 10 * MINUTE), "How long a client may pause while it sends a request body.";
         max_connections: usize = "100000", integer(1, 10_000_000), "Connections open at once.";
         http2_max_streams: u32 = "20000", integer(1, 1_000_000), "Requests open at once on one HTTP/2 connection.";
@@ -172,7 +172,11 @@ impl Setting {
     /// Its flag on the command line: `--http-max-body`.
     #[must_use]
     pub fn flag(&self) -> String {
-        format!("--{}", self.flat().replace('_', "-"))
+        match self.key {
+            // The setting of the bus that people give by hand.
+            "bus.url" => "--bus".to_owned(),
+            _ => format!("--{}", self.flat().replace('_', "-")),
+        }
     }
 
     /// The key as one word: `http_max_body`.

@@ -116,7 +116,7 @@ url = "sqlite"
       - http.max_bdy (wakeline.toml:8): no such setting; did you mean http.max_body?
       - http.max_body (wakeline.toml:9): found "2GiB", expected a size such as 10MiB, from 1KiB to 1GiB
       - http.max_headers (wakeline.toml:10): found 4096, expected a size such as 10MiB, from 8KiB to 1MiB
-      - http.header_timeout (wakeline.toml:11): found the integer 10, expected a duration such as 30s or 500ms, from 100ms to 5m
+      - http.header_timeout (wakeline.toml:11): found the integer 10, expected a duration such as 30s or 500ms, from 100ms to 10m
       - http.drain (wakeline.toml:12): found "ten", expected a duration such as 30s or 500ms, from 0s to 10m
       - auth.tokens (wakeline.toml:15): found a length of 5 in item 1 and an integer as item 2, expected a list of texts of 16 or more visible ASCII characters each
       - sqlite.readers (wakeline.toml:18): found 0, expected a whole number from 1 to 64
@@ -190,7 +190,7 @@ fn a_bus_needs_postgres() {
     let bus = ("bus.url", "redis://:pw@r");
     assert_snapshot!(mistakes("", &[], &[bus]), @r##"
     1 mistake in the configuration:
-      - bus.url (flag --bus-url), store (default): a SQLite file belongs to one node; a bus has nobody to reach: leave bus.url empty, or set store to the URL of a PostgreSQL database
+      - bus.url (flag --bus), store (default): a SQLite file belongs to one node; a bus has nobody to reach: leave bus.url empty, or set store to the URL of a PostgreSQL database
     "##);
     let config = load(None, [], pairs(&[bus, ("store", "postgresql://db/w")])).unwrap();
     assert_eq!(config.bus.url.unwrap().expose(), "redis://:pw@r");
@@ -281,7 +281,7 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
     max_body = "3MiB" # wakeline.toml:3
     max_url = "8KiB" # default
     max_headers = "16KiB" # default
-    header_timeout = "10s" # default
+    header_timeout = "75s" # default
     body_timeout = "30s" # default
     max_connections = 100000 # default
     http2_max_streams = 20000 # default
@@ -297,7 +297,7 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
     fallback_degraded = "1s" # default
 
     [bus]
-    url = "rediss://:***@r:6379/0" # flag --bus-url
+    url = "rediss://:***@r:6379/0" # flag --bus
     channel = "wakeline" # default
     canary = "5s" # default
 
