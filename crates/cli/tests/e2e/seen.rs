@@ -109,7 +109,7 @@ async fn a_wait_is_seen_with_its_topic_and_its_times() {
           "lane": "g",
           "since": null,
           "topics": [
-            "queue/a/b"
+            "queue/a%2Fb"
           ],
           "until": null
         }
