@@ -15,13 +15,14 @@ mod loss;
 mod lost_wakes;
 mod model;
 mod order;
-mod push_under_way;
+
 mod pushes;
 mod races;
 mod random;
 mod ready;
 mod recheck;
 mod steps;
+mod under_way;
 
 macro_rules! conformance {
     ($($module:ident: $($case:ident),+ $(,)?;)+) => {

@@ -1,5 +1,5 @@
-//! PostgreSQL only: what a claim says while a push to the same partition has not committed. SQLite
-//! has one writer, beside whom nothing is under way.
+//! PostgreSQL only: what a step says while another transaction on the same partition has not
+//! committed. SQLite has one writer, beside whom nothing is under way.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use wakeline_queue::ack::Status;
 
 use crate::{
     database::Database,
-    steps::{ack, from, names, push},
+    steps::{ack, from, hand_back, names, push},
 };
 
 /// Far below any lease: whoever finds nothing looks again when the push is done.
@@ -71,4 +71,24 @@ async fn a_claim_does_not_wait_for_it() {
     ];
     seen.sort();
     assert_eq!(seen, ["other", "p"]);
+}
+
+/// Whoever holds the cursor may leave it as it is, and then wakes nobody.
+#[tokio::test]
+async fn what_another_claim_has_in_hand_is_looked_at_again_soon() {
+    let database = Database::postgres().await;
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    let claimed = from("q").claim(&*store).await;
+    hand_back(&*store, &claimed).await;
+    let connector = database.as_postgres().unwrap().connector();
+    let other = connector.connect().await.unwrap();
+    let lock = "BEGIN; SELECT FROM wakeline.queue_cursor FOR NO KEY UPDATE";
+    other.batch_execute(lock).await.unwrap();
+    for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
+        let again = request.nothing(&*store).await.unwrap();
+        assert!(again <= SOON, "{again:?}");
+    }
+    other.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
 }
