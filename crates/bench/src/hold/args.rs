@@ -65,7 +65,7 @@ pub struct HoldArgs {
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
-    /// Say whether the 99th percentile from push to answer is within this.
+    /// Say whether the 99th percentile from the push's answer to the pop's is within this.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub target_p99: Option<Duration>,
     /// Say whether a held pop takes at most this much memory (14k, 8Ki).

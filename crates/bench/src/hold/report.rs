@@ -172,7 +172,7 @@ impl Report {
         let p99 = self
             .wakes
             .as_ref()
-            .and_then(|wakes| wakes.push_sent_to_answer)
+            .and_then(|wakes| wakes.push_answered_to_answer)
             .map(|p| p.p99);
         let mut judge =
             |name, wanted: Option<f64>, measured: Option<f64>, show: fn(f64) -> String| {
@@ -186,7 +186,7 @@ impl Report {
                 }
             };
         judge(
-            "p99 from push to answer",
+            "p99, push to pop answer",
             args.target_p99.map(|time| time.as_secs_f64()),
             p99.map(|time| time.as_secs_f64()),
             |seconds| show_duration(Duration::from_secs_f64(seconds)),
