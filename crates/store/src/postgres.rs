@@ -31,6 +31,10 @@ use crate::{
 
 pub(crate) const STORE: &str = "postgres";
 
+/// Batches of one kind that are best under way at once. Two: while one waits for the disk, the next
+/// is at work; more would only make the batches smaller.
+pub const WORKERS: usize = 2;
+
 /// Taken for the length of a migration. The number means nothing; it must only be ours.
 const MIGRATION_LOCK: i64 = 0x77_61_6b_65;
 

@@ -1,4 +1,4 @@
-//! PostgreSQL: the store's batches against a statement per call, over the same connections.
+//! PostgreSQL: the batches as the doors run them, against a statement per call over all connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 use wakeline_store::Postgres;
-use wakeline_store::postgres::{Batch, Batcher, Options, RunError, Weigh};
+use wakeline_store::postgres::{Batch, Batcher, Options, RunError, WORKERS, Weigh};
 
 use super::BODY;
 use super::load::Load;
@@ -38,7 +38,7 @@ impl PostgresStore {
         let batches = Arc::<AtomicU64>::default();
         let insert = Insert(batches.clone());
         Ok(Self {
-            batcher: Batcher::start(&postgres, insert, options.connections),
+            batcher: Batcher::start(&postgres, insert, WORKERS),
             postgres,
             batches,
             version: version[0].get(0),
@@ -76,7 +76,7 @@ impl PostgresStore {
 
     pub(super) fn describe(&self) -> String {
         format!(
-            "PostgreSQL {}, synchronous_commit=on, {} connections",
+            "PostgreSQL {}, synchronous_commit=on, {WORKERS} connections for groups, {} for single calls",
             self.version,
             self.postgres.options().connections
         )

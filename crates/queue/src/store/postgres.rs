@@ -8,7 +8,7 @@ use uuid::Uuid;
 use wakeline_bus::Due;
 use wakeline_store::{
     Error, Migrations, Postgres,
-    postgres::{Batch, Batcher, RunError, Weigh},
+    postgres::{Batch, Batcher, RunError, WORKERS, Weigh},
 };
 use wakeline_wake::{Place, Waiting, Wake};
 
@@ -29,9 +29,6 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/004_ack.sql"),
     ],
 };
-
-/// Batches of one kind under way at once. Two: while one waits for the disk, the next is at work.
-const WORKERS: usize = 2;
 
 #[derive(Debug)]
 pub struct PostgresStore {
