@@ -3,6 +3,7 @@
 //! WAL with `synchronous=FULL`: a commit is on disk when it returns, and readers never wait for
 //! the writer.
 
+mod checkpoint;
 mod reader;
 mod writer;
 
@@ -68,6 +69,8 @@ impl Sqlite {
         let at = |reason: String| OpenError::Open(format!("{}: {reason}", path.display()));
         let mut connection = connect(path, options).map_err(at)?;
         migrate(&mut connection, migrations)?;
+        let beside = connect(path, options).map_err(at)?;
+        checkpoint::start(&mut connection, beside).map_err(|error| at(error.to_string()))?;
         let readers = (0..options.readers.max(1))
             .map(|_| {
                 let reader = connect(path, options)?;

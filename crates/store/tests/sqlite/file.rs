@@ -41,3 +41,28 @@ fn a_file_that_cannot_be_made_is_named() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn a_long_log_is_moved_into_the_file_while_the_store_is_open() {
+    const ROW: usize = 100_000;
+    const ROWS: usize = 100;
+    let database = SqliteDatabase::new();
+    let sqlite = open(&database, &Options::default());
+    let size = || std::fs::metadata(database.path()).unwrap().len();
+    for number in 0..ROWS {
+        let name = format!("{number}{}", "x".repeat(ROW));
+        let insert = move |connection: &rusqlite::Connection| {
+            connection.execute("INSERT INTO thing VALUES (?1, 1)", [name])?;
+            Ok::<_, Error>(())
+        };
+        sqlite.write("insert", insert).await.unwrap();
+    }
+    let wanted = (ROW * ROWS / 2) as u64;
+    for _ in 0..1_000 {
+        if size() >= wanted {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("the file has {} of {} bytes", size(), ROW * ROWS);
+}

@@ -2,6 +2,12 @@
 --
 -- Messages are appended and never updated. What changes are small rows: the partition (where the
 -- next message goes) and the cursor (how far a group has read, and when it can be claimed).
+--
+-- Where two indexes begin with the same column, one of them has it as `column + 0`: on a database
+-- without statistics the planner thinks both as good, and a wrong choice reads a whole queue or
+-- partition. Written like this, each question has one index that fits. For the same reason
+-- partitions are found by name in subqueries: a join on two columns is sometimes planned on the
+-- first alone.
 
 CREATE TABLE wakeline.queue (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -27,9 +33,11 @@ CREATE TABLE wakeline.queue_partition (
     -- The order of messages is given here, under this row's lock, in the transaction that commits
     -- them: no message can appear behind a reader.
     next_position bigint NOT NULL DEFAULT 0,
-    UNIQUE (queue_id, name),
-    UNIQUE (queue_id, ordinal)
+    UNIQUE (queue_id, name)
 ) WITH (fillfactor = 70);
+
+CREATE UNIQUE INDEX queue_partition_ordinal
+    ON wakeline.queue_partition ((queue_id + 0), ordinal);
 
 CREATE TABLE wakeline.queue_message (
     partition_id bigint NOT NULL,
@@ -40,9 +48,11 @@ CREATE TABLE wakeline.queue_message (
     payload text NOT NULL,
     producer_sub text,
     created_at timestamptz NOT NULL,
-    PRIMARY KEY (partition_id, position),
-    UNIQUE (partition_id, transaction_id)
+    PRIMARY KEY (partition_id, position)
 );
+
+CREATE UNIQUE INDEX queue_message_transaction
+    ON wakeline.queue_message ((partition_id + 0), transaction_id);
 
 CREATE TABLE wakeline.queue_group (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -20,10 +20,12 @@ DECLARE
     v_new bigint[] := '{}';
     v_partition bigint[];
 BEGIN
-    SELECT array_agg(p.id ORDER BY u.item) INTO v_partition
-    FROM unnest(p_queue, p_partition) WITH ORDINALITY AS u(queue, partition, item)
-    LEFT JOIN wakeline.queue q ON q.name = u.queue
-    LEFT JOIN wakeline.queue_partition p ON p.queue_id = q.id AND p.name = u.partition;
+    SELECT array_agg((
+        SELECT p.id FROM wakeline.queue_partition p
+        WHERE p.queue_id = (SELECT q.id FROM wakeline.queue q WHERE q.name = u.queue)
+            AND p.name = u.partition) ORDER BY u.item)
+    INTO v_partition
+    FROM unnest(p_queue, p_partition) WITH ORDINALITY AS u(queue, partition, item);
 
     IF array_position(v_partition, NULL) IS NOT NULL THEN
         INSERT INTO wakeline.queue (name)
@@ -59,10 +61,12 @@ BEGIN
         )
         SELECT coalesce(array_agg(m.id), '{}') INTO v_new FROM made m;
 
-        SELECT array_agg(p.id ORDER BY u.item) INTO v_partition
-        FROM unnest(p_queue, p_partition) WITH ORDINALITY AS u(queue, partition, item)
-        JOIN wakeline.queue q ON q.name = u.queue
-        JOIN wakeline.queue_partition p ON p.queue_id = q.id AND p.name = u.partition;
+        SELECT array_agg((
+            SELECT p.id FROM wakeline.queue_partition p
+            WHERE p.queue_id = (SELECT q.id FROM wakeline.queue q WHERE q.name = u.queue)
+                AND p.name = u.partition) ORDER BY u.item)
+        INTO v_partition
+        FROM unnest(p_queue, p_partition) WITH ORDINALITY AS u(queue, partition, item);
     END IF;
 
     PERFORM FROM wakeline.queue_partition p
@@ -81,7 +85,7 @@ BEGIN
             m.partition_id, m.transaction_id, m.id
         FROM pushed i
         JOIN wakeline.queue_message m
-            ON m.partition_id = i.partition_id AND m.transaction_id = i.transaction_id
+            ON m.partition_id + 0 = i.partition_id AND m.transaction_id = i.transaction_id
     ), accepted AS (
         SELECT i.*, row_number() OVER (PARTITION BY i.partition_id ORDER BY i.item) - 1 AS step
         FROM pushed i

@@ -38,12 +38,13 @@ BEGIN
     -- Groups, and within them partitions, in one order for everyone: two claims that make the same
     -- group or the same cursors wait for one another. Discovery comes first and makes many.
     FOR r IN
-        SELECT u.*, p.id AS partition_id
+        SELECT u.*, q.id AS queue_id, (
+            SELECT p.id FROM wakeline.queue_partition p
+            WHERE p.queue_id = q.id AND p.name = u.partition) AS partition_id
         FROM unnest(p_queue, p_partition, p_group, p_batch, p_auto_ack, p_lease, p_lease_ms)
             WITH ORDINALITY AS u(queue, partition, grp, batch, auto_ack, lease, lease_ms, request)
         LEFT JOIN wakeline.queue q ON q.name = u.queue
-        LEFT JOIN wakeline.queue_partition p ON p.queue_id = q.id AND p.name = u.partition
-        ORDER BY q.id, u.grp, p.id NULLS FIRST, u.request
+        ORDER BY queue_id, u.grp, partition_id NULLS FIRST, u.request
     LOOP
         request := r.request;
         partition_public_id := NULL; partition_name := NULL; first_position := NULL;
@@ -81,7 +82,7 @@ BEGIN
             WHERE g.id = v_group.id FOR NO KEY UPDATE;
             INSERT INTO wakeline.queue_cursor (partition_id, group_id, ready_at)
             SELECT p.id, v_group.id, v_now FROM wakeline.queue_partition p
-            WHERE p.queue_id = v_queue.id AND p.ordinal > v_group.frontier
+            WHERE p.queue_id + 0 = v_queue.id AND p.ordinal > v_group.frontier
                 AND p.ordinal <= v_group.frontier + c_discovery
             ORDER BY p.id
             ON CONFLICT DO NOTHING;
@@ -102,7 +103,8 @@ BEGIN
                 ORDER BY c.ready_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
             ELSE
                 SELECT * INTO v_cursor FROM wakeline.queue_cursor c
-                WHERE c.partition_id = v_one AND c.group_id = v_group.id AND c.ready_at <= v_now
+                WHERE c.partition_id = v_one AND c.group_id = v_group.id
+                    AND coalesce(c.ready_at, 'infinity') <= v_now
                 FOR NO KEY UPDATE SKIP LOCKED;
             END IF;
             EXIT WHEN NOT FOUND;
@@ -178,9 +180,13 @@ BEGIN
         IF partition_public_id IS NULL THEN
             -- When the next lease ends or hold-back is over. What is ready and was not had is in
             -- somebody else's hands this moment: look again when they have decided.
-            SELECT least(v_due, min(c.ready_at)) INTO v_due FROM wakeline.queue_cursor c
-            WHERE c.group_id = v_group.id AND c.ready_at IS NOT NULL
-                AND (v_one IS NULL OR c.partition_id = v_one);
+            IF v_one IS NULL THEN
+                SELECT least(v_due, min(c.ready_at)) INTO v_due FROM wakeline.queue_cursor c
+                WHERE c.group_id = v_group.id AND c.ready_at IS NOT NULL;
+            ELSE
+                SELECT c.ready_at INTO v_due FROM wakeline.queue_cursor c
+                WHERE c.partition_id = v_one AND c.group_id = v_group.id;
+            END IF;
             IF v_due <= v_now THEN
                 v_due := v_now + c_soon;
             END IF;

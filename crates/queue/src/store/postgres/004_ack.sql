@@ -53,7 +53,7 @@ BEGIN
             CONTINUE;
         END IF;
         SELECT m.position INTO v_position FROM wakeline.queue_message m
-        WHERE m.partition_id = r.partition_id AND m.transaction_id = r.transaction_id;
+        WHERE m.partition_id + 0 = r.partition_id AND m.transaction_id = r.transaction_id;
         IF NOT FOUND THEN
             RETURN NEXT;
             CONTINUE;
@@ -164,7 +164,9 @@ RETURNS TABLE (place bigint, due_ms bigint) LANGUAGE sql STABLE AS $$
         FROM unnest(p_queue, p_partition, p_group) WITH ORDINALITY AS u(queue, partition, grp, place)
         JOIN wakeline.queue q ON q.name = u.queue
         LEFT JOIN wakeline.queue_group g ON g.queue_id = q.id AND g.name = u.grp
-        LEFT JOIN wakeline.queue_partition p ON p.queue_id = q.id AND p.name = u.partition
+        CROSS JOIN LATERAL (SELECT (
+            SELECT p.id FROM wakeline.queue_partition p
+            WHERE p.queue_id = q.id AND p.name = u.partition) AS id) p
     ) w
     WHERE w.due IS NOT NULL
 $$;
