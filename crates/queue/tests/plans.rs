@@ -44,6 +44,9 @@ async fn a_pop_a_push_and_a_recheck_read_no_idle_partition() {
                 .expect("a push");
         }
     };
+    let new_partition = "SELECT count(*) FROM wakeline.queue_push(
+        array['q'], array[gen_random_uuid()::text], array[gen_random_uuid()], array['t'],
+        array[NULL::uuid], array['1'], array[NULL::text])";
     let pop = "SELECT count(*) FROM wakeline.queue_pop(
         array['q'], array[NULL::text], array['g'], array[1::bigint], array[true],
         array[gen_random_uuid()], array[1000::bigint])";
@@ -54,6 +57,7 @@ async fn a_pop_a_push_and_a_recheck_read_no_idle_partition() {
     }
     for (what, statement) in [
         ("a push", "SELECT 1"),
+        ("a push to a new partition", new_partition),
         ("a pop", pop),
         ("a pop in vain", pop),
         (

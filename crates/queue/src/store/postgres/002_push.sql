@@ -45,9 +45,9 @@ BEGIN
             SELECT DISTINCT q.id AS queue_id, q.partitions, u.partition
             FROM unnest(p_queue, p_partition, v_partition) AS u(queue, partition, id)
             JOIN wakeline.queue q ON q.name = u.queue
-            WHERE u.id IS NULL AND NOT EXISTS (
-                SELECT FROM wakeline.queue_partition p
-                WHERE p.queue_id = q.id AND p.name = u.partition)
+            WHERE u.id IS NULL AND (
+                SELECT p.id FROM wakeline.queue_partition p
+                WHERE p.queue_id = q.id AND p.name = u.partition) IS NULL
         ), made AS (
             INSERT INTO wakeline.queue_partition (queue_id, name, ordinal)
             SELECT m.queue_id, m.partition,
