@@ -6,7 +6,9 @@ use wakeline_queue::store::postgres::MIGRATIONS;
 use wakeline_store::testing::PostgresDatabase;
 
 const PARTITIONS: i64 = 5_000;
-const TABLES: [&str; 3] = ["queue_partition", "queue_message", "queue_cursor"];
+/// Not the cursors: what a claim reads there also depends on how far PostgreSQL has tidied up behind
+/// the claims before it.
+const TABLES: [&str; 2] = ["queue_partition", "queue_message"];
 
 /// Index entries and rows of `table` read so far, as far as this session has not yet told others.
 async fn rows_read(client: &tokio_postgres::Client, table: &str) -> i64 {
