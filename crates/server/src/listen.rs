@@ -3,7 +3,7 @@
 //!
 //! A held HTTP/1.1 request is one of these tasks, so their size is what a waiter costs. hyper-util's
 //! automatic builder keeps room for both protocols in each of them; looking at the first bytes here
-//! and then running just the one that is spoken keeps a third of it.
+//! and then running just the one that is spoken keeps room for that one only.
 
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
