@@ -11,7 +11,7 @@ mod params;
 mod prefer;
 mod problem;
 
-pub use body::{LimitedBody, Limits, json};
+pub use body::{LimitedBody, Limits, json, json_at};
 pub use delivery::{Delivery, Parcel};
 pub use hold::{Checked, Ended, Held, Timing, hold};
 pub use object::Object;

@@ -71,6 +71,16 @@ impl Problem {
         }
     }
 
+    /// Too much of it for now: nothing was done, and trying again later is right.
+    #[must_use]
+    pub fn overload(kind: &'static str, detail: impl Into<String>) -> Self {
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, kind, detail);
+        Self {
+            retry_after: Some(1),
+            ..problem
+        }
+    }
+
     #[must_use]
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", detail)
