@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows a door or SQL.
 
+mod access;
 mod body;
 mod delivery;
 mod hold;
@@ -11,6 +12,7 @@ mod params;
 mod prefer;
 mod problem;
 
+pub use access::{Identity, Need, Role, forbidden, need};
 pub use body::{LimitedBody, Limits, json};
 pub use delivery::{Delivery, Parcel};
 pub use hold::{Checked, Ended, Held, Timing, hold};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Object, Problem, ProblemDocument, json};
+use wakeline_web::{Identity, LimitedBody, Object, Problem, ProblemDocument, json};
 
 use crate::{
     message::{NewMessage, Pushed},
@@ -64,10 +64,11 @@ pub(super) struct PushAnswer {
 )]
 pub(super) async fn push(
     State(door): State<Arc<Queue>>,
+    identity: Identity,
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<Vec<PushAnswer>>), Problem> {
     let body: PushBody = json(&body)?;
-    let messages = messages(body, door.limits())?;
+    let messages = messages(body, &identity, door.limits())?;
     let named: Vec<(String, String)> = messages
         .iter()
         .map(|m| (m.transaction_id.clone(), m.queue.clone()))
@@ -98,7 +99,11 @@ fn answer((index, (named, pushed)): (usize, ((String, String), Pushed))) -> Push
     }
 }
 
-fn messages(body: PushBody, limits: &Limits) -> Result<Vec<NewMessage>, Problem> {
+fn messages(
+    body: PushBody,
+    identity: &Identity,
+    limits: &Limits,
+) -> Result<Vec<NewMessage>, Problem> {
     if body.items.len() > limits.max_items {
         let found = body.items.len();
         let most = limits.max_items;
@@ -109,7 +114,14 @@ fn messages(body: PushBody, limits: &Limits) -> Result<Vec<NewMessage>, Problem>
     }
     let numbered = body.items.into_iter().enumerate();
     numbered
-        .map(|(index, Object(item))| message(index, item, limits))
+        .map(|(index, Object(item))| {
+            let message = message(index, item, limits)?;
+            Ok(NewMessage {
+                // From the login, whatever the body says.
+                producer_sub: identity.subject.clone(),
+                ..message
+            })
+        })
         .collect()
 }
 
