@@ -204,7 +204,10 @@ impl fmt::Display for Announcement<'_> {
             writeln!(
                 out,
                 "  calls need    Authorization: Bearer <{}>",
-                match (self.config.auth.tokens.is_empty(), self.config.jwt.has_key()) {
+                match (
+                    self.config.auth.tokens.is_empty(),
+                    self.config.jwt.has_key()
+                ) {
                     (false, false) => "one of auth.tokens",
                     (false, true) => "one of auth.tokens, or a signed token (auth.jwt)",
                     (true, _) => "a signed token (auth.jwt)",

@@ -166,8 +166,7 @@ struct Guarded {
 impl Service<Request> for Guarded {
     type Response = Response;
     type Error = Infallible;
-    type Future =
-        Either<Ready<Result<Response, Infallible>>, <Route as Service<Request>>::Future>;
+    type Future = Either<Ready<Result<Response, Infallible>>, <Route as Service<Request>>::Future>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Service::<Request>::poll_ready(&mut self.route, context)
@@ -213,6 +212,9 @@ mod tests {
         let (router, _) = need(reading, Need::Read)
             .merge(need(ruling, Need::Admin))
             .split_for_parts();
+        // As the server does it; axum's own fallback would be guarded too.
+        let router =
+            router.method_not_allowed_fallback(|| async { StatusCode::METHOD_NOT_ALLOWED });
         let (method, path) = path.split_once(' ').unwrap();
         let mut request = Request::builder().method(method).uri(path);
         if let Some(identity) = identity {

@@ -45,11 +45,17 @@ impl Jwks {
     /// The keys at hand. Old ones still serve, while they are fetched anew behind the scenes.
     pub(super) fn known(self: &Arc<Self>) -> Option<Arc<Vec<Key>>> {
         let known = self.at_hand()?;
-        if known.since.elapsed() >= self.refresh && self.pace.try_lock().is_ok() {
+        if known.since.elapsed() >= self.refresh && self.may_refresh() {
             let jwks = self.clone();
             tokio::spawn(async move { jwks.look(Why::Old, Some(known.since)).await });
         }
         Some(known.keys)
+    }
+
+    /// Not while somebody is at it, nor right after a failure.
+    fn may_refresh(&self) -> bool {
+        let pace = self.pace.try_lock();
+        pace.is_ok_and(|pace| pace.allows(Why::Old, Instant::now()))
     }
 
     /// Whether there is any set afterwards; not whether it is a new one.
@@ -69,11 +75,14 @@ impl Jwks {
         if self.at_hand().map(|known| known.since) != seen {
             return;
         }
-        if !pace.allows(why, Instant::now()) {
+        let now = Instant::now();
+        if !pace.allows(why, now) {
             return;
         }
+        pace.begin(why, now);
         match self.fetch.keys().await {
             Ok(keys) => {
+                pace.done();
                 tracing::info!(keys = keys.len(), "the issuer's key set was fetched");
                 let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
                 *known = Some(Known {

@@ -58,7 +58,9 @@ impl Jwt {
         let header = decode_header(token).map_err(refused)?;
         // The issuer demands of whoever reads it to know an extension, and none is known here.
         if header.crit.is_some() {
-            return Err(bad("the token has critical headers that are not known here"));
+            return Err(bad(
+                "the token has critical headers that are not known here",
+            ));
         }
         let validation = self.validations.iter();
         let validation = validation
@@ -80,7 +82,9 @@ impl Jwt {
         if self.may_be_in_a_newer_set(&header, set) {
             return Err(Refused::UnknownKey);
         }
-        Err(bad("the token is not signed by a key that this server trusts"))
+        Err(bad(
+            "the token is not signed by a key that this server trusts",
+        ))
     }
 
     pub(super) async fn renew_keys(&self) -> Result<(), Refused> {
@@ -173,9 +177,7 @@ fn refused(error: jsonwebtoken::errors::Error) -> Refused {
         ErrorKind::InvalidAudience => bad("the token is for another audience"),
         ErrorKind::InvalidIssuer => bad("the token is from another issuer"),
         ErrorKind::MissingRequiredClaim(claim) => bad(&format!("the token has no {claim}")),
-        ErrorKind::InvalidClaimFormat(claim) => {
-            bad(&format!("the token's {claim} cannot be read"))
-        }
+        ErrorKind::InvalidClaimFormat(claim) => bad(&format!("the token's {claim} cannot be read")),
         ErrorKind::InvalidAlgorithm => bad("the token's algorithm is not one that is let in"),
         _ => bad("the token is neither known nor a JWT signed with HS256, RS256 or EdDSA"),
     }

@@ -36,7 +36,7 @@ impl Key {
             bail!("this is a private key, which only the issuer should have; give the public one");
         }
         if !has("PUBLIC KEY") && !has("RSA PUBLIC KEY") {
-            bail!("not PEM: expected -----BEGIN PUBLIC KEY-----");
+            bail!("not a public key in PEM: expected -----BEGIN PUBLIC KEY-----");
         }
         let bytes = |key: &DecodingKey| key.try_get_as_bytes().map_or(0, <[u8]>::len);
         if let Ok(decoding) = DecodingKey::from_ed_pem(text.as_bytes()) {
@@ -71,7 +71,6 @@ impl Key {
         ) {
             bail!("not for signatures");
         }
-        let decoding = DecodingKey::from_jwk(jwk)?;
         let algorithm = match &jwk.algorithm {
             AlgorithmParameters::RSA(_) => Algorithm::RS256,
             AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => {
@@ -81,6 +80,7 @@ impl Key {
             AlgorithmParameters::OctetKey(_) => bail!("a symmetric key"),
             _ => bail!("neither RSA nor Ed25519"),
         };
+        let decoding = DecodingKey::from_jwk(jwk)?;
         match (jwk.common.key_algorithm, algorithm) {
             (None, _)
             | (Some(KeyAlgorithm::RS256), Algorithm::RS256)

@@ -168,12 +168,19 @@ fn each_claim_that_is_wrong_is_named() {
     let token = key.sign_with(&critical, &with(right.clone()));
     insta::assert_snapshot!(text(jwt.identify(&token)), @"Authorization: the token has critical headers that are not known here");
     // Within the skew of the clocks, and with everything right.
-    for change in [json!({"exp": now() - 5}), json!({"nbf": now() + 5}), json!({})] {
+    for change in [
+        json!({"exp": now() - 5}),
+        json!({"nbf": now() + 5}),
+        json!({}),
+    ] {
         let mut claims = with(right.clone());
         for (name, value) in change.as_object().unwrap() {
             claims[name] = value.clone();
         }
-        assert_eq!(jwt.identify(&key.sign(&claims)).map(|i| i.role), Ok(Role::ReadWrite));
+        assert_eq!(
+            jwt.identify(&key.sign(&claims)).map(|i| i.role),
+            Ok(Role::ReadWrite)
+        );
     }
 }
 
@@ -207,11 +214,24 @@ fn what_is_no_public_key_is_refused_with_the_reason() {
         pem("CERTIFICATE", "MIIB"),
         pem("PUBLIC KEY", "MIIB"),
         // RSA with 1024 bits, and a curve of NIST.
-        pem("PUBLIC KEY", "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDdlatRjRjogo3WojgGHFHYLugdUWAY9iR3fy4arWNA1KoS8kVw33cJibXr8bvwUAUparCwlvdbH6dvEOfou0/gCFQsHUfQrSDv+MuSUMAe8jzKE4qW+jK+xQU9a03GUnKHkkle+Q0pX/g6jXZ7r1/xAK5Do2kQ+X5xK9cipRgEKwIDAQAB"),
-        pem("PUBLIC KEY", "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEEVs/o5+uQbTjL3chynL4wXgUg2R9q9UU8I5mEovUf86QZ7kOBIjJwqnzD1omageEHWwHdBO6B+dFabmdT9POxg=="),
+        pem(
+            "PUBLIC KEY",
+            "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDdlatRjRjogo3WojgGHFHYLugdUWAY9iR3fy4arWNA1KoS8kVw33cJibXr8bvwUAUparCwlvdbH6dvEOfou0/gCFQsHUfQrSDv+MuSUMAe8jzKE4qW+jK+xQU9a03GUnKHkkle+Q0pX/g6jXZ7r1/xAK5Do2kQ+X5xK9cipRgEKwIDAQAB",
+        ),
+        pem(
+            "PUBLIC KEY",
+            "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEEVs/o5+uQbTjL3chynL4wXgUg2R9q9UU8I5mEovUf86QZ7kOBIjJwqnzD1omageEHWwHdBO6B+dFabmdT9POxg==",
+        ),
     ];
     let reasons = given.map(|given| Key::pem(&given).unwrap_err().to_string());
-    insta::assert_snapshot!(reasons.join("\n"), @"");
+    insta::assert_snapshot!(reasons.join("\n"), @"
+    not a public key in PEM: expected -----BEGIN PUBLIC KEY-----
+    this is a private key, which only the issuer should have; give the public one
+    not a public key in PEM: expected -----BEGIN PUBLIC KEY-----
+    neither an RSA nor an Ed25519 public key
+    the RSA key is shorter than 2048 bits
+    neither an RSA nor an Ed25519 public key
+    ");
 }
 
 #[test]
@@ -238,7 +258,13 @@ fn of_a_key_set_only_keys_for_signatures_are_used() {
         changed(&ed, "kty", json!("new")),
     ];
     let reasons = left_out.map(|jwk| read(jwk).unwrap_err());
-    insta::assert_snapshot!(reasons.join("\n"), @"");
+    insta::assert_snapshot!(reasons.join("\n"), @"
+    a symmetric key
+    not for signatures
+    for another algorithm than RS256 or EdDSA
+    shorter than 2048 bits
+    neither RSA nor Ed25519
+    ");
 }
 
 #[tokio::test]
@@ -259,7 +285,9 @@ async fn an_old_set_serves_while_it_is_fetched_anew() {
         }
     };
     let patience = std::time::Duration::from_secs(45);
-    tokio::time::timeout(patience, waiting).await.expect("a new set");
+    tokio::time::timeout(patience, waiting)
+        .await
+        .expect("a new set");
     jwt.identify(&second).unwrap();
 }
 
@@ -274,7 +302,10 @@ async fn answers_that_are_no_key_set_leave_the_old_one() {
         (302, String::new()),
         (200, "<html>".to_owned()),
         (200, "{}".to_owned()),
-        (200, format!("{{\"keys\":[], \"x\":\"{}\"}}", "x".repeat(300_000))),
+        (
+            200,
+            format!("{{\"keys\":[], \"x\":\"{}\"}}", "x".repeat(300_000)),
+        ),
     ] {
         let url = config.jwt.jwks_url.as_ref().unwrap();
         let jwks = Jwks::new(url, &config.jwt).unwrap();

@@ -32,7 +32,7 @@ enum Kind {
     Hs256(Vec<u8>),
     Rs256 {
         public: rsa::RsaPublicKey,
-        pair: RsaKeyPair,
+        pair: Box<RsaKeyPair>,
     },
     EdDsa(Ed25519KeyPair),
 }
@@ -73,7 +73,7 @@ impl SigningKey {
             id: id.to_owned(),
             kind: Kind::Rs256 {
                 public: private.to_public_key(),
-                pair,
+                pair: Box::new(pair),
             },
         }
     }

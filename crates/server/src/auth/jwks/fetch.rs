@@ -72,7 +72,9 @@ impl Fetch {
         let response = self.client.request(request).await?;
         let status = response.status();
         ensure!(status == StatusCode::OK, "the answer is {status}");
-        let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
+        let body = Limited::new(response.into_body(), MAX_BYTES)
+            .collect()
+            .await;
         let body = body.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
         read(&body)
     }

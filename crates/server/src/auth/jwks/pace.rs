@@ -19,27 +19,33 @@ pub(super) enum Why {
 
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    last: Option<Instant>,
+    /// The last try that brought no set, or whose end is not known: a caller that hung up takes
+    /// its try with it.
+    in_vain: Option<Instant>,
     /// By itself, so that the first unknown key after a fetch is looked for at once.
-    last_for_unknown: Option<Instant>,
+    for_unknown: Option<Instant>,
 }
 
 impl Pace {
-    /// Counts as a try if it does.
-    pub(super) fn allows(&mut self, why: Why, now: Instant) -> bool {
+    pub(super) fn allows(&self, why: Why, now: Instant) -> bool {
         let (last, pause) = match why {
-            Why::Missing => (self.last, WHILE_MISSING),
-            Why::Old => (self.last, WHILE_OLD),
-            Why::UnknownKey => (self.last_for_unknown, FOR_UNKNOWN),
+            Why::Missing => (self.in_vain, WHILE_MISSING),
+            Why::Old => (self.in_vain, WHILE_OLD),
+            Why::UnknownKey => (self.for_unknown, FOR_UNKNOWN),
         };
-        if last.is_some_and(|last| now.duration_since(last) < pause) {
-            return false;
-        }
-        self.last = Some(now);
+        last.is_none_or(|last| now.duration_since(last) >= pause)
+    }
+
+    /// Counts as a try in vain until it is [`Self::done`].
+    pub(super) fn begin(&mut self, why: Why, now: Instant) {
+        self.in_vain = Some(now);
         if why == Why::UnknownKey {
-            self.last_for_unknown = Some(now);
+            self.for_unknown = Some(now);
         }
-        true
+    }
+
+    pub(super) fn done(&mut self) {
+        self.in_vain = None;
     }
 }
 
@@ -52,13 +58,17 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut pace = Pace::default();
-        assert!(pace.allows(Why::Missing, at(0)));
-        assert!(pace.allows(Why::UnknownKey, at(0)));
+        for why in [Why::Missing, Why::UnknownKey] {
+            assert!(pace.allows(why, at(0)), "{why:?}");
+            pace.begin(why, at(0));
+            pace.done();
+        }
         for second in 0..10 {
             assert!(!pace.allows(Why::UnknownKey, at(second)), "{second}");
         }
         assert!(pace.allows(Why::UnknownKey, at(10)));
-        assert!(!pace.allows(Why::UnknownKey, at(19)));
+        // Another reason is not held up by it.
+        assert!(pace.allows(Why::Old, at(0)));
     }
 
     #[test]
@@ -66,10 +76,12 @@ mod tests {
         let start = Instant::now();
         let at = |milliseconds| start + Duration::from_millis(milliseconds);
         let mut pace = Pace::default();
-        assert!(pace.allows(Why::Missing, at(0)));
+        pace.begin(Why::Missing, at(0));
         assert!(!pace.allows(Why::Missing, at(999)));
         assert!(pace.allows(Why::Missing, at(1_000)));
-        assert!(!pace.allows(Why::Old, at(10_999)));
-        assert!(pace.allows(Why::Old, at(11_000)));
+        assert!(!pace.allows(Why::Old, at(9_999)));
+        assert!(pace.allows(Why::Old, at(10_000)));
+        pace.done();
+        assert!(pace.allows(Why::Old, at(1)));
     }
 }
