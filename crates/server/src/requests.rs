@@ -1,12 +1,14 @@
 //! What every request passes before its route: limits, authentication, counting.
 
+use std::convert::Infallible;
+
 use axum::{
     Router,
     extract::Request,
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use tower::ServiceExt;
+use tower::{ServiceExt, util::Oneshot};
 use wakeline_web::{Identity, Limits, Problem};
 
 use crate::{
@@ -38,7 +40,7 @@ impl Gate {
         let response = match self.check(&request) {
             Err(problem) => problem.into_response(),
             Ok(()) => match self.identify(&request) {
-                Ok(identity) => self.enter(identity, request, router).await,
+                Ok(identity) => infallible(self.enter(identity, request, router).await),
                 // Boxed, so that no other request keeps room for it while it is held.
                 Err(Refused::UnknownKey) => {
                     Box::pin(self.enter_with_new_keys(request, router)).await
@@ -81,26 +83,31 @@ impl Gate {
             Err(refused) => Err(refused),
         };
         match identified {
-            Ok(identity) => self.enter(identity, request, router).await,
+            Ok(identity) => infallible(self.enter(identity, request, router).await),
             Err(refused) => Problem::from(refused).into_response(),
         }
     }
 
-    async fn enter(
+    /// The routing itself and no future around it: this is kept for as long as a request is held.
+    fn enter(
         &self,
         identity: Option<Identity>,
         mut request: Request,
         router: &Router,
-    ) -> Response {
+    ) -> Oneshot<Router, Request> {
         let extensions = request.extensions_mut();
         extensions.insert(self.limits);
         if let Some(identity) = identity {
             extensions.insert(identity);
         }
-        match router.clone().oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        }
+        router.clone().oneshot(request)
+    }
+}
+
+fn infallible(answer: Result<Response, Infallible>) -> Response {
+    match answer {
+        Ok(response) => response,
+        Err(never) => match never {},
     }
 }
 

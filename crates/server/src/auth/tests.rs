@@ -272,7 +272,11 @@ async fn an_old_set_serves_while_it_is_fetched_anew() {
     let keys = [SigningKey::eddsa("first"), SigningKey::eddsa("second")];
     let set = KeySet::http(&[&keys[0]]).unwrap();
     let url = set.url();
-    let jwt = jwt(&[("jwks_url", &url), ("jwks_refresh", "1s")]);
+    let jwt = jwt(&[
+        ("jwks_url", &url),
+        ("jwks_refresh", "1s"),
+        ("jwks_timeout", "60s"),
+    ]);
     let (first, second) = (keys[0].sign(&claims()), keys[1].sign(&claims()));
     assert_eq!(jwt.identify(&first), Err(Refused::UnknownKey));
     jwt.renew_keys().await.unwrap();
@@ -296,7 +300,12 @@ async fn answers_that_are_no_key_set_leave_the_old_one() {
     let key = SigningKey::eddsa("ed");
     let set = KeySet::http(&[&key]).unwrap();
     let url = set.url();
-    let config = load(None, [], vec![("auth.jwt.jwks_url".to_owned(), url)]).unwrap();
+    let flags = [
+        ("auth.jwt.jwks_url", url.as_str()),
+        ("auth.jwt.jwks_timeout", "60s"),
+    ];
+    let flags = flags.map(|(key, text)| (key.to_owned(), text.to_owned()));
+    let config = load(None, [], flags.to_vec()).unwrap();
     for (status, body) in [
         (500, "{\"keys\":[]}".to_owned()),
         (302, String::new()),

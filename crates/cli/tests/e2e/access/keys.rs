@@ -1,15 +1,24 @@
 //! Where keys come from: the configuration, and a key set over HTTP and HTTPS.
 
-use std::fs;
+use std::{fs, time::Instant};
 
-use serde_json::json;
 use wakeline_testbed::{
     free_port,
     issuer::{KeySet, SigningKey},
 };
 
-use super::{SECRET, TOKEN, as_admin, call, claims, status};
-use crate::{ground::Ground, server::until, wire::get};
+use super::{SECRET, TOKEN, as_admin, call, status};
+use crate::{
+    ground::Ground,
+    server::{Serve, until},
+    wire::get,
+};
+
+/// Where an answer is to come from the issuer, it may take its time: this machine may be busy.
+fn with_keys_of(serve: Serve, set: &KeySet) -> Serve {
+    let flags = ["--auth-jwt-jwks-timeout", "60s", "--auth-jwt-jwks-url"];
+    serve.flags(&flags).flags(&[&set.url()])
+}
 
 #[tokio::test]
 async fn each_algorithm_is_checked_with_its_own_key() {
@@ -37,6 +46,7 @@ async fn each_algorithm_is_checked_with_its_own_key() {
         ),
     ] {
         let mut serve = ground.serve();
+        serve = serve.env("WAKELINE_AUTH_JWT_JWKS_TIMEOUT", "60s");
         for (name, value) in &settings {
             serve = serve.env(&format!("WAKELINE_AUTH_JWT_{name}"), value);
         }
@@ -56,11 +66,7 @@ async fn each_algorithm_is_checked_with_its_own_key() {
 async fn a_new_key_is_found_when_a_token_names_it_and_strangers_cannot_hurry_that() {
     let (first, second) = (SigningKey::eddsa("first"), SigningKey::eddsa("second"));
     let set = KeySet::http(&[&first]).unwrap();
-    let server = Ground::sqlite()
-        .serve()
-        .flags(&["--auth-jwt-jwks-url", &set.url()])
-        .start()
-        .await;
+    let server = with_keys_of(Ground::sqlite().serve(), &set).start().await;
     assert_eq!(set.fetched(), 0, "nobody needed it yet");
     for _ in 0..3 {
         assert_eq!(status(&server, &as_admin(&first)).await, 200);
@@ -71,18 +77,18 @@ async fn a_new_key_is_found_when_a_token_names_it_and_strangers_cannot_hurry_tha
     assert_eq!(status(&server, &as_admin(&forged)).await, 401);
     assert_eq!(set.fetched(), 1);
 
+    let began = Instant::now();
     set.publish(&[&second]);
     assert_eq!(status(&server, &as_admin(&second)).await, 200);
     assert_eq!(set.fetched(), 2);
     assert_eq!(status(&server, &as_admin(&first)).await, 401, "withdrawn");
     // Each names another one; a look every ten seconds is the most, however slow this machine is.
-    let began = std::time::Instant::now();
     for n in 0..20 {
         let stranger = SigningKey::eddsa(&format!("stranger {n}"));
         assert_eq!(status(&server, &as_admin(&stranger)).await, 401);
     }
-    let most = 2 + 1 + began.elapsed().as_secs() as usize / 10;
-    assert!(set.fetched() <= most, "{} looks", set.fetched());
+    let most = 2 + began.elapsed().as_secs() / 10;
+    assert!(set.fetched() as u64 <= most, "{} looks", set.fetched());
     assert_eq!(status(&server, &as_admin(&second)).await, 200);
 }
 
@@ -91,9 +97,7 @@ async fn without_the_issuers_keys_nobody_is_told_that_their_token_is_wrong() {
     let key = SigningKey::eddsa("ed");
     let set = KeySet::http(&[]).unwrap();
     set.answer(500, String::new());
-    let server = Ground::sqlite()
-        .serve()
-        .flags(&["--auth-jwt-jwks-url", &set.url()])
+    let server = with_keys_of(Ground::sqlite().serve(), &set)
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
         .env("WAKELINE_AUTH_TOKENS", TOKEN)
         .start()
@@ -144,13 +148,15 @@ async fn a_key_set_over_https_needs_a_certificate_that_is_trusted() {
     let roots = ground.data().join("roots.pem");
     fs::write(&roots, set.certificate()).unwrap();
     for (set, expected) in [(&set, 200), (&stranger, 503)] {
-        let server = ground
-            .serve()
-            .flags(&["--auth-jwt-jwks-url", &set.url()])
+        let server = with_keys_of(ground.serve(), set)
             .env("SSL_CERT_FILE", &roots.display().to_string())
             .start()
             .await;
-        let token = key.sign(&claims(&json!({})));
-        assert_eq!(status(&server, &token).await, expected, "{}", server.log());
+        assert_eq!(
+            status(&server, &as_admin(&key)).await,
+            expected,
+            "{}",
+            server.log()
+        );
     }
 }
