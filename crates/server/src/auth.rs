@@ -5,6 +5,7 @@ mod jwt;
 mod key;
 mod ring_provider;
 mod roles;
+mod seen;
 #[cfg(test)]
 mod tests;
 

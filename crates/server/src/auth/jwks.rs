@@ -27,9 +27,10 @@ pub(super) struct Jwks {
 }
 
 #[derive(Clone, Debug)]
-struct Known {
-    keys: Arc<Vec<Key>>,
-    since: Instant,
+pub(super) struct Known {
+    pub(super) keys: Arc<Vec<Key>>,
+    /// Tells one set from the next.
+    pub(super) since: Instant,
 }
 
 impl Jwks {
@@ -43,13 +44,14 @@ impl Jwks {
     }
 
     /// The keys at hand. Old ones still serve, while they are fetched anew behind the scenes.
-    pub(super) fn known(self: &Arc<Self>) -> Option<Arc<Vec<Key>>> {
+    pub(super) fn known(self: &Arc<Self>) -> Option<Known> {
         let known = self.at_hand()?;
-        if known.since.elapsed() >= self.refresh && self.may_refresh() {
+        let since = known.since;
+        if since.elapsed() >= self.refresh && self.may_refresh() {
             let jwks = self.clone();
-            tokio::spawn(async move { jwks.look(Why::Old, Some(known.since)).await });
+            tokio::spawn(async move { jwks.look(Why::Old, Some(since)).await });
         }
-        Some(known.keys)
+        Some(known)
     }
 
     /// Not while somebody is at it, nor right after a failure.

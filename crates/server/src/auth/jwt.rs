@@ -3,7 +3,9 @@
 use std::{fs, sync::Arc};
 
 use anyhow::{Context, Result};
-use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header, errors::ErrorKind};
+use jsonwebtoken::{
+    Algorithm, Header, Validation, decode, decode_header, errors::ErrorKind, get_current_timestamp,
+};
 use serde_json::Value;
 use wakeline_web::Identity;
 
@@ -13,6 +15,7 @@ use super::{
     key::Key,
     ring_provider,
     roles::{Claims, Roles},
+    seen::Seen,
 };
 use crate::config;
 
@@ -26,7 +29,10 @@ pub(super) struct Jwt {
     jwks: Option<Arc<Jwks>>,
     /// One per algorithm that is let in.
     validations: Vec<Validation>,
+    /// In seconds.
+    skew: u64,
     roles: Roles,
+    seen: Seen,
 }
 
 impl Jwt {
@@ -50,11 +56,31 @@ impl Jwt {
             keys,
             jwks,
             validations: algorithms.map(|one| validation(*one, config)).collect(),
+            skew: config.clock_skew.as_secs(),
             roles: Roles::new(config),
+            seen: Seen::default(),
         }))
     }
 
     pub(super) fn identify(&self, token: &str) -> Result<Identity, Refused> {
+        let set = self.jwks.as_ref().and_then(Jwks::known);
+        let version = set.as_ref().map(|set| set.since);
+        let known = self.seen.find(token, version, get_current_timestamp());
+        if let Some(identity) = known {
+            return Ok(identity);
+        }
+        let set = set.as_ref().map_or(&[][..], |set| &set.keys);
+        let claims = self.claims(token, set)?;
+        let identity = self.identity(&claims)?;
+        if let Some(end) = claims.get("exp").and_then(Value::as_u64) {
+            let until = end.saturating_add(self.skew);
+            self.seen.keep(token, &identity, version, until);
+        }
+        Ok(identity)
+    }
+
+    /// What a token says that a key has signed and that is valid now.
+    fn claims(&self, token: &str, set: &[Key]) -> Result<Claims, Refused> {
         let header = decode_header(token).map_err(refused)?;
         // The issuer demands of whoever reads it to know an extension, and none is known here.
         if header.crit.is_some() {
@@ -62,19 +88,16 @@ impl Jwt {
                 "the token has critical headers that are not known here",
             ));
         }
-        let validation = self.validations.iter();
-        let validation = validation
-            .clone()
+        let mut validations = self.validations.iter();
+        let validation = validations
             .find(|one| one.algorithms == [header.alg])
             .ok_or_else(|| bad("the token's algorithm is not one that is let in"))?;
-        let set = self.jwks.as_ref().and_then(Jwks::known);
-        let set = set.as_deref().map_or(&[][..], Vec::as_slice);
         for key in self.keys.iter().chain(set) {
             if !key.may_have_signed(&header) {
                 continue;
             }
-            match decode::<Claims>(token, &key.decoding, validation) {
-                Ok(token) => return self.identity(&token.claims),
+            match decode(token, &key.decoding, validation) {
+                Ok(token) => return Ok(token.claims),
                 Err(error) if *error.kind() == ErrorKind::InvalidSignature => {}
                 Err(error) => return Err(refused(error)),
             }
