@@ -104,6 +104,23 @@ impl SigningKey {
         }
     }
 
+    /// The public key in every form in which a server may have it at hand: what a forger would try
+    /// as the secret.
+    #[must_use]
+    pub fn public_forms(&self) -> Vec<Vec<u8>> {
+        let pem = self.public_pem();
+        let lines: Vec<&str> = pem.lines().collect();
+        let text = lines[1..lines.len() - 1].concat();
+        let der = STANDARD.decode(&text).expect("base64");
+        let itself = match &self.kind {
+            Kind::Hs256(secret) => secret.clone(),
+            Kind::Rs256 { pair, .. } => pair.public().as_ref().to_vec(),
+            Kind::EdDsa(pair) => pair.public_key().as_ref().to_vec(),
+        };
+        let trimmed = pem.trim_end().as_bytes().to_vec();
+        vec![pem.into_bytes(), trimmed, text.into_bytes(), der, itself]
+    }
+
     /// As it stands in a key set; a secret too, for who publishes one by mistake.
     #[must_use]
     pub fn jwk(&self) -> Value {

@@ -57,8 +57,12 @@ async fn each_algorithm_is_checked_with_its_own_key() {
             assert_eq!(found, expected, "{key:?} with {settings:?}");
         }
         // The public key, which everybody has, as if it were a secret.
-        let confused = SigningKey::hs256("rsa", rsa.public_pem().as_bytes());
-        assert_eq!(status(&server, &as_admin(&confused)).await, 401);
+        for (id, public) in [("rsa", &rsa), ("ed", &eddsa)] {
+            for form in public.public_forms() {
+                let confused = SigningKey::hs256(id, &form);
+                assert_eq!(status(&server, &as_admin(&confused)).await, 401);
+            }
+        }
     }
 }
 
