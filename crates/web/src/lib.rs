@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows a door or SQL.
 
+mod access;
 mod body;
 mod delivery;
 mod hold;
@@ -10,6 +11,8 @@ mod object;
 mod params;
 mod prefer;
 mod problem;
+
+pub use access::{Identity, Need, Role, forbidden, need};
 
 pub use body::{LimitedBody, Limits, json, json_at};
 pub use delivery::{Delivery, Parcel};
