@@ -73,7 +73,8 @@ impl Candidate {
                 continue;
             }
             let room = count - messages.len();
-            let taken = segment.messages(from, room, |at| at >= limit || self.dead.contains(&at))?;
+            let taken =
+                segment.messages(from, room, |at| at >= limit || self.dead.contains(&at))?;
             let is_full = taken.len() == room;
             end = match taken.last() {
                 Some(last) if is_full => last.position + 1,

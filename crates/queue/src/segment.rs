@@ -161,7 +161,10 @@ mod tests {
     #[test]
     fn what_goes_in_comes_out() {
         let mut body = Body::default();
-        body.add(&message(Some("a\u{1}\"b"), r#"{"n": 12345678901234567890, "z":"\u0000"}"#));
+        body.add(&message(
+            Some("a\u{1}\"b"),
+            r#"{"n": 12345678901234567890, "z":"\u0000"}"#,
+        ));
         body.add(&message(None, "null"));
         let segment = Segment {
             partition: 3,
@@ -174,7 +177,10 @@ mod tests {
         let all = segment.messages(0, 9, |_| false).unwrap();
         assert_eq!(all.len(), 2);
         assert_eq!(all[0].transaction_id, "a\u{1}\"b");
-        assert_eq!(all[0].payload, r#"{"n": 12345678901234567890, "z":"\u0000"}"#);
+        assert_eq!(
+            all[0].payload,
+            r#"{"n": 12345678901234567890, "z":"\u0000"}"#
+        );
         assert_eq!(all[0].producer_sub.as_deref(), Some("me \"x\""));
         assert_eq!(all[0].trace_id, Some(Uuid::from_u128(5)));
         assert_eq!(all[1].transaction_id, all[1].id.to_string());

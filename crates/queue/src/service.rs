@@ -188,7 +188,11 @@ impl Queue {
     }
 
     fn seal_known(&self, step: &mut Step) {
-        let known = self.sealed.lock().expect("no panic while it is held").clone();
+        let known = self
+            .sealed
+            .lock()
+            .expect("no panic while it is held")
+            .clone();
         if let Some(sealer) = &self.sealer
             && !known.is_empty()
         {
@@ -307,12 +311,11 @@ impl Queue {
     }
 
     /// Makes a lease last longer. In how many partitions, and until when.
-    pub async fn extend(
-        &self,
-        lease: Uuid,
-        time: Duration,
-    ) -> Result<Option<(usize, i64)>, Error> {
-        Ok(self.store.extend(lease, time.min(self.limits.max_lease)).await?)
+    pub async fn extend(&self, lease: Uuid, time: Duration) -> Result<Option<(usize, i64)>, Error> {
+        Ok(self
+            .store
+            .extend(lease, time.min(self.limits.max_lease))
+            .await?)
     }
 }
 

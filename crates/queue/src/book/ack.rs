@@ -115,7 +115,10 @@ impl Book {
         if is_over {
             let end = self.end(key.0, said);
             is_ready = end > cursor.position;
-            let delay = said.iter().map(|(_, _, target)| target.retry.delay_us).max();
+            let delay = said
+                .iter()
+                .map(|(_, _, target)| target.retry.delay_us)
+                .max();
             let delay = delay.filter(|_| is_held_back).unwrap_or_default();
             cursor.ready_us = is_ready.then_some(now.saturating_add(delay));
             cursor.lease = None;

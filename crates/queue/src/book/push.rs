@@ -67,7 +67,9 @@ impl Book {
         known.copied().or_else(|| {
             let given: uuid::Uuid = transaction_id.parse().ok()?;
             let (of, position) = id::place(&given)?;
-            let created = i64::try_from(given.as_u128() >> 80).ok()?.checked_mul(1_000)?;
+            let created = i64::try_from(given.as_u128() >> 80)
+                .ok()?
+                .checked_mul(1_000)?;
             (of == number && position < partition.next).then_some((position, created))
         })
     }

@@ -181,7 +181,10 @@ async fn seek_scope(
     let body: SeekBody = json(body)?;
     let to = match (&body.timestamp, body.to_end) {
         (Some(_), Some(true)) => {
-            return Err(Problem::invalid("toEnd", "give toEnd or timestamp, not both"));
+            return Err(Problem::invalid(
+                "toEnd",
+                "give toEnd or timestamp, not both",
+            ));
         }
         (Some(text), _) => Seek::At(time("timestamp", text)?),
         (None, Some(true)) => Seek::End,

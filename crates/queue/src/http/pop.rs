@@ -161,7 +161,10 @@ pub(super) async fn pop_matching(
     };
     let (namespace, task) = (text("namespace")?, text("task")?);
     if namespace.is_none() && task.is_none() {
-        return Err(Problem::invalid("namespace", "namespace or task is required"));
+        return Err(Problem::invalid(
+            "namespace",
+            "namespace or task is required",
+        ));
     }
     pop(&door, Source::Matching { namespace, task }, &params, prefer).await
 }
@@ -269,7 +272,10 @@ fn answer(held: Held<Claim>) -> Response {
 
 /// Written by hand, because a payload is JSON already and is not parsed again.
 fn text(claimed: &Claimed) -> String {
-    let payloads: usize = claimed.messages().map(|message| message.payload.len()).sum();
+    let payloads: usize = claimed
+        .messages()
+        .map(|message| message.payload.len())
+        .sum();
     let count = claimed.messages().count();
     let mut out = String::with_capacity(256 + payloads + count * 512);
     let lease = claimed

@@ -135,7 +135,9 @@ pub(super) fn refused(refusal: Refusal, queue: &str) -> Problem {
     match refusal {
         Refusal::Full { max_size } => Problem::overload(
             "queue-full",
-            format!("queue {queue} is full: it has {max_size} messages that are not consumed, its maxSize; nothing was stored, try again when some are"),
+            format!(
+                "queue {queue} is full: it has {max_size} messages that are not consumed, its maxSize; nothing was stored, try again when some are"
+            ),
         ),
         Refusal::Paused => Problem::unavailable(
             "maintenance",
@@ -144,7 +146,9 @@ pub(super) fn refused(refusal: Refusal, queue: &str) -> Problem {
         Refusal::Unsealed => Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "sealed",
-            format!("queue {queue} keeps its messages sealed, and this server has no key (queue.encryption_key); nothing was stored"),
+            format!(
+                "queue {queue} keeps its messages sealed, and this server has no key (queue.encryption_key); nothing was stored"
+            ),
         ),
         Refusal::Gone => Problem::unavailable(
             "queue-deleted",

@@ -225,7 +225,9 @@ pub(super) async fn cycle(
         }
         Some(Rejection::Lease(_)) => answer.error = Some("invalid or expired lease".into()),
         Some(Rejection::Stream) => {
-            return Err(Problem::not_found("query_id: no such query; register it first"));
+            return Err(Problem::not_found(
+                "query_id: no such query; register it first",
+            ));
         }
     }
     Ok(Json(answer))
@@ -336,10 +338,7 @@ fn state_op(index: usize, operation: &StateOp) -> Result<(String, Option<String>
         ),
         "delete" => None,
         _ => {
-            return Err(Problem::invalid(
-                &field("type"),
-                "must be upsert or delete",
-            ));
+            return Err(Problem::invalid(&field("type"), "must be upsert or delete"));
         }
     };
     Ok((operation.key.clone(), value))

@@ -123,13 +123,16 @@ pub(super) async fn transaction(
     if let Some(rejection) = committed.rejection {
         return rejected(transaction_id, &rejection, &queues);
     }
-    Ok(done(transaction_id, results(order, committed, texts, queues)))
+    Ok(done(
+        transaction_id,
+        results(order, committed, texts, queues),
+    ))
 }
 
-/// What an operation's result is made of: the index among pushes or acknowledgements.
+/// What a result is of, in the order of the operations.
 enum Part {
-    Push(usize),
-    Ack(usize),
+    Push,
+    Ack,
 }
 
 fn step(
@@ -153,14 +156,14 @@ fn step(
                 let items: Items = json_at(&at, bytes)?;
                 for (item_index, item) in items.items.iter().enumerate() {
                     let at = format!("{at}.items[{item_index}]");
-                    order.push(Part::Push(step.pushes.len()));
+                    order.push(Part::Push);
                     step.pushes
                         .push(push::message(&at, item, identity, limits)?);
                 }
             }
             "ack" => {
                 let item: AckBody = json_at(&at, bytes)?;
-                order.push(Part::Ack(step.acks.len()));
+                order.push(Part::Ack);
                 step.acks.push(ack::request(&at, item, None, limits)?);
             }
             other => {
@@ -213,7 +216,9 @@ fn rejected(
             (error, "ack_rejected")
         }
         Rejection::Lease(lease) => (
-            format!("required lease {lease}: invalid or expired lease; the transaction was rolled back"),
+            format!(
+                "required lease {lease}: invalid or expired lease; the transaction was rolled back"
+            ),
             "lease_rejected",
         ),
         Rejection::Stream => ("no such stream".to_owned(), "push_rejected"),
@@ -241,7 +246,7 @@ fn results(
         .enumerate()
         .filter_map(|(index, part)| {
             Some(match part {
-                Part::Push(_) => {
+                Part::Push => {
                     let (pushed, queue) = pushed.next()?;
                     let pushed = pushed.ok()?;
                     TransactionResult {
@@ -257,7 +262,7 @@ fn results(
                         dlq: None,
                     }
                 }
-                Part::Ack(_) => {
+                Part::Ack => {
                     let (outcome, transaction_id) = acked.next()?;
                     TransactionResult {
                         index,

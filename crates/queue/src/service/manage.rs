@@ -63,8 +63,7 @@ impl Queue {
                 namespace,
                 task,
             };
-            self.bus
-                .publish(&topic::all(names, partition.as_slice()));
+            self.bus.publish(&topic::all(names, partition.as_slice()));
         }
         Ok(sought.partitions)
     }
@@ -104,7 +103,8 @@ impl Queue {
                 match self.store.sweep(SLICE).await {
                     Ok(swept) => {
                         if swept.messages > 0 {
-                            metrics::counter!("wakeline_queue_swept_total").increment(swept.messages);
+                            metrics::counter!("wakeline_queue_swept_total")
+                                .increment(swept.messages);
                         }
                         if !swept.is_more {
                             break;

@@ -97,8 +97,10 @@ impl PostgresStore {
             if gone.is_empty() {
                 break;
             }
-            let pushes: Vec<NewMessage> =
-                gone.iter().map(|index| step.pushes[*index].clone()).collect();
+            let pushes: Vec<NewMessage> = gone
+                .iter()
+                .map(|index| step.pushes[*index].clone())
+                .collect();
             self.forget(&pushes);
             let again = Step {
                 pushes,

@@ -148,7 +148,8 @@ impl Claims {
             return Ok(HashMap::new());
         }
         let (subscribed, chosen) = try_join!(
-            client.query_typed(
+            async {
+                client.query_typed(
                 "SELECT item, mode, begin_us FROM wakeline.queue_subscribed($1, $2, $3, $4, $5)",
                 &[
                     (&namespaces, Type::TEXT_ARRAY),
@@ -157,8 +158,10 @@ impl Claims {
                     (&modes, Type::TEXT_ARRAY),
                     (&begins, Type::INT8_ARRAY),
                 ],
-            ),
-            client.query_typed(
+            ).await
+            },
+            async {
+                client.query_typed(
                 "SELECT item, queue, greatest(0, due_us - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
                  FROM wakeline.queue_choose($1, $2, $3, $4)",
                 &[
@@ -167,7 +170,8 @@ impl Claims {
                     (&groups, Type::TEXT_ARRAY),
                     (&self.aging, Type::FLOAT8),
                 ],
-            ),
+            ).await
+            },
         )?;
         let mut starts = vec![Start::All; of.len()];
         for row in &subscribed {
@@ -213,7 +217,10 @@ async fn claim(
     let modes: Vec<&str> = lines.iter().map(|line| line.start.mode()).collect();
     let begins: Vec<Option<i64>> = lines.iter().map(|line| begin(line.start)).collect();
     let asked = |line: &Line, of: fn(&PopRequest) -> u32| -> Vec<u32> {
-        line.askers.iter().map(|index| of(&pops[*index].request)).collect()
+        line.askers
+            .iter()
+            .map(|index| of(&pops[*index].request))
+            .collect()
     };
     let counts: Vec<i32> = lines
         .iter()
@@ -224,27 +231,39 @@ async fn claim(
         .collect();
     let batches: Vec<i64> = lines
         .iter()
-        .map(|line| i64::from(asked(line, |request| request.batch).into_iter().max().unwrap_or(1)))
+        .map(|line| {
+            i64::from(
+                asked(line, |request| request.batch)
+                    .into_iter()
+                    .max()
+                    .unwrap_or(1),
+            )
+        })
         .collect();
-    let ((), rows) = try_join!(
-        client.batch_execute("BEGIN"),
-        client.query_typed(
-            "SELECT * FROM wakeline.queue_claim($1, $2, $3, $4, $5, $6, $7)",
-            &[
-                (&queues, Type::TEXT_ARRAY),
-                (&partitions, Type::TEXT_ARRAY),
-                (&groups, Type::TEXT_ARRAY),
-                (&modes, Type::TEXT_ARRAY),
-                (&begins, Type::INT8_ARRAY),
-                (&counts, Type::INT4_ARRAY),
-                (&batches, Type::INT8_ARRAY),
-            ],
-        ),
-    )?;
+    let ((), rows) = try_join!(client.batch_execute("BEGIN"), async {
+        client
+            .query_typed(
+                "SELECT * FROM wakeline.queue_claim($1, $2, $3, $4, $5, $6, $7)",
+                &[
+                    (&queues, Type::TEXT_ARRAY),
+                    (&partitions, Type::TEXT_ARRAY),
+                    (&groups, Type::TEXT_ARRAY),
+                    (&modes, Type::TEXT_ARRAY),
+                    (&begins, Type::INT8_ARRAY),
+                    (&counts, Type::INT4_ARRAY),
+                    (&batches, Type::INT8_ARRAY),
+                ],
+            )
+            .await
+    },)?;
     let mut found = read(lines, &batches, &rows)?;
     let mut shares = Vec::with_capacity(lines.len());
     for (line, found) in lines.iter().zip(&mut found) {
-        let askers: Vec<Asker> = line.askers.iter().map(|index| pops[*index].asker()).collect();
+        let askers: Vec<Asker> = line
+            .askers
+            .iter()
+            .map(|index| pops[*index].asker())
+            .collect();
         let candidates = std::mem::take(&mut found.candidates);
         let shared = claiming::share(&askers, candidates, found.now);
         shares.push(shared.map_err(|error| RunError::Answer(format!("a segment: {error}")))?);

@@ -131,8 +131,11 @@ impl Manage for PostgresStore {
     }
 
     fn modes(&self) -> BoxFuture<'_, Result<Modes, Error>> {
-        self.read_modes("SELECT push_paused, pop_paused FROM wakeline.queue_mode", None)
-            .boxed()
+        self.read_modes(
+            "SELECT push_paused, pop_paused FROM wakeline.queue_mode",
+            None,
+        )
+        .boxed()
     }
 
     fn set_push_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {

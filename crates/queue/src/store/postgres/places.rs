@@ -78,9 +78,8 @@ impl Places {
         }
         for index in missing {
             let message = &messages[index];
-            resolved.destinations[index] = found
-                .get(&(&*message.queue, &*message.partition))
-                .copied();
+            resolved.destinations[index] =
+                found.get(&(&*message.queue, &*message.partition)).copied();
         }
         self.keep(found);
         Ok(resolved)

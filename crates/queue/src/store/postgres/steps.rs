@@ -110,47 +110,63 @@ async fn open(
     // Sent together and answered in this order, so that nothing is read before the locks are had.
     let (_, partitions, duplicates, cursors, alive, existing) = try_join!(
         client.batch_execute("BEGIN"),
-        client.query_typed(
-            "SELECT * FROM wakeline.queue_lock($1, $2, $3, $4)",
-            &[
-                (&locks.partitions, Type::INT8_ARRAY),
-                (&locks.is_push, Type::BOOL_ARRAY),
-                (&locks.positions, Type::INT8_ARRAY),
-                (&locks.hashes, Type::UUID_ARRAY),
-            ],
-        ),
-        ask(
-            client,
-            !known.hashes.is_empty(),
-            "SELECT item, at, created_us FROM wakeline.queue_known($1, $2)",
-            &[
-                (&known.partitions, Type::INT8_ARRAY),
-                (&known.hashes, Type::UUID_ARRAY),
-            ],
-        ),
-        ask(
-            client,
-            !acks.is_empty(),
-            "SELECT * FROM wakeline.queue_cursors($1, $2, $3, $4)",
-            &[
-                (&spoken.partitions, Type::INT8_ARRAY),
-                (&spoken.groups, Type::TEXT_ARRAY),
-                (&spoken.positions, Type::INT8_ARRAY),
-                (&spoken.hashes, Type::UUID_ARRAY),
-            ],
-        ),
-        ask(
-            client,
-            !leases.is_empty(),
-            "SELECT lease_id FROM wakeline.queue_leases($1)",
-            &[(&leases, Type::UUID_ARRAY)],
-        ),
-        ask(
-            client,
-            !streams.is_empty(),
-            "SELECT id FROM wakeline.queue_stream WHERE id = ANY ($1) FOR SHARE",
-            &[(&streams, Type::UUID_ARRAY)],
-        ),
+        async {
+            client
+                .query_typed(
+                    "SELECT * FROM wakeline.queue_lock($1, $2, $3, $4)",
+                    &[
+                        (&locks.partitions, Type::INT8_ARRAY),
+                        (&locks.is_push, Type::BOOL_ARRAY),
+                        (&locks.positions, Type::INT8_ARRAY),
+                        (&locks.hashes, Type::UUID_ARRAY),
+                    ],
+                )
+                .await
+        },
+        async {
+            ask(
+                client,
+                !known.hashes.is_empty(),
+                "SELECT item, at, created_us FROM wakeline.queue_known($1, $2)",
+                &[
+                    (&known.partitions, Type::INT8_ARRAY),
+                    (&known.hashes, Type::UUID_ARRAY),
+                ],
+            )
+            .await
+        },
+        async {
+            ask(
+                client,
+                !acks.is_empty(),
+                "SELECT * FROM wakeline.queue_cursors($1, $2, $3, $4)",
+                &[
+                    (&spoken.partitions, Type::INT8_ARRAY),
+                    (&spoken.groups, Type::TEXT_ARRAY),
+                    (&spoken.positions, Type::INT8_ARRAY),
+                    (&spoken.hashes, Type::UUID_ARRAY),
+                ],
+            )
+            .await
+        },
+        async {
+            ask(
+                client,
+                !leases.is_empty(),
+                "SELECT lease_id FROM wakeline.queue_leases($1)",
+                &[(&leases, Type::UUID_ARRAY)],
+            )
+            .await
+        },
+        async {
+            ask(
+                client,
+                !streams.is_empty(),
+                "SELECT id FROM wakeline.queue_stream WHERE id = ANY ($1) FOR SHARE",
+                &[(&streams, Type::UUID_ARRAY)],
+            )
+            .await
+        },
     )?;
     let mut book = Book {
         leases: alive.iter().map(|row| row.get(0)).collect(),
@@ -223,7 +239,8 @@ impl Known {
     fn of(steps: &[PlacedStep]) -> Self {
         let mut known = Self::default();
         for placed in steps {
-            for (message, destination) in placed.step.pushes.iter().zip(&placed.resolved.destinations)
+            for (message, destination) in
+                placed.step.pushes.iter().zip(&placed.resolved.destinations)
             {
                 if let (Some(partition), Some(transaction)) = (destination, &message.transaction_id)
                 {

@@ -40,14 +40,16 @@ pub(super) fn claim(
     time: Duration,
     now: i64,
 ) -> Result<Popped> {
-    let empty = |again: Option<i64>| Ok(Popped::Empty { again: again.map(micros) });
+    let empty = |again: Option<i64>| {
+        Ok(Popped::Empty {
+            again: again.map(micros),
+        })
+    };
     if look::is_paused(connection)? {
         return empty(None);
     }
     let (name, partition, start) = match &request.source {
-        Source::Queue { queue, partition } => {
-            (queue.clone(), partition.as_deref(), request.start)
-        }
+        Source::Queue { queue, partition } => (queue.clone(), partition.as_deref(), request.start),
         Source::Matching { namespace, task } => {
             let (namespace, task) = (namespace.as_deref(), task.as_deref());
             let start = subscribe(connection, namespace, task, request, now)?;

@@ -32,7 +32,8 @@ fn named(connection: &Connection, scope: &GroupScope) -> Result<Vec<Known>> {
 pub(super) fn delete(connection: &Connection, scope: &GroupScope, with_start: bool) -> Result<u64> {
     let mut deleted = 0;
     for group in named(connection, scope)? {
-        deleted += connection.execute("DELETE FROM queue_cursor WHERE group_id = ?1", [group.id])?;
+        deleted +=
+            connection.execute("DELETE FROM queue_cursor WHERE group_id = ?1", [group.id])?;
         connection.execute(
             "DELETE FROM queue_mark WHERE group_id = ?1 AND NOT is_dead",
             [group.id],

@@ -41,11 +41,22 @@ pub(super) fn look(connection: &Connection, request: &PopRequest, now: i64) -> R
         Source::Matching { namespace, task } => {
             // Where a group begins must be remembered from its first question on.
             if request.start != Start::All
-                && !is_subscribed(connection, namespace.as_deref(), task.as_deref(), &request.group)?
+                && !is_subscribed(
+                    connection,
+                    namespace.as_deref(),
+                    task.as_deref(),
+                    &request.group,
+                )?
             {
                 return Ok(Seen::Maybe);
             }
-            let chosen = choose(connection, namespace.as_deref(), task.as_deref(), &request.group, now)?;
+            let chosen = choose(
+                connection,
+                namespace.as_deref(),
+                task.as_deref(),
+                &request.group,
+                now,
+            )?;
             chosen.map(|(_, at)| at)
         }
     };
@@ -192,10 +203,14 @@ pub(super) fn recheck(connection: &Connection, waiting: &[Waiting], now: i64) ->
                     Ready::At(at) => at,
                 }
             }
-            Some(Source::Matching { namespace, task }) => {
-                choose(connection, namespace.as_deref(), task.as_deref(), group, now)?
-                    .map(|(_, ready)| ready)
-            }
+            Some(Source::Matching { namespace, task }) => choose(
+                connection,
+                namespace.as_deref(),
+                task.as_deref(),
+                group,
+                now,
+            )?
+            .map(|(_, ready)| ready),
             None => None,
         };
         if let Some(ready) = ready {

@@ -74,10 +74,14 @@ pub(super) fn delete_queue(connection: &Connection, name: &str) -> Result<bool> 
 }
 
 pub(super) fn modes(connection: &Connection) -> Result<Modes> {
-    connection.query_row("SELECT push_paused, pop_paused FROM queue_mode", [], |row| {
-        Ok(Modes {
-            push_paused: row.get(0)?,
-            pop_paused: row.get(1)?,
-        })
-    })
+    connection.query_row(
+        "SELECT push_paused, pop_paused FROM queue_mode",
+        [],
+        |row| {
+            Ok(Modes {
+                push_paused: row.get(0)?,
+                pop_paused: row.get(1)?,
+            })
+        },
+    )
 }

@@ -151,10 +151,9 @@ pub(super) fn find_or_make_queue(connection: &Connection, name: &str, now: i64) 
             "INSERT INTO queue (public_id, name, namespace, task, created_at)
              VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
         )?
-        .query_row(
-            params![Uuid::new_v4(), name, namespace, task, now],
-            |row| row.get(0),
-        )
+        .query_row(params![Uuid::new_v4(), name, namespace, task, now], |row| {
+            row.get(0)
+        })
 }
 
 fn open_partition(connection: &Connection, book: &mut Book, number: i64) -> Result<()> {
@@ -275,9 +274,10 @@ fn open_cursor(connection: &Connection, book: &mut Book, ack: &Ack) -> Result<Op
             .prepare_cached(
                 "SELECT position FROM queue_transaction WHERE partition_id = ?1 AND hash = ?2",
             )?
-            .query_row(params![ack.partition, id::hash(&ack.transaction_id)], |row| {
-                row.get(0)
-            })
+            .query_row(
+                params![ack.partition, id::hash(&ack.transaction_id)],
+                |row| row.get(0),
+            )
             .optional()?;
     }
     let key = (ack.partition, target.group);

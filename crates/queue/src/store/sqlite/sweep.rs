@@ -72,7 +72,10 @@ fn sweep_gone(connection: &Connection, queue_id: i64, limit: u32) -> Result<u64>
         }
     }
     if partitions.is_empty() {
-        connection.execute("DELETE FROM queue_dead_letter WHERE queue_id = ?1", [queue_id])?;
+        connection.execute(
+            "DELETE FROM queue_dead_letter WHERE queue_id = ?1",
+            [queue_id],
+        )?;
         connection.execute("DELETE FROM queue_gone WHERE queue_id = ?1", [queue_id])?;
     }
     Ok(0)
