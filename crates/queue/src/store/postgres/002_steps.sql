@@ -140,7 +140,7 @@ CREATE FUNCTION wakeline.queue_cursors(
     item bigint, group_id bigint,
     -- Where the message is, if it is known, and where the partition ended at least.
     at bigint, next_position bigint,
-    position bigint, ready_us bigint, lease_id uuid, leased_to bigint, marked_to bigint,
+    "position" bigint, ready_us bigint, lease_id uuid, leased_to bigint, marked_to bigint,
     retry_limit integer, retry_delay_ms bigint, keeps_dead boolean,
     mark_position bigint[], mark_failures integer[], mark_dead boolean[]
 ) LANGUAGE plpgsql AS $$

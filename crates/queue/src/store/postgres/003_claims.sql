@@ -74,7 +74,7 @@ CREATE FUNCTION wakeline.queue_claim(
     -- Without a cursor: when the next is due.
     due_us bigint,
     partition_id bigint, group_id bigint, partition_name text,
-    position bigint, marked_to bigint, first_position bigint, next_position bigint, last_us bigint,
+    "position" bigint, marked_to bigint, first_position bigint, next_position bigint, last_us bigint,
     namespace text, task text, lease_ms bigint, delay_ms bigint, window_ms bigint, age_ms bigint,
     dead bigint[],
     first bigint, last bigint, created_us bigint, only_group bigint, body text
