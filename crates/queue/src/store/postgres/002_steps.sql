@@ -208,8 +208,8 @@ CREATE FUNCTION wakeline.queue_append(
 BEGIN
     INSERT INTO wakeline.queue_segment (partition_id, first, last, created_at, only_group, body)
     SELECT u.partition_id, u.first, u.last,
-        to_timestamp(0) + p.last_us * interval '1 microsecond', u.only, u.body
-    FROM unnest(s_partition, s_first, s_last, s_only, s_body) AS u(partition_id, first, last, only, body)
+        to_timestamp(0) + p.last_us * interval '1 microsecond', u.only_group, u.body
+    FROM unnest(s_partition, s_first, s_last, s_only, s_body) AS u(partition_id, first, last, only_group, body)
     JOIN unnest(p_partition, p_last_us) AS p(id, last_us) ON p.id = u.partition_id;
     IF cardinality(t_hash) > 0 THEN
         INSERT INTO wakeline.queue_transaction (partition_id, hash, position)
