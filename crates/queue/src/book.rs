@@ -49,13 +49,16 @@ impl QueueFacts {
     }
 }
 
-/// A partition's row. Where it is pushed to, or may be read to its end, the store holds its lock.
+/// A partition's row.
 #[derive(Clone, Debug)]
 pub struct Partition {
     pub name: String,
     pub queue: Arc<QueueFacts>,
     pub next: i64,
     pub last_us: Micros,
+    /// The store holds its lock: this is its end. It does where it is pushed to, and where the last
+    /// message is acknowledged.
+    pub is_locked: bool,
     /// It was made for this push.
     pub is_new: bool,
 }

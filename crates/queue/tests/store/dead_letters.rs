@@ -92,13 +92,14 @@ pub(crate) async fn a_dead_message_waits_for_those_before_it(database: Database)
         outcome(&*store, &claimed, "b", Status::Failed).await,
         DEAD_AND_RELEASED
     );
+    // A batch is of so many places in line.
     let again = from("q").batch(3).claim(&*store).await;
-    assert_eq!(names(&again), ["a", "c", "d"]);
+    assert_eq!(names(&again), ["a", "c"]);
     assert_eq!(
         outcome(&*store, &again, "a", Status::Failed).await,
         RELEASED
     );
-    let again = from("q").batch(2).claim(&*store).await;
+    let again = from("q").batch(3).claim(&*store).await;
     assert_eq!(names(&again), ["a", "c"]);
     assert_eq!(
         outcome(&*store, &again, "c", Status::Completed).await,

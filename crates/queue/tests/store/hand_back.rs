@@ -67,8 +67,8 @@ pub(crate) async fn an_auto_ack_is_not_handed_back_behind_a_later_claim(database
     let second = auto.claim(&*store).await;
     assert!(!hand_back(&*store, &first).await);
     assert!(hand_back(&*store, &second).await);
-    let leased = from("q").claim(&*store).await;
-    assert_eq!(names(&leased), ["b"]);
+    let leased = from("q").batch(2).claim(&*store).await;
+    assert_eq!(names(&leased), ["b", "c"]);
     // Now the position is where the first claim ended, but somebody works from there.
     assert!(!hand_back(&*store, &first).await);
     assert_eq!(

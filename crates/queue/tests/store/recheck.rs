@@ -79,7 +79,8 @@ pub(crate) async fn places_of_a_partition(database: Database) {
         ("q", None, "g"),
     ];
     let due = ask(&*store, &places).await;
-    assert_eq!(due, [NOW, NOW, NOW, None, None, NOW]);
+    // A group that nobody has seen may begin anywhere in a queue that is there.
+    assert_eq!(due, [NOW, NOW, NOW, NOW, None, NOW]);
     from("q").partition("p").claim(&*store).await;
     let due = ask(&*store, &places).await;
     assert_about(due[0], LEASE);

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use tokio_postgres::Client;
-use wakeline_queue::ack::Status;
+use wakeline_queue::{ack::Status, claim::Popped, store::Store};
 
 use crate::{
     database::Database,
-    steps::{ack, from, hand_back, names, part, push},
+    steps::{Request, ack, from, hand_back, names, part, push},
 };
 
 /// Far below any lease: whoever finds nothing looks again when the push is done.
@@ -24,6 +24,16 @@ async fn begin_push(database: &Database) -> Client {
     client
 }
 
+/// Finds nothing and is told to look again soon.
+async fn in_vain(store: &dyn Store, request: &Request) -> Duration {
+    let Popped::Empty { again } = request.pop(store).await else {
+        panic!("something was found");
+    };
+    let again = again.expect("a time is known");
+    assert!(again <= SOON, "{again:?}");
+    again
+}
+
 #[tokio::test]
 async fn an_auto_ack_announces_that_there_may_be_more() {
     let database = Database::postgres().await;
@@ -34,8 +44,7 @@ async fn an_auto_ack_announces_that_there_may_be_more() {
     let claimed = from("q").auto_ack().claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
     assert_eq!(claimed.ready().len(), 1);
-    let again = from("q").auto_ack().nothing(&*store).await.unwrap();
-    assert!(again <= SOON, "{again:?}");
+    let again = in_vain(&*store, &from("q").auto_ack()).await;
     under_way.batch_execute("COMMIT").await.unwrap();
     tokio::time::sleep(again).await;
     assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
@@ -86,8 +95,7 @@ async fn what_another_claim_has_in_hand_is_looked_at_again_soon() {
     let lock = "BEGIN; SELECT FROM wakeline.queue_cursor FOR NO KEY UPDATE";
     other.batch_execute(lock).await.unwrap();
     for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
-        let again = request.nothing(&*store).await.unwrap();
-        assert!(again <= SOON, "{again:?}");
+        in_vain(&*store, &request).await;
     }
     other.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);

@@ -78,7 +78,9 @@ CREATE FUNCTION wakeline.queue_lock(
     queue_id bigint, queue text, namespace text, task text,
     delay_ms bigint, is_sealed boolean, max_size bigint,
     -- With a limit only: how many messages some group has still to consume.
-    size bigint
+    size bigint,
+    -- Nothing can be pushed to it meanwhile.
+    is_locked boolean
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -107,7 +109,9 @@ BEGIN
         CASE WHEN p.last_at = '-infinity' THEN 0
             ELSE (extract(epoch FROM p.last_at) * 1000000)::bigint END,
         p.queue_id, q.name, q.namespace, q.task, q.delay_ms, q.is_sealed, q.max_size,
-        CASE WHEN q.max_size > 0 AND u.upto IS NULL THEN wakeline.queue_size(q.id) END
+        CASE WHEN q.max_size > 0 AND u.upto IS NULL THEN wakeline.queue_size(q.id) END,
+        -- The condition of the lock: an end that has moved on stays beyond it.
+        u.upto IS NULL OR p.next_position <= u.upto + 1
     FROM unnest(v_ids, v_upto) AS u(id, upto)
     CROSS JOIN LATERAL (SELECT * FROM wakeline.queue_partition p WHERE p.id = u.id LIMIT 1) p
     CROSS JOIN LATERAL (SELECT * FROM wakeline.queue q WHERE q.id = p.queue_id LIMIT 1) q;

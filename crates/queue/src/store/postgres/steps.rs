@@ -303,6 +303,7 @@ fn read_partitions(book: &mut Book, rows: &[Row], made: &HashSet<i64>) {
             queue: queue.clone(),
             next: row.get("next_position"),
             last_us: row.get("last_us"),
+            is_locked: row.get("is_locked"),
             is_new: made.contains(&number),
         };
         book.partitions.insert(number, partition);
@@ -343,9 +344,11 @@ fn read_cursor(book: &mut Book, partition: i64, row: &Row) -> Target {
 /// Writes what has changed and commits. The groups that pushes have made ready, by partition.
 async fn close(client: &Client, book: &Book) -> Result<HashMap<i64, Vec<String>>, RunError> {
     // Sent together and answered in this order: the commit comes last.
-    let (woken, (), (), (), ()) = try_join!(
-        append(client, book),
+    // Cursors before messages: one that has caught up by an acknowledgement is made ready by a push
+    // of the same batch that came behind it.
+    let ((), woken, (), (), ()) = try_join!(
         super::write::move_cursors(client, book),
+        append(client, book),
         super::write::mark(client, book),
         super::write::states(client, book),
         async { client.batch_execute("COMMIT").await },

@@ -35,7 +35,7 @@ pub(super) fn delete(connection: &Connection, scope: &GroupScope, with_start: bo
         deleted +=
             connection.execute("DELETE FROM queue_cursor WHERE group_id = ?1", [group.id])?;
         connection.execute(
-            "DELETE FROM queue_mark WHERE group_id = ?1 AND NOT is_dead",
+            "DELETE FROM queue_mark WHERE group_id = ?1",
             [group.id],
         )?;
         if with_start {

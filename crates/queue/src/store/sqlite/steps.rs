@@ -165,6 +165,7 @@ fn open_partition(connection: &Connection, book: &mut Book, number: i64) -> Resu
             name: row.get(0)?,
             next: row.get(1)?,
             last_us: row.get(2)?,
+            is_locked: true,
             is_new: false,
             queue: Arc::new(QueueFacts {
                 id: row.get(3)?,
