@@ -59,8 +59,6 @@ pub struct Partition {
     /// The store holds its lock: this is its end. It does where it is pushed to, and where the last
     /// message is acknowledged.
     pub is_locked: bool,
-    /// It was made for this push.
-    pub is_new: bool,
 }
 
 /// What the store knows of the message that an acknowledgement is about.
@@ -202,15 +200,18 @@ impl Book {
     ) -> Vec<Wake> {
         let mut wakes = Vec::new();
         for number in destinations.iter().flatten() {
-            if !self.changes.segments.contains_key(number) || !told.insert(*number) {
+            let Some(segments) = self.changes.segments.get(number) else {
                 continue;
-            }
+            };
             let Some(partition) = self.partitions.get(number) else {
                 continue;
             };
+            if !told.insert(*number) {
+                continue;
+            }
             let queue = partition.queue.names();
-            if partition.is_new {
-                // Those who wait may be of groups that nobody has seen yet.
+            if segments[0].first == 0 {
+                // Its first: those who wait may be of groups that nobody has seen yet.
                 wakes.push(topic::ready(queue, &partition.name, None, 1));
                 continue;
             }

@@ -113,7 +113,10 @@ pub(crate) async fn a_group_that_never_claimed_has_nothing_to_acknowledge(databa
         assert_eq!((fenced.outcome, fenced.ready), (Outcome::LeaseLost, vec![]));
         let unfenced = without_lease(&claimed);
         let unfenced = ack(&*store, &unfenced, "a", Status::Completed).await;
-        assert_eq!((unfenced.outcome, unfenced.ready), (Outcome::Unknown, vec![]));
+        assert_eq!(
+            (unfenced.outcome, unfenced.ready),
+            (Outcome::Unknown, vec![])
+        );
     }
 }
 

@@ -49,7 +49,10 @@ pub(crate) async fn a_group_finds_more_partitions_than_one_claim_makes_known(dat
         from("q").auto_ack().claim(&*store).await,
         from("q").auto_ack().claim(&*store).await,
     ];
-    assert_eq!(both.map(|claimed| part(&claimed).partition.clone()), ["p7", "new"]);
+    assert_eq!(
+        both.map(|claimed| part(&claimed).partition.clone()),
+        ["p7", "new"]
+    );
 }
 
 pub(crate) async fn partitions_of_other_queues_are_not_served(database: Database) {

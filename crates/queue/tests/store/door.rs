@@ -161,7 +161,13 @@ impl Door {
         });
         let engine = engine();
         let bus = Bus::local(engine.clone());
-        let queue = Queue::new(store.clone(), engine.clone(), bus, Limits::default(), sealer);
+        let queue = Queue::new(
+            store.clone(),
+            engine.clone(),
+            bus,
+            Limits::default(),
+            sealer,
+        );
         Self {
             queue,
             store,
@@ -221,4 +227,3 @@ pub(crate) async fn taken(pop: JoinHandle<Held<Claim>>) -> Claimed {
     claim.delivered();
     claimed
 }
-

@@ -42,7 +42,8 @@ pub(crate) async fn nodes(database: &Database) -> [Arc<Queue>; 2] {
         let engine = engine();
         let bus = Bus::local(engine.clone());
         let (one, two) = (database.store().await, database.store().await);
-        return [one, two].map(|store| Queue::new(store, engine.clone(), bus.clone(), limits.clone(), None));
+        return [one, two]
+            .map(|store| Queue::new(store, engine.clone(), bus.clone(), limits.clone(), None));
     };
     let mut nodes = Vec::new();
     for _ in 0..2 {

@@ -13,7 +13,12 @@ pub(crate) async fn a_batch_is_taken_in_order_and_the_next_goes_on(database: Dat
     let mut seen = Vec::new();
     for _ in 0..3 {
         let claimed = from("q").batch(2).claim(&*store).await;
-        let last = part(&claimed).messages.last().unwrap().transaction_id.clone();
+        let last = part(&claimed)
+            .messages
+            .last()
+            .unwrap()
+            .transaction_id
+            .clone();
         seen.push(names(&claimed).join(""));
         ack(&*store, &claimed, &last, Status::Completed).await;
     }

@@ -66,7 +66,9 @@ pub(crate) async fn a_transaction_id_is_stored_once_within_a_push(database: Data
 
 pub(crate) async fn a_transaction_id_is_stored_once_across_pushes(database: Database) {
     let (one, two) = (database.store().await, database.store().await);
-    let first = push_all(&*one, vec![message("q", "p", "a")]).await.remove(0);
+    let first = push_all(&*one, vec![message("q", "p", "a")])
+        .await
+        .remove(0);
     // Repeating a push is safe, also when it has something new beside it.
     let again = vec![
         message("q", "p", "a"),

@@ -11,10 +11,8 @@
 -- The partitions of these names, made where they are missing. Whoever has cursors in a queue has
 -- one in its new partition from the beginning.
 CREATE FUNCTION wakeline.queue_resolve(p_queue text[], p_partition text[])
-RETURNS TABLE (item bigint, partition_id bigint, is_new boolean) LANGUAGE plpgsql AS $$
+RETURNS TABLE (item bigint, partition_id bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
-DECLARE
-    v_new bigint[] := '{}';
 BEGIN
     IF EXISTS (
         SELECT FROM unnest(p_queue, p_partition) AS u(queue, partition)
@@ -51,14 +49,12 @@ BEGIN
             UPDATE wakeline.queue q SET partitions = q.partitions + c.count
             FROM (SELECT m.queue_id, count(*) FROM missing m GROUP BY 1) c
             WHERE q.id = c.queue_id
-        ), followed AS (
-            INSERT INTO wakeline.queue_cursor (partition_id, group_id)
-            SELECT m.id, g.id FROM made m JOIN wakeline.queue_group g ON g.queue_id = m.queue_id
         )
-        SELECT coalesce(array_agg(m.id), '{}') INTO v_new FROM made m;
+        INSERT INTO wakeline.queue_cursor (partition_id, group_id)
+        SELECT m.id, g.id FROM made m JOIN wakeline.queue_group g ON g.queue_id = m.queue_id;
     END IF;
     RETURN QUERY
-    SELECT u.item, p.id, p.id = ANY (v_new)
+    SELECT u.item, p.id
     FROM unnest(p_queue, p_partition) WITH ORDINALITY AS u(queue, partition, item)
     CROSS JOIN LATERAL (
         SELECT p.id FROM wakeline.queue_partition p
