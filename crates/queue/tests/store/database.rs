@@ -89,26 +89,43 @@ impl Database {
         }
     }
 
-    /// Lets `time` pass without waiting for it. PostgreSQL's clock cannot be set, so what is due
-    /// comes nearer, and what has happened goes farther away, instead.
+    /// Lets `time` pass for cursors without waiting for it. PostgreSQL's clock cannot be set, so
+    /// what is due comes nearer instead.
     pub(crate) async fn pass(&self, time: Duration) {
-        let micros = i64::try_from(time.as_micros()).unwrap();
         match self {
             Self::Sqlite { clock, .. } => {
+                let micros = i64::try_from(time.as_micros()).unwrap();
                 clock.fetch_add(micros, Ordering::Relaxed);
             }
             Self::Postgres { .. } => {
-                let back = format!("- {micros} * interval '1 microsecond'");
-                for change in [
-                    "UPDATE queue_cursor SET ready_at = ready_at",
-                    "UPDATE queue_segment SET created_at = created_at",
-                    "UPDATE queue_partition SET last_at = last_at",
-                    "UPDATE queue_group SET begin_at = begin_at",
-                    "UPDATE queue_subscription SET begin_at = begin_at",
-                ] {
-                    self.execute(&format!("{change} {back}")).await;
-                }
+                self.shift(time, &["queue_cursor SET ready_at = ready_at"])
+                    .await;
             }
+        }
+    }
+
+    /// The same for messages too. On PostgreSQL they are then of an earlier time, and their ids,
+    /// which say that time, are others.
+    pub(crate) async fn pass_for_all(&self, time: Duration) {
+        self.pass(time).await;
+        if self.as_postgres().is_some() {
+            let times = [
+                "queue_segment SET created_at = created_at",
+                "queue_partition SET last_at = last_at",
+                "queue_group SET begin_at = begin_at",
+                "queue_subscription SET begin_at = begin_at",
+            ];
+            self.shift(time, &times).await;
+        }
+    }
+
+    async fn shift(&self, time: Duration, columns: &[&str]) {
+        let micros = time.as_micros();
+        for column in columns {
+            self.execute(&format!(
+                "UPDATE {column} - {micros} * interval '1 microsecond'"
+            ))
+            .await;
         }
     }
 
