@@ -12,7 +12,8 @@ import steps
 CLIENT = version("queen-mq")
 
 # Each client would read all the world's certificates for a connection without encryption.
-os.environ.setdefault("SSL_CERT_DIR", os.path.dirname(__file__))
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = os.path.dirname(__file__)
 
 
 def pytest_report_header():

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from datetime import datetime, timezone
 
 # How long a case waits for what must come, in seconds: two cores may be compiling beside it.
 PATIENCE = 30
@@ -91,6 +92,12 @@ async def drain(queen, queue, count, *, group=None, batch=100, **how):
 
 def data(messages):
     return [message["data"] for message in messages]
+
+
+def age(message):
+    """How many seconds ago it was pushed; the clocks are one machine's."""
+    created = datetime.fromisoformat(message["createdAt"].replace("Z", "+00:00"))
+    return (datetime.now(timezone.utc) - created).total_seconds()
 
 
 async def dead(queen, queue, count=1, group=None):

@@ -81,7 +81,7 @@ async def an_idle_loop_ends(queen, queue):
     async def handler(message):
         seen.append(message["data"])
 
-    builder = queen.queue(queue).batch(1).idle_millis(600).timeout_millis(200)
+    builder = queen.queue(queue).batch(1).idle_millis(2000).timeout_millis(500)
     await steps.within(builder.consume(handler))
     assert seen == [1]
 

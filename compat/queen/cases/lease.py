@@ -8,7 +8,7 @@ import steps
 
 
 async def a_renewed_lease_lives_longer(queen, other, queue):
-    await steps.create(queen, queue, lease_time=2)
+    await steps.create(queen, queue, lease_time=4)
     await steps.push(queen, queue, 1)
     message = await steps.take_one(queen, queue)
     renewed = await queen.renew(message)
@@ -16,7 +16,7 @@ async def a_renewed_lease_lives_longer(queen, other, queue):
     assert renewed["leaseId"] == message["leaseId"]
     assert renewed["newExpiresAt"]
     # Past the end that the lease first had.
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(4.5)
     assert await steps.look(other, queue) == []
     assert (await queen.ack(message))["success"]
 
@@ -37,7 +37,7 @@ async def a_batch_is_renewed_by_one_call(queen, queue):
 
 
 async def several_partitions_are_renewed_together(queen, other, queue):
-    await steps.create(queen, queue, lease_time=2)
+    await steps.create(queen, queue, lease_time=4)
     for n in range(3):
         await steps.push(queen, queue, n, partition=f"p{n}")
 
@@ -47,7 +47,7 @@ async def several_partitions_are_renewed_together(queen, other, queue):
 
     messages = await steps.until("three partitions in one pop", all_three)
     await queen.renew(messages)
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(4.5)
     assert await steps.look(other, queue) == []
     assert all(item["success"] for item in (await queen.ack(messages))["results"])
 
@@ -87,14 +87,14 @@ async def a_lost_lease_cannot_be_renewed(queen, other, queue):
 
 
 async def the_loop_renews_while_the_handler_works(queen, other, queue):
-    await steps.create(queen, queue, lease_time=3)
+    await steps.create(queen, queue, lease_time=4)
     await steps.push(queen, queue, 1)
     seen = []
 
     async def handler(message):
         seen.append(message["data"])
         # Past the end that the lease first had.
-        await asyncio.sleep(4)
+        await asyncio.sleep(4.5)
         assert await steps.look(other, queue) == []
 
     builder = queen.queue(queue).batch(1).limit(1).renew_lease(True, 300)
