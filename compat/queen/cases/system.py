@@ -12,6 +12,16 @@ async def the_server_is_healthy(queen):
     assert (await queen.admin.health())["status"] in ("healthy", "ok", "ready")
 
 
+async def a_client_with_several_urls_goes_on_when_one_is_dead(queue, url):
+    client = Queen(["http://127.0.0.1:9", url])
+    try:
+        for n in range(4):
+            await steps.push(client, queue, n)
+        assert steps.data(await steps.drain(client, queue, 4)) == [0, 1, 2, 3]
+    finally:
+        await client.close()
+
+
 async def metrics_are_answered(queen):
     await queen.admin.metrics()
 
