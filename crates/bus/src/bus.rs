@@ -189,6 +189,14 @@ impl Bus {
         }
     }
 
+    /// Everything of a door may have become ready, here and elsewhere: all ask their stores once.
+    pub fn publish_door(&self, door: &str) {
+        self.ask.notify_one();
+        if let Some(remote) = &self.remote {
+            remote.outbox.put_doors(vec![door.to_owned()]);
+        }
+    }
+
     /// Waits until the other processes have been told everything, at most `patience`. For the end
     /// of a process: what it does not send, they learn only by their fallback.
     pub async fn flush(&self, patience: Duration) {

@@ -3,6 +3,7 @@
 //! [`serve`] reads as the story of a start-up. Nothing here decides anything about queues: doors
 //! bring their routes, their stores and their question for the fallback.
 
+mod auth;
 pub mod config;
 mod health;
 mod listen;
@@ -25,6 +26,7 @@ use wakeline_queue::Queue;
 use wakeline_wake::{Engine, Limits};
 use wakeline_web::Problem;
 
+use auth::Auth;
 use config::Config;
 use listen::Listening;
 use requests::Gate;
@@ -45,6 +47,8 @@ pub(crate) struct Shared {
 
 /// Serves until it is told to stop, and then until every held request has its answer.
 pub async fn serve(config: Config) -> Result<()> {
+    // First: whatever is wrong with it is a mistake in the configuration.
+    let auth = Auth::new(&config)?;
     let metering = metering::install()?;
     let stopping = Stopping::on_signals()?;
     let engine = Engine::new(Limits {
@@ -85,7 +89,7 @@ pub async fn serve(config: Config) -> Result<()> {
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
     let address = listener.local_addr()?;
-    let listening = Listening::new(listener, router, Gate::new(&config), &config.http);
+    let listening = Listening::new(listener, router, Gate::new(auth, &config), &config.http);
     announce(&Announcement {
         address,
         shared: &shared,
@@ -189,7 +193,7 @@ impl fmt::Display for Announcement<'_> {
             kind => format!("{kind}, channel {}", self.config.bus.channel),
         };
         writeln!(out, "  bus           {bus}")?;
-        if self.config.auth.tokens.is_empty() {
+        if !self.config.asks_for_login() {
             if !self.address.ip().is_loopback() {
                 writeln!(
                     out,
@@ -199,7 +203,15 @@ impl fmt::Display for Announcement<'_> {
         } else {
             writeln!(
                 out,
-                "  calls need    Authorization: Bearer <one of auth.tokens>"
+                "  calls need    Authorization: Bearer <{}>",
+                match (
+                    self.config.auth.tokens.is_empty(),
+                    self.config.jwt.has_key()
+                ) {
+                    (false, false) => "one of auth.tokens",
+                    (false, true) => "one of auth.tokens, or a signed token (auth.jwt)",
+                    (true, _) => "a signed token (auth.jwt)",
+                }
             )?;
         }
         writeln!(

@@ -35,6 +35,16 @@ pub enum LogFormat {
     Json,
 }
 
+/// Which signature of a token is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The one that each key is for.
+    Auto,
+    Hs256,
+    Rs256,
+    EdDsa,
+}
+
 /// A panic here means that a row of the table pairs a kind with a type that cannot hold it; a
 /// test loads every setting at its bounds to show that no row does.
 pub(super) trait FromValue {
@@ -63,7 +73,16 @@ from_value! {
     PathBuf: Value::Path(path) => path.clone();
     String: Value::Text(text) => text.clone();
     Vec<Secret>: Value::List(items) => items.iter().cloned().map(Secret::new).collect();
+    Vec<String>: Value::List(items) => items.clone();
+    Option<String>: Value::Text(text) => (!text.is_empty()).then(|| text.clone());
+    Option<Secret>: Value::Text(text) => (!text.is_empty()).then(|| Secret::new(text.clone()));
     Option<Url>: Value::Url(url) => (!url.is_empty()).then(|| Url::new(url.clone()));
     Store: Value::Url(url) => if url == "sqlite" { Self::Sqlite } else { Self::Postgres(Url::new(url.clone())) };
+    Algorithm: Value::Text(name) => match name.as_str() {
+        "HS256" => Self::Hs256,
+        "RS256" => Self::Rs256,
+        "EdDSA" => Self::EdDsa,
+        _ => Self::Auto,
+    };
     LogFormat: Value::Text(format) => if format == "json" { Self::Json } else { Self::Text };
 }
