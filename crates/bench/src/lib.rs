@@ -4,14 +4,19 @@
 //! and what it costs is read from its metrics, from `/proc`, or from its database. Only `store`
 //! has no server: it measures that crate by itself.
 
+mod failures;
 mod hold;
+mod line;
 mod meter;
 mod open_files;
+mod own;
 mod percentiles;
+mod queue;
 mod store;
 mod units;
 
 pub use hold::HoldArgs;
+pub use queue::QueueArgs;
 pub use store::StoreArgs;
 
 #[derive(Debug, clap::Subcommand)]
@@ -21,6 +26,11 @@ pub enum Command {
     /// Memory per waiter is what the server's process grew by, so start the server afresh for
     /// each run: memory that its allocator kept from an earlier run hides what this one takes.
     Hold(HoldArgs),
+    /// Push, drain and wait on a server that speaks Queen's protocol: its rates and its latency.
+    ///
+    /// Without --url it starts a server of its own. With --side-by-side it starts Queen, Wakeline
+    /// on the same PostgreSQL and Wakeline on SQLite, and runs every phase on each in turn.
+    Queue(QueueArgs),
     /// Write small rows straight into a store: group commit against a commit for every call.
     Store(StoreArgs),
 }
@@ -28,6 +38,7 @@ pub enum Command {
 pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Hold(args) => hold::run(args).await,
+        Command::Queue(args) => queue::run(args).await,
         Command::Store(args) => store::run(args).await,
     }
 }
