@@ -137,10 +137,10 @@ impl Display for Report {
 
 impl Report {
     fn row(&self, f: &mut Formatter<'_>, row: &Row) -> Result {
-        write!(f, "{:<44}{:<13}", row.shown(), row.unit.name())?;
+        let mut line = format!("{:<44}{:<13}", row.shown(), row.unit.name());
         for (place, value) in row.values.iter().enumerate() {
             let shown = value.map_or("-".to_owned(), |value| row.unit.show(value));
-            write!(f, "{shown:>22}")?;
+            line += &format!("{shown:>22}");
             if place > 0 {
                 let ratio = value
                     .zip(row.values[0])
@@ -148,10 +148,10 @@ impl Report {
                     .map_or(String::new(), |(value, first)| {
                         format!("{:.1}x", value / first)
                     });
-                write!(f, "{ratio:>7}")?;
+                line += &format!("{ratio:>7}");
             }
         }
-        writeln!(f)
+        writeln!(f, "{}", line.trim_end())
     }
 
     fn judgement(&self, f: &mut Formatter<'_>) -> Result {
@@ -223,7 +223,24 @@ mod tests {
                 ),
             ],
         );
-        insta::assert_snapshot!(report, @"");
+        insta::assert_snapshot!(report, @r"
+        50 connections, 50 partitions, 100-byte payloads, 4.00 s for each phase
+
+                                                                                  Queen         Wakeline, PostgreSQL
+        push, batch 1                               messages/s                    2,000                16,400   8.2x
+          answer p99                                ms                            30.50                  4.25   0.1x
+        drain, batch 1                              messages/s                      250                 4,500  18.0x
+        drain, batch 100                            messages/s                   20,000                     -
+        wake p99, from push sent                    ms                            24.00                  6.00   0.2x
+        idle, 100 waiters on 100 queues             statements/s                   4.40                  1.10   0.2x
+
+        target  push, batch 1                              at least 8 times   measured   8.20 times   met
+        target  drain, batch 1                            at least 20 times   measured  18.00 times   MISSED by 10 %
+        target  drain, batch 100                                      ahead   measured            -   NOT MEASURED
+        target  wake p99, from push sent                 at most 0.33 times   measured   0.25 times   met
+        target  idle, 100 waiters on 100 queues      at most 1 statements/s   measured         1.10   MISSED by 10 %
+        2 of 5 targets met
+        ");
         assert_eq!(report.trouble(), None);
     }
 
@@ -236,7 +253,14 @@ mod tests {
             count: 1_234,
             first: Some("push: 503 no".to_owned()),
         };
-        insta::assert_snapshot!(report, @"");
-        insta::assert_snapshot!(report.trouble().unwrap(), @"");
+        insta::assert_snapshot!(report, @r"
+        50 connections, 50 partitions, 100-byte payloads, 4.00 s for each phase
+
+                                                                  http://127.0.0.1:6632
+        push, batch 1                               messages/s                        9
+
+        FAILED at http://127.0.0.1:6632: 1,234; the first: push: 503 no
+        ");
+        insta::assert_snapshot!(report.trouble().unwrap(), @"1234 requests failed at http://127.0.0.1:6632; the first: push: 503 no");
     }
 }
