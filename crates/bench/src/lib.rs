@@ -1,8 +1,8 @@
 //! Load generators and their reports, mounted by the CLI as `wakeline bench …`.
 //!
-//! Nothing here knows the server from the inside: a server is a URL that speaks the protocol,
-//! and what it costs is read from its metrics, from `/proc`, or from its database. Only `store`
-//! has no server: it measures that crate by itself.
+//! Nothing here knows the server from the inside: a server is a URL that speaks the protocol, or
+//! a program that becomes one, and what it costs is read from its metrics, from `/proc`, or from
+//! its database. Only `store` has no server: it measures that crate by itself.
 
 mod failures;
 mod hold;
@@ -14,10 +14,12 @@ mod percentiles;
 mod queue;
 mod store;
 mod units;
+mod verify;
 
 pub use hold::HoldArgs;
 pub use queue::QueueArgs;
 pub use store::StoreArgs;
+pub use verify::VerifyArgs;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -33,6 +35,12 @@ pub enum Command {
     Queue(QueueArgs),
     /// Write small rows straight into a store: group commit against a commit for every call.
     Store(StoreArgs),
+    /// Kill nodes, restart the database and let leases run out under load, then prove from what
+    /// producers and consumers saw that nothing was lost, reordered or delivered twice at once.
+    ///
+    /// It starts its own servers. A run that fails prints its seed; --seed repeats its choices,
+    /// not its timing.
+    Verify(VerifyArgs),
 }
 
 pub async fn run(command: Command) -> anyhow::Result<()> {
@@ -40,5 +48,6 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Hold(args) => hold::run(args).await,
         Command::Queue(args) => queue::run(args).await,
         Command::Store(args) => store::run(args).await,
+        Command::Verify(args) => verify::run(args).await,
     }
 }

@@ -107,12 +107,6 @@ pub(super) enum AckOutcome {
     Unknown,
 }
 
-impl AckOutcome {
-    pub(super) fn is_done(self) -> bool {
-        matches!(self, Self::Done { .. })
-    }
-}
-
 impl History {
     pub(super) fn append(&mut self, mut other: Self) {
         self.pushes.append(&mut other.pushes);

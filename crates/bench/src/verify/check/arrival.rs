@@ -12,7 +12,10 @@ pub(super) fn check(known: &Known<'_>, found: &mut Vec<Violation>) {
         for &(number, id) in &delivery.messages {
             let mut wrong = |kind, text: String| found.push(Violation { kind, text });
             match known.pushed.get(&number) {
-                None => wrong(Kind::Invented, format!("{number} at {name} was never pushed")),
+                None => wrong(
+                    Kind::Invented,
+                    format!("{number} at {name} was never pushed"),
+                ),
                 Some(pushed) if pushed.place != delivery.place => {
                     let there = &known.history.places[pushed.place];
                     wrong(
@@ -43,7 +46,12 @@ pub(super) fn check(known: &Known<'_>, found: &mut Vec<Violation>) {
             }
         }
     }
-    for repeat in known.history.repeats.iter().filter(|one| !one.said_duplicate) {
+    for repeat in known
+        .history
+        .repeats
+        .iter()
+        .filter(|one| !one.said_duplicate)
+    {
         let place = &known.history.places[repeat.place];
         found.push(Violation {
             kind: Kind::NotDuplicate,

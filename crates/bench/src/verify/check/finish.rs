@@ -71,7 +71,13 @@ impl<'a> Ends<'a> {
     }
 }
 
-fn lost(known: &Known<'_>, group: usize, place: usize, ends: &Ends<'_>, found: &mut Vec<Violation>) {
+fn lost(
+    known: &Known<'_>,
+    group: usize,
+    place: usize,
+    ends: &Ends<'_>,
+    found: &mut Vec<Violation>,
+) {
     let delivered: HashSet<Number> = known
         .deliveries(group, place)
         .iter()
@@ -102,7 +108,9 @@ fn lost(known: &Known<'_>, group: usize, place: usize, ends: &Ends<'_>, found: &
         if position.is_some() && !is_completed && !ends.dead.contains(&number) {
             found.push(Violation {
                 kind: Kind::Forgotten,
-                text: format!("{number} at {name} was delivered and not completed, and did not come again"),
+                text: format!(
+                    "{number} at {name} was delivered and not completed, and did not come again"
+                ),
             });
         }
     }

@@ -53,7 +53,10 @@ fn overlaps(
     for (index, one) in deliveries.iter().enumerate() {
         let end = ends_from(one);
         // Sorted by their answers: from the first that came after the end on, all did.
-        for other in deliveries[index + 1..].iter().take_while(|other| other.end < end) {
+        for other in deliveries[index + 1..]
+            .iter()
+            .take_while(|other| other.end < end)
+        {
             if one.lease == other.lease || one.end >= ends_from(other) {
                 continue;
             }

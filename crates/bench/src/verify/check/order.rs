@@ -133,7 +133,11 @@ fn handed_out(
     let (mut answered, mut latest, mut seen) = (0, None, HashSet::new());
     for delivery in by_begin {
         while let Some(before) = by_end.get(answered).filter(|one| one.end < delivery.begin) {
-            let last = before.messages.iter().filter_map(|(n, _)| position(n)).max();
+            let last = before
+                .messages
+                .iter()
+                .filter_map(|(n, _)| position(n))
+                .max();
             latest = latest.max(last);
             answered += 1;
         }
