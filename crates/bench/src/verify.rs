@@ -30,7 +30,9 @@ use run::{LEASE, QUEUES, Record, Routes, Run, blank_history, groups};
 
 use crate::line::{Line, Target};
 
-const PRODUCERS: usize = 4;
+/// Each kind pushes half of the messages.
+const LARGE_PRODUCERS: usize = 2;
+const SMALL_PRODUCERS: usize = 6;
 /// For each queue and group with leases.
 const CONSUMERS: usize = 3;
 const DRAINERS: usize = 2;
@@ -95,9 +97,15 @@ async fn verify(args: &VerifyArgs, seed: u64) -> anyhow::Result<Report> {
 
 fn start_load(args: &VerifyArgs, run: &Arc<Run>) -> JoinSet<Record> {
     let mut load = JoinSet::new();
-    let pace = Duration::from_secs_f64(PRODUCERS as f64 / f64::from(args.rate));
-    for producer in 0..PRODUCERS {
-        load.spawn(Producer::new(run, producer).run(pace));
+    let half = f64::from(args.rate) / 2.0;
+    for producer in 0..LARGE_PRODUCERS + SMALL_PRODUCERS {
+        let is_large = producer < LARGE_PRODUCERS;
+        let among = if is_large {
+            LARGE_PRODUCERS
+        } else {
+            SMALL_PRODUCERS
+        };
+        load.spawn(Producer::new(run, producer, is_large, half / among as f64).run());
     }
     for (group, kind) in groups().iter().enumerate() {
         for queue in 0..QUEUES.len() {

@@ -10,8 +10,11 @@ use serde_json::json;
 use super::history::{Number, Push, PushOutcome, Repeat};
 use super::run::{Caller, Failed, Record, Run, address, blank_history};
 
-/// Mostly small; the large ones take a transaction long enough for others to overtake it.
-const SIZES: [usize; 12] = [1, 1, 1, 1, 2, 3, 5, 10, 20, 50, 200, 2000];
+/// A large push takes a transaction long enough for small ones to overtake it on the way.
+const LARGE: &[usize] = &[2000, 700, 300, 100];
+const SMALL: &[usize] = &[1, 1, 1, 1, 2, 3, 5, 10];
+/// Where producers meet more often than elsewhere.
+const HOT_PLACE: usize = 0;
 const PAD: usize = 200;
 /// How long a push under transaction ids is sent again before its outcome is left open.
 const RETRY_TIME: Duration = Duration::from_secs(60);
@@ -21,6 +24,9 @@ pub(super) struct Producer {
     caller: Caller,
     record: Record,
     name: String,
+    sizes: &'static [usize],
+    /// Of each item.
+    pace: Duration,
 }
 
 #[derive(Deserialize)]
@@ -29,19 +35,22 @@ struct Pushed<'a> {
 }
 
 impl Producer {
-    pub(super) fn new(run: &Arc<Run>, index: usize) -> Self {
+    /// Of large pushes or of small ones, `rate` messages in a second.
+    pub(super) fn new(run: &Arc<Run>, index: usize, is_large: bool, rate: f64) -> Self {
         let name = format!("producer-{index}");
         Self {
             caller: Caller::new(run, &name),
             record: Record::default(),
             name,
+            sizes: if is_large { LARGE } else { SMALL },
+            pace: Duration::from_secs_f64(1.0 / rate),
         }
     }
 
-    /// Until the run stops; `pace` after each item.
-    pub(super) async fn run(mut self, pace: Duration) -> Record {
-        // A large one at once, so that every run has one, however short.
-        let mut size = SIZES[SIZES.len() - 1];
+    /// Until the run stops.
+    pub(super) async fn run(mut self) -> Record {
+        // The largest at once, so that every run has one, however short.
+        let mut size = self.sizes[0];
         while !self.caller.run.is_stopping() {
             let items = self.items(size);
             let again = self.caller.random.random_bool(0.5);
@@ -49,9 +58,9 @@ impl Producer {
             if outcome == PushOutcome::Stored && again && self.caller.random.random_bool(0.1) {
                 self.repeat(&items).await;
             }
-            let rest = pace.mul_f64(size as f64 * self.caller.random.random_range(0.0..2.0));
-            self.rest(rest).await;
-            size = *SIZES.choose(&mut self.caller.random).expect("sizes");
+            let spread = self.caller.random.random_range(0.0..2.0);
+            self.rest(self.pace.mul_f64(size as f64 * spread)).await;
+            size = *self.sizes.choose(&mut self.caller.random).expect("sizes");
         }
         self.record
     }
@@ -64,13 +73,15 @@ impl Producer {
         }
     }
 
-    /// All for one place, or spread over all.
+    /// For the place where all meet, for another one, or spread over all.
     fn items(&mut self, size: usize) -> Vec<(usize, Number)> {
         let places = blank_history().places.len();
         let random = &mut self.caller.random;
-        let one = random
-            .random_bool(0.7)
-            .then(|| random.random_range(0..places));
+        let one = match random.random_range(0..10) {
+            0..4 => Some(HOT_PLACE),
+            4..8 => Some(random.random_range(0..places)),
+            _ => None,
+        };
         (0..size)
             .map(|_| {
                 let place = one.unwrap_or_else(|| random.random_range(0..places));

@@ -215,7 +215,7 @@ fn two_groups_see_one_order() {
         .pop(0, 1_000, 7, &[1, 2])
         .ack(0, 1_100, 7, 2)
         .pop(1, 1_000, 8, &[2, 1])
-        .ack(1, 1_100, 8, 1)
+        .ack(1, 1_100, 8, 2)
         .is(&[Kind::Reordered]);
 }
 
