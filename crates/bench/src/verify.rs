@@ -112,7 +112,7 @@ fn start_load(args: &VerifyArgs, run: &Arc<Run>) -> JoinSet<Record> {
             let consumers = if kind.auto_ack { 1 } else { CONSUMERS };
             for consumer in 0..consumers {
                 let name = format!("consumer-{consumer}");
-                load.spawn(Consumer::new(run, group, queue, &name).run());
+                load.spawn(Consumer::new(run, group, queue, &name).run(consumer));
             }
             // One who hangs up on an answer without a lease would lose what is in it.
             if !kind.auto_ack {

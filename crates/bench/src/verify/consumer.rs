@@ -32,6 +32,7 @@ pub(super) struct Consumer {
     record: Record,
     group: usize,
     queue: usize,
+    first_ways: Vec<settle::Way>,
 }
 
 /// What a pop got, with what it takes to acknowledge it.
@@ -54,11 +55,13 @@ impl Consumer {
             record: Record::default(),
             group,
             queue,
+            first_ways: Vec::new(),
         }
     }
 
-    /// Pops and settles until the run stops.
-    pub(super) async fn run(mut self) -> Record {
+    /// Pops and settles until the run stops; the `index`th of its queue and group.
+    pub(super) async fn run(mut self, index: usize) -> Record {
+        self.first_ways = settle::first_ways(index);
         while !self.caller.run.is_stopping() {
             let request = self.request();
             match self.pop(&request).await {

@@ -18,7 +18,7 @@ const SINGLY: usize = 20;
 const SINK: usize = QUEUES.len() - 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     OneByOne,
     /// The last one, which completes all.
     Last,
@@ -28,6 +28,16 @@ enum Way {
     Transaction,
     Stall,
     Abandon,
+}
+
+/// What the consumers of a queue do with what they get first, so that every run has some of
+/// everything, however short. Taken from the end.
+pub(super) fn first_ways(consumer: usize) -> Vec<Way> {
+    match consumer % 3 {
+        0 => vec![Way::Transaction, Way::FailFirst],
+        1 => vec![Way::Batch, Way::BatchWithFailure],
+        _ => vec![Way::OneByOne, Way::Stall],
+    }
 }
 
 #[derive(Deserialize)]
@@ -80,17 +90,28 @@ impl Consumer {
         if self.caller.run.is_stormy() {
             return Way::Stall;
         }
+        let random = &mut self.caller.random;
+        let way = self
+            .first_ways
+            .pop()
+            .unwrap_or_else(|| match random.random_range(0..100) {
+                0..20 => Way::OneByOne,
+                20..45 => Way::Batch,
+                45..55 => Way::BatchWithFailure,
+                55..60 => Way::FailFirst,
+                60..75 => Way::Transaction,
+                75..78 => Way::Stall,
+                78..80 => Way::Abandon,
+                _ => Way::Last,
+            });
         let routes = self.caller.run.routes;
-        match self.caller.random.random_range(0..100) {
-            0..20 if messages <= SINGLY => Way::OneByOne,
-            20..45 if routes.ack_batch => Way::Batch,
-            45..55 if routes.ack_batch => Way::BatchWithFailure,
-            55..60 => Way::FailFirst,
-            60..75 if routes.transaction && self.queue != SINK => Way::Transaction,
-            75..78 => Way::Stall,
-            78..80 => Way::Abandon,
-            _ => Way::Last,
-        }
+        let fits = match way {
+            Way::OneByOne => messages <= SINGLY,
+            Way::Batch | Way::BatchWithFailure => routes.ack_batch,
+            Way::Transaction => routes.transaction && self.queue != SINK,
+            _ => true,
+        };
+        if fits { way } else { Way::Last }
     }
 
     /// A failure that counts against the limit of retries, or one that does not.
