@@ -1,9 +1,6 @@
 //! An acknowledgement: what a consumer says of a message, and what came of it.
 
 use uuid::Uuid;
-use wakeline_wake::Wake;
-
-use crate::topic;
 
 /// What a consumer says of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,22 +23,12 @@ impl Status {
         ("retry", Self::Retry),
         ("dlq", Self::DeadLetter),
     ];
-
-    /// Its name in the store.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Retry => "retry",
-            Self::DeadLetter => "dlq",
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
-    pub partition_id: Uuid,
+    /// The partition's number; -1 for what cannot be one.
+    pub partition: i64,
     pub group: String,
     pub transaction_id: String,
     /// With a lease the acknowledgement is fenced by it; without one it only moves forward.
@@ -49,6 +36,8 @@ pub struct Ack {
     pub lease: Option<Uuid>,
     pub status: Status,
     pub error: Option<String>,
+    /// The lease goes on although all of it is completed.
+    pub keeps_lease: bool,
 }
 
 /// What became of an acknowledgement. None of these is an error of the server.
@@ -60,7 +49,8 @@ pub enum Outcome {
     },
     /// It was completed before; nothing changed.
     AlreadyDone,
-    /// The lease is not the caller's (any more); nothing changed.
+    /// The lease is not the caller's (any more), or, without one, is somebody else's; nothing
+    /// changed.
     LeaseLost,
     /// No such message in the partition, or nothing was ever claimed by the group.
     Unknown,
@@ -68,17 +58,9 @@ pub enum Outcome {
     Passed,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Acked {
-    pub outcome: Outcome,
-    /// The group can claim from this queue's partition (again).
-    pub ready: Option<(String, String)>,
-}
-
-impl Acked {
+impl Outcome {
     #[must_use]
-    pub fn wake(&self, group: &str) -> Option<Wake> {
-        let (queue, partition) = self.ready.as_ref()?;
-        Some(topic::ready(queue, partition, Some(group), 1))
+    pub fn is_success(self) -> bool {
+        matches!(self, Self::Done { .. } | Self::AlreadyDone)
     }
 }

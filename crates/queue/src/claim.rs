@@ -1,20 +1,59 @@
-//! A claim: the messages that one `pop` gets, and the lease on their partition.
+//! A claim: the messages that one `pop` gets, and the lease on their partitions.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 use wakeline_wake::{Place, Wake};
 
-use crate::{message::Message, topic};
+use crate::{id, message::Message, topic};
+
+/// Where a `pop` looks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// A queue: one of its partitions, or any.
+    Queue {
+        queue: String,
+        partition: Option<String>,
+    },
+    /// Whichever queue has this namespace or task, or both.
+    Matching {
+        namespace: Option<String>,
+        task: Option<String>,
+    },
+}
+
+/// Where a group begins that is seen for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Start {
+    /// With everything that is there.
+    All,
+    /// With what comes from now on.
+    New,
+    /// With what came at this time (microseconds since 1970) or later.
+    At(i64),
+}
+
+impl Start {
+    #[must_use]
+    pub fn mode(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::New => "new",
+            Self::At(_) => "timestamp",
+        }
+    }
+}
 
 /// What a `pop` asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PopRequest {
-    pub queue: String,
-    /// This partition, or any.
-    pub partition: Option<String>,
+    pub source: Source,
     pub group: String,
+    pub start: Start,
+    /// Messages at most, of all partitions together.
     pub batch: u32,
+    /// Partitions at most.
+    pub partitions: u32,
     /// Acknowledged by being handed out: at most once, and no lease.
     pub auto_ack: bool,
 }
@@ -23,7 +62,7 @@ impl PopRequest {
     /// Where a request like this waits.
     #[must_use]
     pub fn place(&self) -> Place {
-        topic::place(&self.queue, self.partition.as_deref(), &self.group)
+        topic::place(&self.source, &self.group)
     }
 }
 
@@ -37,18 +76,28 @@ pub enum Popped {
     },
 }
 
-/// See the module.
+/// See the module. All partitions are of one queue and under one lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimed {
     pub queue: String,
+    pub namespace: String,
+    pub task: String,
     pub group: String,
-    pub partition: String,
-    pub partition_id: Uuid,
+    pub group_number: i64,
     /// `None` with autoAck.
     pub lease: Option<Uuid>,
     /// How long the lease lasts.
     pub time: Option<Duration>,
-    /// Where the claim begins and ends: what fences handing it back.
+    /// At least one, each with at least one message.
+    pub parts: Vec<Part>,
+}
+
+/// What is claimed of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub partition: String,
+    pub number: i64,
+    /// Where the cursor stood and where the claim ends: what fences handing it back.
     pub first: i64,
     pub end: i64,
     pub messages: Vec<Message>,
@@ -56,24 +105,55 @@ pub struct Claimed {
     pub remaining: u32,
 }
 
-impl Claimed {
-    /// Where others of the group wait for what is claimed here.
+impl Part {
     #[must_use]
-    pub fn places(&self) -> [Place; 2] {
-        [None, Some(&*self.partition)]
-            .map(|partition| topic::place(&self.queue, partition, &self.group))
+    pub fn partition_id(&self) -> Uuid {
+        id::partition(self.number)
+    }
+}
+
+impl Claimed {
+    pub fn messages(&self) -> impl Iterator<Item = &Message> {
+        self.parts.iter().flat_map(|part| &part.messages)
     }
 
-    /// Who else can be served from the same partition.
+    /// Where others of the group wait for what is claimed here.
     #[must_use]
-    pub fn ready(&self) -> Option<Wake> {
-        (self.remaining > 0).then(|| {
-            topic::ready(
-                &self.queue,
-                &self.partition,
-                Some(&self.group),
-                self.remaining,
-            )
-        })
+    pub fn places(&self) -> Vec<Place> {
+        let queue = topic::QueueName {
+            name: &self.queue,
+            namespace: &self.namespace,
+            task: &self.task,
+        };
+        let mut places = topic::places_of_queue(queue, &self.group);
+        places.extend(self.parts.iter().map(|part| {
+            let source = Source::Queue {
+                queue: self.queue.clone(),
+                partition: Some(part.partition.clone()),
+            };
+            topic::place(&source, &self.group)
+        }));
+        places
+    }
+
+    /// Who else can be served from the same partitions.
+    #[must_use]
+    pub fn ready(&self) -> Vec<Wake> {
+        self.parts
+            .iter()
+            .filter(|part| part.remaining > 0)
+            .map(|part| self.wake(part, part.remaining))
+            .collect()
+    }
+
+    /// `count` claims can be had from the partition again.
+    #[must_use]
+    pub fn wake(&self, part: &Part, count: u32) -> Wake {
+        let queue = topic::QueueName {
+            name: &self.queue,
+            namespace: &self.namespace,
+            task: &self.task,
+        };
+        topic::ready(queue, &part.partition, Some(&self.group), count)
     }
 }

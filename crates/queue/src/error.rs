@@ -3,6 +3,8 @@
 use wakeline_wake::Refused;
 use wakeline_web::{Ended, Problem};
 
+use crate::seal::Unopened;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -11,6 +13,10 @@ pub enum Error {
     Refused(#[from] Refused),
     #[error("{}", .0.detail())]
     Invalid(Problem),
+    #[error("the server has no key for sealed messages")]
+    NoKey,
+    #[error(transparent)]
+    Unopened(#[from] Unopened),
 }
 
 impl From<Problem> for Error {
@@ -33,6 +39,15 @@ impl From<Error> for Problem {
         match error {
             Error::Invalid(problem) => problem,
             Error::Refused(refused) => refused.into(),
+            Error::NoKey | Error::Unopened(_) => {
+                tracing::warn!(%error, "sealed messages cannot be opened; they stay where they are");
+                Self::new(
+                    http::StatusCode::INTERNAL_SERVER_ERROR,
+                    "sealed",
+                    "the messages are sealed and the server cannot open them; nothing was taken: \
+                     its queue.encryption_key must be the one they were sealed with",
+                )
+            }
             Error::Store(error) => {
                 tracing::warn!(%error, "the store failed");
                 from_store(&error)

@@ -9,17 +9,28 @@
 //! * a `pop` that waits costs the database nothing until there is something for it.
 //!
 //! In reading order: [`message`] and [`claim`] are what is handed out, [`ack`] what comes back,
-//! [`topic`] who is woken, [`service`] the operations, [`store`] the durable steps, [`http`] the
-//! routes.
+//! [`step`] both together; [`book`] is what a step does and [`cut`] what a claim takes, as rules
+//! that both stores share; [`topic`] is who is woken, [`service`] the operations, [`store`] the
+//! durable steps, [`http`] the routes.
 
 pub mod ack;
+pub mod book;
 pub mod claim;
+pub mod claiming;
+pub mod cut;
 mod error;
 pub mod http;
+pub mod id;
+pub mod manage;
 pub mod message;
 pub mod name;
+pub mod options;
+pub mod seal;
+pub mod segment;
 pub mod service;
+pub mod step;
 pub mod store;
+pub mod stream;
 pub mod topic;
 
 pub use error::Error;

@@ -1,6 +1,12 @@
 //! The operations, in the order of a message's life: push, pop, ack.
 
-use std::{sync::Arc, time::Duration};
+mod manage;
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use uuid::Uuid;
@@ -9,10 +15,11 @@ use wakeline_wake::{Engine, Waiting};
 use wakeline_web::{Checked, Held, Parcel, hold};
 
 use crate::{
-    ack::{Ack, Acked},
-    claim::{Claimed, PopRequest, Popped},
+    claim::{Claimed, PopRequest, Popped, Start},
     error::Error,
-    message::{NewMessage, Pushed},
+    message::{NewMessage, Pushed, Refusal},
+    seal::Sealer,
+    step::{Done, Rejection, Step},
     store::Store,
     topic,
 };
@@ -20,20 +27,28 @@ use crate::{
 /// How long a held request leaves the store alone after it has failed to answer.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Limits {
-    /// Messages per push.
+    /// Messages per push, acknowledgements per call.
     pub max_items: usize,
     /// Messages per pop.
     pub max_batch: u32,
+    /// Messages per pop that does not say.
+    pub default_batch: u32,
+    /// Partitions per pop.
+    pub max_partitions: u32,
     /// Characters of a queue's, partition's or group's name.
     pub max_name: usize,
     /// Characters of a transaction id.
     pub max_transaction_id: usize,
     /// How long a lease lasts if the queue does not say.
     pub lease: Duration,
+    /// How long a lease may be made to last at once.
+    pub max_lease: Duration,
     pub default_hold: Duration,
     pub max_hold: Duration,
+    /// Where a group begins that does not say.
+    pub default_start: Start,
 }
 
 impl Default for Limits {
@@ -41,23 +56,33 @@ impl Default for Limits {
         Self {
             max_items: 10_000,
             max_batch: 10_000,
+            default_batch: 200,
+            max_partitions: 1_000,
             max_name: 255,
             max_transaction_id: 255,
             lease: Duration::from_secs(300),
+            max_lease: Duration::from_secs(86_400),
             default_hold: Duration::from_secs(30),
             max_hold: Duration::from_secs(600),
+            default_start: Start::All,
         }
     }
 }
 
 /// The door.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Queue {
     store: Arc<dyn Store>,
     engine: Arc<Engine>,
     bus: Arc<Bus>,
     limits: Limits,
+    sealer: Option<Sealer>,
+    /// Queues that were seen to keep their messages sealed: a hint that saves a refused attempt.
+    sealed: Mutex<HashSet<String>>,
 }
+
+/// Names of sealed queues that are kept in mind.
+const MAX_SEALED: usize = 10_000;
 
 impl Queue {
     #[must_use]
@@ -66,12 +91,15 @@ impl Queue {
         engine: Arc<Engine>,
         bus: Arc<Bus>,
         limits: Limits,
+        sealer: Option<Sealer>,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
             engine,
             bus,
             limits,
+            sealer,
+            sealed: Mutex::default(),
         })
     }
 
@@ -80,21 +108,122 @@ impl Queue {
         &self.limits
     }
 
-    /// Stores all of `messages` or none. When it returns they are on disk, and whoever waits for
-    /// them has been woken.
-    pub async fn push(&self, messages: Vec<NewMessage>) -> Result<Vec<Pushed>, Error> {
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    #[must_use]
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    #[must_use]
+    pub fn bus(&self) -> &Arc<Bus> {
+        &self.bus
+    }
+
+    /// Stores the messages, each for itself. When it returns, what was not refused is on disk, and
+    /// whoever waits for it has been woken.
+    pub async fn push(
+        &self,
+        messages: Vec<NewMessage>,
+    ) -> Result<Vec<Result<Pushed, Refusal>>, Error> {
         if messages.is_empty() {
             return Ok(Vec::new());
         }
+        let step = Step {
+            pushes: messages,
+            ..Step::default()
+        };
+        Ok(self.step(step).await?.pushed)
+    }
+
+    /// Pushes and acknowledges. When it returns, what was done is on disk, and whoever it concerns
+    /// has been woken.
+    pub async fn step(&self, mut step: Step) -> Result<Done, Error> {
+        self.seal_known(&mut step);
+        let step = Arc::new(step);
+        let mut done = self.commit(step.clone()).await?;
+        if self.sealer.is_none() {
+            return Ok(done);
+        }
+        // A queue that keeps its messages sealed refuses plain ones: seal what it refused.
+        if let Some(Rejection::Push(_, Refusal::Unsealed)) = done.rejection {
+            let mut again = Step::clone(&step);
+            self.seal_all(&mut again.pushes);
+            return self.commit(Arc::new(again)).await;
+        }
+        let refused: Vec<usize> = (0..done.pushed.len())
+            .filter(|index| done.pushed[*index] == Err(Refusal::Unsealed))
+            .collect();
+        if !refused.is_empty() {
+            let mut pushes: Vec<NewMessage> = refused
+                .iter()
+                .map(|index| step.pushes[*index].clone())
+                .collect();
+            self.seal_all(&mut pushes);
+            let again = Step {
+                pushes,
+                ..Step::default()
+            };
+            let again = self.commit(Arc::new(again)).await?;
+            for (index, pushed) in refused.into_iter().zip(again.pushed) {
+                done.pushed[index] = pushed;
+            }
+        }
+        Ok(done)
+    }
+
+    /// In a task of its own: if the caller hangs up after the commit, the wake still happens.
+    async fn commit(&self, step: Arc<Step>) -> Result<Done, Error> {
         let (store, bus) = (self.store.clone(), self.bus.clone());
-        // A task of its own: if the producer hangs up after the commit, the wake still happens.
-        let pushing = tokio::spawn(async move {
-            let (pushed, ready) = store.push(messages.into()).await?;
+        let committing = tokio::spawn(async move {
+            let done = store.step(step).await?;
             // After the commit: whoever is woken must find what it is woken for.
-            bus.publish(&ready);
-            Ok(pushed)
+            bus.publish(&done.ready);
+            Ok(done)
         });
-        finished(pushing.await)
+        finished(committing.await)
+    }
+
+    fn seal_known(&self, step: &mut Step) {
+        let known = self
+            .sealed
+            .lock()
+            .expect("no panic while it is held")
+            .clone();
+        if let Some(sealer) = &self.sealer
+            && !known.is_empty()
+        {
+            for message in &mut step.pushes {
+                if known.contains(&message.queue) {
+                    seal(sealer, message);
+                }
+            }
+        }
+    }
+
+    fn seal_all(&self, messages: &mut [NewMessage]) {
+        let Some(sealer) = &self.sealer else { return };
+        let mut known = self.sealed.lock().expect("no panic while it is held");
+        if known.len() >= MAX_SEALED {
+            known.clear();
+        }
+        for message in messages {
+            seal(sealer, message);
+            known.insert(message.queue.clone());
+        }
+    }
+
+    /// Opens what is sealed in messages that are shown or handed out.
+    pub fn open(&self, message: &mut crate::message::Message) -> Result<(), Error> {
+        if message.is_sealed {
+            let sealer = self.sealer.as_ref().ok_or(Error::NoKey)?;
+            message.payload = sealer.open(&message.payload)?;
+            message.is_sealed = false;
+        }
+        Ok(())
     }
 
     /// Claims messages, held for at most `time` until there are any.
@@ -146,9 +275,7 @@ impl Queue {
             Ok(match popped {
                 Popped::Empty { again } => Checked::Nothing { again },
                 Popped::Claimed(claimed) => {
-                    if let Some(ready) = claimed.ready() {
-                        self.bus.publish(&[ready]);
-                    }
+                    self.bus.publish(&claimed.ready());
                     // Those who waited before the lease began do not know when it ends.
                     if let Some(time) = claimed.time {
                         for place in claimed.places() {
@@ -162,34 +289,40 @@ impl Queue {
                 }
             })
         });
-        finished(claiming.await)
+        let mut checked = finished(claiming.await)?;
+        if let Checked::Found(claim) = &mut checked {
+            claim.open()?;
+        }
+        Ok(checked)
     }
 
     async fn hand_back(&self, claimed: Arc<Claimed>) {
         match self.store.hand_back(claimed.clone()).await {
-            Ok(true) => {
-                let group = Some(claimed.group.as_str());
-                self.bus
-                    .publish(&[topic::ready(&claimed.queue, &claimed.partition, group, 1)]);
+            Ok(returned) => {
+                let free = claimed.parts.iter();
+                let free = free.filter(|part| returned.contains(&part.number));
+                let ready: Vec<_> = free.map(|part| claimed.wake(part, 1)).collect();
+                self.bus.publish(&ready);
             }
-            Ok(false) => {}
             Err(error) => {
                 tracing::warn!(%error, queue = claimed.queue, "a claim could not be handed back; it comes again when its lease ends");
             }
         }
     }
 
-    pub async fn ack(&self, ack: Ack) -> Result<Acked, Error> {
-        let (store, bus) = (self.store.clone(), self.bus.clone());
-        let acking = tokio::spawn(async move {
-            let ack = Arc::new(ack);
-            let acked = store.ack(ack.clone()).await?;
-            if let Some(ready) = acked.wake(&ack.group) {
-                bus.publish(&[ready]);
-            }
-            Ok(acked)
-        });
-        finished(acking.await)
+    /// Makes a lease last longer. In how many partitions, and until when.
+    pub async fn extend(&self, lease: Uuid, time: Duration) -> Result<Option<(usize, i64)>, Error> {
+        Ok(self
+            .store
+            .extend(lease, time.min(self.limits.max_lease))
+            .await?)
+    }
+}
+
+fn seal(sealer: &Sealer, message: &mut NewMessage) {
+    if !message.is_sealed {
+        message.payload = sealer.seal(&message.payload).into();
+        message.is_sealed = true;
     }
 }
 
@@ -214,6 +347,21 @@ impl Claim {
         self.claimed
             .as_deref()
             .expect("a claim is there until it is delivered or dropped")
+    }
+
+    /// Opens what is sealed. If it cannot be, the claim is handed back by being dropped.
+    fn open(&mut self) -> Result<(), Error> {
+        if !self.claimed().messages().any(|message| message.is_sealed) {
+            return Ok(());
+        }
+        let mut opened = self.claimed().clone();
+        for part in &mut opened.parts {
+            for message in &mut part.messages {
+                self.door.open(message)?;
+            }
+        }
+        self.claimed = Some(Arc::new(opened));
+        Ok(())
     }
 }
 

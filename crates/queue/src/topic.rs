@@ -2,24 +2,71 @@
 
 use wakeline_wake::{Lane, Place, Topic, Wake};
 
+use crate::claim::Source;
+
 /// This door's name in topics, metrics and the list of waits.
 pub const DOOR: &str = "queue";
 
-/// Where a `pop` waits: at the queue, or at one of its partitions.
+/// A queue with what else it answers to.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueName<'a> {
+    pub name: &'a str,
+    pub namespace: &'a str,
+    pub task: &'a str,
+}
+
+/// No queue's name is empty, so these cannot be mistaken for one.
+fn matching(namespace: Option<&str>, task: Option<&str>) -> Topic {
+    let parts = match (namespace, task) {
+        (Some(namespace), Some(task)) => vec!["", "namespace", namespace, "task", task],
+        (Some(namespace), None) => vec!["", "namespace", namespace],
+        (None, task) => vec!["", "task", task.unwrap_or_default()],
+    };
+    Topic::new(DOOR, parts)
+}
+
+/// Where a `pop` waits.
 #[must_use]
-pub fn place(queue: &str, partition: Option<&str>, group: &str) -> Place {
-    let topic = Topic::new(DOOR, [queue].into_iter().chain(partition));
+pub fn place(source: &Source, group: &str) -> Place {
+    let topic = match source {
+        Source::Queue { queue, partition } => Topic::new(
+            DOOR,
+            [queue.as_str()].into_iter().chain(partition.as_deref()),
+        ),
+        Source::Matching { namespace, task } => matching(namespace.as_deref(), task.as_deref()),
+    };
     Place::new(topic, Lane::new(group))
 }
 
-/// `count` claims can be had from a partition, by this group or by any. Whoever waits for the
-/// queue and whoever waits for just this partition compete for them.
+/// The places of a queue as a whole.
+fn topics(queue: QueueName<'_>) -> Vec<Topic> {
+    let mut topics = vec![Topic::new(DOOR, [queue.name])];
+    if !queue.namespace.is_empty() {
+        topics.push(matching(Some(queue.namespace), None));
+    }
+    if !queue.task.is_empty() {
+        topics.push(matching(None, Some(queue.task)));
+    }
+    if !queue.namespace.is_empty() && !queue.task.is_empty() {
+        topics.push(matching(Some(queue.namespace), Some(queue.task)));
+    }
+    topics
+}
+
 #[must_use]
-pub fn ready(queue: &str, partition: &str, group: Option<&str>, count: u32) -> Wake {
-    let topics = [
-        Topic::new(DOOR, [queue, partition]),
-        Topic::new(DOOR, [queue]),
-    ];
+pub fn places_of_queue(queue: QueueName<'_>, group: &str) -> Vec<Place> {
+    topics(queue)
+        .into_iter()
+        .map(|topic| Place::new(topic, Lane::new(group)))
+        .collect()
+}
+
+/// `count` claims can be had from a partition, by this group or by any. Whoever waits for the
+/// queue, for its namespace or task, and for just this partition compete for them.
+#[must_use]
+pub fn ready(queue: QueueName<'_>, partition: &str, group: Option<&str>, count: u32) -> Wake {
+    let mut topics = topics(queue);
+    topics.insert(0, Topic::new(DOOR, [queue.name, partition]));
     let wake = Wake::count(topics, count);
     match group {
         Some(group) => wake.in_lane(Lane::new(group)),
@@ -27,9 +74,47 @@ pub fn ready(queue: &str, partition: &str, group: Option<&str>, count: u32) -> W
     }
 }
 
-/// Reads a place back: queue and, if it is about one, partition.
+/// Everyone who waits for the queue in one way or another should look again.
 #[must_use]
-pub fn parts(topic: &Topic) -> Option<(&str, Option<&str>)> {
-    let mut parts = topic.parts();
-    Some((parts.next()?, parts.next()))
+pub fn all(queue: QueueName<'_>, partitions: &[String]) -> Vec<Wake> {
+    let mut all: Vec<Wake> = topics(queue)
+        .into_iter()
+        .map(|topic| Wake::all(topic))
+        .collect();
+    all.extend(
+        partitions
+            .iter()
+            .map(|partition| Wake::all(Topic::new(DOOR, [queue.name, partition]))),
+    );
+    all
+}
+
+/// Reads a place back.
+#[must_use]
+pub fn source(topic: &Topic) -> Option<Source> {
+    let parts: Vec<&str> = topic.parts().collect();
+    let text = |text: &&str| Some((*text).to_owned());
+    Some(match parts.as_slice() {
+        ["", "namespace", namespace] => Source::Matching {
+            namespace: text(namespace),
+            task: None,
+        },
+        ["", "task", task] => Source::Matching {
+            namespace: None,
+            task: text(task),
+        },
+        ["", "namespace", namespace, "task", task] => Source::Matching {
+            namespace: text(namespace),
+            task: text(task),
+        },
+        [queue] => Source::Queue {
+            queue: text(queue)?,
+            partition: None,
+        },
+        [queue, partition] => Source::Queue {
+            queue: text(queue)?,
+            partition: text(partition),
+        },
+        _ => return None,
+    })
 }

@@ -3,6 +3,7 @@
 //! [`serve`] reads as the story of a start-up. Nothing here decides anything about queues: doors
 //! bring their routes, their stores and their question for the fallback.
 
+mod auth;
 pub mod config;
 mod health;
 mod listen;
@@ -21,11 +22,12 @@ use tokio::net::TcpListener;
 use utoipa::openapi::{InfoBuilder, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
-use wakeline_queue::Queue;
+use wakeline_queue::{Queue, claim::Start, seal::Sealer};
 use wakeline_wake::{Engine, Limits};
 use wakeline_web::Problem;
 
-use config::Config;
+use auth::Auth;
+use config::{Config, Subscription};
 use listen::Listening;
 use requests::Gate;
 use stopping::Stopping;
@@ -45,6 +47,8 @@ pub(crate) struct Shared {
 
 /// Serves until it is told to stop, and then until every held request has its answer.
 pub async fn serve(config: Config) -> Result<()> {
+    // First: whatever is wrong with it is a mistake in the configuration.
+    let auth = Auth::new(&config)?;
     let metering = metering::install()?;
     let stopping = Stopping::on_signals()?;
     let engine = Engine::new(Limits {
@@ -61,7 +65,13 @@ pub async fn serve(config: Config) -> Result<()> {
         engine.clone(),
         bus.clone(),
         queue_limits(&config),
+        config
+            .queue
+            .encryption_key
+            .as_ref()
+            .and_then(|key| Sealer::from_hex(key.expose())),
     );
+    tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
     let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone()];
     let intervals = Intervals {
         fallback: config.wake.fallback,
@@ -85,7 +95,7 @@ pub async fn serve(config: Config) -> Result<()> {
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
     let address = listener.local_addr()?;
-    let listening = Listening::new(listener, router, Gate::new(&config), &config.http);
+    let listening = Listening::new(listener, router, Gate::new(auth, &config), &config.http);
     announce(&Announcement {
         address,
         shared: &shared,
@@ -113,8 +123,15 @@ fn open_bus(config: &Config, stores: &Stores, engine: Arc<Engine>) -> Result<Arc
         canary: config.bus.canary,
     };
     match (&config.bus.url, stores.postgres()) {
-        (Some(url), _) => Bus::redis(engine, url.expose(), &options)
-            .map_err(|error| anyhow::anyhow!("bus.url: {error}")),
+        (Some(url), postgres) => {
+            let bus = Bus::redis(engine, url.expose(), &options)
+                .map_err(|error| anyhow::anyhow!("bus.url: {error}"))?;
+            if let Some(postgres) = postgres {
+                // What applications push by SQL is told by PostgreSQL.
+                tokio::spawn(bus.clone().hear_sql(postgres.connector().clone(), options));
+            }
+            Ok(bus)
+        }
         (None, Some(postgres)) => Ok(Bus::postgres(
             engine,
             postgres.connector().clone(),
@@ -130,7 +147,14 @@ fn queue_limits(config: &Config) -> wakeline_queue::Limits {
         max_batch: u32::try_from(config.queue.max_batch).unwrap_or(u32::MAX),
         max_name: config.queue.max_name,
         max_transaction_id: config.queue.max_transaction_id,
+        default_batch: u32::try_from(config.queue.default_batch).unwrap_or(u32::MAX),
+        max_partitions: u32::try_from(config.queue.max_partitions).unwrap_or(u32::MAX),
+        default_start: match config.queue.default_subscription {
+            Subscription::All => Start::All,
+            Subscription::New => Start::New,
+        },
         lease: config.queue.lease,
+        max_lease: config.queue.max_lease,
         default_hold: config.http.default_hold,
         max_hold: config.http.max_hold,
     }
@@ -189,7 +213,7 @@ impl fmt::Display for Announcement<'_> {
             kind => format!("{kind}, channel {}", self.config.bus.channel),
         };
         writeln!(out, "  bus           {bus}")?;
-        if self.config.auth.tokens.is_empty() {
+        if !self.config.asks_for_login() {
             if !self.address.ip().is_loopback() {
                 writeln!(
                     out,
@@ -199,7 +223,15 @@ impl fmt::Display for Announcement<'_> {
         } else {
             writeln!(
                 out,
-                "  calls need    Authorization: Bearer <one of auth.tokens>"
+                "  calls need    Authorization: Bearer <{}>",
+                match (
+                    self.config.auth.tokens.is_empty(),
+                    self.config.jwt.has_key()
+                ) {
+                    (false, false) => "one of auth.tokens",
+                    (false, true) => "one of auth.tokens, or a signed token (auth.jwt)",
+                    (true, _) => "a signed token (auth.jwt)",
+                }
             )?;
         }
         writeln!(

@@ -9,6 +9,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_bus::Rung;
 use wakeline_wake::Cause;
+use wakeline_web::{Need, need};
 
 use crate::Shared;
 
@@ -91,9 +92,8 @@ fn describe() {
 }
 
 pub(crate) fn router(shared: Shared, metering: Metering) -> OpenApiRouter {
-    OpenApiRouter::new()
-        .routes(routes!(metrics_text))
-        .with_state((shared, metering))
+    let routes = OpenApiRouter::new().routes(routes!(metrics_text));
+    need(routes, Need::Read).with_state((shared, metering))
 }
 
 /// Everything that is counted, in Prometheus' text form.

@@ -1,30 +1,32 @@
 //! What every request passes before its route: limits, authentication, counting.
 
+use std::convert::Infallible;
+
 use axum::{
     Router,
     extract::Request,
     response::{IntoResponse, Response},
 };
-use http::{HeaderValue, StatusCode, header};
-use tower::ServiceExt;
-use wakeline_web::{Limits, Problem};
+use http::StatusCode;
+use tower::{ServiceExt, util::Oneshot};
+use wakeline_web::{Identity, Limits, Problem};
 
-use crate::config::{Config, Secret};
-
-/// Open to everybody: a supervisor asks them.
-const PUBLIC: [&str; 2] = ["/livez", "/readyz"];
+use crate::{
+    auth::{Auth, Refused},
+    config::Config,
+};
 
 #[derive(Debug)]
 pub(crate) struct Gate {
-    tokens: Vec<Secret>,
+    auth: Auth,
     max_url: usize,
     limits: Limits,
 }
 
 impl Gate {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(auth: Auth, config: &Config) -> Self {
         Self {
-            tokens: config.auth.tokens.clone(),
+            auth,
             max_url: config.http.max_url,
             limits: Limits {
                 max_body: config.http.max_body,
@@ -33,17 +35,18 @@ impl Gate {
         }
     }
 
-    pub(crate) async fn pass(&self, mut request: Request, router: &Router) -> Response {
+    pub(crate) async fn pass(&self, request: Request, router: &Router) -> Response {
         let method = request.method().clone();
         let response = match self.check(&request) {
-            Ok(()) => {
-                request.extensions_mut().insert(self.limits);
-                match router.clone().oneshot(request).await {
-                    Ok(response) => response,
-                    Err(never) => match never {},
-                }
-            }
             Err(problem) => problem.into_response(),
+            Ok(()) => match self.identify(&request) {
+                Ok(identity) => infallible(self.enter(identity, request, router).await),
+                // Boxed, so that no other request keeps room for it while it is held.
+                Err(Refused::UnknownKey) => {
+                    Box::pin(self.enter_with_new_keys(request, router)).await
+                }
+                Err(refused) => Problem::from(refused).into_response(),
+            },
         };
         metrics::counter!(
             "wakeline_http_requests_total",
@@ -55,8 +58,8 @@ impl Gate {
     }
 
     fn check(&self, request: &Request) -> Result<(), Problem> {
-        let url = request.uri();
-        let length = url.path_and_query().map_or(0, |part| part.as_str().len());
+        let url = request.uri().path_and_query();
+        let length = url.map_or(0, |part| part.as_str().len());
         if length > self.max_url {
             return Err(Problem::new(
                 StatusCode::URI_TOO_LONG,
@@ -67,33 +70,45 @@ impl Gate {
                 ),
             ));
         }
-        if self.tokens.is_empty() || PUBLIC.contains(&url.path()) || self.is_known(request) {
-            return Ok(());
-        }
-        Err(Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "unauthorized",
-            "Authorization: a known bearer token is needed",
-        ))
+        Ok(())
     }
 
-    fn is_known(&self, request: &Request) -> bool {
-        let given = request
-            .headers()
-            .get(header::AUTHORIZATION)
-            .map(HeaderValue::as_bytes);
-        let Some(given) = given else { return false };
-        // Queen's clients may send the bare token.
-        let token = given.strip_prefix(b"Bearer ").unwrap_or(given);
-        self.tokens
-            .iter()
-            .any(|known| is_same(known.expose().as_bytes(), token))
+    fn identify(&self, request: &Request) -> Result<Option<Identity>, Refused> {
+        self.auth.identify(request.uri().path(), request.headers())
+    }
+
+    async fn enter_with_new_keys(&self, request: Request, router: &Router) -> Response {
+        let identified = match self.auth.renew_keys().await {
+            Ok(()) => self.identify(&request),
+            Err(refused) => Err(refused),
+        };
+        match identified {
+            Ok(identity) => infallible(self.enter(identity, request, router).await),
+            Err(refused) => Problem::from(refused).into_response(),
+        }
+    }
+
+    /// The routing itself and no future around it: this is kept for as long as a request is held.
+    fn enter(
+        &self,
+        identity: Option<Identity>,
+        mut request: Request,
+        router: &Router,
+    ) -> Oneshot<Router, Request> {
+        let extensions = request.extensions_mut();
+        extensions.insert(self.limits);
+        if let Some(identity) = identity {
+            extensions.insert(identity);
+        }
+        router.clone().oneshot(request)
     }
 }
 
-/// Takes the same time wherever the difference is, so that a token cannot be guessed byte by byte.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+fn infallible(answer: Result<Response, Infallible>) -> Response {
+    match answer {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
 }
 
 /// A label must not be whatever a stranger sends.

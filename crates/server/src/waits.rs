@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_wake::{Cause, Moment, Seen};
-use wakeline_web::{Params, Problem, ProblemDocument};
+use wakeline_web::{Need, Params, Problem, ProblemDocument, need};
 
 use crate::Shared;
 
@@ -15,9 +15,8 @@ const MAX_PAGE: usize = 1_000;
 const MAX_OFFSET: usize = 100_000_000;
 
 pub(crate) fn router(shared: Shared) -> OpenApiRouter {
-    OpenApiRouter::new()
-        .routes(routes!(waits))
-        .with_state(shared)
+    let routes = OpenApiRouter::new().routes(routes!(waits));
+    need(routes, Need::Read).with_state(shared)
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -4,6 +4,8 @@
 //! Nothing here knows Wakeline: it only starts what Wakeline is tested with.
 
 mod account;
+#[cfg(feature = "issuer")]
+pub mod issuer;
 mod pgbouncer;
 mod port;
 mod postgres;

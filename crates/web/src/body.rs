@@ -122,20 +122,28 @@ pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if bytes.is_empty() {
         return Err(Problem::invalid("body", "empty; JSON is expected"));
     }
+    json_at("", bytes)
+}
+
+/// A part of a body, at this path in it, as a JSON object.
+pub fn json_at<T: DeserializeOwned>(at: &str, bytes: &[u8]) -> Result<T, Problem> {
+    let whole = if at.is_empty() { "body" } else { at };
     let mut source = serde_json::Deserializer::from_slice(bytes);
     let Object(value) = serde_path_to_error::deserialize(&mut source).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
         let field = if path == "." || inner.is_syntax() || inner.is_eof() {
-            "body"
+            whole.to_owned()
+        } else if at.is_empty() {
+            path
         } else {
-            &path
+            format!("{at}.{path}")
         };
-        Problem::invalid(field, inner.to_string())
+        Problem::invalid(&field, inner.to_string())
     })?;
     source
         .end()
-        .map_err(|error| Problem::invalid("body", error.to_string()))?;
+        .map_err(|error| Problem::invalid(whole, error.to_string()))?;
     Ok(value)
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows a door or SQL.
 
+mod access;
 mod body;
 mod delivery;
 mod hold;
@@ -11,7 +12,9 @@ mod params;
 mod prefer;
 mod problem;
 
-pub use body::{LimitedBody, Limits, json};
+pub use access::{Identity, Need, Role, forbidden, need};
+
+pub use body::{LimitedBody, Limits, json, json_at};
 pub use delivery::{Delivery, Parcel};
 pub use hold::{Checked, Ended, Held, Timing, hold};
 pub use object::Object;

@@ -14,6 +14,7 @@ pub struct Problem {
     kind: &'static str,
     status: StatusCode,
     detail: String,
+    error: Option<&'static str>,
     field: Option<String>,
     retry_after: Option<u16>,
 }
@@ -31,7 +32,7 @@ pub struct ProblemDocument<'a> {
     status: u16,
     /// What is wrong, what to do, and whether a retry is safe.
     detail: &'a str,
-    /// The same text where Queen's clients look for it.
+    /// Where Queen's clients look for a text: the detail, or the words that Queen has for it.
     error: &'a str,
     /// The field, parameter or header at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,6 +46,7 @@ impl Problem {
             kind,
             status,
             detail: detail.into(),
+            error: None,
             field: None,
             retry_after: None,
         }
@@ -71,9 +73,28 @@ impl Problem {
         }
     }
 
+    /// Too much of it for now: nothing was done, and trying again later is right.
+    #[must_use]
+    pub fn overload(kind: &'static str, detail: impl Into<String>) -> Self {
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, kind, detail);
+        Self {
+            retry_after: Some(1),
+            ..problem
+        }
+    }
+
     #[must_use]
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", detail)
+    }
+
+    /// The words of Queen, for a client that branches on them.
+    #[must_use]
+    pub fn with_error(self, error: &'static str) -> Self {
+        Self {
+            error: Some(error),
+            ..self
+        }
     }
 
     #[must_use]
@@ -96,7 +117,7 @@ impl Problem {
             title: self.status.canonical_reason().unwrap_or("Error"),
             status: self.status.as_u16(),
             detail: &self.detail,
-            error: &self.detail,
+            error: self.error.unwrap_or(&self.detail),
             field: self.field.as_deref(),
         }
     }

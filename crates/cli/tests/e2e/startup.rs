@@ -15,7 +15,7 @@ async fn an_open_address_without_authentication_is_refused_with_both_ways_out() 
     let log = Serve::new(&["--listen", "0.0.0.0:0"]).refused().await;
     insta::assert_snapshot!(log, @r#"
     wakeline: 1 mistake in the configuration:
-      - listen (flag --listen), auth.tokens (default), insecure (default): 0.0.0.0:0 is not a loopback address and no authentication is configured: set auth.tokens, or set insecure = true to let everybody in
+      - listen (flag --listen), auth.tokens (default), auth.jwt.secret (default), auth.jwt.public_key (default), auth.jwt.jwks_url (default), insecure (default): 0.0.0.0:0 is not a loopback address and no authentication is configured: set auth.tokens or a key of auth.jwt, or set insecure = true to let everybody in
     "#);
 }
 

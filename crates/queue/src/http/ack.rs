@@ -1,18 +1,20 @@
-//! `POST /api/v1/ack`
+//! `POST /api/v1/ack` and `/api/v1/ack/batch`
 
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Problem, ProblemDocument, json};
+use wakeline_web::{LimitedBody, Problem, ProblemDocument, json, json_at};
 
-use super::pop::QUEUE_MODE;
+use super::{pop::QUEUE_MODE, push::check_count};
 use crate::{
-    ack::{Ack, Acked, Outcome, Status},
-    name,
+    ack::{Ack, Outcome, Status},
+    id, name,
     service::{Limits, Queue},
+    step::Step,
 };
 
 /// What is kept of a consumer's error text.
@@ -32,13 +34,23 @@ pub(super) struct AckBody {
     error: Option<String>,
 }
 
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AckBatchBody {
+    #[serde(default)]
+    #[schema(value_type = Vec<AckBody>)]
+    acknowledgments: Vec<Box<RawValue>>,
+    /// For those that name none.
+    consumer_group: Option<String>,
+}
+
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AckAnswer {
     index: usize,
     transaction_id: String,
     success: bool,
-    error: Option<&'static str>,
+    error: Option<String>,
     lease_released: bool,
     /// It went to the dead letters.
     dlq: bool,
@@ -59,57 +71,156 @@ pub(super) struct AckAnswer {
 pub(super) async fn ack(
     State(door): State<Arc<Queue>>,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<[AckAnswer; 1]>, Problem> {
+) -> Result<Json<Vec<AckAnswer>>, Problem> {
     let body: AckBody = json(&body)?;
-    let transaction_id = body.transaction_id.clone();
-    let acked = door.ack(request(body, door.limits())?).await?;
-    Ok(Json([answer(0, transaction_id, &acked)]))
+    let ack = request("", body, None, door.limits())?;
+    let transaction_id = ack.transaction_id.clone();
+    let step = Step {
+        acks: vec![ack],
+        ..Step::default()
+    };
+    let done = door.step(step).await?;
+    let outcome = done.acked.first().copied().unwrap_or(Outcome::Unknown);
+    Ok(Json(vec![answer(0, transaction_id, outcome)]))
 }
 
-fn request(body: AckBody, limits: &Limits) -> Result<Ack, Problem> {
+/// Acknowledges messages together. What fails is never passed by a later one of its partition:
+/// what follows it comes again.
+#[utoipa::path(
+    post, path = "/api/v1/ack/batch", tag = "queue",
+    request_body = AckBatchBody,
+    responses(
+        (status = 200, description = "What came of each; `success` says whether it counted", body = Vec<AckAnswer>),
+        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn ack_batch(
+    State(door): State<Arc<Queue>>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<Vec<AckAnswer>>, Problem> {
+    let body: AckBatchBody = json(&body)?;
+    check_count(
+        "acknowledgments",
+        body.acknowledgments.len(),
+        door.limits().max_items,
+    )?;
+    if let Some(group) = &body.consumer_group {
+        name::check("consumerGroup", group, door.limits().max_name)?;
+    }
+    let mut answers = Vec::with_capacity(body.acknowledgments.len());
+    let mut acks = Vec::with_capacity(body.acknowledgments.len());
+    let mut indexes = Vec::with_capacity(body.acknowledgments.len());
+    for (index, item) in body.acknowledgments.iter().enumerate() {
+        let at = format!("acknowledgments[{index}]");
+        let read = json_at(&at, item.get().as_bytes())
+            .and_then(|body: AckBody| Ok((body.transaction_id.clone(), body)));
+        let (named, read) = match read {
+            Ok((named, item)) => {
+                let group = body.consumer_group.as_deref();
+                (named, request(&at, item, group, door.limits()))
+            }
+            Err(problem) => (String::new(), Err(problem)),
+        };
+        match read {
+            Ok(ack) => {
+                indexes.push((index, named));
+                acks.push(ack);
+            }
+            // A bad one is refused by itself.
+            Err(problem) => answers.push(refused(index, named, problem.detail())),
+        }
+    }
+    let step = Step {
+        acks,
+        ..Step::default()
+    };
+    let done = if step.acks.is_empty() {
+        Vec::new()
+    } else {
+        door.step(step).await?.acked
+    };
+    for ((index, named), outcome) in indexes.into_iter().zip(done) {
+        answers.push(answer(index, named, outcome));
+    }
+    answers.sort_by_key(|answer| answer.index);
+    Ok(Json(answers))
+}
+
+/// An acknowledgement as a consumer wrote it; `at` is where, for a refusal.
+pub(super) fn request(
+    at: &str,
+    body: AckBody,
+    group: Option<&str>,
+    limits: &Limits,
+) -> Result<Ack, Problem> {
+    let field = |name: &str| {
+        if at.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{at}.{name}")
+        }
+    };
     name::check(
-        "transactionId",
+        &field("transactionId"),
         &body.transaction_id,
         limits.max_transaction_id,
     )?;
-    let partition_id = body
-        .partition_id
-        .parse()
-        .map_err(|_| Problem::invalid("partitionId", "not a UUID; send it as the pop gave it"))?;
-    let group = body.consumer_group.unwrap_or_else(|| QUEUE_MODE.to_owned());
-    name::check("consumerGroup", &group, limits.max_name)?;
+    let partition = partition(&field("partitionId"), &body.partition_id)?;
+    let group = body
+        .consumer_group
+        .as_deref()
+        .or(group)
+        .unwrap_or(QUEUE_MODE);
+    name::check(&field("consumerGroup"), group, limits.max_name)?;
     let status = match body.status.as_deref() {
         None => Status::Completed,
-        Some(text) => status(text)?,
+        Some(text) => status(&field("status"), text)?,
     };
-    // Clients send an empty lease for what they got with autoAck.
-    let lease = body.lease_id.filter(|text| !text.is_empty());
-    let lease = lease.map(|text| text.parse().unwrap_or(Uuid::nil()));
-    let error = body.error.map(|text| text.replace('\0', "\u{fffd}"));
-    let error = error.map(|text| text.chars().take(MAX_ERROR).collect());
     Ok(Ack {
-        partition_id,
-        group,
+        partition,
+        group: group.to_owned(),
         transaction_id: body.transaction_id,
-        lease,
+        lease: lease(body.lease_id.as_deref()),
         status,
-        error,
+        error: body.error.as_deref().map(kept),
+        keeps_lease: false,
     })
 }
 
-fn status(text: &str) -> Result<Status, Problem> {
+/// A partition by its id. One that cannot be ours is -1, which never is one.
+pub(super) fn partition(field: &str, text: &str) -> Result<i64, Problem> {
+    let id: Uuid = text
+        .parse()
+        .map_err(|_| Problem::invalid(field, "not a UUID; send it as the pop gave it"))?;
+    Ok(id::partition_number(&id).unwrap_or(-1))
+}
+
+/// Clients send an empty lease for what they got with autoAck.
+pub(super) fn lease(text: Option<&str>) -> Option<Uuid> {
+    let text = text.filter(|text| !text.is_empty())?;
+    Some(text.parse().unwrap_or(Uuid::nil()))
+}
+
+fn kept(error: &str) -> String {
+    let text = error.replace('\0', "\u{fffd}");
+    text.chars().take(MAX_ERROR).collect()
+}
+
+pub(super) fn status(field: &str, text: &str) -> Result<Status, Problem> {
     Status::NAMES
         .into_iter()
         .find(|(name, _)| *name == text)
         .map(|(_, status)| status)
         .ok_or_else(|| {
             let names = Status::NAMES.map(|(name, _)| name).join(", ");
-            Problem::invalid("status", format!("must be one of {names}"))
+            Problem::invalid(field, format!("must be one of {names}"))
         })
 }
 
-fn answer(index: usize, transaction_id: String, acked: &Acked) -> AckAnswer {
-    let error = match acked.outcome {
+/// Why an acknowledgement did not count.
+pub(super) fn reason(outcome: Outcome) -> Option<&'static str> {
+    match outcome {
         Outcome::Done { .. } | Outcome::AlreadyDone => None,
         Outcome::LeaseLost => Some("invalid or expired lease"),
         Outcome::Unknown => Some(
@@ -117,8 +228,12 @@ fn answer(index: usize, transaction_id: String, acked: &Acked) -> AckAnswer {
              removed); if it is leased, it comes again",
         ),
         Outcome::Passed => Some("the message is completed already"),
-    };
-    let (lease_released, dlq) = match acked.outcome {
+    }
+}
+
+fn answer(index: usize, transaction_id: String, outcome: Outcome) -> AckAnswer {
+    let error = reason(outcome);
+    let (lease_released, dlq) = match outcome {
         Outcome::Done {
             lease_released,
             dead,
@@ -129,9 +244,21 @@ fn answer(index: usize, transaction_id: String, acked: &Acked) -> AckAnswer {
         index,
         transaction_id,
         success: error.is_none(),
-        error,
+        error: error.map(Into::into),
         lease_released,
         dlq,
-        noop: acked.outcome == Outcome::AlreadyDone,
+        noop: outcome == Outcome::AlreadyDone,
+    }
+}
+
+fn refused(index: usize, transaction_id: String, error: &str) -> AckAnswer {
+    AckAnswer {
+        index,
+        transaction_id,
+        success: false,
+        error: Some(error.to_owned()),
+        lease_released: false,
+        dlq: false,
+        noop: false,
     }
 }

@@ -2,33 +2,37 @@
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Object, Problem, ProblemDocument, json};
+use wakeline_web::{Identity, LimitedBody, Problem, ProblemDocument, json, json_at};
 
 use crate::{
-    message::{NewMessage, Pushed},
+    message::{NewMessage, Pushed, Refusal},
     name,
     service::{Limits, Queue},
 };
 
 /// Where a message goes that names no partition.
-const DEFAULT_PARTITION: &str = "Default";
+pub(super) const DEFAULT_PARTITION: &str = "Default";
 
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct PushBody {
     #[schema(value_type = Vec<PushItem>)]
-    items: Vec<Object<PushItem>>,
+    items: Vec<Box<RawValue>>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct PushItem {
-    queue: String,
+pub(super) struct PushItem {
+    pub(super) queue: String,
     /// `Default` if it is not given.
     partition: Option<String>,
     /// Any JSON; null if it is not given.
@@ -43,90 +47,165 @@ struct PushItem {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct PushAnswer {
     index: usize,
-    message_id: Uuid,
-    transaction_id: String,
-    #[serde(rename = "queueName")]
-    queue_name: String,
-    /// `queued` or `duplicate`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition_id: Option<Uuid>,
+    #[serde(rename = "queueName", skip_serializing_if = "Option::is_none")]
+    queue_name: Option<String>,
+    /// `queued`, `duplicate` or `failed`
     status: &'static str,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
-/// Stores messages durably and wakes whoever waits for them. All are stored, or none.
+/// Stores messages durably and wakes whoever waits for them. A message that is refused is refused
+/// by itself; when all are, the answer is the refusal.
 #[utoipa::path(
     post, path = "/api/v1/push", tag = "queue",
     request_body = PushBody,
     responses(
-        (status = 201, description = "On disk; one entry per item, in order", body = Vec<PushAnswer>),
+        (status = 201, description = "On disk, but for what failed; one entry per item, in order", body = Vec<PushAnswer>),
         (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached; nothing was accepted", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 429, description = "The queue is full (maxSize)", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "Paused, or the database cannot be reached; nothing was accepted", body = ProblemDocument<'static>, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn push(
     State(door): State<Arc<Queue>>,
+    identity: Identity,
     LimitedBody(body): LimitedBody,
-) -> Result<(StatusCode, Json<Vec<PushAnswer>>), Problem> {
+) -> Result<Response, Problem> {
     let body: PushBody = json(&body)?;
-    let messages = messages(body, door.limits())?;
-    let named: Vec<(String, String)> = messages
-        .iter()
-        .map(|m| (m.transaction_id.clone(), m.queue.clone()))
-        .collect();
-    let pushed = door.push(messages).await?;
-    let answer = named
-        .into_iter()
-        .zip(pushed)
-        .enumerate()
-        .map(answer)
-        .collect();
-    Ok((StatusCode::CREATED, Json(answer)))
-}
-
-fn answer((index, (named, pushed)): (usize, ((String, String), Pushed))) -> PushAnswer {
-    let (transaction_id, queue_name) = named;
-    let status = if pushed.duplicate {
-        "duplicate"
-    } else {
-        "queued"
-    };
-    PushAnswer {
-        index,
-        message_id: pushed.id,
-        transaction_id,
-        queue_name,
-        status,
+    check_count("items", body.items.len(), door.limits().max_items)?;
+    let mut answers = Vec::with_capacity(body.items.len());
+    let mut messages = Vec::with_capacity(body.items.len());
+    let mut problem = None;
+    for (index, item) in body.items.iter().enumerate() {
+        let at = format!("items[{index}]");
+        match message(&at, item, &identity, door.limits()) {
+            Ok(message) => messages.push((index, message)),
+            Err(refused) => {
+                answers.push(failed(index, None, refused.detail()));
+                problem.get_or_insert(refused);
+            }
+        }
     }
+    let indexes: Vec<(usize, String)> = messages
+        .iter()
+        .map(|(index, message)| (*index, message.queue.clone()))
+        .collect();
+    let messages = messages.into_iter().map(|(_, message)| message).collect();
+    for ((index, queue), pushed) in indexes.into_iter().zip(door.push(messages).await?) {
+        answers.push(match pushed {
+            Ok(pushed) => stored(index, queue, pushed),
+            Err(refusal) => {
+                let refused = refused(refusal, &queue);
+                let answer = failed(index, Some(queue), refused.detail());
+                problem.get_or_insert(refused);
+                answer
+            }
+        });
+    }
+    if let Some(problem) = problem
+        && answers.iter().all(|answer| answer.status == "failed")
+    {
+        return Err(problem);
+    }
+    answers.sort_by_key(|answer| answer.index);
+    Ok((StatusCode::CREATED, Json(answers)).into_response())
 }
 
-fn messages(body: PushBody, limits: &Limits) -> Result<Vec<NewMessage>, Problem> {
-    if body.items.len() > limits.max_items {
-        let found = body.items.len();
-        let most = limits.max_items;
+pub(super) fn check_count(field: &str, found: usize, most: usize) -> Result<(), Problem> {
+    if found > most {
         return Err(Problem::invalid(
-            "items",
+            field,
             format!("{found} items; {most} is the most"),
         ));
     }
-    let numbered = body.items.into_iter().enumerate();
-    numbered
-        .map(|(index, Object(item))| message(index, item, limits))
-        .collect()
+    Ok(())
 }
 
-fn message(index: usize, item: PushItem, limits: &Limits) -> Result<NewMessage, Problem> {
-    let field = |name: &str| format!("items[{index}].{name}");
-    let id = Uuid::now_v7();
+/// Why a message was not stored, for its producer.
+pub(super) fn refused(refusal: Refusal, queue: &str) -> Problem {
+    match refusal {
+        Refusal::Full { max_size } => Problem::overload(
+            "queue-full",
+            format!(
+                "queue {queue} is full: it has {max_size} messages that are not consumed, its maxSize; nothing was stored, try again when some are"
+            ),
+        ),
+        Refusal::Paused => Problem::unavailable(
+            "maintenance",
+            "pushes are paused for maintenance; nothing was stored, try again later",
+        ),
+        Refusal::Unsealed => Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "sealed",
+            format!(
+                "queue {queue} keeps its messages sealed, and this server has no key (queue.encryption_key); nothing was stored"
+            ),
+        ),
+        Refusal::Gone => Problem::unavailable(
+            "queue-deleted",
+            format!("queue {queue} was deleted at the same moment; nothing was stored, try again"),
+        ),
+    }
+}
+
+fn failed(index: usize, queue_name: Option<String>, error: &str) -> PushAnswer {
+    PushAnswer {
+        index,
+        message_id: None,
+        transaction_id: None,
+        partition_id: None,
+        queue_name,
+        status: "failed",
+        error: Some(error.to_owned()),
+    }
+}
+
+fn stored(index: usize, queue_name: String, pushed: Pushed) -> PushAnswer {
+    PushAnswer {
+        index,
+        message_id: Some(pushed.id),
+        transaction_id: Some(pushed.transaction_id),
+        partition_id: (!pushed.duplicate).then_some(pushed.partition_id),
+        queue_name: Some(queue_name),
+        status: if pushed.duplicate {
+            "duplicate"
+        } else {
+            "queued"
+        },
+        error: None,
+    }
+}
+
+/// A message as a producer wrote it; `at` is where, for a refusal.
+pub(super) fn message(
+    at: &str,
+    item: &RawValue,
+    identity: &Identity,
+    limits: &Limits,
+) -> Result<NewMessage, Problem> {
+    let item: PushItem = json_at(at, item.get().as_bytes())?;
+    let field = |name: &str| format!("{at}.{name}");
     let partition = item
         .partition
         .unwrap_or_else(|| DEFAULT_PARTITION.to_owned());
-    let transaction_id = item.transaction_id.unwrap_or_else(|| id.to_string());
     name::check(&field("queue"), &item.queue, limits.max_name)?;
     name::check(&field("partition"), &partition, limits.max_name)?;
-    name::check(
-        &field("transactionId"),
-        &transaction_id,
-        limits.max_transaction_id,
-    )?;
+    if let Some(transaction_id) = &item.transaction_id {
+        name::check(
+            &field("transactionId"),
+            transaction_id,
+            limits.max_transaction_id,
+        )?;
+    }
     let trace_id = item
         .trace_id
         .map(|text| {
@@ -140,10 +219,11 @@ fn message(index: usize, item: PushItem, limits: &Limits) -> Result<NewMessage, 
     Ok(NewMessage {
         queue: item.queue,
         partition,
-        id,
-        transaction_id,
+        transaction_id: item.transaction_id,
         trace_id,
         payload,
-        producer_sub: None,
+        // From the login, whatever the body says.
+        producer_sub: identity.subject.clone(),
+        is_sealed: false,
     })
 }

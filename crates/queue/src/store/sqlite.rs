@@ -1,9 +1,13 @@
-//! The steps on SQLite: the single writer makes each of them a plain sequence of statements.
+//! The steps on SQLite: the single writer makes each of them a plain sequence of statements. What
+//! decides is the book and the cut, which PostgreSQL shares.
 
-mod ack;
-mod pop;
-mod push;
-mod recheck;
+mod claims;
+mod groups;
+mod look;
+mod manage;
+mod steps;
+mod streams;
+mod sweep;
 
 use std::{
     fmt,
@@ -12,22 +16,25 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
+use rusqlite::Connection;
 use uuid::Uuid;
 use wakeline_bus::Due;
 use wakeline_store::{Error, Migrations, Sqlite};
 use wakeline_wake::Waiting;
 
-use super::{Store, Stored};
+use super::{Manage, Store, Streams};
 use crate::{
-    ack::{Ack, Acked},
     claim::{Claimed, PopRequest, Popped},
-    message::NewMessage,
+    claiming::in_micros,
+    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Sought, Swept},
+    step::{Done, Step},
+    stream::{Registered, Registration, StateQuery, StateRow},
     topic,
 };
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
-    steps: &[include_str!("sqlite/001_queue.sql")],
+    steps: &[include_str!("sqlite/001_tables.sql")],
 };
 
 /// Microseconds since 1970.
@@ -40,16 +47,8 @@ pub fn system_clock() -> Clock {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        micros(since)
+        in_micros(since)
     })
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
-}
-
-fn duration(micros: i64) -> Duration {
-    Duration::from_micros(u64::try_from(micros).unwrap_or_default())
 }
 
 pub struct SqliteStore {
@@ -70,16 +69,36 @@ impl SqliteStore {
     pub fn new(sqlite: Sqlite, clock: Clock) -> Self {
         Self { sqlite, clock }
     }
+
+    /// A step of the writer, at the time of its turn.
+    fn write<T: Send + 'static>(
+        &self,
+        kind: &'static str,
+        step: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, Error>> {
+        let clock = self.clock.clone();
+        self.sqlite
+            .write(kind, move |connection| Ok(step(connection, clock())?))
+            .boxed()
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        kind: &'static str,
+        question: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+    ) -> BoxFuture<'_, Result<T, Error>> {
+        let clock = self.clock.clone();
+        self.sqlite
+            .read(kind, move |connection| Ok(question(connection, clock())?))
+            .boxed()
+    }
 }
 
 impl Store for SqliteStore {
-    fn push(&self, messages: Arc<[NewMessage]>) -> BoxFuture<'_, Result<Stored, Error>> {
-        let clock = self.clock.clone();
-        self.sqlite
-            .write("push", move |connection| {
-                Ok(push::push(connection, &messages, clock())?)
-            })
-            .boxed()
+    fn step(&self, step: Arc<Step>) -> BoxFuture<'_, Result<Done, Error>> {
+        self.write("step", move |connection, now| {
+            steps::step(connection, &step, now)
+        })
     }
 
     fn pop(
@@ -90,50 +109,121 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<Popped, Error>> {
         async move {
             // Most checks of a held request find nothing: they must not stand in the writer's line.
-            let (asked, clock) = (request.clone(), self.clock.clone());
+            let asked = request.clone();
             let seen = self
-                .sqlite
-                .read("pop", move |connection| {
-                    Ok::<_, Error>(pop::look(connection, &asked, clock())?)
+                .read("pop", move |connection, now| {
+                    look::look(connection, &asked, now)
                 })
                 .await?;
-            if let pop::Seen::Nothing { again } = seen {
+            if let look::Seen::Nothing { again } = seen {
                 return Ok(Popped::Empty { again });
             }
-            let clock = self.clock.clone();
-            self.sqlite
-                .write("pop", move |connection| {
-                    Ok(pop::claim(connection, &request, lease, time, clock())?)
-                })
-                .await
+            self.write("pop", move |connection, now| {
+                claims::claim(connection, &request, lease, time, now)
+            })
+            .await
         }
         .boxed()
     }
 
-    fn ack(&self, ack: Arc<Ack>) -> BoxFuture<'_, Result<Acked, Error>> {
-        let clock = self.clock.clone();
-        self.sqlite
-            .write("ack", move |connection| {
-                Ok(ack::ack(connection, &ack, clock())?)
-            })
-            .boxed()
+    fn hand_back(&self, claim: Arc<Claimed>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
+        self.write("hand_back", move |connection, now| {
+            claims::hand_back(connection, &claim, now)
+        })
     }
 
-    fn hand_back(&self, claim: Arc<Claimed>) -> BoxFuture<'_, Result<bool, Error>> {
-        let clock = self.clock.clone();
-        self.sqlite
-            .write("hand_back", move |connection| {
-                Ok(pop::hand_back(connection, &claim, clock())?)
-            })
-            .boxed()
+    fn extend(
+        &self,
+        lease: Uuid,
+        time: Duration,
+    ) -> BoxFuture<'_, Result<Option<(usize, i64)>, Error>> {
+        self.write("extend", move |connection, now| {
+            claims::extend(connection, lease, time, now)
+        })
     }
 
     fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
-        let clock = self.clock.clone();
-        self.sqlite
-            .read("recheck", move |connection| {
-                Ok(recheck::recheck(connection, &waiting, clock())?)
-            })
-            .boxed()
+        self.read("recheck", move |connection, now| {
+            look::recheck(connection, &waiting, now)
+        })
     }
+}
+
+impl Manage for SqliteStore {
+    fn configure(&self, options: NewOptions) -> BoxFuture<'_, Result<Configured, Error>> {
+        self.write("configure", move |connection, now| {
+            manage::configure(connection, &options, now)
+        })
+    }
+
+    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<bool, Error>> {
+        self.write("delete_queue", move |connection, _| {
+            manage::delete_queue(connection, &queue)
+        })
+    }
+
+    fn delete_group(
+        &self,
+        scope: GroupScope,
+        with_start: bool,
+    ) -> BoxFuture<'_, Result<u64, Error>> {
+        self.write("delete_group", move |connection, _| {
+            groups::delete(connection, &scope, with_start)
+        })
+    }
+
+    fn seek(&self, scope: GroupScope, to: Seek) -> BoxFuture<'_, Result<Sought, Error>> {
+        self.write("seek", move |connection, now| {
+            groups::seek(connection, &scope, to, now)
+        })
+    }
+
+    fn subscribe(&self, group: String, begin_us: i64) -> BoxFuture<'_, Result<u64, Error>> {
+        self.write("subscribe", move |connection, _| {
+            groups::subscribe(connection, &group, begin_us)
+        })
+    }
+
+    fn modes(&self) -> BoxFuture<'_, Result<Modes, Error>> {
+        self.read("modes", |connection, _| manage::modes(connection))
+    }
+
+    fn set_push_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
+        self.write("modes", move |connection, _| {
+            connection.execute("UPDATE queue_mode SET push_paused = ?1", [paused])?;
+            manage::modes(connection)
+        })
+    }
+
+    fn set_pop_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
+        self.write("modes", move |connection, _| {
+            connection.execute("UPDATE queue_mode SET pop_paused = ?1", [paused])?;
+            manage::modes(connection)
+        })
+    }
+
+    fn sweep(&self, limit: u32) -> BoxFuture<'_, Result<Swept, Error>> {
+        self.write("sweep", move |connection, now| {
+            sweep::sweep(connection, limit, now)
+        })
+    }
+}
+
+impl Streams for SqliteStore {
+    fn register(&self, query: Registration) -> BoxFuture<'_, Result<Registered, Error>> {
+        self.write("stream", move |connection, now| {
+            streams::register(connection, &query, now)
+        })
+    }
+
+    fn states(&self, query: StateQuery) -> BoxFuture<'_, Result<Vec<StateRow>, Error>> {
+        self.read("states", move |connection, _| {
+            streams::states(connection, &query)
+        })
+    }
+}
+
+/// What cannot be read was not written by this program.
+fn unreadable(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
 }

@@ -1,9 +1,11 @@
 //! How settings must fit together.
 
+use wakeline_queue::seal::Sealer;
+
 use super::mistake::Mistake;
 use super::units::show_duration;
-use super::value::Store;
-use super::{Config, Settled};
+use super::value::{Algorithm, Store};
+use super::{Config, Jwt, Settled};
 
 struct Check {
     /// The settings it looks at. It is left out when one of them is itself a mistake.
@@ -14,8 +16,48 @@ struct Check {
 
 const CHECKS: &[Check] = &[
     Check {
-        keys: &["listen", "auth.tokens", "insecure"],
+        keys: &[
+            "listen",
+            "auth.tokens",
+            "auth.jwt.secret",
+            "auth.jwt.public_key",
+            "auth.jwt.jwks_url",
+            "insecure",
+        ],
         broken: open_to_everybody,
+    },
+    Check {
+        keys: &[
+            "auth.jwt.algorithm",
+            "auth.jwt.issuer",
+            "auth.jwt.audience",
+            "auth.jwt.secret",
+            "auth.jwt.public_key",
+            "auth.jwt.jwks_url",
+        ],
+        broken: rules_without_a_key,
+    },
+    Check {
+        keys: &[
+            "auth.jwt.algorithm",
+            "auth.jwt.secret",
+            "auth.jwt.public_key",
+            "auth.jwt.jwks_url",
+        ],
+        broken: key_of_another_algorithm,
+    },
+    Check {
+        keys: &[
+            "auth.jwt.role_admin",
+            "auth.jwt.role_read_write",
+            "auth.jwt.role_read_only",
+            "auth.jwt.role_write_only",
+        ],
+        broken: roles_of_one_name,
+    },
+    Check {
+        keys: &["queue.encryption_key"],
+        broken: no_encryption_key,
     },
     Check {
         keys: &["http.default_hold", "http.max_hold"],
@@ -43,14 +85,80 @@ pub(super) fn check(config: &Config, settled: &Settled, mistakes: &mut Vec<Mista
 fn open_to_everybody(config: &Config) -> Option<String> {
     // Canonical, so that ::ffff:127.0.0.1 counts as the loopback address that it is.
     let is_loopback = config.listen.ip().to_canonical().is_loopback();
-    let is_open = !is_loopback && config.auth.tokens.is_empty() && !config.insecure;
+    let is_open = !is_loopback && !config.asks_for_login() && !config.insecure;
     is_open.then(|| {
         format!(
             "{} is not a loopback address and no authentication is configured: \
-             set auth.tokens, or set insecure = true to let everybody in",
+             set auth.tokens or a key of auth.jwt, or set insecure = true to let everybody in",
             config.listen
         )
     })
+}
+
+impl Config {
+    /// Whether callers must say who they are.
+    #[must_use]
+    pub fn asks_for_login(&self) -> bool {
+        !self.auth.tokens.is_empty() || self.jwt.has_key()
+    }
+}
+
+impl Jwt {
+    /// Whether there is anything to check signatures with, without which signed tokens are off.
+    #[must_use]
+    pub fn has_key(&self) -> bool {
+        self.secret.is_some() || self.has_public_key()
+    }
+
+    fn has_public_key(&self) -> bool {
+        self.public_key.is_some() || self.jwks_url.is_some()
+    }
+}
+
+fn rules_without_a_key(config: &Config) -> Option<String> {
+    let jwt = &config.jwt;
+    let has_rules =
+        jwt.algorithm != Algorithm::Auto || jwt.issuer.is_some() || jwt.audience.is_some();
+    (has_rules && !jwt.has_key()).then(|| {
+        "there are rules for signed tokens, but no key to check them with: \
+         set auth.jwt.secret, auth.jwt.public_key or auth.jwt.jwks_url, or leave the rules out"
+            .to_owned()
+    })
+}
+
+fn key_of_another_algorithm(config: &Config) -> Option<String> {
+    let jwt = &config.jwt;
+    let lacking = match jwt.algorithm {
+        Algorithm::Auto => return None,
+        // Said by rules_without_a_key.
+        _ if !jwt.has_key() => return None,
+        Algorithm::Hs256 if jwt.has_public_key() => {
+            "HS256 is checked with a secret, not with a public key: \
+             leave auth.jwt.public_key and auth.jwt.jwks_url empty, or set auth.jwt.algorithm to auto"
+        }
+        Algorithm::Rs256 | Algorithm::EdDsa if jwt.secret.is_some() => {
+            "RS256 and EdDSA are checked with a public key, not with a secret: \
+             leave auth.jwt.secret empty, or set auth.jwt.algorithm to auto"
+        }
+        Algorithm::Hs256 | Algorithm::Rs256 | Algorithm::EdDsa => return None,
+    };
+    Some(lacking.to_owned())
+}
+
+fn roles_of_one_name(config: &Config) -> Option<String> {
+    let jwt = &config.jwt;
+    let mut names = [
+        &jwt.role_admin,
+        &jwt.role_read_write,
+        &jwt.role_read_only,
+        &jwt.role_write_only,
+    ];
+    names.sort();
+    let twice = names.windows(2).find(|pair| pair[0] == pair[1])?;
+    Some(format!(
+        "two roles are called {:?}: each needs a name of its own",
+        twice[0]
+    ))
 }
 
 fn default_hold_too_long(config: &Config) -> Option<String> {
@@ -72,5 +180,12 @@ fn bus_without_nodes(config: &Config) -> Option<String> {
         "a SQLite file belongs to one node; a bus has nobody to reach: \
          leave bus.url empty, or set store to the URL of a PostgreSQL database"
             .to_owned()
+    })
+}
+
+fn no_encryption_key(config: &Config) -> Option<String> {
+    let key = config.queue.encryption_key.as_ref()?;
+    Sealer::from_hex(key.expose()).is_none().then(|| {
+        "not 64 hexadecimal digits (32 bytes); `openssl rand -hex 32` makes one".to_owned()
     })
 }

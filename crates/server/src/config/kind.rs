@@ -46,6 +46,11 @@ pub enum Kind {
     },
     /// Directives for `tracing_subscriber::EnvFilter`.
     Filter,
+    /// Any text; the empty one stands for having none, where that is possible.
+    Text {
+        min_chars: usize,
+        optional: bool,
+    },
 }
 
 pub(super) const fn integer(min: u64, max: u64) -> Kind {
@@ -58,6 +63,20 @@ pub(super) const fn bytes(min: u64, max: u64) -> Kind {
 
 pub(super) const fn duration(min: u64, max: u64) -> Kind {
     Kind::Duration { min, max }
+}
+
+pub(super) const fn text(min_chars: usize) -> Kind {
+    Kind::Text {
+        min_chars,
+        optional: false,
+    }
+}
+
+pub(super) const fn optional_text(min_chars: usize) -> Kind {
+    Kind::Text {
+        min_chars,
+        optional: true,
+    }
 }
 
 /// What was found where it does not fit.
@@ -86,6 +105,16 @@ impl Kind {
             }
             Self::Filter => (!text.is_empty() && EnvFilter::builder().parse(text).is_ok())
                 .then(|| Value::Text(text.to_owned())),
+            Self::Text {
+                min_chars,
+                optional,
+            } => {
+                let chars = text.chars().count();
+                if chars < *min_chars && !(*optional && chars == 0) {
+                    return Err(Found::About(format!("a length of {chars}")));
+                }
+                Some(Value::Text(text.to_owned()))
+            }
             Self::Url { word, schemes } => {
                 if text != *word && !is_url(text, schemes) {
                     return Err(Found::About(quoted(&mask_unknown(text))));
@@ -176,6 +205,17 @@ impl Kind {
             }
             Self::Filter => {
                 "a level (error, warn, info, debug, trace, off) or directives such as info,wakeline_wake=debug".to_owned()
+            }
+            Self::Text {
+                min_chars,
+                optional,
+            } => {
+                let nothing = if *optional { "nothing, or " } else { "" };
+                let length = match min_chars {
+                    0 | 1 => String::new(),
+                    min => format!(" of {min} or more characters"),
+                };
+                format!("{nothing}a text{length}")
             }
         }
     }

@@ -56,6 +56,8 @@ fn toml(value: &Value, secret: bool) -> String {
     let value = match value {
         // The number of secrets is shown: one too few is a common mistake.
         Value::List(items) if secret => vec![HIDDEN; items.len()].into(),
+        // That there is none is no secret.
+        Value::Text(text) if secret && text.is_empty() => "".into(),
         _ if secret => HIDDEN.into(),
         Value::Text(text) => text.clone().into(),
         Value::Url(url) => mask(url).into(),

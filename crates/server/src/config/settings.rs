@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Settled;
-use super::kind::{Found, Kind, bytes, duration, integer};
+use super::kind::{Found, Kind, bytes, duration, integer, optional_text, text};
 use super::print::Shown;
 use super::secret::{Secret, Url};
 use super::units::{DAY, GIB, HOUR, KIB, MIB, MINUTE, MS, SECOND};
-use super::value::{FromValue, LogFormat, Store, Value};
+use super::value::{Algorithm, FromValue, LogFormat, Store, Subscription, Value};
 
 /// One row of the table.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ macro_rules! settings {
     (@secret secret) => { true };
     (
         $( $top:ident: $top_type:ty = $top_default:literal, $top_kind:expr, $top_help:literal; )*
-        $( [$section:ident: $struct:ident] $about:literal {
+        $( [$section:ident $path:literal: $struct:ident] $about:literal {
             $( $field:ident: $type:ty = $default:literal, $kind:expr, $help:literal $(, $secret:ident)?; )*
         } )*
     ) => {
@@ -66,8 +66,8 @@ macro_rules! settings {
                 help: $top_help,
             }, )*
             $( $( Setting {
-                key: concat!(stringify!($section), ".", stringify!($field)),
-                section: stringify!($section),
+                key: concat!($path, ".", stringify!($field)),
+                section: $path,
                 kind: $kind,
                 default: $default,
                 secret: settings!(@secret $($secret)?),
@@ -81,7 +81,7 @@ macro_rules! settings {
                     $( $top: <$top_type>::from_value(settled.value(stringify!($top))), )*
                     $( $section: $struct {
                         $( $field: <$type>::from_value(settled.value(
-                            concat!(stringify!($section), ".", stringify!($field)),
+                            concat!($path, ".", stringify!($field)),
                         )), )*
                     }, )*
                     shown: Shown::all(settled),
@@ -97,11 +97,30 @@ settings! {
     store: Store = "sqlite", Kind::Url { word: "sqlite", schemes: &["postgres", "postgresql"] }, "The database: `sqlite`, a file in the data directory, or the URL of a PostgreSQL database.";
     insecure: bool = "false", Kind::Bool, "Listen beyond loopback without authentication.";
 
-    [auth: Auth] "Who may call." {
-        tokens: Vec<Secret> = "", Kind::List { min_chars: 16 }, "Bearer tokens that are let in. Required when listening beyond loopback.", secret;
+    [auth "auth": Auth] "Who may call." {
+        tokens: Vec<Secret> = "", Kind::List { min_chars: 16 }, "Bearer tokens that are let in, as admin. These or a key of `auth.jwt` are required when listening beyond loopback.", secret;
     }
 
-    [http: Http] "How requests are read and held." {
+    [jwt "auth.jwt": Jwt] "Signed tokens that are let in." {
+        secret: Option<Secret> = "", optional_text(32), "Secret shared with the issuer of tokens signed with HS256.", secret;
+        public_key: Option<String> = "", optional_text(1), "Public key of the issuer of tokens signed with RS256 or EdDSA: PEM, or the path of a file that holds it.";
+        jwks_url: Option<Url> = "", Kind::Url { word: "", schemes: &["http", "https"] }, "URL of the key set (JWKS) of the issuer of tokens signed with RS256 or EdDSA.";
+        jwks_refresh: Duration = "1h", duration(SECOND, 7 * DAY), "How old the key set may become before it is fetched anew.";
+        jwks_timeout: Duration = "5s", duration(100 * MS, MINUTE), "How long fetching the key set may take.";
+        algorithm: Algorithm = "auto", Kind::Choice(&["auto", "HS256", "RS256", "EdDSA"]), "The only algorithm that is let in; `auto` takes each key's own.";
+        issuer: Option<String> = "", optional_text(1), "The `iss` that a token must have. Empty: any.";
+        audience: Option<String> = "", optional_text(1), "The `aud` that a token must have. Empty: any.";
+        clock_skew: Duration = "30s", duration(0, 10 * MINUTE), "How far the issuer's clock may be off.";
+        role_claim: String = "role", text(1), "Claim that names the role. A dot leads into an object.";
+        roles_claim: String = "roles", text(1), "Claim that lists roles. A dot leads into an object.";
+        role_admin: String = "admin", text(1), "What the issuer calls the role admin.";
+        role_read_write: String = "read-write", text(1), "What the issuer calls the role read-write.";
+        role_read_only: String = "read-only", text(1), "What the issuer calls the role read-only.";
+        role_write_only: String = "write-only", text(1), "What the issuer calls the role write-only.";
+        skip_paths: Vec<String> = "/,/health,/livez,/readyz,/metrics,/metrics/prometheus", Kind::List { min_chars: 1 }, "Paths that are open to everybody when a key of `auth.jwt` is given.";
+    }
+
+    [http "http": Http] "How requests are read and held." {
         max_body: usize = "10MiB", bytes(KIB, GIB), "Largest request body.";
         max_url: usize = "8KiB", bytes(256, 32 * KIB), "Longest request URL.";
         max_headers: usize = "16KiB", bytes(8 * KIB, MIB), "Largest request head: all headers together.";
@@ -114,7 +133,7 @@ settings! {
         drain: Duration = "10s", duration(0, 10 * MINUTE), "How long a stopping server waits for its last answers to be sent.";
     }
 
-    [wake: Wake] "The wake engine." {
+    [wake "wake": Wake] "The wake engine." {
         max_waiters: usize = "1000000", integer(1, 100_000_000), "Waiters held at once; past it, a new hold is refused with 503.";
         max_waiters_per_topic: usize = "200000", integer(1, 100_000_000), "Waiters held at once on one topic.";
         max_timers: usize = "1000000", integer(1, 100_000_000), "Timers kept in memory.";
@@ -122,38 +141,44 @@ settings! {
         fallback_degraded: Duration = "1s", duration(100 * MS, HOUR), "The same while the bus is down.";
     }
 
-    [bus: Bus] "Wakes between nodes." {
+    [bus "bus": Bus] "Wakes between nodes." {
         url: Option<Url> = "", Kind::Url { word: "", schemes: &["redis", "rediss"] }, "URL of the Redis that carries wakes between nodes. Empty: PostgreSQL `NOTIFY` when the store is PostgreSQL, else memory.";
         channel: String = "wakeline", Kind::Name { max_chars: 63 }, "Channel that the nodes of one installation share.";
         canary: Duration = "5s", duration(100 * MS, MINUTE), "How often the bus is tried with a message to itself.";
     }
 
-    [sqlite: Sqlite] "The SQLite store." {
+    [sqlite "sqlite": Sqlite] "The SQLite store." {
         readers: usize = "2", integer(1, 64), "Reading connections.";
         max_batch: usize = "512", integer(1, 100_000), "Operations that may share one commit.";
         busy_timeout: Duration = "5s", duration(0, 10 * MINUTE), "How long to wait for a lock that another process holds on the file.";
     }
 
-    [postgres: Postgres] "The PostgreSQL store." {
+    [postgres "postgres": Postgres] "The PostgreSQL store." {
         connections: usize = "4", integer(1, 1_000), "Connections for reading and writing.";
         max_batch: usize = "500", integer(1, 10_000), "Operations that may share one commit.";
         connect_timeout: Duration = "5s", duration(100 * MS, 5 * MINUTE), "How long to wait for a connection.";
         statement_timeout: Duration = "30s", duration(100 * MS, HOUR), "How long one statement may run.";
     }
 
-    [limits: Limits] "What may pile up." {
+    [limits "limits": Limits] "What may pile up." {
         pending_operations: usize = "100000", integer(1, 10_000_000), "Operations waiting for a commit; past it, a request is refused with 503.";
     }
 
-    [queue: Queue] "The queue door." {
+    [queue "queue": Queue] "The queue door." {
         max_batch: usize = "10000", integer(1, 100_000), "Messages in one pop.";
         max_items: usize = "10000", integer(1, 100_000), "Messages in one push.";
         max_name: usize = "255", integer(1, 1_024), "Characters in the name of a queue, partition or consumer group.";
         max_transaction_id: usize = "255", integer(1, 1_024), "Characters in a transaction id.";
+        default_batch: usize = "200", integer(1, 100_000), "Messages in a pop that does not say.";
+        max_partitions: usize = "1000", integer(1, 100_000), "Partitions in one pop.";
         lease: Duration = "300s", duration(SECOND, DAY), "Lease of a popped message when neither queue nor caller names one.";
+        max_lease: Duration = "24h", duration(SECOND, 30 * DAY), "How long a lease may be extended at once.";
+        default_subscription: Subscription = "all", Kind::Choice(&["all", "new"]), "Where a consumer group begins that does not say: with everything, or with what comes from then on.";
+        encryption_key: Option<Secret> = "", optional_text(64), "Key of queues with encryptionEnabled: 64 hexadecimal digits.", secret;
+        sweep_interval: Duration = "30s", duration(100 * MS, DAY), "How often what is too old is removed.";
     }
 
-    [log: Log] "What is logged." {
+    [log "log": Log] "What is logged." {
         format: LogFormat = "text", Kind::Choice(&["text", "json"]), "How log lines are written.";
         level: String = "info", Kind::Filter, "What is logged: a level, or directives such as `info,wakeline_wake=debug`.";
     }

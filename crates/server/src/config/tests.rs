@@ -23,6 +23,7 @@ fn mistakes(text: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> String 
 }
 
 const TOKEN: &str = "correct-horse-battery";
+const SECRET: &str = "a secret of thirty-two characters";
 
 #[test]
 fn nothing_given_is_a_valid_configuration() {
@@ -176,12 +177,53 @@ fn beyond_loopback_needs_tokens_or_insecure() {
     for listen in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1"] {
         let listen = ("listen", listen);
         load(None, [], pairs(&[listen])).unwrap_err();
-        load(None, [], pairs(&[listen, ("auth.tokens", TOKEN)])).unwrap();
+        for key in [
+            ("auth.tokens", TOKEN),
+            ("auth.jwt.secret", SECRET),
+            ("auth.jwt.public_key", "/etc/issuer.pem"),
+            ("auth.jwt.jwks_url", "https://issuer/jwks"),
+        ] {
+            load(None, [], pairs(&[listen, key])).unwrap();
+        }
         load(None, [], pairs(&[listen, ("insecure", "true")])).unwrap();
     }
     assert_snapshot!(mistakes("", &[("WAKELINE_LISTEN", "0.0.0.0:6632")], &[]), @r##"
     1 mistake in the configuration:
-      - listen (environment WAKELINE_LISTEN), auth.tokens (default), insecure (default): 0.0.0.0:6632 is not a loopback address and no authentication is configured: set auth.tokens, or set insecure = true to let everybody in
+      - listen (environment WAKELINE_LISTEN), auth.tokens (default), auth.jwt.secret (default), auth.jwt.public_key (default), auth.jwt.jwks_url (default), insecure (default): 0.0.0.0:6632 is not a loopback address and no authentication is configured: set auth.tokens or a key of auth.jwt, or set insecure = true to let everybody in
+    "##);
+}
+
+#[test]
+fn the_rules_for_signed_tokens_fit_their_keys() {
+    let shown = mistakes(
+        "[auth.jwt]\nissuer = \"https://issuer\"\nrole_admin = \"read-only\"",
+        &[],
+        &[],
+    );
+    assert_snapshot!(shown, @r##"
+    2 mistakes in the configuration:
+      - auth.jwt.algorithm (default), auth.jwt.issuer (wakeline.toml:2), auth.jwt.audience (default), auth.jwt.secret (default), auth.jwt.public_key (default), auth.jwt.jwks_url (default): there are rules for signed tokens, but no key to check them with: set auth.jwt.secret, auth.jwt.public_key or auth.jwt.jwks_url, or leave the rules out
+      - auth.jwt.role_admin (wakeline.toml:3), auth.jwt.role_read_write (default), auth.jwt.role_read_only (default), auth.jwt.role_write_only (default): two roles are called "read-only": each needs a name of its own
+    "##);
+    let given = [
+        ("auth.jwt.algorithm", "HS256"),
+        ("auth.jwt.secret", SECRET),
+        ("auth.jwt.jwks_url", "https://issuer/jwks"),
+    ];
+    assert_snapshot!(mistakes("", &[], &given), @r##"
+    1 mistake in the configuration:
+      - auth.jwt.algorithm (flag --auth-jwt-algorithm), auth.jwt.secret (flag --auth-jwt-secret), auth.jwt.public_key (default), auth.jwt.jwks_url (flag --auth-jwt-jwks-url): HS256 is checked with a secret, not with a public key: leave auth.jwt.public_key and auth.jwt.jwks_url empty, or set auth.jwt.algorithm to auto
+    "##);
+    let given = [("auth.jwt.algorithm", "EdDSA"), ("auth.jwt.secret", SECRET)];
+    assert_snapshot!(mistakes("", &[], &given), @r##"
+    1 mistake in the configuration:
+      - auth.jwt.algorithm (flag --auth-jwt-algorithm), auth.jwt.secret (flag --auth-jwt-secret), auth.jwt.public_key (default), auth.jwt.jwks_url (default): RS256 and EdDSA are checked with a public key, not with a secret: leave auth.jwt.secret empty, or set auth.jwt.algorithm to auto
+    "##);
+    let short = [("auth.jwt.secret", "hunter2"), ("auth.jwt.role_claim", "")];
+    assert_snapshot!(mistakes("", &[], &short), @r##"
+    2 mistakes in the configuration:
+      - auth.jwt.role_claim (flag --auth-jwt-role-claim): found a length of 0, expected a text
+      - auth.jwt.secret (flag --auth-jwt-secret): found a length of 7, expected nothing, or a text of 32 or more characters
     "##);
 }
 
@@ -261,6 +303,10 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
                 "WAKELINE_AUTH_TOKENS",
                 "hunter2-hunter2-hunter2,hunter2-hunter2-hunter3",
             ),
+            (
+                "WAKELINE_AUTH_JWT_SECRET",
+                "hunter2 hunter2 hunter2 hunter2 hunter2",
+            ),
         ]),
         pairs(&[
             ("bus.url", "rediss://:hunter2@r:6379/0"),
@@ -276,6 +322,24 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
 
     [auth]
     tokens = ["***", "***"] # environment WAKELINE_AUTH_TOKENS
+
+    [auth.jwt]
+    secret = "***" # environment WAKELINE_AUTH_JWT_SECRET
+    public_key = "" # default
+    jwks_url = "" # default
+    jwks_refresh = "1h" # default
+    jwks_timeout = "5s" # default
+    algorithm = "auto" # default
+    issuer = "" # default
+    audience = "" # default
+    clock_skew = "30s" # default
+    role_claim = "role" # default
+    roles_claim = "roles" # default
+    role_admin = "admin" # default
+    role_read_write = "read-write" # default
+    role_read_only = "read-only" # default
+    role_write_only = "write-only" # default
+    skip_paths = ["/", "/health", "/livez", "/readyz", "/metrics", "/metrics/prometheus"] # default
 
     [http]
     max_body = "3MiB" # wakeline.toml:3

@@ -30,9 +30,25 @@ pub enum Store {
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subscription {
+    All,
+    New,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     Text,
     Json,
+}
+
+/// Which signature of a token is let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The one that each key is for.
+    Auto,
+    Hs256,
+    Rs256,
+    EdDsa,
 }
 
 /// A panic here means that a row of the table pairs a kind with a type that cannot hold it; a
@@ -63,7 +79,17 @@ from_value! {
     PathBuf: Value::Path(path) => path.clone();
     String: Value::Text(text) => text.clone();
     Vec<Secret>: Value::List(items) => items.iter().cloned().map(Secret::new).collect();
+    Vec<String>: Value::List(items) => items.clone();
+    Option<String>: Value::Text(text) => (!text.is_empty()).then(|| text.clone());
+    Option<Secret>: Value::Text(text) => (!text.is_empty()).then(|| Secret::new(text.clone()));
     Option<Url>: Value::Url(url) => (!url.is_empty()).then(|| Url::new(url.clone()));
     Store: Value::Url(url) => if url == "sqlite" { Self::Sqlite } else { Self::Postgres(Url::new(url.clone())) };
+    Algorithm: Value::Text(name) => match name.as_str() {
+        "HS256" => Self::Hs256,
+        "RS256" => Self::Rs256,
+        "EdDSA" => Self::EdDsa,
+        _ => Self::Auto,
+    };
+    Subscription: Value::Text(text) => if text == "new" { Self::New } else { Self::All };
     LogFormat: Value::Text(format) => if format == "json" { Self::Json } else { Self::Text };
 }

@@ -113,7 +113,8 @@ async fn work<B: Batch>(
     batch: Arc<B>,
     arriving: Arc<Mutex<mpsc::Receiver<Pending<B>>>>,
 ) {
-    let session = postgres.session();
+    // Its own: what is sent between a batch's BEGIN and its COMMIT belongs to the batch.
+    let session = Session::new(postgres.connector().clone());
     loop {
         let Some(pending) = gather::<B>(&arriving, postgres.options().max_batch).await else {
             return;

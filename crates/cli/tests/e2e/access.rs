@@ -1,0 +1,212 @@
+//! Who is let in and what they may do: tokens of a real issuer, keys from every source.
+
+mod keys;
+mod roles;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::Request;
+use serde_json::{Value, json};
+use wakeline_testbed::issuer::{SigningKey, unsigned};
+
+use crate::{
+    ground::{Ground, on_both_stores},
+    server::{Serve, Server, wakeline},
+    wire::{Answer, get, post, with_header},
+};
+
+const SECRET: &str = "a secret of thirty-two characters";
+const TOKEN: &str = "correct-horse-battery";
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.expect("a clock after 1970").as_secs()
+}
+
+/// Good for an hour, with the changes that are given.
+fn claims(change: &Value) -> Value {
+    let mut claims = json!({"sub": "someone", "role": "admin", "exp": now() + 3600});
+    for (name, value) in change.as_object().expect("an object") {
+        claims[name] = value.clone();
+    }
+    claims
+}
+
+fn as_admin(key: &SigningKey) -> String {
+    key.sign(&claims(&json!({})))
+}
+
+/// With no login but this token.
+async fn call(server: &Server, request: Request<Bytes>, token: &str) -> Answer {
+    let bearer = format!("Bearer {token}");
+    server
+        .call(with_header(request, "authorization", &bearer))
+        .await
+}
+
+/// What a harmless request is answered with.
+async fn status(server: &Server, token: &str) -> u16 {
+    call(server, get("/v1/waits"), token).await.status
+}
+
+on_both_stores! {
+    a_message_is_stamped_with_who_pushed_it,
+}
+
+async fn a_message_is_stamped_with_who_pushed_it(ground: Ground) {
+    let server = ground
+        .serve()
+        .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
+        .env("WAKELINE_AUTH_TOKENS", TOKEN)
+        .start()
+        .await;
+    let key = SigningKey::hs256("s", SECRET.as_bytes());
+    let producer = |sub: Value| key.sign(&claims(&json!({"sub": sub, "role": "write-only"})));
+    let pushers = [
+        (producer(json!("sensor 7")), json!("sensor 7")),
+        (producer(Value::Null), Value::Null),
+        (TOKEN.to_owned(), Value::Null),
+    ];
+    for (token, stamp) in pushers {
+        let item = json!({"queue": "q", "payload": 1, "producerSub": "forged"});
+        let push = post("/api/v1/push", json!({"items": [item]}).to_string());
+        let pushed = call(&server, push, &token).await;
+        assert_eq!(pushed.status, 201, "{}", pushed.text());
+        let pop = get("/api/v1/pop/queue/q?autoAck=true");
+        let popped = call(&server, pop, TOKEN).await;
+        assert_eq!(popped.json()["messages"][0]["producerSub"], stamp);
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_wrong_is_refused_with_the_reason() {
+    let server = Ground::sqlite()
+        .serve()
+        .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
+        .flags(&["--auth-jwt-issuer", "https://issuer"])
+        .flags(&["--auth-jwt-audience", "wakeline"])
+        .start()
+        .await;
+    let key = SigningKey::hs256("s", SECRET.as_bytes());
+    let right = claims(&json!({"iss": "https://issuer", "aud": "wakeline"}));
+    let with = |name: &str, value: Value| {
+        let mut claims = right.clone();
+        claims[name] = value;
+        key.sign(&claims)
+    };
+    let stranger = SigningKey::hs256("s", b"another secret of that many characters");
+    let mut texts = Vec::new();
+    for token in [
+        with("exp", json!(now() - 3600)),
+        with("nbf", json!(now() + 3600)),
+        with("aud", json!("others")),
+        with("iss", json!("https://others")),
+        stranger.sign(&right),
+        unsigned(&json!({"alg": "none", "typ": "JWT"}), &right),
+        "something".to_owned(),
+    ] {
+        let refused = call(&server, get("/v1/waits"), &token).await;
+        assert_eq!(refused.status, 401, "{token}");
+        assert_eq!(refused.header("www-authenticate"), "Bearer");
+        let problem = refused.problem();
+        assert_eq!(problem["type"], "urn:wakeline:unauthorized");
+        texts.push(problem["error"].as_str().unwrap().to_owned());
+    }
+    insta::assert_snapshot!(texts.join("\n"), @"
+    Authorization: the token has expired
+    Authorization: the token is not valid yet
+    Authorization: the token is for another audience
+    Authorization: the token is from another issuer
+    Authorization: the token is not signed by a key that this server trusts
+    Authorization: the token is neither known nor a JWT signed with HS256, RS256 or EdDSA
+    Authorization: the token is neither known nor a JWT signed with HS256, RS256 or EdDSA
+    ");
+    let missing = server.get("/v1/waits").await;
+    assert_eq!(missing.status, 401);
+    assert_eq!(missing.problem()["error"], "Authentication required");
+    // Bare, as Queen's clients may send it.
+    let bare = with_header(get("/v1/waits"), "authorization", &key.sign(&right));
+    assert_eq!(server.call(bare).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_open_is_configured() {
+    let ground = Ground::sqlite();
+    let serve = || ground.serve().env("WAKELINE_AUTH_JWT_SECRET", SECRET);
+    let server = serve().start().await;
+    for (path, status) in [
+        ("/livez", 200),
+        ("/readyz", 200),
+        ("/metrics", 200),
+        ("/", 404),
+        ("/health", 404),
+        ("/v1/waits", 401),
+        ("/openapi.json", 401),
+        ("/nowhere", 401),
+    ] {
+        assert_eq!(server.get(path).await.status, status, "{path}");
+    }
+    drop(server);
+    let flags = ["--auth-jwt-skip-paths", "/openapi.json"];
+    let server = serve().flags(&flags).start().await;
+    for (path, status) in [("/livez", 200), ("/openapi.json", 200), ("/metrics", 401)] {
+        assert_eq!(server.get(path).await.status, status, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_for_signed_tokens_is_authentication_enough_for_any_address() {
+    let ground = Ground::sqlite();
+    let server = ground
+        .serve()
+        .flags(&["--listen", "0.0.0.0:0"])
+        .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
+        .start()
+        .await;
+    assert!(!server.output().contains("WARNING"), "{}", server.output());
+    assert!(!server.output().contains(SECRET));
+    let said = "Authorization: Bearer <a signed token (auth.jwt)>";
+    assert!(server.output().contains(said), "{}", server.output());
+}
+
+#[tokio::test]
+async fn settings_that_contradict_one_another_are_told_at_once() {
+    let log = Serve::new(&["--auth-jwt-algorithm", "RS256"])
+        .flags(&["--auth-jwt-role-read-only", "reader"])
+        .flags(&["--auth-jwt-role-write-only", "reader"])
+        .flags(&["--auth-jwt-clock-skew", "30"])
+        .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
+        .refused()
+        .await;
+    assert!(!log.contains(SECRET), "{log}");
+    insta::assert_snapshot!(log, @r#"
+    wakeline: 3 mistakes in the configuration:
+      - auth.jwt.clock_skew (flag --auth-jwt-clock-skew): found "30", expected a duration such as 30s or 500ms, from 0s to 10m
+      - auth.jwt.algorithm (flag --auth-jwt-algorithm), auth.jwt.secret (environment WAKELINE_AUTH_JWT_SECRET), auth.jwt.public_key (default), auth.jwt.jwks_url (default): RS256 and EdDSA are checked with a public key, not with a secret: leave auth.jwt.secret empty, or set auth.jwt.algorithm to auto
+      - auth.jwt.role_admin (default), auth.jwt.role_read_write (default), auth.jwt.role_read_only (flag --auth-jwt-role-read-only), auth.jwt.role_write_only (flag --auth-jwt-role-write-only): two roles are called "reader": each needs a name of its own
+    "#);
+}
+
+#[tokio::test]
+async fn a_public_key_that_is_none_is_named() {
+    let ground = Ground::sqlite();
+    let missing = ground.data().join("none.pem").display().to_string();
+    let log = ground
+        .serve()
+        .flags(&["--auth-jwt-public-key", &missing])
+        .refused()
+        .await;
+    insta::assert_snapshot!(log.replace(&missing, "<path>"), @"wakeline: auth.jwt.public_key: cannot read <path>: No such file or directory (os error 2)");
+}
+
+#[test]
+fn the_printed_configuration_hides_the_secret() {
+    let output = wakeline(&["serve", "--print-config"])
+        .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("[auth.jwt]\nsecret = \"***\""), "{text}");
+    assert!(!text.contains(SECRET), "{text}");
+}

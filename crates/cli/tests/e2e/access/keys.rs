@@ -1,0 +1,166 @@
+//! Where keys come from: the configuration, and a key set over HTTP and HTTPS.
+
+use std::{fs, time::Instant};
+
+use wakeline_testbed::{
+    free_port,
+    issuer::{KeySet, SigningKey},
+};
+
+use super::{SECRET, TOKEN, as_admin, call, status};
+use crate::{
+    ground::Ground,
+    server::{Serve, until},
+    wire::get,
+};
+
+/// Where an answer is to come from the issuer, it may take its time: this machine may be busy.
+fn with_keys_of(serve: Serve, set: &KeySet) -> Serve {
+    let flags = ["--auth-jwt-jwks-timeout", "60s", "--auth-jwt-jwks-url"];
+    serve.flags(&flags).flags(&[&set.url()])
+}
+
+#[tokio::test]
+async fn each_algorithm_is_checked_with_its_own_key() {
+    let ground = Ground::sqlite();
+    let (rsa, eddsa) = (SigningKey::rs256("rsa"), SigningKey::eddsa("ed"));
+    let secret = SigningKey::hs256("s", SECRET.as_bytes());
+    let file = ground.data().join("issuer.pem");
+    fs::write(&file, rsa.public_pem()).unwrap();
+    let set = KeySet::http(&[&rsa, &eddsa]).unwrap();
+    let path = file.display().to_string();
+    let pem = eddsa.public_pem();
+    // What is configured, and whose tokens are let in.
+    for (settings, known) in [
+        (vec![("SECRET", SECRET)], [true, false, false]),
+        (vec![("PUBLIC_KEY", path.as_str())], [false, true, false]),
+        (vec![("PUBLIC_KEY", pem.as_str())], [false, false, true]),
+        (vec![("JWKS_URL", &set.url())], [false, true, true]),
+        (
+            vec![("JWKS_URL", &set.url()), ("ALGORITHM", "EdDSA")],
+            [false, false, true],
+        ),
+        (
+            vec![("SECRET", SECRET), ("JWKS_URL", &set.url())],
+            [true, true, true],
+        ),
+    ] {
+        let mut serve = ground.serve();
+        serve = serve.env("WAKELINE_AUTH_JWT_JWKS_TIMEOUT", "60s");
+        for (name, value) in &settings {
+            serve = serve.env(&format!("WAKELINE_AUTH_JWT_{name}"), value);
+        }
+        let server = serve.start().await;
+        for (key, known) in [&secret, &rsa, &eddsa].into_iter().zip(known) {
+            let expected = if known { 200 } else { 401 };
+            let found = status(&server, &as_admin(key)).await;
+            assert_eq!(found, expected, "{key:?} with {settings:?}");
+        }
+        // The public key, which everybody has, as if it were a secret.
+        for (id, public) in [("rsa", &rsa), ("ed", &eddsa)] {
+            for form in public.public_forms() {
+                let confused = SigningKey::hs256(id, &form);
+                assert_eq!(status(&server, &as_admin(&confused)).await, 401);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_new_key_is_found_when_a_token_names_it_and_strangers_cannot_hurry_that() {
+    let (first, second) = (SigningKey::eddsa("first"), SigningKey::eddsa("second"));
+    let set = KeySet::http(&[&first]).unwrap();
+    let server = with_keys_of(Ground::sqlite().serve(), &set).start().await;
+    assert_eq!(set.fetched(), 0, "nobody needed it yet");
+    for _ in 0..3 {
+        assert_eq!(status(&server, &as_admin(&first)).await, 200);
+    }
+    assert_eq!(set.fetched(), 1);
+    // Signed by a key that the set has under this id, which is no reason to look again.
+    let forged = SigningKey::eddsa("first");
+    assert_eq!(status(&server, &as_admin(&forged)).await, 401);
+    assert_eq!(set.fetched(), 1);
+
+    let began = Instant::now();
+    set.publish(&[&second]);
+    assert_eq!(status(&server, &as_admin(&second)).await, 200);
+    assert_eq!(set.fetched(), 2);
+    assert_eq!(status(&server, &as_admin(&first)).await, 401, "withdrawn");
+    // Each names another one; a look every ten seconds is the most, however slow this machine is.
+    for n in 0..20 {
+        let stranger = SigningKey::eddsa(&format!("stranger {n}"));
+        assert_eq!(status(&server, &as_admin(&stranger)).await, 401);
+    }
+    let most = 2 + began.elapsed().as_secs() / 10;
+    assert!(set.fetched() as u64 <= most, "{} looks", set.fetched());
+    assert_eq!(status(&server, &as_admin(&second)).await, 200);
+}
+
+#[tokio::test]
+async fn without_the_issuers_keys_nobody_is_told_that_their_token_is_wrong() {
+    let key = SigningKey::eddsa("ed");
+    let set = KeySet::http(&[]).unwrap();
+    set.answer(500, String::new());
+    let server = with_keys_of(Ground::sqlite().serve(), &set)
+        .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
+        .env("WAKELINE_AUTH_TOKENS", TOKEN)
+        .start()
+        .await;
+    let refused = call(&server, get("/v1/waits"), &as_admin(&key)).await;
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.header("retry-after"), "1");
+    let problem = refused.problem();
+    assert_eq!(problem["type"], "urn:wakeline:keys-unavailable");
+    assert!(server.log().contains("500"), "{}", server.log());
+    // Whoever is known by other means is not concerned.
+    let secret = SigningKey::hs256("s", SECRET.as_bytes());
+    assert_eq!(status(&server, &as_admin(&secret)).await, 200);
+    assert_eq!(status(&server, TOKEN).await, 200);
+    assert_eq!(status(&server, "nonsense").await, 401);
+
+    set.publish(&[&key]);
+    until("the issuer's keys", async || {
+        (status(&server, &as_admin(&key)).await == 200).then_some(())
+    })
+    .await;
+    // Once there, they serve, whatever becomes of the issuer.
+    drop(set);
+    assert_eq!(status(&server, &as_admin(&key)).await, 200);
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_not_there_is_an_outage() {
+    let url = format!("http://127.0.0.1:{}/jwks.json", free_port().unwrap());
+    let server = Ground::sqlite()
+        .serve()
+        .flags(&["--auth-jwt-jwks-url", &url])
+        .start()
+        .await;
+    let token = as_admin(&SigningKey::eddsa("ed"));
+    assert_eq!(status(&server, &token).await, 503);
+    assert_eq!(server.get("/readyz").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_key_set_over_https_needs_a_certificate_that_is_trusted() {
+    let ground = Ground::sqlite();
+    let key = SigningKey::eddsa("ed");
+    let (set, stranger) = (
+        KeySet::https(&[&key]).unwrap(),
+        KeySet::https(&[&key]).unwrap(),
+    );
+    let roots = ground.data().join("roots.pem");
+    fs::write(&roots, set.certificate()).unwrap();
+    for (set, expected) in [(&set, 200), (&stranger, 503)] {
+        let server = with_keys_of(ground.serve(), set)
+            .env("SSL_CERT_FILE", &roots.display().to_string())
+            .start()
+            .await;
+        assert_eq!(
+            status(&server, &as_admin(&key)).await,
+            expected,
+            "{}",
+            server.log()
+        );
+    }
+}

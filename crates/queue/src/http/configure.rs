@@ -1,0 +1,124 @@
+//! `POST /api/v1/configure` and `DELETE /api/v1/resources/queues/{queue}`
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use uuid::Uuid;
+use wakeline_web::{LimitedBody, Problem, ProblemDocument, json, path};
+
+use crate::{manage::NewOptions, name, options, service::Queue};
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct ConfigureBody {
+    queue: String,
+    /// By default what stands before the first dot of the queue's name.
+    namespace: Option<String>,
+    /// By default what stands behind the first dot of the queue's name.
+    task: Option<String>,
+    /// `leaseTime`, `retryLimit`, `retryDelay`, `deadLetterQueue`, `dlqAfterMaxRetries`,
+    /// `priority`, `delayedProcessing`, `windowBuffer`, `maxSize`, `ttl`, `maxWaitTimeSeconds`,
+    /// `retentionEnabled`, `retentionSeconds`, `completedRetentionSeconds`, `encryptionEnabled`.
+    /// What is not given is at its default afterwards.
+    options: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConfigureAnswer {
+    configured: bool,
+    queue: String,
+    namespace: String,
+    task: String,
+    queue_id: Uuid,
+    /// Always null: partitions appear with their first message.
+    partition_id: Option<Uuid>,
+    storage: &'static str,
+    options: Map<String, Value>,
+}
+
+/// Makes a queue or gives it other options.
+#[utoipa::path(
+    post, path = "/api/v1/configure", tag = "queue",
+    request_body = ConfigureBody,
+    responses(
+        (status = 200, description = "The queue as it is now", body = ConfigureAnswer),
+        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn configure(
+    State(door): State<Arc<Queue>>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<ConfigureAnswer>, Problem> {
+    let body: ConfigureBody = json(&body)?;
+    let most = door.limits().max_name;
+    name::check("queue", &body.queue, most)?;
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let (namespace, task) = (given(body.namespace), given(body.task));
+    for (field, value) in [("namespace", &namespace), ("task", &task)] {
+        if let Some(value) = value {
+            name::check(field, value, most)?;
+        }
+    }
+    let (options, mut shown) = options::read(&body.options.unwrap_or_default())?;
+    if options.lease_ms.is_none() {
+        shown.insert("leaseTime".into(), door.limits().lease.as_secs().into());
+    }
+    let new = NewOptions {
+        queue: body.queue.clone(),
+        namespace,
+        task,
+        options,
+        shown: shown.clone(),
+    };
+    let configured = door.configure(new).await?;
+    Ok(Json(ConfigureAnswer {
+        configured: true,
+        queue: body.queue,
+        namespace: configured.namespace,
+        task: configured.task,
+        queue_id: configured.queue_id,
+        partition_id: None,
+        storage: "segments",
+        options: shown,
+    }))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DeleteAnswer {
+    queue: String,
+    deleted: bool,
+    existed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'static str>,
+}
+
+/// Deletes a queue with all that is in it. Its name can be used again at once.
+#[utoipa::path(
+    delete, path = "/api/v1/resources/queues/{queue}", tag = "queue",
+    params(("queue" = String, Path)),
+    responses(
+        (status = 200, description = "`existed` says whether there was one", body = DeleteAnswer),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete_queue(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<String>, PathRejection>,
+) -> Result<Json<DeleteAnswer>, Problem> {
+    let queue = path(named)?;
+    name::check("queue", &queue, door.limits().max_name)?;
+    let existed = door.delete_queue(queue.clone()).await?;
+    Ok(Json(DeleteAnswer {
+        queue,
+        deleted: existed,
+        existed,
+        message: (!existed).then_some("Queue not found, nothing was deleted"),
+    }))
+}

@@ -1,0 +1,257 @@
+//! Consumer groups: forgotten, moved, and told where to begin.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use wakeline_web::{LimitedBody, Params, Problem, ProblemDocument, json, path};
+
+use super::time;
+use crate::{
+    manage::{GroupScope, Seek},
+    name,
+    service::Queue,
+};
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DeletedGroup {
+    success: bool,
+    consumer_group: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue_name: Option<String>,
+    deleted_partitions: u64,
+    metadata_deleted: bool,
+}
+
+/// Forgets how far a group has read, in all queues.
+#[utoipa::path(
+    delete, path = "/api/v1/consumer-groups/{group}", tag = "queue",
+    params(
+        ("group" = String, Path),
+        ("deleteMetadata" = Option<bool>, Query, description = "Forget where it began too; true by default"),
+    ),
+    responses(
+        (status = 200, description = "How many partitions it had read in", body = DeletedGroup),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<String>, PathRejection>,
+    params: Params,
+) -> Result<Json<DeletedGroup>, Problem> {
+    let scope = scope(&door, path(named)?, None, None)?;
+    delete_scope(&door, scope, &params).await
+}
+
+/// Forgets how far a group has read, in one queue.
+#[utoipa::path(
+    delete, path = "/api/v1/consumer-groups/{group}/queues/{queue}", tag = "queue",
+    params(
+        ("group" = String, Path), ("queue" = String, Path),
+        ("deleteMetadata" = Option<bool>, Query, description = "Forget where it began too; true by default"),
+    ),
+    responses(
+        (status = 200, description = "How many partitions it had read in", body = DeletedGroup),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete_in_queue(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<(String, String)>, PathRejection>,
+    params: Params,
+) -> Result<Json<DeletedGroup>, Problem> {
+    let (group, queue) = path(named)?;
+    let scope = scope(&door, group, Some(queue), None)?;
+    delete_scope(&door, scope, &params).await
+}
+
+async fn delete_scope(
+    door: &Queue,
+    scope: GroupScope,
+    params: &Params,
+) -> Result<Json<DeletedGroup>, Problem> {
+    let with_start = params.flag("deleteMetadata")?.unwrap_or(true);
+    let (consumer_group, queue_name) = (scope.group.clone(), scope.queue.clone());
+    let deleted_partitions = door.delete_group(scope, with_start).await?;
+    Ok(Json(DeletedGroup {
+        success: true,
+        consumer_group,
+        queue_name,
+        deleted_partitions,
+        metadata_deleted: with_start,
+    }))
+}
+
+fn scope(
+    door: &Queue,
+    group: String,
+    queue: Option<String>,
+    partition: Option<String>,
+) -> Result<GroupScope, Problem> {
+    let most = door.limits().max_name;
+    name::check("group", &group, most)?;
+    for (field, value) in [("queue", &queue), ("partition", &partition)] {
+        if let Some(value) = value {
+            name::check(field, value, most)?;
+        }
+    }
+    Ok(GroupScope {
+        group,
+        queue,
+        partition,
+    })
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SeekBody {
+    /// Behind everything that is there.
+    to_end: Option<bool>,
+    /// With what came at this time or later.
+    timestamp: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SeekAnswer {
+    success: bool,
+    consumer_group: String,
+    queue_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition_name: Option<String>,
+    seek_to_end: bool,
+    target_timestamp: Option<String>,
+    partitions_updated: u64,
+}
+
+/// Moves a group to another place in a queue. Its leases there end.
+#[utoipa::path(
+    post, path = "/api/v1/consumer-groups/{group}/queues/{queue}/seek", tag = "queue",
+    params(("group" = String, Path), ("queue" = String, Path)),
+    request_body = SeekBody,
+    responses(
+        (status = 200, description = "How many partitions it goes on in", body = SeekAnswer),
+        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn seek(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<(String, String)>, PathRejection>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<SeekAnswer>, Problem> {
+    let (group, queue) = path(named)?;
+    let scope = scope(&door, group, Some(queue), None)?;
+    seek_scope(&door, scope, &body).await
+}
+
+/// Moves a group to another place in a partition. Its lease there ends.
+#[utoipa::path(
+    post, path = "/api/v1/consumer-groups/{group}/queues/{queue}/partitions/{partition}/seek",
+    tag = "queue",
+    params(("group" = String, Path), ("queue" = String, Path), ("partition" = String, Path)),
+    request_body = SeekBody,
+    responses(
+        (status = 200, description = "Whether it goes on there", body = SeekAnswer),
+        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn seek_partition(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<(String, String, String)>, PathRejection>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<SeekAnswer>, Problem> {
+    let (group, queue, partition) = path(named)?;
+    let scope = scope(&door, group, Some(queue), Some(partition))?;
+    seek_scope(&door, scope, &body).await
+}
+
+async fn seek_scope(
+    door: &Queue,
+    scope: GroupScope,
+    body: &[u8],
+) -> Result<Json<SeekAnswer>, Problem> {
+    let body: SeekBody = json(body)?;
+    let to = match (&body.timestamp, body.to_end) {
+        (Some(_), Some(true)) => {
+            return Err(Problem::invalid(
+                "toEnd",
+                "give toEnd or timestamp, not both",
+            ));
+        }
+        (Some(text), _) => Seek::At(time("timestamp", text)?),
+        (None, Some(true)) => Seek::End,
+        (None, _) => {
+            return Err(Problem::invalid(
+                "toEnd",
+                "Must specify toEnd=true or a timestamp",
+            ));
+        }
+    };
+    let answer = SeekAnswer {
+        success: true,
+        consumer_group: scope.group.clone(),
+        queue_name: scope.queue.clone().unwrap_or_default(),
+        partition_name: scope.partition.clone(),
+        seek_to_end: to == Seek::End,
+        target_timestamp: body.timestamp,
+        partitions_updated: 0,
+    };
+    let partitions_updated = door.seek(scope, to).await?;
+    Ok(Json(SeekAnswer {
+        partitions_updated,
+        ..answer
+    }))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SubscriptionBody {
+    subscription_timestamp: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SubscriptionAnswer {
+    success: bool,
+    consumer_group: String,
+    new_timestamp: String,
+    /// Queues that know the group.
+    rows_updated: u64,
+}
+
+/// Sets where a group begins in what it has not seen yet.
+#[utoipa::path(
+    post, path = "/api/v1/consumer-groups/{group}/subscription", tag = "queue",
+    params(("group" = String, Path)),
+    request_body = SubscriptionBody,
+    responses(
+        (status = 200, description = "In how many queues the group is known", body = SubscriptionAnswer),
+        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn subscribe(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<String>, PathRejection>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<SubscriptionAnswer>, Problem> {
+    let group = path(named)?;
+    name::check("group", &group, door.limits().max_name)?;
+    let body: SubscriptionBody = json(&body)?;
+    let begin = time("subscriptionTimestamp", &body.subscription_timestamp)?;
+    let rows_updated = door.subscribe(group.clone(), begin).await?;
+    Ok(Json(SubscriptionAnswer {
+        success: true,
+        consumer_group: group,
+        new_timestamp: body.subscription_timestamp,
+        rows_updated,
+    }))
+}

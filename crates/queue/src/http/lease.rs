@@ -1,0 +1,85 @@
+//! `POST /api/v1/lease/{leaseId}/extend`
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use wakeline_web::{LimitedBody, Problem, ProblemDocument, json, path};
+
+use super::created;
+use crate::service::Queue;
+
+const DEFAULT_SECONDS: u64 = 60;
+
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(super) struct ExtendBody {
+    /// From now on; 60 by default. A lease is never made shorter.
+    seconds: Option<u64>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ExtendAnswer {
+    lease_id: String,
+    success: bool,
+    /// In how many partitions.
+    renewed: usize,
+    new_expires_at: Option<String>,
+    expires_at: Option<String>,
+    #[serde(rename = "lease_expires_at")]
+    lease_expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'static str>,
+}
+
+/// Makes a lease last longer. One that is over stays over.
+#[utoipa::path(
+    post, path = "/api/v1/lease/{leaseId}/extend", tag = "queue",
+    params(("leaseId" = String, Path)),
+    request_body(content = ExtendBody, description = "May be empty"),
+    responses(
+        (status = 200, description = "`success` says whether the lease was alive", body = ExtendAnswer),
+        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn extend(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<String>, PathRejection>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<ExtendAnswer>, Problem> {
+    let lease_id = path(named)?;
+    let body: ExtendBody = if body.is_empty() {
+        ExtendBody::default()
+    } else {
+        json(&body)?
+    };
+    let seconds = body.seconds.unwrap_or(DEFAULT_SECONDS);
+    let most = door.limits().max_lease.as_secs();
+    if !(1..=most).contains(&seconds) {
+        return Err(Problem::invalid(
+            "seconds",
+            format!("must be from 1 to {most}"),
+        ));
+    }
+    let extended = match lease_id.parse() {
+        Ok(lease) => door.extend(lease, Duration::from_secs(seconds)).await?,
+        Err(_) => None,
+    };
+    let until = extended.map(|(_, until)| created(until));
+    Ok(Json(ExtendAnswer {
+        lease_id,
+        success: extended.is_some(),
+        renewed: extended.map_or(0, |(count, _)| count),
+        new_expires_at: until.clone(),
+        expires_at: until.clone(),
+        lease_expires_at: until,
+        error: extended
+            .is_none()
+            .then_some("the lease is not known, released or expired"),
+    }))
+}

@@ -1,0 +1,137 @@
+//! `/api/v1/system/maintenance`: pushes and pops paused, for all nodes.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use wakeline_web::{LimitedBody, Problem, ProblemDocument, json};
+
+use crate::{manage::Modes, service::Queue};
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct ModeBody {
+    enabled: bool,
+}
+
+/// Nothing is buffered here: what is not durable is refused.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ModesAnswer {
+    maintenance_mode: bool,
+    pop_maintenance_mode: bool,
+    buffered_messages: u64,
+    buffer_healthy: bool,
+    buffer_stats: BufferStats,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BufferStats {
+    pending_count: u64,
+    failed_count: u64,
+    db_healthy: bool,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PopModeAnswer {
+    pop_maintenance_mode: bool,
+    message: &'static str,
+}
+
+fn answer(modes: Modes, message: Option<&'static str>) -> Json<ModesAnswer> {
+    Json(ModesAnswer {
+        maintenance_mode: modes.push_paused,
+        pop_maintenance_mode: modes.pop_paused,
+        buffered_messages: 0,
+        buffer_healthy: true,
+        buffer_stats: BufferStats {
+            pending_count: 0,
+            failed_count: 0,
+            db_healthy: true,
+        },
+        message,
+    })
+}
+
+fn pop_answer(modes: Modes) -> Json<PopModeAnswer> {
+    Json(PopModeAnswer {
+        pop_maintenance_mode: modes.pop_paused,
+        message: if modes.pop_paused {
+            "Pop maintenance mode is ON. Pops find nothing; held ones go on waiting."
+        } else {
+            "Pop maintenance mode is OFF. Normal operation."
+        },
+    })
+}
+
+/// Whether pushes and pops are paused.
+#[utoipa::path(
+    get, path = "/api/v1/system/maintenance", tag = "queue",
+    responses(
+        (status = 200, description = "What is paused", body = ModesAnswer),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn modes(State(door): State<Arc<Queue>>) -> Result<Json<ModesAnswer>, Problem> {
+    Ok(answer(door.modes().await?, None))
+}
+
+/// Pauses pushes, or lets them go on. While paused they are refused with 503.
+#[utoipa::path(
+    post, path = "/api/v1/system/maintenance", tag = "queue",
+    request_body = ModeBody,
+    responses(
+        (status = 200, description = "What is paused now", body = ModesAnswer),
+        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn pause_pushes(
+    State(door): State<Arc<Queue>>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<ModesAnswer>, Problem> {
+    let body: ModeBody = json(&body)?;
+    let modes = door.pause_pushes(body.enabled).await?;
+    let message = if body.enabled {
+        "Maintenance mode ENABLED. Pushes are refused with 503 until it is disabled."
+    } else {
+        "Maintenance mode DISABLED. Normal operation resumed."
+    };
+    Ok(answer(modes, Some(message)))
+}
+
+/// Whether pops are paused.
+#[utoipa::path(
+    get, path = "/api/v1/system/maintenance/pop", tag = "queue",
+    responses(
+        (status = 200, description = "Whether they are", body = PopModeAnswer),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn pop_mode(
+    State(door): State<Arc<Queue>>,
+) -> Result<Json<PopModeAnswer>, Problem> {
+    Ok(pop_answer(door.modes().await?))
+}
+
+/// Pauses pops, or lets them go on. While paused they find nothing; held ones go on waiting.
+#[utoipa::path(
+    post, path = "/api/v1/system/maintenance/pop", tag = "queue",
+    request_body = ModeBody,
+    responses(
+        (status = 200, description = "Whether they are paused now", body = PopModeAnswer),
+        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn pause_pops(
+    State(door): State<Arc<Queue>>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<PopModeAnswer>, Problem> {
+    let body: ModeBody = json(&body)?;
+    Ok(pop_answer(door.pause_pops(body.enabled).await?))
+}

@@ -1,0 +1,283 @@
+//! `POST /api/v1/transaction`
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use uuid::Uuid;
+use wakeline_web::{Identity, LimitedBody, Problem, ProblemDocument, json, json_at};
+
+use super::{
+    ack::{self, AckBody},
+    push::{self, PushItem},
+};
+use crate::{
+    ack::Outcome,
+    message::Refusal,
+    service::Queue,
+    step::{Done, Rejection, Step},
+};
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TransactionBody {
+    #[schema(value_type = Vec<Operation>)]
+    operations: Vec<Box<RawValue>>,
+    /// Leases that must be alive, or nothing is done.
+    #[serde(default)]
+    required_leases: Option<Vec<String>>,
+}
+
+/// Only for the documentation: an operation is read by its type.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[allow(dead_code, reason = "read by type")]
+enum Operation {
+    Push { items: Vec<PushItem> },
+    Ack(AckBody),
+}
+
+#[derive(Debug, Deserialize)]
+struct Typed {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Items {
+    #[serde(default)]
+    items: Vec<Box<RawValue>>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TransactionAnswer {
+    success: bool,
+    transaction_id: Uuid,
+    results: Vec<TransactionResult>,
+    /// Why nothing was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// `ack_rejected`, `push_rejected` or `lease_rejected`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TransactionResult {
+    index: usize,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    success: bool,
+    transaction_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duplicate: Option<bool>,
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dlq: Option<bool>,
+}
+
+/// Acknowledges and pushes together: all of it or nothing.
+#[utoipa::path(
+    post, path = "/api/v1/transaction", tag = "queue",
+    request_body = TransactionBody,
+    responses(
+        (status = 200, description = "`success` says whether it was done; if not, nothing was", body = TransactionAnswer),
+        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 429, description = "A queue is full (maxSize)", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "Paused, or the database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn transaction(
+    State(door): State<Arc<Queue>>,
+    identity: Identity,
+    LimitedBody(body): LimitedBody,
+) -> Result<Response, Problem> {
+    let body: TransactionBody = json(&body)?;
+    let (step, order) = step(&body, &identity, &door)?;
+    let transaction_id = Uuid::now_v7();
+    if step.pushes.is_empty() && step.acks.is_empty() && step.required.is_empty() {
+        return Ok(done(transaction_id, Vec::new()));
+    }
+    let texts: Vec<String> = step
+        .acks
+        .iter()
+        .map(|ack| ack.transaction_id.clone())
+        .collect();
+    let queues: Vec<String> = step.pushes.iter().map(|push| push.queue.clone()).collect();
+    let committed = door.step(step).await?;
+    if let Some(rejection) = committed.rejection {
+        return rejected(transaction_id, &rejection, &queues);
+    }
+    Ok(done(
+        transaction_id,
+        results(order, committed, texts, queues),
+    ))
+}
+
+/// What a result is of, in the order of the operations.
+enum Part {
+    Push,
+    Ack,
+}
+
+fn step(
+    body: &TransactionBody,
+    identity: &Identity,
+    door: &Queue,
+) -> Result<(Step, Vec<Part>), Problem> {
+    let limits = door.limits();
+    let mut step = Step {
+        is_whole: true,
+        ..Step::default()
+    };
+    let mut order = Vec::new();
+    push::check_count("operations", body.operations.len(), limits.max_items)?;
+    for (index, operation) in body.operations.iter().enumerate() {
+        let at = format!("operations[{index}]");
+        let bytes = operation.get().as_bytes();
+        let typed: Typed = json_at(&at, bytes)?;
+        match typed.kind.as_str() {
+            "push" => {
+                let items: Items = json_at(&at, bytes)?;
+                for (item_index, item) in items.items.iter().enumerate() {
+                    let at = format!("{at}.items[{item_index}]");
+                    order.push(Part::Push);
+                    step.pushes
+                        .push(push::message(&at, item, identity, limits)?);
+                }
+            }
+            "ack" => {
+                let item: AckBody = json_at(&at, bytes)?;
+                order.push(Part::Ack);
+                step.acks.push(ack::request(&at, item, None, limits)?);
+            }
+            other => {
+                return Err(Problem::invalid(
+                    &format!("{at}.type"),
+                    format!("must be push or ack, not {other:?}"),
+                ));
+            }
+        }
+    }
+    push::check_count("operations", order.len(), limits.max_items)?;
+    let leases = body.required_leases.as_deref().unwrap_or_default();
+    push::check_count("requiredLeases", leases.len(), limits.max_items)?;
+    step.required = leases
+        .iter()
+        .filter_map(|text| ack::lease(Some(text)))
+        .collect();
+    Ok((step, order))
+}
+
+fn done(transaction_id: Uuid, results: Vec<TransactionResult>) -> Response {
+    let answer = TransactionAnswer {
+        success: true,
+        transaction_id,
+        results,
+        error: None,
+        reason: None,
+    };
+    Json(answer).into_response()
+}
+
+fn rejected(
+    transaction_id: Uuid,
+    rejection: &Rejection,
+    queues: &[String],
+) -> Result<Response, Problem> {
+    let (error, reason) = match rejection {
+        Rejection::Push(index, refusal) => {
+            let queue = queues.get(*index).map(String::as_str).unwrap_or_default();
+            let problem = push::refused(*refusal, queue);
+            // What is full or paused now may not be so later: told as for a plain push.
+            if !matches!(refusal, Refusal::Unsealed) {
+                return Err(problem);
+            }
+            (problem.detail().to_owned(), "push_rejected")
+        }
+        Rejection::Ack(index, outcome) => {
+            let why = ack::reason(*outcome).unwrap_or_default();
+            let error = format!("acknowledgement {index}: {why}; the transaction was rolled back");
+            (error, "ack_rejected")
+        }
+        Rejection::Lease(lease) => (
+            format!(
+                "required lease {lease}: invalid or expired lease; the transaction was rolled back"
+            ),
+            "lease_rejected",
+        ),
+        Rejection::Stream => ("no such stream".to_owned(), "push_rejected"),
+    };
+    let answer = TransactionAnswer {
+        success: false,
+        transaction_id,
+        results: Vec::new(),
+        error: Some(error),
+        reason: Some(reason),
+    };
+    Ok((StatusCode::OK, Json(answer)).into_response())
+}
+
+fn results(
+    order: Vec<Part>,
+    done: Done,
+    texts: Vec<String>,
+    queues: Vec<String>,
+) -> Vec<TransactionResult> {
+    let mut pushed = done.pushed.into_iter().zip(queues);
+    let mut acked = done.acked.into_iter().zip(texts);
+    order
+        .into_iter()
+        .enumerate()
+        .filter_map(|(index, part)| {
+            Some(match part {
+                Part::Push => {
+                    let (pushed, queue) = pushed.next()?;
+                    let pushed = pushed.ok()?;
+                    TransactionResult {
+                        index,
+                        kind: "push",
+                        success: true,
+                        transaction_id: pushed.transaction_id,
+                        message_id: Some(pushed.id),
+                        partition_id: Some(pushed.partition_id),
+                        queue_name: Some(queue),
+                        duplicate: pushed.duplicate.then_some(true),
+                        error: None,
+                        dlq: None,
+                    }
+                }
+                Part::Ack => {
+                    let (outcome, transaction_id) = acked.next()?;
+                    TransactionResult {
+                        index,
+                        kind: "ack",
+                        success: true,
+                        transaction_id,
+                        message_id: None,
+                        partition_id: None,
+                        queue_name: None,
+                        duplicate: None,
+                        error: None,
+                        dlq: Some(matches!(outcome, Outcome::Done { dead: true, .. })),
+                    }
+                }
+            })
+        })
+        .collect()
+}

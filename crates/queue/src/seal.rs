@@ -1,0 +1,103 @@
+//! Payloads sealed at rest: AES-256-GCM with the server's key, in Queen's shape.
+
+use aes_gcm::{
+    Aes256Gcm, KeyInit, Nonce,
+    aead::{Aead, Payload},
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Serialize};
+
+const TAG_BYTES: usize = 16;
+const NONCE_BYTES: usize = 12;
+
+/// The server's key.
+#[derive(Clone)]
+pub struct Sealer(Aes256Gcm);
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Sealer(…)")
+    }
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Sealed {
+    encrypted: String,
+    iv: String,
+    auth_tag: String,
+}
+
+/// It was sealed with another key, or is not what was sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a sealed message cannot be opened: it was sealed with another key, or changed")]
+pub struct Unopened;
+
+impl Sealer {
+    /// From 64 hexadecimal digits.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        if text.len() != 64 || !text.is_ascii() {
+            return None;
+        }
+        let key: Vec<u8> = (0..64)
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
+            .collect::<Option<_>>()?;
+        Aes256Gcm::new_from_slice(&key).ok().map(Self)
+    }
+
+    /// The payload as a sealed one, which is JSON again.
+    #[must_use]
+    pub fn seal(&self, payload: &str) -> String {
+        let nonce: [u8; NONCE_BYTES] = rand::random();
+        let mut sealed = self
+            .0
+            .encrypt(&Nonce::from(nonce), Payload::from(payload.as_bytes()))
+            .expect("a payload is shorter than the cipher's limit");
+        let tag = sealed.split_off(sealed.len() - TAG_BYTES);
+        let sealed = Sealed {
+            encrypted: STANDARD.encode(sealed),
+            iv: STANDARD.encode(nonce),
+            auth_tag: STANDARD.encode(tag),
+        };
+        serde_json::to_string(&sealed).expect("strings are JSON")
+    }
+
+    pub fn open(&self, payload: &str) -> Result<String, Unopened> {
+        let sealed: Sealed = serde_json::from_str(payload).map_err(|_| Unopened)?;
+        let bytes = |text: &str| STANDARD.decode(text).map_err(|_| Unopened);
+        let nonce: [u8; NONCE_BYTES] = bytes(&sealed.iv)?.try_into().map_err(|_| Unopened)?;
+        let mut text = bytes(&sealed.encrypted)?;
+        text.extend(bytes(&sealed.auth_tag)?);
+        let opened = self
+            .0
+            .decrypt(&Nonce::from(nonce), Payload::from(text.as_slice()))
+            .map_err(|_| Unopened)?;
+        String::from_utf8(opened).map_err(|_| Unopened)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_is_opened_by_the_same_key_only() {
+        let sealer = Sealer::from_hex(&"0a".repeat(32)).unwrap();
+        let sealed = sealer.seal(r#"{"a": 1}"#);
+        assert!(!sealed.contains('a') || !sealed.contains("\"a\": 1"));
+        assert_ne!(sealed, sealer.seal(r#"{"a": 1}"#), "a nonce is used once");
+        assert_eq!(sealer.open(&sealed).unwrap(), r#"{"a": 1}"#);
+        let other = Sealer::from_hex(&"0b".repeat(32)).unwrap();
+        assert_eq!(other.open(&sealed), Err(Unopened));
+        assert_eq!(sealer.open("{}"), Err(Unopened));
+    }
+
+    #[test]
+    fn a_key_is_64_hexadecimal_digits() {
+        assert!(Sealer::from_hex("").is_none());
+        assert!(Sealer::from_hex(&"zz".repeat(32)).is_none());
+        assert!(Sealer::from_hex(&"é".repeat(32)).is_none());
+    }
+}

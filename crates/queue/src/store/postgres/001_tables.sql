@@ -1,0 +1,235 @@
+-- The queue door's tables.
+--
+-- Messages are appended, many to a row (a segment), and never updated. What changes are small
+-- rows: the partition (where the next message goes) and the cursor (how far a group has read, and
+-- when it can be claimed).
+--
+-- A partition's messages are positions first_position .. next_position - 1 without a gap: only the
+-- oldest are ever swept. What is special about single messages (it failed, it is dead for a
+-- group, it was deleted) is a mark beside them.
+--
+-- Where two indexes begin with the same column, one of them has it as `column + 0`: on a database
+-- without statistics the planner thinks both as good, and a wrong choice reads a whole queue.
+-- Written like this, each question has one index that fits.
+
+CREATE TABLE wakeline.queue (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    public_id uuid NOT NULL DEFAULT gen_random_uuid(),
+    name text NOT NULL UNIQUE,
+    namespace text NOT NULL,
+    task text NOT NULL,
+    -- How many partitions there are: the ordinal of the newest.
+    partitions bigint NOT NULL DEFAULT 0,
+    -- NULL: the server's default.
+    lease_ms bigint,
+    retry_limit integer NOT NULL DEFAULT 3,
+    -- How long a failed message is held back.
+    retry_delay_ms bigint NOT NULL DEFAULT 0,
+    -- Whether what fails too often is kept as a dead letter, or dropped.
+    keeps_dead boolean NOT NULL DEFAULT true,
+    priority integer NOT NULL DEFAULT 0,
+    delay_ms bigint NOT NULL DEFAULT 0,
+    window_ms bigint NOT NULL DEFAULT 0,
+    -- 0: no limit.
+    max_size bigint NOT NULL DEFAULT 0,
+    -- What is older is not handed out any more; NULL: for ever.
+    age_ms bigint,
+    -- What every group has consumed is swept when it is older; NULL: kept.
+    completed_ms bigint,
+    is_sealed boolean NOT NULL DEFAULT false,
+    -- As the caller gave them, to be shown.
+    options jsonb NOT NULL DEFAULT '{}',
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+CREATE INDEX queue_namespace ON wakeline.queue (namespace);
+CREATE INDEX queue_task ON wakeline.queue (task);
+CREATE INDEX queue_swept ON wakeline.queue (id) WHERE age_ms IS NOT NULL OR completed_ms IS NOT NULL;
+
+CREATE TABLE wakeline.queue_partition (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue_id bigint NOT NULL,
+    name text NOT NULL,
+    -- Numbered within the queue in the order of commit, so that a group finds the ones it has not
+    -- seen by one number.
+    ordinal bigint NOT NULL,
+    first_position bigint NOT NULL DEFAULT 0,
+    -- The order of messages is given here, under this row's lock, in the transaction that commits
+    -- them: no message can appear behind a reader.
+    next_position bigint NOT NULL DEFAULT 0,
+    -- When the newest message came. Times within a partition never go back.
+    last_at timestamptz NOT NULL DEFAULT '-infinity',
+    -- No message at or behind this position has been deleted by itself.
+    deleted_to bigint NOT NULL DEFAULT 0,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (queue_id, name)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+
+CREATE UNIQUE INDEX queue_partition_ordinal
+    ON wakeline.queue_partition ((queue_id + 0), ordinal);
+
+CREATE TABLE wakeline.queue_segment (
+    partition_id bigint NOT NULL,
+    first bigint NOT NULL,
+    last bigint NOT NULL,
+    created_at timestamptz NOT NULL,
+    -- A retried dead letter is for the group that had it only.
+    only_group bigint,
+    -- A JSON array with an object per message: p payload, t transaction id, r trace id, s producer.
+    body text NOT NULL,
+    PRIMARY KEY (partition_id, last)
+) WITH (toast_tuple_target = 8160);
+-- Compressing costs more than it saves here: payloads are small or compressed already.
+ALTER TABLE wakeline.queue_segment ALTER COLUMN body SET STORAGE EXTERNAL;
+
+-- The transaction ids that producers gave. A message without one has its own id, which says where
+-- it is by itself.
+CREATE TABLE wakeline.queue_transaction (
+    partition_id bigint NOT NULL,
+    hash uuid NOT NULL,
+    position bigint NOT NULL,
+    PRIMARY KEY (partition_id, hash)
+);
+
+CREATE TABLE wakeline.queue_group (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue_id bigint NOT NULL,
+    name text NOT NULL,
+    -- Of the partitions that were there before the group: the ordinal of the last one that has a
+    -- cursor of it. Newer ones have theirs from their beginning.
+    frontier bigint NOT NULL DEFAULT 0,
+    frontier_end bigint NOT NULL DEFAULT 0,
+    -- Where it begins in those: with everything, or with what came at this time or later.
+    begin_at timestamptz,
+    -- How that was said.
+    mode text NOT NULL DEFAULT 'all',
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (queue_id, name)
+);
+CREATE INDEX queue_group_name ON wakeline.queue_group (name);
+
+-- Where a group that asks by namespace or task begins in queues that it does not know yet.
+CREATE TABLE wakeline.queue_subscription (
+    namespace text NOT NULL,
+    task text NOT NULL,
+    group_name text NOT NULL,
+    begin_at timestamptz,
+    mode text NOT NULL,
+    PRIMARY KEY (group_name, namespace, task)
+);
+
+CREATE TABLE wakeline.queue_cursor (
+    partition_id bigint NOT NULL,
+    group_id bigint NOT NULL,
+    -- The next message to be consumed.
+    position bigint NOT NULL DEFAULT 0,
+    -- When it can be claimed: NULL while there is nothing to claim, in the future while it is
+    -- leased or held back. One index over this column answers both "what is ready" and "when is
+    -- the next". It becomes NULL only under a lock on the partition, and a push, which has that
+    -- lock, makes it a time: a push and a reader that has caught up cannot miss one another.
+    ready_at timestamptz,
+    lease_id uuid,
+    -- The end of the leased batch.
+    leased_to bigint,
+    -- No message at or behind this position has a mark of the group.
+    marked_to bigint NOT NULL DEFAULT 0,
+    consumed bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (partition_id, group_id)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+
+CREATE INDEX queue_cursor_ready ON wakeline.queue_cursor (group_id, ready_at)
+    WHERE ready_at IS NOT NULL;
+CREATE INDEX queue_cursor_lease ON wakeline.queue_cursor (lease_id) WHERE lease_id IS NOT NULL;
+
+CREATE TABLE wakeline.queue_mark (
+    partition_id bigint NOT NULL,
+    -- 0: for every group.
+    group_id bigint NOT NULL,
+    position bigint NOT NULL,
+    failures integer NOT NULL,
+    is_dead boolean NOT NULL,
+    PRIMARY KEY (partition_id, group_id, position)
+);
+
+CREATE TABLE wakeline.queue_dead_letter (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    queue_id bigint NOT NULL,
+    partition_id bigint NOT NULL,
+    group_name text NOT NULL,
+    position bigint NOT NULL,
+    failures integer NOT NULL,
+    error text,
+    failed_at timestamptz NOT NULL,
+    created_at timestamptz NOT NULL,
+    transaction_id text NOT NULL,
+    -- As in a segment.
+    message text NOT NULL,
+    UNIQUE (partition_id, position, group_name)
+);
+CREATE INDEX queue_dead_letter_failed ON wakeline.queue_dead_letter (queue_id, failed_at, id);
+
+-- What is left of deleted queues is swept bit by bit.
+CREATE TABLE wakeline.queue_gone (
+    queue_id bigint PRIMARY KEY
+);
+
+-- What holds for all nodes.
+CREATE TABLE wakeline.queue_mode (
+    is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+    -- Where the nodes listen for what is pushed by SQL.
+    channel text NOT NULL DEFAULT 'wakeline',
+    push_paused boolean NOT NULL DEFAULT false,
+    pop_paused boolean NOT NULL DEFAULT false
+);
+INSERT INTO wakeline.queue_mode DEFAULT VALUES;
+
+CREATE TABLE wakeline.queue_trace (
+    id uuid PRIMARY KEY,
+    partition_id bigint NOT NULL,
+    transaction_id text NOT NULL,
+    group_name text NOT NULL,
+    event text NOT NULL,
+    data text NOT NULL,
+    worker text NOT NULL,
+    created_at timestamptz NOT NULL
+);
+CREATE INDEX queue_trace_message
+    ON wakeline.queue_trace (partition_id, transaction_id, created_at);
+CREATE TABLE wakeline.queue_trace_name (
+    name text NOT NULL,
+    created_at timestamptz NOT NULL,
+    trace_id uuid NOT NULL,
+    PRIMARY KEY (name, created_at, trace_id)
+);
+
+CREATE TABLE wakeline.queue_stream (
+    id uuid PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    source_queue text NOT NULL,
+    sink_queue text,
+    config_hash text NOT NULL,
+    created_at timestamptz NOT NULL
+);
+CREATE TABLE wakeline.queue_stream_state (
+    stream_id uuid NOT NULL,
+    partition_id bigint NOT NULL,
+    key text NOT NULL,
+    value text NOT NULL,
+    updated_at timestamptz NOT NULL,
+    PRIMARY KEY (stream_id, partition_id, key)
+);
+
+-- Counts per queue and minute, for the dashboard; each node adds what it has done.
+CREATE TABLE wakeline.queue_tally (
+    minute timestamptz NOT NULL,
+    queue text NOT NULL,
+    pushed bigint NOT NULL,
+    popped bigint NOT NULL,
+    completed bigint NOT NULL,
+    failed bigint NOT NULL,
+    dead bigint NOT NULL,
+    -- Of what was popped: how long it had waited, added up and at most.
+    lag_us bigint NOT NULL,
+    max_lag_us bigint NOT NULL,
+    PRIMARY KEY (minute, queue)
+);

@@ -1,0 +1,295 @@
+-- Queues and groups as things.
+
+CREATE FUNCTION wakeline.queue_configure(
+    p_name text, p_namespace text, p_task text, p_lease_ms bigint, p_retry_limit integer,
+    p_retry_delay_ms bigint, p_keeps_dead boolean, p_priority integer, p_delay_ms bigint,
+    p_window_ms bigint, p_max_size bigint, p_age_ms bigint, p_completed_ms bigint,
+    p_is_sealed boolean, p_options text
+) RETURNS TABLE (public_id uuid, namespace text, task text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_before wakeline.queue;
+BEGIN
+    INSERT INTO wakeline.queue (name, namespace, task)
+    VALUES (p_name, split_part(p_name, '.', 1),
+        CASE WHEN strpos(p_name, '.') > 0 THEN substr(p_name, strpos(p_name, '.') + 1) ELSE '' END)
+    ON CONFLICT DO NOTHING;
+    SELECT * INTO v_before FROM wakeline.queue q WHERE q.name = p_name FOR NO KEY UPDATE;
+    IF v_before.delay_ms <> p_delay_ms OR v_before.window_ms <> p_window_ms THEN
+        -- What is held back is looked at again, by the new rules.
+        UPDATE wakeline.queue_cursor c SET ready_at = clock_timestamp()
+        WHERE c.group_id IN (SELECT g.id FROM wakeline.queue_group g WHERE g.queue_id = v_before.id)
+            AND c.lease_id IS NULL AND c.ready_at > clock_timestamp();
+    END IF;
+    RETURN QUERY
+    UPDATE wakeline.queue q SET
+        namespace = coalesce(p_namespace, q.namespace), task = coalesce(p_task, q.task),
+        lease_ms = p_lease_ms, retry_limit = p_retry_limit, retry_delay_ms = p_retry_delay_ms,
+        keeps_dead = p_keeps_dead, priority = p_priority, delay_ms = p_delay_ms,
+        window_ms = p_window_ms, max_size = p_max_size, age_ms = p_age_ms,
+        completed_ms = p_completed_ms, is_sealed = p_is_sealed, options = p_options::jsonb
+    WHERE q.id = v_before.id
+    RETURNING q.public_id, q.namespace, q.task;
+END $$;
+
+CREATE FUNCTION wakeline.queue_delete(p_name text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_id bigint;
+BEGIN
+    DELETE FROM wakeline.queue q WHERE q.name = p_name RETURNING q.id INTO v_id;
+    IF v_id IS NULL THEN
+        RETURN false;
+    END IF;
+    DELETE FROM wakeline.queue_group g WHERE g.queue_id = v_id;
+    INSERT INTO wakeline.queue_gone VALUES (v_id);
+    RETURN true;
+END $$;
+
+-- The groups of this name, in one queue or in all.
+CREATE FUNCTION wakeline.queue_groups_named(p_group text, p_queue text)
+RETURNS SETOF wakeline.queue_group LANGUAGE sql STABLE AS $$
+    SELECT g.* FROM wakeline.queue_group g
+    WHERE g.name = p_group AND (p_queue IS NULL
+        OR g.queue_id = (SELECT q.id FROM wakeline.queue q WHERE q.name = p_queue))
+    ORDER BY g.queue_id
+$$;
+
+CREATE FUNCTION wakeline.queue_delete_group(p_group text, p_queue text, p_with_start boolean)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    v_group wakeline.queue_group;
+    v_count bigint := 0;
+    v_deleted bigint;
+BEGIN
+    FOR v_group IN SELECT * FROM wakeline.queue_groups_named(p_group, p_queue) LOOP
+        PERFORM FROM wakeline.queue q WHERE q.id = v_group.queue_id FOR NO KEY UPDATE;
+        IF p_with_start THEN
+            DELETE FROM wakeline.queue_group g WHERE g.id = v_group.id;
+        ELSE
+            UPDATE wakeline.queue_group g SET frontier = 0, frontier_end = q.partitions
+            FROM wakeline.queue q WHERE q.id = g.queue_id AND g.id = v_group.id;
+        END IF;
+        DELETE FROM wakeline.queue_cursor c WHERE c.group_id = v_group.id
+            AND c.partition_id IN (
+                SELECT p.id FROM wakeline.queue_partition p WHERE p.queue_id = v_group.queue_id);
+        GET DIAGNOSTICS v_deleted = ROW_COUNT;
+        v_count := v_count + v_deleted;
+        DELETE FROM wakeline.queue_mark m WHERE m.group_id = v_group.id AND NOT m.is_dead
+            AND m.partition_id IN (
+                SELECT p.id FROM wakeline.queue_partition p WHERE p.queue_id = v_group.queue_id);
+    END LOOP;
+    IF p_queue IS NULL AND p_with_start THEN
+        DELETE FROM wakeline.queue_subscription s WHERE s.group_name = p_group;
+    END IF;
+    RETURN v_count;
+END $$;
+
+-- Moves cursors. They are all looked at again: whether something is there, a claim finds out.
+CREATE FUNCTION wakeline.queue_seek(
+    p_group text, p_queue text, p_partition text,
+    -- NULL: to the end.
+    p_at_us bigint
+) RETURNS TABLE (moved bigint, queue text, namespace text, task text) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_at timestamptz := to_timestamp(0) + p_at_us * interval '1 microsecond';
+    v_group wakeline.queue_group;
+BEGIN
+    FOR v_group IN SELECT * FROM wakeline.queue_groups_named(p_group, p_queue) LOOP
+        IF p_partition IS NULL THEN
+            UPDATE wakeline.queue_group g SET begin_at = coalesce(v_at, clock_timestamp())
+            WHERE g.id = v_group.id;
+        END IF;
+        PERFORM FROM wakeline.queue_partition p
+        CROSS JOIN LATERAL (
+            SELECT FROM wakeline.queue_cursor c
+            WHERE c.partition_id = p.id AND c.group_id = v_group.id FOR NO KEY UPDATE OF c) c
+        WHERE p.queue_id = v_group.queue_id AND (p_partition IS NULL OR p.name = p_partition);
+        UPDATE wakeline.queue_cursor c
+        SET position = CASE WHEN v_at IS NULL THEN p.next_position
+                ELSE wakeline.queue_position_at(p.id, v_at) END,
+            ready_at = clock_timestamp(), lease_id = NULL, leased_to = NULL
+        FROM wakeline.queue_partition p
+        WHERE p.queue_id = v_group.queue_id AND (p_partition IS NULL OR p.name = p_partition)
+            AND c.partition_id = p.id AND c.group_id = v_group.id;
+        GET DIAGNOSTICS moved = ROW_COUNT;
+        DELETE FROM wakeline.queue_mark m USING wakeline.queue_partition p
+        WHERE p.queue_id = v_group.queue_id AND (p_partition IS NULL OR p.name = p_partition)
+            AND m.partition_id = p.id AND m.group_id = v_group.id AND NOT m.is_dead;
+        SELECT q.name, q.namespace, q.task INTO queue, namespace, task
+        FROM wakeline.queue q WHERE q.id = v_group.queue_id;
+        RETURN NEXT;
+    END LOOP;
+END $$;
+
+CREATE FUNCTION wakeline.queue_subscribe(p_group text, p_begin_us bigint)
+RETURNS bigint LANGUAGE sql AS $$
+    WITH known AS (
+        UPDATE wakeline.queue_group g
+        SET begin_at = to_timestamp(0) + p_begin_us * interval '1 microsecond', mode = 'timestamp'
+        WHERE g.name = p_group RETURNING 1
+    ), remembered AS (
+        UPDATE wakeline.queue_subscription s
+        SET begin_at = to_timestamp(0) + p_begin_us * interval '1 microsecond', mode = 'timestamp'
+        WHERE s.group_name = p_group
+    )
+    SELECT count(*) FROM known
+$$;
+
+-- The hash by which a transaction id is found again: as the server computes it.
+CREATE FUNCTION wakeline.queue_hash(p_transaction text) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
+    SELECT encode(substr(sha256(convert_to(p_transaction, 'UTF8')), 1, 16), 'hex')::uuid
+$$;
+
+-- Forgets segments and what belongs to their messages. Only the transaction id is made text: the
+-- rest may hold characters that PostgreSQL's texts cannot.
+CREATE FUNCTION wakeline.queue_forget(p_partition bigint[], p_last bigint[])
+RETURNS bigint LANGUAGE sql AS $$
+    WITH gone AS (
+        DELETE FROM wakeline.queue_segment s
+        USING unnest(p_partition, p_last) AS u(partition_id, last)
+        WHERE s.partition_id = u.partition_id AND s.last = u.last
+        RETURNING s.partition_id, s.first, s.last, s.body
+    ), untold AS (
+        DELETE FROM wakeline.queue_transaction t
+        USING (
+            SELECT g.partition_id, wakeline.queue_hash((e.value -> 't') #>> '{}') AS hash
+            FROM gone g CROSS JOIN LATERAL json_array_elements(g.body::json) AS e(value)
+            WHERE e.value -> 't' IS NOT NULL) h
+        WHERE t.partition_id = h.partition_id AND t.hash = h.hash
+    ), unmarked AS (
+        DELETE FROM wakeline.queue_mark m USING gone g
+        WHERE m.partition_id = g.partition_id AND m.position >= g.first AND m.position <= g.last
+    ), moved AS (
+        UPDATE wakeline.queue_partition p
+        SET first_position = greatest(p.first_position, g.last + 1)
+        FROM (SELECT g.partition_id, max(g.last) AS last FROM gone g GROUP BY 1) g
+        WHERE p.id = g.partition_id
+    )
+    SELECT coalesce(sum(g.last - g.first + 1), 0)::bigint FROM gone g
+$$;
+
+-- Removes a slice of what is too old or left over. One node at a time: the others find nothing.
+CREATE FUNCTION wakeline.queue_sweep(p_limit bigint)
+RETURNS TABLE (messages bigint, is_more boolean) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_now timestamptz := clock_timestamp();
+    v_partitions bigint[];
+    v_lasts bigint[];
+    v_gone bigint;
+BEGIN
+    messages := 0; is_more := false;
+    IF NOT pg_try_advisory_xact_lock(hashtextextended('wakeline.queue_sweep', 0)) THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    SELECT array_agg(s.partition_id), array_agg(s.last) INTO v_partitions, v_lasts
+    FROM (
+        SELECT s.partition_id, s.last
+        FROM wakeline.queue q
+        JOIN wakeline.queue_partition p ON p.queue_id = q.id
+        CROSS JOIN LATERAL (
+            SELECT min(c.position) AS position FROM wakeline.queue_cursor c
+            WHERE c.partition_id = p.id AND q.completed_ms IS NOT NULL) done
+        CROSS JOIN LATERAL (
+            SELECT s.partition_id, s.last FROM (
+                SELECT s.partition_id, s.last, s.created_at FROM wakeline.queue_segment s
+                WHERE s.partition_id = p.id ORDER BY s.last LIMIT p_limit) s
+            WHERE s.created_at < v_now - q.age_ms * interval '1 millisecond'
+                OR (s.created_at < v_now - q.completed_ms * interval '1 millisecond'
+                    AND s.last < done.position)) s
+        WHERE (q.age_ms IS NOT NULL OR q.completed_ms IS NOT NULL)
+            AND p.first_position < p.next_position
+        LIMIT p_limit) s;
+    IF v_partitions IS NOT NULL THEN
+        PERFORM FROM wakeline.queue_partition p
+        WHERE p.id = ANY (v_partitions) ORDER BY p.id FOR NO KEY UPDATE;
+        messages := wakeline.queue_forget(v_partitions, v_lasts);
+        is_more := cardinality(v_lasts) >= p_limit;
+    END IF;
+
+    SELECT g.queue_id INTO v_gone FROM wakeline.queue_gone g LIMIT 1;
+    IF v_gone IS NULL THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    is_more := true;
+    SELECT array_agg(s.partition_id), array_agg(s.last) INTO v_partitions, v_lasts
+    FROM (
+        SELECT s.partition_id, s.last FROM wakeline.queue_partition p
+        CROSS JOIN LATERAL (
+            SELECT s.partition_id, s.last FROM wakeline.queue_segment s
+            WHERE s.partition_id = p.id ORDER BY s.last LIMIT p_limit) s
+        WHERE p.queue_id = v_gone LIMIT p_limit) s;
+    IF v_partitions IS NOT NULL THEN
+        messages := messages + wakeline.queue_forget(v_partitions, v_lasts);
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    SELECT array_agg(p.id) INTO v_partitions FROM (
+        SELECT p.id FROM wakeline.queue_partition p WHERE p.queue_id = v_gone
+        ORDER BY p.id LIMIT p_limit FOR UPDATE) p;
+    DELETE FROM wakeline.queue_cursor c WHERE c.partition_id = ANY (v_partitions);
+    DELETE FROM wakeline.queue_mark m WHERE m.partition_id = ANY (v_partitions);
+    DELETE FROM wakeline.queue_transaction t WHERE t.partition_id = ANY (v_partitions);
+    DELETE FROM wakeline.queue_trace_name n USING wakeline.queue_trace t
+    WHERE t.partition_id = ANY (v_partitions) AND n.trace_id = t.id AND n.created_at = t.created_at;
+    DELETE FROM wakeline.queue_trace t WHERE t.partition_id = ANY (v_partitions);
+    DELETE FROM wakeline.queue_stream_state s WHERE s.partition_id = ANY (v_partitions);
+    DELETE FROM wakeline.queue_partition p WHERE p.id = ANY (v_partitions);
+    IF v_partitions IS NULL THEN
+        DELETE FROM wakeline.queue_dead_letter d WHERE d.queue_id = v_gone;
+        DELETE FROM wakeline.queue_gone g WHERE g.queue_id = v_gone;
+    END IF;
+    RETURN NEXT;
+END $$;
+
+-- Later values of the same key win.
+CREATE FUNCTION wakeline.queue_stream_write(
+    p_stream uuid[], p_partition bigint[], p_key text[], p_value text[]
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    WITH last AS (
+        SELECT DISTINCT ON (u.stream, u.partition, u.key) u.*
+        FROM unnest(p_stream, p_partition, p_key, p_value)
+            WITH ORDINALITY AS u(stream, partition, key, value, item)
+        ORDER BY u.stream, u.partition, u.key, u.item DESC
+    ), written AS (
+        INSERT INTO wakeline.queue_stream_state AS s (stream_id, partition_id, key, value, updated_at)
+        SELECT l.stream, l.partition, l.key, l.value, clock_timestamp() FROM last l
+        WHERE l.value IS NOT NULL
+        ON CONFLICT (stream_id, partition_id, key)
+            DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at
+    )
+    DELETE FROM wakeline.queue_stream_state s USING last l
+    WHERE l.value IS NULL AND s.stream_id = l.stream AND s.partition_id = l.partition
+        AND s.key = l.key;
+END $$;
+
+CREATE FUNCTION wakeline.queue_stream_register(
+    p_id uuid, p_name text, p_source text, p_sink text, p_hash text, p_reset boolean
+) RETURNS TABLE (id uuid, is_fresh boolean, is_reset boolean, is_mismatch boolean)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_stream wakeline.queue_stream;
+BEGIN
+    INSERT INTO wakeline.queue_stream (id, name, source_queue, sink_queue, config_hash, created_at)
+    VALUES (p_id, p_name, p_source, p_sink, p_hash, clock_timestamp())
+    ON CONFLICT (name) DO NOTHING;
+    SELECT * INTO v_stream FROM wakeline.queue_stream s WHERE s.name = p_name FOR NO KEY UPDATE;
+    id := v_stream.id;
+    is_fresh := v_stream.id = p_id;
+    is_mismatch := v_stream.config_hash <> p_hash AND NOT p_reset;
+    is_reset := NOT is_fresh AND p_reset;
+    IF is_reset THEN
+        DELETE FROM wakeline.queue_stream_state s WHERE s.stream_id = v_stream.id;
+    END IF;
+    IF NOT is_mismatch THEN
+        UPDATE wakeline.queue_stream s
+        SET config_hash = p_hash, source_queue = p_source, sink_queue = p_sink
+        WHERE s.id = v_stream.id;
+    END IF;
+    RETURN NEXT;
+END $$;

@@ -1,0 +1,118 @@
+//! Which partition a name is. A partition's number never changes and is never used again, so what
+//! was once looked up is kept; one that was deleted is noticed when it cannot be locked.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Mutex,
+};
+
+use tokio_postgres::types::Type;
+use wakeline_store::{Error, Postgres};
+
+use crate::message::NewMessage;
+
+/// Names that are kept; past it all are forgotten and looked up again.
+const MAX_KEPT: usize = 200_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    by_queue: HashMap<String, HashMap<String, i64>>,
+    count: usize,
+}
+
+/// Where the messages of a step go.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resolved {
+    pub(super) destinations: Vec<Option<i64>>,
+    /// Those that were made for it.
+    pub(super) made: HashSet<i64>,
+}
+
+impl Places {
+    /// The partitions of these messages; those that do not exist are made.
+    pub(super) async fn resolve(
+        &self,
+        postgres: &Postgres,
+        messages: &[NewMessage],
+    ) -> Result<Resolved, Error> {
+        let destinations = self.look_up(messages);
+        let mut resolved = Resolved {
+            destinations,
+            made: HashSet::new(),
+        };
+        let missing: Vec<usize> = (0..messages.len())
+            .filter(|index| resolved.destinations[*index].is_none())
+            .collect();
+        if missing.is_empty() {
+            return Ok(resolved);
+        }
+        let names: HashSet<(&str, &str)> = missing
+            .iter()
+            .map(|index| (&*messages[*index].queue, &*messages[*index].partition))
+            .collect();
+        let names: Vec<(&str, &str)> = names.into_iter().collect();
+        let queues: Vec<&str> = names.iter().map(|(queue, _)| *queue).collect();
+        let partitions: Vec<&str> = names.iter().map(|(_, partition)| *partition).collect();
+        let rows = postgres
+            .query(
+                "resolve",
+                "SELECT item, partition_id, is_new FROM wakeline.queue_resolve($1, $2)",
+                &[(&queues, Type::TEXT_ARRAY), (&partitions, Type::TEXT_ARRAY)],
+            )
+            .await?;
+        let mut found: HashMap<(&str, &str), i64> = HashMap::new();
+        for row in &rows {
+            let Some(at) = super::index(row, 0) else {
+                continue;
+            };
+            let number = row.get(1);
+            found.insert(names[at], number);
+            if row.get(2) {
+                resolved.made.insert(number);
+            }
+        }
+        for index in missing {
+            let message = &messages[index];
+            resolved.destinations[index] =
+                found.get(&(&*message.queue, &*message.partition)).copied();
+        }
+        self.keep(found);
+        Ok(resolved)
+    }
+
+    pub(super) fn forget(&self, queue: &str) {
+        let mut kept = self.kept.lock().expect("no panic while it is held");
+        if let Some(gone) = kept.by_queue.remove(queue) {
+            kept.count -= gone.len();
+        }
+    }
+
+    fn look_up(&self, messages: &[NewMessage]) -> Vec<Option<i64>> {
+        let kept = self.kept.lock().expect("no panic while it is held");
+        messages
+            .iter()
+            .map(|message| {
+                let partitions = kept.by_queue.get(&message.queue)?;
+                partitions.get(&message.partition).copied()
+            })
+            .collect()
+    }
+
+    fn keep(&self, found: HashMap<(&str, &str), i64>) {
+        let mut kept = self.kept.lock().expect("no panic while it is held");
+        if kept.count + found.len() > MAX_KEPT {
+            *kept = Kept::default();
+        }
+        for ((queue, partition), number) in found {
+            let partitions = kept.by_queue.entry(queue.to_owned()).or_default();
+            if partitions.insert(partition.to_owned(), number).is_none() {
+                kept.count += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+-- The queue door's tables.
+--
+-- Messages are appended, many to a row (a segment), and never updated. What changes are small
+-- rows: the partition (where the next message goes) and the cursor (how far a group has read, and
+-- when it can be claimed).
+--
+-- A partition's messages are positions first_position .. next_position - 1 without a gap: only the
+-- oldest are ever swept. What is special about single messages (it failed, it is dead for a
+-- group, it was deleted) is a mark beside them.
+--
+-- Times are microseconds since 1970, by the clock of the process.
+
+CREATE TABLE queue (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    public_id BLOB NOT NULL,
+    name TEXT NOT NULL UNIQUE,
+    namespace TEXT NOT NULL,
+    task TEXT NOT NULL,
+    -- How many partitions there are: the ordinal of the newest.
+    partitions INTEGER NOT NULL DEFAULT 0,
+    -- NULL: the server's default.
+    lease_ms INTEGER,
+    retry_limit INTEGER NOT NULL DEFAULT 3,
+    -- How long a failed message is held back.
+    retry_delay_ms INTEGER NOT NULL DEFAULT 0,
+    -- Whether what fails too often is kept as a dead letter, or dropped.
+    keeps_dead INTEGER NOT NULL DEFAULT 1,
+    priority INTEGER NOT NULL DEFAULT 0,
+    delay_ms INTEGER NOT NULL DEFAULT 0,
+    window_ms INTEGER NOT NULL DEFAULT 0,
+    -- 0: no limit.
+    max_size INTEGER NOT NULL DEFAULT 0,
+    -- What is older is not handed out any more; NULL: for ever.
+    age_ms INTEGER,
+    -- What every group has consumed is swept when it is older; NULL: kept.
+    completed_ms INTEGER,
+    is_sealed INTEGER NOT NULL DEFAULT 0,
+    -- As the caller gave them, to be shown.
+    options TEXT NOT NULL DEFAULT '{}',
+    created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX queue_namespace ON queue (namespace);
+CREATE INDEX queue_task ON queue (task);
+CREATE INDEX queue_swept ON queue (id) WHERE age_ms IS NOT NULL OR completed_ms IS NOT NULL;
+
+CREATE TABLE queue_partition (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue_id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    -- Numbered within the queue in the order of commit, so that a group finds the ones it has not
+    -- seen by one number.
+    ordinal INTEGER NOT NULL,
+    first_position INTEGER NOT NULL DEFAULT 0,
+    -- The order of messages is given here, under this row's lock, in the transaction that commits
+    -- them: no message can appear behind a reader.
+    next_position INTEGER NOT NULL DEFAULT 0,
+    -- When the newest message came. Times within a partition never go back.
+    last_at INTEGER NOT NULL DEFAULT 0,
+    -- No message at or behind this position has been deleted by itself.
+    deleted_to INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    UNIQUE (queue_id, name)
+) STRICT;
+
+CREATE UNIQUE INDEX queue_partition_ordinal
+    ON queue_partition (queue_id, ordinal);
+
+CREATE TABLE queue_segment (
+    partition_id INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    -- A retried dead letter is for the group that had it only.
+    only_group INTEGER,
+    -- A JSON array with an object per message: p payload, t transaction id, r trace id, s producer.
+    body TEXT NOT NULL,
+    PRIMARY KEY (partition_id, last)
+) STRICT;
+
+-- The transaction ids that producers gave. A message without one has its own id, which says where
+-- it is by itself.
+CREATE TABLE queue_transaction (
+    partition_id INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (partition_id, hash)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE queue_group (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue_id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    -- Of the partitions that were there before the group: the ordinal of the last one that has a
+    -- cursor of it. Newer ones have theirs from their beginning.
+    frontier INTEGER NOT NULL DEFAULT 0,
+    frontier_end INTEGER NOT NULL DEFAULT 0,
+    -- Where it begins in those: with everything, or with what came at this time or later.
+    begin_at INTEGER,
+    -- How that was said.
+    mode TEXT NOT NULL DEFAULT 'all',
+    created_at INTEGER NOT NULL,
+    UNIQUE (queue_id, name)
+) STRICT;
+CREATE INDEX queue_group_name ON queue_group (name);
+
+-- Where a group that asks by namespace or task begins in queues that it does not know yet.
+CREATE TABLE queue_subscription (
+    namespace TEXT NOT NULL,
+    task TEXT NOT NULL,
+    group_name TEXT NOT NULL,
+    begin_at INTEGER,
+    mode TEXT NOT NULL,
+    PRIMARY KEY (group_name, namespace, task)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE queue_cursor (
+    partition_id INTEGER NOT NULL,
+    group_id INTEGER NOT NULL,
+    -- The next message to be consumed.
+    position INTEGER NOT NULL DEFAULT 0,
+    -- When it can be claimed: NULL while there is nothing to claim, in the future while it is
+    -- leased or held back. One index over this column answers both "what is ready" and "when is
+    -- the next". There is one writer, so
+    -- that a push and a reader that has caught up cannot miss one another.
+    ready_at INTEGER,
+    lease_id BLOB,
+    -- The end of the leased batch.
+    leased_to INTEGER,
+    -- No message at or behind this position has a mark of the group.
+    marked_to INTEGER NOT NULL DEFAULT 0,
+    consumed INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (partition_id, group_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX queue_cursor_ready ON queue_cursor (group_id, ready_at)
+    WHERE ready_at IS NOT NULL;
+CREATE INDEX queue_cursor_lease ON queue_cursor (lease_id) WHERE lease_id IS NOT NULL;
+
+CREATE TABLE queue_mark (
+    partition_id INTEGER NOT NULL,
+    -- 0: for every group.
+    group_id INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    is_dead INTEGER NOT NULL,
+    PRIMARY KEY (partition_id, group_id, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE queue_dead_letter (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue_id INTEGER NOT NULL,
+    partition_id INTEGER NOT NULL,
+    group_name TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    error TEXT,
+    failed_at INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    transaction_id TEXT NOT NULL,
+    -- As in a segment.
+    message TEXT NOT NULL,
+    UNIQUE (partition_id, position, group_name)
+) STRICT;
+CREATE INDEX queue_dead_letter_failed ON queue_dead_letter (queue_id, failed_at, id);
+
+-- What is left of deleted queues is swept bit by bit.
+CREATE TABLE queue_gone (
+    queue_id INTEGER PRIMARY KEY
+) STRICT;
+
+CREATE TABLE queue_mode (
+    is_only INTEGER PRIMARY KEY DEFAULT 1 CHECK (is_only),
+    push_paused INTEGER NOT NULL DEFAULT 0,
+    pop_paused INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO queue_mode DEFAULT VALUES;
+
+CREATE TABLE queue_trace (
+    id BLOB PRIMARY KEY,
+    partition_id INTEGER NOT NULL,
+    transaction_id TEXT NOT NULL,
+    group_name TEXT NOT NULL,
+    event TEXT NOT NULL,
+    data TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX queue_trace_message
+    ON queue_trace (partition_id, transaction_id, created_at);
+CREATE TABLE queue_trace_name (
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    trace_id BLOB NOT NULL,
+    PRIMARY KEY (name, created_at, trace_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE queue_stream (
+    id BLOB PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    source_queue TEXT NOT NULL,
+    sink_queue TEXT,
+    config_hash TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE queue_stream_state (
+    stream_id BLOB NOT NULL,
+    partition_id INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (stream_id, partition_id, key)
+) STRICT, WITHOUT ROWID;
+
+-- Counts per queue and minute, for the dashboard; each node adds what it has done.
+CREATE TABLE queue_tally (
+    minute INTEGER NOT NULL,
+    queue TEXT NOT NULL,
+    pushed INTEGER NOT NULL,
+    popped INTEGER NOT NULL,
+    completed INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    dead INTEGER NOT NULL,
+    -- Of what was popped: how long it had waited, added up and at most.
+    lag_us INTEGER NOT NULL,
+    max_lag_us INTEGER NOT NULL,
+    PRIMARY KEY (minute, queue)
+) STRICT, WITHOUT ROWID;

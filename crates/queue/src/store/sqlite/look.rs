@@ -1,0 +1,230 @@
+//! Looking without writing: before a claim, and for the fallback.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Result, params};
+use wakeline_bus::Due;
+use wakeline_wake::{Place, Waiting};
+
+use crate::{
+    claim::{PopRequest, Source, Start},
+    claiming::micros,
+    topic,
+};
+
+/// So many seconds of waiting count as one of priority.
+const AGING_SECONDS: f64 = 10.0;
+
+/// What a look without writing shows.
+#[derive(Debug)]
+pub(super) enum Seen {
+    /// Something may be there: claim to find out.
+    Maybe,
+    Nothing {
+        again: Option<Duration>,
+    },
+}
+
+/// Only says "nothing" where a claim would find nothing and change nothing.
+pub(super) fn look(connection: &Connection, request: &PopRequest, now: i64) -> Result<Seen> {
+    if is_paused(connection)? {
+        return Ok(Seen::Nothing { again: None });
+    }
+    let ready_at = match &request.source {
+        Source::Queue { queue, partition } => {
+            match ready_at(connection, queue, partition.as_deref(), &request.group)? {
+                Ready::Unknown => return Ok(Seen::Nothing { again: None }),
+                Ready::New => return Ok(Seen::Maybe),
+                Ready::At(at) => at,
+            }
+        }
+        Source::Matching { namespace, task } => {
+            // Where a group begins must be remembered from its first question on.
+            if request.start != Start::All
+                && !is_subscribed(
+                    connection,
+                    namespace.as_deref(),
+                    task.as_deref(),
+                    &request.group,
+                )?
+            {
+                return Ok(Seen::Maybe);
+            }
+            let chosen = choose(
+                connection,
+                namespace.as_deref(),
+                task.as_deref(),
+                &request.group,
+                now,
+            )?;
+            chosen.map(|(_, at)| at)
+        }
+    };
+    Ok(match ready_at {
+        Some(ready_at) if ready_at <= now => Seen::Maybe,
+        later => Seen::Nothing {
+            again: later.map(|ready_at| micros(ready_at - now)),
+        },
+    })
+}
+
+pub(super) fn is_paused(connection: &Connection) -> Result<bool> {
+    connection
+        .prepare_cached("SELECT pop_paused FROM queue_mode")?
+        .query_row([], |row| row.get(0))
+}
+
+fn is_subscribed(
+    connection: &Connection,
+    namespace: Option<&str>,
+    task: Option<&str>,
+    group: &str,
+) -> Result<bool> {
+    connection
+        .prepare_cached(
+            "SELECT 1 FROM queue_subscription
+             WHERE group_name = ?1 AND namespace = ?2 AND task = ?3",
+        )?
+        .exists(params![
+            group,
+            namespace.unwrap_or_default(),
+            task.unwrap_or_default()
+        ])
+}
+
+/// When a group can claim somewhere.
+enum Ready {
+    /// The queue or the partition is not there.
+    Unknown,
+    /// The group does not know all of it yet.
+    New,
+    At(Option<i64>),
+}
+
+fn ready_at(
+    connection: &Connection,
+    queue: &str,
+    partition: Option<&str>,
+    group: &str,
+) -> Result<Ready> {
+    let queue_id: Option<i64> = connection
+        .prepare_cached("SELECT id FROM queue WHERE name = ?1")?
+        .query_row([queue], |row| row.get(0))
+        .optional()?;
+    let Some(queue_id) = queue_id else {
+        return Ok(Ready::Unknown);
+    };
+    let known: Option<(i64, bool)> = connection
+        .prepare_cached(
+            "SELECT id, frontier < frontier_end FROM queue_group WHERE queue_id = ?1 AND name = ?2",
+        )?
+        .query_row(params![queue_id, group], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    let Some((group_id, is_behind)) = known else {
+        return Ok(Ready::New);
+    };
+    if is_behind {
+        return Ok(Ready::New);
+    }
+    let Some(partition) = partition else {
+        let first = connection
+            .prepare_cached(
+                "SELECT min(ready_at) FROM queue_cursor
+                 WHERE group_id = ?1 AND ready_at IS NOT NULL",
+            )?
+            .query_row([group_id], |row| row.get(0))?;
+        return Ok(Ready::At(first));
+    };
+    let cursor: Option<Option<i64>> = connection
+        .prepare_cached(
+            "SELECT c.ready_at FROM queue_partition p
+             JOIN queue_cursor c ON c.partition_id = p.id AND c.group_id = ?3
+             WHERE p.queue_id = ?1 AND p.name = ?2",
+        )?
+        .query_row(params![queue_id, partition, group_id], |row| row.get(0))
+        .optional()?;
+    Ok(cursor.map_or(Ready::Unknown, Ready::At))
+}
+
+/// The queue that a pop by namespace and task claims from, and when it is ready: of those that are
+/// ready the one with the highest priority, to which waiting adds; else the first to be.
+pub(super) fn choose(
+    connection: &Connection,
+    namespace: Option<&str>,
+    task: Option<&str>,
+    group: &str,
+    now: i64,
+) -> Result<Option<(String, i64)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT q.name, q.priority, CASE
+             WHEN g.id IS NULL OR g.frontier < g.frontier_end THEN 0
+             ELSE (SELECT min(c.ready_at) FROM queue_cursor c
+                 WHERE c.group_id = g.id AND c.ready_at IS NOT NULL) END AS ready
+         FROM queue q LEFT JOIN queue_group g ON g.queue_id = q.id AND g.name = ?3
+         WHERE q.partitions > 0 AND (?1 IS NULL OR q.namespace = ?1) AND (?2 IS NULL OR q.task = ?2)
+         ORDER BY q.name",
+    )?;
+    let mut rows = statement.query(params![namespace, task, group])?;
+    let mut best: Option<(f64, String, i64)> = None;
+    while let Some(row) = rows.next()? {
+        let Some(ready) = row.get::<_, Option<i64>>(2)? else {
+            continue;
+        };
+        let score = score(row.get(1)?, ready, now);
+        if best.as_ref().is_none_or(|(known, ..)| score > *known) {
+            best = Some((score, row.get(0)?, ready));
+        }
+    }
+    Ok(best.map(|(_, name, ready)| (name, ready)))
+}
+
+/// What is ready comes before what is not, however long that takes.
+fn score(priority: i32, ready: i64, now: i64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "an order, not a sum")]
+    let seconds = (now - ready) as f64 / 1e6;
+    if ready > now {
+        return seconds - 1e12;
+    }
+    let waited = if ready == 0 { 0.0 } else { seconds };
+    f64::from(priority) + waited / AGING_SECONDS
+}
+
+pub(super) fn recheck(connection: &Connection, waiting: &[Waiting], now: i64) -> Result<Vec<Due>> {
+    let mut due = Vec::new();
+    for at in waiting {
+        let group = at.lane.name();
+        let ready = match topic::source(&at.topic) {
+            Some(Source::Queue { queue, partition }) => {
+                match ready_at(connection, &queue, partition.as_deref(), group)? {
+                    Ready::Unknown => None,
+                    Ready::New => has_partitions(connection, &queue)?.then_some(now),
+                    Ready::At(at) => at,
+                }
+            }
+            Some(Source::Matching { namespace, task }) => choose(
+                connection,
+                namespace.as_deref(),
+                task.as_deref(),
+                group,
+                now,
+            )?
+            .map(|(_, ready)| ready),
+            None => None,
+        };
+        if let Some(ready) = ready {
+            due.push(Due {
+                place: Place::new(at.topic.clone(), at.lane.clone()),
+                after: micros(ready - now),
+            });
+        }
+    }
+    Ok(due)
+}
+
+fn has_partitions(connection: &Connection, queue: &str) -> Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM queue WHERE name = ?1 AND partitions > 0")?
+        .exists([queue])
+}

@@ -1,0 +1,87 @@
+//! Queues as things, and what holds for all of them.
+
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+use super::steps::find_or_make_queue;
+use crate::manage::{Configured, Modes, NewOptions};
+
+pub(super) fn configure(connection: &Connection, new: &NewOptions, now: i64) -> Result<Configured> {
+    let id = find_or_make_queue(connection, &new.queue, now)?;
+    let options = &new.options;
+    let (delay_ms, window_ms): (i64, i64) = connection.query_row(
+        "SELECT delay_ms, window_ms FROM queue WHERE id = ?1",
+        [id],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    if (delay_ms, window_ms) != (options.delay_ms, options.window_ms) {
+        // What is held back is looked at again, by the new rules.
+        connection.execute(
+            "UPDATE queue_cursor SET ready_at = ?2
+             WHERE group_id IN (SELECT id FROM queue_group WHERE queue_id = ?1)
+                 AND lease_id IS NULL AND ready_at > ?2",
+            [id, now],
+        )?;
+    }
+    let shown = serde_json::Value::Object(new.shown.clone()).to_string();
+    connection.query_row(
+        "UPDATE queue SET namespace = coalesce(?2, namespace), task = coalesce(?3, task),
+             lease_ms = ?4, retry_limit = ?5, retry_delay_ms = ?6, keeps_dead = ?7, priority = ?8,
+             delay_ms = ?9, window_ms = ?10, max_size = ?11, age_ms = ?12, completed_ms = ?13,
+             is_sealed = ?14, options = ?15
+         WHERE id = ?1 RETURNING public_id, namespace, task",
+        params![
+            id,
+            new.namespace,
+            new.task,
+            options.lease_ms,
+            options.retry_limit,
+            options.retry_delay_ms,
+            options.keeps_dead,
+            options.priority,
+            options.delay_ms,
+            options.window_ms,
+            options.max_size,
+            options.age_ms,
+            options.completed_ms,
+            options.is_sealed,
+            shown
+        ],
+        |row| {
+            Ok(Configured {
+                queue_id: row.get(0)?,
+                namespace: row.get(1)?,
+                task: row.get(2)?,
+            })
+        },
+    )
+}
+
+/// What is left of it is swept bit by bit.
+pub(super) fn delete_queue(connection: &Connection, name: &str) -> Result<bool> {
+    let id: Option<i64> = connection
+        .query_row(
+            "DELETE FROM queue WHERE name = ?1 RETURNING id",
+            [name],
+            |row| row.get(0),
+        )
+        .optional()?;
+    let Some(id) = id else {
+        return Ok(false);
+    };
+    connection.execute("DELETE FROM queue_group WHERE queue_id = ?1", [id])?;
+    connection.execute("INSERT INTO queue_gone VALUES (?1)", [id])?;
+    Ok(true)
+}
+
+pub(super) fn modes(connection: &Connection) -> Result<Modes> {
+    connection.query_row(
+        "SELECT push_paused, pop_paused FROM queue_mode",
+        [],
+        |row| {
+            Ok(Modes {
+                push_paused: row.get(0)?,
+                pop_paused: row.get(1)?,
+            })
+        },
+    )
+}

@@ -1,0 +1,114 @@
+//! Stream queries and their state.
+
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use uuid::Uuid;
+
+use crate::{
+    step::StateChange,
+    stream::{Registered, Registration, StateQuery, StateRow},
+};
+
+pub(super) fn register(
+    connection: &Connection,
+    query: &Registration,
+    now: i64,
+) -> Result<Registered> {
+    let known: Option<(Uuid, String)> = connection
+        .query_row(
+            "SELECT id, config_hash FROM queue_stream WHERE name = ?1",
+            [&query.name],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    let Some((id, config_hash)) = known else {
+        let id = Uuid::now_v7();
+        connection.execute(
+            "INSERT INTO queue_stream (id, name, source_queue, sink_queue, config_hash, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                id,
+                query.name,
+                query.source_queue,
+                query.sink_queue,
+                query.config_hash,
+                now
+            ],
+        )?;
+        return Ok(Registered {
+            id,
+            is_fresh: true,
+            is_reset: false,
+            is_mismatch: false,
+        });
+    };
+    let is_mismatch = config_hash != query.config_hash && !query.reset;
+    if query.reset {
+        connection.execute("DELETE FROM queue_stream_state WHERE stream_id = ?1", [id])?;
+    }
+    if !is_mismatch {
+        connection.execute(
+            "UPDATE queue_stream SET config_hash = ?2, source_queue = ?3, sink_queue = ?4
+             WHERE id = ?1",
+            params![id, query.config_hash, query.source_queue, query.sink_queue],
+        )?;
+    }
+    Ok(Registered {
+        id,
+        is_fresh: false,
+        is_reset: query.reset,
+        is_mismatch,
+    })
+}
+
+pub(super) fn write(connection: &Connection, change: &StateChange, now: i64) -> Result<()> {
+    for (key, value) in &change.values {
+        match value {
+            Some(value) => connection
+                .prepare_cached(
+                    "INSERT INTO queue_stream_state VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
+                )?
+                .execute(params![change.stream, change.partition, key, value, now])?,
+            None => connection
+                .prepare_cached(
+                    "DELETE FROM queue_stream_state
+                     WHERE stream_id = ?1 AND partition_id = ?2 AND key = ?3",
+                )?
+                .execute(params![change.stream, change.partition, key])?,
+        };
+    }
+    Ok(())
+}
+
+pub(super) fn states(connection: &Connection, query: &StateQuery) -> Result<Vec<StateRow>> {
+    let read = |row: &Row<'_>| {
+        Ok(StateRow {
+            key: row.get(0)?,
+            value: row.get(1)?,
+            updated_us: row.get(2)?,
+        })
+    };
+    let mut statement = connection.prepare_cached(
+        "SELECT key, value, updated_at FROM queue_stream_state
+         WHERE stream_id = ?1 AND partition_id = ?2
+             AND (?3 IS NULL OR key IN (SELECT value FROM json_each(?3)))
+             AND (?4 IS NULL OR substr(key, 1, length(?4)) = ?4)
+             AND (?5 IS NULL OR (json_type(value, '$.windowEnd') IN ('integer', 'real')
+                 AND value ->> '$.windowEnd' <= ?5))
+         ORDER BY key LIMIT ?6",
+    )?;
+    let keys = (!query.keys.is_empty())
+        .then(|| serde_json::to_string(&query.keys).expect("strings are JSON"));
+    let rows = statement.query_map(
+        params![
+            query.stream,
+            query.partition,
+            keys,
+            query.prefix,
+            query.ripe_at_or_before,
+            query.limit
+        ],
+        read,
+    )?;
+    rows.collect()
+}

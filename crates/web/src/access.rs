@@ -1,0 +1,251 @@
+//! Who calls, and what that role may do.
+//!
+//! The server finds out who calls and puts an [`Identity`] into the request; a door says what each
+//! of its routes [`need`]s. Neither knows the other.
+
+use std::{
+    convert::Infallible,
+    future::{Ready, ready},
+    task::{Context, Poll},
+};
+
+use axum::{
+    extract::{FromRequestParts, Request},
+    http::request::Parts,
+    response::{IntoResponse, Response},
+    routing::Route,
+};
+use futures_util::future::Either;
+use http::StatusCode;
+use tower::{Layer, Service};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::problem::Problem;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Admin,
+    ReadWrite,
+    ReadOnly,
+    /// For producers, which must not see what others produce.
+    WriteOnly,
+}
+
+/// What a route does, as far as permission is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Looks, and changes nothing.
+    Read,
+    /// Produces, and shows nothing of what is there.
+    Write,
+    /// Takes: shows what is there and moves it on.
+    Consume,
+    /// Removes what belongs to others, or changes how the server runs.
+    Admin,
+}
+
+impl Role {
+    pub const ALL: [Self; 4] = [
+        Self::Admin,
+        Self::ReadWrite,
+        Self::ReadOnly,
+        Self::WriteOnly,
+    ];
+
+    #[must_use]
+    pub const fn allows(self, need: Need) -> bool {
+        match self {
+            Self::Admin => true,
+            Self::ReadWrite => !matches!(need, Need::Admin),
+            Self::ReadOnly => matches!(need, Need::Read),
+            Self::WriteOnly => matches!(need, Need::Write),
+        }
+    }
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::ReadWrite => "read-write",
+            Self::ReadOnly => "read-only",
+            Self::WriteOnly => "write-only",
+        }
+    }
+}
+
+impl Need {
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Consume => "consume",
+            Self::Admin => "administer",
+        }
+    }
+}
+
+/// Who calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The `sub` of a signed token; what a producer pushes is stamped with it.
+    pub subject: Option<String>,
+    pub role: Role,
+}
+
+impl Identity {
+    /// Everybody, where no login is asked for.
+    pub const ANONYMOUS: Self = Self {
+        subject: None,
+        role: Role::Admin,
+    };
+
+    fn check(&self, need: Need) -> Result<(), Problem> {
+        if self.role.allows(need) {
+            return Ok(());
+        }
+        let able = Role::ALL.into_iter().filter(|role| role.allows(need));
+        let able: Vec<_> = able.map(Role::name).collect();
+        Err(forbidden(format!(
+            "the role {} may not {} here; it takes {}",
+            self.role.name(),
+            need.verb(),
+            able.join(" or ")
+        )))
+    }
+}
+
+/// A refusal of somebody who is known, but may not do this.
+#[must_use]
+pub fn forbidden(detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "forbidden", detail).with_error("Insufficient permissions")
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Identity {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let identity = parts.extensions.get().cloned();
+        Ok(identity.unwrap_or(Self::ANONYMOUS))
+    }
+}
+
+/// Refuses, on all routes of `router`, whoever lacks what they need.
+///
+/// Panics if `router` has no routes.
+#[must_use]
+pub fn need<S: Clone + Send + Sync + 'static>(
+    router: OpenApiRouter<S>,
+    need: Need,
+) -> OpenApiRouter<S> {
+    router.route_layer(Guard { need })
+}
+
+/// A layer of its own and no `from_fn`: what it adds is kept for as long as a request is held.
+#[derive(Clone, Copy, Debug)]
+struct Guard {
+    need: Need,
+}
+
+impl Layer<Route> for Guard {
+    type Service = Guarded;
+
+    fn layer(&self, route: Route) -> Guarded {
+        Guarded {
+            route,
+            need: self.need,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Guarded {
+    route: Route,
+    need: Need,
+}
+
+impl Service<Request> for Guarded {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Either<Ready<Result<Response, Infallible>>, <Route as Service<Request>>::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Service::<Request>::poll_ready(&mut self.route, context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let identity = request.extensions().get();
+        match identity.unwrap_or(&Identity::ANONYMOUS).check(self.need) {
+            Ok(()) => Either::Right(self.route.call(request)),
+            Err(problem) => Either::Left(ready(Ok(problem.into_response()))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use axum::{body::Body, routing::get};
+    use tower::ServiceExt;
+
+    #[test]
+    fn what_each_role_may_do() {
+        let needs = [Need::Read, Need::Write, Need::Consume, Need::Admin];
+        let may = |role: Role| {
+            let allowed = needs.into_iter().filter(|need| role.allows(*need));
+            let verbs: Vec<_> = allowed.map(Need::verb).collect();
+            format!("{}: {}", role.name(), verbs.join(", "))
+        };
+        insta::assert_snapshot!(Role::ALL.map(may).join("\n"), @"
+        admin: read, write, consume, administer
+        read-write: read, write, consume
+        read-only: read
+        write-only: write
+        ");
+    }
+
+    async fn ask(path: &str, identity: Option<Identity>) -> (StatusCode, String) {
+        let subject =
+            |identity: Identity| async move { identity.subject.unwrap_or("nobody".to_owned()) };
+        let reading = OpenApiRouter::<()>::new().route("/thing", get(subject));
+        let ruling = OpenApiRouter::<()>::new().route("/thing", axum::routing::delete(subject));
+        let (router, _) = need(reading, Need::Read)
+            .merge(need(ruling, Need::Admin))
+            .split_for_parts();
+        // As the server does it; axum's own fallback would be guarded too.
+        let router =
+            router.method_not_allowed_fallback(|| async { StatusCode::METHOD_NOT_ALLOWED });
+        let (method, path) = path.split_once(' ').unwrap();
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(identity) = identity {
+            request.extensions_mut().unwrap().insert(identity);
+        }
+        let request = request.body(Body::empty()).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        let status = response.status();
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await;
+        (status, String::from_utf8(body.unwrap().to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_route_refuses_who_lacks_what_it_needs() {
+        let reader = Identity {
+            subject: Some("reader".to_owned()),
+            role: Role::ReadOnly,
+        };
+        let (status, body) = ask("GET /thing", Some(reader.clone())).await;
+        assert_eq!((status, body.as_str()), (StatusCode::OK, "reader"));
+        let (status, body) = ask("DELETE /thing", Some(reader.clone())).await;
+        assert_eq!(status, StatusCode::FORBIDDEN);
+        insta::assert_snapshot!(body, @r#"{"type":"urn:wakeline:forbidden","title":"Forbidden","status":403,"detail":"the role read-only may not administer here; it takes admin","error":"Insufficient permissions"}"#);
+        // What is not there is not forbidden.
+        let (status, _) = ask("PUT /thing", Some(reader)).await;
+        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
+    }
+
+    #[tokio::test]
+    async fn where_nobody_is_identified_everybody_may() {
+        let (status, body) = ask("DELETE /thing", None).await;
+        assert_eq!((status, body.as_str()), (StatusCode::OK, "nobody"));
+    }
+}
