@@ -49,15 +49,16 @@ impl QueueFacts {
     }
 }
 
-/// A partition's row. Where it is pushed to, or may be read to its end, the store holds its lock.
+/// A partition's row.
 #[derive(Clone, Debug)]
 pub struct Partition {
     pub name: String,
     pub queue: Arc<QueueFacts>,
     pub next: i64,
     pub last_us: Micros,
-    /// It was made for this push.
-    pub is_new: bool,
+    /// The store holds its lock: this is its end. It does where it is pushed to, and where the last
+    /// message is acknowledged.
+    pub is_locked: bool,
 }
 
 /// What the store knows of the message that an acknowledgement is about.
@@ -199,15 +200,18 @@ impl Book {
     ) -> Vec<Wake> {
         let mut wakes = Vec::new();
         for number in destinations.iter().flatten() {
-            if !self.changes.segments.contains_key(number) || !told.insert(*number) {
+            let Some(segments) = self.changes.segments.get(number) else {
                 continue;
-            }
+            };
             let Some(partition) = self.partitions.get(number) else {
                 continue;
             };
+            if !told.insert(*number) {
+                continue;
+            }
             let queue = partition.queue.names();
-            if partition.is_new {
-                // Those who wait may be of groups that nobody has seen yet.
+            if segments[0].first == 0 {
+                // Its first: those who wait may be of groups that nobody has seen yet.
                 wakes.push(topic::ready(queue, &partition.name, None, 1));
                 continue;
             }

@@ -117,8 +117,9 @@ impl Book {
             || (!keeps_lease && cursor.leased_to.is_none_or(|end| cursor.position >= end));
         let mut is_ready = false;
         if is_over {
-            let end = self.end(key.0, said);
-            is_ready = end > cursor.position;
+            // Only dead ones lead farther than to the end of what is locked. Whether there is more
+            // behind them is then for the next claim to find out.
+            is_ready = self.end(key.0, said) > cursor.position || !self.is_locked(key.0);
             let delay = said
                 .iter()
                 .map(|(_, _, target)| target.retry.delay_us)
@@ -176,7 +177,12 @@ impl Book {
             .is_some_and(|mark| mark.is_dead)
     }
 
-    /// Where the partition ends. It is locked if that could be reached, or goes on behind it.
+    fn is_locked(&self, partition: i64) -> bool {
+        let row = self.partitions.get(&partition);
+        row.is_some_and(|row| row.is_locked)
+    }
+
+    /// Where the partition ends, as far as it is known.
     fn end(&self, partition: i64, said: &[(usize, &Ack, &Target)]) -> i64 {
         let seen = said.iter().map(|(_, _, target)| target.next).max();
         let locked = self.partitions.get(&partition).map(|row| row.next);
