@@ -155,7 +155,7 @@ impl Book {
             pushed: self.push(&step.pushes, destinations),
             ..Done::default()
         };
-        (done.acked, done.ready) = self.acknowledge(&step.acks, targets);
+        (done.acked, done.ready) = self.acknowledge(step, targets);
         self.changes.states.extend(step.state.clone());
         done
     }
@@ -185,7 +185,7 @@ impl Book {
             partitions: self.partitions.clone(),
             ..Self::default()
         };
-        let (outcomes, _) = trial.acknowledge(&step.acks, targets);
+        let (outcomes, _) = trial.acknowledge(step, targets);
         let index = outcomes.iter().position(|outcome| !outcome.is_success())?;
         Some(Rejection::Ack(index, outcomes[index]))
     }
@@ -224,9 +224,10 @@ impl Book {
 
     fn acknowledge(
         &mut self,
-        acks: &[Ack],
+        step: &Step,
         targets: &[Option<Target>],
     ) -> (Vec<Outcome>, Vec<Wake>) {
+        let acks = &step.acks;
         let mut outcomes = vec![Outcome::Unknown; acks.len()];
         let mut wakes = Vec::new();
         let mut by_cursor: BTreeMap<(i64, i64), Vec<(usize, &Ack, &Target)>> = BTreeMap::new();
@@ -243,7 +244,7 @@ impl Book {
         for (key, mut said) in by_cursor {
             said.sort_by_key(|(_, _, target)| target.at);
             let group = said[0].1.group.clone();
-            let is_ready = self.settle(key, &said, &mut outcomes);
+            let is_ready = self.settle(key, &said, &step.required, &mut outcomes);
             if is_ready && let Some(partition) = self.partitions.get(&key.0) {
                 wakes.push(topic::ready(
                     partition.queue.names(),
