@@ -147,9 +147,9 @@ impl Model {
     }
 
     /// A partition appears with its first push, also if that push is undone.
-    pub(crate) fn make(&mut self, name: &Name) {
+    pub(crate) fn make(&mut self, name: &Name) -> bool {
         if self.partitions.contains_key(name) {
-            return;
+            return false;
         }
         let mut partition = Partition::default();
         for (queue, group) in &self.groups {
@@ -158,6 +158,7 @@ impl Model {
             }
         }
         self.partitions.insert(name.clone(), partition);
+        true
     }
 
     fn of_request<'a>(

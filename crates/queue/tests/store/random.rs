@@ -217,9 +217,13 @@ impl Sequence<'_> {
                 (&*done.pushed, &*done.acked, &*done.ready),
                 (&[][..], &[][..], &[][..])
             );
-            for message in &pushes {
-                self.model
-                    .make(&(message.queue.clone(), message.partition.clone()));
+            let names = pushes
+                .iter()
+                .map(|m| (m.queue.clone(), m.partition.clone()));
+            let made = names.filter(|name| self.model.make(name)).count();
+            if made > 0 {
+                // Whoever comes to an empty partition looks there once for nothing.
+                self.parked.clear();
             }
             return;
         }

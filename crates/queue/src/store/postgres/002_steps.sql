@@ -16,16 +16,16 @@ RETURNS TABLE (item bigint, partition_id bigint) LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (
         SELECT FROM unnest(p_queue, p_partition) AS u(queue, partition)
-        WHERE NOT EXISTS (
-            SELECT FROM wakeline.queue_partition p
+        WHERE (
+            SELECT p.id FROM wakeline.queue_partition p
             WHERE p.queue_id = (SELECT q.id FROM wakeline.queue q WHERE q.name = u.queue)
-                AND p.name = u.partition))
+                AND p.name = u.partition) IS NULL)
     THEN
         INSERT INTO wakeline.queue (name, namespace, task)
         SELECT DISTINCT u.queue, split_part(u.queue, '.', 1),
             CASE WHEN strpos(u.queue, '.') > 0 THEN substr(u.queue, strpos(u.queue, '.') + 1) ELSE '' END
         FROM unnest(p_queue) AS u(queue)
-        WHERE NOT EXISTS (SELECT FROM wakeline.queue q WHERE q.name = u.queue)
+        WHERE (SELECT q.id FROM wakeline.queue q WHERE q.name = u.queue) IS NULL
         ORDER BY 1
         ON CONFLICT DO NOTHING;
 
@@ -35,10 +35,11 @@ BEGIN
         WITH missing AS (
             SELECT DISTINCT q.id AS queue_id, q.partitions, u.partition
             FROM unnest(p_queue, p_partition) AS u(queue, partition)
-            JOIN wakeline.queue q ON q.name = u.queue
-            WHERE NOT EXISTS (
-                SELECT FROM wakeline.queue_partition p
-                WHERE p.queue_id = q.id AND p.name = u.partition)
+            CROSS JOIN LATERAL (
+                SELECT * FROM wakeline.queue q WHERE q.name = u.queue LIMIT 1) q
+            WHERE (
+                SELECT p.id FROM wakeline.queue_partition p
+                WHERE p.queue_id = q.id AND p.name = u.partition) IS NULL
         ), made AS (
             INSERT INTO wakeline.queue_partition (queue_id, name, ordinal)
             SELECT m.queue_id, m.partition,

@@ -175,7 +175,8 @@ BEGIN
                 AND s.last >= greatest(c.position, p.first_position)
                 AND s.last < greatest(c.position, p.first_position) + r.batch + c_segment
                 AND s.first < greatest(c.position, p.first_position) + r.batch
-            ORDER BY s.last) s ON true
+            -- So many segments have at least so many messages.
+            ORDER BY s.last LIMIT r.batch) s ON true
         ORDER BY u.place, s.last;
 
         -- When the next lease ends or hold-back is over. What is ready and was not had is in
@@ -283,7 +284,9 @@ CREATE FUNCTION wakeline.queue_choose(
             ELSE (SELECT min(c.ready_at) FROM wakeline.queue_cursor c
                 WHERE c.group_id = g.id AND c.ready_at IS NOT NULL) END AS ready
             FROM (SELECT) AS one
-            LEFT JOIN wakeline.queue_group g ON g.queue_id = q.id AND g.name = u.grp) r
+            LEFT JOIN LATERAL (
+                SELECT * FROM wakeline.queue_group g
+                WHERE g.queue_id = q.id AND g.name = u.grp LIMIT 1) g ON true) r
         WHERE r.ready IS NOT NULL
         ORDER BY r.ready > clock_timestamp(),
             CASE WHEN r.ready > clock_timestamp() THEN extract(epoch FROM r.ready)
@@ -336,8 +339,10 @@ RETURNS TABLE (place bigint, due_ms bigint) LANGUAGE sql STABLE AS $$
                     WHERE p.queue_id = q.id AND p.name = u.partition))
         END AS due
         FROM unnest(p_queue, p_partition, p_group) WITH ORDINALITY AS u(queue, partition, grp, place)
-        JOIN wakeline.queue q ON q.name = u.queue
-        LEFT JOIN wakeline.queue_group g ON g.queue_id = q.id AND g.name = u.grp
+        CROSS JOIN LATERAL (SELECT * FROM wakeline.queue q WHERE q.name = u.queue LIMIT 1) q
+        LEFT JOIN LATERAL (
+            SELECT * FROM wakeline.queue_group g
+            WHERE g.queue_id = q.id AND g.name = u.grp LIMIT 1) g ON true
     ) w
     WHERE w.due IS NOT NULL
 $$;
