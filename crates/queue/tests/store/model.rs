@@ -82,10 +82,21 @@ impl Cursor {
             .collect()
     }
 
-    fn refusal(&self, now: Duration, ack: &Ack, position: Option<usize>) -> Option<Outcome> {
+    fn refusal(
+        &self,
+        now: Duration,
+        ack: &Ack,
+        required: &[Uuid],
+        position: Option<usize>,
+    ) -> Option<Outcome> {
         let is_leased = self.is_leased(now);
         let lease = self.lease.as_ref().filter(|_| is_leased);
-        if ack.lease.is_some() && ack.lease != lease.map(|lease| lease.id) {
+        // A lease that the step requires need not be said again.
+        let required = lease
+            .map(|lease| lease.id)
+            .filter(|id| required.contains(id));
+        let said = ack.lease.or(required);
+        if said.is_some() && said != lease.map(|lease| lease.id) {
             return Some(Outcome::LeaseLost);
         }
         let Some(position) = position else {
@@ -98,10 +109,10 @@ impl Cursor {
                 false => Outcome::Passed,
             });
         }
-        if ack.lease.is_some() && lease.is_some_and(|lease| position >= lease.end) {
+        if said.is_some() && lease.is_some_and(|lease| position >= lease.end) {
             return Some(Outcome::Unknown);
         }
-        if ack.lease.is_none() && is_leased && !is_completed {
+        if said.is_none() && is_leased && !is_completed {
             return Some(Outcome::LeaseLost);
         }
         None
@@ -293,7 +304,10 @@ impl Model {
         if let Some(lease) = lost {
             return Some(Rejection::Lease(*lease));
         }
-        let outcomes = self.clone().ack(acks, &self.locate(acks)).outcomes;
+        let outcomes = self
+            .clone()
+            .ack(acks, required, &self.locate(acks))
+            .outcomes;
         let index = outcomes.iter().position(|outcome| !outcome.is_success())?;
         Some(Rejection::Ack(index, outcomes[index]))
     }
@@ -307,7 +321,12 @@ impl Model {
     }
 
     /// All that one call says.
-    pub(crate) fn ack(&mut self, acks: &[Ack], located: &[Option<usize>]) -> Said {
+    pub(crate) fn ack(
+        &mut self,
+        acks: &[Ack],
+        required: &[Uuid],
+        located: &[Option<usize>],
+    ) -> Said {
         let mut said = Said {
             outcomes: vec![Outcome::Unknown; acks.len()],
             ..Said::default()
@@ -330,12 +349,18 @@ impl Model {
         }
         for (key, mut own) in by_cursor {
             own.sort_by_key(|(_, _, position)| *position);
-            self.ack_one(key, &own, &mut said);
+            self.ack_one(key, &own, required, &mut said);
         }
         said
     }
 
-    fn ack_one(&mut self, key: (Name, String), own: &[Located<'_>], said: &mut Said) {
+    fn ack_one(
+        &mut self,
+        key: (Name, String),
+        own: &[Located<'_>],
+        required: &[Uuid],
+        said: &mut Said,
+    ) {
         let now = self.now;
         let partition = self.partitions.get_mut(&key.0).expect("it is known");
         let cursor = partition.cursors.get_mut(&key.1).expect("it is known");
@@ -343,7 +368,7 @@ impl Model {
         let before = cursor.clone();
         let (mut counted, mut stays, mut is_nacked, mut keeps) = (Vec::new(), None, false, false);
         for &(index, ack, position) in own {
-            if let Some(refusal) = before.refusal(now, ack, position) {
+            if let Some(refusal) = before.refusal(now, ack, required, position) {
                 said.outcomes[index] = refusal;
                 continue;
             }
@@ -371,7 +396,8 @@ impl Model {
         let Some(last) = counted.iter().map(|(_, _, position)| *position).max() else {
             return;
         };
-        while cursor.dead.contains_key(&cursor.position) {
+        // One that came again and died in the same call is passed when it is next looked at.
+        while stays != Some(cursor.position) && cursor.dead.contains_key(&cursor.position) {
             cursor.position += 1;
         }
         let end = cursor.lease.as_ref().map_or(0, |lease| lease.end);

@@ -236,7 +236,7 @@ impl Sequence<'_> {
                 self.given.push(pushed.transaction_id);
             }
         }
-        let said = self.model.ack(&acks, &located);
+        let said = self.model.ack(&acks, &required, &located);
         assert_eq!(done.acked, said.outcomes, "{acks:?}");
         if pushes.is_empty() {
             assert_told(&said, &done.ready);
