@@ -80,7 +80,11 @@ impl Counts {
     }
 
     fn remember(&mut self, partition: i64, queue: &str) {
-        if self.queues.get(&partition).is_some_and(|name| name == queue) {
+        if self
+            .queues
+            .get(&partition)
+            .is_some_and(|name| name == queue)
+        {
             return;
         }
         if self.queues.len() >= MAX_PARTITIONS {

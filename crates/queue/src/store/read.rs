@@ -114,7 +114,7 @@ pub struct Head {
     pub created_us: i64,
 }
 
-pub trait Read {
+pub trait Read: Send + Sync {
     fn rows(
         &self,
         kind: &'static str,

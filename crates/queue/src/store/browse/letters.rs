@@ -102,8 +102,9 @@ fn letter(row: &Row) -> Result<DeadLetter, Error> {
         only_group: None,
         body: format!("[{entry}]"),
     };
-    let unreadable =
-        |error: &dyn std::fmt::Display| Error::Failed(format!("a dead letter cannot be read: {error}"));
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Error::Failed(format!("a dead letter cannot be read: {error}"))
+    };
     let mut messages = segment
         .messages(segment.first, 1, |_| false)
         .map_err(|error| unreadable(&error))?;

@@ -64,11 +64,7 @@ pub async fn list(
     })
 }
 
-async fn dead(
-    read: &dyn Read,
-    filter: &MessageFilter,
-    page: Page,
-) -> Result<Paged<Seen>, Error> {
+async fn dead(read: &dyn Read, filter: &MessageFilter, page: Page) -> Result<Paged<Seen>, Error> {
     let found = letters::list(read, filter, page).await?;
     let rows = found.rows.into_iter().map(|letter| Seen {
         home: letter.home,
@@ -207,10 +203,8 @@ async fn position(read: &dyn Read, address: &Address) -> Result<Option<i64>, Err
 
 /// Whether there is such a message, or a dead letter of it.
 pub async fn exists(read: &dyn Read, address: &Address) -> Result<bool, Error> {
-    let (position, letters) = try_join!(
-        position(read, address),
-        letters::of_message(read, address)
-    )?;
+    let (position, letters) =
+        try_join!(position(read, address), letters::of_message(read, address))?;
     Ok(position.is_some() || !letters.is_empty())
 }
 

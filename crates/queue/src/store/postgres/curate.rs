@@ -113,7 +113,8 @@ impl Curate for PostgresStore {
 
     fn add_counts(&self, counts: Vec<Count>) -> BoxFuture<'_, Result<(), Error>> {
         async move {
-            let column = |number: fn(&Count) -> i64| counts.iter().map(number).collect::<Vec<i64>>();
+            let column =
+                |number: fn(&Count) -> i64| counts.iter().map(number).collect::<Vec<i64>>();
             let queues: Vec<&str> = counts.iter().map(|count| &*count.queue).collect();
             self.postgres
                 .query(

@@ -117,10 +117,7 @@ impl Read for PostgresStore {
                     "browse",
                     "SELECT wakeline.queue_bisect(u.id, u.at_us)
                      FROM unnest($1, $2) WITH ORDINALITY AS u(id, at_us, item) ORDER BY u.item",
-                    &[
-                        (&partitions, Type::INT8_ARRAY),
-                        (&times, Type::INT8_ARRAY),
-                    ],
+                    &[(&partitions, Type::INT8_ARRAY), (&times, Type::INT8_ARRAY)],
                 )
                 .await?;
             Ok(rows

@@ -158,7 +158,10 @@ fn retry(connection: &Connection, retry: &Retry, now: i64) -> Result<Retried> {
     let Some(group) = group else {
         return Ok(Retried::NoGroup);
     };
-    connection.execute("DELETE FROM queue_dead_letter WHERE id = ?1", [retry.letter])?;
+    connection.execute(
+        "DELETE FROM queue_dead_letter WHERE id = ?1",
+        [retry.letter],
+    )?;
     // Under its transaction id another group would mean the old one.
     let has_others = connection
         .prepare("SELECT 1 FROM queue_cursor WHERE partition_id = ?1 AND group_id <> ?2")?
