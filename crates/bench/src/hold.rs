@@ -1,7 +1,6 @@
 //! `bench hold`: what it costs to hold many pops, and how fast they are answered.
 
 mod args;
-mod failures;
 mod held;
 mod link;
 mod report;
@@ -17,12 +16,12 @@ use wakeline_client::Client;
 
 pub use args::HoldArgs;
 use args::Topics;
-use failures::Failures;
 use link::{Links, Node};
 use report::{Idle, Memory, Report};
 use waiters::Waiters;
 use wakes::Pusher;
 
+use crate::failures::Failures;
 use crate::meter::{self, Database, Meter, Reading};
 
 /// Prints its report to standard output. Fails after that when requests failed: a missed target

@@ -1,18 +1,25 @@
 //! Load generators and their reports, mounted by the CLI as `wakeline bench …`.
 //!
-//! Nothing here knows the server from the inside: a server is a URL that speaks the protocol,
-//! and what it costs is read from its metrics, from `/proc`, or from its database. Only `store`
-//! has no server: it measures that crate by itself.
+//! Nothing here knows the server from the inside: a server is a URL that speaks the protocol, or
+//! a program that becomes one, and what it costs is read from its metrics, from `/proc`, or from
+//! its database. Only `store` has no server: it measures that crate by itself.
 
+mod failures;
 mod hold;
+mod line;
 mod meter;
 mod open_files;
+mod own;
 mod percentiles;
+mod queue;
 mod store;
 mod units;
+mod verify;
 
 pub use hold::HoldArgs;
+pub use queue::QueueArgs;
 pub use store::StoreArgs;
+pub use verify::VerifyArgs;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
@@ -21,13 +28,26 @@ pub enum Command {
     /// Memory per waiter is what the server's process grew by, so start the server afresh for
     /// each run: memory that its allocator kept from an earlier run hides what this one takes.
     Hold(HoldArgs),
+    /// Push, drain and wait on a server that speaks Queen's protocol: its rates and its latency.
+    ///
+    /// Without --url it starts a server of its own. With --side-by-side it starts Queen, Wakeline
+    /// on the same PostgreSQL and Wakeline on SQLite, and runs every phase on each in turn.
+    Queue(QueueArgs),
     /// Write small rows straight into a store: group commit against a commit for every call.
     Store(StoreArgs),
+    /// Kill nodes, restart the database and let leases run out under load, then prove from what
+    /// producers and consumers saw that nothing was lost, reordered or delivered twice at once.
+    ///
+    /// It starts its own servers. A run that fails prints its seed; --seed repeats its choices,
+    /// not its timing.
+    Verify(VerifyArgs),
 }
 
 pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Hold(args) => hold::run(args).await,
+        Command::Queue(args) => queue::run(args).await,
         Command::Store(args) => store::run(args).await,
+        Command::Verify(args) => verify::run(args).await,
     }
 }

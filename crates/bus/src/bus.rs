@@ -197,6 +197,27 @@ impl Bus {
         }
     }
 
+    /// For a bus that is not PostgreSQL's own: hears there what is pushed by SQL, for ever. Each
+    /// node hears it, so nothing is sent on.
+    pub async fn hear_sql(self: Arc<Self>, connector: Connector, options: Options) {
+        let line = Notifications::new(connector, &options.channel);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if let Ok(mut messages) = line.listen().await {
+                pause = FIRST_PAUSE;
+                // What was pushed while the line was down is in the store.
+                self.ask.notify_one();
+                while messages.next().await.is_some() {
+                    self.ask.notify_one();
+                }
+                self.ask.notify_one();
+            }
+            tracing::warn!("no line to PostgreSQL for what is pushed by SQL; trying again");
+            sleep(pause.mul_f64(rand::random_range(0.75..1.25))).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
     /// Waits until the other processes have been told everything, at most `patience`. For the end
     /// of a process: what it does not send, they learn only by their fallback.
     pub async fn flush(&self, patience: Duration) {

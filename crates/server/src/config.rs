@@ -31,7 +31,7 @@ pub use secret::{Secret, Url};
 pub use settings::{
     Auth, Bus, Config, Http, Jwt, Limits, Log, Postgres, Queue, SETTINGS, Setting, Sqlite, Wake,
 };
-pub use value::{Algorithm, LogFormat, Store};
+pub use value::{Algorithm, LogFormat, Store, Subscription};
 
 use sources::Given;
 use value::Value;

@@ -22,12 +22,12 @@ use tokio::net::TcpListener;
 use utoipa::openapi::{InfoBuilder, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
-use wakeline_queue::Queue;
+use wakeline_queue::{Queue, claim::Start, seal::Sealer};
 use wakeline_wake::{Engine, Limits};
 use wakeline_web::Problem;
 
 use auth::Auth;
-use config::Config;
+use config::{Config, Subscription};
 use listen::Listening;
 use requests::Gate;
 use stopping::Stopping;
@@ -65,7 +65,13 @@ pub async fn serve(config: Config) -> Result<()> {
         engine.clone(),
         bus.clone(),
         queue_limits(&config),
+        config
+            .queue
+            .encryption_key
+            .as_ref()
+            .and_then(|key| Sealer::from_hex(key.expose())),
     );
+    tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
     let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone()];
     let intervals = Intervals {
         fallback: config.wake.fallback,
@@ -117,8 +123,15 @@ fn open_bus(config: &Config, stores: &Stores, engine: Arc<Engine>) -> Result<Arc
         canary: config.bus.canary,
     };
     match (&config.bus.url, stores.postgres()) {
-        (Some(url), _) => Bus::redis(engine, url.expose(), &options)
-            .map_err(|error| anyhow::anyhow!("bus.url: {error}")),
+        (Some(url), postgres) => {
+            let bus = Bus::redis(engine, url.expose(), &options)
+                .map_err(|error| anyhow::anyhow!("bus.url: {error}"))?;
+            if let Some(postgres) = postgres {
+                // What applications push by SQL is told by PostgreSQL.
+                tokio::spawn(bus.clone().hear_sql(postgres.connector().clone(), options));
+            }
+            Ok(bus)
+        }
         (None, Some(postgres)) => Ok(Bus::postgres(
             engine,
             postgres.connector().clone(),
@@ -134,7 +147,14 @@ fn queue_limits(config: &Config) -> wakeline_queue::Limits {
         max_batch: u32::try_from(config.queue.max_batch).unwrap_or(u32::MAX),
         max_name: config.queue.max_name,
         max_transaction_id: config.queue.max_transaction_id,
+        default_batch: u32::try_from(config.queue.default_batch).unwrap_or(u32::MAX),
+        max_partitions: u32::try_from(config.queue.max_partitions).unwrap_or(u32::MAX),
+        default_start: match config.queue.default_subscription {
+            Subscription::All => Start::All,
+            Subscription::New => Start::New,
+        },
         lease: config.queue.lease,
+        max_lease: config.queue.max_lease,
         default_hold: config.http.default_hold,
         max_hold: config.http.max_hold,
     }

@@ -42,6 +42,9 @@ impl Stores {
                     Postgres::open(url.expose(), &options, &[queue_postgres::MIGRATIONS])
                         .await
                         .with_context(|| format!("store: {url}"))?;
+                queue_postgres::tell_channel(&postgres, &config.bus.channel)
+                    .await
+                    .with_context(|| format!("store: {url}"))?;
                 Ok(Self::Postgres {
                     postgres,
                     shown: url.to_string(),

@@ -13,7 +13,7 @@ use crate::programs::program;
 const UNPRIVILEGED: &str = "postgres";
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Account {
+pub enum Account {
     /// This process's own, which is not root.
     Own,
     Other {
@@ -23,7 +23,7 @@ pub(crate) enum Account {
 }
 
 impl Account {
-    pub(crate) fn unprivileged() -> Result<Account> {
+    pub fn unprivileged() -> Result<Account> {
         if id(&["-u"])? != 0 {
             return Ok(Account::Own);
         }
@@ -33,7 +33,7 @@ impl Account {
         })
     }
 
-    pub(crate) fn give(self, path: &Path) -> Result<()> {
+    pub fn give(self, path: &Path) -> Result<()> {
         if let Account::Other { uid, gid } = self {
             chown(path, Some(uid), Some(gid))
                 .with_context(|| format!("giving {} to {UNPRIVILEGED}", path.display()))?;
@@ -43,7 +43,7 @@ impl Account {
 
     /// `program` under this account; the kernel sends it `death_signal` when
     /// the process that started it is gone, however that process died.
-    pub(crate) fn command(self, program_path: &Path, death_signal: &str) -> Result<Command> {
+    pub fn command(self, program_path: &Path, death_signal: &str) -> Result<Command> {
         let mut command = Command::new(program("setpriv", "util-linux")?);
         if let Account::Other { uid, gid } = self {
             command.args([format!("--reuid={uid}"), format!("--regid={gid}")]);

@@ -14,9 +14,11 @@ mod programs;
 mod psql;
 mod redis;
 
+pub use account::Account;
 pub use pgbouncer::Pgbouncer;
 pub use port::free_port;
 pub use postgres::Postgres;
+pub use process::Process;
 pub use programs::{find_postgres, find_program};
 pub use psql::psql;
 pub use redis::Redis;

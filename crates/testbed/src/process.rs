@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const LOG_TAIL_LINES: usize = 30;
 
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     child: Child,
     name: &'static str,
     log: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `command` with its output appended to `log` and returns when
     /// `ready`, given the process id, says so.
-    pub(crate) fn start(
+    pub fn start(
         name: &'static str,
         mut command: Command,
         log: &Path,
@@ -77,7 +77,7 @@ impl Process {
 
     /// Sends `signal` and waits for the end; a process that ignores it is killed
     /// and reported, for a server that does not stop is a finding.
-    pub(crate) fn end(&mut self, signal: &str) -> Result<()> {
+    pub fn end(&mut self, signal: &str) -> Result<()> {
         if self.child.try_wait()?.is_some() {
             return Ok(());
         }

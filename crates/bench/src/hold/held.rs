@@ -6,8 +6,8 @@ use anyhow::bail;
 use tokio::time::Instant;
 use wakeline_client::Client;
 
-use super::failures::Failures;
 use super::waiters::Waiters;
+use crate::failures::Failures;
 use crate::meter::Metrics;
 use crate::units::show_count;
 

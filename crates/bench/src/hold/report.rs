@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::args::{HoldArgs, Topics};
-use super::failures::Seen;
 use super::wakes::{WakeAll, Wakes};
+use crate::failures::Seen;
 use crate::meter::Reading;
 use crate::percentiles::Percentiles;
 use crate::units::{as_millis, show_bytes, show_duration};

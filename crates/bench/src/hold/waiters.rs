@@ -13,8 +13,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wakeline_client::{Ack, AckResult, AckStatus, Message, PopRequest, Popped};
 
-use super::failures::Failures;
 use super::link::{Link, Links};
+use crate::failures::Failures;
 
 /// Beyond the hold, before a pop counts as failed.
 const HOLD_MARGIN: Duration = Duration::from_secs(30);

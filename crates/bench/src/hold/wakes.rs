@@ -6,9 +6,9 @@ use futures_util::StreamExt;
 use tokio::time::Instant;
 use wakeline_client::{Client, PushItem, PushStatus};
 
-use super::failures::Failures;
 use super::waiters::{Payload, Waiters};
 use super::{Queues, Topics};
+use crate::failures::Failures;
 
 /// A message that has not reached its waiter by then counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(30);

@@ -4,6 +4,7 @@
 
 mod access;
 mod bad_input;
+mod bench;
 mod commands;
 mod connections;
 mod crash;

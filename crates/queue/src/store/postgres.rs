@@ -54,6 +54,15 @@ const GONE_TRIES: usize = 5;
 /// So many seconds of waiting count as one of priority.
 const AGING_SECONDS: f64 = 10.0;
 
+/// Where `wakeline.push` tells the nodes of what was pushed by SQL.
+pub async fn tell_channel(postgres: &Postgres, channel: &str) -> Result<(), Error> {
+    let statement = "UPDATE wakeline.queue_mode SET channel = $1 WHERE channel <> $1";
+    postgres
+        .query("channel", statement, &[(&channel, Type::TEXT)])
+        .await
+        .map(drop)
+}
+
 #[derive(Debug)]
 pub struct PostgresStore {
     postgres: Postgres,

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use uuid::Uuid;
 use wakeline_queue::{
-    ack::{Ack, Acked, Outcome, Status},
-    claim::{Claimed, PopRequest, Popped},
+    ack::{Ack, Outcome, Status},
+    claim::{Claimed, Part, PopRequest, Popped, Source, Start},
     message::{NewMessage, Pushed},
+    step::{Done, Step},
     store::Store,
 };
 use wakeline_wake::Wake;
@@ -21,11 +22,11 @@ pub(crate) fn message(queue: &str, partition: &str, transaction: &str) -> NewMes
     NewMessage {
         queue: queue.to_owned(),
         partition: partition.to_owned(),
-        id: Uuid::now_v7(),
-        transaction_id: transaction.to_owned(),
+        transaction_id: Some(transaction.to_owned()),
         trace_id: None,
         payload: format!("\"{transaction}\"").into(),
         producer_sub: None,
+        is_sealed: false,
     }
 }
 
@@ -40,23 +41,44 @@ pub(crate) async fn push(
         .iter()
         .map(|transaction| message(queue, partition, transaction))
         .collect();
-    let (pushed, ready) = store.push(messages.into()).await.unwrap();
-    let stored: Vec<bool> = pushed.iter().map(|pushed| !pushed.duplicate).collect();
+    let done = try_push(store, messages).await;
+    let stored: Vec<bool> = done
+        .pushed
+        .iter()
+        .map(|pushed| pushed.as_ref().is_ok_and(|pushed| !pushed.duplicate))
+        .collect();
     assert_eq!(stored, vec![true; transactions.len()]);
-    ready
+    done.ready
+}
+
+pub(crate) async fn step(store: &dyn Store, step: Step) -> Done {
+    store.step(Arc::new(step)).await.unwrap()
+}
+
+pub(crate) async fn try_push(store: &dyn Store, pushes: Vec<NewMessage>) -> Done {
+    let pushing = Step {
+        pushes,
+        ..Step::default()
+    };
+    step(store, pushing).await
 }
 
 pub(crate) async fn push_all(store: &dyn Store, messages: Vec<NewMessage>) -> Vec<Pushed> {
-    store.push(messages.into()).await.unwrap().0
+    let done = try_push(store, messages).await;
+    done.pushed.into_iter().map(Result::unwrap).collect()
 }
 
 /// A request of group `g` for one message of any partition; the methods change that.
 pub(crate) fn from(queue: &str) -> Request {
     Request(PopRequest {
-        queue: queue.to_owned(),
-        partition: None,
+        source: Source::Queue {
+            queue: queue.to_owned(),
+            partition: None,
+        },
         group: "g".to_owned(),
+        start: Start::All,
         batch: 1,
+        partitions: 1,
         auto_ack: false,
     })
 }
@@ -66,7 +88,9 @@ pub(crate) struct Request(pub(crate) PopRequest);
 
 impl Request {
     pub(crate) fn partition(mut self, name: &str) -> Self {
-        self.0.partition = Some(name.to_owned());
+        if let Source::Queue { partition, .. } = &mut self.0.source {
+            *partition = Some(name.to_owned());
+        }
         self
     }
 
@@ -82,6 +106,16 @@ impl Request {
 
     pub(crate) fn auto_ack(mut self) -> Self {
         self.0.auto_ack = true;
+        self
+    }
+
+    pub(crate) fn partitions(mut self, count: u32) -> Self {
+        self.0.partitions = count;
+        self
+    }
+
+    pub(crate) fn start(mut self, start: Start) -> Self {
+        self.0.start = start;
         self
     }
 
@@ -109,22 +143,61 @@ impl Request {
 
 pub(crate) fn names(claimed: &Claimed) -> Vec<&str> {
     claimed
-        .messages
-        .iter()
+        .messages()
         .map(|message| &*message.transaction_id)
         .collect()
 }
 
+/// The one partition that was claimed.
+pub(crate) fn part(claimed: &Claimed) -> &Part {
+    assert_eq!(claimed.parts.len(), 1);
+    &claimed.parts[0]
+}
+
 /// What the holder of a claim says of one of its messages.
 pub(crate) fn say(claimed: &Claimed, transaction: &str, status: Status) -> Ack {
+    let of = claimed
+        .parts
+        .iter()
+        .find(|part| part.messages.iter().any(|m| m.transaction_id == transaction))
+        .unwrap_or(&claimed.parts[0]);
     Ack {
-        partition_id: claimed.partition_id,
+        partition: of.number,
         group: claimed.group.clone(),
         transaction_id: transaction.to_owned(),
         lease: claimed.lease,
         status,
         error: (status != Status::Completed).then(|| "no".to_owned()),
+        keeps_lease: false,
     }
+}
+
+/// What came of one acknowledgement.
+#[derive(Debug)]
+pub(crate) struct Acked {
+    pub(crate) outcome: Outcome,
+    pub(crate) ready: Vec<Wake>,
+}
+
+pub(crate) async fn say_one(store: &dyn Store, ack: Ack) -> Acked {
+    let acking = Step {
+        acks: vec![ack],
+        ..Step::default()
+    };
+    let done = step(store, acking).await;
+    Acked {
+        outcome: done.acked[0],
+        ready: done.ready,
+    }
+}
+
+/// All in one call.
+pub(crate) async fn say_all(store: &dyn Store, acks: Vec<Ack>) -> Vec<Outcome> {
+    let acking = Step {
+        acks,
+        ..Step::default()
+    };
+    step(store, acking).await.acked
 }
 
 pub(crate) async fn ack(
@@ -133,8 +206,7 @@ pub(crate) async fn ack(
     transaction: &str,
     status: Status,
 ) -> Acked {
-    let ack = say(claimed, transaction, status);
-    store.ack(Arc::new(ack)).await.unwrap()
+    say_one(store, say(claimed, transaction, status)).await
 }
 
 pub(crate) async fn outcome(
@@ -158,7 +230,8 @@ pub(crate) const RELEASED: Outcome = Outcome::Done {
 };
 
 pub(crate) async fn hand_back(store: &dyn Store, claimed: &Claimed) -> bool {
-    store.hand_back(Arc::new(claimed.clone())).await.unwrap()
+    let returned = store.hand_back(Arc::new(claimed.clone())).await.unwrap();
+    !returned.is_empty()
 }
 
 #[track_caller]

@@ -1,5 +1,7 @@
 //! How settings must fit together.
 
+use wakeline_queue::seal::Sealer;
+
 use super::mistake::Mistake;
 use super::units::show_duration;
 use super::value::{Algorithm, Store};
@@ -52,6 +54,10 @@ const CHECKS: &[Check] = &[
             "auth.jwt.role_write_only",
         ],
         broken: roles_of_one_name,
+    },
+    Check {
+        keys: &["queue.encryption_key"],
+        broken: no_encryption_key,
     },
     Check {
         keys: &["http.default_hold", "http.max_hold"],
@@ -174,5 +180,12 @@ fn bus_without_nodes(config: &Config) -> Option<String> {
         "a SQLite file belongs to one node; a bus has nobody to reach: \
          leave bus.url empty, or set store to the URL of a PostgreSQL database"
             .to_owned()
+    })
+}
+
+fn no_encryption_key(config: &Config) -> Option<String> {
+    let key = config.queue.encryption_key.as_ref()?;
+    Sealer::from_hex(key.expose()).is_none().then(|| {
+        "not 64 hexadecimal digits (32 bytes); `openssl rand -hex 32` makes one".to_owned()
     })
 }

@@ -9,7 +9,7 @@ use super::kind::{Found, Kind, bytes, duration, integer, optional_text, text};
 use super::print::Shown;
 use super::secret::{Secret, Url};
 use super::units::{DAY, GIB, HOUR, KIB, MIB, MINUTE, MS, SECOND};
-use super::value::{Algorithm, FromValue, LogFormat, Store, Value};
+use super::value::{Algorithm, FromValue, LogFormat, Store, Subscription, Value};
 
 /// One row of the table.
 #[derive(Debug)]
@@ -169,7 +169,13 @@ settings! {
         max_items: usize = "10000", integer(1, 100_000), "Messages in one push.";
         max_name: usize = "255", integer(1, 1_024), "Characters in the name of a queue, partition or consumer group.";
         max_transaction_id: usize = "255", integer(1, 1_024), "Characters in a transaction id.";
+        default_batch: usize = "200", integer(1, 100_000), "Messages in a pop that does not say.";
+        max_partitions: usize = "1000", integer(1, 100_000), "Partitions in one pop.";
         lease: Duration = "300s", duration(SECOND, DAY), "Lease of a popped message when neither queue nor caller names one.";
+        max_lease: Duration = "24h", duration(SECOND, 30 * DAY), "How long a lease may be extended at once.";
+        default_subscription: Subscription = "all", Kind::Choice(&["all", "new"]), "Where a consumer group begins that does not say: with everything, or with what comes from then on.";
+        encryption_key: Option<Secret> = "", optional_text(64), "Key of queues with encryptionEnabled: 64 hexadecimal digits.", secret;
+        sweep_interval: Duration = "30s", duration(100 * MS, DAY), "How often what is too old is removed.";
     }
 
     [log "log": Log] "What is logged." {

@@ -30,6 +30,12 @@ pub enum Store {
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subscription {
+    All,
+    New,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     Text,
     Json,
@@ -84,5 +90,6 @@ from_value! {
         "EdDSA" => Self::EdDsa,
         _ => Self::Auto,
     };
+    Subscription: Value::Text(text) => if text == "new" { Self::New } else { Self::All };
     LogFormat: Value::Text(format) => if format == "json" { Self::Json } else { Self::Text };
 }

@@ -145,8 +145,10 @@ impl Connector {
     /// By statements, not by start-up options: a pooler refuses options that it does not know.
     async fn prepare(&self, client: &Client) -> Result<(), Error> {
         let milliseconds = self.statement_timeout.as_millis();
-        let settings =
-            format!("SET statement_timeout = {milliseconds}; SET synchronous_commit = on");
+        // Compiling a statement takes longer than running any of ours.
+        let settings = format!(
+            "SET statement_timeout = {milliseconds}; SET synchronous_commit = on; SET jit = off"
+        );
         // A pooler accepts at once and lets the first statement wait for a server that is away.
         timeout(self.connect_timeout, client.batch_execute(&settings))
             .await

@@ -140,7 +140,7 @@ CREATE FUNCTION wakeline.queue_cursors(
     item bigint, group_id bigint,
     -- Where the message is, if it is known, and where the partition ended at least.
     at bigint, next_position bigint,
-    position bigint, ready_us bigint, lease_id uuid, leased_to bigint, marked_to bigint,
+    "position" bigint, ready_us bigint, lease_id uuid, leased_to bigint, marked_to bigint,
     retry_limit integer, retry_delay_ms bigint, keeps_dead boolean,
     mark_position bigint[], mark_failures integer[], mark_dead boolean[]
 ) LANGUAGE plpgsql AS $$
@@ -208,8 +208,8 @@ CREATE FUNCTION wakeline.queue_append(
 BEGIN
     INSERT INTO wakeline.queue_segment (partition_id, first, last, created_at, only_group, body)
     SELECT u.partition_id, u.first, u.last,
-        to_timestamp(0) + p.last_us * interval '1 microsecond', u.only, u.body
-    FROM unnest(s_partition, s_first, s_last, s_only, s_body) AS u(partition_id, first, last, only, body)
+        to_timestamp(0) + p.last_us * interval '1 microsecond', u.only_group, u.body
+    FROM unnest(s_partition, s_first, s_last, s_only, s_body) AS u(partition_id, first, last, only_group, body)
     JOIN unnest(p_partition, p_last_us) AS p(id, last_us) ON p.id = u.partition_id;
     IF cardinality(t_hash) > 0 THEN
         INSERT INTO wakeline.queue_transaction (partition_id, hash, position)

@@ -74,7 +74,7 @@ CREATE FUNCTION wakeline.queue_claim(
     -- Without a cursor: when the next is due.
     due_us bigint,
     partition_id bigint, group_id bigint, partition_name text,
-    position bigint, marked_to bigint, first_position bigint, next_position bigint, last_us bigint,
+    "position" bigint, marked_to bigint, first_position bigint, next_position bigint, last_us bigint,
     namespace text, task text, lease_ms bigint, delay_ms bigint, window_ms bigint, age_ms bigint,
     dead bigint[],
     first bigint, last bigint, created_us bigint, only_group bigint, body text
@@ -97,8 +97,7 @@ DECLARE
     v_due timestamptz;
 BEGIN
     SELECT m.pop_paused INTO v_paused FROM wakeline.queue_mode m;
-    v_now := clock_timestamp();
-    v_now_us := (extract(epoch FROM v_now) * 1000000)::bigint;
+    v_now_us := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
     -- In one order for everyone: two claims that make the same group wait for one another.
     FOR r IN
         SELECT u.* FROM unnest(p_queue, p_partition, p_group, p_mode, p_begin_us, p_count, p_batch)
@@ -115,6 +114,10 @@ BEGIN
             to_timestamp(0) + r.begin_us * interval '1 microsecond');
         v_more := v_group.frontier < v_group.frontier_end
             AND wakeline.queue_discover(v_group.id);
+        -- Only now: what was just discovered is ready.
+        v_now := clock_timestamp();
+        v_now_us := (extract(epoch FROM v_now) * 1000000)::bigint;
+        now_us := v_now_us;
         v_one := NULL;
         IF r.partition IS NOT NULL THEN
             SELECT p.id INTO v_one FROM wakeline.queue_partition p

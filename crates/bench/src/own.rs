@@ -1,0 +1,134 @@
+//! Servers that a run starts for itself, each on a loopback port that it keeps over restarts, and
+//! gone when the run is.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use tempfile::TempDir;
+use wakeline_testbed::{Account, Postgres, Process, free_port};
+
+/// One process of a server, of this make or another.
+#[derive(Debug)]
+pub(crate) struct OwnServer {
+    name: &'static str,
+    program: PathBuf,
+    arguments: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+    port: u16,
+    /// What it prints when it listens, if it does.
+    announces: Option<&'static str>,
+    dir: TempDir,
+    starts: u32,
+    process: Option<Process>,
+}
+
+impl OwnServer {
+    /// Wakeline from `program`, on a file of its own or on the database at `postgres`.
+    pub(crate) fn wakeline(
+        program: &Path,
+        postgres: Option<&str>,
+        flags: &[&str],
+    ) -> anyhow::Result<Self> {
+        let mut server = Self::new("wakeline", program)?;
+        let mut arguments = vec![
+            "serve".to_owned(),
+            format!("--listen=127.0.0.1:{}", server.port),
+            format!("--data={}", server.dir.path().join("data").display()),
+        ];
+        arguments.extend(postgres.map(|url| format!("--store={url}")));
+        arguments.extend(flags.iter().map(|&flag| flag.to_owned()));
+        server.arguments = arguments;
+        server.announces = Some("listening on");
+        server.start()?;
+        Ok(server)
+    }
+
+    /// Queen from `program`, in a database of its own.
+    pub(crate) fn queen(
+        program: &Path,
+        postgres: &Postgres,
+        database: &str,
+    ) -> anyhow::Result<Self> {
+        let mut server = Self::new("queen", program)?;
+        let buffers = server.dir.path().join("buffers").display().to_string();
+        server.environment = vec![
+            ("PORT", server.port.to_string()),
+            ("QUEEN_BIND_ADDR", "127.0.0.1".to_owned()),
+            ("QUEEN_MESH_PORT", free_port()?.to_string()),
+            ("QUEEN_MESH_BIND_ADDR", "127.0.0.1".to_owned()),
+            ("PG_HOST", "127.0.0.1".to_owned()),
+            ("PG_PORT", postgres.port().to_string()),
+            ("PG_USER", "postgres".to_owned()),
+            ("PG_PASSWORD", "postgres".to_owned()),
+            ("PG_DB", database.to_owned()),
+            ("FILE_BUFFER_DIR", buffers),
+            ("LOG_LEVEL", "warn".to_owned()),
+        ];
+        server.start()?;
+        Ok(server)
+    }
+
+    fn new(name: &'static str, program: &Path) -> anyhow::Result<Self> {
+        let program = program
+            .canonicalize()
+            .with_context(|| format!("{} is not there", program.display()))?;
+        Ok(Self {
+            name,
+            program,
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            port: free_port()?,
+            announces: None,
+            dir: tempfile::Builder::new()
+                .prefix("wakeline-bench-")
+                .tempdir()?,
+            starts: 0,
+            process: None,
+        })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Returns when it listens. The same data, the same address as before.
+    pub(crate) fn start(&mut self) -> anyhow::Result<()> {
+        if self.process.is_some() {
+            bail!("this {} runs already", self.name);
+        }
+        self.starts += 1;
+        // Not inherited: a variable of the caller's must not change what is measured.
+        let mut command = Account::Own.command(&self.program, "KILL")?;
+        command
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .args(&self.arguments)
+            .current_dir(self.dir.path());
+        let log = self.dir.path().join(format!("log.{}", self.starts));
+        let (port, announces) = (self.port, self.announces);
+        let process = Process::start(self.name, command, &log, |_| match announces {
+            // A connection might be answered by a stranger that took the port first.
+            Some(words) => fs::read_to_string(&log).is_ok_and(|text| text.contains(words)),
+            None => TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok(),
+        })?;
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&mut self) -> anyhow::Result<()> {
+        self.process
+            .take()
+            .map_or(Ok(()), |mut process| process.end("KILL"))
+    }
+}
+
+impl Drop for OwnServer {
+    fn drop(&mut self) {
+        if let Err(error) = self.kill() {
+            eprintln!("{error:#}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The report: what was measured, for a person or as JSON.
+
+use std::fmt::{Display, Formatter, Result};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::args::QueueArgs;
+use super::contestant::Contestant;
+use super::figure::{Figure, Unit};
+use super::targets::{self, Target};
+use crate::failures::Seen;
+use crate::units::{as_millis, show_count, show_duration};
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Report {
+    connections: usize,
+    partitions: usize,
+    payload_bytes: usize,
+    transaction_ids: bool,
+    #[serde(rename = "timeMs", serialize_with = "as_millis")]
+    time: Duration,
+    servers: Vec<String>,
+    rows: Vec<Row>,
+    targets: Vec<Target>,
+    /// For each server.
+    failures: Vec<Seen>,
+}
+
+/// One figure of all servers.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) unit: Unit,
+    /// In the order of the servers; nothing where it could not be measured.
+    pub(super) values: Vec<Option<f64>>,
+}
+
+impl Row {
+    /// A detail stands below its figure and needs only the end of its name.
+    fn shown(&self) -> String {
+        match self.name.strip_prefix("  ") {
+            Some(detail) => format!("  {}", detail.rsplit(", ").next().unwrap_or(detail)),
+            None => self.name.clone(),
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn new(args: &QueueArgs, contestants: &[Contestant]) -> Self {
+        let servers = contestants.iter().map(|one| one.name.clone()).collect();
+        Self::of(args, servers)
+    }
+
+    fn of(args: &QueueArgs, servers: Vec<String>) -> Self {
+        Self {
+            connections: args.connections,
+            partitions: args.partitions,
+            payload_bytes: args.payload,
+            transaction_ids: args.transaction_ids,
+            time: args.seconds,
+            failures: vec![Seen::default(); servers.len()],
+            servers,
+            rows: Vec::new(),
+            targets: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, server: usize, figures: Vec<Figure>) {
+        for figure in figures {
+            let known = self.rows.iter().position(|row| row.name == figure.name);
+            let row = known.unwrap_or_else(|| {
+                self.rows.push(Row {
+                    name: figure.name,
+                    unit: figure.unit,
+                    values: vec![None; self.servers.len()],
+                });
+                self.rows.len() - 1
+            });
+            self.rows[row].values[server] = Some(figure.value);
+        }
+    }
+
+    pub(super) fn finish(&mut self, contestants: &[Contestant]) {
+        self.failures = contestants.iter().map(|one| one.failures.seen()).collect();
+        self.targets = targets::judge(&self.servers, &self.rows);
+    }
+
+    /// What spoils the numbers.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let (server, seen) = self
+            .servers
+            .iter()
+            .zip(&self.failures)
+            .find(|(_, seen)| seen.count > 0)?;
+        let first = seen.first.as_deref().unwrap_or_default();
+        Some(format!(
+            "{} requests failed at {server}; the first: {first}",
+            seen.count
+        ))
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        writeln!(
+            f,
+            "{} connections, {} partitions, {}-byte payloads{}, {} for each phase\n",
+            self.connections,
+            self.partitions,
+            self.payload_bytes,
+            if self.transaction_ids {
+                " with transactionIds"
+            } else {
+                ""
+            },
+            show_duration(self.time)
+        )?;
+        write!(f, "{:<44}{:<13}", "", "")?;
+        for (place, server) in self.servers.iter().enumerate() {
+            write!(f, "{server:>0$}", if place == 0 { 22 } else { 29 })?;
+        }
+        writeln!(f)?;
+        for row in &self.rows {
+            self.row(f, row)?;
+        }
+        for (server, seen) in self.servers.iter().zip(&self.failures) {
+            if let Some(first) = &seen.first {
+                let count = show_count(seen.count);
+                writeln!(f, "\nFAILED at {server}: {count}; the first: {first}")?;
+            }
+        }
+        self.judgement(f)
+    }
+}
+
+impl Report {
+    fn row(&self, f: &mut Formatter<'_>, row: &Row) -> Result {
+        let mut line = format!("{:<44}{:<13}", row.shown(), row.unit.name());
+        for (place, value) in row.values.iter().enumerate() {
+            let shown = value.map_or("-".to_owned(), |value| row.unit.show(value));
+            line += &format!("{shown:>22}");
+            if place > 0 {
+                let ratio = value
+                    .zip(row.values[0])
+                    .filter(|(_, first)| *first > 0.0)
+                    .map_or(String::new(), |(value, first)| {
+                        format!("{:.1}x", value / first)
+                    });
+                line += &format!("{ratio:>7}");
+            }
+        }
+        writeln!(f, "{}", line.trim_end())
+    }
+
+    fn judgement(&self, f: &mut Formatter<'_>) -> Result {
+        if self.targets.is_empty() {
+            return Ok(());
+        }
+        writeln!(f)?;
+        for target in &self.targets {
+            let measured = target.measured.as_deref().unwrap_or("-");
+            writeln!(
+                f,
+                "target  {:<34} {:>24}   measured {measured:>12}   {}",
+                target.name, target.wanted, target.verdict
+            )?;
+        }
+        let met = self
+            .targets
+            .iter()
+            .filter(|one| one.verdict == "met")
+            .count();
+        writeln!(f, "{met} of {} targets met", self.targets.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::queue::ground::{QUEEN, WAKELINE_POSTGRES};
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: QueueArgs,
+    }
+
+    fn report(servers: &[&str], figures: &[(&str, Unit, &[f64])]) -> Report {
+        let args = Cli::parse_from(["queue"]).args;
+        let servers = servers.iter().map(|&name| name.to_owned()).collect();
+        let mut report = Report::of(&args, servers);
+        for (name, unit, values) in figures {
+            for (server, value) in values.iter().enumerate() {
+                report.add(server, vec![Figure::new(*name, *unit, *value)]);
+            }
+        }
+        report.targets = targets::judge(&report.servers, &report.rows);
+        report
+    }
+
+    #[test]
+    fn servers_stand_side_by_side_and_are_judged() {
+        let report = report(
+            &[QUEEN, WAKELINE_POSTGRES],
+            &[
+                (
+                    "push, batch 1",
+                    Unit::MessagesPerSecond,
+                    &[2_000.0, 16_400.0],
+                ),
+                ("  push, batch 1, answer p99", Unit::Millis, &[30.5, 4.25]),
+                ("drain, batch 1", Unit::MessagesPerSecond, &[250.0, 4_500.0]),
+                ("drain, batch 100", Unit::MessagesPerSecond, &[20_000.0]),
+                ("wake p99, from push sent", Unit::Millis, &[24.0, 6.0]),
+                (
+                    "idle, 100 waiters on 100 queues",
+                    Unit::StatementsPerSecond,
+                    &[4.4, 1.1],
+                ),
+            ],
+        );
+        insta::assert_snapshot!(report, @r"
+        50 connections, 50 partitions, 100-byte payloads, 4.00 s for each phase
+
+                                                                                  Queen         Wakeline, PostgreSQL
+        push, batch 1                               messages/s                    2,000                16,400   8.2x
+          answer p99                                ms                            30.50                  4.25   0.1x
+        drain, batch 1                              messages/s                      250                 4,500  18.0x
+        drain, batch 100                            messages/s                   20,000                     -
+        wake p99, from push sent                    ms                            24.00                  6.00   0.2x
+        idle, 100 waiters on 100 queues             statements/s                   4.40                  1.10   0.2x
+
+        target  push, batch 1                              at least 8 times   measured   8.20 times   met
+        target  drain, batch 1                            at least 20 times   measured  18.00 times   MISSED by 10 %
+        target  drain, batch 100                                      ahead   measured            -   NOT MEASURED
+        target  wake p99, from push sent                 at most 0.33 times   measured   0.25 times   met
+        target  idle, 100 waiters on 100 queues      at most 1 statements/s   measured         1.10   MISSED by 10 %
+        2 of 5 targets met
+        ");
+        assert_eq!(report.trouble(), None);
+    }
+
+    #[test]
+    fn one_server_alone_has_no_ratios_and_its_failures_are_told() {
+        let figures: &[(&str, Unit, &[f64])] =
+            &[("push, batch 1", Unit::MessagesPerSecond, &[9.0])];
+        let mut report = report(&["http://127.0.0.1:6632"], figures);
+        report.failures[0] = Seen {
+            count: 1_234,
+            first: Some("push: 503 no".to_owned()),
+        };
+        insta::assert_snapshot!(report, @r"
+        50 connections, 50 partitions, 100-byte payloads, 4.00 s for each phase
+
+                                                                  http://127.0.0.1:6632
+        push, batch 1                               messages/s                        9
+
+        FAILED at http://127.0.0.1:6632: 1,234; the first: push: 503 no
+        ");
+        insta::assert_snapshot!(report.trouble().unwrap(), @"1234 requests failed at http://127.0.0.1:6632; the first: push: 503 no");
+    }
+}

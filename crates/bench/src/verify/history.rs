@@ -1,0 +1,117 @@
+//! What producers and consumers saw: every call with its begin, its end and its answer.
+//!
+//! Times are microseconds of the run's own clock. A call took effect at some moment between its
+//! begin and its end, if it did at all; nothing here claims to know it better.
+
+use std::time::Duration;
+
+pub(super) type Time = u64;
+/// The number that a message carries, unique in the run.
+pub(super) type Number = u64;
+
+pub(super) const NEVER: Time = Time::MAX;
+
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// Partitions of queues, by name.
+    pub(super) places: Vec<String>,
+    pub(super) groups: Vec<Group>,
+    pub(super) lease: Duration,
+    pub(super) pushes: Vec<Push>,
+    pub(super) repeats: Vec<Repeat>,
+    pub(super) deliveries: Vec<Delivery>,
+    pub(super) acks: Vec<Ack>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) name: String,
+    /// Messages are acknowledged by being handed out: at most once.
+    pub(super) auto_ack: bool,
+}
+
+/// One push, with all its attempts if it was sent again under the same transaction ids.
+#[derive(Debug, Clone)]
+pub(super) struct Push {
+    pub(super) begin: Time,
+    pub(super) end: Time,
+    /// In the order of the request.
+    pub(super) items: Vec<(usize, Number)>,
+    pub(super) outcome: PushOutcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PushOutcome {
+    /// Acknowledged: never to be lost.
+    Stored,
+    /// The server said that it has done nothing.
+    Refused,
+    /// No answer, or one that leaves it open.
+    Unknown,
+}
+
+/// An item that was pushed once more after its push had been acknowledged.
+#[derive(Debug, Clone)]
+pub(super) struct Repeat {
+    pub(super) place: usize,
+    pub(super) number: Number,
+    pub(super) said_duplicate: bool,
+}
+
+/// What one pop got.
+#[derive(Debug, Clone)]
+pub(super) struct Delivery {
+    pub(super) group: usize,
+    pub(super) place: usize,
+    pub(super) begin: Time,
+    pub(super) end: Time,
+    /// Nothing with autoAck.
+    pub(super) lease: Option<u128>,
+    /// The number and the message's own id.
+    pub(super) messages: Vec<(Number, u128)>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Ack {
+    pub(super) group: usize,
+    pub(super) place: usize,
+    pub(super) number: Number,
+    pub(super) lease: u128,
+    pub(super) begin: Time,
+    pub(super) end: Time,
+    pub(super) effect: Effect,
+    pub(super) outcome: AckOutcome,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Of this message and all before it.
+    Completes,
+    /// Failed, or to be tried again.
+    GivesBack,
+    /// Completed in the same call behind one that failed, which leaves it where it is.
+    Nothing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AckOutcome {
+    Done {
+        /// Whether the lease may have ended with it.
+        released: bool,
+        /// It went to the dead letters.
+        dead: bool,
+        /// It had been completed before.
+        noop: bool,
+    },
+    Refused,
+    Unknown,
+}
+
+impl History {
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.pushes.append(&mut other.pushes);
+        self.repeats.append(&mut other.repeats);
+        self.deliveries.append(&mut other.deliveries);
+        self.acks.append(&mut other.acks);
+    }
+}

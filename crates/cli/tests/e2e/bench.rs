@@ -1,0 +1,100 @@
+//! `bench queue` and `bench verify` with servers of their own, as short as they can be.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::{
+    ground::Ground,
+    server::{Server, wakeline},
+};
+
+/// Runs it to its end, off the test's own thread.
+async fn bench(line: &str) -> Output {
+    let arguments: Vec<&str> = ["bench"].into_iter().chain(line.split(' ')).collect();
+    let mut command = wakeline(&arguments);
+    let run = tokio::task::spawn_blocking(move || command.output());
+    run.await.unwrap().expect("the command runs")
+}
+
+/// The report of a run that went well.
+async fn report(line: &str) -> Value {
+    let output = bench(&format!("{line} --json")).await;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{line}\n{said}\n{log}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+const SHORT_QUEUE: &str = "queue --connections 4 --partitions 4 --batches 1 --seconds 500ms \
+                           --wakes 3 --idle 300ms --only push,drain,wake,idle";
+
+fn queue_was_measured(report: &Value) {
+    let rows = report["rows"].as_array().unwrap();
+    let value = |name: &str| {
+        let row = rows.iter().find(|row| row["name"] == name);
+        let row = row.unwrap_or_else(|| panic!("no row {name} in {report:#}"));
+        row["values"][0].as_f64().unwrap()
+    };
+    assert!(value("drain, batch 1") > 0.0);
+    assert!(value("wake p99, from push sent") > 0.0);
+    assert!(value("wake max, from push answered") >= 0.0);
+    assert!(value("push, batch 1") >= 0.0);
+    assert!(value("idle, 100 waiters on 100 queues") >= 0.0);
+    assert_eq!(report["failures"][0]["count"], 0);
+}
+
+#[tokio::test]
+async fn queue_measures_a_server_that_it_starts_on_sqlite() {
+    queue_was_measured(&report(SHORT_QUEUE).await);
+}
+
+#[tokio::test]
+async fn queue_measures_a_server_that_it_starts_on_postgres() {
+    queue_was_measured(&report(&format!("{SHORT_QUEUE} --store postgres")).await);
+}
+
+#[tokio::test]
+async fn queue_measures_a_server_by_its_url_and_fails_when_requests_do() {
+    let server: Server = Ground::sqlite()
+        .serve()
+        .flags(&["--auth-tokens", "a-token-for-the-test"])
+        .start()
+        .await;
+    let line = format!(
+        "queue --url {} --connections 2 --batches 1 --seconds 300ms --only push,wake --wakes 2",
+        server.url()
+    );
+    let measured = report(&format!("{line} --token a-token-for-the-test")).await;
+    assert_eq!(measured["failures"][0]["count"], 0);
+
+    let refused = bench(&line).await;
+    assert!(!refused.status.success());
+    let log = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        log.contains("requests failed at http://127.0.0.1:"),
+        "{log}"
+    );
+    assert!(log.contains("401 Unauthorized"), "{log}");
+}
+
+fn promises_were_kept(report: &Value, faults: &[&str]) {
+    assert_eq!(report["seed"], 7);
+    assert_eq!(report["violations"], serde_json::json!({}));
+    // That enough has happened is the command's own condition; these are what it shook.
+    for fault in faults {
+        assert_eq!(report["happened"][fault], 1, "{fault}: {report:#}");
+    }
+}
+
+#[tokio::test]
+async fn verify_proves_the_promises_on_sqlite() {
+    let report = report("verify --minutes 0.12 --seed 7").await;
+    promises_were_kept(&report, &["nodes killed", "lease storms"]);
+}
+
+#[tokio::test]
+async fn verify_proves_the_promises_with_two_nodes_on_postgres() {
+    let report = report("verify --minutes 0.15 --seed 7 --store postgres --nodes 2").await;
+    promises_were_kept(&report, &["nodes killed", "lease storms", "listeners cut"]);
+}
