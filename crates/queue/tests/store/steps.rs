@@ -159,7 +159,11 @@ pub(crate) fn say(claimed: &Claimed, transaction: &str, status: Status) -> Ack {
     let of = claimed
         .parts
         .iter()
-        .find(|part| part.messages.iter().any(|m| m.transaction_id == transaction))
+        .find(|part| {
+            part.messages
+                .iter()
+                .any(|m| m.transaction_id == transaction)
+        })
         .unwrap_or(&claimed.parts[0]);
     Ack {
         partition: of.number,
