@@ -1,0 +1,67 @@
+"""One client, one queue and one group of its own for each case."""
+
+import os
+from importlib.metadata import version
+
+import pytest
+import pytest_asyncio
+from queen import Queen
+
+import steps
+
+CLIENT = version("queen-mq")
+
+# Each client would read all the world's certificates for a connection without encryption.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = os.path.dirname(__file__)
+
+
+def pytest_report_header():
+    return f"queen-mq {CLIENT} against {url_of_the_server()}"
+
+
+def pytest_collection_modifyitems(config, items):
+    # Not skipped: a case for another release of the client is no case of this one.
+    other = [item for item in items if not _is_for_this_client(item)]
+    if other:
+        config.hook.pytest_deselected(items=other)
+        items[:] = [item for item in items if item not in other]
+
+
+def _is_for_this_client(item):
+    mark = item.get_closest_marker("client")
+    return mark is None or CLIENT.startswith(mark.args[0])
+
+
+def url_of_the_server():
+    return os.environ.get("QUEEN_URL", "http://127.0.0.1:6632")
+
+
+@pytest.fixture
+def url():
+    return url_of_the_server()
+
+
+@pytest_asyncio.fixture
+async def queen(url):
+    client = Queen(url)
+    yield client
+    await client.close()
+
+
+@pytest_asyncio.fixture
+async def other(url):
+    """A second client, as another process would have it."""
+    client = Queen(url)
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def queue():
+    return steps.unique("queue")
+
+
+@pytest.fixture
+def group():
+    return steps.unique("group")
