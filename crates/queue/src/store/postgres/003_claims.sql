@@ -95,6 +95,9 @@ DECLARE
     v_more boolean;
     v_had bigint;
     v_due timestamptz;
+    -- What earlier lines of this call have: our own locks are not skipped.
+    v_taken bigint[] := '{}';
+    v_taken_of bigint;
 BEGIN
     SELECT m.pop_paused INTO v_paused FROM wakeline.queue_mode m;
     v_now_us := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
@@ -118,6 +121,10 @@ BEGIN
         v_now := clock_timestamp();
         v_now_us := (extract(epoch FROM v_now) * 1000000)::bigint;
         now_us := v_now_us;
+        IF v_taken_of IS DISTINCT FROM v_group.id THEN
+            v_taken_of := v_group.id;
+            v_taken := '{}';
+        END IF;
         v_one := NULL;
         IF r.partition IS NOT NULL THEN
             SELECT p.id INTO v_one FROM wakeline.queue_partition p
@@ -132,13 +139,16 @@ BEGIN
             SELECT array_agg(c.partition_id) INTO v_ids FROM (
                 SELECT c.partition_id FROM wakeline.queue_cursor c
                 WHERE c.group_id = v_group.id AND c.ready_at <= v_now
+                    AND c.partition_id <> ALL (v_taken)
                 ORDER BY c.ready_at LIMIT r.wanted FOR NO KEY UPDATE SKIP LOCKED) c;
         ELSE
             SELECT array_agg(c.partition_id) INTO v_ids FROM (
                 SELECT c.partition_id FROM wakeline.queue_cursor c
                 WHERE c.partition_id = v_one AND c.group_id = v_group.id AND c.ready_at <= v_now
+                    AND c.partition_id <> ALL (v_taken)
                 FOR NO KEY UPDATE SKIP LOCKED) c;
         END IF;
+        v_taken := v_taken || v_ids;
         v_had := coalesce(cardinality(v_ids), 0);
 
         RETURN QUERY
