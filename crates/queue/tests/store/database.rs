@@ -90,7 +90,7 @@ impl Database {
     }
 
     /// Lets `time` pass without waiting for it. PostgreSQL's clock cannot be set, so what is due
-    /// comes nearer instead.
+    /// comes nearer, and what has happened goes farther away, instead.
     pub(crate) async fn pass(&self, time: Duration) {
         let micros = i64::try_from(time.as_micros()).unwrap();
         match self {
@@ -98,10 +98,16 @@ impl Database {
                 clock.fetch_add(micros, Ordering::Relaxed);
             }
             Self::Postgres { .. } => {
-                self.execute(&format!(
-                    "UPDATE queue_cursor SET ready_at = ready_at - {micros} * interval '1 microsecond'"
-                ))
-                .await;
+                let back = format!("- {micros} * interval '1 microsecond'");
+                for change in [
+                    "UPDATE queue_cursor SET ready_at = ready_at",
+                    "UPDATE queue_segment SET created_at = created_at",
+                    "UPDATE queue_partition SET last_at = last_at",
+                    "UPDATE queue_group SET begin_at = begin_at",
+                    "UPDATE queue_subscription SET begin_at = begin_at",
+                ] {
+                    self.execute(&format!("{change} {back}")).await;
+                }
             }
         }
     }
@@ -184,6 +190,13 @@ impl Database {
         }
         let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
         assert_eq!(ask(deadlocks).await, 0, "deadlocks");
+    }
+
+    /// How many messages there are in all segments.
+    pub(crate) async fn messages(&self) -> i64 {
+        let sql = "SELECT CAST(coalesce(sum(last - first + 1), 0) AS bigint), CAST(0 AS bigint) \
+                   FROM queue_segment";
+        self.pairs(sql).await[0].0
     }
 
     pub(crate) async fn count(&self, table: &str) -> i64 {

@@ -8,17 +8,15 @@ mod acks;
 mod database;
 mod dead_letters;
 mod discovery;
+mod door;
 mod hand_back;
 mod holding;
 mod leases;
 mod loss;
 mod lost_wakes;
-mod model;
 mod order;
-
 mod pushes;
 mod races;
-mod random;
 mod ready;
 mod recheck;
 mod steps;
@@ -117,8 +115,6 @@ conformance! {
         with_leases_nobody_is_left_waiting,
         with_auto_ack_nobody_is_left_waiting,
         with_failures_nobody_is_left_waiting;
-    random:
-        random_sequences_follow_the_model;
     holding:
         a_push_answers_a_waiting_pop,
         each_partition_that_is_pushed_answers_a_waiter,
