@@ -1,13 +1,23 @@
 //! The routes, in Queen's shapes.
 
 mod ack;
+mod analytics;
+mod browse;
 mod configure;
+mod consumer_groups;
+mod curate;
+mod dead_letters;
 mod groups;
 mod lease;
 mod maintenance;
+mod messages;
 mod pop;
 mod push;
+mod resources;
+mod status;
 mod streams;
+mod system;
+mod traces;
 mod transaction;
 
 use std::sync::Arc;
@@ -30,18 +40,25 @@ pub fn router(door: Arc<Queue>) -> OpenApiRouter {
         .routes(routes!(lease::extend))
         .routes(routes!(configure::configure))
         .routes(routes!(groups::subscribe))
+        .routes(routes!(traces::tell))
         .routes(routes!(streams::register))
         .routes(routes!(streams::cycle))
         .routes(routes!(streams::states));
     let reading = OpenApiRouter::new()
         .routes(routes!(maintenance::modes))
-        .routes(routes!(maintenance::pop_mode));
+        .routes(routes!(maintenance::pop_mode))
+        .merge(browsing());
     let ruling = OpenApiRouter::new()
         .routes(routes!(configure::delete_queue))
         .routes(routes!(groups::delete))
         .routes(routes!(groups::delete_in_queue))
         .routes(routes!(groups::seek))
         .routes(routes!(groups::seek_partition))
+        .routes(routes!(curate::delete))
+        .routes(routes!(curate::retry))
+        .routes(routes!(curate::bury))
+        .routes(routes!(consumer_groups::refresh))
+        .routes(routes!(system::notify))
         .routes(routes!(maintenance::pause_pushes))
         .routes(routes!(maintenance::pause_pops));
     need(producing, Need::Write)
@@ -49,6 +66,43 @@ pub fn router(door: Arc<Queue>) -> OpenApiRouter {
         .merge(need(reading, Need::Read))
         .merge(need(ruling, Need::Admin))
         .with_state(door)
+}
+
+/// What people read.
+fn browsing() -> OpenApiRouter<Arc<Queue>> {
+    OpenApiRouter::new()
+        .routes(routes!(resources::overview))
+        .routes(routes!(resources::list))
+        .routes(routes!(resources::one))
+        .routes(routes!(resources::depth))
+        .routes(routes!(resources::namespaces))
+        .routes(routes!(resources::tasks))
+        .routes(routes!(resources::partitions))
+        .routes(routes!(messages::list))
+        .routes(routes!(messages::one))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(traces::of_message))
+        .routes(routes!(traces::of_name))
+        .routes(routes!(traces::all_names))
+        .routes(routes!(consumer_groups::list))
+        .routes(routes!(consumer_groups::lagging))
+        .routes(routes!(consumer_groups::one))
+        .routes(routes!(status::status))
+        .routes(routes!(status::queue_list))
+        .routes(routes!(status::queue))
+        .routes(routes!(status::queue_messages))
+        .routes(routes!(status::analytics))
+        .routes(routes!(status::buffers))
+        .routes(routes!(analytics::system_metrics))
+        .routes(routes!(analytics::worker_metrics))
+        .routes(routes!(analytics::queue_lag))
+        .routes(routes!(analytics::queue_ops))
+        .routes(routes!(analytics::parked_replicas))
+        .routes(routes!(analytics::retention))
+        .routes(routes!(analytics::postgres_stats))
+        .routes(routes!(system::shared_state))
+        .routes(routes!(system::shared_state_stats))
+        .routes(routes!(system::inter_instance_stats))
 }
 
 /// A text as JSON.

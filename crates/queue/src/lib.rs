@@ -15,6 +15,7 @@
 
 pub mod ack;
 pub mod book;
+pub mod browse;
 pub mod claim;
 pub mod claiming;
 pub mod cut;
@@ -31,6 +32,7 @@ pub mod service;
 pub mod step;
 pub mod store;
 pub mod stream;
+pub mod tally;
 pub mod topic;
 
 pub use error::Error;

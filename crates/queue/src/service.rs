@@ -1,5 +1,6 @@
 //! The operations, in the order of a message's life: push, pop, ack.
 
+mod browse;
 mod manage;
 
 use std::{
@@ -21,6 +22,7 @@ use crate::{
     seal::Sealer,
     step::{Done, Rejection, Step},
     store::Store,
+    tally::Tally,
     topic,
 };
 
@@ -79,6 +81,7 @@ pub struct Queue {
     sealer: Option<Sealer>,
     /// Queues that were seen to keep their messages sealed: a hint that saves a refused attempt.
     sealed: Mutex<HashSet<String>>,
+    tally: Arc<Tally>,
 }
 
 /// Names of sealed queues that are kept in mind.
@@ -100,6 +103,7 @@ impl Queue {
             limits,
             sealer,
             sealed: Mutex::default(),
+            tally: Arc::default(),
         })
     }
 
@@ -177,9 +181,10 @@ impl Queue {
 
     /// In a task of its own: if the caller hangs up after the commit, the wake still happens.
     async fn commit(&self, step: Arc<Step>) -> Result<Done, Error> {
-        let (store, bus) = (self.store.clone(), self.bus.clone());
+        let (store, bus, tally) = (self.store.clone(), self.bus.clone(), self.tally.clone());
         let committing = tokio::spawn(async move {
-            let done = store.step(step).await?;
+            let done = store.step(step.clone()).await?;
+            tally.step(&step, &done);
             // After the commit: whoever is woken must find what it is woken for.
             bus.publish(&done.ready);
             Ok(done)
@@ -275,6 +280,7 @@ impl Queue {
             Ok(match popped {
                 Popped::Empty { again } => Checked::Nothing { again },
                 Popped::Claimed(claimed) => {
+                    self.tally.claim(&claimed);
                     self.bus.publish(&claimed.ready());
                     // Those who waited before the lease began do not know when it ends.
                     if let Some(time) = claimed.time {

@@ -1,6 +1,8 @@
 //! The durable steps. Two implementations: [`sqlite`] and [`postgres`].
 
+pub mod browse;
 pub mod postgres;
+pub mod read;
 pub mod sqlite;
 
 use std::{sync::Arc, time::Duration};
@@ -11,6 +13,7 @@ use wakeline_bus::Due;
 use wakeline_store::Error;
 use wakeline_wake::Waiting;
 
+use self::{browse::Curate, read::Read};
 use crate::{
     claim::{Claimed, PopRequest, Popped},
     manage::{Configured, GroupScope, Modes, NewOptions, Seek, Sought, Swept},
@@ -23,7 +26,7 @@ use crate::{
 ///
 /// Whose clock rules: SQLite's is the process', PostgreSQL's is the database server's, so that
 /// nodes agree on when a lease ends.
-pub trait Store: Manage + Streams + Send + Sync + std::fmt::Debug {
+pub trait Store: Manage + Streams + Read + Curate + Send + Sync + std::fmt::Debug {
     /// Pushes and acknowledges, and says whom that makes ready. A message whose transaction id
     /// its partition already has is not stored again, so that repeating a push is safe.
     fn step(&self, step: Arc<Step>) -> BoxFuture<'_, Result<Done, Error>>;

@@ -1,4 +1,4 @@
-//! `/livez` and `/readyz`
+//! `/livez` and `/readyz`, and `/health` for clients of Queen.
 
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ pub(crate) fn router(shared: Shared) -> OpenApiRouter {
     OpenApiRouter::new()
         .routes(routes!(livez))
         .routes(routes!(readyz))
+        .routes(routes!(health))
         .with_state(shared)
 }
 
@@ -75,12 +76,7 @@ struct BusReadiness {
     )
 )]
 async fn readyz(State(shared): State<Shared>, params: Params) -> Response {
-    let asked = timeout(PATIENCE, shared.stores.ping()).await;
-    let error = match asked {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("no answer in time".to_owned()),
-    };
+    let error = store_error(&shared).await;
     let is_stopping = shared.stopping.is_told();
     let is_ready = error.is_none() && !is_stopping;
     let is_verbose = params
@@ -120,4 +116,47 @@ async fn readyz(State(shared): State<Shared>, params: Params) -> Response {
         None => return "ready\n".into_response(),
     }
     .into_response()
+}
+
+async fn store_error(shared: &Shared) -> Option<String> {
+    match timeout(PATIENCE, shared.stores.ping()).await {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("no answer in time".to_owned()),
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct Health {
+    /// `healthy` or `unhealthy`
+    status: &'static str,
+    /// `connected` or `disconnected`
+    database: &'static str,
+    engine: &'static str,
+    version: &'static str,
+}
+
+/// Whether it takes requests, as Queen says it.
+#[utoipa::path(
+    get, path = "/health", tag = "server",
+    responses(
+        (status = 200, description = "Healthy", body = Health),
+        (status = 503, description = "Not healthy", body = Health),
+    )
+)]
+async fn health(State(shared): State<Shared>) -> (StatusCode, Json<Health>) {
+    let answers = store_error(&shared).await.is_none();
+    let is_healthy = answers && !shared.stopping.is_told();
+    let (code, status) = if is_healthy {
+        (StatusCode::OK, "healthy")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "unhealthy")
+    };
+    let health = Health {
+        status,
+        database: if answers { "connected" } else { "disconnected" },
+        engine: "wakeline",
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    (code, Json(health))
 }

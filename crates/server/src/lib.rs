@@ -35,6 +35,8 @@ use stores::Stores;
 
 /// How long a stopping server tries to send its last wakes.
 const LAST_WAKES: Duration = Duration::from_secs(1);
+/// How often what was counted for the dashboard is written, if there is any.
+const COUNTING: Duration = Duration::from_secs(10);
 
 /// What every route of this crate can reach.
 #[derive(Clone, Debug)]
@@ -72,6 +74,7 @@ pub async fn serve(config: Config) -> Result<()> {
             .and_then(|key| Sealer::from_hex(key.expose())),
     );
     tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
+    tokio::spawn(queue.clone().count(COUNTING));
     let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone()];
     let intervals = Intervals {
         fallback: config.wake.fallback,
@@ -90,7 +93,7 @@ pub async fn serve(config: Config) -> Result<()> {
         stores,
         stopping: stopping.clone(),
     };
-    let router = router(&shared, queue, metering);
+    let router = router(&shared, queue.clone(), metering);
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
@@ -113,6 +116,7 @@ pub async fn serve(config: Config) -> Result<()> {
     engine.drain();
     connections.finish(config.http.drain).await;
     bus.flush(LAST_WAKES).await;
+    queue.write_counts().await;
     tracing::info!("stopped");
     Ok(())
 }

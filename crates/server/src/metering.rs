@@ -92,7 +92,9 @@ fn describe() {
 }
 
 pub(crate) fn router(shared: Shared, metering: Metering) -> OpenApiRouter {
-    let routes = OpenApiRouter::new().routes(routes!(metrics_text));
+    let routes = OpenApiRouter::new()
+        .routes(routes!(metrics_text))
+        .routes(routes!(prometheus_text));
     need(routes, Need::Read).with_state((shared, metering))
 }
 
@@ -109,6 +111,17 @@ async fn metrics_text(
     let mut text = metering.render();
     text.push_str(&process());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text)
+}
+
+/// The same as `/metrics`, where Queen has it.
+#[utoipa::path(
+    get, path = "/metrics/prometheus", tag = "server",
+    responses((status = 200, description = "Prometheus' text form", content_type = "text/plain", body = String))
+)]
+async fn prometheus_text(
+    state: State<(Shared, Metering)>,
+) -> ([(header::HeaderName, &'static str); 1], String) {
+    metrics_text(state).await
 }
 
 /// The engine counts for itself; its numbers are copied when somebody asks.

@@ -3,6 +3,7 @@
 //! `cargo xtask test` starts PostgreSQL and Redis and names them in the environment.
 
 mod access;
+mod admin;
 mod bad_input;
 mod bench;
 mod commands;

@@ -2,8 +2,10 @@
 //! many callers; what decides is the book and the cut, which SQLite shares.
 
 mod claims;
+mod curate;
 mod manage;
 mod places;
+mod read;
 mod steps;
 mod streams;
 mod write;
@@ -41,6 +43,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/003_claims.sql"),
         include_str!("postgres/004_manage.sql"),
         include_str!("postgres/005_push.sql"),
+        include_str!("postgres/006_browse.sql"),
     ],
 };
 

@@ -2,9 +2,11 @@
 //! decides is the book and the cut, which PostgreSQL shares.
 
 mod claims;
+mod curate;
 mod groups;
 mod look;
 mod manage;
+mod read;
 mod steps;
 mod streams;
 mod sweep;
@@ -34,7 +36,10 @@ use crate::{
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
-    steps: &[include_str!("sqlite/001_tables.sql")],
+    steps: &[
+        include_str!("sqlite/001_tables.sql"),
+        include_str!("sqlite/002_browse.sql"),
+    ],
 };
 
 /// Microseconds since 1970.

@@ -1,0 +1,226 @@
+//! `/api/v1/consumer-groups`: who reads, and how far behind.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use uuid::Uuid;
+use wakeline_web::{Params, Problem, ProblemDocument, path};
+
+use super::{
+    browse::{MAX_ROWS, seconds_since, shown},
+    created,
+};
+use crate::{
+    browse::{GroupRow, Reader},
+    error::Error,
+    id, name,
+    service::Queue,
+    store::browse::{groups, queues, tallies},
+};
+
+/// Lags of an answer at most.
+const MAX_LAGGING: i64 = 1_000;
+const DEFAULT_LAG_SECONDS: i64 = 3_600;
+const MAX_LAG_SECONDS: i64 = 1_000_000_000;
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct GroupItem {
+    name: String,
+    queue_name: String,
+    topics: Vec<String>,
+    /// `Stable`, or `Lagging`: messages wait and none of its partitions is in anybody's hands.
+    state: &'static str,
+    /// Partitions that it reads.
+    members: i64,
+    partition_cursors: i64,
+    total_lag: i64,
+    partitions_with_lag: i64,
+    /// Seconds that its oldest message has waited.
+    max_time_lag: i64,
+    subscription_mode: String,
+    subscription_timestamp: String,
+    subscription_created_at: String,
+    conflation: bool,
+    storage: &'static str,
+}
+
+fn item(group: GroupRow, now_us: i64) -> GroupItem {
+    GroupItem {
+        state: if group.lag == 0 || group.leased > 0 {
+            "Stable"
+        } else {
+            "Lagging"
+        },
+        topics: vec![group.queue.clone()],
+        queue_name: group.queue,
+        name: group.name,
+        members: group.cursors,
+        partition_cursors: group.cursors,
+        total_lag: group.lag,
+        partitions_with_lag: group.lagging,
+        max_time_lag: seconds_since(now_us, group.oldest_us),
+        subscription_mode: group.mode,
+        subscription_timestamp: created(group.begin_us.unwrap_or(0)),
+        subscription_created_at: created(group.created_us),
+        conflation: false,
+        storage: "segments",
+    }
+}
+
+/// All consumer groups, once per queue; 10000 at most.
+#[utoipa::path(
+    get, path = "/api/v1/consumer-groups", tag = "queue",
+    responses(
+        (status = 200, description = "The groups", body = Vec<GroupItem>),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(State(door): State<Arc<Queue>>) -> Result<Json<Vec<GroupItem>>, Problem> {
+    let store = &**door.store();
+    let found = async {
+        let now_us = tallies::now(store).await?;
+        Ok::<_, Error>((groups::list(store, MAX_ROWS).await?, now_us))
+    };
+    let (found, now_us) = found.await?;
+    Ok(Json(
+        found.into_iter().map(|group| item(group, now_us)).collect(),
+    ))
+}
+
+/// A consumer group in the partitions of its queues; 10000 at most. Nobody has heard of it: `{}`.
+#[utoipa::path(
+    get, path = "/api/v1/consumer-groups/{group}", tag = "queue",
+    params(("group" = String, Path)),
+    responses(
+        (status = 200, description = "By queue, its partitions", body = Object),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn one(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<String>, PathRejection>,
+) -> Result<Json<Value>, Problem> {
+    let group = path(named)?;
+    name::check("group", &group, door.limits().max_name)?;
+    let store = &**door.store();
+    let found = async {
+        let now_us = tallies::now(store).await?;
+        let found = groups::readers(store, &group, None, MAX_ROWS).await?;
+        Ok::<_, Error>((found, now_us))
+    };
+    let (found, now_us) = found.await?;
+    let mut queues: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for reader in found {
+        let partition = json!({
+            "partition": reader.partition,
+            "workerId": reader.lease.map(|lease| lease.id),
+            "leaseActive": reader.lease.is_some(),
+            "leaseExpiresAt": reader.lease.map(|lease| created(lease.until_us)),
+            "offsetLag": reader.lag,
+            "timeLagSeconds": seconds_since(now_us, reader.oldest_us),
+            "totalConsumed": reader.consumed,
+            "lastConsumedAt": null,
+        });
+        queues.entry(reader.queue).or_default().push(partition);
+    }
+    let queues = queues.into_iter().map(|(queue, partitions)| {
+        (
+            queue,
+            json!({"conflation": false, "partitions": partitions}),
+        )
+    });
+    Ok(Json(Value::Object(queues.collect())))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Lagging {
+    consumer_group: String,
+    queue_name: String,
+    partition_name: String,
+    partition_id: Uuid,
+    worker_id: Option<Uuid>,
+    offset_lag: i64,
+    time_lag_seconds: i64,
+    lag_hours: f64,
+    oldest_unconsumed_at: Option<String>,
+    last_consumed_at: Option<String>,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "hours are for reading")]
+fn lagging_row(reader: Reader, now_us: i64) -> Lagging {
+    let seconds = seconds_since(now_us, reader.oldest_us);
+    Lagging {
+        partition_id: id::partition(reader.partition_number),
+        consumer_group: reader.group,
+        queue_name: reader.queue,
+        partition_name: reader.partition,
+        worker_id: reader.lease.map(|lease| lease.id),
+        offset_lag: reader.lag,
+        time_lag_seconds: seconds,
+        lag_hours: (seconds as f64 / 36.0).round() / 100.0,
+        oldest_unconsumed_at: reader.oldest_us.map(shown),
+        last_consumed_at: None,
+    }
+}
+
+/// Whose oldest message has waited for long, those who wait longest first; 1000 at most.
+#[utoipa::path(
+    get, path = "/api/v1/consumer-groups/lagging", tag = "queue",
+    params(("minLagSeconds" = Option<i64>, Query, description = "3600 by default")),
+    responses(
+        (status = 200, description = "Groups in partitions", body = Vec<Lagging>),
+        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn lagging(
+    State(door): State<Arc<Queue>>,
+    params: Params,
+) -> Result<Json<Vec<Lagging>>, Problem> {
+    let seconds = params
+        .number("minLagSeconds", &(0..=MAX_LAG_SECONDS))?
+        .unwrap_or(DEFAULT_LAG_SECONDS);
+    let store = &**door.store();
+    let found = async {
+        let now_us = tallies::now(store).await?;
+        let found = groups::lagging(store, seconds * 1_000_000, MAX_LAGGING).await?;
+        Ok::<_, Error>((found, now_us))
+    };
+    let (found, now_us) = found.await?;
+    Ok(Json(
+        found
+            .into_iter()
+            .map(|reader| lagging_row(reader, now_us))
+            .collect(),
+    ))
+}
+
+/// Nothing has to be refreshed here: what is shown is computed when it is asked for.
+#[utoipa::path(
+    post, path = "/api/v1/stats/refresh", tag = "queue",
+    responses(
+        (status = 200, description = "How much there is", body = Object),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn refresh(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+    door.write_counts().await;
+    let overview = queues::overview(&**door.store()).await;
+    let overview = overview.map_err(Error::from)?;
+    Ok(Json(json!({
+        "engine": "segments",
+        "queuesUpdated": overview.queues,
+        "segPartitions": overview.partitions,
+        "namespaces": {"namespacesUpdated": overview.namespaces},
+        "tasks": {"tasksUpdated": overview.tasks},
+        "system": {"systemUpdated": 1},
+        "refreshedAt": shown(overview.now_us),
+    })))
+}

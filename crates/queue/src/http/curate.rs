@@ -1,0 +1,173 @@
+//! `/api/v1/messages`: deleted, retried, and made dead letters.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+use wakeline_web::{LimitedBody, Problem, ProblemDocument, path};
+
+use super::browse::{address, not_found};
+use crate::{browse::Retried, name, service::Queue, store::browse::messages};
+
+/// What was done to a message.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Changed {
+    success: bool,
+    message: &'static str,
+    partition_id: String,
+    transaction_id: String,
+    /// The new message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<Uuid>,
+    /// Its transaction id, which is another one if other groups read the partition too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_transaction_id: Option<String>,
+}
+
+/// Deletes a message for all groups, and its dead letters.
+#[utoipa::path(
+    delete, path = "/api/v1/messages/{partition_id}/{transaction_id}", tag = "queue",
+    params(("partition_id" = String, Path), ("transaction_id" = String, Path)),
+    responses(
+        (status = 200, description = "It is gone", body = Changed),
+        (status = 404, description = "There is none", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn delete(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<(String, String)>, PathRejection>,
+) -> Result<Json<Changed>, Problem> {
+    let (partition_id, transaction_id) = path(named)?;
+    let address = address(&door, &partition_id, &transaction_id)?;
+    let deleted = door.store().delete_message(address).await;
+    if !deleted.map_err(crate::Error::from)? {
+        return Err(not_found());
+    }
+    Ok(Json(Changed {
+        success: true,
+        message: "Message deleted",
+        partition_id,
+        transaction_id,
+        message_id: None,
+        new_transaction_id: None,
+    }))
+}
+
+/// Appends a dead letter as a new message for the group that had it.
+#[utoipa::path(
+    post, path = "/api/v1/messages/{partition_id}/{transaction_id}/retry", tag = "queue",
+    params(("partition_id" = String, Path), ("transaction_id" = String, Path)),
+    responses(
+        (status = 200, description = "It is delivered again", body = Changed),
+        (status = 404, description = "There is no such dead letter", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 409, description = "Its group is not known any more", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn retry(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<(String, String)>, PathRejection>,
+) -> Result<Json<Changed>, Problem> {
+    let (partition_id, transaction_id) = path(named)?;
+    let address = address(&door, &partition_id, &transaction_id)?;
+    let retried = door.retry(&address).await?;
+    let done = retried.iter().find_map(|retried| match retried {
+        Retried::Done { id, transaction_id } => Some((*id, transaction_id.clone())),
+        Retried::Gone | Retried::NoGroup => None,
+    });
+    match done {
+        Some((message_id, new_transaction_id)) => Ok(Json(Changed {
+            success: true,
+            message: "Message appended again for the group that had it",
+            partition_id,
+            transaction_id,
+            message_id: Some(message_id),
+            new_transaction_id: Some(new_transaction_id),
+        })),
+        None if retried.contains(&Retried::NoGroup) => Err(Problem::new(
+            http::StatusCode::CONFLICT,
+            "conflict",
+            "the consumer group that had this message was deleted, so nobody can be given it; it \
+             stays a dead letter",
+        )),
+        None => Err(Problem::not_found(
+            "no dead letter of this address; only dead letters can be retried",
+        )
+        .with_error("Message not found")),
+    }
+}
+
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct BuryBody {
+    /// By default every group that has not consumed it.
+    consumer_group: Option<String>,
+    error: Option<String>,
+}
+
+/// Makes a pending message a dead letter.
+#[utoipa::path(
+    post, path = "/api/v1/messages/{partition_id}/{transaction_id}/dlq", tag = "queue",
+    params(("partition_id" = String, Path), ("transaction_id" = String, Path)),
+    request_body = BuryBody,
+    responses(
+        (status = 200, description = "It is a dead letter", body = Changed),
+        (status = 404, description = "There is none", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 409, description = "It is pending for no group: consumed, leased, or not read by any", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn bury(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<(String, String)>, PathRejection>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<Changed>, Problem> {
+    let (partition_id, transaction_id) = path(named)?;
+    let address = address(&door, &partition_id, &transaction_id)?;
+    let body: BuryBody = if body.is_empty() {
+        BuryBody::default()
+    } else {
+        wakeline_web::json(&body)?
+    };
+    if let Some(group) = &body.consumer_group {
+        name::check("consumerGroup", group, door.limits().max_name)?;
+    }
+    let error = body
+        .error
+        .unwrap_or_else(|| "moved here by an administrator".to_owned());
+    if error.contains('\0') {
+        return Err(Problem::invalid(
+            "error",
+            "must not contain the character U+0000",
+        ));
+    }
+    let store = door.store();
+    let is_there = messages::exists(&**store, &address).await;
+    if !is_there.map_err(crate::Error::from)? {
+        return Err(not_found());
+    }
+    let buried = store.bury(address, body.consumer_group, error).await;
+    if buried.map_err(crate::Error::from)? == 0 {
+        return Err(Problem::new(
+            http::StatusCode::CONFLICT,
+            "conflict",
+            "the message is pending for no group: it is consumed, in somebody's hands, or no group \
+             reads its partition yet",
+        ));
+    }
+    Ok(Json(Changed {
+        success: true,
+        message: "Message moved to the dead letters",
+        partition_id,
+        transaction_id,
+        message_id: None,
+        new_transaction_id: None,
+    }))
+}

@@ -1,0 +1,406 @@
+//! `/api/v1/resources`: what there is.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use uuid::Uuid;
+use wakeline_web::{Params, Problem, ProblemDocument, path};
+
+use super::browse::{MAX_ROWS, named, page, shown};
+use crate::{
+    browse::{Counts, Page, PartitionRow, QueueRow},
+    error::Error,
+    id, name,
+    service::Queue,
+    store::browse::{
+        groups,
+        queues::{self, Overview, QueueFilter, Spread},
+        tallies,
+    },
+};
+
+const DEFAULT_QUEUES: i64 = 1_000;
+const MINUTE_US: i64 = 60_000_000;
+
+pub(super) fn queue_not_found() -> Problem {
+    Problem::not_found("there is no queue of this name").with_error("Queue not found")
+}
+
+fn spread(spread: Spread, unit: i64) -> Value {
+    json!({
+        "avg": spread.mean / unit, "max": spread.most / unit, "min": spread.least / unit,
+        "median": spread.median / unit,
+    })
+}
+
+/// `failed` is not counted: what failed and comes again is pending.
+pub(super) fn counts_json(counts: Counts) -> Value {
+    json!({
+        "total": counts.total, "pending": counts.pending, "processing": counts.processing,
+        "completed": counts.completed, "failed": null, "deadLetter": counts.dead_letter,
+    })
+}
+
+pub(super) fn overview_json(overview: &Overview, pushed: i64, consumed: i64) -> Value {
+    json!({
+        "queues": overview.queues,
+        "partitions": overview.partitions,
+        "namespaces": overview.namespaces,
+        "tasks": overview.tasks,
+        "messages": counts_json(overview.counts),
+        "lag": {
+            "time": spread(overview.wait_us, 1_000_000), "offset": spread(overview.offset, 1),
+        },
+        "throughput": {
+            "ingestedPerSecond": per_second(pushed), "processedPerSecond": per_second(consumed),
+        },
+        "statsAge": 0,
+        "timestamp": shown(overview.now_us),
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate is for reading")]
+fn per_second(in_a_minute: i64) -> f64 {
+    in_a_minute as f64 / 60.0
+}
+
+/// How much of everything there is.
+#[utoipa::path(
+    get, path = "/api/v1/resources/overview", tag = "queue",
+    responses(
+        (status = 200, description = "Counts, lags and rates; computed when asked", body = Object),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn overview(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+    let store = &**door.store();
+    let answer = async {
+        let overview = queues::overview(store).await?;
+        // The last minute that is over.
+        let end = overview.now_us / MINUTE_US * MINUTE_US;
+        let series =
+            tallies::series(store, (end - MINUTE_US, end), MINUTE_US, &None, false).await?;
+        let (pushed, completed) = series.first().map_or((0, 0), |c| (c.pushed, c.completed));
+        Ok::<_, Error>(overview_json(&overview, pushed, completed))
+    };
+    Ok(Json(answer.await?))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct QueueItem {
+    id: Uuid,
+    name: String,
+    namespace: String,
+    task: String,
+    created_at: String,
+    partitions: i64,
+    #[schema(value_type = Object)]
+    messages: Value,
+    #[schema(value_type = Object)]
+    segments: Value,
+    /// Not counted.
+    retained_bytes: Option<i64>,
+}
+
+/// How many segments there are is not counted.
+fn segments(counts: Counts) -> Value {
+    json!({"messages": counts.total, "segments": null})
+}
+
+impl From<&QueueRow> for QueueItem {
+    fn from(queue: &QueueRow) -> Self {
+        Self {
+            id: queue.id,
+            name: queue.name.clone(),
+            namespace: queue.namespace.clone(),
+            task: queue.task.clone(),
+            created_at: shown(queue.created_us),
+            partitions: queue.partitions,
+            messages: counts_json(queue.counts),
+            segments: segments(queue.counts),
+            retained_bytes: None,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct QueueItems {
+    queues: Vec<QueueItem>,
+    total: i64,
+    kv_rows: i64,
+    kv_bytes: i64,
+}
+
+/// The queues on the page that the parameters name.
+pub(super) async fn listed(
+    door: &Queue,
+    params: &Params,
+) -> Result<crate::browse::Paged<QueueRow>, Problem> {
+    let namespace = named(door, params, "ns")?;
+    let filter = QueueFilter {
+        name: named(door, params, "queue")?,
+        namespace: named(door, params, "namespace")?.or(namespace),
+        task: named(door, params, "task")?,
+    };
+    let page = page(params, DEFAULT_QUEUES, MAX_ROWS)?;
+    let listed = queues::list(&**door.store(), &filter, page).await;
+    Ok(listed.map_err(Error::from)?)
+}
+
+/// Queues, the newest first.
+#[utoipa::path(
+    get, path = "/api/v1/resources/queues", tag = "queue",
+    params(
+        ("namespace" = Option<String>, Query), ("task" = Option<String>, Query),
+        ("limit" = Option<i64>, Query, description = "1000 by default, 10000 at most"),
+        ("offset" = Option<i64>, Query),
+    ),
+    responses(
+        (status = 200, description = "A page of them, and how many there are", body = QueueItems),
+        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn list(
+    State(door): State<Arc<Queue>>,
+    params: Params,
+) -> Result<Json<QueueItems>, Problem> {
+    let listed = listed(&door, &params).await?;
+    Ok(Json(QueueItems {
+        queues: listed.rows.iter().map(Into::into).collect(),
+        total: listed.total,
+        kv_rows: 0,
+        kv_bytes: 0,
+    }))
+}
+
+pub(super) async fn find(
+    door: &Queue,
+    named: Result<Path<String>, PathRejection>,
+) -> Result<QueueRow, Problem> {
+    let queue = path(named)?;
+    name::check("queue", &queue, door.limits().max_name)?;
+    let found = queues::one(&**door.store(), &queue).await;
+    found.map_err(Error::from)?.ok_or_else(queue_not_found)
+}
+
+pub(super) async fn partitions_of(
+    door: &Queue,
+    queue: Option<i64>,
+    page: Page,
+) -> Result<crate::browse::Paged<PartitionRow>, Problem> {
+    let found = queues::partitions(&**door.store(), queue, page).await;
+    Ok(found.map_err(Error::from)?)
+}
+
+pub(super) fn partition_json(partition: &PartitionRow) -> Value {
+    json!({
+        "id": id::partition(partition.number),
+        "name": partition.name,
+        "queue": partition.queue,
+        "createdAt": shown(partition.created_us),
+        "lastActivity": (partition.last_us > 0).then(|| shown(partition.last_us)),
+        "oldestMessage": partition.oldest_us.map(shown),
+        "totalConsumed": partition.consumed,
+        "messages": counts_json(partition.counts),
+    })
+}
+
+/// A queue with its partitions.
+#[utoipa::path(
+    get, path = "/api/v1/resources/queues/{queue}", tag = "queue",
+    params(
+        ("queue" = String, Path),
+        ("limit" = Option<i64>, Query, description = "Partitions; 10000 by default and at most"),
+        ("offset" = Option<i64>, Query),
+    ),
+    responses(
+        (status = 200, description = "The queue", body = Object),
+        (status = 404, description = "There is none", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn one(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<String>, PathRejection>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    let page = page(&params, MAX_ROWS, MAX_ROWS)?;
+    let queue = find(&door, named).await?;
+    let partitions = partitions_of(&door, Some(queue.number), page).await?;
+    Ok(Json(json!({
+        "id": queue.id,
+        "name": queue.name,
+        "namespace": queue.namespace,
+        "task": queue.task,
+        "createdAt": shown(queue.created_us),
+        "partitions": partitions.rows.iter().map(partition_json).collect::<Vec<_>>(),
+        "partitionCount": partitions.total,
+        "totals": counts_json(queue.counts),
+        "segments": segments(queue.counts),
+        "retainedBytes": null,
+    })))
+}
+
+/// How much is left to consume in a queue, by partition.
+#[utoipa::path(
+    get, path = "/api/v1/resources/queues/{queue}/depth", tag = "queue",
+    params(
+        ("queue" = String, Path),
+        ("group" = Option<String>, Query, description = "Of this consumer group"),
+    ),
+    responses(
+        (status = 200, description = "The depth; 10000 partitions at most are listed", body = Object),
+        (status = 404, description = "There is no such queue", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn depth(
+    State(door): State<Arc<Queue>>,
+    queue: Result<Path<String>, PathRejection>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    let group = named(&door, &params, "group")?;
+    let queue = find(&door, queue).await?;
+    let page = Page {
+        limit: MAX_ROWS,
+        offset: 0,
+    };
+    let partitions = partitions_of(&door, Some(queue.number), page).await?;
+    let of_group: Option<BTreeMap<i64, i64>> = match &group {
+        None => None,
+        Some(group) => {
+            let readers = groups::readers(&**door.store(), group, Some(queue.number), MAX_ROWS);
+            let readers = readers.await.map_err(Error::from)?;
+            let lags = readers
+                .iter()
+                .map(|reader| (reader.partition_number, reader.lag));
+            Some(lags.collect())
+        }
+    };
+    // Where a group has no cursor yet, all is ahead of it.
+    let pending = |partition: &PartitionRow| match &of_group {
+        None => partition.counts.pending + partition.counts.processing,
+        Some(lags) => lags
+            .get(&partition.number)
+            .copied()
+            .unwrap_or(partition.counts.total),
+    };
+    let depths: Vec<(&str, i64)> = partitions
+        .rows
+        .iter()
+        .map(|partition| (partition.name.as_str(), pending(partition)))
+        .collect();
+    let total: i64 = depths.iter().map(|(_, pending)| pending).sum();
+    Ok(Json(json!({
+        "queue": queue.name,
+        "group": group,
+        "pending": total,
+        "partitionsPending": depths.iter().filter(|(_, pending)| *pending > 0).count(),
+        "conflation": false,
+        "effectivePending": total,
+        "partitions": depths
+            .iter()
+            .map(|(partition, pending)| json!({"partition": partition, "pending": pending}))
+            .collect::<Vec<_>>(),
+    })))
+}
+
+/// Queues gathered by something that they have in common.
+async fn gathered(
+    door: &Queue,
+    field: &'static str,
+    of: impl Fn(&QueueRow) -> &str,
+) -> Result<Vec<Value>, Problem> {
+    let page = Page {
+        limit: MAX_ROWS,
+        offset: 0,
+    };
+    let listed = queues::list(&**door.store(), &QueueFilter::default(), page).await;
+    let mut gathered: BTreeMap<String, (i64, i64, Counts)> = BTreeMap::new();
+    for queue in listed.map_err(Error::from)?.rows {
+        let name = of(&queue);
+        if name.is_empty() {
+            continue;
+        }
+        let (queues, partitions, counts) = gathered.entry(name.to_owned()).or_default();
+        *queues += 1;
+        *partitions += queue.partitions;
+        counts.add(queue.counts);
+    }
+    let item = |(name, (queues, partitions, counts)): (String, (i64, i64, Counts))| {
+        json!({
+            field: name, "queues": queues, "partitions": partitions,
+            "messages": {"total": counts.total, "pending": counts.pending},
+        })
+    };
+    Ok(gathered.into_iter().map(item).collect())
+}
+
+/// Namespaces, of the newest 10000 queues.
+#[utoipa::path(
+    get, path = "/api/v1/resources/namespaces", tag = "queue",
+    responses(
+        (status = 200, description = "All of them", body = Object),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn namespaces(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+    let namespaces = gathered(&door, "namespace", |queue| &queue.namespace).await?;
+    Ok(Json(json!({"namespaces": namespaces})))
+}
+
+/// Tasks, of the newest 10000 queues.
+#[utoipa::path(
+    get, path = "/api/v1/resources/tasks", tag = "queue",
+    responses(
+        (status = 200, description = "All of them", body = Object),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn tasks(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+    let tasks = gathered(&door, "task", |queue| &queue.task).await?;
+    Ok(Json(json!({"tasks": tasks})))
+}
+
+/// Partitions, of one queue or of all.
+#[utoipa::path(
+    get, path = "/api/v1/resources/partitions", tag = "queue",
+    params(
+        ("queue" = Option<String>, Query),
+        ("limit" = Option<i64>, Query, description = "1000 by default, 10000 at most"),
+        ("offset" = Option<i64>, Query),
+    ),
+    responses(
+        (status = 200, description = "A page of them, and how many there are", body = Object),
+        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn partitions(
+    State(door): State<Arc<Queue>>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    let page = page(&params, DEFAULT_QUEUES, MAX_ROWS)?;
+    let queue = match named(&door, &params, "queue")? {
+        None => None,
+        Some(name) => {
+            let number = queues::number(&**door.store(), &name).await;
+            Some(number.map_err(Error::from)?.unwrap_or(0))
+        }
+    };
+    let found = partitions_of(&door, queue, page).await?;
+    Ok(Json(json!({
+        "partitions": found.rows.iter().map(partition_json).collect::<Vec<_>>(),
+        "total": found.total,
+        "pagination": {"limit": page.limit, "offset": page.offset},
+    })))
+}

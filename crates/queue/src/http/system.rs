@@ -1,0 +1,101 @@
+//! What Queen's servers tell one another, in as far as it means something here.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use wakeline_web::{LimitedBody, Problem, ProblemDocument, json as parse};
+
+use crate::{name, service::Queue};
+
+async fn state(door: &Queue) -> Result<Json<Value>, Problem> {
+    let modes = door.modes().await?;
+    let rung = door.bus().status();
+    Ok(Json(json!({
+        "enabled": rung.kind != "memory",
+        "maintenance_mode": modes.push_paused,
+        "pop_maintenance_mode": modes.pop_paused,
+        "reason": format!("bus: {}, {}", rung.kind, rung.rung.name()),
+    })))
+}
+
+/// What holds for all nodes, and how they reach one another.
+#[utoipa::path(
+    get, path = "/api/v1/system/shared-state", tag = "queue",
+    responses(
+        (status = 200, description = "The state", body = Object),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn shared_state(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+    state(&door).await
+}
+
+/// The same as `/api/v1/system/shared-state`.
+#[utoipa::path(
+    get, path = "/internal/api/shared-state/stats", tag = "queue",
+    responses(
+        (status = 200, description = "The state", body = Object),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn shared_state_stats(
+    State(door): State<Arc<Queue>>,
+) -> Result<Json<Value>, Problem> {
+    state(&door).await
+}
+
+/// The same as `/api/v1/system/shared-state`.
+#[utoipa::path(
+    get, path = "/internal/api/inter-instance/stats", tag = "queue",
+    responses(
+        (status = 200, description = "The state", body = Object),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn inter_instance_stats(
+    State(door): State<Arc<Queue>>,
+) -> Result<Json<Value>, Problem> {
+    state(&door).await
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct Notice {
+    #[serde(default)]
+    queue: Option<String>,
+    #[serde(default)]
+    partition: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Noticed {
+    status: &'static str,
+}
+
+/// Makes whoever waits for a queue look again. Nothing depends on it: pushes wake by themselves.
+#[utoipa::path(
+    post, path = "/internal/api/notify", tag = "queue", request_body = Notice,
+    responses(
+        (status = 200, description = "They look again", body = Noticed),
+        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn notify(
+    State(door): State<Arc<Queue>>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<Noticed>, Problem> {
+    let notice: Notice = parse(&body)?;
+    let queue = notice
+        .queue
+        .ok_or_else(|| Problem::invalid("queue", "queue is required"))?;
+    let most = door.limits().max_name;
+    name::check("queue", &queue, most)?;
+    if let Some(partition) = &notice.partition {
+        name::check("partition", partition, most)?;
+    }
+    door.notify(&queue, notice.partition).await?;
+    Ok(Json(Noticed { status: "ok" }))
+}

@@ -1,0 +1,313 @@
+//! `/api/v1/traces`: what consumers tell of the messages that they work on.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use uuid::Uuid;
+use wakeline_web::{LimitedBody, Params, Problem, ProblemDocument, json, path};
+
+use super::{
+    browse::{FAR_US, MAX_LIMIT, address, not_found, page, shown, time},
+    dead_letters::Pagination,
+    messages::raw,
+};
+use crate::{
+    browse::{NewTrace, QUEUE_MODE, Trace},
+    error::Error,
+    id, name,
+    service::Queue,
+    store::browse::{
+        messages,
+        traces::{self, MAX_NAMES},
+    },
+};
+
+const DEFAULT_TRACES: i64 = 100;
+const DEFAULT_NAMES: i64 = 50;
+/// Who writes traces, as Queen's clients see it.
+const WORKER: &str = "wakeline";
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TraceBody {
+    #[serde(default)]
+    transaction_id: Option<String>,
+    #[serde(default)]
+    partition_id: Option<String>,
+    #[serde(default)]
+    consumer_group: Option<String>,
+    /// `info` by default.
+    #[serde(default)]
+    event_type: Option<String>,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    data: Option<Box<RawValue>>,
+    #[serde(default)]
+    trace_names: Option<Names>,
+}
+
+/// One name or several.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum Names {
+    One(String),
+    Several(Vec<String>),
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Told {
+    success: bool,
+    trace_id: Uuid,
+}
+
+fn names(names: Option<Names>, most: usize) -> Result<Vec<String>, Problem> {
+    let names = match names {
+        None => Vec::new(),
+        Some(Names::One(name)) => vec![name],
+        Some(Names::Several(names)) => names,
+    };
+    if names.len() > MAX_NAMES {
+        return Err(Problem::invalid(
+            "traceNames",
+            format!("more than {MAX_NAMES} names"),
+        ));
+    }
+    for (index, text) in names.iter().enumerate() {
+        name::check(&format!("traceNames[{index}]"), text, most)?;
+    }
+    Ok(names)
+}
+
+/// Tells something of a message.
+#[utoipa::path(
+    post, path = "/api/v1/traces", tag = "queue", request_body = TraceBody,
+    responses(
+        (status = 201, description = "It is written down", body = Told),
+        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such message", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn tell(
+    State(door): State<Arc<Queue>>,
+    LimitedBody(body): LimitedBody,
+) -> Result<(StatusCode, Json<Told>), Problem> {
+    let body: TraceBody = json(&body)?;
+    let required = |field: &str, given: Option<String>| {
+        given.ok_or_else(|| Problem::invalid(field, "transactionId and partitionId are required"))
+    };
+    let transaction_id = required("transactionId", body.transaction_id)?;
+    let partition_id = required("partitionId", body.partition_id)?;
+    let address = address(&door, &partition_id, &transaction_id)?;
+    let most = door.limits().max_name;
+    let group = body.consumer_group.unwrap_or_else(|| QUEUE_MODE.to_owned());
+    name::check("consumerGroup", &group, most)?;
+    let event = body.event_type.unwrap_or_else(|| "info".to_owned());
+    name::check("eventType", &event, most)?;
+    let trace = NewTrace {
+        id: Uuid::now_v7(),
+        partition: address.partition,
+        transaction_id,
+        group,
+        event,
+        data: body
+            .data
+            .map_or_else(|| "{}".to_owned(), |data| data.get().to_owned()),
+        worker: WORKER.to_owned(),
+        names: names(body.trace_names, most)?,
+    };
+    let trace_id = trace.id;
+    let store = door.store();
+    let is_there = messages::exists(&**store, &address).await;
+    if !is_there.map_err(Error::from)? {
+        return Err(not_found());
+    }
+    store.add_trace(trace).await.map_err(Error::from)?;
+    let told = Told {
+        success: true,
+        trace_id,
+    };
+    Ok((StatusCode::CREATED, Json(told)))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TraceRow {
+    id: Uuid,
+    #[schema(value_type = Object)]
+    data: Box<RawValue>,
+    worker_id: String,
+    created_at: String,
+    event_type: String,
+    trace_names: Vec<String>,
+    consumer_group: String,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    place: Option<TracePlace>,
+}
+
+/// Of which message it tells.
+#[derive(Debug, Serialize, ToSchema)]
+struct TracePlace {
+    queue_name: Option<String>,
+    partition_name: Option<String>,
+    partition_id: Uuid,
+    transaction_id: String,
+    /// Not shown here: ask for the message.
+    message_payload: Option<()>,
+}
+
+fn row(trace: Trace, with_place: bool) -> TraceRow {
+    TraceRow {
+        id: trace.id,
+        data: raw(Some(trace.data)),
+        worker_id: trace.worker,
+        created_at: shown(trace.created_us),
+        event_type: trace.event,
+        trace_names: trace.names,
+        consumer_group: trace.group,
+        place: with_place.then(|| TracePlace {
+            queue_name: trace.queue,
+            partition_name: trace.partition_name,
+            partition_id: id::partition(trace.partition),
+            transaction_id: trace.transaction_id,
+            message_payload: None,
+        }),
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct MessageTraces {
+    traces: Vec<TraceRow>,
+}
+
+/// What was told of a message, the oldest first; 1000 at most.
+#[utoipa::path(
+    get, path = "/api/v1/traces/{partition_id}/{transaction_id}", tag = "queue",
+    params(("partition_id" = String, Path), ("transaction_id" = String, Path)),
+    responses(
+        (status = 200, description = "Its traces", body = MessageTraces),
+        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn of_message(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<(String, String)>, PathRejection>,
+) -> Result<Json<MessageTraces>, Problem> {
+    let (partition_id, transaction_id) = path(named)?;
+    let address = address(&door, &partition_id, &transaction_id)?;
+    let found = traces::of_message(&**door.store(), &address).await;
+    let found = found.map_err(Error::from)?;
+    Ok(Json(MessageTraces {
+        traces: found.into_iter().map(|trace| row(trace, false)).collect(),
+    }))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct NamedTraces {
+    traces: Vec<TraceRow>,
+    pagination: Pagination,
+    total: i64,
+}
+
+/// The traces that have a name, the newest first.
+#[utoipa::path(
+    get, path = "/api/v1/traces/by-name/{name}", tag = "queue",
+    params(
+        ("name" = String, Path),
+        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
+        ("limit" = Option<i64>, Query, description = "100 by default, 1000 at most"),
+        ("offset" = Option<i64>, Query),
+    ),
+    responses(
+        (status = 200, description = "A page of them, and how many there are", body = NamedTraces),
+        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn of_name(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<String>, PathRejection>,
+    params: Params,
+) -> Result<Json<NamedTraces>, Problem> {
+    let named = path(named)?;
+    name::check("name", &named, door.limits().max_name)?;
+    let page = page(&params, DEFAULT_TRACES, MAX_LIMIT)?;
+    let from = time(&params, "from")?.unwrap_or(0);
+    let to = time(&params, "to")?.unwrap_or(FAR_US);
+    let found = traces::of_name(&**door.store(), &named, from, to, page).await;
+    let found = found.map_err(Error::from)?;
+    Ok(Json(NamedTraces {
+        traces: found
+            .rows
+            .into_iter()
+            .map(|trace| row(trace, true))
+            .collect(),
+        pagination: Pagination {
+            limit: page.limit,
+            offset: page.offset,
+        },
+        total: found.total,
+    }))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TraceNameRow {
+    trace_name: String,
+    trace_count: i64,
+    message_count: i64,
+    last_seen: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TraceNames {
+    trace_names: Vec<TraceNameRow>,
+    pagination: Pagination,
+    total: i64,
+}
+
+/// The names that traces have, those that were used last first.
+#[utoipa::path(
+    get, path = "/api/v1/traces/names", tag = "queue",
+    params(
+        ("limit" = Option<i64>, Query, description = "50 by default, 1000 at most"),
+        ("offset" = Option<i64>, Query),
+    ),
+    responses(
+        (status = 200, description = "A page of them, and how many there are", body = TraceNames),
+        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn all_names(
+    State(door): State<Arc<Queue>>,
+    params: Params,
+) -> Result<Json<TraceNames>, Problem> {
+    let page = page(&params, DEFAULT_NAMES, MAX_LIMIT)?;
+    let found = traces::names(&**door.store(), page).await;
+    let found = found.map_err(Error::from)?;
+    Ok(Json(TraceNames {
+        trace_names: found
+            .rows
+            .into_iter()
+            .map(|name| TraceNameRow {
+                trace_name: name.name,
+                trace_count: name.traces,
+                message_count: name.messages,
+                last_seen: shown(name.last_us),
+            })
+            .collect(),
+        pagination: Pagination {
+            limit: page.limit,
+            offset: page.offset,
+        },
+        total: found.total,
+    }))
+}

@@ -1,0 +1,274 @@
+//! What people change.
+
+use futures_util::future::BoxFuture;
+use rusqlite::{Connection, OptionalExtension, Result, params};
+use wakeline_store::Error;
+
+use super::{SqliteStore, unreadable};
+use crate::{
+    browse::{NewTrace, Retried},
+    id, segment,
+    store::browse::{Address, Curate, Retry, tallies::KEPT_SECONDS},
+    tally::Count,
+};
+
+impl Curate for SqliteStore {
+    fn delete_message(&self, address: Address) -> BoxFuture<'_, Result<bool, Error>> {
+        self.write("delete_message", move |connection, _| {
+            delete(connection, &address)
+        })
+    }
+
+    fn retry(&self, again: Retry) -> BoxFuture<'_, Result<Retried, Error>> {
+        self.write("retry", move |connection, now| {
+            retry(connection, &again, now)
+        })
+    }
+
+    fn bury(
+        &self,
+        address: Address,
+        group: Option<String>,
+        error: String,
+    ) -> BoxFuture<'_, Result<u64, Error>> {
+        self.write("bury", move |connection, now| {
+            bury(connection, &address, group.as_deref(), &error, now)
+        })
+    }
+
+    fn add_trace(&self, trace: NewTrace) -> BoxFuture<'_, Result<(), Error>> {
+        self.write("trace", move |connection, now| {
+            connection.execute(
+                "INSERT INTO queue_trace VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                params![
+                    trace.id,
+                    trace.partition,
+                    trace.transaction_id,
+                    trace.group,
+                    trace.event,
+                    trace.data,
+                    trace.worker,
+                    now
+                ],
+            )?;
+            for name in &trace.names {
+                connection.execute(
+                    "INSERT INTO queue_trace_name VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+                    params![name, now, trace.id],
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    fn add_counts(&self, counts: Vec<Count>) -> BoxFuture<'_, Result<(), Error>> {
+        self.write("tallies", move |connection, now| {
+            connection.execute(
+                "DELETE FROM queue_tally WHERE minute < ?1",
+                [now.saturating_sub(KEPT_SECONDS.saturating_mul(1_000_000))],
+            )?;
+            for count in &counts {
+                add(connection, count)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn add(connection: &Connection, count: &Count) -> Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO queue_tally VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT DO UPDATE SET pushed = pushed + excluded.pushed,
+                 popped = popped + excluded.popped, completed = completed + excluded.completed,
+                 failed = failed + excluded.failed, dead = dead + excluded.dead,
+                 lag_us = lag_us + excluded.lag_us,
+                 max_lag_us = max(max_lag_us, excluded.max_lag_us)",
+        )?
+        .execute(params![
+            count.minute_us,
+            count.queue,
+            count.pushed,
+            count.popped,
+            count.completed,
+            count.failed,
+            count.dead,
+            count.lag_us,
+            count.max_lag_us
+        ])?;
+    Ok(())
+}
+
+/// Where a message is that is stored and has not been deleted.
+fn position(connection: &Connection, address: &Address) -> Result<Option<i64>> {
+    connection
+        .query_row(
+            "SELECT a.position FROM (
+                 SELECT coalesce(?2, (SELECT t.position FROM queue_transaction t
+                     WHERE t.partition_id = ?1 AND t.hash = ?3)) AS position) a
+             JOIN queue_partition p ON p.id = ?1
+             WHERE a.position >= p.first_position AND a.position < p.next_position
+                 AND NOT EXISTS (SELECT 1 FROM queue_mark m
+                     WHERE m.partition_id = ?1 AND m.group_id = 0 AND m.position = a.position)",
+            params![address.partition, address.given(), address.hash()],
+            |row| row.get(0),
+        )
+        .optional()
+}
+
+fn delete(connection: &Connection, address: &Address) -> Result<bool> {
+    let letters = connection.execute(
+        "DELETE FROM queue_dead_letter WHERE partition_id = ?1 AND transaction_id = ?2",
+        params![address.partition, address.transaction_id],
+    )?;
+    let Some(position) = position(connection, address)? else {
+        return Ok(letters > 0);
+    };
+    connection.execute(
+        "INSERT INTO queue_mark VALUES (?1, 0, ?2, 0, 1)",
+        [address.partition, position],
+    )?;
+    connection.execute(
+        "UPDATE queue_partition SET deleted_to = max(deleted_to, ?2) WHERE id = ?1",
+        [address.partition, position + 1],
+    )?;
+    connection.execute(
+        "DELETE FROM queue_transaction WHERE partition_id = ?1 AND hash = ?2",
+        params![address.partition, address.hash()],
+    )?;
+    Ok(true)
+}
+
+fn retry(connection: &Connection, retry: &Retry, now: i64) -> Result<Retried> {
+    let found: Option<(i64, i64, i64, Option<i64>)> = connection
+        .query_row(
+            "SELECT p.next_position, max(p.last_at, ?2), q.delay_ms, (
+                 SELECT g.id FROM queue_group g WHERE g.queue_id = q.id AND g.name = d.group_name)
+             FROM queue_dead_letter d
+             JOIN queue_partition p ON p.id = d.partition_id
+             JOIN queue q ON q.id = p.queue_id
+             WHERE d.id = ?1",
+            [retry.letter, now],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+        )
+        .optional()?;
+    let Some((position, created, delay_ms, group)) = found else {
+        return Ok(Retried::Gone);
+    };
+    let Some(group) = group else {
+        return Ok(Retried::NoGroup);
+    };
+    connection.execute(
+        "DELETE FROM queue_dead_letter WHERE id = ?1",
+        [retry.letter],
+    )?;
+    // Under its transaction id another group would mean the old one.
+    let has_others = connection
+        .prepare("SELECT 1 FROM queue_cursor WHERE partition_id = ?1 AND group_id <> ?2")?
+        .exists([retry.partition, group])?;
+    let given = retry.given.as_deref().filter(|_| !has_others);
+    let entry = if given.is_some() {
+        &retry.kept
+    } else {
+        &retry.fresh
+    };
+    connection.execute(
+        "INSERT INTO queue_segment (partition_id, first, last, created_at, only_group, body)
+         VALUES (?1, ?2, ?2, ?3, ?4, ?5)",
+        params![
+            retry.partition,
+            position,
+            created,
+            group,
+            format!("[{entry}]")
+        ],
+    )?;
+    if let Some(given) = given {
+        connection.execute(
+            "INSERT INTO queue_transaction VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET position = excluded.position",
+            params![retry.partition, id::hash(given), position],
+        )?;
+    }
+    connection.execute(
+        "UPDATE queue_partition SET next_position = ?2, last_at = ?3 WHERE id = ?1",
+        [retry.partition, position + 1, created],
+    )?;
+    connection.execute(
+        "UPDATE queue_cursor SET ready_at = ?2 WHERE partition_id = ?1 AND ready_at IS NULL",
+        [
+            retry.partition,
+            created.saturating_add(delay_ms.saturating_mul(1_000)),
+        ],
+    )?;
+    Ok(retry.done(created, position, given.is_some()))
+}
+
+fn bury(
+    connection: &Connection,
+    address: &Address,
+    group: Option<&str>,
+    error: &str,
+    now: i64,
+) -> Result<u64> {
+    let Some(position) = position(connection, address)? else {
+        return Ok(0);
+    };
+    let (first, created, only, body): (i64, i64, Option<i64>, String) = connection.query_row(
+        "SELECT first, created_at, only_group, body FROM queue_segment
+         WHERE partition_id = ?1 AND last >= ?2 ORDER BY last LIMIT 1",
+        [address.partition, position],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+    )?;
+    let index = usize::try_from(position - first).unwrap_or(usize::MAX);
+    let Some(entry) = segment::entry(&body, index).map_err(unreadable)? else {
+        return Ok(0);
+    };
+    let groups: Vec<i64> = connection
+        .prepare(
+            "SELECT c.group_id FROM queue_cursor c
+             JOIN queue_group g ON g.id = c.group_id
+             LEFT JOIN queue_mark m ON m.partition_id = c.partition_id
+                 AND m.group_id = c.group_id AND m.position = ?2
+             WHERE c.partition_id = ?1 AND c.position <= ?2 AND (?3 IS NULL OR g.name = ?3)
+                 AND (?4 IS NULL OR ?4 = c.group_id) AND NOT coalesce(m.is_dead, 0)
+                 AND NOT (c.lease_id IS NOT NULL AND c.ready_at > ?5 AND ?2 < c.leased_to)",
+        )?
+        .query_map(
+            params![address.partition, position, group, only, now],
+            |row| row.get(0),
+        )?
+        .collect::<Result<_>>()?;
+    for group in &groups {
+        connection.execute(
+            "INSERT INTO queue_mark VALUES (?1, ?2, ?3, 0, 1)
+             ON CONFLICT DO UPDATE SET is_dead = 1",
+            [address.partition, *group, position],
+        )?;
+        connection.execute(
+            "UPDATE queue_cursor SET marked_to = max(marked_to, ?3)
+             WHERE partition_id = ?1 AND group_id = ?2",
+            [address.partition, *group, position + 1],
+        )?;
+        connection.execute(
+            "INSERT INTO queue_dead_letter (queue_id, partition_id, group_name, position, failures,
+                 error, failed_at, created_at, transaction_id, message)
+             SELECT g.queue_id, ?1, g.name, ?3, m.failures, ?4, ?5, ?6, ?7, ?8
+             FROM queue_group g JOIN queue_mark m
+                 ON m.partition_id = ?1 AND m.group_id = g.id AND m.position = ?3
+             WHERE g.id = ?2
+             ON CONFLICT DO NOTHING",
+            params![
+                address.partition,
+                group,
+                position,
+                error,
+                now,
+                created,
+                address.transaction_id,
+                entry
+            ],
+        )?;
+    }
+    Ok(groups.len() as u64)
+}

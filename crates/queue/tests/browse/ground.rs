@@ -1,0 +1,212 @@
+//! A store of the test's own, and the steps that tests share.
+
+use std::{sync::Arc, time::Duration};
+
+use uuid::Uuid;
+use wakeline_bus::Bus;
+use wakeline_queue::{
+    Limits, Queue,
+    ack::{Ack, Outcome, Status},
+    browse::{MessageFilter, Page},
+    claim::{Claimed, PopRequest, Popped, Source, Start},
+    message::{NewMessage, Pushed},
+    step::Step,
+    store::{
+        Store,
+        browse::Address,
+        postgres::{self, PostgresStore},
+        sqlite::{self, SqliteStore, system_clock},
+    },
+};
+use wakeline_store::testing::{PostgresDatabase, SqliteDatabase};
+use wakeline_wake::Engine;
+
+pub(crate) const QUEUE_MODE: &str = "__QUEUE_MODE__";
+const LEASE: Duration = Duration::from_secs(3_600);
+/// More than any test has.
+pub(crate) const ALL: Page = Page {
+    limit: 1_000,
+    offset: 0,
+};
+
+pub(crate) struct Ground {
+    pub(crate) store: Arc<dyn Store>,
+    _file: Option<SqliteDatabase>,
+    _database: Option<PostgresDatabase>,
+}
+
+impl Ground {
+    pub(crate) fn sqlite() -> Self {
+        let file = SqliteDatabase::new();
+        let sqlite = file.open(&[sqlite::MIGRATIONS]);
+        Self {
+            store: Arc::new(SqliteStore::new(sqlite, system_clock())),
+            _file: Some(file),
+            _database: None,
+        }
+    }
+
+    pub(crate) async fn postgres() -> Self {
+        let database = PostgresDatabase::new(&[postgres::MIGRATIONS]).await;
+        let postgres = database.open(&[postgres::MIGRATIONS]).await;
+        Self {
+            store: Arc::new(PostgresStore::new(postgres)),
+            _file: None,
+            _database: Some(database),
+        }
+    }
+
+    pub(crate) fn door(&self) -> Arc<Queue> {
+        let engine = Engine::new(wakeline_wake::Limits::default());
+        let bus = Bus::local(engine.clone());
+        Queue::new(self.store.clone(), engine, bus, Limits::default(), None)
+    }
+
+    /// One push per transaction id, so that each is a segment of its own.
+    pub(crate) async fn push(&self, queue: &str, partition: &str, ids: &[&str]) -> Vec<Pushed> {
+        let mut all = Vec::new();
+        for id in ids {
+            all.extend(self.push_together(queue, partition, &[id]).await);
+        }
+        all
+    }
+
+    /// One segment.
+    pub(crate) async fn push_together(
+        &self,
+        queue: &str,
+        partition: &str,
+        ids: &[&str],
+    ) -> Vec<Pushed> {
+        let message = |id: &&str| NewMessage {
+            queue: queue.into(),
+            partition: partition.into(),
+            transaction_id: Some((*id).into()),
+            trace_id: None,
+            payload: format!("\"{id}\"").into(),
+            producer_sub: None,
+            is_sealed: false,
+        };
+        let step = Step {
+            pushes: ids.iter().map(message).collect(),
+            ..Step::default()
+        };
+        let done = self.store.step(Arc::new(step)).await.unwrap();
+        done.pushed.into_iter().map(Result::unwrap).collect()
+    }
+
+    pub(crate) async fn pop(&self, queue: &str, group: &str, batch: u32) -> Option<Claimed> {
+        let request = PopRequest {
+            source: Source::Queue {
+                queue: queue.into(),
+                partition: None,
+            },
+            group: group.into(),
+            start: Start::All,
+            batch,
+            partitions: 1,
+            auto_ack: false,
+        };
+        // A store may ask to look again at once: a group may still have to learn of partitions.
+        for _ in 0..100 {
+            let popped = self
+                .store
+                .pop(Arc::new(request.clone()), Uuid::now_v7(), LEASE)
+                .await;
+            match popped.unwrap() {
+                Popped::Claimed(claimed) => return Some(claimed),
+                Popped::Empty {
+                    again: Some(Duration::ZERO),
+                } => {}
+                Popped::Empty { .. } => return None,
+            }
+        }
+        panic!("it says for ever that there is something");
+    }
+
+    /// The transaction ids that a pop gets.
+    pub(crate) async fn popped(&self, queue: &str, group: &str, batch: u32) -> Vec<String> {
+        let claimed = self.pop(queue, group, batch).await;
+        claimed.as_ref().map(ids).unwrap_or_default()
+    }
+
+    /// Says the same of these messages of a claim.
+    pub(crate) async fn say(&self, claimed: &Claimed, ids: &[&str], status: Status) {
+        for id in ids {
+            let ack = Ack {
+                partition: claimed.parts[0].number,
+                group: claimed.group.clone(),
+                transaction_id: (*id).into(),
+                lease: claimed.lease,
+                status,
+                error: Some("because".into()),
+                keeps_lease: false,
+            };
+            let step = Step {
+                acks: vec![ack],
+                ..Step::default()
+            };
+            let done = self.store.step(Arc::new(step)).await.unwrap();
+            assert!(done.acked[0].is_success(), "{id}: {:?}", done.acked[0]);
+        }
+    }
+
+    /// Pops one message and makes it a dead letter.
+    pub(crate) async fn bury_next(&self, queue: &str, group: &str) -> String {
+        let claimed = self.pop(queue, group, 1).await.expect("a message");
+        let id = ids(&claimed).remove(0);
+        self.say(&claimed, &[&id], Status::DeadLetter).await;
+        id
+    }
+
+    pub(crate) async fn complete(&self, queue: &str, group: &str, batch: u32) -> Vec<String> {
+        let claimed = self.pop(queue, group, batch).await.expect("a message");
+        let all = ids(&claimed);
+        let last = all.last().expect("a claim has messages").clone();
+        self.say(&claimed, &[&last], Status::Completed).await;
+        all
+    }
+}
+
+pub(crate) fn ids(claimed: &Claimed) -> Vec<String> {
+    claimed
+        .messages()
+        .map(|message| message.transaction_id.clone())
+        .collect()
+}
+
+pub(crate) fn page(limit: i64, offset: i64) -> Page {
+    Page { limit, offset }
+}
+
+pub(crate) fn of_queue(queue: &str) -> MessageFilter {
+    MessageFilter {
+        queue: Some(queue.into()),
+        ..MessageFilter::default()
+    }
+}
+
+pub(crate) fn address(pushed: &Pushed) -> Address {
+    Address {
+        partition: wakeline_queue::id::partition_number(&pushed.partition_id).unwrap(),
+        transaction_id: pushed.transaction_id.clone(),
+    }
+}
+
+/// An acknowledgement that is fenced by no lease, and what came of it.
+pub(crate) async fn ack(ground: &Ground, at: &Address, group: &str, status: Status) -> Outcome {
+    let ack = Ack {
+        partition: at.partition,
+        group: group.into(),
+        transaction_id: at.transaction_id.clone(),
+        lease: None,
+        status,
+        error: None,
+        keeps_lease: false,
+    };
+    let step = Step {
+        acks: vec![ack],
+        ..Step::default()
+    };
+    ground.store.step(Arc::new(step)).await.unwrap().acked[0]
+}

@@ -1,0 +1,63 @@
+//! What people see and change: every case runs on SQLite and on PostgreSQL.
+
+mod counts;
+mod curate;
+mod ground;
+mod groups;
+mod letters;
+mod messages;
+mod queues;
+mod traces;
+
+macro_rules! conformance {
+    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
+        mod sqlite { $(mod $module { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                crate::$module::$case(crate::ground::Ground::sqlite()).await;
+            }
+        )+ })+ }
+
+        mod postgres { $(mod $module { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                crate::$module::$case(crate::ground::Ground::postgres().await).await;
+            }
+        )+ })+ }
+    };
+}
+
+conformance! {
+    queues:
+        a_queue_counts_each_message_once,
+        without_queue_mode_the_furthest_behind_counts,
+        lists_have_pages_and_totals,
+        an_overview_adds_up,
+        an_empty_store_is_shown_as_such;
+    groups:
+        a_group_is_shown_where_it_is,
+        who_lags_is_found_by_time,
+        a_deleted_queue_is_shown_no_more;
+    messages:
+        a_page_goes_across_segments_and_partitions,
+        a_status_is_a_part_of_the_whole,
+        times_cut_a_list,
+        filters_leave_what_fits,
+        a_message_is_found_by_either_id,
+        a_message_that_is_nowhere_is_not_found;
+    curate:
+        a_deleted_message_is_gone_for_everyone,
+        a_deleted_message_may_be_pushed_again,
+        a_retried_letter_comes_to_its_group_only,
+        a_retried_letter_keeps_its_transaction_id_if_it_can,
+        a_letter_of_a_deleted_group_stays,
+        a_buried_message_is_a_letter_of_who_waits_for_it,
+        what_is_in_somebodys_hands_is_not_buried;
+    letters:
+        letters_have_pages_filters_and_a_total;
+    traces:
+        traces_are_found_by_message_and_by_name;
+    counts:
+        counts_add_up_across_writes,
+        the_door_counts_what_it_does;
+}
