@@ -1,6 +1,6 @@
 //! What a push does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Book, Destinations, Micros, NewSegment, Partition};
 use crate::{
@@ -100,13 +100,19 @@ impl Book {
         destinations: &Destinations,
     ) -> Option<(usize, Refusal)> {
         let mut added: HashMap<i64, i64> = HashMap::new();
+        let mut seen = HashSet::new();
         for (index, (message, destination)) in messages.iter().zip(destinations).enumerate() {
             let Some((number, partition)) =
                 destination.and_then(|number| Some((number, self.partitions.get(&number)?)))
             else {
                 return Some((index, Refusal::Gone));
             };
-            if !self.push_paused && self.duplicate(message, number, partition).is_some() {
+            let is_again = message
+                .transaction_id
+                .as_ref()
+                .is_some_and(|transaction_id| !seen.insert((number, transaction_id)));
+            let is_known = || self.duplicate(message, number, partition).is_some();
+            if !self.push_paused && (is_again || is_known()) {
                 continue;
             }
             let added = added.entry(partition.queue.id).or_default();

@@ -129,6 +129,21 @@ impl Database {
         }
     }
 
+    /// Microseconds since 1970, by the store's clock.
+    pub(crate) async fn now(&self) -> i64 {
+        match self {
+            Self::Sqlite { clock, .. } => match clock.load(Ordering::Relaxed) {
+                0 => system_clock()(),
+                stopped => stopped,
+            },
+            Self::Postgres { .. } => {
+                let sql = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint), \
+                           CAST(0 AS bigint)";
+                self.pairs(sql).await[0].0
+            }
+        }
+    }
+
     pub(crate) async fn set_lease(&self, queue: &str, time: Duration) {
         let milliseconds = time.as_millis();
         self.execute(&format!(

@@ -8,137 +8,27 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
 use tokio::{
     sync::{Notify, Semaphore},
     task::JoinHandle,
     time::timeout,
 };
-use uuid::Uuid;
-use wakeline_bus::{Bus, Due};
-use wakeline_queue::{
-    Limits, Queue,
-    claim::{Claimed, PopRequest, Popped},
-    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Sought, Swept},
-    seal::Sealer,
-    service::Claim,
-    step::{Done, Step},
-    store::{Manage, Store, Streams},
-    stream::{Registered, Registration, StateQuery, StateRow},
-};
-use wakeline_store::Error;
-use wakeline_wake::{Cause, Engine, Waiting};
+use wakeline_bus::Bus;
+use wakeline_queue::{Limits, Queue, claim::Claimed, seal::Sealer, service::Claim};
+use wakeline_wake::{Cause, Engine};
 use wakeline_web::{Held, Parcel};
 
 use crate::{
     database::Database,
     lost_wakes::engine,
     steps::{Request, message},
+    watched::Watched,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
 pub(crate) const STUCK: Duration = Duration::from_secs(30);
 /// More than there are pops at once.
 pub(crate) const ANSWERS: u32 = 100;
-
-/// The store, with its pops counted and, if wanted, their answers kept back.
-#[derive(Debug)]
-pub(crate) struct Watched {
-    pub(crate) inner: Arc<dyn Store>,
-    pops: AtomicUsize,
-    popped: Notify,
-    pub(crate) answers: Semaphore,
-}
-
-impl Store for Watched {
-    fn step(&self, step: Arc<Step>) -> BoxFuture<'_, Result<Done, Error>> {
-        self.inner.step(step)
-    }
-
-    fn pop(
-        &self,
-        request: Arc<PopRequest>,
-        lease: Uuid,
-        time: Duration,
-    ) -> BoxFuture<'_, Result<Popped, Error>> {
-        async move {
-            let popped = self.inner.pop(request, lease, time).await;
-            self.pops.fetch_add(1, Ordering::SeqCst);
-            self.popped.notify_waiters();
-            let _leave = self.answers.acquire().await.unwrap();
-            popped
-        }
-        .boxed()
-    }
-
-    fn hand_back(&self, claim: Arc<Claimed>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
-        self.inner.hand_back(claim)
-    }
-
-    fn extend(
-        &self,
-        lease: Uuid,
-        time: Duration,
-    ) -> BoxFuture<'_, Result<Option<(usize, i64)>, Error>> {
-        self.inner.extend(lease, time)
-    }
-
-    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
-        self.inner.recheck(waiting)
-    }
-}
-
-impl Manage for Watched {
-    fn configure(&self, options: NewOptions) -> BoxFuture<'_, Result<Configured, Error>> {
-        self.inner.configure(options)
-    }
-
-    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<bool, Error>> {
-        self.inner.delete_queue(queue)
-    }
-
-    fn delete_group(
-        &self,
-        scope: GroupScope,
-        with_start: bool,
-    ) -> BoxFuture<'_, Result<u64, Error>> {
-        self.inner.delete_group(scope, with_start)
-    }
-
-    fn seek(&self, scope: GroupScope, to: Seek) -> BoxFuture<'_, Result<Sought, Error>> {
-        self.inner.seek(scope, to)
-    }
-
-    fn subscribe(&self, group: String, begin_us: i64) -> BoxFuture<'_, Result<u64, Error>> {
-        self.inner.subscribe(group, begin_us)
-    }
-
-    fn modes(&self) -> BoxFuture<'_, Result<Modes, Error>> {
-        self.inner.modes()
-    }
-
-    fn set_push_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
-        self.inner.set_push_paused(paused)
-    }
-
-    fn set_pop_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
-        self.inner.set_pop_paused(paused)
-    }
-
-    fn sweep(&self, limit: u32) -> BoxFuture<'_, Result<Swept, Error>> {
-        self.inner.sweep(limit)
-    }
-}
-
-impl Streams for Watched {
-    fn register(&self, query: Registration) -> BoxFuture<'_, Result<Registered, Error>> {
-        self.inner.register(query)
-    }
-
-    fn states(&self, query: StateQuery) -> BoxFuture<'_, Result<Vec<StateRow>, Error>> {
-        self.inner.states(query)
-    }
-}
 
 pub(crate) struct Door {
     pub(crate) queue: Arc<Queue>,

@@ -4,16 +4,19 @@
 //! The cases are listed here once, so that a backend cannot forget one; a case that is not listed
 //! is dead code, which the build reports.
 
+mod ack_batches;
 mod acks;
 mod database;
 mod dead_letters;
 mod discovery;
 mod door;
+mod extending;
 mod hand_back;
 mod holding;
 mod leases;
 mod loss;
 mod lost_wakes;
+mod matching;
 mod model;
 mod order;
 mod pushes;
@@ -21,8 +24,13 @@ mod races;
 mod random;
 mod ready;
 mod recheck;
+mod seeks;
+mod settings;
+mod starts;
 mod steps;
+mod transactions;
 mod under_way;
+mod watched;
 
 macro_rules! conformance {
     ($($module:ident: $($case:ident),+ $(,)?;)+) => {
@@ -117,6 +125,72 @@ conformance! {
         with_leases_nobody_is_left_waiting,
         with_auto_ack_nobody_is_left_waiting,
         with_failures_nobody_is_left_waiting;
+    transactions:
+        an_ack_and_pushes_are_done_together,
+        a_lost_lease_undoes_everything,
+        an_unknown_message_undoes_everything,
+        a_required_lease_must_be_alive,
+        a_required_lease_fences_the_acks,
+        a_duplicate_push_is_told_and_the_rest_done,
+        a_refused_push_undoes_the_acks,
+        an_ack_of_what_is_done_already_undoes_nothing,
+        a_refused_step_leaves_its_neighbours_alone,
+        one_of_two_nodes_commits_what_both_have_made;
+    ack_batches:
+        the_order_within_a_call_does_not_matter,
+        what_failed_and_what_follows_it_comes_again,
+        retry_holds_up_what_follows_it_too,
+        each_failed_one_counts_for_itself,
+        several_partitions_are_claimed_and_acknowledged_at_once,
+        partitions_of_a_claim_are_not_more_than_asked_for,
+        groups_and_lost_leases_in_one_call,
+        nobody_speaks_of_what_it_was_not_given,
+        without_a_lease_nobody_is_interrupted,
+        a_lease_can_go_on_when_all_is_done,
+        a_message_without_a_transaction_id_has_its_own;
+    extending:
+        it_lasts_from_now,
+        it_is_never_made_shorter,
+        what_is_over_is_not_extended,
+        it_lasts_in_every_partition_of_the_claim;
+    settings:
+        without_retries_the_first_failure_is_the_last,
+        what_fails_too_often_can_be_dropped,
+        a_failure_in_a_batch_holds_the_partition_back,
+        a_delayed_message_is_handed_out_when_it_is_due,
+        a_shorter_delay_holds_for_what_is_there,
+        a_window_gathers_until_it_is_calm,
+        a_busy_partition_does_not_hide_a_calm_one,
+        a_waiter_is_woken_when_a_delay_is_over,
+        a_waiter_is_woken_when_a_window_is_over,
+        a_waiter_is_woken_when_a_retry_is_due,
+        a_full_queue_refuses,
+        what_is_too_old_is_not_handed_out,
+        what_is_not_said_is_at_its_default_again;
+    starts:
+        with_everything_or_with_what_is_new,
+        at_a_time,
+        it_is_said_once,
+        a_namespace_is_new_from_the_first_question_on,
+        it_can_be_told_afterwards_and_holds_for_what_is_not_seen;
+    seeks:
+        to_the_end,
+        to_a_time,
+        one_partition,
+        the_dead_stay_dead,
+        leases_and_failures_are_forgotten,
+        other_groups_stay_where_they_are,
+        who_waits_is_woken_by_a_seek,
+        a_deleted_group_begins_where_it_began,
+        a_group_deleted_with_its_start_is_a_new_one,
+        a_deleted_group_has_no_lease_and_no_dead;
+    matching:
+        by_namespace_by_task_and_by_both,
+        a_claim_is_of_one_queue,
+        the_higher_priority_comes_first,
+        who_has_waited_long_comes_before_a_higher_priority,
+        a_push_answers_who_waits_for_its_namespace_or_task,
+        they_are_rechecked;
     random:
         random_sequences_follow_the_model;
     holding:

@@ -6,7 +6,9 @@ use uuid::Uuid;
 use wakeline_queue::{
     ack::{Ack, Outcome, Status},
     claim::{Claimed, Part, PopRequest, Popped, Source, Start},
+    manage::NewOptions,
     message::{NewMessage, Pushed},
+    options::Options,
     step::{Done, Step},
     store::Store,
 };
@@ -87,6 +89,16 @@ pub(crate) fn from(queue: &str) -> Request {
     })
 }
 
+/// A request of group `g` for one message of whichever queue is of this namespace or task.
+pub(crate) fn of(namespace: Option<&str>, task: Option<&str>) -> Request {
+    let mut request = from("");
+    request.0.source = Source::Matching {
+        namespace: namespace.map(str::to_owned),
+        task: task.map(str::to_owned),
+    };
+    request
+}
+
 #[derive(Clone)]
 pub(crate) struct Request(pub(crate) PopRequest);
 
@@ -134,6 +146,22 @@ impl Request {
             Popped::Claimed(claimed) => claimed,
             Popped::Empty { again } => panic!("nothing was found for {:?}: {again:?}", self.0),
         }
+    }
+
+    /// There is something, if not at the first look then at one that follows at once.
+    pub(crate) async fn claim_soon(&self, store: &dyn Store) -> Claimed {
+        for _ in 0..MAX_LOOKS {
+            match self.pop(store).await {
+                Popped::Claimed(claimed) => return claimed,
+                Popped::Empty { again: Some(again) } if again <= AT_ONCE => {
+                    tokio::time::sleep(again).await;
+                }
+                Popped::Empty { again } => {
+                    panic!("nothing was found for {:?}: {again:?}", self.0)
+                }
+            }
+        }
+        panic!("it is told to look again for ever: {:?}", self.0);
     }
 
     /// There is nothing; when to look again. Whoever is told to look again at once does so, as a
@@ -247,6 +275,18 @@ pub(crate) const RELEASED: Outcome = Outcome::Done {
 pub(crate) async fn hand_back(store: &dyn Store, claimed: &Claimed) -> bool {
     let returned = store.hand_back(Arc::new(claimed.clone())).await.unwrap();
     !returned.is_empty()
+}
+
+/// Gives a queue options.
+pub(crate) async fn configure(store: &dyn Store, queue: &str, options: Options) {
+    let new = NewOptions {
+        queue: queue.to_owned(),
+        namespace: None,
+        task: None,
+        options,
+        shown: serde_json::Map::new(),
+    };
+    store.configure(new).await.unwrap();
 }
 
 #[track_caller]

@@ -1,0 +1,327 @@
+//! What a queue is told to do with its messages.
+
+use std::time::Duration;
+
+use wakeline_queue::{
+    ack::{Outcome, Status},
+    message::Refusal,
+    options::Options,
+};
+use wakeline_wake::Cause;
+
+use crate::{
+    database::Database,
+    door::{Door, answer},
+    steps::{
+        GOES_ON, RELEASED, ack, assert_about, configure, from, message, names, outcome, part, push,
+        say, say_all, try_push,
+    },
+};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const MINUTE: Duration = Duration::from_secs(60);
+const SECOND: Duration = Duration::from_secs(1);
+
+const DEAD: Outcome = Outcome::Done {
+    lease_released: true,
+    dead: true,
+};
+
+fn ms(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap()
+}
+
+pub(crate) async fn without_retries_the_first_failure_is_the_last(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        retry_limit: 0,
+        ..Options::default()
+    };
+    configure(&*store, "q", options).await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").claim(&*store).await;
+    assert_eq!(outcome(&*store, &claimed, "a", Status::Failed).await, DEAD);
+    assert_eq!(database.count("queue_dead_letter").await, 1);
+    let claimed = from("q").claim(&*store).await;
+    assert_eq!(names(&claimed), ["b"]);
+    // "Again" does not count, however few failures are forgiven.
+    assert_eq!(
+        outcome(&*store, &claimed, "b", Status::Retry).await,
+        RELEASED
+    );
+    assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
+}
+
+pub(crate) async fn what_fails_too_often_can_be_dropped(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        retry_limit: 1,
+        keeps_dead: false,
+        ..Options::default()
+    };
+    configure(&*store, "q", options).await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    for expected in [RELEASED, DEAD] {
+        let claimed = from("q").claim(&*store).await;
+        assert_eq!(
+            outcome(&*store, &claimed, "a", Status::Failed).await,
+            expected
+        );
+    }
+    assert_eq!(database.count("queue_dead_letter").await, 0);
+    // Who says "dead" wants to keep it.
+    let claimed = from("q").claim(&*store).await;
+    assert_eq!(
+        outcome(&*store, &claimed, "b", Status::DeadLetter).await,
+        DEAD
+    );
+    assert_eq!(database.count("queue_dead_letter").await, 1);
+}
+
+pub(crate) async fn a_failure_in_a_batch_holds_the_partition_back(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        retry_delay_ms: ms(MINUTE),
+        retry_limit: 1,
+        ..Options::default()
+    };
+    configure(&*store, "q", options).await;
+    push(&*store, "q", "p", &["a", "b", "c"]).await;
+    push(&*store, "q", "p2", &["d"]).await;
+    let claimed = from("q").partition("p").batch(3).claim(&*store).await;
+    let said = [
+        ("a", Status::Completed),
+        ("b", Status::Failed),
+        ("c", Status::Completed),
+    ];
+    let said = said.map(|(name, status)| say(&claimed, name, status));
+    say_all(&*store, said.to_vec()).await;
+    assert_about(from("q").partition("p").nothing(&*store).await, MINUTE);
+    // Only that one.
+    assert_eq!(names(&from("q").auto_ack().claim(&*store).await), ["d"]);
+    // What is pushed meanwhile waits with it.
+    push(&*store, "q", "p", &["e"]).await;
+    assert_about(from("q").nothing(&*store).await, MINUTE);
+    database.pass(MINUTE).await;
+    let claimed = from("q").batch(9).claim(&*store).await;
+    assert_eq!(names(&claimed), ["b", "c", "e"]);
+    // What is dead is waited for no longer.
+    assert_eq!(outcome(&*store, &claimed, "b", Status::Failed).await, DEAD);
+    assert_eq!(names(&from("q").batch(9).claim(&*store).await), ["c", "e"]);
+}
+
+pub(crate) async fn a_delayed_message_is_handed_out_when_it_is_due(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        delay_ms: ms(MINUTE),
+        ..Options::default()
+    };
+    configure(&*store, "q", options).await;
+    push(&*store, "q", "p", &["a"]).await;
+    assert_about(from("q").nothing(&*store).await, MINUTE);
+    assert_about(from("q").partition("p").nothing(&*store).await, MINUTE);
+    database.pass_for_all(MINUTE / 2).await;
+    push(&*store, "q", "p", &["b"]).await;
+    assert_about(from("q").nothing(&*store).await, MINUTE / 2);
+    database.pass_for_all(MINUTE / 2).await;
+    let auto = from("q").batch(9).auto_ack();
+    assert_eq!(names(&auto.claim(&*store).await), ["a"]);
+    assert_about(auto.nothing(&*store).await, MINUTE / 2);
+    database.pass_for_all(MINUTE / 2).await;
+    assert_eq!(names(&auto.claim(&*store).await), ["b"]);
+    // A group that had caught up waits too.
+    push(&*store, "q", "p", &["c"]).await;
+    assert_about(auto.nothing(&*store).await, MINUTE);
+}
+
+pub(crate) async fn a_shorter_delay_holds_for_what_is_there(database: Database) {
+    let store = database.store().await;
+    let delayed = |time| Options {
+        delay_ms: ms(time),
+        ..Options::default()
+    };
+    configure(&*store, "q", delayed(HOUR)).await;
+    push(&*store, "q", "p", &["a"]).await;
+    assert_about(from("q").nothing(&*store).await, HOUR);
+    configure(&*store, "q", delayed(Duration::ZERO)).await;
+    assert_eq!(names(&from("q").claim_soon(&*store).await), ["a"]);
+}
+
+pub(crate) async fn a_window_gathers_until_it_is_calm(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        window_ms: ms(MINUTE),
+        ..Options::default()
+    };
+    configure(&*store, "q", options).await;
+    push(&*store, "q", "p", &["a"]).await;
+    assert_about(from("q").nothing(&*store).await, MINUTE);
+    database.pass_for_all(MINUTE / 2).await;
+    push(&*store, "q", "p", &["b"]).await;
+    database.pass_for_all(MINUTE / 2).await;
+    assert_about(from("q").nothing(&*store).await, MINUTE / 2);
+    database.pass_for_all(MINUTE / 2).await;
+    assert_eq!(
+        names(&from("q").batch(9).claim_soon(&*store).await),
+        ["a", "b"]
+    );
+}
+
+/// One that never becomes calm must not hide one that is.
+pub(crate) async fn a_busy_partition_does_not_hide_a_calm_one(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        window_ms: ms(MINUTE),
+        ..Options::default()
+    };
+    configure(&*store, "q", options).await;
+    push(&*store, "q", "busy", &["a"]).await;
+    database.pass_for_all(SECOND).await;
+    push(&*store, "q", "calm", &["b"]).await;
+    // The group knows both.
+    from("q").partition("none").nothing(&*store).await;
+    database.pass_for_all(MINUTE).await;
+    push(&*store, "q", "busy", &["c"]).await;
+    database.pass_for_all(SECOND).await;
+    let claimed = from("q").batch(9).claim_soon(&*store).await;
+    assert_eq!(part(&claimed).partition, "calm");
+    assert_about(from("q").nothing(&*store).await, MINUTE);
+}
+
+async fn timer_wakes(database: Database, options: Options) {
+    let door = Door::open(&database).await;
+    configure(&*door.store.inner, "q", options).await;
+    let first = door.parked(from("q")).await;
+    door.push(&["p"], "a").await;
+    let (claim, woken_by) = answer(first).await;
+    assert_eq!(names(claim.claimed()), ["a"]);
+    assert_eq!(woken_by, Some(Cause::Timer));
+}
+
+pub(crate) async fn a_waiter_is_woken_when_a_delay_is_over(database: Database) {
+    let options = Options {
+        delay_ms: 400,
+        ..Options::default()
+    };
+    timer_wakes(database, options).await;
+}
+
+pub(crate) async fn a_waiter_is_woken_when_a_window_is_over(database: Database) {
+    let options = Options {
+        window_ms: 400,
+        ..Options::default()
+    };
+    timer_wakes(database, options).await;
+}
+
+pub(crate) async fn a_waiter_is_woken_when_a_retry_is_due(database: Database) {
+    let door = Door::open(&database).await;
+    let options = Options {
+        retry_delay_ms: 400,
+        ..Options::default()
+    };
+    configure(&*door.store.inner, "q", options).await;
+    push(&*door.store.inner, "q", "p", &["a"]).await;
+    let claimed = from("q").claim(&*door.store.inner).await;
+    let waiting = door.parked(from("q")).await;
+    crate::lost_wakes::acknowledge(&door.queue, say(&claimed, "a", Status::Failed)).await;
+    let (claim, woken_by) = answer(waiting).await;
+    assert_eq!(names(claim.claimed()), ["a"]);
+    assert_eq!(woken_by, Some(Cause::Timer));
+}
+
+pub(crate) async fn a_full_queue_refuses(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        max_size: 3,
+        ..Options::default()
+    };
+    configure(&*store, "q", options).await;
+    let sent = [
+        ("p1", "a"),
+        ("p2", "b"),
+        ("p1", "c"),
+        ("p1", "d"),
+        ("p1", "a"),
+    ];
+    let sent = sent.map(|(partition, name)| message("q", partition, name));
+    let pushed = try_push(&*store, sent.to_vec()).await.pushed;
+    let full = Refusal::Full { max_size: 3 };
+    assert_eq!(pushed[3], Err(full));
+    let stored: Vec<_> = pushed
+        .iter()
+        .flatten()
+        .map(|pushed| pushed.duplicate)
+        .collect();
+    assert_eq!(
+        stored,
+        [false, false, false, true],
+        "what is there can be pushed again"
+    );
+    // The slowest group counts.
+    let fast = from("q").group("fast").auto_ack().batch(9).partitions(9);
+    fast.claim(&*store).await;
+    let slow = from("q")
+        .group("slow")
+        .partition("p1")
+        .batch(2)
+        .claim(&*store)
+        .await;
+    let again = || try_push(&*store, vec![message("q", "p1", "d")]);
+    assert_eq!(again().await.pushed, [Err(full)]);
+    ack(&*store, &slow, "a", Status::Completed).await;
+    assert!(again().await.pushed[0].is_ok());
+    let more = try_push(&*store, vec![message("q", "p3", "e")]).await;
+    assert_eq!(more.pushed, [Err(full)]);
+    // Another queue is another matter.
+    push(&*store, "r", "p", &["x", "y", "z", "u"]).await;
+}
+
+pub(crate) async fn what_is_too_old_is_not_handed_out(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        age_ms: Some(ms(MINUTE)),
+        ..Options::default()
+    };
+    configure(&*store, "q", options).await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    database.pass_for_all(MINUTE / 2).await;
+    push(&*store, "q", "p", &["c"]).await;
+    let claimed = from("q").group("early").batch(2).claim(&*store).await;
+    database.pass_for_all(MINUTE / 2 + SECOND).await;
+    assert_eq!(
+        names(&from("q").batch(9).auto_ack().claim(&*store).await),
+        ["c"]
+    );
+    database.pass_for_all(MINUTE).await;
+    assert_eq!(from("q").group("late").nothing(&*store).await, None);
+    // Who was given it in time may say so, if its lease holds.
+    let late = outcome(&*store, &claimed, "a", Status::Completed).await;
+    assert_eq!(late, Outcome::LeaseLost);
+    push(&*store, "q", "p", &["d"]).await;
+    let claimed = from("q").group("early").batch(9).claim_soon(&*store).await;
+    assert_eq!(names(&claimed), ["d"]);
+}
+
+pub(crate) async fn what_is_not_said_is_at_its_default_again(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        lease_ms: Some(ms(HOUR)),
+        retry_limit: 0,
+        max_size: 1,
+        ..Options::default()
+    };
+    configure(&*store, "q", options).await;
+    configure(&*store, "q", Options::default()).await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    assert_eq!(claimed.time, Some(crate::steps::LEASE));
+    assert_eq!(
+        outcome(&*store, &claimed, "a", Status::Completed).await,
+        GOES_ON
+    );
+    assert_eq!(
+        outcome(&*store, &claimed, "b", Status::Failed).await,
+        RELEASED
+    );
+}

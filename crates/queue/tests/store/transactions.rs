@@ -1,0 +1,281 @@
+//! Steps that are all or nothing.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tokio::{sync::Barrier, task::JoinSet, time::timeout};
+use uuid::Uuid;
+use wakeline_queue::{
+    ack::{Ack, Outcome, Status},
+    claim::Claimed,
+    message::{NewMessage, Refusal},
+    options::Options,
+    step::{Done, Rejection, Step},
+    store::Store,
+};
+
+use crate::{
+    database::Database,
+    races::HANGS,
+    steps::{
+        GOES_ON, LEASE, RELEASED, configure, from, message, names, outcome, push, push_all, say,
+        step,
+    },
+};
+
+async fn whole(store: &dyn Store, acks: Vec<Ack>, pushes: Vec<NewMessage>) -> Done {
+    let whole = Step {
+        pushes,
+        acks,
+        is_whole: true,
+        ..Step::default()
+    };
+    step(store, whole).await
+}
+
+fn done(claimed: &Claimed, transaction: &str) -> Ack {
+    say(claimed, transaction, Status::Completed)
+}
+
+async fn is_empty(store: &dyn Store, queue: &str) {
+    assert_eq!(
+        from(queue).nothing(store).await,
+        None,
+        "{queue} has something"
+    );
+}
+
+pub(crate) async fn an_ack_and_pushes_are_done_together(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    let claimed = from("q").claim(&*store).await;
+    let pushes = vec![message("r", "p", "x"), message("s", "p", "y")];
+    let done = whole(&*store, vec![done(&claimed, "a")], pushes).await;
+    assert_eq!((done.rejection, &*done.acked), (None, &[RELEASED][..]));
+    assert!(
+        done.pushed
+            .iter()
+            .all(|pushed| !pushed.as_ref().unwrap().duplicate)
+    );
+    is_empty(&*store, "q").await;
+    assert_eq!(names(&from("r").claim(&*store).await), ["x"]);
+    assert_eq!(names(&from("s").claim(&*store).await), ["y"]);
+}
+
+pub(crate) async fn a_lost_lease_undoes_everything(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    push(&*store, "q2", "p", &["b"]).await;
+    let lost = from("q").claim(&*store).await;
+    database.pass(LEASE).await;
+    let held = from("q2").claim(&*store).await;
+    let acks = vec![done(&held, "b"), done(&lost, "a")];
+    let refused = whole(&*store, acks, vec![message("r", "p", "x")]).await;
+    let because = Rejection::Ack(1, Outcome::LeaseLost);
+    assert_eq!(
+        refused,
+        Done {
+            rejection: Some(because),
+            ..Done::default()
+        }
+    );
+    is_empty(&*store, "r").await;
+    assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
+    assert_eq!(
+        outcome(&*store, &held, "b", Status::Completed).await,
+        RELEASED
+    );
+    // Not even its transaction id is remembered.
+    push(&*store, "r", "p", &["x"]).await;
+    assert_eq!(names(&from("r").claim(&*store).await), ["x"]);
+}
+
+pub(crate) async fn an_unknown_message_undoes_everything(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    let acks = vec![done(&claimed, "a"), done(&claimed, "unknown")];
+    let refused = whole(&*store, acks, vec![message("r", "p", "x")]).await;
+    assert_eq!(refused.rejection, Some(Rejection::Ack(1, Outcome::Unknown)));
+    is_empty(&*store, "r").await;
+    assert_eq!(
+        outcome(&*store, &claimed, "a", Status::Completed).await,
+        GOES_ON
+    );
+}
+
+pub(crate) async fn a_required_lease_must_be_alive(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    let claimed = from("q").claim(&*store).await;
+    let lease = claimed.lease.unwrap();
+    let requiring = |required: Vec<Uuid>, transaction: &str| Step {
+        pushes: vec![message("r", "p", transaction)],
+        is_whole: true,
+        required,
+        ..Step::default()
+    };
+    let fine = step(&*store, requiring(vec![lease], "x")).await;
+    assert_eq!(fine.rejection, None);
+    let foreign = Uuid::now_v7();
+    let refused = step(&*store, requiring(vec![lease, foreign], "y")).await;
+    assert_eq!(refused.rejection, Some(Rejection::Lease(foreign)));
+    database.pass(LEASE).await;
+    let refused = step(&*store, requiring(vec![lease], "z")).await;
+    assert_eq!(refused.rejection, Some(Rejection::Lease(lease)));
+    assert_eq!(names(&from("r").batch(9).claim(&*store).await), ["x"]);
+}
+
+/// Clients name it for the whole transaction only.
+pub(crate) async fn a_required_lease_fences_the_acks(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    for (transaction, status, expected) in [
+        ("a", Status::Completed, GOES_ON),
+        ("b", Status::Failed, RELEASED),
+    ] {
+        let mut ack = say(&claimed, transaction, status);
+        ack.lease = None;
+        let whole = Step {
+            acks: vec![ack],
+            is_whole: true,
+            required: vec![claimed.lease.unwrap()],
+            ..Step::default()
+        };
+        assert_eq!(step(&*store, whole).await.acked, [expected]);
+    }
+    assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["b"]);
+}
+
+pub(crate) async fn a_duplicate_push_is_told_and_the_rest_done(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    let known = push_all(&*store, vec![message("r", "p", "x")])
+        .await
+        .remove(0);
+    let claimed = from("q").claim(&*store).await;
+    let pushes = ["x", "y", "y"].map(|name| message("r", "p", name));
+    let done = whole(&*store, vec![done(&claimed, "a")], pushes.to_vec()).await;
+    assert_eq!((done.rejection, &*done.acked), (None, &[RELEASED][..]));
+    let pushed: Vec<_> = done.pushed.into_iter().map(Result::unwrap).collect();
+    let told: Vec<bool> = pushed.iter().map(|pushed| pushed.duplicate).collect();
+    assert_eq!(told, [true, false, true]);
+    assert_eq!((pushed[0].id, pushed[2].id), (known.id, pushed[1].id));
+    assert_eq!(names(&from("r").batch(9).claim(&*store).await), ["x", "y"]);
+}
+
+pub(crate) async fn a_refused_push_undoes_the_acks(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        max_size: 2,
+        ..Options::default()
+    };
+    configure(&*store, "r", options).await;
+    push(&*store, "r", "p", &["x"]).await;
+    push(&*store, "q", "p", &["a"]).await;
+    let claimed = from("q").claim(&*store).await;
+    let pushes = ["s", "r", "r"].map(|queue| message(queue, "p", &Uuid::new_v4().to_string()));
+    let refused = whole(&*store, vec![done(&claimed, "a")], pushes.to_vec()).await;
+    let full = Rejection::Push(2, Refusal::Full { max_size: 2 });
+    assert_eq!(
+        refused,
+        Done {
+            rejection: Some(full),
+            ..Done::default()
+        }
+    );
+    is_empty(&*store, "s").await;
+    assert_eq!(
+        outcome(&*store, &claimed, "a", Status::Completed).await,
+        RELEASED
+    );
+    // Twice the same takes room once.
+    let twice = ["y", "y"].map(|name| message("r", "p", name));
+    let fits = whole(&*store, Vec::new(), twice.to_vec()).await;
+    assert_eq!(fits.rejection, None);
+    assert_eq!(names(&from("r").batch(9).claim(&*store).await), ["x", "y"]);
+}
+
+pub(crate) async fn an_ack_of_what_is_done_already_undoes_nothing(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    outcome(&*store, &claimed, "a", Status::Completed).await;
+    let acks = vec![done(&claimed, "a"), done(&claimed, "b")];
+    let done = whole(&*store, acks, vec![message("r", "p", "x")]).await;
+    assert_eq!(
+        (done.rejection, &*done.acked),
+        (None, &[Outcome::AlreadyDone, RELEASED][..])
+    );
+}
+
+/// Those that share a commit do not share a fate.
+pub(crate) async fn a_refused_step_leaves_its_neighbours_alone(database: Database) {
+    const STEPS: usize = 30;
+    let store = database.store().await;
+    let mut claims = Vec::new();
+    for number in 0..STEPS {
+        push(&*store, "q", &format!("p{number}"), &["a"]).await;
+        claims.push(from("q").claim(&*store).await);
+    }
+    let steps = claims.iter().enumerate().map(|(number, claimed)| {
+        let mut ack = done(claimed, "a");
+        if number % 3 == 0 {
+            ack.lease = Some(Uuid::nil());
+        }
+        whole(
+            &*store,
+            vec![ack],
+            vec![message("r", "p", &number.to_string())],
+        )
+    });
+    let done = join_all(steps).await;
+    for (number, done) in done.iter().enumerate() {
+        let lost = (number % 3 == 0).then_some(Rejection::Ack(0, Outcome::LeaseLost));
+        assert_eq!(done.rejection, lost);
+    }
+    let claimed = from("r").batch(100).claim(&*store).await;
+    let mut numbers: Vec<usize> = names(&claimed)
+        .iter()
+        .map(|name| name.parse().unwrap())
+        .collect();
+    numbers.sort_unstable();
+    let expected: Vec<usize> = (0..STEPS).filter(|number| number % 3 != 0).collect();
+    assert_eq!(numbers, expected);
+}
+
+/// Of two that transform the same message, one does.
+pub(crate) async fn one_of_two_nodes_commits_what_both_have_made(database: Database) {
+    let nodes = [database.store().await, database.store().await];
+    for round in 0..20 {
+        let transaction = format!("t{round}");
+        push(&*nodes[0], "q", "p", &[&transaction]).await;
+        let claimed = Arc::new(from("q").claim(&*nodes[0]).await);
+        let start = Arc::new(Barrier::new(2));
+        let mut tasks = JoinSet::new();
+        for (node, store) in nodes.iter().enumerate() {
+            let (store, claimed, start) = (store.clone(), claimed.clone(), start.clone());
+            let ack = done(&claimed, &transaction);
+            tasks.spawn(async move {
+                start.wait().await;
+                let made = message("r", "p", &format!("{round}-{node}"));
+                whole(&*store, vec![ack], vec![made]).await.rejection
+            });
+        }
+        let refused = timeout(HANGS, tasks.join_all())
+            .await
+            .expect("a step hangs");
+        let refused: Vec<_> = refused.into_iter().flatten().collect();
+        assert_eq!(refused, [Rejection::Ack(0, Outcome::LeaseLost)]);
+    }
+    assert_eq!(
+        from("r")
+            .batch(100)
+            .claim(&*nodes[0])
+            .await
+            .messages()
+            .count(),
+        20
+    );
+}

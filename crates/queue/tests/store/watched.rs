@@ -1,0 +1,178 @@
+//! A store that is watched: everything but its pops goes through as it is.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use tokio::sync::{Notify, Semaphore};
+use uuid::Uuid;
+use wakeline_bus::Due;
+use wakeline_queue::{
+    browse::{NewTrace, Retried},
+    claim::{Claimed, PopRequest, Popped},
+    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Sought, Swept},
+    step::{Done, Step},
+    store::{
+        Manage, Store, Streams,
+        browse::{Address, Curate, Retry},
+        read::{Head, Read, Row, Slice, Value},
+    },
+    stream::{Registered, Registration, StateQuery, StateRow},
+    tally::Count,
+};
+use wakeline_store::Error;
+use wakeline_wake::Waiting;
+
+/// The store, with its pops counted and, if wanted, their answers kept back.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) inner: Arc<dyn Store>,
+    pub(crate) pops: AtomicUsize,
+    pub(crate) popped: Notify,
+    pub(crate) answers: Semaphore,
+}
+
+impl Store for Watched {
+    fn step(&self, step: Arc<Step>) -> BoxFuture<'_, Result<Done, Error>> {
+        self.inner.step(step)
+    }
+
+    fn pop(
+        &self,
+        request: Arc<PopRequest>,
+        lease: Uuid,
+        time: Duration,
+    ) -> BoxFuture<'_, Result<Popped, Error>> {
+        async move {
+            let popped = self.inner.pop(request, lease, time).await;
+            self.pops.fetch_add(1, Ordering::SeqCst);
+            self.popped.notify_waiters();
+            let _leave = self.answers.acquire().await.unwrap();
+            popped
+        }
+        .boxed()
+    }
+
+    fn hand_back(&self, claim: Arc<Claimed>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
+        self.inner.hand_back(claim)
+    }
+
+    fn extend(
+        &self,
+        lease: Uuid,
+        time: Duration,
+    ) -> BoxFuture<'_, Result<Option<(usize, i64)>, Error>> {
+        self.inner.extend(lease, time)
+    }
+
+    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+        self.inner.recheck(waiting)
+    }
+}
+
+impl Manage for Watched {
+    fn configure(&self, options: NewOptions) -> BoxFuture<'_, Result<Configured, Error>> {
+        self.inner.configure(options)
+    }
+
+    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<bool, Error>> {
+        self.inner.delete_queue(queue)
+    }
+
+    fn delete_group(
+        &self,
+        scope: GroupScope,
+        with_start: bool,
+    ) -> BoxFuture<'_, Result<u64, Error>> {
+        self.inner.delete_group(scope, with_start)
+    }
+
+    fn seek(&self, scope: GroupScope, to: Seek) -> BoxFuture<'_, Result<Sought, Error>> {
+        self.inner.seek(scope, to)
+    }
+
+    fn subscribe(&self, group: String, begin_us: i64) -> BoxFuture<'_, Result<u64, Error>> {
+        self.inner.subscribe(group, begin_us)
+    }
+
+    fn modes(&self) -> BoxFuture<'_, Result<Modes, Error>> {
+        self.inner.modes()
+    }
+
+    fn set_push_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
+        self.inner.set_push_paused(paused)
+    }
+
+    fn set_pop_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
+        self.inner.set_pop_paused(paused)
+    }
+
+    fn sweep(&self, limit: u32) -> BoxFuture<'_, Result<Swept, Error>> {
+        self.inner.sweep(limit)
+    }
+}
+
+impl Streams for Watched {
+    fn register(&self, query: Registration) -> BoxFuture<'_, Result<Registered, Error>> {
+        self.inner.register(query)
+    }
+
+    fn states(&self, query: StateQuery) -> BoxFuture<'_, Result<Vec<StateRow>, Error>> {
+        self.inner.states(query)
+    }
+}
+
+impl Read for Watched {
+    fn rows(
+        &self,
+        kind: &'static str,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> BoxFuture<'_, Result<Vec<Row>, Error>> {
+        self.inner.rows(kind, statement, parameters)
+    }
+
+    fn heads(&self, slices: Vec<Slice>, count: i64) -> BoxFuture<'_, Result<Vec<Head>, Error>> {
+        self.inner.heads(slices, count)
+    }
+
+    fn positions_at(&self, asked: Vec<(i64, i64)>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
+        self.inner.positions_at(asked)
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<serde_json::Value, Error>> {
+        self.inner.health()
+    }
+}
+
+impl Curate for Watched {
+    fn delete_message(&self, address: Address) -> BoxFuture<'_, Result<bool, Error>> {
+        self.inner.delete_message(address)
+    }
+
+    fn retry(&self, retry: Retry) -> BoxFuture<'_, Result<Retried, Error>> {
+        self.inner.retry(retry)
+    }
+
+    fn bury(
+        &self,
+        address: Address,
+        group: Option<String>,
+        error: String,
+    ) -> BoxFuture<'_, Result<u64, Error>> {
+        self.inner.bury(address, group, error)
+    }
+
+    fn add_trace(&self, trace: NewTrace) -> BoxFuture<'_, Result<(), Error>> {
+        self.inner.add_trace(trace)
+    }
+
+    fn add_counts(&self, counts: Vec<Count>) -> BoxFuture<'_, Result<(), Error>> {
+        self.inner.add_counts(counts)
+    }
+}
