@@ -163,7 +163,7 @@ CREATE FUNCTION wakeline.queue_retry(
     p_letter bigint, p_hash uuid,
     -- The message as it is appended: with the transaction id it had, or with its own id.
     p_kept text, p_fresh text
-) RETURNS TABLE (position bigint, created_us bigint, is_kept boolean) LANGUAGE plpgsql AS $$
+) RETURNS TABLE (at bigint, created_us bigint, is_kept boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_letter wakeline.queue_dead_letter;
@@ -187,7 +187,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    position := v_partition.next_position;
+    at := v_partition.next_position;
     v_at := greatest(v_partition.last_at, clock_timestamp());
     created_us := (extract(epoch FROM v_at) * 1000000)::bigint;
     -- Under its transaction id another group would mean the old one.
@@ -195,11 +195,11 @@ BEGIN
         SELECT FROM wakeline.queue_cursor c
         WHERE c.partition_id = v_partition.id AND c.group_id <> v_group);
     INSERT INTO wakeline.queue_segment (partition_id, first, last, created_at, only_group, body)
-    VALUES (v_partition.id, position, position, v_at, v_group,
+    VALUES (v_partition.id, at, at, v_at, v_group,
         '[' || CASE WHEN is_kept THEN p_kept ELSE p_fresh END || ']');
     IF is_kept THEN
         INSERT INTO wakeline.queue_transaction (partition_id, hash, position)
-        VALUES (v_partition.id, p_hash, position)
+        VALUES (v_partition.id, p_hash, at)
         ON CONFLICT (partition_id, hash) DO UPDATE SET position = excluded.position;
     END IF;
     UPDATE wakeline.queue_partition p SET next_position = p.next_position + 1, last_at = v_at
