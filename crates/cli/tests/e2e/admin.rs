@@ -237,7 +237,7 @@ async fn a_queue_of_any_name_is_shown(ground: Ground) {
             assert_eq!(shown["total"], 1, "{path}");
             assert_eq!(shown["messages"][0]["transactionId"], name);
         }
-        complete(&server, encoded, encoded, 1).await;
+        pop(&server, encoded, encoded, 1).await;
         let group = read(&server, &format!("/api/v1/consumer-groups/{encoded}")).await;
         assert_eq!(group[name]["partitions"][0]["partition"], name);
     }

@@ -136,11 +136,15 @@ DECLARE
 BEGIN
     SELECT * INTO v_partition FROM wakeline.queue_partition p
     WHERE p.id = p_partition FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
     SELECT coalesce(p_position, (
         SELECT t.position FROM wakeline.queue_transaction t
         WHERE t.partition_id = p_partition AND t.hash = p_hash)) INTO v_position;
     DELETE FROM wakeline.queue_dead_letter d
-    WHERE d.partition_id = p_partition AND d.transaction_id = p_transaction;
+    WHERE d.partition_id = p_partition
+        AND (d.transaction_id = p_transaction OR d.position = v_position);
     GET DIAGNOSTICS v_letters = ROW_COUNT;
     IF v_position IS NULL OR v_position < v_partition.first_position
         OR v_position >= v_partition.next_position
