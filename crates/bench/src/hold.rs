@@ -22,7 +22,7 @@ use waiters::Waiters;
 use wakes::Pusher;
 
 use crate::failures::Failures;
-use crate::meter::{self, Database, Meter, Reading};
+use crate::meter::{Database, Meter, Reading};
 
 /// Prints its report to standard output. Fails after that when requests failed: a missed target
 /// is a finding, a failed request spoils the numbers.
@@ -120,9 +120,9 @@ async fn measure(args: &HoldArgs) -> anyhow::Result<Report> {
 }
 
 async fn watch_idle(args: &HoldArgs, meter: &Meter) -> anyhow::Result<(Idle, Reading)> {
-    if meter.reads_database() {
+    if let Some(time) = meter.settle_time() {
         eprintln!("waiting until PostgreSQL has all its counters");
-        tokio::time::sleep(meter::SETTLE).await;
+        tokio::time::sleep(time).await;
     }
     eprintln!("watching the idle server for {:?}", args.idle);
     let from = meter.read().await?;

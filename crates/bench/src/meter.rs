@@ -4,10 +4,12 @@ mod postgres;
 mod process;
 mod prometheus;
 
+use std::time::Duration;
+
 use anyhow::Context;
 use wakeline_client::Client;
 
-pub(crate) use postgres::{Database, SETTLE};
+pub(crate) use postgres::Database;
 pub(crate) use prometheus::Metrics;
 
 /// Reads the cost of all nodes of a run together. Each figure is there or not by itself: a
@@ -41,8 +43,9 @@ impl Meter {
         }
     }
 
-    pub(crate) fn reads_database(&self) -> bool {
-        self.database.is_some()
+    /// How long what has been done takes to be counted, if longer than the doing.
+    pub(crate) fn settle_time(&self) -> Option<Duration> {
+        self.database.as_ref()?.settle_time()
     }
 
     pub(crate) async fn read(&self) -> anyhow::Result<Reading> {

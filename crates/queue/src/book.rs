@@ -49,15 +49,16 @@ impl QueueFacts {
     }
 }
 
-/// A partition's row. Where it is pushed to, or may be read to its end, the store holds its lock.
+/// A partition's row.
 #[derive(Clone, Debug)]
 pub struct Partition {
     pub name: String,
     pub queue: Arc<QueueFacts>,
     pub next: i64,
     pub last_us: Micros,
-    /// It was made for this push.
-    pub is_new: bool,
+    /// The store holds its lock: this is its end. It does where it is pushed to, and where the last
+    /// message is acknowledged.
+    pub is_locked: bool,
 }
 
 /// What the store knows of the message that an acknowledgement is about.
@@ -154,7 +155,7 @@ impl Book {
             pushed: self.push(&step.pushes, destinations),
             ..Done::default()
         };
-        (done.acked, done.ready) = self.acknowledge(&step.acks, targets);
+        (done.acked, done.ready) = self.acknowledge(step, targets);
         self.changes.states.extend(step.state.clone());
         done
     }
@@ -184,7 +185,7 @@ impl Book {
             partitions: self.partitions.clone(),
             ..Self::default()
         };
-        let (outcomes, _) = trial.acknowledge(&step.acks, targets);
+        let (outcomes, _) = trial.acknowledge(step, targets);
         let index = outcomes.iter().position(|outcome| !outcome.is_success())?;
         Some(Rejection::Ack(index, outcomes[index]))
     }
@@ -199,15 +200,18 @@ impl Book {
     ) -> Vec<Wake> {
         let mut wakes = Vec::new();
         for number in destinations.iter().flatten() {
-            if !self.changes.segments.contains_key(number) || !told.insert(*number) {
+            let Some(segments) = self.changes.segments.get(number) else {
                 continue;
-            }
+            };
             let Some(partition) = self.partitions.get(number) else {
                 continue;
             };
+            if !told.insert(*number) {
+                continue;
+            }
             let queue = partition.queue.names();
-            if partition.is_new {
-                // Those who wait may be of groups that nobody has seen yet.
+            if segments[0].first == 0 {
+                // Its first: those who wait may be of groups that nobody has seen yet.
                 wakes.push(topic::ready(queue, &partition.name, None, 1));
                 continue;
             }
@@ -220,9 +224,10 @@ impl Book {
 
     fn acknowledge(
         &mut self,
-        acks: &[Ack],
+        step: &Step,
         targets: &[Option<Target>],
     ) -> (Vec<Outcome>, Vec<Wake>) {
+        let acks = &step.acks;
         let mut outcomes = vec![Outcome::Unknown; acks.len()];
         let mut wakes = Vec::new();
         let mut by_cursor: BTreeMap<(i64, i64), Vec<(usize, &Ack, &Target)>> = BTreeMap::new();
@@ -239,7 +244,7 @@ impl Book {
         for (key, mut said) in by_cursor {
             said.sort_by_key(|(_, _, target)| target.at);
             let group = said[0].1.group.clone();
-            let is_ready = self.settle(key, &said, &mut outcomes);
+            let is_ready = self.settle(key, &said, &step.required, &mut outcomes);
             if is_ready && let Some(partition) = self.partitions.get(&key.0) {
                 wakes.push(topic::ready(
                     partition.queue.names(),

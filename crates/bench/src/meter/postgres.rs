@@ -1,6 +1,7 @@
 //! What PostgreSQL itself has counted, which holds for a server of any make.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
@@ -9,7 +10,7 @@ use super::Statements;
 
 /// Backends report their counters at most once a second, and an idle one only after ten: read
 /// earlier, the idle time would be charged with the work that came before it.
-pub(crate) const SETTLE: std::time::Duration = std::time::Duration::from_secs(11);
+const SETTLE: Duration = Duration::from_secs(11);
 
 pub(crate) struct Database {
     client: Client,
@@ -30,6 +31,11 @@ impl Database {
             has_statements,
             own: AtomicU64::new(0),
         })
+    }
+
+    /// `pg_stat_statements` counts at once.
+    pub(crate) fn settle_time(&self) -> Option<Duration> {
+        (!self.has_statements).then_some(SETTLE)
     }
 
     pub(crate) async fn statements(&self) -> anyhow::Result<Statements> {
@@ -73,8 +79,6 @@ const TRANSACTIONS: &str = "SELECT xact_commit + xact_rollback FROM pg_stat_data
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     async fn flush(client: &Client) {

@@ -50,7 +50,7 @@ pub struct QueueArgs {
     /// How long each phase is measured.
     #[arg(long, default_value = "4s", value_parser = parse_duration)]
     pub seconds: Duration,
-    /// How many times to push one message to a held pop and time its answer.
+    /// How many times to push one message and time the pop that is held for it, or finds it.
     #[arg(long, default_value_t = 200)]
     pub wakes: usize,
     /// How long to watch 100 waiters while nothing happens.

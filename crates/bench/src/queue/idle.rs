@@ -10,7 +10,6 @@ use super::bodies::{Bodies, Template};
 use super::contestant::{Contestant, PATIENCE, shape};
 use super::figure::{Figure, Unit};
 use super::push::{PAUSE, Pusher};
-use crate::meter;
 
 const WAITERS: usize = 100;
 /// Longer than the time that is watched with what comes before it.
@@ -45,8 +44,8 @@ pub(super) async fn measure(
         });
     }
     tokio::time::sleep(SETTLE).await;
-    if meter.reads_database() {
-        tokio::time::sleep(meter::SETTLE).await;
+    if let Some(time) = meter.settle_time() {
+        tokio::time::sleep(time).await;
     }
     let from = meter.read().await?;
     let start = Instant::now();

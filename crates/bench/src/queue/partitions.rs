@@ -19,7 +19,6 @@ use crate::units::show_count;
 const DRAIN_BATCH: usize = 10;
 /// What the measured drain has left is taken away within this, unmeasured.
 const REST_TIME: Duration = Duration::from_secs(60);
-const FINDS: usize = 200;
 
 pub(super) async fn measure(
     contestant: &Contestant,
@@ -60,7 +59,7 @@ pub(super) async fn measure(
         take_the_rest(contestant, args, &queue).await?;
     }
     let template = Template::new(&shape, std::iter::once(&*names[count / 2]));
-    if let Some(times) = find_one(contestant, &queue, template).await? {
+    if let Some(times) = find_one(contestant, &queue, template, args.wakes).await? {
         found.push(Figure::time(
             format!("{label}, one is ready, pop p50"),
             times.p50,
@@ -105,6 +104,7 @@ async fn find_one(
     contestant: &Contestant,
     queue: &str,
     template: Template,
+    finds: usize,
 ) -> anyhow::Result<Option<Percentiles>> {
     let mut bodies = Bodies::new([template].into(), 0);
     let mut line = contestant.line();
@@ -112,7 +112,7 @@ async fn find_one(
     let pop = contestant.path(&format!("/api/v1/pop/queue/{queue}?batch=1&wait=false"));
     let ack = contestant.path("/api/v1/ack");
     let mut times = Vec::new();
-    for _ in 0..FINDS {
+    for _ in 0..finds {
         let answer = line.post(&push, bodies.next().1, PATIENCE).await?;
         ensure!(queued(&answer)? == 1, "not stored: {}", answer.shown());
         let asked = Instant::now();

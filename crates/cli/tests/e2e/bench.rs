@@ -26,8 +26,8 @@ async fn report(line: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-const SHORT_QUEUE: &str = "queue --connections 4 --partitions 4 --batches 1 --seconds 500ms \
-                           --wakes 3 --idle 300ms --only push,drain,wake,idle";
+const SHORT_QUEUE: &str = "queue --connections 4 --partitions 4 --batches 1,10 --seconds 500ms \
+                           --wakes 3 --idle 300ms --many-partitions 50 --groups 2";
 
 fn queue_was_measured(report: &Value) {
     let rows = report["rows"].as_array().unwrap();
@@ -37,6 +37,10 @@ fn queue_was_measured(report: &Value) {
         row["values"][0].as_f64().unwrap()
     };
     assert!(value("drain, batch 1") > 0.0);
+    assert!(value("drain, batch 10") > 0.0);
+    assert!(value("50 partitions, one message each, drain") > 0.0);
+    assert!(value("50 partitions, one is ready, pop p50") > 0.0);
+    assert!(value("fan-out to 2 groups, batch 10") > 0.0);
     assert!(value("wake p99, from push sent") > 0.0);
     assert!(value("wake max, from push answered") >= 0.0);
     assert!(value("push, batch 1") >= 0.0);

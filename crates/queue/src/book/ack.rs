@@ -50,6 +50,7 @@ impl Book {
         &mut self,
         key: (i64, i64),
         said: &[(usize, &Ack, &Target)],
+        required: &[Uuid],
         outcomes: &mut [Outcome],
     ) -> bool {
         let now = self.now;
@@ -60,6 +61,8 @@ impl Book {
             return false;
         };
         let is_leased = before.is_leased(now);
+        // Clients name the lease of a transaction's acknowledgements only among those required.
+        let named = before.lease.filter(|lease| required.contains(lease));
         let mut cursor = before.clone();
         let mut counted = Vec::new();
         let mut stays_at = None;
@@ -67,7 +70,8 @@ impl Book {
         let mut is_held_back = false;
         let mut keeps_lease = false;
         for (index, ack, target) in said {
-            let at = match self.position(&before, is_leased, ack, target) {
+            let lease = ack.lease.or(named);
+            let at = match position(&before, is_leased, lease, ack.status, target) {
                 Ok(at) => at,
                 Err(outcome) => {
                     outcomes[*index] = outcome;
@@ -113,8 +117,9 @@ impl Book {
             || (!keeps_lease && cursor.leased_to.is_none_or(|end| cursor.position >= end));
         let mut is_ready = false;
         if is_over {
-            let end = self.end(key.0, said);
-            is_ready = end > cursor.position;
+            // Only dead ones lead farther than to the end of what is locked. Whether there is more
+            // behind them is then for the next claim to find out.
+            is_ready = self.end(key.0, said) > cursor.position || !self.is_locked(key.0);
             let delay = said
                 .iter()
                 .map(|(_, _, target)| target.retry.delay_us)
@@ -137,38 +142,6 @@ impl Book {
             self.cursors.insert(key, cursor);
         }
         is_ready
-    }
-
-    /// Where the acknowledged message is, if the caller may speak of it.
-    fn position(
-        &self,
-        cursor: &Cursor,
-        is_leased: bool,
-        ack: &Ack,
-        target: &Target,
-    ) -> Result<i64, Outcome> {
-        if ack.lease.is_some() && !(is_leased && ack.lease == cursor.lease) {
-            return Err(Outcome::LeaseLost);
-        }
-        let at = target.at.filter(|at| *at < target.next);
-        let at = at.ok_or(Outcome::Unknown)?;
-        let is_completed = ack.status == Status::Completed;
-        if at < cursor.position {
-            return Err(if is_completed {
-                Outcome::AlreadyDone
-            } else {
-                Outcome::Passed
-            });
-        }
-        // Behind the batch there are messages that nobody was given.
-        if ack.lease.is_some() && cursor.leased_to.is_some_and(|end| at >= end) {
-            return Err(Outcome::Unknown);
-        }
-        // Who has no lease cannot end somebody else's.
-        if ack.lease.is_none() && is_leased && !is_completed {
-            return Err(Outcome::LeaseLost);
-        }
-        Ok(at)
     }
 
     /// Counts a failure. Whether the message is dead now.
@@ -204,12 +177,49 @@ impl Book {
             .is_some_and(|mark| mark.is_dead)
     }
 
-    /// Where the partition ends. It is locked if that could be reached, or goes on behind it.
+    fn is_locked(&self, partition: i64) -> bool {
+        let row = self.partitions.get(&partition);
+        row.is_some_and(|row| row.is_locked)
+    }
+
+    /// Where the partition ends, as far as it is known.
     fn end(&self, partition: i64, said: &[(usize, &Ack, &Target)]) -> i64 {
         let seen = said.iter().map(|(_, _, target)| target.next).max();
         let locked = self.partitions.get(&partition).map(|row| row.next);
         seen.max(locked).unwrap_or_default()
     }
+}
+
+/// Where the acknowledged message is, if the caller may speak of it.
+fn position(
+    cursor: &Cursor,
+    is_leased: bool,
+    lease: Option<Uuid>,
+    status: Status,
+    target: &Target,
+) -> Result<i64, Outcome> {
+    if lease.is_some() && !(is_leased && lease == cursor.lease) {
+        return Err(Outcome::LeaseLost);
+    }
+    let at = target.at.filter(|at| *at < target.next);
+    let at = at.ok_or(Outcome::Unknown)?;
+    let is_completed = status == Status::Completed;
+    if at < cursor.position {
+        return Err(if is_completed {
+            Outcome::AlreadyDone
+        } else {
+            Outcome::Passed
+        });
+    }
+    // Behind the batch there are messages that nobody was given.
+    if lease.is_some() && cursor.leased_to.is_some_and(|end| at >= end) {
+        return Err(Outcome::Unknown);
+    }
+    // Who has no lease cannot end somebody else's.
+    if lease.is_none() && is_leased && !is_completed {
+        return Err(Outcome::LeaseLost);
+    }
+    Ok(at)
 }
 
 fn without_a_cursor(ack: &Ack) -> Outcome {

@@ -86,11 +86,8 @@ impl PostgresStore {
     }
 
     async fn place(&self, step: Arc<Step>) -> Result<Done, Error> {
-        let resolved = self.places.resolve(&self.postgres, &step.pushes).await?;
-        let placed = PlacedStep {
-            step,
-            resolved: Arc::new(resolved),
-        };
+        let destinations = self.places.resolve(&self.postgres, &step.pushes).await?;
+        let placed = PlacedStep { step, destinations };
         self.steps.submit(placed).await
     }
 

@@ -1,6 +1,5 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use uuid::Uuid;
 use wakeline_queue::{
     ack::{Outcome, Status},
     claim::Claimed,
@@ -8,7 +7,7 @@ use wakeline_queue::{
 
 use crate::{
     database::Database,
-    steps::{GOES_ON, LEASE, RELEASED, ack, assert_about, from, names, outcome, push, say},
+    steps::{GOES_ON, LEASE, RELEASED, ack, assert_about, from, names, outcome, push},
 };
 
 /// The same claim by someone who does not name its lease.
@@ -74,7 +73,7 @@ pub(crate) async fn below_the_cursor_nothing_changes(database: Database) {
             assert_eq!(refused, Outcome::Passed);
         }
     }
-    assert_eq!(database.count("queue_failure").await, 0);
+    assert_eq!(database.count("queue_mark").await, 0);
     assert_eq!(database.count("queue_dead_letter").await, 0);
     assert_eq!(
         outcome(&*store, &claimed, "c", Status::Completed).await,
@@ -107,16 +106,17 @@ pub(crate) async fn a_group_that_never_claimed_has_nothing_to_acknowledge(databa
         group: "stranger".to_owned(),
         ..claimed.clone()
     };
-    let nowhere = Claimed {
-        partition_id: Uuid::new_v4(),
-        ..claimed.clone()
-    };
+    let mut nowhere = claimed.clone();
+    nowhere.parts[0].number = -1;
     for claimed in [stranger, nowhere] {
         let fenced = ack(&*store, &claimed, "a", Status::Completed).await;
-        assert_eq!((fenced.outcome, fenced.ready), (Outcome::LeaseLost, None));
+        assert_eq!((fenced.outcome, fenced.ready), (Outcome::LeaseLost, vec![]));
         let unfenced = without_lease(&claimed);
         let unfenced = ack(&*store, &unfenced, "a", Status::Completed).await;
-        assert_eq!((unfenced.outcome, unfenced.ready), (Outcome::Unknown, None));
+        assert_eq!(
+            (unfenced.outcome, unfenced.ready),
+            (Outcome::Unknown, vec![])
+        );
     }
 }
 
@@ -165,7 +165,7 @@ pub(crate) async fn retry_comes_again_and_does_not_count(database: Database) {
             "what follows it comes again with it"
         );
     }
-    assert_eq!(database.count("queue_failure").await, 0);
+    assert_eq!(database.count("queue_mark").await, 0);
 }
 
 pub(crate) async fn a_failed_message_is_held_back_as_long_as_the_queue_says(database: Database) {
@@ -176,10 +176,9 @@ pub(crate) async fn a_failed_message_is_held_back_as_long_as_the_queue_says(data
         .await;
     let delay = Duration::from_secs(40);
     let claimed = from("q").claim(&*store).await;
-    let ack = say(&claimed, "a", Status::Failed);
-    let acked = store.ack(Arc::new(ack)).await.unwrap();
+    let acked = ack(&*store, &claimed, "a", Status::Failed).await;
     assert_eq!(acked.outcome, RELEASED);
-    assert!(acked.ready.is_some(), "waiters learn the new time");
+    assert_eq!(acked.ready.len(), 1, "waiters learn the new time");
     assert_about(from("q").nothing(&*store).await, delay);
     database.pass(delay).await;
     let claimed = from("q").claim(&*store).await;

@@ -89,20 +89,43 @@ impl Database {
         }
     }
 
-    /// Lets `time` pass without waiting for it. PostgreSQL's clock cannot be set, so what is due
-    /// comes nearer instead.
+    /// Lets `time` pass for cursors without waiting for it. PostgreSQL's clock cannot be set, so
+    /// what is due comes nearer instead.
     pub(crate) async fn pass(&self, time: Duration) {
-        let micros = i64::try_from(time.as_micros()).unwrap();
         match self {
             Self::Sqlite { clock, .. } => {
+                let micros = i64::try_from(time.as_micros()).unwrap();
                 clock.fetch_add(micros, Ordering::Relaxed);
             }
             Self::Postgres { .. } => {
-                self.execute(&format!(
-                    "UPDATE queue_cursor SET ready_at = ready_at - {micros} * interval '1 microsecond'"
-                ))
-                .await;
+                self.shift(time, &["queue_cursor SET ready_at = ready_at"])
+                    .await;
             }
+        }
+    }
+
+    /// The same for messages too. On PostgreSQL they are then of an earlier time, and their ids,
+    /// which say that time, are others.
+    pub(crate) async fn pass_for_all(&self, time: Duration) {
+        self.pass(time).await;
+        if self.as_postgres().is_some() {
+            let times = [
+                "queue_segment SET created_at = created_at",
+                "queue_partition SET last_at = last_at",
+                "queue_group SET begin_at = begin_at",
+                "queue_subscription SET begin_at = begin_at",
+            ];
+            self.shift(time, &times).await;
+        }
+    }
+
+    async fn shift(&self, time: Duration, columns: &[&str]) {
+        let micros = time.as_micros();
+        for column in columns {
+            self.execute(&format!(
+                "UPDATE {column} - {micros} * interval '1 microsecond'"
+            ))
+            .await;
         }
     }
 
@@ -184,6 +207,13 @@ impl Database {
         }
         let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
         assert_eq!(ask(deadlocks).await, 0, "deadlocks");
+    }
+
+    /// How many messages there are in all segments.
+    pub(crate) async fn messages(&self) -> i64 {
+        let sql = "SELECT CAST(coalesce(sum(last - first + 1), 0) AS bigint), CAST(0 AS bigint) \
+                   FROM queue_segment";
+        self.pairs(sql).await[0].0
     }
 
     pub(crate) async fn count(&self, table: &str) -> i64 {

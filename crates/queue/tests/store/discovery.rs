@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     database::Database,
-    steps::{from, message, names, push, push_all},
+    steps::{from, message, names, part, push, push_all},
 };
 
 /// More than two claims make known.
@@ -25,8 +25,6 @@ pub(crate) async fn an_unknown_partition_is_empty_and_stays_unknown(database: Da
     let other = || from("q").partition("other");
     assert_eq!(other().nothing(&*store).await, None);
     assert_eq!(database.count("queue_partition").await, 1);
-    assert_eq!(database.count("queue_group").await, 0);
-    assert_eq!(database.count("queue_cursor").await, 0);
     push(&*store, "q", "other", &["b"]).await;
     assert_eq!(names(&other().claim(&*store).await), ["b"]);
 }
@@ -39,7 +37,7 @@ pub(crate) async fn a_group_finds_more_partitions_than_one_claim_makes_known(dat
     let mut seen = BTreeSet::new();
     for _ in 0..MANY {
         let claimed = from("q").auto_ack().claim(&*store).await;
-        assert!(seen.insert(claimed.partition));
+        assert!(seen.insert(part(&claimed).partition.clone()));
     }
     assert_eq!(seen, partitions);
     assert_eq!(from("q").nothing(&*store).await, None);
@@ -48,10 +46,13 @@ pub(crate) async fn a_group_finds_more_partitions_than_one_claim_makes_known(dat
     push(&*store, "q", "new", &["c"]).await;
     database.pass(Duration::from_millis(1)).await;
     let both = [
-        from("q").auto_ack().claim(&*store).await.partition,
-        from("q").auto_ack().claim(&*store).await.partition,
+        from("q").auto_ack().claim(&*store).await,
+        from("q").auto_ack().claim(&*store).await,
     ];
-    assert_eq!(both, ["p7", "new"]);
+    assert_eq!(
+        both.map(|claimed| part(&claimed).partition.clone()),
+        ["p7", "new"]
+    );
 }
 
 pub(crate) async fn partitions_of_other_queues_are_not_served(database: Database) {

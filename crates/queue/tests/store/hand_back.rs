@@ -2,7 +2,7 @@ use wakeline_queue::ack::{Outcome, Status};
 
 use crate::{
     database::Database,
-    steps::{GOES_ON, LEASE, ack, from, hand_back, names, outcome, push},
+    steps::{GOES_ON, LEASE, ack, from, hand_back, names, outcome, part, push},
 };
 
 pub(crate) async fn a_lease_that_is_handed_back_is_free_at_once(database: Database) {
@@ -31,7 +31,7 @@ pub(crate) async fn an_auto_ack_that_is_handed_back_comes_again(database: Databa
     assert_eq!(names(&auto.claim(&*store).await), ["a", "b"]);
     // Also when it was the last there was.
     let last = auto.claim(&*store).await;
-    assert_eq!((names(&last), last.remaining), (vec!["c"], 0));
+    assert_eq!((names(&last), part(&last).remaining), (vec!["c"], 0));
     assert!(hand_back(&*store, &last).await);
     assert_eq!(names(&auto.claim(&*store).await), ["c"]);
 }
@@ -67,8 +67,8 @@ pub(crate) async fn an_auto_ack_is_not_handed_back_behind_a_later_claim(database
     let second = auto.claim(&*store).await;
     assert!(!hand_back(&*store, &first).await);
     assert!(hand_back(&*store, &second).await);
-    let leased = from("q").claim(&*store).await;
-    assert_eq!(names(&leased), ["b"]);
+    let leased = from("q").batch(2).claim(&*store).await;
+    assert_eq!(names(&leased), ["b", "c"]);
     // Now the position is where the first claim ended, but somebody works from there.
     assert!(!hand_back(&*store, &first).await);
     assert_eq!(

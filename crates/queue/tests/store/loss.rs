@@ -110,9 +110,9 @@ async fn consume(store: &dyn Store, run: &Run, group: usize) {
         let is_over = run.is_over.load(Ordering::SeqCst);
         match request.pop(store).await {
             Popped::Claimed(claimed) => {
-                let names = claimed.messages.iter().map(|m| m.transaction_id.clone());
+                let names = claimed.messages().map(|m| m.transaction_id.clone());
                 run.delivered[group].lock().unwrap().extend(names);
-                let last = &claimed.messages.last().unwrap().transaction_id;
+                let last = &claimed.messages().last().unwrap().transaction_id;
                 let done = outcome(store, &claimed, last, Status::Completed).await;
                 assert_eq!(done, RELEASED);
             }

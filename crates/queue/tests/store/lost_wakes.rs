@@ -13,7 +13,13 @@ use tokio::{
     time::timeout,
 };
 use wakeline_bus::{Bus, Options, Rung};
-use wakeline_queue::{Limits, Queue, ack::Status, claim::PopRequest, service::Claim};
+use wakeline_queue::{
+    Limits, Queue,
+    ack::{Ack, Outcome, Status},
+    claim::PopRequest,
+    service::Claim,
+    step::Step,
+};
 use wakeline_wake::Engine;
 use wakeline_web::Parcel;
 
@@ -36,7 +42,8 @@ pub(crate) async fn nodes(database: &Database) -> [Arc<Queue>; 2] {
         let engine = engine();
         let bus = Bus::local(engine.clone());
         let (one, two) = (database.store().await, database.store().await);
-        return [one, two].map(|store| Queue::new(store, engine.clone(), bus.clone(), limits));
+        return [one, two]
+            .map(|store| Queue::new(store, engine.clone(), bus.clone(), limits.clone(), None));
     };
     let mut nodes = Vec::new();
     for _ in 0..2 {
@@ -53,7 +60,7 @@ pub(crate) async fn nodes(database: &Database) -> [Arc<Queue>; 2] {
         };
         timeout(STUCK, live).await.expect("the bus is live");
         let store = database.store().await;
-        nodes.push(Queue::new(store, engine, bus, limits));
+        nodes.push(Queue::new(store, engine, bus, limits.clone(), None));
     }
     nodes.try_into().expect("there are two")
 }
@@ -195,20 +202,26 @@ async fn consume(
         }
         let claimed = claim.claimed().clone();
         claim.delivered();
-        let name = &claimed.messages[0].transaction_id;
+        let name = &claimed.parts[0].messages[0].transaction_id;
         if request.auto_ack {
             count(&consumed, group, name);
             continue;
         }
         if is_clumsy && random.random_bool(0.2) {
-            node.ack(say(&claimed, name, Status::Retry)).await.unwrap();
+            acknowledge(&node, say(&claimed, name, Status::Retry)).await;
             continue;
         }
         count(&consumed, group, name);
-        node.ack(say(&claimed, name, Status::Completed))
-            .await
-            .unwrap();
+        acknowledge(&node, say(&claimed, name, Status::Completed)).await;
     }
+}
+
+pub(crate) async fn acknowledge(node: &Queue, ack: Ack) -> Outcome {
+    let step = Step {
+        acks: vec![ack],
+        ..Step::default()
+    };
+    node.step(step).await.unwrap().acked[0]
 }
 
 fn count(consumed: &Consumed, group: usize, name: &str) {

@@ -8,6 +8,7 @@ mod acks;
 mod database;
 mod dead_letters;
 mod discovery;
+mod door;
 mod hand_back;
 mod holding;
 mod leases;
@@ -15,7 +16,6 @@ mod loss;
 mod lost_wakes;
 mod model;
 mod order;
-
 mod pushes;
 mod races;
 mod random;

@@ -1,31 +1,44 @@
 //! The rules of the door in memory, as plainly as they can be said.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use uuid::Uuid;
 use wakeline_queue::{
     ack::{Ack, Outcome, Status},
-    claim::{Claimed, PopRequest},
+    claim::{Claimed, Part, PopRequest, Source},
+    id,
+    message::{NewMessage, Pushed},
+    step::Rejection,
 };
 
 const RETRIES: i64 = 3;
 
-#[derive(Debug, Default)]
+/// Queue and partition.
+pub(crate) type Name = (String, String);
+
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) now: Duration,
-    partitions: BTreeMap<(String, String), Partition>,
+    partitions: BTreeMap<Name, Partition>,
+    /// Queue and group.
+    groups: BTreeSet<(String, String)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Partition {
-    /// Learned from the first claim.
-    id: Option<Uuid>,
+    /// Learned from the first push.
+    number: Option<i64>,
+    /// Transaction ids.
     messages: Vec<String>,
     cursors: BTreeMap<String, Cursor>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Cursor {
+    /// The store may be farther, if there are only dead ones between.
     position: usize,
     lease: Option<Lease>,
     failures: BTreeMap<usize, i64>,
@@ -39,6 +52,24 @@ struct Lease {
     end: usize,
 }
 
+/// What acknowledgements did.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) outcomes: Vec<Outcome>,
+    /// Where the group can claim again.
+    pub(crate) ready: BTreeSet<(Name, String)>,
+    /// Where that cannot be told: it has come to the end over dead ones, behind which a store that
+    /// has not locked the partition does not look.
+    pub(crate) perhaps: BTreeSet<(Name, String)>,
+}
+
+/// An acknowledgement with where its partition and its message are.
+type Located<'a> = (usize, &'a Ack, Option<usize>);
+
+fn at(position: i64) -> usize {
+    usize::try_from(position).expect("no position is negative")
+}
+
 impl Cursor {
     fn is_leased(&self, now: Duration) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.until > now)
@@ -50,51 +81,111 @@ impl Cursor {
             .filter(|position| !self.dead.contains_key(position))
             .collect()
     }
+
+    fn refusal(&self, now: Duration, ack: &Ack, position: Option<usize>) -> Option<Outcome> {
+        let is_leased = self.is_leased(now);
+        let lease = self.lease.as_ref().filter(|_| is_leased);
+        if ack.lease.is_some() && ack.lease != lease.map(|lease| lease.id) {
+            return Some(Outcome::LeaseLost);
+        }
+        let Some(position) = position else {
+            return Some(Outcome::Unknown);
+        };
+        let is_completed = ack.status == Status::Completed;
+        if position < self.position {
+            return Some(match is_completed {
+                true => Outcome::AlreadyDone,
+                false => Outcome::Passed,
+            });
+        }
+        if ack.lease.is_some() && lease.is_some_and(|lease| position >= lease.end) {
+            return Some(Outcome::Unknown);
+        }
+        if ack.lease.is_none() && is_leased && !is_completed {
+            return Some(Outcome::LeaseLost);
+        }
+        None
+    }
+
+    /// Whether it is dead now.
+    fn fail(&mut self, position: usize, status: Status) -> bool {
+        let failures = self.failures.entry(position).or_default();
+        if status == Status::Failed {
+            *failures += 1;
+        }
+        let is_dead = status == Status::DeadLetter
+            || *failures > RETRIES
+            || self.dead.contains_key(&position);
+        if is_dead {
+            self.dead.insert(position, *failures);
+        }
+        is_dead
+    }
 }
 
 impl Model {
-    /// Whether each message is new.
-    pub(crate) fn push(&mut self, messages: &[(String, String, String)]) -> Vec<bool> {
-        let stored = messages.iter().map(|(queue, partition, transaction)| {
-            let key = (queue.clone(), partition.clone());
-            let partition = self.partitions.entry(key).or_default();
-            let is_new = !partition.messages.contains(transaction);
+    /// Whether each message is new, given what the store says of their ids.
+    pub(crate) fn push(&mut self, messages: &[NewMessage], pushed: &[Pushed]) -> Vec<bool> {
+        let stored = messages.iter().zip(pushed).map(|(message, pushed)| {
+            let name = (message.queue.clone(), message.partition.clone());
+            self.make(&name);
+            let partition = self.partitions.get_mut(&name).expect("it was made");
+            let number = id::partition_number(&pushed.partition_id);
+            assert_eq!(
+                *partition.number.get_or_insert(number.unwrap()),
+                number.unwrap()
+            );
+            let given = message.transaction_id.as_ref();
+            assert!(given.is_none_or(|given| *given == pushed.transaction_id));
+            let is_new = !partition.messages.contains(&pushed.transaction_id);
             if is_new {
-                partition.messages.push(transaction.clone());
+                partition.messages.push(pushed.transaction_id.clone());
             }
             is_new
         });
         stored.collect()
     }
 
+    /// A partition appears with its first push, also if that push is undone.
+    pub(crate) fn make(&mut self, name: &Name) {
+        if self.partitions.contains_key(name) {
+            return;
+        }
+        let mut partition = Partition::default();
+        for (queue, group) in &self.groups {
+            if *queue == name.0 {
+                partition.cursors.insert(group.clone(), Cursor::default());
+            }
+        }
+        self.partitions.insert(name.clone(), partition);
+    }
+
     fn of_request<'a>(
         &'a mut self,
         request: &'a PopRequest,
-    ) -> impl Iterator<Item = (&'a str, &'a mut Partition)> {
+    ) -> impl Iterator<Item = (&'a Name, &'a mut Partition)> {
         self.partitions
             .iter_mut()
-            .filter(|((queue, name), _)| {
-                *queue == request.queue
-                    && request.partition.as_ref().is_none_or(|only| only == name)
+            .filter(|((queue, name), _)| match &request.source {
+                Source::Queue {
+                    queue: of,
+                    partition,
+                } => queue == of && partition.as_ref().is_none_or(|only| only == name),
+                // The queues here are namespaces of their own.
+                Source::Matching { namespace, .. } => Some(queue) == namespace.as_ref(),
             })
-            .map(|((_, name), partition)| (&**name, partition))
     }
 
-    /// Per partition what a pop would get: transactions.
-    pub(crate) fn available(&mut self, request: &PopRequest) -> BTreeMap<String, Vec<String>> {
+    /// The partitions where a pop can have something.
+    pub(crate) fn available(&mut self, request: &PopRequest) -> BTreeSet<String> {
         let now = self.now;
         self.of_request(request)
-            .filter_map(|(name, partition)| {
+            .filter(|(_, partition)| {
                 let cursor = partition.cursors.get(&request.group).cloned();
                 let cursor = cursor.unwrap_or_default();
-                let live = cursor.live(&partition.messages);
-                if live.is_empty() || cursor.is_leased(now) {
-                    return None;
-                }
-                let batch = live.iter().take(request.batch as usize);
-                let names = batch.map(|position| partition.messages[*position].clone());
-                Some((name.to_owned(), names.collect()))
+                !cursor.live(&partition.messages).is_empty() && !cursor.is_leased(now)
             })
+            .map(|((_, name), _)| name.clone())
             .collect()
     }
 
@@ -108,49 +199,76 @@ impl Model {
             .min()
     }
 
-    /// A pop makes the partitions it asks for known to its group.
+    pub(crate) fn is_known(&self, request: &PopRequest) -> bool {
+        let (Source::Queue { queue, .. }
+        | Source::Matching {
+            namespace: Some(queue),
+            ..
+        }) = &request.source
+        else {
+            return false;
+        };
+        self.groups
+            .contains(&(queue.clone(), request.group.clone()))
+    }
+
+    /// A pop makes a queue that is there known to its group.
     pub(crate) fn meet(&mut self, request: &PopRequest) {
-        for (_, partition) in self.of_request(request) {
-            partition.cursors.entry(request.group.clone()).or_default();
+        let (Source::Queue { queue, .. }
+        | Source::Matching {
+            namespace: Some(queue),
+            ..
+        }) = &request.source
+        else {
+            return;
+        };
+        for ((of, _), partition) in &mut self.partitions {
+            if of == queue {
+                self.groups.insert((queue.clone(), request.group.clone()));
+                partition.cursors.entry(request.group.clone()).or_default();
+            }
         }
     }
 
     pub(crate) fn claim(&mut self, request: &PopRequest, claimed: &Claimed, lease: Duration) {
         let now = self.now;
-        let key = (claimed.queue.clone(), claimed.partition.clone());
-        let partition = self.partitions.get_mut(&key).expect("it is known");
-        let id = partition.id.get_or_insert(claimed.partition_id);
-        assert_eq!(*id, claimed.partition_id);
-        let cursor = partition.cursors.entry(request.group.clone()).or_default();
-        let live = cursor.live(&partition.messages);
-        let end = live[claimed.messages.len() - 1] + 1;
-        assert_eq!(claimed.end, i64::try_from(end).unwrap());
-        let left = partition.messages.len() - end;
-        if request.auto_ack {
-            assert_eq!((claimed.lease, claimed.remaining as usize), (None, left));
-            cursor.position = end;
-            cursor.lease = None;
-        } else {
-            assert_eq!(claimed.remaining, 0);
-            cursor.lease = Some(Lease {
-                id: claimed.lease.expect("a lease"),
-                until: now + lease,
-                end,
-            });
+        let mut room = request.batch as usize;
+        assert!(claimed.parts.len() <= request.partitions as usize);
+        for part in &claimed.parts {
+            let name = (claimed.queue.clone(), part.partition.clone());
+            let partition = self.partitions.get_mut(&name).expect("it is known");
+            assert_eq!(partition.number, Some(part.number));
+            let cursor = partition.cursors.entry(request.group.clone()).or_default();
+            let fits = cursor.fits(&partition.messages, part, request.batch as usize, room);
+            assert!(fits, "{part:?} of {cursor:?}");
+            room -= part.messages.len();
+            let left = partition.messages.len() - at(part.end);
+            if request.auto_ack {
+                assert_eq!((claimed.lease, part.remaining as usize), (None, left));
+                cursor.position = at(part.end);
+                cursor.lease = None;
+            } else {
+                assert_eq!(part.remaining, 0);
+                cursor.position = at(part.first);
+                cursor.lease = Some(Lease {
+                    id: claimed.lease.expect("a lease"),
+                    until: now + lease,
+                    end: at(part.end),
+                });
+            }
         }
     }
 
-    fn by_id(&mut self, id: Uuid) -> Option<&mut Partition> {
-        let mut all = self.partitions.values_mut();
-        all.find(|partition| partition.id == Some(id))
+    fn by_number(&self, number: i64) -> Option<Name> {
+        let mut all = self.partitions.iter();
+        all.find(|(_, partition)| partition.number == Some(number))
+            .map(|(name, _)| name.clone())
     }
 
-    pub(crate) fn is_dead(&mut self, ack: &Ack) -> bool {
-        self.by_id(ack.partition_id).is_some_and(|partition| {
-            let position = partition
-                .messages
-                .iter()
-                .position(|name| *name == ack.transaction_id);
+    pub(crate) fn is_dead(&self, ack: &Ack) -> bool {
+        self.by_number(ack.partition).is_some_and(|name| {
+            let partition = &self.partitions[&name];
+            let position = partition.position(&ack.transaction_id);
             let cursor = partition.cursors.get(&ack.group);
             cursor
                 .zip(position)
@@ -158,93 +276,163 @@ impl Model {
         })
     }
 
-    /// What comes of it, and whether the group can claim from the partition (again).
-    pub(crate) fn ack(&mut self, ack: &Ack) -> (Outcome, bool) {
-        let now = self.now;
-        let partition = self.by_id(ack.partition_id);
-        let known = partition.and_then(|partition| {
-            let cursor = partition.cursors.get_mut(&ack.group)?;
-            Some((&partition.messages, cursor))
-        });
-        let Some((messages, cursor)) = known else {
-            let fenced = ack.lease.is_some();
-            return match fenced {
-                true => (Outcome::LeaseLost, false),
-                false => (Outcome::Unknown, false),
-            };
-        };
-        let is_leased = cursor.is_leased(now);
-        let held = cursor.lease.as_ref().map(|lease| lease.id);
-        if ack.lease.is_some() && (!is_leased || ack.lease != held) {
-            return (Outcome::LeaseLost, false);
-        }
-        let Some(position) = messages.iter().position(|name| *name == ack.transaction_id) else {
-            return (Outcome::Unknown, false);
-        };
-        if position < cursor.position {
-            return match ack.status {
-                Status::Completed => (Outcome::AlreadyDone, false),
-                _ => (Outcome::Passed, false),
-            };
-        }
-        let failures = cursor.failures.entry(position).or_default();
-        let dead = match ack.status {
-            Status::Completed | Status::Retry => false,
-            Status::DeadLetter => true,
-            Status::Failed => {
-                *failures += 1;
-                *failures > RETRIES
-            }
-        };
-        if dead {
-            cursor.dead.entry(position).or_insert(*failures);
-        }
-        if ack.status == Status::Completed || (dead && position == cursor.position) {
-            cursor.position = position + 1;
-            while cursor.dead.contains_key(&cursor.position) {
-                cursor.position += 1;
-            }
-            cursor.failures = cursor.failures.split_off(&cursor.position);
-        }
-        let comes_again = matches!(ack.status, Status::Failed | Status::Retry) && !dead;
-        let is_at_end = cursor
-            .lease
-            .as_ref()
-            .is_none_or(|lease| cursor.position >= lease.end);
-        let is_over = comes_again || is_at_end || !is_leased;
-        if is_over {
-            cursor.lease = None;
-        }
-        let done = Outcome::Done {
-            lease_released: is_over && is_leased,
-            dead,
-        };
-        (done, is_over && messages.len() > cursor.position)
+    /// Where the messages are: as it was before the step that acknowledges them.
+    pub(crate) fn locate(&self, acks: &[Ack]) -> Vec<Option<usize>> {
+        acks.iter()
+            .map(|ack| {
+                let name = self.by_number(ack.partition)?;
+                self.partitions[&name].position(&ack.transaction_id)
+            })
+            .collect()
     }
 
-    /// Whether the claim can be given back; `None` where the rules leave it open (only dead
-    /// messages follow, and whether the store has tidied them away cannot be seen).
-    pub(crate) fn hand_back(&mut self, claimed: &Claimed) -> Option<bool> {
-        let partition = self.by_id(claimed.partition_id)?;
-        let messages = partition.messages.clone();
-        let cursor = partition.cursors.get_mut(&claimed.group)?;
-        if claimed.lease.is_none() && cursor.live(&messages).is_empty() {
-            let has_dead = messages.len() > cursor.position;
-            if has_dead {
-                return None;
+    /// Why a step that is all or nothing is not done.
+    pub(crate) fn rejection(&self, required: &[Uuid], acks: &[Ack]) -> Option<Rejection> {
+        let lost = required.iter().find(|lease| !self.is_alive(**lease));
+        if let Some(lease) = lost {
+            return Some(Rejection::Lease(*lease));
+        }
+        let outcomes = self.clone().ack(acks, &self.locate(acks)).outcomes;
+        let index = outcomes.iter().position(|outcome| !outcome.is_success())?;
+        Some(Rejection::Ack(index, outcomes[index]))
+    }
+
+    fn is_alive(&self, id: Uuid) -> bool {
+        let mut cursors = self.partitions.values().flat_map(|p| p.cursors.values());
+        cursors.any(|cursor| {
+            let lease = cursor.lease.as_ref();
+            lease.is_some_and(|lease| lease.id == id && lease.until > self.now)
+        })
+    }
+
+    /// All that one call says.
+    pub(crate) fn ack(&mut self, acks: &[Ack], located: &[Option<usize>]) -> Said {
+        let mut said = Said {
+            outcomes: vec![Outcome::Unknown; acks.len()],
+            ..Said::default()
+        };
+        let mut by_cursor: BTreeMap<(Name, String), Vec<Located<'_>>> = BTreeMap::new();
+        for (index, (ack, position)) in acks.iter().zip(located).enumerate() {
+            let name = self.by_number(ack.partition);
+            let name = name.filter(|name| self.partitions[name].cursors.contains_key(&ack.group));
+            match name {
+                Some(name) => {
+                    let key = (name, ack.group.clone());
+                    by_cursor
+                        .entry(key)
+                        .or_default()
+                        .push((index, ack, *position));
+                }
+                None if ack.lease.is_some() => said.outcomes[index] = Outcome::LeaseLost,
+                None => {}
             }
         }
-        let at = |position: i64| i64::try_from(cursor.position) == Ok(position);
-        let is_own = match (claimed.lease, &cursor.lease) {
-            (None, None) => at(claimed.end),
-            (Some(own), Some(lease)) => own == lease.id && at(claimed.first),
-            _ => false,
-        };
-        if is_own {
-            cursor.position = usize::try_from(claimed.first).unwrap();
-            cursor.lease = None;
+        for (key, mut own) in by_cursor {
+            own.sort_by_key(|(_, _, position)| *position);
+            self.ack_one(key, &own, &mut said);
         }
-        Some(is_own)
+        said
+    }
+
+    fn ack_one(&mut self, key: (Name, String), own: &[Located<'_>], said: &mut Said) {
+        let now = self.now;
+        let partition = self.partitions.get_mut(&key.0).expect("it is known");
+        let cursor = partition.cursors.get_mut(&key.1).expect("it is known");
+        let is_leased = cursor.is_leased(now);
+        let before = cursor.clone();
+        let (mut counted, mut stays, mut is_nacked, mut keeps) = (Vec::new(), None, false, false);
+        for &(index, ack, position) in own {
+            if let Some(refusal) = before.refusal(now, ack, position) {
+                said.outcomes[index] = refusal;
+                continue;
+            }
+            let position = position.expect("who has none is refused");
+            let mut dead = false;
+            match ack.status {
+                Status::Completed if stays.is_none() => {
+                    cursor.position = cursor.position.max(position + 1);
+                }
+                Status::Completed => {}
+                Status::Retry => {
+                    stays.get_or_insert(position);
+                }
+                status => {
+                    dead = cursor.fail(position, status);
+                    if !dead {
+                        stays.get_or_insert(position);
+                    }
+                }
+            }
+            is_nacked |= ack.status != Status::Completed;
+            keeps |= ack.keeps_lease;
+            counted.push((index, dead, position));
+        }
+        let Some(last) = counted.iter().map(|(_, _, position)| *position).max() else {
+            return;
+        };
+        while cursor.dead.contains_key(&cursor.position) {
+            cursor.position += 1;
+        }
+        let end = cursor.lease.as_ref().map_or(0, |lease| lease.end);
+        let is_over = is_nacked || !is_leased || (!keeps && cursor.position >= end);
+        if is_over {
+            cursor.lease = None;
+            if cursor.position < partition.messages.len() {
+                said.ready.insert(key);
+            } else if cursor.position > last + 1 {
+                said.perhaps.insert(key);
+            }
+        }
+        for (index, dead, _) in counted {
+            said.outcomes[index] = Outcome::Done {
+                lease_released: is_over && is_leased,
+                dead,
+            };
+        }
+    }
+
+    /// In how many partitions, and until when.
+    pub(crate) fn extend(&mut self, id: Uuid, time: Duration) -> Option<(usize, Duration)> {
+        let now = self.now;
+        let cursors = self
+            .partitions
+            .values_mut()
+            .flat_map(|p| p.cursors.values_mut());
+        let leases = cursors.filter_map(|cursor| cursor.lease.as_mut());
+        let mut ends = Vec::new();
+        for lease in leases.filter(|lease| lease.id == id && lease.until > now) {
+            lease.until = lease.until.max(now + time);
+            ends.push(lease.until);
+        }
+        ends.iter().max().map(|until| (ends.len(), *until))
+    }
+
+    /// The partitions where the claim can be given back; `None` where the rules leave it open
+    /// (dead messages follow, and whether the store has passed them cannot be seen).
+    pub(crate) fn hand_back(&mut self, claimed: &Claimed) -> Option<Vec<i64>> {
+        let mut after = self.clone();
+        let mut returned = Vec::new();
+        for part in &claimed.parts {
+            let name = (claimed.queue.clone(), part.partition.clone());
+            let partition = after.partitions.get_mut(&name)?;
+            let cursor = partition.cursors.get_mut(&claimed.group)?;
+            if claimed.lease.is_none() && cursor.dead.contains_key(&cursor.position) {
+                return None;
+            }
+            let is_own = match (claimed.lease, &cursor.lease) {
+                (None, None) => cursor.position == at(part.end),
+                (Some(own), Some(lease)) => own == lease.id && cursor.position == at(part.first),
+                _ => false,
+            };
+            if is_own {
+                cursor.position = at(part.first);
+                cursor.lease = None;
+                returned.push(part.number);
+            }
+        }
+        *self = after;
+        returned.sort_unstable();
+        Some(returned)
     }
 
     /// Position and failures of every dead letter, sorted.
@@ -258,9 +446,48 @@ impl Model {
         dead
     }
 
-    pub(crate) fn messages(&self) -> BTreeMap<(String, String), Vec<String>> {
-        let all = self.partitions.iter();
-        all.map(|(key, partition)| (key.clone(), partition.messages.clone()))
+    pub(crate) fn messages(&self) -> BTreeMap<Name, Vec<String>> {
+        let all = self
+            .partitions
+            .iter()
+            .filter(|(_, p)| !p.messages.is_empty());
+        all.map(|(name, partition)| (name.clone(), partition.messages.clone()))
             .collect()
+    }
+}
+
+impl Partition {
+    fn position(&self, transaction_id: &str) -> Option<usize> {
+        self.messages.iter().position(|name| name == transaction_id)
+    }
+}
+
+impl Cursor {
+    /// Whether a claim of `batch` with room for `room` may take this: what is next, without a gap,
+    /// and all of it as far as `batch` places reach.
+    fn fits(&self, messages: &[String], part: &Part, batch: usize, room: usize) -> bool {
+        let live = self.live(messages);
+        let within = |from: usize| live.iter().filter(|at| **at < from + batch).count();
+        let least = within(self.position).min(room).max(1);
+        let most = live.first().map_or(0, |first| within(*first)).min(room);
+        let count = part.messages.len();
+        let taken: Vec<(usize, &str)> = part
+            .messages
+            .iter()
+            .map(|message| (at(message.position), &*message.transaction_id))
+            .collect();
+        let next: Vec<(usize, &str)> = live
+            .iter()
+            .take(count)
+            .map(|position| (*position, &*messages[*position]))
+            .collect();
+        let end = at(part.end);
+        let is_gapless = live.get(count).is_none_or(|next| end <= *next);
+        (least..=most).contains(&count)
+            && taken == next
+            && at(part.first) == next[0].0
+            && end > next[count - 1].0
+            && end <= messages.len()
+            && is_gapless
     }
 }

@@ -15,7 +15,7 @@ use wakeline_queue::{
 
 use crate::{
     database::Database,
-    steps::{RELEASED, from, message, names, outcome, push, push_all},
+    steps::{RELEASED, from, message, names, outcome, part, push, push_all},
 };
 
 /// Nothing here takes this long; what does, hangs.
@@ -55,7 +55,7 @@ pub(crate) async fn a_partition_is_leased_to_one_node(database: Database) {
                         continue;
                     }
                 };
-                let partition = claimed.partition.clone();
+                let partition = part(&claimed).partition.clone();
                 assert!(
                     held.lock().unwrap().insert(partition.clone()),
                     "two live leases on {partition}"
@@ -95,7 +95,7 @@ pub(crate) async fn one_of_many_same_transaction_ids_is_stored(database: Databas
                     message("q", &partition, &format!("{round}")),
                 ];
                 start.wait().await;
-                push_all(&*store, sent).await[1]
+                push_all(&*store, sent).await.remove(1)
             });
         }
         let pushed = timeout(HANGS, tasks.join_all())
@@ -106,7 +106,7 @@ pub(crate) async fn one_of_many_same_transaction_ids_is_stored(database: Databas
         assert!(pushed.iter().all(|pushed| pushed.id == stored[0].id));
     }
     let count = i64::try_from(25 * (WRITERS + 1)).unwrap();
-    assert_eq!(database.count("queue_message").await, count);
+    assert_eq!(database.messages().await, count);
 }
 
 /// Known and new queues and partitions, each node in its own order.
@@ -139,7 +139,7 @@ pub(crate) async fn pushes_across_each_other_do_not_fail(database: Database) {
                 });
                 let sent: Vec<_> = sent.collect();
                 start.wait().await;
-                let (pushed, _) = store.push(sent.into()).await.unwrap();
+                let pushed = push_all(&*store, sent).await;
                 assert!(pushed.iter().all(|pushed| !pushed.duplicate));
             });
         }
@@ -147,7 +147,7 @@ pub(crate) async fn pushes_across_each_other_do_not_fail(database: Database) {
     }
     drop(nodes);
     let messages = i64::try_from(ROUNDS * WRITERS * 36).unwrap();
-    assert_eq!(database.count("queue_message").await, messages);
+    assert_eq!(database.messages().await, messages);
     let ordinals = "SELECT q.partitions, max(p.ordinal) FROM queue q \
                     JOIN queue_partition p ON p.queue_id = q.id GROUP BY q.id, q.partitions";
     for (partitions, last) in database.pairs(ordinals).await {
@@ -205,7 +205,7 @@ pub(crate) async fn pops_across_each_other_do_not_fail(database: Database) {
                 Popped::Empty { .. } => None,
             })
             .collect();
-        let claimed: BTreeSet<&str> = claims.iter().map(|claim| &*claim.partition).collect();
+        let claimed: BTreeSet<&str> = claims.iter().map(|claim| &*part(claim).partition).collect();
         assert_eq!(claimed.len(), claims.len(), "a partition was leased twice");
     }
     drop(nodes);

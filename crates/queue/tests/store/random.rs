@@ -1,20 +1,26 @@
 //! Random sequences of steps, checked against the model after each.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use uuid::Uuid;
 use wakeline_queue::{
-    ack::{Ack, Acked, Status},
-    claim::{Claimed, PopRequest, Popped},
+    ack::{Ack, Status},
+    claim::{Claimed, PopRequest, Popped, Source, Start},
+    message::{NewMessage, Pushed},
+    step::Step,
     store::Store,
 };
-use wakeline_wake::{Place, Waiting, Wake};
+use wakeline_wake::{Place, Topic, Waiting, Wake};
 
 use crate::{
     database::Database,
-    model::Model,
-    steps::{LEASE, assert_about, message, names, say},
+    model::{Model, Name, Said},
+    steps::{LEASE, assert_about, from, message, say},
 };
 
 const STEPS: usize = 80;
@@ -24,6 +30,9 @@ const GROUPS: [&str; 2] = ["one", "two"];
 /// What passes at once: no lease ends near it, so that the time that a test takes on PostgreSQL
 /// makes no difference.
 const TICK: Duration = Duration::from_secs(25);
+/// Whoever is told to look again within this time does so at once.
+const AT_ONCE: Duration = Duration::from_millis(10);
+const MAX_LOOKS: usize = 50;
 
 pub(crate) async fn random_sequences_follow_the_model(database: Database) {
     let given = std::env::var("WAKELINE_SEED").ok();
@@ -43,6 +52,7 @@ pub(crate) async fn random_sequences_follow_the_model(database: Database) {
             claims: Vec::new(),
             parked: BTreeMap::new(),
             pushed: 0,
+            given: Vec::new(),
         };
         for _ in 0..STEPS {
             sequence.step().await;
@@ -62,16 +72,29 @@ struct Sequence<'a> {
     /// it looks again by itself, if it does.
     parked: BTreeMap<String, (PopRequest, Option<Duration>)>,
     pushed: usize,
+    /// Transaction ids that the store gave to messages without one.
+    given: Vec<String>,
 }
 
 impl Sequence<'_> {
     async fn step(&mut self) {
         match self.random.random_range(0..100) {
-            0..25 => self.push().await,
-            25..55 => self.pop().await,
-            55..80 => self.ack().await,
-            80..87 => self.hand_back().await,
-            87..93 => self.recheck().await,
+            0..20 => {
+                let pushes = self.messages();
+                self.run(pushes, Vec::new(), false).await;
+            }
+            20..50 => self.pop().await,
+            50..70 => {
+                let acks = self.acks();
+                self.run(Vec::new(), acks, false).await;
+            }
+            70..78 => {
+                let (pushes, acks) = (self.messages(), self.acks());
+                self.run(pushes, acks, true).await;
+            }
+            78..84 => self.hand_back().await,
+            84..88 => self.extend().await,
+            88..94 => self.recheck().await,
             _ => {
                 self.database.pass(TICK).await;
                 self.model.now += TICK;
@@ -88,31 +111,157 @@ impl Sequence<'_> {
         self.queues.choose(&mut self.random).unwrap().clone()
     }
 
-    async fn push(&mut self) {
+    fn messages(&mut self) -> Vec<NewMessage> {
         let mut sent = Vec::new();
         for _ in 0..self.random.random_range(1..=4) {
             self.pushed += 1;
-            let number = match self.random.random_bool(0.2) {
-                true => self.random.random_range(0..self.pushed),
-                false => self.pushed,
-            };
             let partition = *PARTITIONS.choose(&mut self.random).unwrap();
-            sent.push((self.queue(), partition.to_owned(), format!("m{number}")));
+            let mut new = message(&self.queue(), partition, &format!("m{}", self.pushed));
+            match self.random.random_range(0..20) {
+                0..4 => {
+                    let known = self.random.random_range(0..self.pushed);
+                    new.transaction_id = Some(format!("m{known}"));
+                }
+                4 => {
+                    let given = self.given.choose(&mut self.random).cloned();
+                    new.transaction_id = given.or(new.transaction_id);
+                }
+                5..10 => new.transaction_id = None,
+                _ => {}
+            }
+            sent.push(new);
         }
-        let messages: Vec<_> = sent.iter().map(|(q, p, t)| message(q, p, t)).collect();
-        let (pushed, ready) = self.store().push(messages.into()).await.unwrap();
+        sent
+    }
+
+    /// Of one claim or of two.
+    fn acks(&mut self) -> Vec<Ack> {
+        let mut acks: Vec<Ack> = Vec::new();
+        for _ in 0..self.random.random_range(1..=2) {
+            let Some(claimed) = self.claims.choose(&mut self.random).cloned() else {
+                break;
+            };
+            for _ in 0..self.random.random_range(1..=3) {
+                let ack = self.ack(&claimed);
+                // Twice of one message only if that is no contradiction; and whether a dead one is
+                // still ahead depends on when the store passes it.
+                let said = acks.iter().find(|other| {
+                    (other.partition, &other.group, &other.transaction_id)
+                        == (ack.partition, &ack.group, &ack.transaction_id)
+                });
+                let is_contradiction = said.is_some_and(|other| {
+                    (other.status, ack.status) != (Status::Failed, Status::Failed)
+                });
+                if !is_contradiction && !self.model.is_dead(&ack) {
+                    acks.push(ack);
+                }
+            }
+        }
+        acks
+    }
+
+    fn ack(&mut self, claimed: &Claimed) -> Ack {
+        let status = match self.random.random_range(0..10) {
+            0..5 => Status::Completed,
+            5..8 => Status::Failed,
+            8 => Status::Retry,
+            _ => Status::DeadLetter,
+        };
+        let transaction = match self.random.random_range(0..25) {
+            0 => format!("m{}", self.random.random_range(0..=self.pushed)),
+            1 => self
+                .given
+                .choose(&mut self.random)
+                .cloned()
+                .unwrap_or_default(),
+            _ => {
+                let messages: Vec<_> = claimed.messages().collect();
+                messages
+                    .choose(&mut self.random)
+                    .unwrap()
+                    .transaction_id
+                    .clone()
+            }
+        };
+        let mut ack = say(claimed, &transaction, status);
+        match self.random.random_range(0..14) {
+            0 => ack.lease = None,
+            1 => ack.lease = Some(Uuid::nil()),
+            _ => {}
+        }
+        ack.keeps_lease = self.random.random_bool(0.1);
+        ack
+    }
+
+    /// A step, whole or not.
+    async fn run(&mut self, pushes: Vec<NewMessage>, acks: Vec<Ack>, is_whole: bool) {
+        let mut required = Vec::new();
+        if is_whole
+            && self.random.random_bool(0.3)
+            && let Some(claimed) = self.claims.choose(&mut self.random)
+        {
+            required.extend(claimed.lease);
+        }
+        let step = Step {
+            pushes: pushes.clone(),
+            acks: acks.clone(),
+            is_whole,
+            required: required.clone(),
+            state: None,
+        };
+        let done = self.store().step(Arc::new(step)).await.unwrap();
+        let rejection = self.model.rejection(&required, &acks).filter(|_| is_whole);
+        assert_eq!(done.rejection, rejection, "{acks:?} {required:?}");
+        if rejection.is_some() {
+            assert_eq!(
+                (&*done.pushed, &*done.acked, &*done.ready),
+                (&[][..], &[][..], &[][..])
+            );
+            for message in &pushes {
+                self.model
+                    .make(&(message.queue.clone(), message.partition.clone()));
+            }
+            return;
+        }
+        let located = self.model.locate(&acks);
+        let pushed: Vec<Pushed> = done.pushed.into_iter().map(Result::unwrap).collect();
         let stored: Vec<bool> = pushed.iter().map(|pushed| !pushed.duplicate).collect();
-        assert_eq!(stored, self.model.push(&sent));
-        self.wake(&ready);
+        assert_eq!(stored, self.model.push(&pushes, &pushed));
+        for (message, pushed) in pushes.iter().zip(pushed) {
+            if message.transaction_id.is_none() {
+                self.given.push(pushed.transaction_id);
+            }
+        }
+        let said = self.model.ack(&acks, &located);
+        assert_eq!(done.acked, said.outcomes, "{acks:?}");
+        if pushes.is_empty() {
+            assert_told(&said, &done.ready);
+        }
+        self.wake(&done.ready);
     }
 
     fn request(&mut self) -> PopRequest {
-        let one = self.random.random_bool(0.3);
+        let queue = self.queue();
+        let source = match self.random.random_range(0..10) {
+            0 => Source::Matching {
+                namespace: Some(queue),
+                task: None,
+            },
+            1..4 => Source::Queue {
+                queue,
+                partition: Some((*PARTITIONS.choose(&mut self.random).unwrap()).to_owned()),
+            },
+            _ => Source::Queue {
+                queue,
+                partition: None,
+            },
+        };
         PopRequest {
-            queue: self.queue(),
-            partition: one.then(|| (*PARTITIONS.choose(&mut self.random).unwrap()).to_owned()),
+            source,
             group: (*GROUPS.choose(&mut self.random).unwrap()).to_owned(),
+            start: Start::All,
             batch: self.random.random_range(1..=4),
+            partitions: *[1, 1, 2, 3].choose(&mut self.random).unwrap(),
             auto_ack: self.random.random_bool(0.3),
         }
     }
@@ -121,22 +270,39 @@ impl Sequence<'_> {
         let request = self.request();
         let asked = Arc::new(request.clone());
         let lease = Uuid::now_v7();
-        let popped = self.store().pop(asked, lease, LEASE).await.unwrap();
-        let mut available = self.model.available(&request);
+        let mut looks = 0;
+        let popped = loop {
+            let popped = self.store().pop(asked.clone(), lease, LEASE).await.unwrap();
+            match popped {
+                Popped::Empty { again: Some(again) } if again <= AT_ONCE => {
+                    looks += 1;
+                    assert!(
+                        looks < MAX_LOOKS,
+                        "told to look again for ever: {request:?}"
+                    );
+                    tokio::time::sleep(again).await;
+                }
+                popped => break popped,
+            }
+        };
+        let available = self.model.available(&request);
         self.model.meet(&request);
         match popped {
             Popped::Claimed(claimed) => {
-                let expected = available
-                    .remove(&claimed.partition)
-                    .unwrap_or_else(|| panic!("nothing was to be had: {claimed:?}"));
-                assert_eq!(names(&claimed), expected);
+                let from: BTreeSet<String> = claimed
+                    .parts
+                    .iter()
+                    .map(|part| part.partition.clone())
+                    .collect();
+                assert_eq!(from.len(), claimed.parts.len(), "twice from a partition");
+                assert!(from.is_subset(&available), "{claimed:?} of {available:?}");
                 assert!(request.auto_ack || claimed.lease == Some(lease));
                 self.model.claim(&request, &claimed, LEASE);
-                self.wake(claimed.ready().as_slice());
+                self.wake(&claimed.ready());
                 self.claims.push(claimed);
             }
             Popped::Empty { again } => {
-                assert_eq!(available, BTreeMap::new(), "{request:?}");
+                assert_eq!(available, BTreeSet::new(), "{request:?}");
                 match self.model.next_end(&request) {
                     Some(end) => assert_about(again, end - self.model.now),
                     None => assert_eq!(again, None),
@@ -146,41 +312,6 @@ impl Sequence<'_> {
                 self.parked.insert(place, (request, again));
             }
         }
-    }
-
-    async fn ack(&mut self) {
-        let Some(claimed) = self.claims.choose(&mut self.random).cloned() else {
-            return;
-        };
-        let status = match self.random.random_range(0..10) {
-            0..4 => Status::Completed,
-            4..8 => Status::Failed,
-            8 => Status::Retry,
-            _ => Status::DeadLetter,
-        };
-        let transaction = match self.random.random_range(0..20) {
-            0 => format!("m{}", self.random.random_range(0..=self.pushed)),
-            _ => {
-                let message = claimed.messages.choose(&mut self.random).unwrap();
-                message.transaction_id.clone()
-            }
-        };
-        let mut ack: Ack = say(&claimed, &transaction, status);
-        match self.random.random_range(0..12) {
-            0 => ack.lease = None,
-            1 => ack.lease = Some(Uuid::nil()),
-            _ => {}
-        }
-        // Whether a dead message is still ahead depends on when the store tidies it away.
-        if self.model.is_dead(&ack) {
-            return;
-        }
-        let acked: Acked = self.store().ack(Arc::new(ack.clone())).await.unwrap();
-        let (outcome, is_ready) = self.model.ack(&ack);
-        assert_eq!(acked.outcome, outcome, "{ack:?}");
-        let place = (claimed.queue.clone(), claimed.partition.clone());
-        assert_eq!(acked.ready, is_ready.then_some(place), "{ack:?}");
-        self.wake(acked.wake(&ack.group).as_slice());
     }
 
     async fn hand_back(&mut self) {
@@ -193,13 +324,29 @@ impl Sequence<'_> {
             return;
         };
         let claim = Arc::new(claimed.clone());
-        let is_back = self.store().hand_back(claim).await.unwrap();
-        assert_eq!(is_back, expected, "{claimed:?}");
-        if is_back {
-            let group = Some(&*claimed.group);
-            let (queue, partition) = (&claimed.queue, &claimed.partition);
-            self.wake(&[wakeline_queue::topic::ready(queue, partition, group, 1)]);
-        }
+        let mut returned = self.store().hand_back(claim).await.unwrap();
+        returned.sort_unstable();
+        assert_eq!(returned, expected, "{claimed:?}");
+        let parts = claimed.parts.iter();
+        let wakes: Vec<Wake> = parts
+            .filter(|part| returned.contains(&part.number))
+            .map(|part| claimed.wake(part, 1))
+            .collect();
+        self.wake(&wakes);
+    }
+
+    async fn extend(&mut self) {
+        let leases: Vec<Uuid> = self.claims.iter().filter_map(|claim| claim.lease).collect();
+        let Some(lease) = leases.choose(&mut self.random).copied() else {
+            return;
+        };
+        let time = TICK * self.random.random_range(1..4) + TICK / 2;
+        let extended = self.store().extend(lease, time).await.unwrap();
+        let expected = self.model.extend(lease, time);
+        assert_eq!(
+            extended.map(|(count, _)| count),
+            expected.map(|(count, _)| count)
+        );
     }
 
     async fn recheck(&mut self) {
@@ -221,7 +368,9 @@ impl Sequence<'_> {
             let parked = self.parked.get(&format!("{place:?}"));
             if !self.model.available(request).is_empty() {
                 assert_eq!(due, Some(Duration::ZERO), "{request:?}");
-            } else if parked.is_some_and(|(_, again)| again.is_none()) {
+            } else if parked.is_some_and(|(_, again)| again.is_none())
+                && self.model.is_known(request)
+            {
                 assert_eq!(due, None, "{request:?}");
             }
         }
@@ -251,23 +400,24 @@ impl Sequence<'_> {
 
     /// A group that comes at the end sees everything.
     async fn end(mut self, prefix: &str) {
-        let mut seen = BTreeMap::<(String, String), Vec<String>>::new();
+        let mut seen = BTreeMap::<Name, Vec<String>>::new();
         for queue in self.queues.clone() {
-            let request = Arc::new(PopRequest {
-                queue: queue.clone(),
-                partition: None,
-                group: "late".to_owned(),
-                batch: 3,
-                auto_ack: true,
-            });
+            let request = from(&queue).group("late").batch(3).auto_ack();
             loop {
-                let popped = self.store().pop(request.clone(), Uuid::nil(), LEASE);
-                let Popped::Claimed(claimed) = popped.await.unwrap() else {
-                    break;
+                let claimed = match request.pop(self.store()).await {
+                    Popped::Claimed(claimed) => claimed,
+                    Popped::Empty { again: None } => break,
+                    Popped::Empty { again: Some(again) } => {
+                        assert!(again <= AT_ONCE, "{again:?}");
+                        tokio::time::sleep(again).await;
+                        continue;
+                    }
                 };
-                let names = claimed.messages.into_iter().map(|m| m.transaction_id);
-                let key = (queue.clone(), claimed.partition);
-                seen.entry(key).or_default().extend(names);
+                for part in claimed.parts {
+                    let names = part.messages.into_iter().map(|m| m.transaction_id);
+                    let key = (queue.clone(), part.partition);
+                    seen.entry(key).or_default().extend(names);
+                }
             }
         }
         assert_eq!(seen, self.model.messages());
@@ -278,4 +428,23 @@ impl Sequence<'_> {
         );
         assert_eq!(self.database.pairs(&dead).await, self.model.dead_letters());
     }
+}
+
+/// Acknowledgements wake their own group, where there is something for it.
+fn assert_told(said: &Said, ready: &[Wake]) {
+    let told: BTreeSet<(Name, String)> = ready
+        .iter()
+        .map(|wake| {
+            let parts =
+                |topic: &Topic| -> Vec<String> { topic.parts().map(str::to_owned).collect() };
+            let [queue, partition] = &parts(&wake.topics[0])[..] else {
+                panic!("{wake:?}");
+            };
+            let group = wake.lane.as_ref().expect("a group").name();
+            ((queue.clone(), partition.clone()), group.to_owned())
+        })
+        .collect();
+    assert!(told.is_superset(&said.ready), "{told:?} for {said:?}");
+    let more: BTreeSet<_> = told.difference(&said.ready).cloned().collect();
+    assert!(more.is_subset(&said.perhaps), "{told:?} for {said:?}");
 }

@@ -15,6 +15,10 @@ use wakeline_wake::Wake;
 /// What the caller of `pop` says of a lease's time; the queues of these tests say nothing else.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
+/// A store that cannot tell for the moment says to look again after this time at most.
+const AT_ONCE: Duration = Duration::from_millis(10);
+const MAX_LOOKS: usize = 50;
+
 /// Time that passes on PostgreSQL while a test runs.
 const TOLERANCE: Duration = Duration::from_secs(20);
 
@@ -132,12 +136,19 @@ impl Request {
         }
     }
 
-    /// There is nothing; when to look again.
+    /// There is nothing; when to look again. Whoever is told to look again at once does so, as a
+    /// held request does.
     pub(crate) async fn nothing(&self, store: &dyn Store) -> Option<Duration> {
-        match self.pop(store).await {
-            Popped::Claimed(claimed) => panic!("something was found: {claimed:?}"),
-            Popped::Empty { again } => again,
+        for _ in 0..MAX_LOOKS {
+            match self.pop(store).await {
+                Popped::Claimed(claimed) => panic!("something was found: {claimed:?}"),
+                Popped::Empty { again: Some(again) } if again <= AT_ONCE => {
+                    tokio::time::sleep(again).await;
+                }
+                Popped::Empty { again } => return again,
+            }
         }
+        panic!("it is told to look again for ever: {:?}", self.0);
     }
 }
 

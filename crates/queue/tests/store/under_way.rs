@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use tokio_postgres::Client;
-use wakeline_queue::ack::Status;
+use wakeline_queue::{ack::Status, claim::Popped, store::Store};
 
 use crate::{
     database::Database,
-    steps::{ack, from, hand_back, names, push},
+    steps::{Request, ack, from, hand_back, names, part, push},
 };
 
 /// Far below any lease: whoever finds nothing looks again when the push is done.
@@ -18,11 +18,20 @@ const SOON: Duration = Duration::from_secs(1);
 async fn begin_push(database: &Database) -> Client {
     let connector = database.as_postgres().unwrap().connector();
     let client = connector.connect().await.unwrap();
-    let sql = "BEGIN; SELECT wakeline.queue_push(
-        ARRAY['q'], ARRAY['p'], ARRAY[gen_random_uuid()], ARRAY['b'], ARRAY[NULL::uuid],
-        ARRAY['1'], ARRAY[NULL::text])";
+    // Deferred work is done at once: what is left to do is the commit.
+    let sql = "BEGIN; SELECT wakeline.push('q', '1', 'p', 'b'); SET CONSTRAINTS ALL IMMEDIATE";
     client.batch_execute(sql).await.unwrap();
     client
+}
+
+/// Finds nothing and is told to look again soon.
+async fn in_vain(store: &dyn Store, request: &Request) -> Duration {
+    let Popped::Empty { again } = request.pop(store).await else {
+        panic!("something was found");
+    };
+    let again = again.expect("a time is known");
+    assert!(again <= SOON, "{again:?}");
+    again
 }
 
 #[tokio::test]
@@ -34,9 +43,8 @@ async fn an_auto_ack_announces_that_there_may_be_more() {
     // The push has seen that the group is not at the end, so it wakes nobody: the claim must.
     let claimed = from("q").auto_ack().claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
-    assert!(claimed.ready().is_some());
-    let again = from("q").auto_ack().nothing(&*store).await.unwrap();
-    assert!(again <= SOON, "{again:?}");
+    assert_eq!(claimed.ready().len(), 1);
+    let again = in_vain(&*store, &from("q").auto_ack()).await;
     under_way.batch_execute("COMMIT").await.unwrap();
     tokio::time::sleep(again).await;
     assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
@@ -54,7 +62,7 @@ async fn an_ack_waits_until_it_knows_whether_there_is_more() {
         under_way.batch_execute("COMMIT").await.unwrap();
     };
     let (acked, ()) = tokio::join!(ack(&*store, &claimed, "a", Status::Completed), commit);
-    assert!(acked.ready.is_some());
+    assert_eq!(acked.ready.len(), 1);
     assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
 }
 
@@ -66,9 +74,10 @@ async fn a_claim_does_not_wait_for_it() {
     push(&*store, "q", "other", &["c"]).await;
     let _under_way = begin_push(&database).await;
     let mut seen = [
-        from("q").claim(&*store).await.partition,
-        from("q").claim(&*store).await.partition,
-    ];
+        from("q").claim(&*store).await,
+        from("q").claim(&*store).await,
+    ]
+    .map(|claimed| part(&claimed).partition.clone());
     seen.sort();
     assert_eq!(seen, ["other", "p"]);
 }
@@ -86,8 +95,7 @@ async fn what_another_claim_has_in_hand_is_looked_at_again_soon() {
     let lock = "BEGIN; SELECT FROM wakeline.queue_cursor FOR NO KEY UPDATE";
     other.batch_execute(lock).await.unwrap();
     for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
-        let again = request.nothing(&*store).await.unwrap();
-        assert!(again <= SOON, "{again:?}");
+        in_vain(&*store, &request).await;
     }
     other.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);

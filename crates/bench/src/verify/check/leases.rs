@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Kind, Known, Violation, at};
-use crate::verify::history::{AckOutcome, Delivery, Effect, NEVER, Time};
+use crate::verify::history::{AckOutcome, Delivery, Effect, NEVER, Number, Time};
 
 /// The clock that ends leases is the server's or the database's, not ours.
 const CLOCKS_DIFFER: Time = 100_000;
@@ -63,15 +63,27 @@ fn overlaps(
             found.push(Violation {
                 kind: Kind::Overlap,
                 text: format!(
-                    "{} was delivered at {} and at {}, when the first lease lasted to {} at least",
+                    "{} was delivered twice, and the first lease lasted to {} at least: {}, then {}",
                     known.name(group, place),
-                    at(one.end),
-                    at(other.end),
-                    at(end)
+                    at(end),
+                    shown(one),
+                    shown(other)
                 ),
             });
         }
     }
+}
+
+fn shown(delivery: &Delivery) -> String {
+    let number = |message: Option<&(Number, u128)>| message.map_or(0, |(number, _)| *number);
+    format!(
+        "{}..{} asked for at {} and answered at {} under {:x}",
+        number(delivery.messages.first()),
+        number(delivery.messages.last()),
+        at(delivery.begin),
+        at(delivery.end),
+        delivery.lease.unwrap_or_default()
+    )
 }
 
 /// An acknowledgement that counted, sent after the partition was surely leased to another.

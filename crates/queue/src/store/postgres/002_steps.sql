@@ -11,10 +11,8 @@
 -- The partitions of these names, made where they are missing. Whoever has cursors in a queue has
 -- one in its new partition from the beginning.
 CREATE FUNCTION wakeline.queue_resolve(p_queue text[], p_partition text[])
-RETURNS TABLE (item bigint, partition_id bigint, is_new boolean) LANGUAGE plpgsql AS $$
+RETURNS TABLE (item bigint, partition_id bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
-DECLARE
-    v_new bigint[] := '{}';
 BEGIN
     IF EXISTS (
         SELECT FROM unnest(p_queue, p_partition) AS u(queue, partition)
@@ -51,14 +49,12 @@ BEGIN
             UPDATE wakeline.queue q SET partitions = q.partitions + c.count
             FROM (SELECT m.queue_id, count(*) FROM missing m GROUP BY 1) c
             WHERE q.id = c.queue_id
-        ), followed AS (
-            INSERT INTO wakeline.queue_cursor (partition_id, group_id)
-            SELECT m.id, g.id FROM made m JOIN wakeline.queue_group g ON g.queue_id = m.queue_id
         )
-        SELECT coalesce(array_agg(m.id), '{}') INTO v_new FROM made m;
+        INSERT INTO wakeline.queue_cursor (partition_id, group_id)
+        SELECT m.id, g.id FROM made m JOIN wakeline.queue_group g ON g.queue_id = m.queue_id;
     END IF;
     RETURN QUERY
-    SELECT u.item, p.id, p.id = ANY (v_new)
+    SELECT u.item, p.id
     FROM unnest(p_queue, p_partition) WITH ORDINALITY AS u(queue, partition, item)
     CROSS JOIN LATERAL (
         SELECT p.id FROM wakeline.queue_partition p
@@ -78,7 +74,9 @@ CREATE FUNCTION wakeline.queue_lock(
     queue_id bigint, queue text, namespace text, task text,
     delay_ms bigint, is_sealed boolean, max_size bigint,
     -- With a limit only: how many messages some group has still to consume.
-    size bigint
+    size bigint,
+    -- Nothing can be pushed to it meanwhile.
+    is_locked boolean
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -107,7 +105,9 @@ BEGIN
         CASE WHEN p.last_at = '-infinity' THEN 0
             ELSE (extract(epoch FROM p.last_at) * 1000000)::bigint END,
         p.queue_id, q.name, q.namespace, q.task, q.delay_ms, q.is_sealed, q.max_size,
-        CASE WHEN q.max_size > 0 AND u.upto IS NULL THEN wakeline.queue_size(q.id) END
+        CASE WHEN q.max_size > 0 AND u.upto IS NULL THEN wakeline.queue_size(q.id) END,
+        -- The condition of the lock: an end that has moved on stays beyond it.
+        u.upto IS NULL OR p.next_position <= u.upto + 1
     FROM unnest(v_ids, v_upto) AS u(id, upto)
     CROSS JOIN LATERAL (SELECT * FROM wakeline.queue_partition p WHERE p.id = u.id LIMIT 1) p
     CROSS JOIN LATERAL (SELECT * FROM wakeline.queue q WHERE q.id = p.queue_id LIMIT 1) q;

@@ -92,6 +92,9 @@ DECLARE
     v_group wakeline.queue_group;
     v_one bigint;
     v_ids bigint[];
+    -- What those who ask for any partition have got already, and of which group.
+    v_taken bigint[];
+    v_taken_by bigint;
     v_more boolean;
     v_had bigint;
     v_due timestamptz;
@@ -137,7 +140,13 @@ BEGIN
             SELECT array_agg(c.partition_id) INTO v_ids FROM (
                 SELECT c.partition_id FROM wakeline.queue_cursor c
                 WHERE c.partition_id = v_one AND c.group_id = v_group.id AND c.ready_at <= v_now
+                    -- Its own locks a transaction does not skip.
+                    AND (v_taken_by IS DISTINCT FROM v_group.id OR v_one <> ALL (v_taken))
                 FOR NO KEY UPDATE SKIP LOCKED) c;
+        END IF;
+        IF v_one IS NULL THEN
+            v_taken_by := v_group.id;
+            v_taken := coalesce(v_ids, '{}');
         END IF;
         v_had := coalesce(cardinality(v_ids), 0);
 
@@ -177,11 +186,18 @@ BEGIN
         ELSIF v_one IS NOT NULL THEN
             SELECT c.ready_at INTO v_due FROM wakeline.queue_cursor c
             WHERE c.partition_id = v_one AND c.group_id = v_group.id;
-            v_due := greatest(v_due, v_now + c_soon);
+            -- `greatest` passes over NULL, which must stay: there is nothing to look for.
+            v_due := CASE WHEN v_due IS NOT NULL THEN greatest(v_due, v_now + c_soon) END;
         ELSIF v_had < r.wanted THEN
-            SELECT greatest(min(c.ready_at), v_now + c_soon) INTO v_due FROM wakeline.queue_cursor c
-            WHERE c.group_id = v_group.id AND c.ready_at IS NOT NULL
-                AND (v_had = 0 OR c.ready_at > v_now);
+            SELECT greatest(c.ready_at, v_now + c_soon) INTO v_due
+            FROM (
+                SELECT c.ready_at FROM wakeline.queue_cursor c
+                WHERE c.group_id = v_group.id AND c.ready_at IS NOT NULL
+                    AND (v_had = 0 OR c.partition_id <> ALL (v_ids))
+                ORDER BY c.ready_at LIMIT 1) c;
+        ELSE
+            -- For whoever gets nothing, because what was had turned out to be nothing.
+            v_due := v_now;
         END IF;
         due_us := (extract(epoch FROM v_due) * 1000000)::bigint;
         RETURN NEXT;
@@ -215,7 +231,8 @@ BEGIN
         FROM seen s WHERE c.partition_id = s.partition_id AND c.group_id = s.group_id
         RETURNING c.partition_id, c.group_id, s.next - c.position AS remaining
     )
-    SELECT m.partition_id, m.group_id, greatest(m.remaining, 0) FROM moved m;
+    SELECT m.partition_id, m.group_id,
+        CASE WHEN m.remaining IS NOT NULL THEN greatest(m.remaining, 0) END FROM moved m;
 END $$;
 
 -- Gives back what was claimed for a caller that is gone. The partitions where it was still the

@@ -74,7 +74,7 @@ BEGIN
                 SELECT p.id FROM wakeline.queue_partition p WHERE p.queue_id = v_group.queue_id);
         GET DIAGNOSTICS v_deleted = ROW_COUNT;
         v_count := v_count + v_deleted;
-        DELETE FROM wakeline.queue_mark m WHERE m.group_id = v_group.id AND NOT m.is_dead
+        DELETE FROM wakeline.queue_mark m WHERE m.group_id = v_group.id
             AND m.partition_id IN (
                 SELECT p.id FROM wakeline.queue_partition p WHERE p.queue_id = v_group.queue_id);
     END LOOP;

@@ -35,8 +35,10 @@ BEGIN
     END IF;
     SELECT 'pushes are paused for maintenance' INTO v_refused
     FROM wakeline.queue_mode m WHERE m.push_paused;
-    SELECT format('queue %s keeps its messages sealed: push to it through the server', q.name)
-    INTO v_refused FROM wakeline.queue q WHERE q.name = ANY (v_queues) AND q.is_sealed;
+    IF v_refused IS NULL THEN
+        SELECT format('queue %s keeps its messages sealed: push to it through the server', q.name)
+        INTO v_refused FROM wakeline.queue q WHERE q.name = ANY (v_queues) AND q.is_sealed;
+    END IF;
     IF v_refused IS NOT NULL THEN
         RAISE EXCEPTION 'wakeline.push: %', v_refused USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;

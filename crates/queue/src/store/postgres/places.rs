@@ -25,31 +25,19 @@ struct Kept {
     count: usize,
 }
 
-/// Where the messages of a step go.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Resolved {
-    pub(super) destinations: Vec<Option<i64>>,
-    /// Those that were made for it.
-    pub(super) made: HashSet<i64>,
-}
-
 impl Places {
     /// The partitions of these messages; those that do not exist are made.
     pub(super) async fn resolve(
         &self,
         postgres: &Postgres,
         messages: &[NewMessage],
-    ) -> Result<Resolved, Error> {
-        let destinations = self.look_up(messages);
-        let mut resolved = Resolved {
-            destinations,
-            made: HashSet::new(),
-        };
+    ) -> Result<Vec<Option<i64>>, Error> {
+        let mut destinations = self.look_up(messages);
         let missing: Vec<usize> = (0..messages.len())
-            .filter(|index| resolved.destinations[*index].is_none())
+            .filter(|index| destinations[*index].is_none())
             .collect();
         if missing.is_empty() {
-            return Ok(resolved);
+            return Ok(destinations);
         }
         let names: HashSet<(&str, &str)> = missing
             .iter()
@@ -61,7 +49,7 @@ impl Places {
         let rows = postgres
             .query(
                 "resolve",
-                "SELECT item, partition_id, is_new FROM wakeline.queue_resolve($1, $2)",
+                "SELECT item, partition_id FROM wakeline.queue_resolve($1, $2)",
                 &[(&queues, Type::TEXT_ARRAY), (&partitions, Type::TEXT_ARRAY)],
             )
             .await?;
@@ -70,19 +58,14 @@ impl Places {
             let Some(at) = super::index(row, 0) else {
                 continue;
             };
-            let number = row.get(1);
-            found.insert(names[at], number);
-            if row.get(2) {
-                resolved.made.insert(number);
-            }
+            found.insert(names[at], row.get(1));
         }
         for index in missing {
             let message = &messages[index];
-            resolved.destinations[index] =
-                found.get(&(&*message.queue, &*message.partition)).copied();
+            destinations[index] = found.get(&(&*message.queue, &*message.partition)).copied();
         }
         self.keep(found);
-        Ok(resolved)
+        Ok(destinations)
     }
 
     pub(super) fn forget(&self, queue: &str) {

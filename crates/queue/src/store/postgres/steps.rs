@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Row, types::Type};
 use uuid::Uuid;
 use wakeline_store::postgres::{Batch, RunError, Weigh};
 
-use super::{places::Resolved, wrong};
+use super::wrong;
 use crate::{
     ack::Ack,
     book::{self, Book, Cursor, Mark, Partition, QueueFacts, Retry, Target},
@@ -26,7 +26,7 @@ pub(super) struct Steps;
 #[derive(Clone, Debug)]
 pub(super) struct PlacedStep {
     pub(super) step: Arc<Step>,
-    pub(super) resolved: Arc<Resolved>,
+    pub(super) destinations: Vec<Option<i64>>,
 }
 
 impl Weigh for PlacedStep {
@@ -65,13 +65,13 @@ async fn run(client: &Client, steps: &[PlacedStep]) -> Result<Vec<Done>, RunErro
         .iter()
         .map(|placed| {
             let targets: Vec<_> = targets.by_ref().take(placed.step.acks.len()).collect();
-            book.write(&placed.step, &placed.resolved.destinations, &targets)
+            book.write(&placed.step, &placed.destinations, &targets)
         })
         .collect();
     let mut groups = close(client, &book).await?;
     let mut told = HashSet::new();
     for (placed, done) in steps.iter().zip(&mut done) {
-        let woken = book.woken(&placed.resolved.destinations, &mut groups, &mut told);
+        let woken = book.woken(&placed.destinations, &mut groups, &mut told);
         done.ready.extend(woken);
     }
     Ok(done)
@@ -173,11 +173,7 @@ async fn open(
         streams: existing.iter().map(|row| row.get(0)).collect(),
         ..Book::default()
     };
-    let made: HashSet<i64> = steps
-        .iter()
-        .flat_map(|placed| placed.resolved.made.iter().copied())
-        .collect();
-    read_partitions(&mut book, &partitions, &made);
+    read_partitions(&mut book, &partitions);
     for row in &duplicates {
         let at = super::index(row, 0).ok_or_else(|| wrong("an item"))?;
         book.known.insert(
@@ -207,7 +203,7 @@ impl Locks {
         let mut locks = Self::default();
         let pushed: HashSet<i64> = steps
             .iter()
-            .flat_map(|placed| placed.resolved.destinations.iter().flatten().copied())
+            .flat_map(|placed| placed.destinations.iter().flatten().copied())
             .collect();
         for partition in pushed {
             locks.add(partition, true, None, None);
@@ -239,9 +235,7 @@ impl Known {
     fn of(steps: &[PlacedStep]) -> Self {
         let mut known = Self::default();
         for placed in steps {
-            for (message, destination) in
-                placed.step.pushes.iter().zip(&placed.resolved.destinations)
-            {
+            for (message, destination) in placed.step.pushes.iter().zip(&placed.destinations) {
                 if let (Some(partition), Some(transaction)) = (destination, &message.transaction_id)
                 {
                     known.partitions.push(*partition);
@@ -277,7 +271,7 @@ impl<'a> Spoken<'a> {
     }
 }
 
-fn read_partitions(book: &mut Book, rows: &[Row], made: &HashSet<i64>) {
+fn read_partitions(book: &mut Book, rows: &[Row]) {
     let mut queues: HashMap<i64, Arc<QueueFacts>> = HashMap::new();
     for row in rows {
         book.now = row.get("now_us");
@@ -303,7 +297,7 @@ fn read_partitions(book: &mut Book, rows: &[Row], made: &HashSet<i64>) {
             queue: queue.clone(),
             next: row.get("next_position"),
             last_us: row.get("last_us"),
-            is_new: made.contains(&number),
+            is_locked: row.get("is_locked"),
         };
         book.partitions.insert(number, partition);
     }
@@ -343,9 +337,11 @@ fn read_cursor(book: &mut Book, partition: i64, row: &Row) -> Target {
 /// Writes what has changed and commits. The groups that pushes have made ready, by partition.
 async fn close(client: &Client, book: &Book) -> Result<HashMap<i64, Vec<String>>, RunError> {
     // Sent together and answered in this order: the commit comes last.
-    let (woken, (), (), (), ()) = try_join!(
-        append(client, book),
+    // Cursors before messages: one that has caught up by an acknowledgement is made ready by a push
+    // of the same batch that came behind it.
+    let ((), woken, (), (), ()) = try_join!(
         super::write::move_cursors(client, book),
+        append(client, book),
         super::write::mark(client, book),
         super::write::states(client, book),
         async { client.batch_execute("COMMIT").await },

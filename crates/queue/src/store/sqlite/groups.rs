@@ -34,10 +34,7 @@ pub(super) fn delete(connection: &Connection, scope: &GroupScope, with_start: bo
     for group in named(connection, scope)? {
         deleted +=
             connection.execute("DELETE FROM queue_cursor WHERE group_id = ?1", [group.id])?;
-        connection.execute(
-            "DELETE FROM queue_mark WHERE group_id = ?1 AND NOT is_dead",
-            [group.id],
-        )?;
+        connection.execute("DELETE FROM queue_mark WHERE group_id = ?1", [group.id])?;
         if with_start {
             connection.execute("DELETE FROM queue_group WHERE id = ?1", [group.id])?;
         } else {

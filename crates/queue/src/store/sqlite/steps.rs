@@ -36,7 +36,7 @@ pub(super) fn step(connection: &Connection, step: &Step, now: i64) -> Result<Don
     } else {
         step.pushes
             .iter()
-            .map(|message| find_or_make(connection, &mut book, message, now).map(Some))
+            .map(|message| find_or_make(connection, message, now).map(Some))
             .collect::<Result<Vec<_>>>()?
     };
     for (message, destination) in step.pushes.iter().zip(&destinations) {
@@ -101,12 +101,7 @@ fn find(connection: &Connection, message: &NewMessage) -> Result<Option<i64>> {
 }
 
 /// Whoever has cursors in a queue has one in its new partition from the beginning.
-fn find_or_make(
-    connection: &Connection,
-    book: &mut Book,
-    message: &NewMessage,
-    now: i64,
-) -> Result<i64> {
+fn find_or_make(connection: &Connection, message: &NewMessage, now: i64) -> Result<i64> {
     if let Some(number) = find(connection, message)? {
         return Ok(number);
     }
@@ -130,10 +125,6 @@ fn find_or_make(
              SELECT ?1, id FROM queue_group WHERE queue_id = ?2",
         )?
         .execute([number, queue_id])?;
-    open_partition(connection, book, number)?;
-    if let Some(partition) = book.partitions.get_mut(&number) {
-        partition.is_new = true;
-    }
     Ok(number)
 }
 
@@ -165,7 +156,7 @@ fn open_partition(connection: &Connection, book: &mut Book, number: i64) -> Resu
             name: row.get(0)?,
             next: row.get(1)?,
             last_us: row.get(2)?,
-            is_new: false,
+            is_locked: true,
             queue: Arc::new(QueueFacts {
                 id: row.get(3)?,
                 name: row.get(4)?,
