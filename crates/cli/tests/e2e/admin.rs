@@ -544,8 +544,8 @@ async fn traces_are_told_and_read(ground: Ground) {
     assert_has(one, &["last_seen"]);
 
     for (body, field) in [
-        (json!({}), "transactionId"),
-        (json!({"transactionId": "a"}), "partitionId"),
+        (json!({}), "body"),
+        (json!({"transactionId": "a"}), "body"),
         (
             json!({"transactionId": "a", "partitionId": "x"}),
             "partitionId",
@@ -578,6 +578,8 @@ async fn what_is_wrong_is_named(ground: Ground) {
         ("/api/v1/messages?status=lost", "status"),
         ("/api/v1/messages?from=yesterday", "from"),
         ("/api/v1/messages?queue=%00", "queue"),
+        ("/api/v1/messages?queue=", "queue"),
+        ("/api/v1/messages?status=", "status"),
         ("/api/v1/messages/notauuid/a", "partitionId"),
         ("/api/v1/dlq?to=x", "to"),
         ("/api/v1/dlq?limit=-5", "limit"),
