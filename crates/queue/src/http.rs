@@ -11,6 +11,7 @@ mod groups;
 mod lease;
 mod maintenance;
 mod messages;
+mod overview;
 mod pop;
 mod push;
 mod resources;
@@ -71,12 +72,12 @@ pub fn router(door: Arc<Queue>) -> OpenApiRouter {
 /// What people read.
 fn browsing() -> OpenApiRouter<Arc<Queue>> {
     OpenApiRouter::new()
-        .routes(routes!(resources::overview))
+        .routes(routes!(overview::overview))
         .routes(routes!(resources::list))
         .routes(routes!(resources::one))
         .routes(routes!(resources::depth))
-        .routes(routes!(resources::namespaces))
-        .routes(routes!(resources::tasks))
+        .routes(routes!(overview::namespaces))
+        .routes(routes!(overview::tasks))
         .routes(routes!(resources::partitions))
         .routes(routes!(messages::list))
         .routes(routes!(messages::one))

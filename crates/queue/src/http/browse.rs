@@ -26,10 +26,10 @@ pub(super) fn page(params: &Params, limit: i64, most: i64) -> Result<Page, Probl
     })
 }
 
-/// A parameter that is a name; without a value it is as if it were not there.
+/// A parameter that is a name.
 pub(super) fn named(door: &Queue, params: &Params, field: &str) -> Result<Option<String>, Problem> {
     match params.text(field) {
-        None | Some("") => Ok(None),
+        None => Ok(None),
         Some(text) => {
             name::check(field, text, door.limits().max_name)?;
             Ok(Some(text.to_owned()))
@@ -39,7 +39,7 @@ pub(super) fn named(door: &Queue, params: &Params, field: &str) -> Result<Option
 
 pub(super) fn time(params: &Params, field: &str) -> Result<Option<i64>, Problem> {
     match params.text(field) {
-        None | Some("") => Ok(None),
+        None => Ok(None),
         Some(text) => super::time(field, text).map(|at| Some(at.clamp(0, FAR_US))),
     }
 }

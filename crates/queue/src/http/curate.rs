@@ -32,8 +32,8 @@ pub(super) struct Changed {
 
 /// Deletes a message for all groups, and its dead letters.
 #[utoipa::path(
-    delete, path = "/api/v1/messages/{partition_id}/{transaction_id}", tag = "queue",
-    params(("partition_id" = String, Path), ("transaction_id" = String, Path)),
+    delete, path = "/api/v1/messages/{partitionId}/{transactionId}", tag = "queue",
+    params(("partitionId" = String, Path), ("transactionId" = String, Path)),
     responses(
         (status = 200, description = "It is gone", body = Changed),
         (status = 404, description = "There is none", body = ProblemDocument<'static>, content_type = "application/problem+json"),
@@ -62,8 +62,8 @@ pub(super) async fn delete(
 
 /// Appends a dead letter as a new message for the group that had it.
 #[utoipa::path(
-    post, path = "/api/v1/messages/{partition_id}/{transaction_id}/retry", tag = "queue",
-    params(("partition_id" = String, Path), ("transaction_id" = String, Path)),
+    post, path = "/api/v1/messages/{partitionId}/{transactionId}/retry", tag = "queue",
+    params(("partitionId" = String, Path), ("transactionId" = String, Path)),
     responses(
         (status = 200, description = "It is delivered again", body = Changed),
         (status = 404, description = "There is no such dead letter", body = ProblemDocument<'static>, content_type = "application/problem+json"),
@@ -114,8 +114,8 @@ pub(super) struct BuryBody {
 
 /// Makes a pending message a dead letter.
 #[utoipa::path(
-    post, path = "/api/v1/messages/{partition_id}/{transaction_id}/dlq", tag = "queue",
-    params(("partition_id" = String, Path), ("transaction_id" = String, Path)),
+    post, path = "/api/v1/messages/{partitionId}/{transactionId}/dlq", tag = "queue",
+    params(("partitionId" = String, Path), ("transactionId" = String, Path)),
     request_body = BuryBody,
     responses(
         (status = 200, description = "It is a dead letter", body = Changed),

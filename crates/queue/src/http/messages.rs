@@ -136,7 +136,7 @@ fn row(door: &Queue, seen: &Seen) -> MessageRow {
 }
 
 fn status(params: &Params) -> Result<Option<MessageStatus>, Problem> {
-    let Some(text) = params.text("status").filter(|text| !text.is_empty()) else {
+    let Some(text) = params.text("status") else {
         return Ok(None);
     };
     let known = MessageStatus::ALL
@@ -231,8 +231,8 @@ struct GroupStatus {
 
 /// A message, and where its groups are.
 #[utoipa::path(
-    get, path = "/api/v1/messages/{partition_id}/{transaction_id}", tag = "queue",
-    params(("partition_id" = String, Path), ("transaction_id" = String, Path)),
+    get, path = "/api/v1/messages/{partitionId}/{transactionId}", tag = "queue",
+    params(("partitionId" = String, Path), ("transactionId" = String, Path)),
     responses(
         (status = 200, description = "The message", body = MessageDetail),
         (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),

@@ -63,8 +63,7 @@ pub(super) async fn inter_instance_stats(
 
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct Notice {
-    #[serde(default)]
-    queue: Option<String>,
+    queue: String,
     #[serde(default)]
     partition: Option<String>,
 }
@@ -88,9 +87,7 @@ pub(super) async fn notify(
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<Noticed>, Problem> {
     let notice: Notice = parse(&body)?;
-    let queue = notice
-        .queue
-        .ok_or_else(|| Problem::invalid("queue", "queue is required"))?;
+    let queue = notice.queue;
     let most = door.limits().max_name;
     name::check("queue", &queue, most)?;
     if let Some(partition) = &notice.partition {

@@ -8,7 +8,7 @@ use axum::{
 };
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{LimitedBody, Params, Problem, ProblemDocument, json, path};
@@ -37,10 +37,8 @@ const WORKER: &str = "wakeline";
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TraceBody {
-    #[serde(default)]
-    transaction_id: Option<String>,
-    #[serde(default)]
-    partition_id: Option<String>,
+    transaction_id: String,
+    partition_id: String,
     #[serde(default)]
     consumer_group: Option<String>,
     /// `info` by default.
@@ -49,16 +47,10 @@ pub(super) struct TraceBody {
     #[serde(default)]
     #[schema(value_type = Object)]
     data: Option<Box<RawValue>>,
+    /// One name or several.
     #[serde(default)]
-    trace_names: Option<Names>,
-}
-
-/// One name or several.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(untagged)]
-pub(super) enum Names {
-    One(String),
-    Several(Vec<String>),
+    #[schema(value_type = Vec<String>)]
+    trace_names: Option<Value>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -68,22 +60,28 @@ pub(super) struct Told {
     trace_id: Uuid,
 }
 
-fn names(names: Option<Names>, most: usize) -> Result<Vec<String>, Problem> {
-    let names = match names {
-        None => Vec::new(),
-        Some(Names::One(name)) => vec![name],
-        Some(Names::Several(names)) => names,
+fn names(given: Option<Value>, most: usize) -> Result<Vec<String>, Problem> {
+    let named = |field: &str, value: Value| {
+        let Value::String(text) = value else {
+            return Err(Problem::invalid(field, "not a text"));
+        };
+        name::check(field, &text, most)?;
+        Ok(text)
     };
-    if names.len() > MAX_NAMES {
-        return Err(Problem::invalid(
+    match given {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(several)) if several.len() > MAX_NAMES => Err(Problem::invalid(
             "traceNames",
             format!("more than {MAX_NAMES} names"),
-        ));
+        )),
+        Some(Value::Array(several)) => {
+            let several = several.into_iter().enumerate();
+            several
+                .map(|(index, value)| named(&format!("traceNames[{index}]"), value))
+                .collect()
+        }
+        Some(one) => Ok(vec![named("traceNames", one)?]),
     }
-    for (index, text) in names.iter().enumerate() {
-        name::check(&format!("traceNames[{index}]"), text, most)?;
-    }
-    Ok(names)
 }
 
 /// Tells something of a message.
@@ -101,12 +99,7 @@ pub(super) async fn tell(
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<Told>), Problem> {
     let body: TraceBody = json(&body)?;
-    let required = |field: &str, given: Option<String>| {
-        given.ok_or_else(|| Problem::invalid(field, "transactionId and partitionId are required"))
-    };
-    let transaction_id = required("transactionId", body.transaction_id)?;
-    let partition_id = required("partitionId", body.partition_id)?;
-    let address = address(&door, &partition_id, &transaction_id)?;
+    let address = address(&door, &body.partition_id, &body.transaction_id)?;
     let most = door.limits().max_name;
     let group = body.consumer_group.unwrap_or_else(|| QUEUE_MODE.to_owned());
     name::check("consumerGroup", &group, most)?;
@@ -115,7 +108,7 @@ pub(super) async fn tell(
     let trace = NewTrace {
         id: Uuid::now_v7(),
         partition: address.partition,
-        transaction_id,
+        transaction_id: body.transaction_id,
         group,
         event,
         data: body
@@ -189,8 +182,8 @@ pub(super) struct MessageTraces {
 
 /// What was told of a message, the oldest first; 1000 at most.
 #[utoipa::path(
-    get, path = "/api/v1/traces/{partition_id}/{transaction_id}", tag = "queue",
-    params(("partition_id" = String, Path), ("transaction_id" = String, Path)),
+    get, path = "/api/v1/traces/{partitionId}/{transactionId}", tag = "queue",
+    params(("partitionId" = String, Path), ("transactionId" = String, Path)),
     responses(
         (status = 200, description = "Its traces", body = MessageTraces),
         (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),

@@ -54,7 +54,7 @@ pub(crate) async fn a_retried_letter_comes_to_its_group_only(ground: Ground) {
     assert_eq!(letters.unwrap().total, 0);
     assert!(ground.pop("q", "other", 9).await.is_none());
     let again = ground.pop("q", "g", 9).await.unwrap();
-    assert_eq!(ids(&again), [transaction_id.clone()]);
+    assert_eq!(ids(&again), [transaction_id.as_str()]);
     assert_eq!(again.messages().next().unwrap().payload, "\"a\"");
     ground
         .say(&again, &[transaction_id], Status::Completed)
@@ -85,6 +85,34 @@ pub(crate) async fn a_retried_letter_keeps_its_transaction_id_if_it_can(ground: 
         Outcome::AlreadyDone
     );
     assert!(ground.push("q", "p", &["a"]).await[0].duplicate);
+}
+
+pub(crate) async fn a_letter_is_found_by_either_id(ground: Ground) {
+    let pushed = ground.push("q", "p", &["a", "b"]).await;
+    let claimed = ground.pop("q", "g", 9).await.unwrap();
+    let by_id = pushed[0].id.to_string();
+    ground.say(&claimed, &[&by_id], Status::DeadLetter).await;
+    let at = address(&pushed[0]);
+    let found = letters::of_message(&*ground.store, &at).await.unwrap();
+    assert_eq!(found.len(), 1);
+    let other = Address {
+        transaction_id: by_id,
+        ..at.clone()
+    };
+    let found = letters::of_message(&*ground.store, &other).await.unwrap();
+    assert_eq!(found[0].message.transaction_id, "a");
+    assert!(ground.store.delete_message(at).await.unwrap());
+    let letters = letters::list(&*ground.store, &of_queue("q"), ALL).await;
+    assert_eq!(letters.unwrap().total, 0);
+}
+
+pub(crate) async fn nothing_is_deleted_where_nothing_is(ground: Ground) {
+    let nowhere = Address {
+        partition: 77,
+        transaction_id: wakeline_queue::id::message(0, 77, 0).to_string(),
+    };
+    let deleted = ground.store.delete_message(nowhere).await;
+    assert!(!deleted.unwrap());
 }
 
 pub(crate) async fn a_letter_of_a_deleted_group_stays(ground: Ground) {

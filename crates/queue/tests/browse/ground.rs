@@ -124,12 +124,6 @@ impl Ground {
         panic!("it says for ever that there is something");
     }
 
-    /// The transaction ids that a pop gets.
-    pub(crate) async fn popped(&self, queue: &str, group: &str, batch: u32) -> Vec<String> {
-        let claimed = self.pop(queue, group, batch).await;
-        claimed.as_ref().map(ids).unwrap_or_default()
-    }
-
     /// Says the same of these messages of a claim.
     pub(crate) async fn say(&self, claimed: &Claimed, ids: &[&str], status: Status) {
         for id in ids {

@@ -50,6 +50,8 @@ conformance! {
         a_deleted_message_may_be_pushed_again,
         a_retried_letter_comes_to_its_group_only,
         a_retried_letter_keeps_its_transaction_id_if_it_can,
+        a_letter_is_found_by_either_id,
+        nothing_is_deleted_where_nothing_is,
         a_letter_of_a_deleted_group_stays,
         a_buried_message_is_a_letter_of_who_waits_for_it,
         what_is_in_somebodys_hands_is_not_buried;

@@ -1,5 +1,7 @@
 //! The door on a store that is watched.
 
+mod people;
+
 use std::{
     sync::{
         Arc,

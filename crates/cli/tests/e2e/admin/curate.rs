@@ -100,5 +100,7 @@ async fn a_notice_is_taken(ground: Ground) {
     );
     let refused = notify(json!({})).await;
     assert_eq!(refused.status, 400);
+    assert_eq!(refused.problem()["field"], "body");
+    let refused = notify(json!({"queue": ""})).await;
     assert_eq!(refused.problem()["field"], "queue");
 }

@@ -72,7 +72,8 @@ pub async fn list(
 /// The year 3000, which is in every database's range.
 const FAR: i64 = 32_503_680_000_000_000;
 
-/// The dead letters of a message, of all groups.
+/// The dead letters of a message, of all groups. It may have been acknowledged by its own id or by
+/// the one that its producer gave; both find it.
 pub async fn of_message(read: &dyn Read, address: &Address) -> Result<Vec<DeadLetter>, Error> {
     let rows = read
         .rows(
@@ -81,11 +82,16 @@ pub async fn of_message(read: &dyn Read, address: &Address) -> Result<Vec<DeadLe
                  d.group_name, d.position, d.failures, d.error, d.failed_us, d.created_us,
                  d.transaction_id, d.message
              FROM wakeline.queue_letter d
-             WHERE d.partition_id = $1 AND d.transaction_id = $2 ORDER BY d.id LIMIT $3",
+             WHERE d.partition_id = $1 AND (d.transaction_id = $2 OR d.position = coalesce($4, (
+                 SELECT t.position FROM wakeline.queue_transaction t
+                 WHERE t.partition_id = $1 AND t.hash = $5)))
+             ORDER BY d.id LIMIT $3",
             vec![
                 address.partition.into(),
                 address.transaction_id.as_str().into(),
                 MAX_LETTERS.into(),
+                address.given().into(),
+                address.hash().into(),
             ],
         )
         .await?;

@@ -1,6 +1,9 @@
 //! Messages.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use futures_util::{future::try_join_all, try_join};
 use wakeline_store::Error;
@@ -39,13 +42,17 @@ pub async fn list(
         return dead(read, filter, page).await;
     }
     let walked = walk::walk(read, queue, filter, status, page).await?;
-    let mut readers: HashMap<i64, Arc<Vec<Reader>>> = HashMap::new();
-    for (head, _) in &walked.picks {
-        if !readers.contains_key(&head.partition) {
-            let found = groups::of_partition(read, head.partition).await?;
-            readers.insert(head.partition, Arc::new(found));
-        }
-    }
+    let partitions: BTreeSet<i64> = walked
+        .picks
+        .iter()
+        .map(|(head, _)| head.partition)
+        .collect();
+    let readers = partitions.into_iter().map(|partition| async move {
+        let found = groups::of_partition(read, partition).await?;
+        Ok::<_, Error>((partition, Arc::new(found)))
+    });
+    let readers: HashMap<i64, Arc<Vec<Reader>>> =
+        try_join_all(readers).await?.into_iter().collect();
     let picked = try_join_all(walked.picks.iter().map(|(head, positions)| {
         let part = &walked.parts[&head.partition];
         let readers = readers[&head.partition].clone();

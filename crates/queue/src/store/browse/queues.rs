@@ -239,7 +239,7 @@ pub struct Spread {
 }
 
 pub async fn overview(read: &dyn Read) -> Result<Overview, Error> {
-    let (names, sums, median) = try_join!(
+    let (names, sums) = try_join!(
         read.rows(
             "overview",
             "SELECT count(*), count(DISTINCT nullif(q.namespace, '')), count(DISTINCT nullif(q.task, '')),
@@ -249,35 +249,30 @@ pub async fn overview(read: &dyn Read) -> Result<Overview, Error> {
         ),
         read.rows(
             "overview",
-            "SELECT CAST(sum(s.total) AS bigint), CAST(sum(s.ahead) AS bigint),
-                 CAST(sum(CASE WHEN s.ready_us > {now} THEN s.leased ELSE 0 END) AS bigint),
-                 CAST(sum(s.letters) AS bigint), CAST(sum(s.all_letters) AS bigint), count(*),
-                 min(s.ahead), max(s.ahead), CAST(avg(s.ahead) AS bigint),
-                 min(CASE WHEN s.ahead > 0 THEN {now} - s.oldest_us ELSE 0 END),
-                 max(CASE WHEN s.ahead > 0 THEN {now} - s.oldest_us ELSE 0 END),
-                 CAST(avg(CASE WHEN s.ahead > 0 THEN {now} - s.oldest_us ELSE 0 END) AS bigint)
-             FROM wakeline.queue_standing s",
-            vec![],
-        ),
-        read.rows(
-            "overview",
-            "SELECT min(CASE WHEN o.by_ahead = (o.count + 1) / 2 THEN o.ahead END),
+            "SELECT CAST(sum(o.total) AS bigint), CAST(sum(o.ahead) AS bigint),
+                 CAST(sum(o.leased) AS bigint), CAST(sum(o.letters) AS bigint),
+                 CAST(sum(o.all_letters) AS bigint), count(*),
+                 min(o.ahead), max(o.ahead), CAST(avg(o.ahead) AS bigint),
+                 min(CASE WHEN o.by_ahead = (o.count + 1) / 2 THEN o.ahead END),
+                 min(o.wait), max(o.wait), CAST(avg(o.wait) AS bigint),
                  min(CASE WHEN o.by_wait = (o.count + 1) / 2 THEN o.wait END)
              FROM (
-                 SELECT o.ahead, o.wait, row_number() OVER (ORDER BY o.ahead) AS by_ahead,
+                 SELECT o.*, row_number() OVER (ORDER BY o.ahead) AS by_ahead,
                      row_number() OVER (ORDER BY o.wait) AS by_wait, count(*) OVER () AS count
                  FROM (
-                     SELECT s.ahead, CASE WHEN s.ahead > 0 THEN {now} - s.oldest_us ELSE 0 END AS wait
+                     SELECT s.total, s.ahead, s.letters, s.all_letters,
+                         CASE WHEN s.ready_us > {now} THEN s.leased ELSE 0 END AS leased,
+                         CASE WHEN s.ahead > 0 THEN {now} - s.oldest_us ELSE 0 END AS wait
                      FROM wakeline.queue_standing s) o) o",
             vec![],
         ),
     )?;
     let sums = &sums[0];
-    let spread = |column: usize, median: i64| Spread {
+    let spread = |column: usize| Spread {
         least: sums.number(column),
         most: sums.number(column + 1),
         mean: sums.number(column + 2),
-        median,
+        median: sums.number(column + 3),
     };
     Ok(Overview {
         queues: names[0].number(0),
@@ -286,7 +281,7 @@ pub async fn overview(read: &dyn Read) -> Result<Overview, Error> {
         now_us: names[0].number(3),
         partitions: sums.number(5),
         counts: counts(sums, 0),
-        offset: spread(6, median[0].number(0)),
-        wait_us: spread(9, median[0].number(1)),
+        offset: spread(6),
+        wait_us: spread(10),
     })
 }

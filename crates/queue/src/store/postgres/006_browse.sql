@@ -136,11 +136,15 @@ DECLARE
 BEGIN
     SELECT * INTO v_partition FROM wakeline.queue_partition p
     WHERE p.id = p_partition FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
     SELECT coalesce(p_position, (
         SELECT t.position FROM wakeline.queue_transaction t
         WHERE t.partition_id = p_partition AND t.hash = p_hash)) INTO v_position;
     DELETE FROM wakeline.queue_dead_letter d
-    WHERE d.partition_id = p_partition AND d.transaction_id = p_transaction;
+    WHERE d.partition_id = p_partition
+        AND (d.transaction_id = p_transaction OR d.position = v_position);
     GET DIAGNOSTICS v_letters = ROW_COUNT;
     IF v_position IS NULL OR v_position < v_partition.first_position
         OR v_position >= v_partition.next_position
@@ -163,7 +167,7 @@ CREATE FUNCTION wakeline.queue_retry(
     p_letter bigint, p_hash uuid,
     -- The message as it is appended: with the transaction id it had, or with its own id.
     p_kept text, p_fresh text
-) RETURNS TABLE (position bigint, created_us bigint, is_kept boolean) LANGUAGE plpgsql AS $$
+) RETURNS TABLE (at bigint, created_us bigint, is_kept boolean) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_letter wakeline.queue_dead_letter;
@@ -187,7 +191,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    position := v_partition.next_position;
+    at := v_partition.next_position;
     v_at := greatest(v_partition.last_at, clock_timestamp());
     created_us := (extract(epoch FROM v_at) * 1000000)::bigint;
     -- Under its transaction id another group would mean the old one.
@@ -195,11 +199,11 @@ BEGIN
         SELECT FROM wakeline.queue_cursor c
         WHERE c.partition_id = v_partition.id AND c.group_id <> v_group);
     INSERT INTO wakeline.queue_segment (partition_id, first, last, created_at, only_group, body)
-    VALUES (v_partition.id, position, position, v_at, v_group,
+    VALUES (v_partition.id, at, at, v_at, v_group,
         '[' || CASE WHEN is_kept THEN p_kept ELSE p_fresh END || ']');
     IF is_kept THEN
         INSERT INTO wakeline.queue_transaction (partition_id, hash, position)
-        VALUES (v_partition.id, p_hash, position)
+        VALUES (v_partition.id, p_hash, at)
         ON CONFLICT (partition_id, hash) DO UPDATE SET position = excluded.position;
     END IF;
     UPDATE wakeline.queue_partition p SET next_position = p.next_position + 1, last_at = v_at

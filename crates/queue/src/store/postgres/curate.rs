@@ -40,7 +40,7 @@ impl Curate for PostgresStore {
                 .postgres
                 .query(
                     "retry",
-                    "SELECT position, created_us, is_kept
+                    "SELECT at, created_us, is_kept
                      FROM wakeline.queue_retry($1, $2, $3, $4)",
                     &[
                         (&retry.letter, Type::INT8),

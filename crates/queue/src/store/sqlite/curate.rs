@@ -117,11 +117,13 @@ fn position(connection: &Connection, address: &Address) -> Result<Option<i64>> {
 }
 
 fn delete(connection: &Connection, address: &Address) -> Result<bool> {
+    let position = position(connection, address)?;
     let letters = connection.execute(
-        "DELETE FROM queue_dead_letter WHERE partition_id = ?1 AND transaction_id = ?2",
-        params![address.partition, address.transaction_id],
+        "DELETE FROM queue_dead_letter
+         WHERE partition_id = ?1 AND (transaction_id = ?2 OR position = ?3)",
+        params![address.partition, address.transaction_id, position],
     )?;
-    let Some(position) = position(connection, address)? else {
+    let Some(position) = position else {
         return Ok(letters > 0);
     };
     connection.execute(

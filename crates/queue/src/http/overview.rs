@@ -1,0 +1,132 @@
+//! `/api/v1/resources`: how much of everything there is.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{Json, extract::State};
+use serde_json::{Value, json};
+use wakeline_web::{Problem, ProblemDocument};
+
+use super::{
+    analytics::{Range, per_second},
+    browse::{MAX_ROWS, shown},
+    resources::counts_json,
+};
+use crate::{
+    browse::{Counts, Page, QueueRow},
+    error::Error,
+    service::Queue,
+    store::browse::{
+        queues::{self, Overview, QueueFilter, Spread},
+        tallies,
+    },
+};
+
+fn spread(spread: Spread, unit: i64) -> Value {
+    json!({
+        "avg": spread.mean / unit, "max": spread.most / unit, "min": spread.least / unit,
+        "median": spread.median / unit,
+    })
+}
+
+fn overview_json(overview: &Overview, pushed: i64, consumed: i64) -> Value {
+    json!({
+        "queues": overview.queues,
+        "partitions": overview.partitions,
+        "namespaces": overview.namespaces,
+        "tasks": overview.tasks,
+        "messages": counts_json(overview.counts),
+        "lag": {
+            "time": spread(overview.wait_us, 1_000_000), "offset": spread(overview.offset, 1),
+        },
+        "throughput": {
+            "ingestedPerSecond": per_second(pushed, Range::MINUTE), "processedPerSecond": per_second(consumed, Range::MINUTE),
+        },
+        "statsAge": 0,
+        "timestamp": shown(overview.now_us),
+    })
+}
+
+/// How much of everything there is.
+#[utoipa::path(
+    get, path = "/api/v1/resources/overview", tag = "queue",
+    responses(
+        (status = 200, description = "Counts, lags and rates; computed when asked", body = Object),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn overview(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+    let store = &**door.store();
+    let answer = async {
+        let overview = queues::overview(store).await?;
+        // The last minute that is over.
+        let end = overview.now_us / Range::MINUTE * Range::MINUTE;
+        let series = tallies::series(
+            store,
+            (end - Range::MINUTE, end),
+            Range::MINUTE,
+            &None,
+            false,
+        )
+        .await?;
+        let (pushed, completed) = series.first().map_or((0, 0), |c| (c.pushed, c.completed));
+        Ok::<_, Error>(overview_json(&overview, pushed, completed))
+    };
+    Ok(Json(answer.await?))
+}
+
+/// Queues gathered by something that they have in common.
+async fn gathered(
+    door: &Queue,
+    field: &'static str,
+    of: impl Fn(&QueueRow) -> &str,
+) -> Result<Vec<Value>, Problem> {
+    let page = Page {
+        limit: MAX_ROWS,
+        offset: 0,
+    };
+    let listed = queues::list(&**door.store(), &QueueFilter::default(), page).await;
+    let mut gathered: BTreeMap<String, (i64, i64, Counts)> = BTreeMap::new();
+    for queue in listed.map_err(Error::from)?.rows {
+        let name = of(&queue);
+        if name.is_empty() {
+            continue;
+        }
+        let (queues, partitions, counts) = gathered.entry(name.to_owned()).or_default();
+        *queues += 1;
+        *partitions += queue.partitions;
+        counts.add(queue.counts);
+    }
+    let item = |(name, (queues, partitions, counts)): (String, (i64, i64, Counts))| {
+        json!({
+            field: name, "queues": queues, "partitions": partitions,
+            "messages": {"total": counts.total, "pending": counts.pending},
+        })
+    };
+    Ok(gathered.into_iter().map(item).collect())
+}
+
+/// Namespaces, of the newest 10000 queues.
+#[utoipa::path(
+    get, path = "/api/v1/resources/namespaces", tag = "queue",
+    responses(
+        (status = 200, description = "All of them", body = Object),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn namespaces(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+    let namespaces = gathered(&door, "namespace", |queue| &queue.namespace).await?;
+    Ok(Json(json!({"namespaces": namespaces})))
+}
+
+/// Tasks, of the newest 10000 queues.
+#[utoipa::path(
+    get, path = "/api/v1/resources/tasks", tag = "queue",
+    responses(
+        (status = 200, description = "All of them", body = Object),
+        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn tasks(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+    let tasks = gathered(&door, "task", |queue| &queue.task).await?;
+    Ok(Json(json!({"tasks": tasks})))
+}
