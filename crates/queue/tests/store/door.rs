@@ -1,7 +1,5 @@
 //! The door on a store that is watched.
 
-mod people;
-
 use std::{
     sync::{
         Arc,
