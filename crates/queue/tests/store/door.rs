@@ -13,7 +13,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use wakeline_bus::Bus;
+use wakeline_bus::{Bus, Intervals, watch};
 use wakeline_queue::{Limits, Queue, claim::Claimed, seal::Sealer, service::Claim};
 use wakeline_wake::{Cause, Engine};
 use wakeline_web::{Held, Parcel};
@@ -63,6 +63,16 @@ impl Door {
             store,
             engine,
         }
+    }
+
+    /// From here on the door asks its store when the bus says so, and never by itself.
+    pub(crate) fn watch(&self) {
+        let intervals = Intervals {
+            fallback: HOUR,
+            degraded: HOUR,
+        };
+        let (bus, engine) = (self.queue.bus().clone(), self.engine.clone());
+        tokio::spawn(watch(bus, engine, vec![self.queue.clone()], intervals));
     }
 
     pub(crate) fn pop(&self, request: Request) -> JoinHandle<Held<Claim>> {

@@ -18,16 +18,22 @@ mod loss;
 mod lost_wakes;
 mod matching;
 mod model;
+mod modes;
 mod order;
 mod pushes;
 mod races;
 mod random;
 mod ready;
 mod recheck;
+mod sealed;
 mod seeks;
+mod segments;
+mod serving;
 mod settings;
 mod starts;
 mod steps;
+mod streams;
+mod sweeping;
 mod transactions;
 mod under_way;
 mod watched;
@@ -191,6 +197,46 @@ conformance! {
         who_has_waited_long_comes_before_a_higher_priority,
         a_push_answers_who_waits_for_its_namespace_or_task,
         they_are_rechecked;
+    sweeping:
+        what_is_too_old_is_removed,
+        a_reader_that_is_behind_goes_on_with_what_is_left,
+        what_everyone_has_consumed_is_removed,
+        it_is_done_in_slices,
+        a_deleted_queue_is_gone_at_once_and_its_name_is_free,
+        a_node_that_knows_the_deleted_queue_pushes_to_the_new_one,
+        a_lease_in_a_deleted_queue_is_lost,
+        many_partitions_of_a_deleted_queue_go_in_slices;
+    sealed:
+        what_is_stored_is_sealed_and_what_is_handed_out_is_not,
+        sealed_and_plain_queues_in_one_push,
+        a_transaction_into_a_sealed_queue,
+        without_the_key_nothing_is_taken_and_nothing_lost,
+        without_a_key_nothing_is_sealed;
+    modes:
+        paused_pushes_are_refused,
+        paused_pops_find_nothing,
+        who_is_held_during_a_pause_is_served_after_it;
+    streams:
+        a_stream_is_registered_once,
+        state_and_messages_change_together,
+        a_refused_cycle_changes_no_state,
+        the_last_value_of_a_key_counts,
+        states_are_found,
+        cycles_beside_each_other;
+    segments:
+        a_batch_goes_across_them,
+        large_messages_have_their_own,
+        many_small_ones_are_one_batch,
+        the_dead_on_both_sides_of_a_boundary,
+        ten_thousand_of_one_push_come_in_order,
+        every_text_comes_back;
+    serving:
+        first_come_first_served,
+        an_ack_serves_the_next,
+        a_push_serves_as_many_as_it_has_messages_for,
+        a_batch_goes_to_one,
+        partitions_are_shared_out,
+        groups_do_not_wait_for_each_other;
     random:
         random_sequences_follow_the_model;
     holding:

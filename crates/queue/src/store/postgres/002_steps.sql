@@ -8,6 +8,21 @@
 -- reading a whole table. A lock and the reading under it are two statements: the second one sees
 -- what was committed while the first one waited.
 
+-- One message out of a segment's body. Unlike `->` this reads no escapes, of which PostgreSQL
+-- refuses some that are JSON (NUL, half a surrogate pair).
+CREATE FUNCTION wakeline.queue_entry(p_body text, p_index bigint) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT e.value::text FROM json_array_elements(p_body::json) WITH ORDINALITY AS e(value, item)
+    WHERE e.item = p_index + 1
+$$;
+
+-- A JSON text that can be looked into. Where it has such escapes, they are all made letters: what
+-- is looked for has none.
+CREATE FUNCTION wakeline.queue_plain(p_text text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN p_text ~ '\\u(0000|[dD][89a-fA-F])'
+        THEN regexp_replace(p_text, '\\u[0-9a-fA-F]{4}', '\\u0041', 'g') ELSE p_text END::json
+$$;
+
 -- The partitions of these names, made where they are missing. Whoever has cursors in a queue has
 -- one in its new partition from the beginning.
 CREATE FUNCTION wakeline.queue_resolve(p_queue text[], p_partition text[])
@@ -260,7 +275,7 @@ BEGIN
         error, failed_at, created_at, transaction_id, message)
     SELECT g.queue_id, u.partition_id, g.name, u.position, u.failures, u.error,
         to_timestamp(0) + p_now_us * interval '1 microsecond', s.created_at, u.transaction_id,
-        (s.body::json -> (u.position - s.first)::integer)::text
+        wakeline.queue_entry(s.body, u.position - s.first)
     FROM unnest(p_partition, p_group, p_position, p_failures, p_keep, p_transaction, p_error)
         AS u(partition_id, group_id, position, failures, keep, transaction_id, error)
     CROSS JOIN LATERAL (SELECT * FROM wakeline.queue_group g WHERE g.id = u.group_id LIMIT 1) g

@@ -153,9 +153,11 @@ RETURNS bigint LANGUAGE sql AS $$
     ), untold AS (
         DELETE FROM wakeline.queue_transaction t
         USING (
-            SELECT g.partition_id, wakeline.queue_hash((e.value -> 't') #>> '{}') AS hash
-            FROM gone g CROSS JOIN LATERAL json_array_elements(g.body::json) AS e(value)
-            WHERE e.value -> 't' IS NOT NULL) h
+            SELECT g.partition_id, wakeline.queue_hash((e.plain -> 't') #>> '{}') AS hash
+            FROM gone g CROSS JOIN LATERAL (
+                SELECT wakeline.queue_plain(e.value::text) AS plain
+                FROM json_array_elements(g.body::json) AS e(value)) e
+            WHERE e.plain -> 't' IS NOT NULL) h
         WHERE t.partition_id = h.partition_id AND t.hash = h.hash
     ), unmarked AS (
         DELETE FROM wakeline.queue_mark m USING gone g

@@ -259,7 +259,7 @@ BEGIN
     INSERT INTO wakeline.queue_dead_letter (queue_id, partition_id, group_name, position, failures,
         error, failed_at, created_at, transaction_id, message)
     SELECT g.queue_id, p_partition, g.name, v_position, m.failures, p_error, v_now,
-        s.created_at, p_transaction, (s.body::json -> (v_position - s.first)::integer)::text
+        s.created_at, p_transaction, wakeline.queue_entry(s.body, v_position - s.first)
     FROM wakeline.queue_group g
     JOIN wakeline.queue_mark m
         ON m.partition_id = p_partition AND m.group_id = g.id AND m.position = v_position

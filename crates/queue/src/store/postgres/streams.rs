@@ -55,8 +55,8 @@ impl Streams for PostgresStore {
                          AND ($4 IS NULL OR starts_with(s.key, $4))
                          AND ($5 IS NULL OR CASE
                              WHEN json_typeof(s.value::json) = 'object'
-                                 AND json_typeof(s.value::json -> 'windowEnd') = 'number'
-                             THEN ((s.value::json -> 'windowEnd')::text)::numeric <= $5 ELSE false END)
+                                 AND json_typeof(wakeline.queue_plain(s.value) -> 'windowEnd') = 'number'
+                             THEN ((wakeline.queue_plain(s.value) -> 'windowEnd')::text)::numeric <= $5 ELSE false END)
                      ORDER BY s.key LIMIT $6",
                     &[
                         (&query.stream, Type::UUID),

@@ -1,0 +1,78 @@
+//! Maintenance: pushes or pops are paused, on all nodes.
+
+use wakeline_queue::{
+    ack::Status,
+    manage::Modes,
+    message::Refusal,
+    step::{Rejection, Step},
+};
+
+use crate::{
+    database::Database,
+    door::{Door, taken},
+    steps::{RELEASED, from, message, names, outcome, push, say, step, try_push},
+};
+
+pub(crate) async fn paused_pushes_are_refused(database: Database) {
+    let (one, two) = (database.store().await, database.store().await);
+    push(&*one, "q", "p", &["a"]).await;
+    assert_eq!(one.modes().await.unwrap(), Modes::default());
+    let modes = one.set_push_paused(true).await.unwrap();
+    assert!(modes.push_paused && !modes.pop_paused);
+    assert_eq!(two.modes().await.unwrap(), modes);
+    let sent = vec![
+        message("q", "p", "b"),
+        message("q", "p", "a"),
+        message("r", "p", "c"),
+    ];
+    let refused = try_push(&*two, sent).await;
+    assert_eq!(refused.pushed, vec![Err(Refusal::Paused); 3]);
+    assert_eq!(refused.ready, []);
+    // What is there is consumed.
+    let claimed = from("q").claim(&*two).await;
+    let whole = Step {
+        pushes: vec![message("r", "p", "c")],
+        acks: vec![say(&claimed, "a", Status::Completed)],
+        is_whole: true,
+        ..Step::default()
+    };
+    let refused = step(&*two, whole.clone()).await;
+    assert_eq!(refused.rejection, Some(Rejection::Push(0, Refusal::Paused)));
+    one.set_push_paused(false).await.unwrap();
+    assert_eq!(step(&*two, whole).await.acked, [RELEASED]);
+    push(&*two, "q", "p", &["b"]).await;
+    assert_eq!(names(&from("r").claim(&*one).await), ["c"]);
+}
+
+pub(crate) async fn paused_pops_find_nothing(database: Database) {
+    let (one, two) = (database.store().await, database.store().await);
+    push(&*one, "q", "p", &["a"]).await;
+    let claimed = from("q").group("early").claim(&*one).await;
+    two.set_pop_paused(true).await.unwrap();
+    for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
+        assert_eq!(request.nothing(&*one).await, None);
+    }
+    assert_eq!(crate::steps::of(Some("q"), None).nothing(&*one).await, None);
+    // Who has something may finish it, and producers go on.
+    let done = outcome(&*one, &claimed, "a", Status::Completed).await;
+    assert_eq!(done, RELEASED);
+    push(&*one, "q", "p", &["b"]).await;
+    two.set_pop_paused(false).await.unwrap();
+    assert_eq!(names(&from("q").batch(9).claim(&*one).await), ["a", "b"]);
+}
+
+pub(crate) async fn who_is_held_during_a_pause_is_served_after_it(database: Database) {
+    let door = Door::open(&database).await;
+    door.watch();
+    door.queue.pause_pops(true).await.unwrap();
+    push(&*door.store.inner, "q", "p", &["a"]).await;
+    let waiting = [
+        door.parked(from("q")).await,
+        door.parked(from("q").group("h").partition("p")).await,
+    ];
+    let modes = door.queue.pause_pops(false).await.unwrap();
+    assert_eq!(modes, Modes::default());
+    for pop in waiting {
+        assert_eq!(names(&taken(pop).await), ["a"]);
+    }
+}

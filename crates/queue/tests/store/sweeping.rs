@@ -1,0 +1,209 @@
+//! What is too old, and what is left of deleted queues.
+
+use std::time::Duration;
+
+use wakeline_queue::{ack::Status, manage::Swept, options::Options, store::Store};
+
+use crate::{
+    database::Database,
+    steps::{ack, configure, from, message, names, part, push, push_all, step},
+};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const HOUR_MS: i64 = 3_600_000;
+
+async fn aged(store: &dyn Store, queue: &str) {
+    let options = Options {
+        age_ms: Some(HOUR_MS),
+        ..Options::default()
+    };
+    configure(store, queue, options).await;
+}
+
+/// As the server does it, with slices of this size. How many messages and slices.
+async fn sweep(store: &dyn Store, limit: u32) -> (u64, usize) {
+    let mut messages = 0;
+    for slices in 1..1_000 {
+        let swept: Swept = store.sweep(limit).await.unwrap();
+        messages += swept.messages;
+        if !swept.is_more {
+            return (messages, slices);
+        }
+    }
+    panic!("it never ends");
+}
+
+pub(crate) async fn what_is_too_old_is_removed(database: Database) {
+    let store = database.store().await;
+    aged(&*store, "q").await;
+    for queue in ["q", "kept"] {
+        push(&*store, queue, "p", &["a", "b"]).await;
+    }
+    database.pass_for_all(HOUR * 2).await;
+    push(&*store, "q", "p", &["c"]).await;
+    assert_eq!(sweep(&*store, 500).await, (2, 1));
+    assert_eq!(sweep(&*store, 500).await, (0, 1));
+    assert_eq!(database.messages().await, 3);
+    // Its transaction ids are free again, and the line goes on.
+    push(&*store, "q", "p", &["a"]).await;
+    let claimed = from("q").batch(9).claim(&*store).await;
+    assert_eq!((names(&claimed), part(&claimed).end), (vec!["c", "a"], 4));
+    assert_eq!(
+        names(&from("kept").batch(9).claim(&*store).await),
+        ["a", "b"]
+    );
+}
+
+pub(crate) async fn a_reader_that_is_behind_goes_on_with_what_is_left(database: Database) {
+    let store = database.store().await;
+    aged(&*store, "q").await;
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    ack(&*store, &claimed, "a", Status::Failed).await;
+    database.pass_for_all(HOUR * 2).await;
+    sweep(&*store, 500).await;
+    assert_eq!(database.count("queue_mark").await, 0);
+    assert_eq!(from("q").nothing(&*store).await, None);
+    push(&*store, "q", "p", &["c"]).await;
+    assert_eq!(names(&from("q").claim_soon(&*store).await), ["c"]);
+    let late = from("q").group("late").claim_soon(&*store).await;
+    assert_eq!(names(&late), ["c"]);
+}
+
+pub(crate) async fn what_everyone_has_consumed_is_removed(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        completed_ms: Some(HOUR_MS),
+        ..Options::default()
+    };
+    configure(&*store, "q", options).await;
+    push(&*store, "q", "p", &["a"]).await;
+    push(&*store, "q", "p", &["b"]).await;
+    database.pass_for_all(HOUR * 2).await;
+    assert_eq!(sweep(&*store, 500).await.0, 0, "nobody has consumed it");
+    from("q")
+        .group("fast")
+        .auto_ack()
+        .batch(2)
+        .claim(&*store)
+        .await;
+    from("q").group("slow").auto_ack().claim(&*store).await;
+    assert_eq!(sweep(&*store, 500).await.0, 1, "the slowest counts");
+    let slow = from("q").group("slow").claim(&*store).await;
+    assert_eq!(names(&slow), ["b"]);
+    assert_eq!(sweep(&*store, 500).await.0, 0, "it is in somebody's hands");
+    ack(&*store, &slow, "b", Status::Completed).await;
+    push(&*store, "q", "p", &["c"]).await;
+    from("q").group("fast").auto_ack().claim(&*store).await;
+    from("q").group("slow").auto_ack().claim(&*store).await;
+    assert_eq!(sweep(&*store, 500).await.0, 1, "the last one is young");
+    assert_eq!(database.messages().await, 1);
+}
+
+pub(crate) async fn it_is_done_in_slices(database: Database) {
+    let store = database.store().await;
+    aged(&*store, "q").await;
+    for number in 0..7 {
+        let name = number.to_string();
+        push(&*store, "q", ["p1", "p2"][number % 2], &[&name]).await;
+    }
+    database.pass_for_all(HOUR * 2).await;
+    let first = store.sweep(3).await.unwrap();
+    assert_eq!(
+        first,
+        Swept {
+            messages: 3,
+            is_more: true
+        }
+    );
+    assert_eq!(database.messages().await, 4);
+    assert_eq!(sweep(&*store, 3).await.0, 4);
+    assert_eq!(database.messages().await, 0);
+    assert_eq!(from("q").nothing(&*store).await, None);
+}
+
+pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(database: Database) {
+    let store = database.store().await;
+    let options = Options {
+        retry_limit: 0,
+        ..Options::default()
+    };
+    configure(&*store, "q", options).await;
+    push(&*store, "q", "p", &["a", "b", "c"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    ack(&*store, &claimed, "a", Status::Failed).await;
+    assert!(store.delete_queue("q".to_owned()).await.unwrap());
+    assert!(!store.delete_queue("q".to_owned()).await.unwrap());
+    assert_eq!(from("q").nothing(&*store).await, None);
+    // Before anything is swept.
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let new = from("q").batch(9).claim(&*store).await;
+    assert_eq!((names(&new), part(&new).first), (vec!["a", "b"], 0));
+    assert_eq!(sweep(&*store, 2).await.0, 3);
+    ack(&*store, &new, "a", Status::Failed).await;
+    let again = from("q").batch(9).claim(&*store).await;
+    assert_eq!(names(&again), ["a", "b"], "with the options of a new queue");
+    for (table, count) in [
+        ("queue", 1),
+        ("queue_partition", 1),
+        ("queue_group", 1),
+        ("queue_cursor", 1),
+        ("queue_transaction", 2),
+        ("queue_segment", 1),
+        ("queue_mark", 1),
+        ("queue_dead_letter", 0),
+        ("queue_gone", 0),
+    ] {
+        assert_eq!(database.count(table).await, count, "{table}");
+    }
+}
+
+/// Another node may know the old queue's partitions.
+pub(crate) async fn a_node_that_knows_the_deleted_queue_pushes_to_the_new_one(database: Database) {
+    let (one, two) = (database.store().await, database.store().await);
+    push(&*one, "q", "p", &["a"]).await;
+    push(&*two, "q", "p", &["b"]).await;
+    one.delete_queue("q".to_owned()).await.unwrap();
+    push(&*two, "q", "p", &["b"]).await;
+    assert_eq!(names(&from("q").batch(9).claim(&*one).await), ["b"]);
+    two.delete_queue("q".to_owned()).await.unwrap();
+    sweep(&*two, 500).await;
+    let whole = wakeline_queue::step::Step {
+        pushes: vec![message("q", "p", "c"), message("q", "p2", "d")],
+        is_whole: true,
+        ..Default::default()
+    };
+    assert_eq!(step(&*one, whole).await.rejection, None);
+    let claimed = from("q").batch(9).partitions(2).claim(&*two).await;
+    let mut seen = names(&claimed);
+    seen.sort_unstable();
+    assert_eq!(seen, ["c", "d"]);
+}
+
+pub(crate) async fn a_lease_in_a_deleted_queue_is_lost(database: Database) {
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    let claimed = from("q").claim(&*store).await;
+    store.delete_queue("q".to_owned()).await.unwrap();
+    let late = ack(&*store, &claimed, "a", Status::Completed).await;
+    assert_eq!(late.outcome, wakeline_queue::ack::Outcome::LeaseLost);
+}
+
+pub(crate) async fn many_partitions_of_a_deleted_queue_go_in_slices(database: Database) {
+    let store = database.store().await;
+    let sent = (0..25).map(|number| message("q", &format!("p{number}"), "a"));
+    push_all(&*store, sent.collect()).await;
+    from("q").claim(&*store).await;
+    store.delete_queue("q".to_owned()).await.unwrap();
+    let (messages, slices) = sweep(&*store, 10).await;
+    assert_eq!(messages, 25);
+    assert!(slices > 5, "{slices}");
+    for table in [
+        "queue_partition",
+        "queue_cursor",
+        "queue_transaction",
+        "queue_gone",
+    ] {
+        assert_eq!(database.count(table).await, 0, "{table}");
+    }
+}
