@@ -30,6 +30,7 @@ mod seeks;
 mod segments;
 mod serving;
 mod settings;
+mod sql_push;
 mod starts;
 mod steps;
 mod streams;

@@ -47,7 +47,7 @@ async fn an_auto_ack_announces_that_there_may_be_more() {
     let again = in_vain(&*store, &from("q").auto_ack()).await;
     under_way.batch_execute("COMMIT").await.unwrap();
     tokio::time::sleep(again).await;
-    assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
+    assert_eq!(names(&from("q").claim_soon(&*store).await), ["b"]);
 }
 
 #[tokio::test]
