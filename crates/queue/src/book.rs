@@ -72,6 +72,9 @@ pub struct Target {
     pub retry: Retry,
 }
 
+/// One acknowledgement of a step, by its index there.
+type Said<'a> = (usize, &'a Ack, &'a Target);
+
 /// The rows that were read.
 #[derive(Debug, Default)]
 pub struct Book {
@@ -230,7 +233,7 @@ impl Book {
         let acks = &step.acks;
         let mut outcomes = vec![Outcome::Unknown; acks.len()];
         let mut wakes = Vec::new();
-        let mut by_cursor: BTreeMap<(i64, i64), Vec<(usize, &Ack, &Target)>> = BTreeMap::new();
+        let mut by_cursor: BTreeMap<(i64, i64), Vec<Said<'_>>> = BTreeMap::new();
         for (index, (ack, target)) in acks.iter().zip(targets).enumerate() {
             match target {
                 Some(target) => by_cursor

@@ -77,10 +77,7 @@ pub fn ready(queue: QueueName<'_>, partition: &str, group: Option<&str>, count: 
 /// Everyone who waits for the queue in one way or another should look again.
 #[must_use]
 pub fn all(queue: QueueName<'_>, partitions: &[String]) -> Vec<Wake> {
-    let mut all: Vec<Wake> = topics(queue)
-        .into_iter()
-        .map(|topic| Wake::all(topic))
-        .collect();
+    let mut all: Vec<Wake> = topics(queue).into_iter().map(Wake::all).collect();
     all.extend(
         partitions
             .iter()

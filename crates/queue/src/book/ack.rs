@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{Book, Micros, NewMark, Target};
+use super::{Book, Micros, NewMark, Said, Target};
 use crate::ack::{Ack, Outcome, Status};
 
 /// How far a group has read a partition.
@@ -49,7 +49,7 @@ impl Book {
     pub(super) fn settle(
         &mut self,
         key: (i64, i64),
-        said: &[(usize, &Ack, &Target)],
+        said: &[Said<'_>],
         required: &[Uuid],
         outcomes: &mut [Outcome],
     ) -> bool {
@@ -183,7 +183,7 @@ impl Book {
     }
 
     /// Where the partition ends, as far as it is known.
-    fn end(&self, partition: i64, said: &[(usize, &Ack, &Target)]) -> i64 {
+    fn end(&self, partition: i64, said: &[Said<'_>]) -> i64 {
         let seen = said.iter().map(|(_, _, target)| target.next).max();
         let locked = self.partitions.get(&partition).map(|row| row.next);
         seen.max(locked).unwrap_or_default()

@@ -114,7 +114,7 @@ pub(super) async fn ack_batch(
     for (index, item) in body.acknowledgments.iter().enumerate() {
         let at = format!("acknowledgments[{index}]");
         let read = json_at(&at, item.get().as_bytes())
-            .and_then(|body: AckBody| Ok((body.transaction_id.clone(), body)));
+            .map(|body: AckBody| (body.transaction_id.clone(), body));
         let (named, read) = match read {
             Ok((named, item)) => {
                 let group = body.consumer_group.as_deref();

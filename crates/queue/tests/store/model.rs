@@ -1,5 +1,7 @@
 //! The rules of the door in memory, as plainly as they can be said.
 
+mod cursor;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -8,13 +10,13 @@ use std::{
 use uuid::Uuid;
 use wakeline_queue::{
     ack::{Ack, Outcome, Status},
-    claim::{Claimed, Part, PopRequest, Source},
+    claim::{Claimed, PopRequest, Source},
     id,
     message::{NewMessage, Pushed},
     step::Rejection,
 };
 
-const RETRIES: i64 = 3;
+use self::cursor::{Cursor, Lease, at};
 
 /// Queue and partition.
 pub(crate) type Name = (String, String);
@@ -36,22 +38,6 @@ struct Partition {
     cursors: BTreeMap<String, Cursor>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Cursor {
-    /// The store may be farther, if there are only dead ones between.
-    position: usize,
-    lease: Option<Lease>,
-    failures: BTreeMap<usize, i64>,
-    dead: BTreeMap<usize, i64>,
-}
-
-#[derive(Clone, Debug)]
-struct Lease {
-    id: Uuid,
-    until: Duration,
-    end: usize,
-}
-
 /// What acknowledgements did.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
@@ -65,74 +51,6 @@ pub(crate) struct Said {
 
 /// An acknowledgement with where its partition and its message are.
 type Located<'a> = (usize, &'a Ack, Option<usize>);
-
-fn at(position: i64) -> usize {
-    usize::try_from(position).expect("no position is negative")
-}
-
-impl Cursor {
-    fn is_leased(&self, now: Duration) -> bool {
-        self.lease.as_ref().is_some_and(|lease| lease.until > now)
-    }
-
-    /// The positions that are still to come.
-    fn live(&self, messages: &[String]) -> Vec<usize> {
-        (self.position..messages.len())
-            .filter(|position| !self.dead.contains_key(position))
-            .collect()
-    }
-
-    fn refusal(
-        &self,
-        now: Duration,
-        ack: &Ack,
-        required: &[Uuid],
-        position: Option<usize>,
-    ) -> Option<Outcome> {
-        let is_leased = self.is_leased(now);
-        let lease = self.lease.as_ref().filter(|_| is_leased);
-        // A lease that the step requires need not be said again.
-        let required = lease
-            .map(|lease| lease.id)
-            .filter(|id| required.contains(id));
-        let said = ack.lease.or(required);
-        if said.is_some() && said != lease.map(|lease| lease.id) {
-            return Some(Outcome::LeaseLost);
-        }
-        let Some(position) = position else {
-            return Some(Outcome::Unknown);
-        };
-        let is_completed = ack.status == Status::Completed;
-        if position < self.position {
-            return Some(match is_completed {
-                true => Outcome::AlreadyDone,
-                false => Outcome::Passed,
-            });
-        }
-        if said.is_some() && lease.is_some_and(|lease| position >= lease.end) {
-            return Some(Outcome::Unknown);
-        }
-        if said.is_none() && is_leased && !is_completed {
-            return Some(Outcome::LeaseLost);
-        }
-        None
-    }
-
-    /// Whether it is dead now.
-    fn fail(&mut self, position: usize, status: Status) -> bool {
-        let failures = self.failures.entry(position).or_default();
-        if status == Status::Failed {
-            *failures += 1;
-        }
-        let is_dead = status == Status::DeadLetter
-            || *failures > RETRIES
-            || self.dead.contains_key(&position);
-        if is_dead {
-            self.dead.insert(position, *failures);
-        }
-        is_dead
-    }
-}
 
 impl Model {
     /// Whether each message is new, given what the store says of their ids.
@@ -486,35 +404,5 @@ impl Model {
 impl Partition {
     fn position(&self, transaction_id: &str) -> Option<usize> {
         self.messages.iter().position(|name| name == transaction_id)
-    }
-}
-
-impl Cursor {
-    /// Whether a claim of `batch` with room for `room` may take this: what is next, without a gap,
-    /// and all of it as far as `batch` places reach.
-    fn fits(&self, messages: &[String], part: &Part, batch: usize, room: usize) -> bool {
-        let live = self.live(messages);
-        let within = |from: usize| live.iter().filter(|at| **at < from + batch).count();
-        let least = within(self.position).min(room).max(1);
-        let most = live.first().map_or(0, |first| within(*first)).min(room);
-        let count = part.messages.len();
-        let taken: Vec<(usize, &str)> = part
-            .messages
-            .iter()
-            .map(|message| (at(message.position), &*message.transaction_id))
-            .collect();
-        let next: Vec<(usize, &str)> = live
-            .iter()
-            .take(count)
-            .map(|position| (*position, &*messages[*position]))
-            .collect();
-        let end = at(part.end);
-        let is_gapless = live.get(count).is_none_or(|next| end <= *next);
-        (least..=most).contains(&count)
-            && taken == next
-            && at(part.first) == next[0].0
-            && end > next[count - 1].0
-            && end <= messages.len()
-            && is_gapless
     }
 }

@@ -100,3 +100,58 @@ async fn what_another_claim_has_in_hand_is_looked_at_again_soon() {
     other.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
 }
+
+/// Only dead messages are left behind what is acknowledged, so the partition is not locked, and
+/// whether it goes on cannot be seen.
+#[tokio::test]
+async fn an_ack_over_dead_messages_does_not_hide_it() {
+    let database = Database::postgres().await;
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a", "dead"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    ack(&*store, &claimed, "dead", Status::DeadLetter).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    assert_eq!(names(&claimed), ["a"]);
+    let under_way = begin_push(&database).await;
+    ack(&*store, &claimed, "a", Status::Completed).await;
+    under_way.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(names(&from("q").claim_soon(&*store).await), ["b"]);
+}
+
+/// In one batch, a push behind the acknowledgement that has caught up.
+#[tokio::test]
+async fn a_push_behind_an_ack_of_the_same_batch_is_seen() {
+    let database = Database::postgres().await;
+    let store = database.store().await;
+    push(&*store, "q", "p", &["a"]).await;
+    let claimed = from("q").claim(&*store).await;
+    push(&*store, "other", "p", &["x"]).await;
+    let connector = database.as_postgres().unwrap().connector();
+    let lock = connector.connect().await.unwrap();
+    let hold = "BEGIN; SELECT FROM wakeline.queue_partition WHERE queue_id = (
+        SELECT id FROM wakeline.queue WHERE name = 'other') FOR UPDATE";
+    lock.batch_execute(hold).await.unwrap();
+    // Every worker is held up, so that what follows is gathered.
+    let mut held_up = Vec::new();
+    for number in 0..4 {
+        let store = store.clone();
+        held_up.push(tokio::spawn(async move {
+            push(&*store, "other", "p", &[&format!("y{number}")]).await;
+        }));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let release = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        lock.batch_execute("COMMIT").await.unwrap();
+    };
+    let (acked, pushed, ()) = tokio::join!(
+        ack(&*store, &claimed, "a", Status::Completed),
+        push(&*store, "q", "p", &["b"]),
+        release
+    );
+    assert_eq!(acked.ready.len() + pushed.len(), 1, "its group is woken");
+    assert_eq!(names(&from("q").claim_soon(&*store).await), ["b"]);
+    for held_up in held_up {
+        held_up.await.unwrap();
+    }
+}
