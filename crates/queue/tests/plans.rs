@@ -124,8 +124,9 @@ async fn no_step_reads_what_is_idle_or_behind() {
         format!(
             "SELECT wakeline.queue_lock(array[pg_temp.id('{partition}')], array[false],
                  array[NULL::bigint], array[wakeline.queue_hash('{transaction}')]);
-             SELECT wakeline.queue_cursors(array[pg_temp.id('{partition}')], array['g'],
-                 array[NULL::bigint], array[wakeline.queue_hash('{transaction}')])"
+             SELECT wakeline.queue_positions(array[pg_temp.id('{partition}')],
+                 array[wakeline.queue_hash('{transaction}')]);
+             SELECT wakeline.queue_cursors(array[pg_temp.id('{partition}')], array['g'])"
         )
     };
     let push = |partition: &str| {

@@ -25,7 +25,7 @@ use writer::Writer;
 pub(crate) const STORE: &str = "sqlite";
 
 /// The prepared statements that a connection keeps.
-const CACHED_STATEMENTS: usize = 64;
+const CACHED_STATEMENTS: usize = 256;
 
 const SWITCH_PAUSE: Duration = Duration::from_millis(5);
 

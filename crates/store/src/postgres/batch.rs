@@ -2,13 +2,16 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::{
-    sync::{Mutex, mpsc, oneshot},
+    sync::{Mutex, Notify, mpsc, oneshot},
     time::{sleep, timeout},
 };
 use tokio_postgres::Client;
@@ -16,6 +19,9 @@ use tokio_postgres::Client;
 use super::{Postgres, STORE, Session, explain};
 use crate::{error::Error, telling};
 
+/// With so many operations gathered, a batch begins beside one that is under way. With fewer it waits
+/// for that one's end: two small batches cost almost twice what one does.
+const COMPANY: usize = 16;
 /// How often a batch that lost against another node's (deadlock, serialization) is tried.
 const ATTEMPTS: u32 = 5;
 /// Times the number of the attempt.
@@ -83,10 +89,14 @@ impl<B: Batch> Batcher<B> {
     #[must_use]
     pub fn start(postgres: &Postgres, batch: B, workers: usize) -> Self {
         let (pending, arriving) = mpsc::channel(postgres.options().max_pending.max(1));
-        let arriving = Arc::new(Mutex::new(arriving));
+        let line = Arc::new(Queue {
+            arriving: Mutex::new(arriving),
+            under_way: AtomicUsize::new(0),
+            ended: Notify::new(),
+        });
         let batch = Arc::new(batch);
         for _ in 0..workers.max(1) {
-            tokio::spawn(work(postgres.clone(), batch.clone(), arriving.clone()));
+            tokio::spawn(work(postgres.clone(), batch.clone(), line.clone()));
         }
         Self { pending }
     }
@@ -108,15 +118,19 @@ impl<B: Batch> Batcher<B> {
     }
 }
 
-async fn work<B: Batch>(
-    postgres: Postgres,
-    batch: Arc<B>,
-    arriving: Arc<Mutex<mpsc::Receiver<Pending<B>>>>,
-) {
+/// What the workers of a kind share.
+struct Queue<B: Batch> {
+    arriving: Mutex<mpsc::Receiver<Pending<B>>>,
+    under_way: AtomicUsize,
+    /// A batch has ended.
+    ended: Notify,
+}
+
+async fn work<B: Batch>(postgres: Postgres, batch: Arc<B>, queue: Arc<Queue<B>>) {
     // Its own: what is sent between a batch's BEGIN and its COMMIT belongs to the batch.
-    let session = Session::new(postgres.connector().clone());
+    let session = Session::new(postgres.connector().for_batches());
     loop {
-        let Some(pending) = gather::<B>(&arriving, postgres.options().max_batch).await else {
+        let Some(pending) = queue.gather(postgres.options().max_batch).await else {
             return;
         };
         let (operations, answers): (Vec<_>, Vec<_>) = pending.into_iter().unzip();
@@ -132,28 +146,46 @@ async fn work<B: Batch>(
             }
             Err(error) => operations.iter().map(|_| Err(error.clone())).collect(),
         };
+        queue.under_way.fetch_sub(1, Ordering::Relaxed);
+        queue.ended.notify_one();
         for (answer, result) in answers.into_iter().zip(results) {
             let _ = answer.send(result);
         }
     }
 }
 
-/// All that has arrived, at least one, as far as it fits one statement.
-async fn gather<B: Batch>(
-    arriving: &Mutex<mpsc::Receiver<Pending<B>>>,
-    max: usize,
-) -> Option<Vec<Pending<B>>> {
-    let mut arriving = arriving.lock().await;
-    let first = arriving.recv().await?;
-    let mut weight = first.0.weight();
-    let mut gathered = vec![first];
-    while weight < max
-        && let Ok(next) = arriving.try_recv()
-    {
-        weight += next.0.weight();
-        gathered.push(next);
+impl<B: Batch> Queue<B> {
+    /// All that has arrived, at least one, as far as it fits one statement. It then counts as under
+    /// way.
+    async fn gather(&self, max: usize) -> Option<Vec<Pending<B>>> {
+        let mut arriving = self.arriving.lock().await;
+        let first = arriving.recv().await?;
+        let mut weight = first.0.weight();
+        let mut gathered = vec![first];
+        loop {
+            while weight < max
+                && let Ok(next) = arriving.try_recv()
+            {
+                weight += next.0.weight();
+                gathered.push(next);
+            }
+            let is_alone = self.under_way.load(Ordering::Relaxed) == 0;
+            if is_alone || gathered.len() >= COMPANY || weight >= max {
+                break;
+            }
+            // An end before this is remembered, so that it is not waited for in vain.
+            tokio::select! {
+                () = self.ended.notified() => {}
+                next = arriving.recv() => {
+                    let Some(next) = next else { break };
+                    weight += next.0.weight();
+                    gathered.push(next);
+                }
+            }
+        }
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        Some(gathered)
     }
-    Some(gathered)
 }
 
 /// One batch on one connection.

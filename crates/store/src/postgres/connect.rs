@@ -21,6 +21,7 @@ pub struct Connector {
     tls: MakeRustlsConnect,
     connect_timeout: Duration,
     statement_timeout: Duration,
+    is_for_batches: bool,
 }
 
 /// A connection that also delivers notifications. The receiver ends when the connection does.
@@ -54,6 +55,15 @@ impl std::fmt::Debug for Connector {
 }
 
 impl Connector {
+    /// For connections that run batches only: look-ups in functions, the same ones for ever.
+    #[must_use]
+    pub(super) fn for_batches(&self) -> Self {
+        Self {
+            is_for_batches: true,
+            ..self.clone()
+        }
+    }
+
     pub fn new(url: &str, options: &Options) -> Result<Self, OpenError> {
         let mut config: Config = url
             .parse()
@@ -67,6 +77,7 @@ impl Connector {
             tls: MakeRustlsConnect::new(tls_config()),
             connect_timeout: options.connect_timeout,
             statement_timeout: options.statement_timeout,
+            is_for_batches: false,
         })
     }
 
@@ -146,9 +157,15 @@ impl Connector {
     async fn prepare(&self, client: &Client) -> Result<(), Error> {
         let milliseconds = self.statement_timeout.as_millis();
         // Compiling a statement takes longer than running any of ours.
-        let settings = format!(
+        let mut settings = format!(
             "SET statement_timeout = {milliseconds}; SET synchronous_commit = on; SET jit = off"
         );
+        if self.is_for_batches {
+            // Planning again for the arrays of every batch would take longer than running it. The
+            // one plan is made when tables are small and must still fit when they are not.
+            settings
+                .push_str("; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off");
+        }
         // A pooler accepts at once and lets the first statement wait for a server that is away.
         timeout(self.connect_timeout, client.batch_execute(&settings))
             .await

@@ -149,13 +149,21 @@ RETURNS TABLE (item bigint, at bigint, created_us bigint) LANGUAGE sql STABLE AS
         WHERE s.partition_id = u.id AND s.last >= t.position ORDER BY s.last LIMIT 1) s
 $$;
 
--- The cursors that are acknowledged to, locked; per acknowledgement what is known of it.
-CREATE FUNCTION wakeline.queue_cursors(
-    p_partition bigint[], p_group text[], p_position bigint[], p_hash uuid[]
-) RETURNS TABLE (
+-- Where the messages of these transaction ids are.
+CREATE FUNCTION wakeline.queue_positions(p_partition bigint[], p_hash uuid[])
+RETURNS TABLE (item bigint, at bigint) LANGUAGE sql STABLE AS $$
+    SELECT u.item, t.position
+    FROM unnest(p_partition, p_hash) WITH ORDINALITY AS u(id, hash, item)
+    CROSS JOIN LATERAL (
+        SELECT t.position FROM wakeline.queue_transaction t
+        WHERE t.partition_id = u.id AND t.hash = u.hash LIMIT 1) t
+$$;
+
+-- The cursors that are acknowledged to, locked.
+CREATE FUNCTION wakeline.queue_cursors(p_partition bigint[], p_group text[]) RETURNS TABLE (
     item bigint, group_id bigint,
-    -- Where the message is, if it is known, and where the partition ended at least.
-    at bigint, next_position bigint,
+    -- Where the partition ended at least.
+    next_position bigint,
     "position" bigint, ready_us bigint, lease_id uuid, leased_to bigint, marked_to bigint,
     retry_limit integer, retry_delay_ms bigint, keeps_dead boolean,
     mark_position bigint[], mark_failures integer[], mark_dead boolean[]
@@ -173,22 +181,18 @@ BEGIN
     INTO v_group
     FROM unnest(p_partition, p_group) WITH ORDINALITY AS u(id, grp, item);
     PERFORM FROM (
-        SELECT DISTINCT u.id, u.group_id FROM unnest(p_partition, v_group) AS u(id, group_id)
+        SELECT u.id, u.group_id FROM unnest(p_partition, v_group) AS u(id, group_id)
         WHERE u.group_id IS NOT NULL ORDER BY 1, 2) u
     CROSS JOIN LATERAL (
         SELECT FROM wakeline.queue_cursor c
         WHERE c.partition_id = u.id AND c.group_id = u.group_id FOR NO KEY UPDATE OF c) c;
     RETURN QUERY
-    SELECT u.item, u.group_id, coalesce(u.position, t.position), p.next_position,
+    SELECT u.item, u.group_id, p.next_position,
         c.position, (extract(epoch FROM c.ready_at) * 1000000)::bigint, c.lease_id, c.leased_to,
         c.marked_to, q.retry_limit, q.retry_delay_ms, q.keeps_dead, m.positions, m.failures, m.dead
-    FROM unnest(p_partition, v_group, p_position, p_hash)
-        WITH ORDINALITY AS u(id, group_id, position, hash, item)
+    FROM unnest(p_partition, v_group) WITH ORDINALITY AS u(id, group_id, item)
     CROSS JOIN LATERAL (SELECT * FROM wakeline.queue_partition p WHERE p.id = u.id LIMIT 1) p
     CROSS JOIN LATERAL (SELECT * FROM wakeline.queue q WHERE q.id = p.queue_id LIMIT 1) q
-    LEFT JOIN LATERAL (
-        SELECT t.position FROM wakeline.queue_transaction t
-        WHERE t.partition_id = u.id AND t.hash = u.hash LIMIT 1) t ON u.hash IS NOT NULL
     CROSS JOIN LATERAL (
         SELECT * FROM wakeline.queue_cursor c
         WHERE c.partition_id = u.id AND c.group_id = u.group_id LIMIT 1) c

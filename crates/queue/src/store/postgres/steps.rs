@@ -108,7 +108,7 @@ async fn open(
         .filter_map(|placed| placed.step.state.as_ref().map(|state| state.stream))
         .collect();
     // Sent together and answered in this order, so that nothing is read before the locks are had.
-    let (_, partitions, duplicates, cursors, alive, existing) = try_join!(
+    let (_, partitions, duplicates, places, cursors, alive, existing) = try_join!(
         client.batch_execute("BEGIN"),
         async {
             client
@@ -138,13 +138,23 @@ async fn open(
         async {
             ask(
                 client,
+                !spoken.hashes.is_empty(),
+                "SELECT item, at FROM wakeline.queue_positions($1, $2)",
+                &[
+                    (&spoken.hashed_in, Type::INT8_ARRAY),
+                    (&spoken.hashes, Type::UUID_ARRAY),
+                ],
+            )
+            .await
+        },
+        async {
+            ask(
+                client,
                 !acks.is_empty(),
-                "SELECT * FROM wakeline.queue_cursors($1, $2, $3, $4)",
+                "SELECT * FROM wakeline.queue_cursors($1, $2)",
                 &[
                     (&spoken.partitions, Type::INT8_ARRAY),
                     (&spoken.groups, Type::TEXT_ARRAY),
-                    (&spoken.positions, Type::INT8_ARRAY),
-                    (&spoken.hashes, Type::UUID_ARRAY),
                 ],
             )
             .await
@@ -181,11 +191,25 @@ async fn open(
             (row.get(1), row.get(2)),
         );
     }
-    let mut targets = vec![None; acks.len()];
+    let mut found: Vec<Option<Target>> = vec![None; spoken.partitions.len()];
     for row in &cursors {
-        let at = super::index(row, 0).ok_or_else(|| wrong("an acknowledgement"))?;
-        targets[at] = Some(read_cursor(&mut book, acks[at].partition, row));
+        let at = super::index(row, 0).ok_or_else(|| wrong("a cursor"))?;
+        found[at] = Some(read_cursor(&mut book, spoken.partitions[at], row));
     }
+    let mut positions = spoken.positions;
+    for row in &places {
+        let at = super::index(row, 0).ok_or_else(|| wrong("an acknowledgement"))?;
+        positions[spoken.hashed[at]] = Some(row.get(1));
+    }
+    let targets = spoken.cursors.iter().zip(positions);
+    let targets = targets.map(|(cursor, at)| {
+        let target = found[*cursor].as_ref()?;
+        Some(Target {
+            at,
+            ..target.clone()
+        })
+    });
+    let targets = targets.collect();
     Ok((book, targets))
 }
 
@@ -208,10 +232,21 @@ impl Locks {
         for partition in pushed {
             locks.add(partition, true, None, None);
         }
+        let mut farthest: HashMap<i64, i64> = HashMap::new();
         for ack in acks {
-            let position = book::given_by_us(ack.partition, &ack.transaction_id);
-            let hash = position.is_none().then(|| id::hash(&ack.transaction_id));
-            locks.add(ack.partition, false, position, hash);
+            match book::given_by_us(ack.partition, &ack.transaction_id) {
+                Some(position) => {
+                    let known = farthest.entry(ack.partition).or_insert(position);
+                    *known = position.max(*known);
+                }
+                None => {
+                    let hash = id::hash(&ack.transaction_id);
+                    locks.add(ack.partition, false, None, Some(hash));
+                }
+            }
+        }
+        for (partition, position) in farthest {
+            locks.add(partition, false, Some(position), None);
         }
         locks
     }
@@ -250,22 +285,36 @@ impl Known {
 /// What is acknowledged.
 #[derive(Default)]
 struct Spoken<'a> {
+    /// The cursors, each once.
     partitions: Vec<i64>,
     groups: Vec<&'a str>,
+    /// Per acknowledgement: its cursor, and where the message is, if its id says so by itself.
+    cursors: Vec<usize>,
     positions: Vec<Option<i64>>,
-    hashes: Vec<Option<Uuid>>,
+    /// The other acknowledgements, and by what their messages are found.
+    hashed: Vec<usize>,
+    hashed_in: Vec<i64>,
+    hashes: Vec<Uuid>,
 }
 
 impl<'a> Spoken<'a> {
     fn of(acks: &[&'a Ack]) -> Self {
         let mut spoken = Self::default();
-        for ack in acks {
+        let mut known: HashMap<(i64, &str), usize> = HashMap::new();
+        for (index, ack) in acks.iter().enumerate() {
+            let cursor = *known.entry((ack.partition, &ack.group)).or_insert_with(|| {
+                spoken.partitions.push(ack.partition);
+                spoken.groups.push(&ack.group);
+                spoken.partitions.len() - 1
+            });
+            spoken.cursors.push(cursor);
             let position = book::given_by_us(ack.partition, &ack.transaction_id);
-            spoken.partitions.push(ack.partition);
-            spoken.groups.push(&ack.group);
             spoken.positions.push(position);
-            let hash = position.is_none().then(|| id::hash(&ack.transaction_id));
-            spoken.hashes.push(hash);
+            if position.is_none() {
+                spoken.hashed.push(index);
+                spoken.hashed_in.push(ack.partition);
+                spoken.hashes.push(id::hash(&ack.transaction_id));
+            }
         }
         spoken
     }
@@ -324,7 +373,7 @@ fn read_cursor(book: &mut Book, partition: i64, row: &Row) -> Target {
     book.cursors.insert((partition, group), cursor);
     Target {
         group,
-        at: row.get("at"),
+        at: None,
         next: row.get("next_position"),
         retry: Retry {
             limit: row.get("retry_limit"),

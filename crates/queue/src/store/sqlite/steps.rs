@@ -27,29 +27,14 @@ pub(super) fn step(connection: &Connection, step: &Step, now: i64) -> Result<Don
     book.push_paused = connection
         .prepare_cached("SELECT push_paused FROM queue_mode")?
         .query_row([], |row| row.get(0))?;
-    // Nothing is made for what is refused anyway.
-    let destinations = if book.push_paused {
-        step.pushes
-            .iter()
-            .map(|message| find(connection, message))
-            .collect::<Result<Vec<_>>>()?
-    } else {
-        step.pushes
-            .iter()
-            .map(|message| find_or_make(connection, message, now).map(Some))
-            .collect::<Result<Vec<_>>>()?
-    };
+    let destinations = destinations(connection, &step.pushes, book.push_paused, now)?;
     for (message, destination) in step.pushes.iter().zip(&destinations) {
         if let Some(number) = destination {
             open_partition(connection, &mut book, *number)?;
             open_transaction(connection, &mut book, *number, message)?;
         }
     }
-    let targets = step
-        .acks
-        .iter()
-        .map(|ack| open_cursor(connection, &mut book, ack))
-        .collect::<Result<Vec<_>>>()?;
+    let targets = targets(connection, &mut book, &step.acks)?;
     for lease in &step.required {
         let is_alive = connection
             .prepare_cached("SELECT 1 FROM queue_cursor WHERE lease_id = ?1 AND ready_at > ?2")?
@@ -76,6 +61,66 @@ pub(super) fn step(connection: &Connection, step: &Step, now: i64) -> Result<Don
     let woken = book.woken(&destinations, &mut groups, &mut HashSet::new());
     done.ready.extend(woken);
     Ok(done)
+}
+
+/// Where the messages go. Those of one partition are looked for once.
+fn destinations(
+    connection: &Connection,
+    messages: &[NewMessage],
+    is_paused: bool,
+    now: i64,
+) -> Result<Vec<Option<i64>>> {
+    let mut found: HashMap<(&str, &str), Option<i64>> = HashMap::new();
+    let mut destinations = Vec::with_capacity(messages.len());
+    for message in messages {
+        let name = (&*message.queue, &*message.partition);
+        let destination = match found.get(&name) {
+            Some(known) => *known,
+            // Nothing is made for what is refused anyway.
+            None if is_paused => find(connection, message)?,
+            None => Some(find_or_make(connection, message, now)?),
+        };
+        found.insert(name, destination);
+        destinations.push(destination);
+    }
+    Ok(destinations)
+}
+
+/// What the acknowledgements are about. Each cursor is looked for once.
+fn targets(connection: &Connection, book: &mut Book, acks: &[Ack]) -> Result<Vec<Option<Target>>> {
+    let mut found: HashMap<(i64, &str), Option<Target>> = HashMap::new();
+    let mut targets = Vec::with_capacity(acks.len());
+    for ack in acks {
+        let name = (ack.partition, &*ack.group);
+        if !found.contains_key(&name) {
+            found.insert(name, open_cursor(connection, book, ack)?);
+        }
+        let target = match &found[&name] {
+            Some(target) => Some(Target {
+                at: position(connection, ack)?,
+                ..target.clone()
+            }),
+            None => None,
+        };
+        targets.push(target);
+    }
+    Ok(targets)
+}
+
+/// Where the acknowledged message is, if its transaction id is known.
+fn position(connection: &Connection, ack: &Ack) -> Result<Option<i64>> {
+    if let Some(at) = book::given_by_us(ack.partition, &ack.transaction_id) {
+        return Ok(Some(at));
+    }
+    connection
+        .prepare_cached(
+            "SELECT position FROM queue_transaction WHERE partition_id = ?1 AND hash = ?2",
+        )?
+        .query_row(
+            params![ack.partition, id::hash(&ack.transaction_id)],
+            |row| row.get(0),
+        )
+        .optional()
 }
 
 fn refuse_as_paused(done: &mut Done) {
@@ -235,7 +280,7 @@ fn open_cursor(connection: &Connection, book: &mut Book, ack: &Ack) -> Result<Op
         };
         let target = Target {
             group,
-            at: book::given_by_us(ack.partition, &ack.transaction_id),
+            at: None,
             next: row.get(6)?,
             retry: Retry {
                 limit: row.get(7)?,
@@ -257,20 +302,9 @@ fn open_cursor(connection: &Connection, book: &mut Book, ack: &Ack) -> Result<Op
         )?
         .query_row(params![ack.partition, ack.group], read)
         .optional()?;
-    let Some((cursor, mut target)) = found else {
+    let Some((cursor, target)) = found else {
         return Ok(None);
     };
-    if target.at.is_none() {
-        target.at = connection
-            .prepare_cached(
-                "SELECT position FROM queue_transaction WHERE partition_id = ?1 AND hash = ?2",
-            )?
-            .query_row(
-                params![ack.partition, id::hash(&ack.transaction_id)],
-                |row| row.get(0),
-            )
-            .optional()?;
-    }
     let key = (ack.partition, target.group);
     if cursor.marked_to > cursor.position {
         let mut marks = connection.prepare_cached(
