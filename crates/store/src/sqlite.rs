@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use crate::{
     error::Error,
@@ -152,6 +152,8 @@ fn connect_with_log(path: &Path, options: &Options) -> rusqlite::Result<(Connect
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
+    // Without it a statement is planned anew whenever some parameters have other values.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok((connection, journal))
 }

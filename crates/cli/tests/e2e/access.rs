@@ -140,7 +140,7 @@ async fn what_is_open_is_configured() {
         ("/readyz", 200),
         ("/metrics", 200),
         ("/", 404),
-        ("/health", 404),
+        ("/health", 200),
         ("/v1/waits", 401),
         ("/openapi.json", 401),
         ("/nowhere", 401),

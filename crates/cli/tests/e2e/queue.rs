@@ -206,7 +206,7 @@ async fn a_lease_keeps_others_away_until_the_ack(ground: Ground) {
     for n in 1..=2 {
         server.push("q", json!(n)).await;
     }
-    let first = server.get("/api/v1/pop/queue/q").await;
+    let first = server.get("/api/v1/pop/queue/q?batch=1").await;
     assert_eq!(first.payloads(), [json!(1)]);
     assert_eq!(server.get("/api/v1/pop/queue/q").await.status, 204);
     let held = server.hold("/api/v1/pop/queue/q?wait=true&timeout=60000");
@@ -269,27 +269,30 @@ async fn a_push_is_answered_as_queen_does(ground: Ground) {
       {
         "index": 0,
         "message_id": "<id 1>",
+        "partition_id": "<id 2>",
         "queueName": "p",
         "status": "queued",
         "transaction_id": "<id 1>"
       },
       {
         "index": 1,
-        "message_id": "<id 2>",
+        "message_id": "<id 3>",
+        "partition_id": "<id 4>",
         "queueName": "p",
         "status": "queued",
         "transaction_id": "t-1"
       },
       {
         "index": 2,
-        "message_id": "<id 2>",
+        "message_id": "<id 3>",
         "queueName": "p",
         "status": "duplicate",
         "transaction_id": "t-1"
       },
       {
         "index": 3,
-        "message_id": "<id 3>",
+        "message_id": "<id 5>",
+        "partition_id": "<id 6>",
         "queueName": "p",
         "status": "queued",
         "transaction_id": "t-1"

@@ -204,10 +204,11 @@ fn request(source: Source, params: &Params, limits: &Limits) -> Result<PopReques
     name::check("consumerGroup", &group, limits.max_name)?;
     let autopilot = params.flag("autopilot")?.unwrap_or(false);
     let partitions = params.number("partitions", &(1..=limits.max_partitions))?;
+    let said = start(params)?;
     let start = if group == QUEUE_MODE {
         Start::All
     } else {
-        start(params)?.unwrap_or(limits.default_start)
+        said.unwrap_or(limits.default_start)
     };
     Ok(PopRequest {
         source,
@@ -223,13 +224,12 @@ fn request(source: Source, params: &Params, limits: &Limits) -> Result<PopReques
 
 /// Where the group begins, if it says so. The time is the more exact of the two.
 fn start(params: &Params) -> Result<Option<Start>, Problem> {
-    let given = |name: &str| params.text(name).filter(|text| !text.is_empty());
-    match given("subscriptionFrom") {
+    match params.text("subscriptionFrom") {
         Some("now") => return Ok(Some(Start::New)),
         Some(text) => return Ok(Some(Start::At(time("subscriptionFrom", text)?))),
         None => {}
     }
-    match given("subscriptionMode") {
+    match params.text("subscriptionMode") {
         None => Ok(None),
         Some("all") => Ok(Some(Start::All)),
         Some("new" | "new-only") => Ok(Some(Start::New)),

@@ -384,7 +384,13 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
     max_items = 10000 # default
     max_name = 255 # default
     max_transaction_id = 255 # default
+    default_batch = 200 # default
+    max_partitions = 1000 # default
     lease = "5m" # default
+    max_lease = "1d" # default
+    default_subscription = "all" # default
+    encryption_key = "" # default
+    sweep_interval = "30s" # default
 
     [log]
     format = "text" # default

@@ -20,8 +20,9 @@ use super::{Postgres, STORE, Session, explain};
 use crate::{error::Error, telling};
 
 /// With so many operations gathered, a batch begins beside one that is under way. With fewer it waits
-/// for that one's end: two small batches cost almost twice what one does.
+/// for that one's end, for a moment: two small batches cost almost twice what one does.
 const COMPANY: usize = 16;
+const MOMENT: Duration = Duration::from_millis(2);
 /// How often a batch that lost against another node's (deadlock, serialization) is tried.
 const ATTEMPTS: u32 = 5;
 /// Times the number of the attempt.
@@ -162,6 +163,8 @@ impl<B: Batch> Queue<B> {
         let first = arriving.recv().await?;
         let mut weight = first.0.weight();
         let mut gathered = vec![first];
+        let patience = sleep(MOMENT);
+        tokio::pin!(patience);
         loop {
             while weight < max
                 && let Ok(next) = arriving.try_recv()
@@ -175,6 +178,7 @@ impl<B: Batch> Queue<B> {
             }
             // An end before this is remembered, so that it is not waited for in vain.
             tokio::select! {
+                () = &mut patience => break,
                 () = self.ended.notified() => {}
                 next = arriving.recv() => {
                     let Some(next) = next else { break };

@@ -1,7 +1,7 @@
 //! A step: the book is opened with the rows it concerns, written in, and closed.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
     sync::Arc,
 };
 
@@ -92,10 +92,11 @@ fn targets(connection: &Connection, book: &mut Book, acks: &[Ack]) -> Result<Vec
     let mut targets = Vec::with_capacity(acks.len());
     for ack in acks {
         let name = (ack.partition, &*ack.group);
-        if !found.contains_key(&name) {
-            found.insert(name, open_cursor(connection, book, ack)?);
-        }
-        let target = match &found[&name] {
+        let known = match found.entry(name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(open_cursor(connection, book, ack)?),
+        };
+        let target = match known {
             Some(target) => Some(Target {
                 at: position(connection, ack)?,
                 ..target.clone()
