@@ -45,6 +45,7 @@ pub struct Ack {
 pub enum Outcome {
     Done {
         lease_released: bool,
+        /// It went to the dead letters.
         dead: bool,
     },
     /// It was completed before; nothing changed.

@@ -80,7 +80,7 @@ impl Book {
             };
             counted.push(*index);
             keeps_lease |= ack.keeps_lease;
-            let mut dead = false;
+            let mut kept = false;
             match ack.status {
                 Status::Completed if stays_at.is_none() => {
                     cursor.position = cursor.position.max(at + 1);
@@ -92,8 +92,9 @@ impl Book {
                 }
                 Status::Failed | Status::DeadLetter => {
                     is_nacked = true;
-                    dead = self.fail(key, &mut cursor, ack, at, target.retry);
-                    if !dead {
+                    let is_dead;
+                    (is_dead, kept) = self.fail(key, &mut cursor, ack, at, target.retry);
+                    if !is_dead {
                         is_held_back |= target.retry.delay_us > 0;
                         stays_at.get_or_insert(at);
                     }
@@ -101,7 +102,7 @@ impl Book {
             }
             outcomes[*index] = Outcome::Done {
                 lease_released: false,
-                dead,
+                dead: kept,
             };
         }
         if counted.is_empty() {
@@ -144,7 +145,7 @@ impl Book {
         is_ready
     }
 
-    /// Counts a failure. Whether the message is dead now.
+    /// Counts a failure. Whether the message is dead now, and whether it is kept as a dead letter.
     fn fail(
         &mut self,
         key: (i64, i64),
@@ -152,7 +153,7 @@ impl Book {
         ack: &Ack,
         at: i64,
         retry: Retry,
-    ) -> bool {
+    ) -> (bool, bool) {
         let place = (key.0, key.1, at);
         let mut mark = self.marks.get(&place).copied().unwrap_or_default();
         if ack.status == Status::Failed {
@@ -161,14 +162,15 @@ impl Book {
         mark.is_dead |= ack.status == Status::DeadLetter || mark.failures > retry.limit;
         self.marks.insert(place, mark);
         cursor.marked_to = cursor.marked_to.max(at + 1);
+        let is_kept = mark.is_dead && (retry.keeps_dead || ack.status == Status::DeadLetter);
         let new = NewMark {
             mark,
-            is_kept: mark.is_dead && (retry.keeps_dead || ack.status == Status::DeadLetter),
+            is_kept,
             transaction_id: ack.transaction_id.clone(),
             error: ack.error.clone(),
         };
         self.changes.marked.insert(place, new);
-        mark.is_dead
+        (mark.is_dead, is_kept)
     }
 
     fn is_dead(&self, key: (i64, i64), position: i64) -> bool {
