@@ -1,7 +1,7 @@
 //! What both databases share: opening, migrations, group commit, and a fresh database per test.
 //!
 //! **Group commit.** Callers submit an operation and await its own result. Whatever arrived while
-//! the last commit ran shares the next one; nothing is ever delayed to wait for company. An
+//! the last commit ran shares the next one; when nothing is under way, nothing waits. An
 //! operation that fails, fails alone. A result is given only after the commit: acknowledged means
 //! on disk.
 //!

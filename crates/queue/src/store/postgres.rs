@@ -18,7 +18,7 @@ use uuid::Uuid;
 use wakeline_bus::Due;
 use wakeline_store::{
     Error, Migrations, Postgres,
-    postgres::{Batcher, RunError},
+    postgres::{Batcher, RunError, WORKERS},
 };
 use wakeline_wake::{Place, Waiting};
 
@@ -47,8 +47,6 @@ pub const MIGRATIONS: Migrations = Migrations {
     ],
 };
 
-/// Batches of a kind that are under way at once.
-const LINES: usize = 2;
 /// How often a push is tried again whose queue is deleted under it.
 const GONE_TRIES: usize = 5;
 /// So many seconds of waiting count as one of priority.
@@ -79,8 +77,8 @@ impl PostgresStore {
         };
         Self {
             places: Places::default(),
-            steps: Batcher::start(&postgres, Steps, LINES),
-            pops: Batcher::start(&postgres, claims, LINES),
+            steps: Batcher::start(&postgres, Steps, WORKERS),
+            pops: Batcher::start(&postgres, claims, WORKERS),
             postgres,
         }
     }

@@ -154,7 +154,7 @@ settings! {
     }
 
     [postgres "postgres": Postgres] "The PostgreSQL store." {
-        connections: usize = "4", integer(1, 1_000), "Connections for reading and writing.";
+        connections: usize = "4", integer(1, 1_000), "Connections for single statements; batches have four of their own.";
         max_batch: usize = "500", integer(1, 10_000), "Operations that may share one commit.";
         connect_timeout: Duration = "5s", duration(100 * MS, 5 * MINUTE), "How long to wait for a connection.";
         statement_timeout: Duration = "30s", duration(100 * MS, HOUR), "How long one statement may run.";
