@@ -12,7 +12,8 @@ on_both_stores! {
     a_hold_past_the_limit_is_refused_and_the_held_ones_are_served,
 }
 
-const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000&autoAck=true";
+// One message each: a pop that does not say takes all there are.
+const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000&autoAck=true&batch=1";
 
 async fn a_hold_past_the_limit_is_refused_and_the_held_ones_are_served(ground: Ground) {
     let server = ground
