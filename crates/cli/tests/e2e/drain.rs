@@ -17,7 +17,7 @@ on_both_stores! {
     a_push_under_way_is_finished_on_sigterm,
 }
 
-const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=60000";
+const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=60000&batch=1";
 
 async fn every_held_request_is_answered_on_sigterm(ground: Ground) {
     let mut server = ground.serve().start().await;

@@ -14,7 +14,7 @@ on_both_stores! {
     a_reset_stream_frees_its_waiter_and_its_neighbours_stay,
 }
 
-const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000";
+const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000&batch=1";
 
 async fn a_hang_up_frees_its_waiter_and_the_next_is_served(ground: Ground) {
     let server = ground.serve().start().await;

@@ -10,7 +10,7 @@ use crate::{
 
 /// So rare that only the bus can have carried a wake.
 const NO_FALLBACK: [&str; 4] = ["--wake-fallback", "1h", "--wake-fallback-degraded", "1h"];
-const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000";
+const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000&batch=1";
 
 /// Until its bus carries: before that a push elsewhere may go unheard, which costs latency only.
 pub(crate) async fn until_rung(server: &Server, kind: &str, rung: &str) {

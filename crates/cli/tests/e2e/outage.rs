@@ -9,7 +9,7 @@ use crate::{
     server::{Server, until},
 };
 
-const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=85000&autoAck=true";
+const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=85000&autoAck=true&batch=1";
 
 #[tokio::test]
 async fn held_pops_survive_an_outage_of_postgres() {
