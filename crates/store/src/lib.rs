@@ -10,6 +10,7 @@
 mod error;
 pub mod migrate;
 pub mod postgres;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod telling;
 #[cfg(feature = "testing")]
@@ -18,4 +19,5 @@ pub mod testing;
 pub use error::Error;
 pub use migrate::Migrations;
 pub use postgres::Postgres;
+#[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
