@@ -5,6 +5,7 @@
 
 mod auth;
 pub mod config;
+mod durable;
 mod health;
 mod listen;
 pub mod logs;
@@ -22,6 +23,7 @@ use tokio::net::TcpListener;
 use utoipa::openapi::{InfoBuilder, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
+use wakeline_durable::View;
 use wakeline_queue::{Queue, claim::Start, seal::Sealer};
 use wakeline_wake::{Engine, Limits};
 use wakeline_web::Problem;
@@ -93,7 +95,7 @@ pub async fn serve(config: Config) -> Result<()> {
         stores,
         stopping: stopping.clone(),
     };
-    let router = router(&shared, queue.clone(), metering);
+    let router = router(&shared, queue.clone(), durable::view(&config), metering);
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
@@ -165,7 +167,12 @@ fn queue_limits(config: &Config) -> wakeline_queue::Limits {
 }
 
 /// All routes, and the document that describes them.
-fn router(shared: &Shared, queue: Arc<Queue>, metering: metering::Metering) -> Router {
+fn router(
+    shared: &Shared,
+    queue: Arc<Queue>,
+    durable: Option<Arc<View>>,
+    metering: metering::Metering,
+) -> Router {
     let info = InfoBuilder::new()
         .title("Wakeline")
         .version(env!("CARGO_PKG_VERSION"))
@@ -174,6 +181,7 @@ fn router(shared: &Shared, queue: Arc<Queue>, metering: metering::Metering) -> R
     let document = OpenApiBuilder::new().info(info).build();
     let (router, document) = OpenApiRouter::with_openapi(document)
         .merge(wakeline_queue::http::router(queue))
+        .merge(durable::router(durable))
         .merge(health::router(shared.clone()))
         .merge(waits::router(shared.clone()))
         .merge(metering::router(shared.clone(), metering))
