@@ -13,6 +13,7 @@ use super::{Place, text::print, when::When};
 const BATCH: u32 = 100;
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
+/// Executions that ended, of instances that continued as new. The current one always stays.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -22,19 +23,6 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Prune {
     #[command(subcommand)]
     command: Option<PruneCommand>,
-    #[command(flatten)]
-    executions: Option<Executions>,
-}
-
-#[derive(Debug, Subcommand)]
-enum PruneCommand {
-    /// Delete finished instances, with their sub-orchestrations.
-    Instances(Instances),
-}
-
-/// Executions that ended, of instances that continued as new. The current one always stays.
-#[derive(Debug, Args)]
-struct Executions {
     /// Keep the last so many executions of each instance.
     #[arg(long, value_name = "N")]
     keep_last: Option<u32>,
@@ -47,8 +35,15 @@ struct Executions {
     /// Say what would be deleted, and delete nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Missing when there is a subcommand, which has its own.
     #[command(flatten)]
-    place: Place,
+    place: Option<Place>,
+}
+
+#[derive(Debug, Subcommand)]
+enum PruneCommand {
+    /// Delete finished instances, with their sub-orchestrations.
+    Instances(Instances),
 }
 
 #[derive(Debug, Args)]
@@ -68,17 +63,15 @@ struct Instances {
 
 impl Prune {
     pub(crate) async fn run(self) -> Result<()> {
-        match (self.command, self.executions) {
+        match (&self.command, &self.place) {
             (Some(PruneCommand::Instances(instances)), _) => instances.run().await,
-            (None, Some(executions)) => executions.run().await,
-            (None, None) => bail!("say what to prune: --keep-last or --before"),
+            (None, Some(place)) => self.executions(place).await,
+            (None, None) => bail!("say where: --database <URL> is missing"),
         }
     }
-}
 
-impl Executions {
-    async fn run(self) -> Result<()> {
-        let view = self.place.view();
+    async fn executions(&self, place: &Place) -> Result<()> {
+        let view = place.view();
         let what = Prunable {
             keep_last: self.keep_last,
             before_ms: self.before.map(|When(ms)| ms),
@@ -87,7 +80,7 @@ impl Executions {
             provider: if self.dry_run {
                 None
             } else {
-                Some(self.place.provider().await?)
+                Some(place.provider().await?)
             },
             what,
             done: Pruned::default(),
@@ -165,7 +158,7 @@ impl Pruning {
 }
 
 impl Instances {
-    async fn run(self) -> Result<()> {
+    async fn run(&self) -> Result<()> {
         let view = self.place.view();
         let When(before_ms) = self.before;
         if self.dry_run {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use wakeline_store::testing::PostgresDatabase;
 
 use super::{CHILD, Workflows};
-use crate::server::wakeline;
+use crate::server::{until, wakeline};
 
 fn ids(page: &Value) -> Vec<&str> {
     let instances = page["instances"].as_array().unwrap().iter();
@@ -16,7 +16,15 @@ fn ids(page: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn instances_are_listed_the_newest_first() {
     let workflows = Workflows::with_one_of_each().await;
-    insta::assert_snapshot!(workflows.text(&["list"]).await, @"");
+    insta::assert_snapshot!(workflows.text(&["list"]).await, @r#"
+    ID              NAME    VERSION  STATUS     EXECUTION  CREATED               UPDATED
+    waiting         Waits   1.0.0    Running    1          <time>  <time>
+    again           Again   1.0.0    Completed  4          <time>  <time>
+    broken          Broken  1.0.0    Failed     1          <time>  <time>
+    family/child ü  Greet   1.0.0    Completed  1          <time>  <time>
+    family          Family  1.0.0    Completed  1          <time>  <time>
+    greet           Greet   1.0.0    Completed  1          <time>  <time>
+    "#);
 
     let all = ["waiting", "again", "broken", CHILD, "family", "greet"];
     let mut seen = Vec::new();
@@ -68,7 +76,58 @@ async fn an_instance_is_shown_with_all_that_belongs_to_it() {
     for instance in ["family", CHILD, "broken", "again", "waiting"] {
         said.push(workflows.text(&["show", instance]).await);
     }
-    insta::assert_snapshot!(said.join("\n\n"), @"");
+    insta::assert_snapshot!(said.join("\n\n"), @r#"
+    id            family
+    name          Family 1.0.0
+    status        Completed, execution 1
+    created       <time>
+    updated       <time>
+    output        Hello, Bob!
+    queue         0 messages, 0 for later, 0 activities waiting, 0 with a worker
+    child         family/child ü
+    execution     1 Completed, 4 events, <time> to <time>
+
+    id            family/child ü
+    name          Greet 1.0.0
+    status        Completed, execution 1
+    created       <time>
+    updated       <time>
+    parent        family
+    output        Hello, Bob!
+    custom status greeting
+    queue         0 messages, 0 for later, 0 activities waiting, 0 with a worker
+    value         language = en
+    execution     1 Completed, 6 events, <time> to <time>
+
+    id            broken
+    name          Broken 1.0.0
+    status        Failed, execution 1
+    created       <time>
+    updated       <time>
+    output        no such customer
+    queue         0 messages, 0 for later, 0 activities waiting, 0 with a worker
+    execution     1 Failed, 2 events, <time> to <time>
+
+    id            again
+    name          Again 1.0.0
+    status        Completed, execution 4
+    created       <time>
+    updated       <time>
+    output        turn 4
+    queue         0 messages, 0 for later, 0 activities waiting, 0 with a worker
+    execution     4 Completed, 2 events, <time> to <time>
+    execution     3 ContinuedAsNew, 2 events, <time> to <time>
+    execution     2 ContinuedAsNew, 2 events, <time> to <time>
+    execution     1 ContinuedAsNew, 2 events, <time> to <time>
+
+    id            waiting
+    name          Waits 1.0.0
+    status        Running, execution 1
+    created       <time>
+    updated       <time>
+    queue         0 messages, 0 for later, 0 activities waiting, 0 with a worker
+    execution     1 Running, 2 events, <time> to now
+    "#);
     let shown = workflows.json(&["show", CHILD]).await;
     assert_eq!(shown["parent"], "family");
     assert_eq!(shown["values"][0]["key"], "language");
@@ -78,8 +137,18 @@ async fn an_instance_is_shown_with_all_that_belongs_to_it() {
 #[tokio::test]
 async fn history_is_shown_in_order_and_by_execution() {
     let workflows = Workflows::with_one_of_each().await;
-    insta::assert_snapshot!(workflows.text(&["history", "greet"]).await, @"");
-    insta::assert_snapshot!(workflows.text(&["history", "again", "--execution", "2"]).await, @"");
+    insta::assert_snapshot!(workflows.text(&["history", "greet"]).await, @r#"
+    1  <time>  OrchestrationStarted  input="Ada" name="Greet" version="1.0.0"
+    2  <time>  CustomStatusUpdated  status="greeting"
+    3  <time>  KeyValueSet  key="language" <time> value="en"
+    4  <time>  ActivityScheduled  input="Ada" name="Greet"
+    5  <time>  ActivityCompleted  of 4  result="Hello, Ada!"
+    6  <time>  OrchestrationCompleted  output="Hello, Ada!"
+    "#);
+    insta::assert_snapshot!(workflows.text(&["history", "again", "--execution", "2"]).await, @r#"
+    1  <time>  OrchestrationStarted  input="2" name="Again" version="1.0.0"
+    2  <time>  OrchestrationContinuedAsNew  input="3"
+    "#);
     let lines = workflows.call(&["history", "again", "--json"]).await.stdout;
     let events: Vec<Value> = serde_json::Deserializer::from_slice(&lines)
         .into_iter()
@@ -103,7 +172,21 @@ async fn stats_count_states_and_queues() {
     workflows.runtime.clone().shutdown(None).await;
     let client = workflows.client();
     client.raise_event("waiting", "go", "now").await.unwrap();
-    insta::assert_snapshot!(workflows.text(&["stats"]).await, @"");
+    // A look that was under way when the runtime ended gives back what it took.
+    until("nobody having it", async || {
+        let json = workflows.json(&["stats"]).await;
+        (json["queues"]["instancesLeased"] == 0).then_some(())
+    })
+    .await;
+    insta::assert_snapshot!(workflows.text(&["stats"]).await, @r#"
+    schema      durable
+    instances   6: 1 running, 4 completed, 1 failed
+    executions  9
+    events      28
+    messages    1 ready or taken, 0 for later; 0 instances with a dispatcher
+    activities  0 waiting, 0 with a worker; 0 spoilt
+    sessions    0
+    "#);
     let json = workflows.json(&["stats"]).await;
     assert_eq!(json["instances"]["running"], 1);
     assert_eq!(json["queues"]["messages"], 1);
@@ -147,7 +230,23 @@ async fn what_cannot_be_done_is_refused_with_its_reason() {
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(log.contains(named), "{arguments:?}: {log}");
     }
-    insta::assert_snapshot!(said.join("\n"), @"");
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    list --status done: 2 error: invalid value 'done' for '--status <STATUS>': "done" is no status; there are Running, Completed, Failed, ContinuedAsNew
+    list --limit 0: 2 error: invalid value '0' for '--limit <LIMIT>': 0 is not in 1..=100000
+    list --after page 2: 1 wakeline: "page 2" is no place in the list; take `next` of the page before
+    list --schema elsewhere: 1 wakeline: there is no durable schema "elsewhere" of this version in the database; a program that uses it makes it and brings it up to date
+    show nobody: 1 wakeline: there is no instance "nobody"; one that no runtime has begun is not known yet
+    history nobody: 1 wakeline: there is no instance "nobody"; one that no runtime has begun is not known yet
+    history again --execution 9: 1 wakeline: instance "again" has no execution 9: it was pruned, or never was
+    cancel nobody --reason x: 1 wakeline: there is no instance "nobody"; one that no runtime has begun is not known yet
+    cancel greet --reason x: 1 wakeline: instance "greet" has ended already (Completed); there is nothing to cancel
+    delete nobody: 1 wakeline: there is no instance "nobody"; one that no runtime has begun is not known yet
+    delete waiting: 1 wakeline: instance "waiting" is running; cancel it first, or delete it as it is with --force
+    delete family/child ü: 1 wakeline: instance "family/child ü" is a sub-orchestration of "family"; delete that, and it goes too
+    prune --before yesterday: 2 error: invalid value 'yesterday' for '--before <TIME>': "yesterday" is no time; give one such as 2026-11-01, 2026-11-01T12:00:00Z, or 30d for thirty days ago (also s, m, h, w)
+    prune --keep-last 1 --instance nobody: 1 wakeline: there is no instance "nobody"; one that no runtime has begun is not known yet
+    prune instances --before 2026-02-30: 2 error: invalid value '2026-02-30' for '--before <TIME>': "2026-02-30" is no time; give one such as 2026-11-01, 2026-11-01T12:00:00Z, or 30d for thirty days ago (also s, m, h, w)
+    "#);
     // Nothing of it did anything.
     let running = workflows.json(&["list", "--status", "running"]).await;
     assert_eq!(ids(&running), ["waiting"]);
@@ -199,8 +298,14 @@ fn a_database_that_is_away_is_told_without_its_password() {
     );
     assert!(log.contains("Connection refused"), "{log}");
 
-    let nowhere = wakeline(&["durable", "list"]).output().unwrap();
-    assert_eq!(nowhere.status.code(), Some(2));
-    let log = String::from_utf8_lossy(&nowhere.stderr);
-    assert!(log.contains("--database <URL>"), "{log}");
+    for arguments in [
+        ["durable", "list"].as_slice(),
+        &["durable", "prune", "--keep-last", "1"],
+        &["durable", "prune", "instances", "--before", "1d"],
+    ] {
+        let nowhere = wakeline(arguments).output().unwrap();
+        assert!(!nowhere.status.success());
+        let log = String::from_utf8_lossy(&nowhere.stderr);
+        assert!(log.contains("--database <URL>"), "{log}");
+    }
 }

@@ -47,7 +47,91 @@ async fn a_schema_is_shown_with_its_instances_states_and_queues() {
         json(&server, "/v1/durable/instances?limit=2").await["instances"],
         json(&server, &format!("/v1/durable/instances/{child}")).await,
     ]);
-    insta::assert_json_snapshot!(redacted(&shown), @"");
+    insta::assert_json_snapshot!(redacted(&shown), @r#"
+    [
+      {
+        "events": 28,
+        "executions": 9,
+        "instances": {
+          "completed": 4,
+          "failed": 1,
+          "running": 1,
+          "total": 6
+        },
+        "queues": {
+          "activities": 0,
+          "activitiesLeased": 0,
+          "instancesLeased": 0,
+          "later": 0,
+          "messages": 0,
+          "sessions": 0,
+          "spoilt": 0
+        },
+        "schema": "durable"
+      },
+      [
+        {
+          "createdAt": "<time>",
+          "execution": 1,
+          "id": "waiting",
+          "name": "Waits",
+          "status": "Running",
+          "updatedAt": "<time>",
+          "version": "1.0.0"
+        },
+        {
+          "createdAt": "<time>",
+          "execution": 4,
+          "id": "again",
+          "name": "Again",
+          "status": "Completed",
+          "updatedAt": "<time>",
+          "version": "1.0.0"
+        }
+      ],
+      {
+        "children": [],
+        "childrenCount": 0,
+        "createdAt": "<time>",
+        "customStatus": "greeting",
+        "customStatusVersion": 1,
+        "execution": 1,
+        "executions": [
+          {
+            "completedAt": "<time>",
+            "events": 6,
+            "number": 1,
+            "startedAt": "<time>",
+            "status": "Completed"
+          }
+        ],
+        "executionsCount": 1,
+        "id": "family/child ü",
+        "name": "Greet",
+        "output": "Hello, Bob!",
+        "outputBytes": 11,
+        "parent": "family",
+        "queue": {
+          "activities": 0,
+          "activitiesLeased": 0,
+          "isLeased": false,
+          "later": 0,
+          "messages": 0
+        },
+        "status": "Completed",
+        "updatedAt": "<time>",
+        "values": [
+          {
+            "bytes": 2,
+            "key": "language",
+            "value": "en"
+          }
+        ],
+        "valuesCount": 1,
+        "version": "1.0.0"
+      }
+    ]
+    "#);
 
     let history = json(
         &server,
