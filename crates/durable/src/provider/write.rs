@@ -151,7 +151,7 @@ impl PostgresProvider {
         };
         let until = self.until_lease_ends(token.secret);
         let is_held = self
-            .step(until, What::Turn(turn))
+            .step(until, What::Turn(Box::new(turn)))
             .await
             .map_err(|error| explain(operation, &error))?;
         if !is_held {

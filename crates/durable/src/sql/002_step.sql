@@ -3,10 +3,14 @@
 -- still held; whoever's did not has changed nothing.
 --
 -- Locks are taken in this order: mailboxes by name, tasks, instances, the tally.
+--
+-- All in PL/pgSQL: the server plans its statements once per session, those of SQL functions anew
+-- for every call.
 
 -- Puts messages into mailboxes. `p_after` is in microseconds from now; NULL is at once.
 CREATE FUNCTION @schema@.put(p_instance text[], p_item text[], p_visible timestamptz[])
-RETURNS void LANGUAGE sql AS $$
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     WITH arriving AS (
         SELECT a.instance, a.item, a.visible_at,
             row_number() OVER (PARTITION BY a.instance ORDER BY a.place) AS place
@@ -25,8 +29,8 @@ RETURNS void LANGUAGE sql AS $$
     SELECT a.instance,
         b.next - (SELECT count(*) FROM arriving c WHERE c.instance = a.instance) + a.place - 1,
         a.item, a.visible_at
-    FROM arriving a JOIN box b ON b.instance = a.instance
-$$;
+    FROM arriving a JOIN box b ON b.instance = a.instance;
+END $$;
 
 CREATE FUNCTION @schema@.step(
     -- Turns. `t_again`: the answer to the same turn was lost before. `t_says`: 1 sets the custom
@@ -280,7 +284,8 @@ BEGIN
 END $$;
 
 -- Ends the leases on mailboxes: they are ready when their earliest message is, or gone.
-CREATE FUNCTION @schema@.release(p_instance text[], p_now timestamptz) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION @schema@.release(p_instance text[], p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     WITH left_over AS (
         SELECT g.instance, min(coalesce(g.visible_at, p_now)) AS ready_at
         FROM @schema@.message g WHERE g.instance = ANY (p_instance) GROUP BY g.instance
@@ -289,5 +294,5 @@ CREATE FUNCTION @schema@.release(p_instance text[], p_now timestamptz) RETURNS v
         FROM left_over l WHERE m.instance = l.instance
     )
     DELETE FROM @schema@.mailbox m
-    WHERE m.instance = ANY (p_instance) AND NOT EXISTS (SELECT FROM left_over l WHERE l.instance = m.instance)
-$$;
+    WHERE m.instance = ANY (p_instance) AND NOT EXISTS (SELECT FROM left_over l WHERE l.instance = m.instance);
+END $$;

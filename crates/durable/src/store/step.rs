@@ -81,7 +81,7 @@ pub(crate) struct Finish {
 
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    Turn(Turn),
+    Turn(Box<Turn>),
     Finish(Finish),
     Send(Letter),
     Schedule(Task),
