@@ -9,6 +9,7 @@ mod health;
 mod listen;
 pub mod logs;
 mod metering;
+mod process;
 mod requests;
 mod stopping;
 mod stores;
@@ -22,7 +23,7 @@ use tokio::net::TcpListener;
 use utoipa::openapi::{InfoBuilder, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
-use wakeline_queue::{Queue, claim::Start, seal::Sealer};
+use wakeline_queue::{Queue, claim::Start, node::Node, seal::Sealer};
 use wakeline_wake::{Engine, Limits};
 use wakeline_web::Problem;
 
@@ -74,7 +75,6 @@ pub async fn serve(config: Config) -> Result<()> {
             .and_then(|key| Sealer::from_hex(key.expose())),
     );
     tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
-    tokio::spawn(queue.clone().count(COUNTING));
     let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone()];
     let intervals = Intervals {
         fallback: config.wake.fallback,
@@ -98,6 +98,12 @@ pub async fn serve(config: Config) -> Result<()> {
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
     let address = listener.local_addr()?;
+    queue.runs_at(Node {
+        hostname: process::hostname(),
+        port: address.port(),
+        process: process::used,
+    });
+    tokio::spawn(queue.clone().count(COUNTING));
     let listening = Listening::new(listener, router, Gate::new(auth, &config), &config.http);
     announce(&Announcement {
         address,

@@ -8,6 +8,7 @@
 //! Nothing here knows a door: a door brings its migrations, its statements and its operations.
 
 mod error;
+mod load;
 pub mod migrate;
 pub mod postgres;
 pub mod sqlite;
@@ -16,6 +17,7 @@ mod telling;
 pub mod testing;
 
 pub use error::Error;
+pub use load::Load;
 pub use migrate::Migrations;
 pub use postgres::Postgres;
 pub use sqlite::Sqlite;

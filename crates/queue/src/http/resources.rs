@@ -13,6 +13,7 @@ use uuid::Uuid;
 use wakeline_web::{Params, Problem, ProblemDocument, path};
 
 use super::browse::{MAX_ROWS, named, page, shown};
+use super::refusals::{BadParameter, Missing, Unreachable};
 use crate::{
     browse::{Counts, Page, PartitionRow, QueueRow},
     error::Error,
@@ -111,8 +112,8 @@ pub(super) async fn listed(
     ),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = QueueItems),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
+        Unreachable,
     )
 )]
 pub(super) async fn list(
@@ -170,8 +171,8 @@ pub(super) fn partition_json(partition: &PartitionRow) -> Value {
     ),
     responses(
         (status = 200, description = "The queue", body = Object),
-        (status = 404, description = "There is none", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Missing,
+        Unreachable,
     )
 )]
 pub(super) async fn one(
@@ -206,7 +207,7 @@ pub(super) async fn one(
     responses(
         (status = 200, description = "The depth; 10000 partitions at most are listed", body = Object),
         (status = 404, description = "There is no such queue", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn depth(
@@ -270,8 +271,8 @@ pub(super) async fn depth(
     ),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = Object),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
+        Unreachable,
     )
 )]
 pub(super) async fn partitions(

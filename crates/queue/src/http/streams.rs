@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Identity, LimitedBody, Problem, ProblemDocument, json};
 
+use super::refusals::{BadField, Unreachable};
 use super::{
     ack::{lease, partition, reason, status},
     created,
@@ -66,9 +67,9 @@ pub(super) struct QueryAnswer {
     request_body = QueryBody,
     responses(
         (status = 200, description = "The query", body = QueryAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
         (status = 409, description = "Another chain of operators has this name", body = QueryAnswer),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn register(
@@ -187,9 +188,9 @@ struct CycleAcked {
     request_body = CycleBody,
     responses(
         (status = 200, description = "`success` says whether it was done; if not, nothing was", body = CycleAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
         (status = 404, description = "No such query", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn cycle(
@@ -376,8 +377,8 @@ struct StateRowAnswer {
     request_body = StateBody,
     responses(
         (status = 200, description = "What was found", body = StateAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn states(
