@@ -214,12 +214,6 @@ CREATE TABLE queue_stream_state (
     PRIMARY KEY (stream_id, partition_id, key)
 ) STRICT, WITHOUT ROWID;
 
-text NOT NULL,
-    value TEXT NOT NULL,
-    updated_at INTEGER NOT NULL,
-    PRIMARY KEY (stream_id, partition_id, key)
-) STRICT, WITHOUT ROWID;
-
 -- Counts per queue and minute, for the dashboard; each node adds what it has done. The row without
 -- a name is the server as a whole.
 CREATE TABLE queue_tally (
