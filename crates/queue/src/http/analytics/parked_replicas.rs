@@ -14,8 +14,7 @@ use crate::{
     store::browse::parked,
 };
 
-/// How many pops were held, by queue, node and step. Who waits at this moment is told by
-/// `/v1/waits`.
+/// How many pops were held, by queue, node and step; who waits now is told by `/v1/waits`.
 #[utoipa::path(
     get, path = "/api/v1/analytics/queue-parked-replicas", tag = "queue",
     params(

@@ -12,7 +12,7 @@ use crate::{
     service::Queue,
 };
 
-/// How long what was popped had waited, by queue and step.
+/// How long messages waited for a pop, by queue and step.
 #[utoipa::path(
     get, path = "/api/v1/analytics/queue-lag", tag = "queue",
     params(

@@ -23,8 +23,9 @@ fn removed(count: &Count) -> Value {
     })
 }
 
-/// How many messages were removed, by the rule that they fell under and by step: `retentionSeconds`,
-/// `completedRetentionSeconds`, and `ttl` or `maxWaitTimeSeconds` as eviction.
+/// How many messages were removed because they were too old, by step and by rule.
+///
+/// `retentionSeconds`, `completedRetentionSeconds`, and as eviction `ttl` or `maxWaitTimeSeconds`.
 #[utoipa::path(
     get, path = "/api/v1/analytics/retention", tag = "queue",
     params(

@@ -78,8 +78,7 @@ fn point(range: &Range, count: &Count, nodes: &Map<String, Value>) -> Value {
     point
 }
 
-/// What was done in a time (an hour by default), in steps and by queue, and the nodes that are
-/// there now.
+/// What was done in a time (an hour by default), in steps and by queue, and which nodes are there.
 #[utoipa::path(
     get, path = "/api/v1/analytics/worker-metrics", tag = "queue",
     params(
