@@ -19,6 +19,7 @@ mod resources;
 mod status;
 mod streams;
 mod system;
+mod times;
 mod traces;
 mod transaction;
 

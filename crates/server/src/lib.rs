@@ -5,6 +5,7 @@
 
 mod auth;
 pub mod config;
+mod document;
 mod health;
 mod listen;
 pub mod logs;
@@ -20,7 +21,6 @@ use std::{fmt, io::Write, sync::Arc, time::Duration};
 use anyhow::{Context, Result};
 use axum::Router;
 use tokio::net::TcpListener;
-use utoipa::openapi::{InfoBuilder, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
 use wakeline_queue::{Queue, claim::Start, node::Node, seal::Sealer};
@@ -93,7 +93,7 @@ pub async fn serve(config: Config) -> Result<()> {
         stores,
         stopping: stopping.clone(),
     };
-    let router = router(&shared, queue.clone(), metering);
+    let router = router(&shared, queue.clone(), metering, &auth);
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
@@ -171,20 +171,14 @@ fn queue_limits(config: &Config) -> wakeline_queue::Limits {
 }
 
 /// All routes, and the document that describes them.
-fn router(shared: &Shared, queue: Arc<Queue>, metering: metering::Metering) -> Router {
-    let info = InfoBuilder::new()
-        .title("Wakeline")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("One server for everything an application waits on."))
-        .build();
-    let document = OpenApiBuilder::new().info(info).build();
-    let (router, document) = OpenApiRouter::with_openapi(document)
+fn router(shared: &Shared, queue: Arc<Queue>, metering: metering::Metering, auth: &Auth) -> Router {
+    let (router, document) = OpenApiRouter::with_openapi(document::begun())
         .merge(wakeline_queue::http::router(queue))
         .merge(health::router(shared.clone()))
         .merge(waits::router(shared.clone()))
         .merge(metering::router(shared.clone(), metering))
         .split_for_parts();
-    let document = document
+    let document = document::secured(document, auth)
         .to_pretty_json()
         .expect("the document is plain data");
     router

@@ -129,7 +129,7 @@ pub(super) async fn list(
     }))
 }
 
-pub(super) async fn find(
+async fn find(
     door: &Queue,
     named: Result<Path<String>, PathRejection>,
 ) -> Result<QueueRow, Problem> {
@@ -139,13 +139,25 @@ pub(super) async fn find(
     found.map_err(Error::from)?.ok_or_else(queue_not_found)
 }
 
-pub(super) async fn partitions_of(
+async fn partitions_of(
     door: &Queue,
     queue: Option<i64>,
     page: Page,
 ) -> Result<crate::browse::Paged<PartitionRow>, Problem> {
     let found = queues::partitions(&**door.store(), queue, page).await;
     Ok(found.map_err(Error::from)?)
+}
+
+/// A queue, with the page of its partitions that the parameters name.
+pub(super) async fn found(
+    door: &Queue,
+    named: Result<Path<String>, PathRejection>,
+    params: &Params,
+) -> Result<(QueueRow, crate::browse::Paged<PartitionRow>), Problem> {
+    let page = page(params, MAX_ROWS, MAX_ROWS)?;
+    let queue = find(door, named).await?;
+    let partitions = partitions_of(door, Some(queue.number), page).await?;
+    Ok((queue, partitions))
 }
 
 pub(super) fn partition_json(partition: &PartitionRow) -> Value {
@@ -180,9 +192,7 @@ pub(super) async fn one(
     named: Result<Path<String>, PathRejection>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    let page = page(&params, MAX_ROWS, MAX_ROWS)?;
-    let queue = find(&door, named).await?;
-    let partitions = partitions_of(&door, Some(queue.number), page).await?;
+    let (queue, partitions) = found(&door, named, &params).await?;
     Ok(Json(json!({
         "id": queue.id,
         "name": queue.name,

@@ -14,6 +14,7 @@ use super::{
     browse::{named, shown},
     refusals::{BadParameter, Unreachable},
     resources::counts_json,
+    times::TimesOfQueue,
 };
 use crate::{
     browse::Page,
@@ -65,8 +66,7 @@ fn ratio(messages: i64, calls: i64) -> f64 {
 #[utoipa::path(
     get, path = "/api/v1/status", tag = "queue",
     params(
-        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
-        ("queue" = Option<String>, Query), ("namespace" = Option<String>, Query),
+        TimesOfQueue, ("namespace" = Option<String>, Query),
         ("task" = Option<String>, Query),
     ),
     responses(

@@ -9,7 +9,10 @@ use wakeline_web::{Params, Problem};
 use super::range::{Range, bucket, rounded};
 use crate::{
     error::Error,
-    http::refusals::{BadParameter, Unreachable},
+    http::{
+        refusals::{BadParameter, Unreachable},
+        times::TimesOfQueue,
+    },
     service::Queue,
     store::browse::parked,
 };
@@ -17,10 +20,7 @@ use crate::{
 /// How many pops were held, by queue, node and step; who waits now is told by `/v1/waits`.
 #[utoipa::path(
     get, path = "/api/v1/analytics/queue-parked-replicas", tag = "queue",
-    params(
-        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
-        ("queue" = Option<String>, Query),
-    ),
+    params(TimesOfQueue),
     responses(
         (status = 200, description = "Averages of what was sampled every ten seconds; kept for seven days", body = Object),
         BadParameter,

@@ -8,17 +8,17 @@ use wakeline_web::{Params, Problem};
 
 use super::range::{Range, average_ms, bucket, most_ms};
 use crate::{
-    http::refusals::{BadParameter, Unreachable},
+    http::{
+        refusals::{BadParameter, Unreachable},
+        times::TimesOfQueue,
+    },
     service::Queue,
 };
 
 /// How long messages waited for a pop, by queue and step.
 #[utoipa::path(
     get, path = "/api/v1/analytics/queue-lag", tag = "queue",
-    params(
-        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
-        ("queue" = Option<String>, Query),
-    ),
+    params(TimesOfQueue),
     responses(
         (status = 200, description = "Lags", body = Object),
         BadParameter,

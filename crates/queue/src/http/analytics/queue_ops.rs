@@ -12,7 +12,10 @@ use wakeline_web::{Params, Problem};
 use super::range::{Range, average_ms, bucket, most_ms, rounded};
 use crate::{
     error::Error,
-    http::refusals::{BadParameter, Unreachable},
+    http::{
+        refusals::{BadParameter, Unreachable},
+        times::TimesOfQueue,
+    },
     service::Queue,
     store::browse::parked,
     tally::Count,
@@ -47,10 +50,7 @@ fn row(range: &Range, count: &Count, parked: f64) -> Value {
 /// What was done, by queue and step.
 #[utoipa::path(
     get, path = "/api/v1/analytics/queue-ops", tag = "queue",
-    params(
-        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
-        ("queue" = Option<String>, Query),
-    ),
+    params(TimesOfQueue),
     responses(
         (status = 200, description = "Counts of messages and calls, and the pops that were held", body = Object),
         BadParameter,

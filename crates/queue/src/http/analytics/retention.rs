@@ -8,7 +8,10 @@ use wakeline_web::{Params, Problem};
 
 use super::range::{Range, bucket};
 use crate::{
-    http::refusals::{BadParameter, Unreachable},
+    http::{
+        refusals::{BadParameter, Unreachable},
+        times::TimesOfQueue,
+    },
     service::Queue,
     tally::Count,
 };
@@ -28,10 +31,7 @@ fn removed(count: &Count) -> Value {
 /// `retentionSeconds`, `completedRetentionSeconds`, and as eviction `ttl` or `maxWaitTimeSeconds`.
 #[utoipa::path(
     get, path = "/api/v1/analytics/retention", tag = "queue",
-    params(
-        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
-        ("queue" = Option<String>, Query),
-    ),
+    params(TimesOfQueue),
     responses(
         (status = 200, description = "Counts of messages; what went with a deleted queue is not among them", body = Object),
         BadParameter,

@@ -14,6 +14,7 @@ use crate::{
     http::{
         browse::shown,
         refusals::{BadParameter, Unreachable},
+        times::Times,
     },
     service::Queue,
     store::browse::vitals::{Gauge, NodeStep},
@@ -55,7 +56,7 @@ fn point(step: &NodeStep) -> Value {
 #[utoipa::path(
     get, path = "/api/v1/analytics/system-metrics", tag = "queue",
     params(
-        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
+        Times,
         ("hostname" = Option<String>, Query), ("workerId" = Option<String>, Query),
     ),
     responses(

@@ -15,6 +15,7 @@ use crate::{
     http::{
         browse::shown,
         refusals::{BadParameter, Unreachable},
+        times::TimesOfQueue,
     },
     service::Queue,
     store::browse::queues,
@@ -81,10 +82,7 @@ fn point(range: &Range, count: &Count, nodes: &Map<String, Value>) -> Value {
 /// What was done in a time (an hour by default), in steps and by queue, and which nodes are there.
 #[utoipa::path(
     get, path = "/api/v1/analytics/worker-metrics", tag = "queue",
-    params(
-        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
-        ("queue" = Option<String>, Query),
-    ),
+    params(TimesOfQueue),
     responses(
         (status = 200, description = "Counts of messages, calls and failures; the summary is of the time asked for", body = Object),
         BadParameter,

@@ -11,6 +11,7 @@ use crate::{
         analytics::Range,
         browse::shown,
         refusals::{BadParameter, Unreachable},
+        times::Times,
     },
     service::Queue,
 };
@@ -19,7 +20,7 @@ use crate::{
 #[utoipa::path(
     get, path = "/api/v1/status/analytics", tag = "queue",
     params(
-        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
+        Times,
         ("interval" = Option<String>, Query, description = "minute, hour or day"),
         ("queue" = Option<String>, Query),
     ),

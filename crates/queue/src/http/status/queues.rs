@@ -11,10 +11,10 @@ use wakeline_web::{Params, Problem, path};
 
 use crate::{
     http::{
-        browse::{MAX_ROWS, page, shown},
+        browse::shown,
         messages::{self, MessageList, shown_options},
         refusals::{BadParameter, Missing, Unreachable},
-        resources::{counts_json, find, listed, partition_json, partitions_of},
+        resources::{counts_json, found, listed, partition_json},
     },
     name,
     service::Queue,
@@ -38,9 +38,9 @@ pub(in crate::http) async fn queue_list(
     State(door): State<Arc<Queue>>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    let found = listed(&door, &params).await?;
+    let listed = listed(&door, &params).await?;
     Ok(Json(json!({
-        "queues": found.rows.iter().map(|queue| json!({
+        "queues": listed.rows.iter().map(|queue| json!({
             "id": queue.id,
             "name": queue.name,
             "namespace": queue.namespace,
@@ -50,7 +50,7 @@ pub(in crate::http) async fn queue_list(
             "oldestMessage": queue.oldest_us.map(shown),
             "messages": counts_json(queue.counts),
         })).collect::<Vec<_>>(),
-        "total": found.total,
+        "total": listed.total,
     })))
 }
 
@@ -73,9 +73,7 @@ pub(in crate::http) async fn queue(
     named: Result<Path<String>, PathRejection>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    let page = page(&params, MAX_ROWS, MAX_ROWS)?;
-    let queue = find(&door, named).await?;
-    let partitions = partitions_of(&door, Some(queue.number), page).await?;
+    let (queue, partitions) = found(&door, named, &params).await?;
     let mut config = shown_options(&queue.options);
     config["maxQueueSize"] = config["maxSize"].clone();
     Ok(Json(json!({
