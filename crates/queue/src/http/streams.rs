@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Identity, LimitedBody, Problem, ProblemDocument, json};
+use wakeline_web::{Identity, LimitedBody, Object, Problem, ProblemDocument, json};
 
 use super::refusals::{BadField, Unreachable};
 use super::{
     ack::{lease, partition, reason, status},
     created,
     pop::QUEUE_MODE,
-    push::{check_count, message, refused},
+    push::{PushItem, check_count, message, refused},
 };
 use crate::{
     ack::{Ack, Outcome, Status},
@@ -121,11 +121,13 @@ pub(super) struct CycleBody {
     partition_id: String,
     consumer_group: Option<String>,
     #[serde(default)]
-    state_ops: Vec<StateOp>,
+    #[schema(value_type = Vec<StateOp>)]
+    state_ops: Vec<Object<StateOp>>,
     #[serde(default)]
-    #[schema(value_type = Vec<serde_json::Value>)]
+    #[schema(value_type = Vec<PushItem>)]
     push_items: Vec<Box<RawValue>>,
-    ack: Option<CycleAck>,
+    #[schema(value_type = Option<CycleAck>)]
+    ack: Option<Object<CycleAck>>,
     /// Whether the lease ends with the acknowledgement of its last message; true by default.
     release_lease: Option<bool>,
 }
@@ -214,7 +216,11 @@ pub(super) async fn cycle(
     match &done.rejection {
         None => {
             answer.state_ops_applied = body.state_ops.len();
-            let count = body.ack.as_ref().and_then(|ack| ack.count).unwrap_or(1);
+            let count = body
+                .ack
+                .as_ref()
+                .and_then(|Object(ack)| ack.count)
+                .unwrap_or(1);
             fill(&mut answer, done, queues, count);
         }
         Some(Rejection::Push(index, refusal)) => {
@@ -287,10 +293,10 @@ fn cycle_step(body: &CycleBody, identity: &Identity, door: &Queue) -> Result<Ste
         .state_ops
         .iter()
         .enumerate()
-        .map(|(index, operation)| state_op(index, operation))
+        .map(|(index, Object(operation))| state_op(index, operation))
         .collect::<Result<_, _>>()?;
     let mut acks = Vec::new();
-    if let Some(ack) = &body.ack {
+    if let Some(Object(ack)) = &body.ack {
         name::check(
             "ack.transactionId",
             &ack.transaction_id,
