@@ -218,7 +218,8 @@ impl Spoiler<'_> {
                     json!("x"),
                     json!(true),
                     json!([]),
-                    json!(["t", null]),
+                    // As a stream's acknowledgement could be read from a list.
+                    json!(["t", UUID, "completed", 1, "none"]),
                 ]
             }
             Value::String(_) => {
@@ -268,7 +269,9 @@ impl Spoiler<'_> {
             self.put(pointer, wrong);
         }
         if item.is_object() {
-            for wrong in [json!("x"), json!(["q", "p", 1, "t", null])] {
+            // And these as an item to be pushed, and as a change of a stream's state.
+            let listed = [json!(["q", "p", 1, "t", null]), json!(["upsert", "k", 1])];
+            for wrong in listed.into_iter().chain([json!("x")]) {
                 self.put(pointer, wrong);
             }
             self.members(item, schema, pointer);
