@@ -277,6 +277,11 @@ impl Tally {
         self.with(|counts, _| std::mem::take(&mut counts.processed))
     }
 
+    /// They could not be written.
+    pub fn give_back_processed(&self, messages: i64) {
+        self.with(|counts, _| counts.processed += messages);
+    }
+
     /// What was counted since the last time.
     #[must_use]
     pub fn take(&self) -> Vec<Count> {

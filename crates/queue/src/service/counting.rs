@@ -87,6 +87,7 @@ impl Queue {
             let vitals = self.pulse.sample(node, moment);
             if let Err(error) = self.store.set_vitals(vitals).await {
                 tracing::warn!(%error, "how the node is doing cannot be written");
+                self.tally.give_back_processed(moment.messages);
             }
         }
     }

@@ -278,6 +278,31 @@ async fn a_node_tells_what_it_uses(ground: Ground) {
     assert_eq!(status["workers"][0]["workerId"], port);
 }
 
+/// It has seen neither the push nor the pop.
+#[tokio::test]
+async fn what_another_node_acknowledges_is_counted() {
+    let ground = Ground::postgres().await;
+    let (one, other) = tokio::join!(ground.serve().start(), ground.serve().start());
+    push(&one, "q", "p", &["a", "b"]).await;
+    let (_, messages) = pop(&one, "q", "g", 2).await;
+    super::ack(&other, &messages[0], "g", "completed").await;
+    super::ack(&other, &messages[1], "g", "dlq").await;
+    for node in [&one, &other] {
+        refresh(node).await;
+    }
+    let ops = read(&one, "/api/v1/analytics/queue-ops?queue=q").await;
+    for (field, count) in [
+        ("pushMessages", 2),
+        ("popMessages", 2),
+        ("ackRequests", 2),
+        ("ackSuccess", 1),
+        ("ackFailed", 1),
+        ("dlqCount", 1),
+    ] {
+        assert_eq!(sum(&ops["series"], field), count, "{field}: {ops}");
+    }
+}
+
 /// The members that are null anywhere, by their names.
 fn nulls(value: &Value, name: &str, found: &mut std::collections::BTreeSet<String>) {
     match value {
@@ -381,6 +406,9 @@ async fn a_file_that_cannot_be_written_is_counted() {
     holding.await.unwrap().unwrap();
     let (status, steps) = errors(&server).await;
     assert!(status >= 1 && steps >= 1, "{status} {steps}");
+    // Whichever queue is asked for: it is the server that was failed.
+    let of_queue = read(&server, "/api/v1/analytics/worker-metrics?queue=q").await;
+    assert_eq!(sum(&of_queue["timeSeries"], "dbErrors"), steps);
 }
 
 #[tokio::test]

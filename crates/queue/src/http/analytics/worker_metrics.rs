@@ -18,7 +18,7 @@ use crate::{
         times::TimesOfQueue,
     },
     service::Queue,
-    store::browse::queues,
+    store::browse::{queues, tallies},
     tally::Count,
 };
 
@@ -28,19 +28,31 @@ pub(in crate::http) async fn joined(
     range: &Range,
 ) -> Result<Vec<(Count, Map<String, Value>)>, Problem> {
     let mut health = nodes::by_step(&nodes::steps(door, range).await?);
-    let mut joined = BTreeMap::new();
+    let mut counts: BTreeMap<i64, Count> = BTreeMap::new();
     for count in range.series(door, false).await? {
-        let nodes = health.remove(&count.minute_us).unwrap_or_default();
-        joined.insert(count.minute_us, (count, nodes));
+        counts.insert(count.minute_us, count);
     }
-    for (minute_us, nodes) in health {
-        let count = Count {
-            minute_us,
-            ..Count::default()
-        };
-        joined.insert(minute_us, (count, nodes));
+    let at = |minute_us: i64| Count {
+        minute_us,
+        ..Count::default()
+    };
+    for minute_us in health.keys() {
+        counts.entry(*minute_us).or_insert_with(|| at(*minute_us));
     }
-    Ok(joined.into_values().collect())
+    if range.queue.is_some() {
+        // The database fails the server, not a queue.
+        let whole = tallies::series(&**door.store(), range.span(), &None, false).await;
+        for whole in whole.map_err(Error::from)? {
+            if whole.store_failures > 0 {
+                let count = counts
+                    .entry(whole.minute_us)
+                    .or_insert_with(|| at(whole.minute_us));
+                count.store_failures = whole.store_failures;
+            }
+        }
+    }
+    let with_nodes = |(minute_us, count)| (count, health.remove(&minute_us).unwrap_or_default());
+    Ok(counts.into_iter().map(with_nodes).collect())
 }
 
 fn point(range: &Range, count: &Count, nodes: &Map<String, Value>) -> Value {
