@@ -2,7 +2,10 @@
 
 use std::{
     mem,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -15,8 +18,9 @@ use wakeline_store::postgres::Connector;
 use wakeline_wake::{Cause, Engine, Wake};
 
 use crate::{
-    message::{self, Message},
+    message::{self, Message, Said},
     outbox::Outbox,
+    peers::Peers,
     postgres::Notifications,
     redis::PubSub,
     transport::{Down, Transport},
@@ -33,6 +37,8 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 /// being closed. Doubled each time that did not help (a pooler), up to the most.
 const SILENT_CANARIES: u32 = 4;
 const MOST_SILENT_CANARIES: u32 = 64;
+/// Instead of a door's name: all of them.
+const EVERYTHING: &str = "*";
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -88,6 +94,8 @@ pub struct Bus {
     remote: Option<Remote>,
     /// Asks for the doors' question to their stores, out of turn.
     pub(crate) ask: Notify,
+    /// How often that was asked for.
+    asked: AtomicU64,
 }
 
 struct Remote {
@@ -99,6 +107,7 @@ struct Remote {
     /// Asks for a canary out of turn.
     canary_now: Notify,
     health: Mutex<Health>,
+    peers: Mutex<Peers>,
 }
 
 #[derive(Debug)]
@@ -128,6 +137,7 @@ impl Bus {
             engine,
             remote: None,
             ask: Notify::new(),
+            asked: AtomicU64::new(0),
         })
     }
 
@@ -162,11 +172,13 @@ impl Bus {
             canary: options.canary,
             canary_now: Notify::new(),
             health: Mutex::new(health),
+            peers: Mutex::default(),
         };
         let bus = Arc::new(Self {
             engine,
             remote: Some(remote),
             ask: Notify::new(),
+            asked: AtomicU64::new(0),
         });
         tokio::spawn(bus.clone().listen());
         tokio::spawn(bus.clone().notify());
@@ -184,15 +196,44 @@ impl Bus {
         for wake in wakes {
             self.engine.wake(wake, Cause::Notify);
         }
-        if let Some(remote) = &self.remote {
-            remote.outbox.put(wakes);
+        if let Some(remote) = self.company() {
+            remote.outbox.put(wakes, Duration::ZERO);
         }
+    }
+
+    /// Wakes the waiters of this process after `delay`, and those of the others by their own
+    /// clocks: they are told now.
+    pub fn publish_after(&self, wake: Wake, delay: Duration) {
+        if let Some(remote) = self.company() {
+            remote.outbox.put([&wake], delay);
+        }
+        self.engine.wake_after(wake, delay);
+    }
+
+    /// The line to the others, unless there are none: a notification costs a commit, and a process
+    /// that is known to be alone saves it.
+    fn company(&self) -> Option<&Remote> {
+        self.remote
+            .as_ref()
+            .filter(|remote| !remote.peers().are_none())
+    }
+
+    fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.ask.notify_one();
+    }
+
+    /// How often the doors have been asked to look into their stores, out of turn. Whoever keeps
+    /// in mind that there was nothing must forget it when this changes.
+    #[must_use]
+    pub fn asked(&self) -> u64 {
+        self.asked.load(Ordering::SeqCst)
     }
 
     /// Everything of a door may have become ready, here and elsewhere: all ask their stores once.
     pub fn publish_door(&self, door: &str) {
-        self.ask.notify_one();
-        if let Some(remote) = &self.remote {
+        self.ask();
+        if let Some(remote) = self.company() {
             remote.outbox.put_doors(vec![door.to_owned()]);
         }
     }
@@ -206,11 +247,11 @@ impl Bus {
             if let Ok(mut messages) = line.listen().await {
                 pause = FIRST_PAUSE;
                 // What was pushed while the line was down is in the store.
-                self.ask.notify_one();
+                self.ask();
                 while messages.next().await.is_some() {
-                    self.ask.notify_one();
+                    self.ask();
                 }
-                self.ask.notify_one();
+                self.ask();
             }
             tracing::warn!("no line to PostgreSQL for what is pushed by SQL; trying again");
             sleep(pause.mul_f64(rand::random_range(0.75..1.25))).await;
@@ -267,8 +308,9 @@ impl Bus {
                 Ok(mut messages) => {
                     pause = FIRST_PAUSE;
                     remote.health().connected();
+                    remote.peers().greet();
                     // What was published while the line was down is in the store.
-                    self.ask.notify_one();
+                    self.ask();
                     remote.canary_now.notify_one();
                     loop {
                         match timeout(silence, messages.next()).await {
@@ -292,7 +334,7 @@ impl Bus {
             }
             // Only then: a line that stays away is what the short interval is for.
             if remote.health().disconnected() {
-                self.ask.notify_one();
+                self.ask();
             }
             sleep(pause.mul_f64(rand::random_range(0.75..1.25))).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -307,15 +349,30 @@ impl Bus {
         if message.from == remote.node {
             if let Some(number) = message.canary {
                 remote.hear_canary(number);
+                remote.peers().heard_myself();
             }
             return;
         }
+        if message.canary.is_some() {
+            let every = message.every.map_or(remote.canary, Duration::from_millis);
+            if remote.peers().heard(message.from, every) {
+                // What was published before it was known was not sent to it.
+                remote.outbox.put_doors(vec![EVERYTHING.to_owned()]);
+            }
+            if message.hello {
+                remote.canary_now.notify_one();
+            }
+        }
         metrics::counter!("wakeline_bus_received_total").increment(1);
-        for wake in &message.wakes {
-            self.engine.wake(&Wake::from(wake), Cause::Notify);
+        for Said { wake, after } in message.wakes.iter().map(Said::from) {
+            if after.is_zero() {
+                self.engine.wake(&wake, Cause::Notify);
+            } else {
+                self.engine.wake_after(wake, after);
+            }
         }
         if !message.doors.is_empty() {
-            self.ask.notify_one();
+            self.ask();
         }
     }
 
@@ -328,7 +385,7 @@ impl Bus {
             let gathered = remote.outbox.take().await;
             let messages = message::pack(
                 remote.node,
-                &gathered.wakes(),
+                &gathered.said(),
                 gathered.doors.clone(),
                 remote.transport.max_bytes(),
                 MAX_MESSAGES,
@@ -361,6 +418,8 @@ impl Bus {
             let canary = Message {
                 from: remote.node,
                 canary: Some(remote.health().next_canary()),
+                every: Some(message::milliseconds(remote.canary)),
+                hello: remote.peers().is_greeting(),
                 ..Message::default()
             };
             if let Err(error) = remote.send(vec![message::text(&canary)]).await {
@@ -376,7 +435,7 @@ impl Bus {
         loop {
             sleep(remote.canary).await;
             if remote.is_canary_missing() && remote.miss_canary() {
-                self.ask.notify_one();
+                self.ask();
             }
         }
     }
@@ -404,6 +463,10 @@ impl Health {
 }
 
 impl Remote {
+    fn peers(&self) -> std::sync::MutexGuard<'_, Peers> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn health(&self) -> std::sync::MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }

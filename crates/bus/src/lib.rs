@@ -17,6 +17,7 @@ mod bus;
 mod fallback;
 mod message;
 mod outbox;
+mod peers;
 mod postgres;
 mod redis;
 mod transport;

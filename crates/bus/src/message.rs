@@ -1,5 +1,7 @@
 //! What travels on the bus: a JSON text that fits PostgreSQL's limit for a notification.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use wakeline_wake::{How, Lane, Topic, Wake};
 
@@ -15,6 +17,19 @@ pub(crate) struct Message {
     /// For measuring the bus; the sender's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) canary: Option<u64>,
+    /// With a canary: how often the sender sends one, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) every: Option<u64>,
+    /// With a canary: the sender is new on its line and wants to know who is there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) hello: bool,
+}
+
+/// Something to wake, and how long from now.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Said {
+    pub(crate) wake: Wake,
+    pub(crate) after: Duration,
 }
 
 /// A wake as text: its topics, its lane if it has one, `all`, `chain` or a count.
@@ -26,6 +41,13 @@ pub(crate) struct WakeText {
     lane: Option<String>,
     #[serde(rename = "h")]
     how: HowText,
+    /// Milliseconds from now.
+    #[serde(rename = "d", default, skip_serializing_if = "is_zero")]
+    delay: u64,
+}
+
+fn is_zero(delay: &u64) -> bool {
+    *delay == 0
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,9 +59,10 @@ enum HowText {
     Count(u32),
 }
 
-impl From<&Wake> for WakeText {
-    fn from(wake: &Wake) -> Self {
+impl From<&Said> for WakeText {
+    fn from(Said { wake, after }: &Said) -> Self {
         Self {
+            delay: milliseconds(*after),
             topics: wake
                 .topics
                 .iter()
@@ -55,9 +78,14 @@ impl From<&Wake> for WakeText {
     }
 }
 
-impl From<&WakeText> for Wake {
+/// Rounded up: what comes a little late finds what it came for.
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
+}
+
+impl From<&WakeText> for Said {
     fn from(text: &WakeText) -> Self {
-        Self {
+        let wake = Wake {
             topics: text
                 .topics
                 .iter()
@@ -69,6 +97,10 @@ impl From<&WakeText> for Wake {
                 HowText::Chain => How::Chain,
                 HowText::Count(count) => How::Count(count),
             },
+        };
+        Self {
+            wake,
+            after: Duration::from_millis(text.delay),
         }
     }
 }
@@ -77,7 +109,7 @@ impl From<&WakeText> for Wake {
 /// that does not fit at all, becomes "everything of the door".
 pub(crate) fn pack(
     from: u64,
-    wakes: &[Wake],
+    said: &[Said],
     mut doors: Vec<String>,
     max_bytes: usize,
     max_messages: usize,
@@ -90,12 +122,17 @@ pub(crate) fn pack(
     .len();
     let mut messages: Vec<Message> = Vec::new();
     let mut room = 0;
-    for wake in wakes {
-        let entry = WakeText::from(wake);
+    for said in said {
+        let entry = WakeText::from(said);
         let size = serde_json::to_string(&entry).map_or(usize::MAX, |text| text.len() + 1);
         if size > room {
             if size > max_bytes - envelope || messages.len() == max_messages {
-                let door = wake.topics.first().map(Topic::door).unwrap_or_default();
+                let door = said
+                    .wake
+                    .topics
+                    .first()
+                    .map(Topic::door)
+                    .unwrap_or_default();
                 if !doors.iter().any(|known| known == door) {
                     doors.push(door.to_owned());
                 }
@@ -130,18 +167,23 @@ pub(crate) fn text(message: &Message) -> String {
 mod tests {
     use super::*;
 
-    fn wake(name: &str, count: u32) -> Wake {
-        Wake::count([Topic::new("queue", [name, "p\"1"])], count).in_lane(Lane::new("g"))
+    fn now(wake: Wake) -> Said {
+        let after = Duration::ZERO;
+        Said { wake, after }
     }
 
-    fn unpack(texts: &[String]) -> (Vec<Wake>, Vec<String>) {
+    fn wake(name: &str, count: u32) -> Said {
+        now(Wake::count([Topic::new("queue", [name, "p\"1"])], count).in_lane(Lane::new("g")))
+    }
+
+    fn unpack(texts: &[String]) -> (Vec<Said>, Vec<String>) {
         let messages: Vec<Message> = texts
             .iter()
             .map(|text| serde_json::from_str(text).expect("it is JSON"))
             .collect();
         let wakes = messages
             .iter()
-            .flat_map(|m| m.wakes.iter().map(Wake::from))
+            .flat_map(|m| m.wakes.iter().map(Said::from))
             .collect();
         (wakes, messages.into_iter().flat_map(|m| m.doors).collect())
     }
@@ -149,7 +191,16 @@ mod tests {
     #[test]
     fn what_is_packed_is_unpacked() {
         let topic = || Topic::new("durable", ["orchestration"]);
-        let wakes = [wake("orders", 3), Wake::all(topic()), Wake::chain(topic())];
+        let later = Said {
+            wake: Wake::count([topic()], 1),
+            after: Duration::from_millis(1_500),
+        };
+        let wakes = [
+            wake("orders", 3),
+            now(Wake::all(topic())),
+            now(Wake::chain(topic())),
+            later,
+        ];
         let texts = pack(7, &wakes, Vec::new(), 7_900, 8);
         assert_eq!(texts.len(), 1);
         assert!(!texts[0].contains('\0'), "PostgreSQL refuses NUL");

@@ -4,10 +4,13 @@ use std::{
     collections::HashMap,
     mem,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::{Notify, watch};
 use wakeline_wake::{How, Lane, Topic, Wake};
+
+use crate::message::{Said, milliseconds};
 
 /// Past this many different wakes in one send, "everything of the door" is cheaper for everyone.
 const MAX_WAKES: usize = 4_096;
@@ -26,7 +29,8 @@ pub(crate) struct Gathered {
     pub(crate) doors: Vec<String>,
 }
 
-type Key = (Arc<[Topic]>, Option<Lane>, Kind);
+/// What is woken, how, and after how many milliseconds.
+type Key = (Arc<[Topic]>, Option<Lane>, Kind, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
@@ -36,10 +40,10 @@ enum Kind {
 }
 
 impl Outbox {
-    pub(crate) fn put(&self, wakes: &[Wake]) {
+    pub(crate) fn put<'a>(&self, wakes: impl IntoIterator<Item = &'a Wake>, after: Duration) {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
         for wake in wakes {
-            gathered.add(wake);
+            gathered.add(wake, after);
         }
         self.unsent.send_replace(true);
         drop(gathered);
@@ -88,7 +92,7 @@ impl Gathered {
         self.counts.is_empty() && self.doors.is_empty()
     }
 
-    fn add(&mut self, wake: &Wake) {
+    fn add(&mut self, wake: &Wake, after: Duration) {
         let Some(door) = wake.topics.first().map(Topic::door) else {
             return;
         };
@@ -106,7 +110,12 @@ impl Gathered {
         };
         let count = self
             .counts
-            .entry((wake.topics.clone(), wake.lane.clone(), kind))
+            .entry((
+                wake.topics.clone(),
+                wake.lane.clone(),
+                kind,
+                milliseconds(after),
+            ))
             .or_default();
         *count = count.saturating_add(more);
     }
@@ -119,17 +128,20 @@ impl Gathered {
         }
     }
 
-    pub(crate) fn wakes(&self) -> Vec<Wake> {
+    pub(crate) fn said(&self) -> Vec<Said> {
         self.counts
             .iter()
-            .map(|((topics, lane, kind), count)| Wake {
-                topics: topics.clone(),
-                lane: lane.clone(),
-                how: match kind {
-                    Kind::All => How::All,
-                    Kind::Count => How::Count(*count),
-                    Kind::Chain => How::Chain,
+            .map(|((topics, lane, kind, after), count)| Said {
+                wake: Wake {
+                    topics: topics.clone(),
+                    lane: lane.clone(),
+                    how: match kind {
+                        Kind::All => How::All,
+                        Kind::Count => How::Count(*count),
+                        Kind::Chain => How::Chain,
+                    },
                 },
+                after: Duration::from_millis(*after),
             })
             .collect()
     }
@@ -159,20 +171,27 @@ mod tests {
     async fn the_same_topic_is_sent_once_with_the_sum() {
         let outbox = Outbox::default();
         for _ in 0..3 {
-            outbox.put(&[Wake::count([topic("a")], 2)]);
+            outbox.put(&[Wake::count([topic("a")], 2)], Duration::ZERO);
         }
-        assert_eq!(outbox.take().await.wakes(), [Wake::count([topic("a")], 6)]);
+        let said = Said {
+            wake: Wake::count([topic("a")], 6),
+            after: Duration::ZERO,
+        };
+        assert_eq!(outbox.take().await.said(), [said]);
     }
 
     #[tokio::test]
     async fn too_many_topics_become_everything_of_the_door() {
         let outbox = Outbox::default();
         for number in 0..=MAX_WAKES {
-            outbox.put(&[Wake::count([topic(&number.to_string())], 1)]);
+            outbox.put(
+                &[Wake::count([topic(&number.to_string())], 1)],
+                Duration::ZERO,
+            );
         }
         let gathered = outbox.take().await;
         assert_eq!(
-            (gathered.wakes(), gathered.doors),
+            (gathered.said(), gathered.doors),
             (vec![], vec!["queue".to_owned()])
         );
     }

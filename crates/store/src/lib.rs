@@ -11,6 +11,7 @@ mod error;
 mod load;
 pub mod migrate;
 pub mod postgres;
+#[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod telling;
 #[cfg(feature = "testing")]
@@ -20,4 +21,5 @@ pub use error::Error;
 pub use load::Load;
 pub use migrate::Migrations;
 pub use postgres::Postgres;
+#[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;

@@ -6,6 +6,7 @@
 
 mod batch;
 mod connect;
+mod migrator;
 mod session;
 
 use std::{
@@ -17,10 +18,11 @@ use std::{
 };
 
 use tokio::time::timeout;
-use tokio_postgres::{Client, Row, types::ToSql, types::Type};
+use tokio_postgres::{Row, types::ToSql, types::Type};
 
 pub use batch::{Batch, Batcher, RunError, Weigh};
 pub use connect::{Connector, Line};
+pub use migrator::{Policy, quoted};
 pub use session::Session;
 
 use crate::{
@@ -29,15 +31,13 @@ use crate::{
     migrate::{Migrations, OpenError},
     telling,
 };
+use migrator::Migrator;
 
 pub(crate) const STORE: &str = "postgres";
 
 /// Batches of one kind that are best under way at once. Two: while one waits for the disk, the next
 /// is at work; more would only make the batches smaller.
 pub const WORKERS: usize = 2;
-
-/// Taken for the length of a migration. The number means nothing; it must only be ours.
-const MIGRATION_LOCK: i64 = 0x77_61_6b_65;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -87,6 +87,17 @@ impl Postgres {
         options: &Options,
         migrations: &[Migrations],
     ) -> Result<Self, OpenError> {
+        Self::open_schema(url, options, "wakeline", Policy::Apply, migrations).await
+    }
+
+    /// The same in a schema of another name, which stands for `@schema@` in the migrations.
+    pub async fn open_schema(
+        url: &str,
+        options: &Options,
+        schema: &str,
+        policy: Policy,
+        migrations: &[Migrations],
+    ) -> Result<Self, OpenError> {
         let connector = Connector::new(url, options)?;
         let sessions: Arc<[Arc<Session>]> = (0..options.connections.max(1))
             .map(|_| Arc::new(Session::new(connector.clone())))
@@ -95,7 +106,9 @@ impl Postgres {
             .client()
             .await
             .map_err(|error| OpenError::Open(error.to_string()))?;
-        migrate(&client, migrations).await?;
+        Migrator::new(&client, schema, migrations)
+            .run(policy)
+            .await?;
         let meter = Arc::new(Meter::with(sessions.len()));
         Ok(Self {
             sessions,
@@ -210,94 +223,4 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// All in one transaction under an advisory lock of that transaction, which also a pooler in
-/// transaction mode keeps. A step may take its time: a large table is not rewritten in seconds.
-async fn migrate(client: &Client, migrations: &[Migrations]) -> Result<(), OpenError> {
-    let open = |error: tokio_postgres::Error| OpenError::Open(chain(&error));
-    let encoding: String = client
-        .query_typed("SELECT current_setting('server_encoding')", &[])
-        .await
-        .map_err(open)?[0]
-        .get(0);
-    if encoding != "UTF8" {
-        return Err(OpenError::Open(format!(
-            "the database's encoding is {encoding}; create it with ENCODING 'UTF8'"
-        )));
-    }
-    if is_up_to_date(client, migrations).await? {
-        return Ok(());
-    }
-    // Each statement must see what others committed while it waited for the lock.
-    let begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
-    client.batch_execute(begin).await.map_err(open)?;
-    let result = migrate_in_transaction(client, migrations).await;
-    let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    client.batch_execute(end).await.map_err(open)?;
-    result
-}
-
-async fn migrate_in_transaction(
-    client: &Client,
-    migrations: &[Migrations],
-) -> Result<(), OpenError> {
-    let open = |error: tokio_postgres::Error| OpenError::Open(chain(&error));
-    client
-        .batch_execute(&format!(
-            "SET LOCAL statement_timeout = 0;
-             SET LOCAL client_min_messages = warning;
-             SELECT pg_advisory_xact_lock({MIGRATION_LOCK});
-             CREATE SCHEMA IF NOT EXISTS wakeline;
-             CREATE TABLE IF NOT EXISTS wakeline.migration (
-                 door text PRIMARY KEY, version bigint NOT NULL);"
-        ))
-        .await
-        .map_err(open)?;
-    for door in migrations {
-        for (number, step) in door.missing(version(client, door).await?)? {
-            client
-                .batch_execute(step)
-                .await
-                .map_err(|error| door.failed(number, chain(&error)))?;
-            client
-                .query_typed(
-                    "INSERT INTO wakeline.migration VALUES ($1, $2)
-                     ON CONFLICT (door) DO UPDATE SET version = excluded.version",
-                    &[(&door.door, Type::TEXT), (&number, Type::INT8)],
-                )
-                .await
-                .map_err(open)?;
-        }
-    }
-    Ok(())
-}
-
-/// Asked before the lock is taken, so that a start in the usual case changes nothing.
-async fn is_up_to_date(client: &Client, migrations: &[Migrations]) -> Result<bool, OpenError> {
-    let known = client
-        .query_typed("SELECT to_regclass('wakeline.migration') IS NOT NULL", &[])
-        .await
-        .map_err(|error| OpenError::Open(chain(&error)))?[0]
-        .get::<_, bool>(0);
-    if !known {
-        return Ok(false);
-    }
-    for door in migrations {
-        if door.missing(version(client, door).await?)?.next().is_some() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-async fn version(client: &Client, door: &Migrations) -> Result<i64, OpenError> {
-    let rows = client
-        .query_typed(
-            "SELECT coalesce(max(version), 0) FROM wakeline.migration WHERE door = $1",
-            &[(&door.door, Type::TEXT)],
-        )
-        .await
-        .map_err(|error| OpenError::Open(chain(&error)))?;
-    Ok(rows[0].get(0))
 }

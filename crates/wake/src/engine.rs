@@ -152,6 +152,12 @@ impl Engine {
         self.inner.lock().state.page(offset, limit, now)
     }
 
+    /// How many wakes have been published for `door`: see [`State::published`].
+    #[must_use]
+    pub fn published(&self, door: &str) -> u64 {
+        self.inner.lock().state.published(door)
+    }
+
     #[must_use]
     pub fn held(&self) -> usize {
         self.inner.lock().state.held()

@@ -8,6 +8,8 @@ use crate::{
 /// Counted per door since the start; `waiters` is how many there are now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DoorCounters {
+    /// Wakes that were published, whoever waited for them.
+    pub published: u64,
     pub waiters: u64,
     pub registered: u64,
     pub refused: u64,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::{
     seen::DoorCounters,
     timers::{TimerId, Timers},
-    topic::{Cause, How, Moment, Place, Wake},
+    topic::{Cause, How, Moment, Place, Topic, Wake},
     topics::{Stand, Topics},
     waiters::{Permit, WaiterEntry, WaiterId, Waiters},
 };
@@ -145,7 +145,15 @@ impl State {
 
     /// Something may be there: gives the wake to those who have waited longest.
     pub fn publish(&mut self, wake: &Wake, cause: Cause, now: Moment, woken: &mut Vec<WaiterId>) {
+        self.count(wake);
         self.give(wake, None, cause, now, woken);
+    }
+
+    fn count(&mut self, wake: &Wake) {
+        let door = wake.topics.first().map(Topic::door).unwrap_or_default();
+        if let Some(counters) = self.topics.known_counters(door) {
+            counters.published += 1;
+        }
     }
 
     fn give(
@@ -387,6 +395,7 @@ impl State {
     /// Lets time pass: timers that are due publish, deadlines that have come end their parks.
     pub fn advance(&mut self, now: Moment, woken: &mut Vec<WaiterId>) {
         while let Some(wake) = self.timers.take_due(now) {
+            self.count(&wake);
             self.give(&wake, None, Cause::Timer, now, woken);
         }
         while let Some(&(until, id)) = self.deadlines.first() {
@@ -428,6 +437,16 @@ impl State {
     #[must_use]
     pub fn doors(&self) -> &[(String, DoorCounters)] {
         self.topics.doors()
+    }
+
+    /// How many wakes have been published for `door`. As long as it stays the same, whoever asked
+    /// the store and found nothing need not ask again.
+    #[must_use]
+    pub fn published(&self, door: &str) -> u64 {
+        let mut doors = self.topics.doors().iter();
+        doors
+            .find(|(name, _)| name == door)
+            .map_or(0, |(_, counters)| counters.published)
     }
 
     pub(crate) fn topics(&self) -> &Topics {

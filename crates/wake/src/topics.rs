@@ -211,6 +211,14 @@ impl Topics {
         u8::try_from(door).expect("there are a handful of doors")
     }
 
+    /// Of a door where somebody has waited before; others' wakes are not worth counting.
+    pub(crate) fn known_counters(&mut self, door: &str) -> Option<&mut DoorCounters> {
+        let mut doors = self.doors.iter_mut();
+        doors
+            .find(|(name, _)| name == door)
+            .map(|(_, counters)| counters)
+    }
+
     pub(crate) fn counters(&mut self, topic: &Topic) -> &mut DoorCounters {
         let door = self.door(topic.door());
         &mut self.doors[usize::from(door)].1

@@ -1,0 +1,431 @@
+//! The provider as an operator sees it.
+
+use duroxide::{
+    Event, EventKind, SystemStats,
+    providers::{
+        DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, Provider, ProviderAdmin,
+        ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
+    },
+};
+use tokio_postgres::{Row, types::Type};
+
+use crate::{
+    item::{number, text_of, unsigned},
+    provider::PostgresProvider,
+};
+
+/// Instances that one call looks at, if it does not say.
+const DEFAULT_LIMIT: u32 = 1_000;
+
+fn names(rows: &[Row]) -> Vec<String> {
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+fn count(row: &Row, column: &str) -> u64 {
+    unsigned(row.get::<_, Option<i64>>(column).unwrap_or(0))
+}
+
+fn not_found(operation: &str, instance: &str) -> ProviderError {
+    ProviderError::permanent(operation, format!("Instance {instance} not found"))
+}
+
+fn size(count: i64) -> usize {
+    usize::try_from(count).unwrap_or(0)
+}
+
+impl PostgresProvider {
+    pub(crate) async fn instance_stats(
+        &self,
+        instance: &str,
+    ) -> Result<Option<SystemStats>, ProviderError> {
+        let operation = "get_instance_stats";
+        let rows = self
+            .ask(
+                operation,
+                "SELECT h.count AS events, h.bytes AS event_bytes, v.count AS keys, v.bytes AS value_bytes,
+                     (SELECT e.data FROM @schema@.event e
+                      WHERE e.instance = i.id AND e.execution = i.execution AND e.number = 1) AS started
+                 FROM @schema@.instance i
+                 CROSS JOIN LATERAL (
+                     SELECT count(*), coalesce(sum(octet_length(e.data)), 0)::bigint AS bytes
+                     FROM @schema@.event e WHERE e.instance = i.id AND e.execution = i.execution
+                 ) h
+                 CROSS JOIN LATERAL (
+                     SELECT count(*), coalesce(sum(octet_length(a.value)), 0)::bigint AS bytes FROM (
+                         SELECT d.value FROM @schema@.kv_delta d WHERE d.instance = i.id AND d.value IS NOT NULL
+                         UNION ALL
+                         SELECT k.value FROM @schema@.kv k WHERE k.instance = i.id AND NOT EXISTS (
+                             SELECT FROM @schema@.kv_delta d WHERE d.instance = i.id AND d.key = k.key)
+                     ) a
+                 ) v
+                 WHERE i.id = $1",
+                &[(&instance, Type::TEXT)],
+            )
+            .await?;
+        let Some(row) = rows.first() else {
+            return Ok(None);
+        };
+        let started: Option<String> = row.get("started");
+        let carried = match started {
+            None => 0,
+            Some(text) => {
+                let event: Event = serde_json::from_str(&text).map_err(|error| {
+                    ProviderError::permanent(
+                        operation,
+                        format!("the first event cannot be read: {error}"),
+                    )
+                })?;
+                match event.kind {
+                    EventKind::OrchestrationStarted {
+                        carry_forward_events: Some(events),
+                        ..
+                    } => events.len() as u64,
+                    _ => 0,
+                }
+            }
+        };
+        Ok(Some(SystemStats {
+            history_event_count: count(row, "events"),
+            history_size_bytes: count(row, "event_bytes"),
+            queue_pending_count: carried,
+            kv_user_key_count: count(row, "keys"),
+            kv_total_value_bytes: count(row, "value_bytes"),
+        }))
+    }
+}
+
+#[async_trait::async_trait]
+impl ProviderAdmin for PostgresProvider {
+    async fn list_instances(&self) -> Result<Vec<String>, ProviderError> {
+        let rows = self
+            .ask(
+                "list_instances",
+                "SELECT id FROM @schema@.instance ORDER BY created_at DESC, id",
+                &[],
+            )
+            .await?;
+        Ok(names(&rows))
+    }
+
+    async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ProviderError> {
+        let rows = self
+            .ask(
+                "list_instances_by_status",
+                "SELECT i.id FROM @schema@.instance i
+                 JOIN @schema@.execution x ON x.instance = i.id AND x.number = i.execution
+                 WHERE x.status = $1 ORDER BY i.created_at DESC, i.id",
+                &[(&status, Type::TEXT)],
+            )
+            .await?;
+        Ok(names(&rows))
+    }
+
+    async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ProviderError> {
+        let rows = self
+            .ask(
+                "list_executions",
+                "SELECT number FROM @schema@.execution WHERE instance = $1 ORDER BY number",
+                &[(&instance, Type::TEXT)],
+            )
+            .await?;
+        Ok(rows.iter().map(|row| unsigned(row.get(0))).collect())
+    }
+
+    async fn read_history_with_execution_id(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<Vec<Event>, ProviderError> {
+        self.read_with_execution(instance, execution_id).await
+    }
+
+    async fn read_history(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
+        self.history("read_history", instance).await
+    }
+
+    async fn latest_execution_id(&self, instance: &str) -> Result<u64, ProviderError> {
+        let rows = self
+            .ask(
+                "latest_execution_id",
+                "SELECT coalesce(max(number), 1) FROM @schema@.execution WHERE instance = $1",
+                &[(&instance, Type::TEXT)],
+            )
+            .await?;
+        Ok(unsigned(rows[0].get(0)))
+    }
+
+    async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ProviderError> {
+        let operation = "get_instance_info";
+        let rows = self
+            .ask(
+                operation,
+                "SELECT i.id, i.name, i.version, i.execution, i.parent, x.status, x.output,
+                     (extract(epoch FROM i.created_at) * 1000)::bigint AS created,
+                     (extract(epoch FROM i.updated_at) * 1000)::bigint AS updated
+                 FROM @schema@.instance i
+                 LEFT JOIN @schema@.execution x ON x.instance = i.id AND x.number = i.execution
+                 WHERE i.id = $1",
+                &[(&instance, Type::TEXT)],
+            )
+            .await?;
+        let row = rows.first().ok_or_else(|| not_found(operation, instance))?;
+        let status: Option<String> = row.get("status");
+        Ok(InstanceInfo {
+            instance_id: row.get("id"),
+            orchestration_name: row.get("name"),
+            orchestration_version: row.get("version"),
+            current_execution_id: count(row, "execution"),
+            status: status.unwrap_or_else(|| "Unknown".into()),
+            output: row.get::<_, Option<Vec<u8>>>("output").map(text_of),
+            created_at: count(row, "created"),
+            updated_at: count(row, "updated"),
+            parent_instance_id: row.get("parent"),
+        })
+    }
+
+    async fn get_execution_info(
+        &self,
+        instance: &str,
+        execution_id: u64,
+    ) -> Result<ExecutionInfo, ProviderError> {
+        let operation = "get_execution_info";
+        let rows = self
+            .ask(
+                operation,
+                "SELECT x.number, x.status, x.output,
+                     (extract(epoch FROM x.started_at) * 1000)::bigint AS started,
+                     (extract(epoch FROM x.completed_at) * 1000)::bigint AS completed,
+                     (SELECT count(*) FROM @schema@.event e
+                      WHERE e.instance = x.instance AND e.execution = x.number) AS events
+                 FROM @schema@.execution x WHERE x.instance = $1 AND x.number = $2",
+                &[(&instance, Type::TEXT), (&number(execution_id), Type::INT8)],
+            )
+            .await?;
+        let row = rows.first().ok_or_else(|| {
+            let message = format!("Execution {execution_id} not found for instance {instance}");
+            ProviderError::permanent(operation, message)
+        })?;
+        Ok(ExecutionInfo {
+            execution_id: count(row, "number"),
+            status: row.get("status"),
+            output: row.get::<_, Option<Vec<u8>>>("output").map(text_of),
+            started_at: count(row, "started"),
+            completed_at: row.get::<_, Option<i64>>("completed").map(unsigned),
+            event_count: size(row.get("events")),
+        })
+    }
+
+    async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError> {
+        let rows = self
+            .ask(
+                "get_system_metrics",
+                "SELECT sum(instances)::bigint AS instances, sum(executions)::bigint AS executions,
+                     sum(events)::bigint AS events, sum(completed)::bigint AS completed,
+                     sum(failed)::bigint AS failed,
+                     (SELECT count(*) FROM @schema@.execution x
+                      JOIN @schema@.instance i ON i.id = x.instance AND i.execution = x.number
+                      WHERE x.status = 'Running') AS running
+                 FROM @schema@.tally",
+                &[],
+            )
+            .await?;
+        let row = &rows[0];
+        Ok(SystemMetrics {
+            total_instances: count(row, "instances"),
+            total_executions: count(row, "executions"),
+            running_instances: count(row, "running"),
+            completed_instances: count(row, "completed"),
+            failed_instances: count(row, "failed"),
+            total_events: count(row, "events"),
+        })
+    }
+
+    async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError> {
+        let rows = self
+            .ask(
+                "get_queue_depths",
+                "SELECT
+                     (SELECT count(*) FROM @schema@.message g
+                      LEFT JOIN @schema@.mailbox m ON m.instance = g.instance AND m.token IS NOT NULL
+                          AND g.number <= m.taken_through
+                          AND (g.visible_at IS NULL OR g.visible_at <= m.taken_at)
+                      WHERE m.instance IS NULL) AS messages,
+                     (SELECT count(*) FROM @schema@.task t WHERE t.token IS NULL) AS tasks",
+                &[],
+            )
+            .await?;
+        Ok(QueueDepths {
+            orchestrator_queue: size(rows[0].get("messages")),
+            worker_queue: size(rows[0].get("tasks")),
+            // Timers are messages that are not visible yet.
+            timer_queue: 0,
+        })
+    }
+
+    async fn list_children(&self, instance_id: &str) -> Result<Vec<String>, ProviderError> {
+        let rows = self
+            .ask(
+                "list_children",
+                "SELECT id FROM @schema@.instance WHERE parent = $1 ORDER BY id",
+                &[(&instance_id, Type::TEXT)],
+            )
+            .await?;
+        Ok(names(&rows))
+    }
+
+    async fn get_parent_id(&self, instance_id: &str) -> Result<Option<String>, ProviderError> {
+        let operation = "get_parent_id";
+        let rows = self
+            .ask(
+                operation,
+                "SELECT parent FROM @schema@.instance WHERE id = $1",
+                &[(&instance_id, Type::TEXT)],
+            )
+            .await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| not_found(operation, instance_id))?;
+        Ok(row.get(0))
+    }
+
+    async fn delete_instances_atomic(
+        &self,
+        ids: &[String],
+        force: bool,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        let operation = "delete_instances_atomic";
+        if ids.is_empty() {
+            return Ok(DeleteInstanceResult::default());
+        }
+        let rows = self
+            .ask(
+                operation,
+                "SELECT * FROM @schema@.delete_instances($1, $2)",
+                &[(&ids, Type::TEXT_ARRAY), (&force, Type::BOOL)],
+            )
+            .await?;
+        let row = &rows[0];
+        if let Some(running) = row.get::<_, Option<String>>("running") {
+            let message = format!(
+                "Instance {running} is still running. Use force=true to delete anyway, or cancel first."
+            );
+            return Err(ProviderError::permanent(operation, message));
+        }
+        if let Some(orphan) = row.get::<_, Option<String>>("orphan") {
+            let message = format!(
+                "Cannot delete: the child {orphan} would be left behind. Fetch the tree again and retry."
+            );
+            return Err(ProviderError::permanent(operation, message));
+        }
+        for id in ids {
+            self.inner.cache.forget(id);
+        }
+        Ok(DeleteInstanceResult {
+            instances_deleted: ids.len() as u64,
+            executions_deleted: count(row, "executions"),
+            events_deleted: count(row, "events"),
+            queue_messages_deleted: count(row, "messages"),
+        })
+    }
+
+    async fn delete_instance_bulk(
+        &self,
+        filter: InstanceFilter,
+    ) -> Result<DeleteInstanceResult, ProviderError> {
+        let roots = self
+            .matching(
+                "delete_instance_bulk",
+                &filter,
+                "i.parent IS NULL AND x.status IN ('Completed', 'Failed', 'ContinuedAsNew')",
+            )
+            .await?;
+        let mut result = DeleteInstanceResult::default();
+        for root in &roots {
+            let tree = self.get_instance_tree(root).await?;
+            let deleted = self.delete_instances_atomic(&tree.all_ids, true).await?;
+            result.instances_deleted += deleted.instances_deleted;
+            result.executions_deleted += deleted.executions_deleted;
+            result.events_deleted += deleted.events_deleted;
+            result.queue_messages_deleted += deleted.queue_messages_deleted;
+        }
+        Ok(result)
+    }
+
+    async fn prune_executions(
+        &self,
+        instance_id: &str,
+        options: PruneOptions,
+    ) -> Result<PruneResult, ProviderError> {
+        let operation = "prune_executions";
+        let keep = options.keep_last.map(i64::from);
+        let before = options.completed_before.map(number);
+        let rows = self
+            .ask(
+                operation,
+                "SELECT * FROM @schema@.prune($1, $2, $3)",
+                &[
+                    (&instance_id, Type::TEXT),
+                    (&keep, Type::INT8),
+                    (&before, Type::INT8),
+                ],
+            )
+            .await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| not_found(operation, instance_id))?;
+        Ok(PruneResult {
+            instances_processed: 1,
+            executions_deleted: count(row, "executions"),
+            events_deleted: count(row, "events"),
+        })
+    }
+
+    async fn prune_executions_bulk(
+        &self,
+        filter: InstanceFilter,
+        options: PruneOptions,
+    ) -> Result<PruneResult, ProviderError> {
+        let instances = self
+            .matching("prune_executions_bulk", &filter, "true")
+            .await?;
+        let mut result = PruneResult::default();
+        for instance in &instances {
+            let pruned = self.prune_executions(instance, options.clone()).await?;
+            result.instances_processed += pruned.instances_processed;
+            result.executions_deleted += pruned.executions_deleted;
+            result.events_deleted += pruned.events_deleted;
+        }
+        Ok(result)
+    }
+}
+
+impl PostgresProvider {
+    /// The instances that a filter names and a condition allows, those that ended first first.
+    async fn matching(
+        &self,
+        operation: &'static str,
+        filter: &InstanceFilter,
+        condition: &str,
+    ) -> Result<Vec<String>, ProviderError> {
+        let before = filter.completed_before.map(number);
+        let limit = i64::from(filter.limit.unwrap_or(DEFAULT_LIMIT));
+        let rows = self
+            .ask(
+                operation,
+                &format!(
+                    "SELECT i.id FROM @schema@.instance i
+                     LEFT JOIN @schema@.execution x ON x.instance = i.id AND x.number = i.execution
+                     WHERE {condition} AND ($1::text[] IS NULL OR i.id = ANY ($1))
+                         AND ($2::bigint IS NULL OR x.completed_at < to_timestamp($2 / 1000.0))
+                     ORDER BY x.completed_at LIMIT $3"
+                ),
+                &[
+                    (&filter.instance_ids, Type::TEXT_ARRAY),
+                    (&before, Type::INT8),
+                    (&limit, Type::INT8),
+                ],
+            )
+            .await?;
+        Ok(names(&rows))
+    }
+}

@@ -1,0 +1,413 @@
+//! Acknowledging, sending, giving back and prolonging.
+
+use std::{sync::Arc, time::Duration};
+
+use duroxide::{
+    Event,
+    providers::{ExecutionMetadata, ProviderError, ScheduledActivityIdentifier, WorkItem},
+};
+use tokio::time::Instant;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+use wakeline_store::Error;
+
+use super::PostgresProvider;
+use crate::{
+    cache::Edition,
+    error::{explain, refuse_nul},
+    item::{self, number, packed},
+    lease::{Known, Token},
+    store::{
+        Parameter, ride_out,
+        step::{Finish, Step, Turn, What},
+        take::micros,
+    },
+    topic::{TaskKind, stored_tag},
+};
+
+/// After a lease has certainly ended the database is asked once more: only it knows.
+const MARGIN: Duration = Duration::from_secs(1);
+
+pub(super) struct EndedTurn {
+    pub(super) execution: i64,
+    pub(super) events: Vec<Event>,
+    pub(super) worker_items: Vec<WorkItem>,
+    pub(super) orchestrator_items: Vec<WorkItem>,
+    pub(super) metadata: ExecutionMetadata,
+    pub(super) cancelled: Vec<ScheduledActivityIdentifier>,
+}
+
+/// Who may take an activity that is free again. Whether its session is held is not known here.
+pub(super) fn kind_of(item: &WorkItem) -> TaskKind {
+    let (tag, has_session) = match item {
+        WorkItem::ActivityExecute {
+            tag, session_id, ..
+        } => (tag.as_deref(), session_id.is_some()),
+        _ => (None, false),
+    };
+    TaskKind {
+        tag: stored_tag(tag),
+        has_session,
+        owner: None,
+    }
+}
+
+fn lost(operation: &str) -> ProviderError {
+    ProviderError::permanent(
+        operation,
+        "Invalid lock token: the lock has expired, was taken over, or its item is gone",
+    )
+}
+
+impl PostgresProvider {
+    /// Until when a call under a lease is tried again. Before that an error would make the runtime
+    /// fail an orchestration whose lease still holds.
+    fn until_lease_ends(&self, secret: Uuid) -> Instant {
+        self.inner
+            .leases
+            .ends(secret)
+            .map_or_else(|| self.patience(), |ends| ends + MARGIN)
+    }
+
+    async fn step(&self, until: Instant, what: What) -> Result<bool, Error> {
+        let what = Arc::new(what);
+        ride_out(until, |is_again| {
+            self.inner.store.steps.submit(Step {
+                what: what.clone(),
+                is_again,
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn end_turn(
+        &self,
+        token: &str,
+        ended: EndedTurn,
+    ) -> Result<(), ProviderError> {
+        let operation = "ack_orchestration_item";
+        let Some(token) = Token::<String>::read(token) else {
+            return Err(lost(operation));
+        };
+        let EndedTurn {
+            execution,
+            events,
+            metadata,
+            ..
+        } = ended;
+        let texts = item::events(operation, &events)?;
+        for (field, text) in [
+            ("the orchestration's name", &metadata.orchestration_name),
+            (
+                "the orchestration's version",
+                &metadata.orchestration_version,
+            ),
+            ("the parent's id", &metadata.parent_instance_id),
+        ] {
+            refuse_nul(operation, field, text.as_deref().unwrap_or_default())?;
+        }
+        let known = self.inner.leases.known(token.secret);
+        let is_named =
+            metadata.orchestration_name.is_some() && metadata.orchestration_version.is_some();
+        let is_remembered = match known {
+            Known::Nothing => false,
+            Known::New => is_named,
+            Known::Edition(edition) => execution >= edition.execution,
+        } && self.inner.options.history_cache_bytes > 0;
+        let incarnation = rand::random();
+        let letters = ended.orchestrator_items.iter();
+        let tasks = ended.worker_items.iter();
+        let last = texts.iter().map(|(id, _)| *id).max();
+        let bytes = size_of_events(&texts);
+        let turn = Turn {
+            instance: token.key.clone(),
+            token: token.secret,
+            execution,
+            name: metadata.orchestration_name,
+            version: metadata.orchestration_version,
+            parent: metadata.parent_instance_id,
+            pinned: metadata.pinned_duroxide_version.as_ref().map(packed),
+            status: metadata.status,
+            output: metadata.output.map(String::into_bytes),
+            custom: item::custom_status(&events),
+            cached_by: is_remembered.then_some(self.inner.node),
+            incarnation,
+            changes: item::changes(operation, &events)?,
+            events: texts,
+            letters: letters
+                .map(|letter| item::letter(operation, letter))
+                .collect::<Result<_, _>>()?,
+            tasks: tasks
+                .map(|task| item::task(operation, task))
+                .collect::<Result<_, _>>()?,
+            cancelled: ended
+                .cancelled
+                .into_iter()
+                .map(|activity| {
+                    let execution = number(activity.execution_id);
+                    (activity.instance, execution, number(activity.activity_id))
+                })
+                .collect(),
+        };
+        let until = self.until_lease_ends(token.secret);
+        let is_held = self
+            .step(until, What::Turn(turn))
+            .await
+            .map_err(|error| explain(operation, &error))?;
+        if !is_held {
+            return Err(lost(operation));
+        }
+        let inner = &self.inner;
+        inner.leases.end(&inner.store.hub.engine, token.secret);
+        let cache = &inner.cache;
+        match known {
+            Known::New if is_remembered => {
+                let edition = Edition {
+                    incarnation,
+                    execution,
+                    last: last.unwrap_or(0),
+                    edits: 0,
+                };
+                cache.put(&token.key, edition, events, bytes);
+            }
+            Known::Edition(before) if is_remembered && before.execution == execution => {
+                let last = last.unwrap_or(0).max(before.last);
+                let after = Edition { last, ..before };
+                cache.append(&token.key, before, after, events, bytes);
+            }
+            Known::Edition(before) if is_remembered => {
+                let edition = Edition {
+                    execution,
+                    last: last.unwrap_or(0),
+                    ..before
+                };
+                cache.put(&token.key, edition, events, bytes);
+            }
+            _ => cache.forget(&token.key),
+        }
+        Ok(())
+    }
+
+    pub(super) async fn end_activity(
+        &self,
+        token: &str,
+        completion: Option<WorkItem>,
+    ) -> Result<(), ProviderError> {
+        let operation = "ack_work_item";
+        let Some(token) = Token::<i64>::read(token) else {
+            return Err(lost(operation));
+        };
+        let is_completion = |item: &WorkItem| {
+            matches!(
+                item,
+                WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. }
+            )
+        };
+        if completion.as_ref().is_some_and(|item| !is_completion(item)) {
+            let message = "only the completion or the failure of an activity ends it";
+            return Err(ProviderError::permanent(operation, message));
+        }
+        let finish = Finish {
+            task: token.key,
+            token: token.secret,
+            completion: completion
+                .map(|item| item::letter(operation, &item))
+                .transpose()?,
+        };
+        let until = self.until_lease_ends(token.secret);
+        let is_held = self
+            .step(until, What::Finish(finish))
+            .await
+            .map_err(|error| explain(operation, &error))?;
+        self.inner
+            .leases
+            .end(&self.inner.store.hub.engine, token.secret);
+        if is_held {
+            Ok(())
+        } else {
+            Err(lost(operation))
+        }
+    }
+
+    pub(super) async fn send(
+        &self,
+        item: &WorkItem,
+        delay: Option<Duration>,
+    ) -> Result<(), ProviderError> {
+        let operation = "enqueue_for_orchestrator";
+        let mut letter = item::letter(operation, item)?;
+        if let Some(delay) = delay {
+            letter.after_us = Some(micros(delay));
+        }
+        let what = Arc::new(What::Send(letter));
+        let is_repeatable = item::is_repeatable(item);
+        ride_out(self.patience(), |is_again| {
+            let step = Step {
+                what: what.clone(),
+                is_again,
+            };
+            async move {
+                if is_again && !is_repeatable {
+                    let reason = "an event may have been delivered; it is not sent twice";
+                    return Err(Error::Failed(reason.into()));
+                }
+                self.inner.store.steps.submit(step).await
+            }
+        })
+        .await
+        .map_err(|error| match error {
+            // Nothing is wrong with it: the caller decides whether to send it again.
+            Error::Failed(reason) if reason.starts_with("an event may") => {
+                ProviderError::retryable(operation, reason)
+            }
+            error => explain(operation, &error),
+        })?;
+        Ok(())
+    }
+
+    pub(super) async fn schedule(&self, item: &WorkItem) -> Result<(), ProviderError> {
+        let operation = "enqueue_for_worker";
+        let task = item::task(operation, item)?;
+        self.step(self.patience(), What::Schedule(task))
+            .await
+            .map_err(|error| explain(operation, &error))?;
+        Ok(())
+    }
+
+    pub(super) async fn give_back_instance(
+        &self,
+        token: &str,
+        delay: Option<Duration>,
+        is_attempt: bool,
+    ) -> Result<(), ProviderError> {
+        let operation = "abandon_orchestration_item";
+        let Some(token) = Token::<String>::read(token) else {
+            return Err(lost(operation));
+        };
+        let store = &self.inner.store;
+        let delay = delay.map(micros);
+        let statement = "SELECT @schema@.give_back_instance($1, $2, $3, $4)";
+        let parameters: [Parameter<'_>; 4] = [
+            (&token.key, Type::TEXT),
+            (&token.secret, Type::UUID),
+            (&delay, Type::INT8),
+            (&is_attempt, Type::BOOL),
+        ];
+        let rows = ride_out(self.until_lease_ends(token.secret), |_| {
+            store.query(operation, statement, &parameters)
+        })
+        .await
+        .map_err(|error| explain(operation, &error))?;
+        self.inner.leases.end(&store.hub.engine, token.secret);
+        let Some(row) = rows.first() else {
+            return Err(lost(operation));
+        };
+        let due: i64 = row.get(0);
+        let after = Duration::from_micros(u64::try_from(due).unwrap_or(0));
+        store
+            .hub
+            .publish_after(store.topics.wake_orchestrations(1), after);
+        Ok(())
+    }
+
+    pub(super) async fn give_back_task(
+        &self,
+        token: &str,
+        delay: Option<Duration>,
+        is_attempt: bool,
+    ) -> Result<(), ProviderError> {
+        let operation = "abandon_work_item";
+        let Some(token) = Token::<i64>::read(token) else {
+            return Err(lost(operation));
+        };
+        let store = &self.inner.store;
+        let delay_us = delay.map(micros);
+        let statement = "SELECT * FROM @schema@.give_back_task($1, $2, $3, $4)";
+        let parameters: [Parameter<'_>; 4] = [
+            (&token.key, Type::INT8),
+            (&token.secret, Type::UUID),
+            (&delay_us, Type::INT8),
+            (&is_attempt, Type::BOOL),
+        ];
+        let rows = ride_out(self.until_lease_ends(token.secret), |_| {
+            store.query(operation, statement, &parameters)
+        })
+        .await
+        .map_err(|error| explain(operation, &error))?;
+        self.inner.leases.end(&store.hub.engine, token.secret);
+        let Some(row) = rows.first() else {
+            return Err(lost(operation));
+        };
+        let kind = TaskKind {
+            tag: row.get(0),
+            has_session: row.get(1),
+            owner: row.get(2),
+        };
+        let wake = store.topics.wake_tasks(&kind, 1);
+        store.hub.publish_after(wake, delay.unwrap_or_default());
+        Ok(())
+    }
+
+    pub(super) async fn prolong_instance(
+        &self,
+        token: &str,
+        time: Duration,
+    ) -> Result<(), ProviderError> {
+        let operation = "renew_orchestration_item_lock";
+        let Some(token) = Token::<String>::read(token) else {
+            return Err(lost(operation));
+        };
+        let statement = "SELECT @schema@.prolong_instance($1, $2, $3)";
+        let parameters: [Parameter<'_>; 3] = [
+            (&token.key, Type::TEXT),
+            (&token.secret, Type::UUID),
+            (&micros(time), Type::INT8),
+        ];
+        self.prolong(operation, statement, &parameters, token.secret, time)
+            .await
+    }
+
+    pub(super) async fn prolong_task(
+        &self,
+        token: &str,
+        time: Duration,
+    ) -> Result<(), ProviderError> {
+        let operation = "renew_work_item_lock";
+        let Some(token) = Token::<i64>::read(token) else {
+            return Err(lost(operation));
+        };
+        let statement = "SELECT @schema@.prolong_task($1, $2, $3)";
+        let parameters: [Parameter<'_>; 3] = [
+            (&token.key, Type::INT8),
+            (&token.secret, Type::UUID),
+            (&micros(time), Type::INT8),
+        ];
+        self.prolong(operation, statement, &parameters, token.secret, time)
+            .await
+    }
+
+    async fn prolong(
+        &self,
+        operation: &'static str,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+        secret: Uuid,
+        time: Duration,
+    ) -> Result<(), ProviderError> {
+        let store = &self.inner.store;
+        let rows = ride_out(self.until_lease_ends(secret), |_| {
+            store.query(operation, statement, parameters)
+        })
+        .await
+        .map_err(|error| explain(operation, &error))?;
+        if rows.is_empty() {
+            return Err(lost(operation));
+        }
+        self.inner.leases.prolong(&store.hub.engine, secret, time);
+        Ok(())
+    }
+}
+
+fn size_of_events(events: &[(i64, String)]) -> usize {
+    events.iter().map(|(_, text)| text.len()).sum()
+}

@@ -1,0 +1,123 @@
+-- What is read, and what is tidied up.
+
+-- The history of each instance's latest execution: what came after what the caller knows, or all of
+-- it where the caller's knowledge is of something else.
+CREATE FUNCTION @schema@.look(
+    p_instance text[], p_history boolean[], p_incarnation bigint[], p_execution bigint[],
+    p_last bigint[], p_edits bigint[]
+) RETURNS TABLE (
+    incarnation bigint, execution bigint, last_event bigint, edits bigint, continues boolean,
+    events text[], custom_status bytea, custom_status_version bigint
+) LANGUAGE sql STABLE AS $$
+    SELECT i.incarnation, l.execution, i.last_event, i.edits, c.continues,
+        CASE WHEN NOT p.history OR c.continues AND i.last_event = p.last THEN '{}' ELSE ARRAY(
+            SELECT e.data FROM @schema@.event e
+            WHERE e.instance = p.instance AND e.execution = l.execution
+                AND e.number > CASE WHEN c.continues THEN p.last ELSE -1 END
+            ORDER BY e.number) END,
+        i.custom_status, coalesce(i.custom_status_version, 0)
+    FROM unnest(p_instance, p_history, p_incarnation, p_execution, p_last, p_edits)
+        WITH ORDINALITY AS p (instance, history, incarnation, execution, last, edits, place)
+    LEFT JOIN @schema@.instance i ON i.id = p.instance
+    CROSS JOIN LATERAL (
+        SELECT coalesce(i.execution, (
+            SELECT max(x.number) FROM @schema@.execution x WHERE x.instance = p.instance), 1) AS execution
+    ) l
+    CROSS JOIN LATERAL (
+        SELECT coalesce((i.incarnation, i.execution, i.edits) = (p.incarnation, p.execution, p.edits)
+            AND i.last_event >= p.last, false) AS continues
+    ) c
+    ORDER BY p.place
+$$;
+
+-- Events by hand, for tests and repairs: what exists is kept.
+CREATE FUNCTION @schema@.append(p_instance text, p_execution bigint, p_number bigint[], p_data text[])
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    v_added bigint;
+BEGIN
+    INSERT INTO @schema@.event (instance, execution, number, data)
+    SELECT p_instance, p_execution, e.number, e.data FROM unnest(p_number, p_data) AS e (number, data)
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS v_added = ROW_COUNT;
+    UPDATE @schema@.instance i SET cached_by = NULL, edits = i.edits + 1,
+        last_event = greatest(i.last_event, (SELECT max(n) FROM unnest(p_number) AS n))
+    WHERE i.id = p_instance AND i.execution = p_execution;
+    PERFORM @schema@.count_up(0, 0, v_added, 0, 0);
+END $$;
+
+-- Deletes instances with all they have, or says which one keeps them all: one that runs (unless
+-- forced), or a child that would be left behind.
+CREATE FUNCTION @schema@.delete_instances(p_ids text[], p_force boolean)
+RETURNS TABLE (running text, orphan text, instances bigint, executions bigint, events bigint, messages bigint)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_messages bigint;
+    v_tasks bigint;
+    v_completed bigint;
+    v_failed bigint;
+BEGIN
+    -- Nobody takes or feeds them from here on; a lease that is held ends here.
+    PERFORM FROM @schema@.mailbox m WHERE m.instance = ANY (p_ids) ORDER BY m.instance FOR NO KEY UPDATE;
+    PERFORM FROM @schema@.instance i WHERE i.id = ANY (p_ids) ORDER BY i.id FOR NO KEY UPDATE;
+    IF NOT p_force THEN
+        SELECT i.id INTO running FROM @schema@.instance i
+        JOIN @schema@.execution x ON x.instance = i.id AND x.number = i.execution
+        WHERE i.id = ANY (p_ids) AND x.status = 'Running' LIMIT 1;
+    END IF;
+    SELECT i.id INTO orphan FROM @schema@.instance i
+    WHERE i.parent = ANY (p_ids) AND i.id <> ALL (p_ids) LIMIT 1;
+    IF running IS NOT NULL OR orphan IS NOT NULL THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    SELECT count(*) FILTER (WHERE x.status = 'Completed'), count(*) FILTER (WHERE x.status = 'Failed')
+    INTO v_completed, v_failed
+    FROM @schema@.instance i JOIN @schema@.execution x ON x.instance = i.id AND x.number = i.execution
+    WHERE i.id = ANY (p_ids);
+    DELETE FROM @schema@.mailbox m WHERE m.instance = ANY (p_ids);
+    DELETE FROM @schema@.message g WHERE g.instance = ANY (p_ids);
+    GET DIAGNOSTICS v_messages = ROW_COUNT;
+    DELETE FROM @schema@.task t WHERE t.instance = ANY (p_ids);
+    GET DIAGNOSTICS v_tasks = ROW_COUNT;
+    messages := v_messages + v_tasks;
+    DELETE FROM @schema@.event e WHERE e.instance = ANY (p_ids);
+    GET DIAGNOSTICS events = ROW_COUNT;
+    DELETE FROM @schema@.execution x WHERE x.instance = ANY (p_ids);
+    GET DIAGNOSTICS executions = ROW_COUNT;
+    DELETE FROM @schema@.kv v WHERE v.instance = ANY (p_ids);
+    DELETE FROM @schema@.kv_delta v WHERE v.instance = ANY (p_ids);
+    DELETE FROM @schema@.spoilt v WHERE v.instance = ANY (p_ids);
+    DELETE FROM @schema@.instance i WHERE i.id = ANY (p_ids);
+    GET DIAGNOSTICS instances = ROW_COUNT;
+    PERFORM @schema@.count_up(-instances, -executions, -events, -v_completed, -v_failed);
+    RETURN NEXT;
+END $$;
+
+-- Deletes finished executions of an instance, never the current one, and their history.
+CREATE FUNCTION @schema@.prune(p_instance text, p_keep bigint, p_before_ms bigint)
+RETURNS TABLE (executions bigint, events bigint) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_current bigint;
+    v_old bigint[];
+BEGIN
+    SELECT i.execution INTO v_current FROM @schema@.instance i WHERE i.id = p_instance;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    v_old := ARRAY(
+        SELECT x.number FROM @schema@.execution x
+        WHERE x.instance = p_instance AND x.number <> v_current AND x.status <> 'Running'
+            AND (p_before_ms IS NULL OR x.completed_at < to_timestamp(p_before_ms / 1000.0))
+            AND (p_keep IS NULL OR x.number NOT IN (
+                SELECT y.number FROM @schema@.execution y WHERE y.instance = p_instance
+                ORDER BY y.number DESC LIMIT p_keep)));
+    DELETE FROM @schema@.event e WHERE e.instance = p_instance AND e.execution = ANY (v_old);
+    GET DIAGNOSTICS events = ROW_COUNT;
+    DELETE FROM @schema@.execution x WHERE x.instance = p_instance AND x.number = ANY (v_old);
+    GET DIAGNOSTICS executions = ROW_COUNT;
+    PERFORM @schema@.count_up(0, -executions, -events, 0, 0);
+    RETURN NEXT;
+END $$;

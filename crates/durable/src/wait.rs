@@ -1,0 +1,46 @@
+//! Waiting for an orchestration's end without asking for it again and again.
+
+use std::{sync::Arc, time::Duration};
+
+use duroxide::{Client, ClientError, OrchestrationStatus};
+use tokio::time::Instant;
+use wakeline_wake::{Lane, Outcome, Place, Settled};
+
+use crate::provider::PostgresProvider;
+
+impl PostgresProvider {
+    /// The orchestration's result as soon as it has one, or [`ClientError::Timeout`]. What
+    /// `Client::wait_for_orchestration` does by polling: here the caller is woken when the
+    /// orchestration ends, in whatever process it does. An instance that does not exist yet is
+    /// waited for.
+    pub async fn wait_for_orchestration(
+        &self,
+        instance: &str,
+        timeout: Duration,
+    ) -> Result<OrchestrationStatus, ClientError> {
+        let client = Client::new(Arc::new(self.clone()));
+        let store = &self.inner.store;
+        let place = Place::new(store.topics.instance(instance), Lane::default());
+        let began = Instant::now();
+        let refused = |refused: wakeline_wake::Refused| ClientError::InvalidInput {
+            message: refused.to_string(),
+        };
+        let engine = &store.hub.engine;
+        let mut waiter = engine.register(&[place], timeout).map_err(refused)?;
+        loop {
+            let status = client.get_orchestration_status(instance).await?;
+            if matches!(
+                status,
+                OrchestrationStatus::Completed { .. } | OrchestrationStatus::Failed { .. }
+            ) {
+                waiter.settle(Settled::Found);
+                return Ok(status);
+            }
+            waiter.settle(Settled::Nothing);
+            match waiter.park().await {
+                Outcome::Woken { .. } if began.elapsed() < timeout => {}
+                _ => return Err(ClientError::Timeout),
+            }
+        }
+    }
+}

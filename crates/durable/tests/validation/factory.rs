@@ -1,0 +1,115 @@
+//! A fresh schema for each provider that a test asks for.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use duroxide::{provider_validation::ProviderFactory, providers::Provider};
+use tokio_postgres::Client;
+use wakeline_durable::{LongPollConfig, MIGRATIONS, Options, PostgresProvider};
+use wakeline_store::{
+    postgres::{Connector, Options as PoolOptions},
+    testing::PostgresDatabase,
+};
+
+/// The schema that the database's template has.
+const FIRST: &str = "wakeline";
+
+pub(crate) struct Factory {
+    database: PostgresDatabase,
+    is_woken: bool,
+    made: AtomicU32,
+    last: Mutex<String>,
+}
+
+impl Factory {
+    pub(crate) async fn woken() -> Self {
+        Self::new(true).await
+    }
+
+    pub(crate) async fn polling() -> Self {
+        Self::new(false).await
+    }
+
+    async fn new(is_woken: bool) -> Self {
+        Self {
+            database: PostgresDatabase::new(&[MIGRATIONS]).await,
+            is_woken,
+            made: AtomicU32::new(0),
+            last: Mutex::new(FIRST.into()),
+        }
+    }
+
+    async fn client(&self) -> Client {
+        Connector::new(&self.database.url(), &PoolOptions::default())
+            .expect("the URL is valid")
+            .connect()
+            .await
+            .expect("the test's server answers")
+    }
+
+    fn schema(&self) -> String {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.clone()
+    }
+}
+
+#[async_trait::async_trait]
+impl ProviderFactory for Factory {
+    async fn create_provider(&self) -> Arc<dyn Provider> {
+        let number = self.made.fetch_add(1, Ordering::SeqCst);
+        let schema = match number {
+            0 => FIRST.to_owned(),
+            _ => format!("another {number}"),
+        };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = schema.clone();
+        let options = Options {
+            schema,
+            long_poll: LongPollConfig {
+                enabled: self.is_woken,
+                ..LongPollConfig::default()
+            },
+            ..Options::default()
+        };
+        let provider = PostgresProvider::connect_with(&self.database.url(), options)
+            .await
+            .expect("a fresh database can be opened");
+        Arc::new(provider)
+    }
+
+    fn lock_timeout(&self) -> Duration {
+        Duration::from_secs(5)
+    }
+
+    fn short_poll_threshold(&self) -> Duration {
+        crate::THRESHOLD
+    }
+
+    async fn corrupt_instance_history(&self, instance: &str) {
+        let sql = format!(
+            "UPDATE \"{}\".event SET data = 'not an event' WHERE instance = $1",
+            self.schema()
+        );
+        let client = self.client().await;
+        let changed = client.execute(&sql, &[&instance]).await;
+        assert!(changed.expect("the history can be edited") > 0);
+    }
+
+    async fn get_max_attempt_count(&self, instance: &str) -> u32 {
+        let schema = self.schema();
+        // The fetch that is under way counts.
+        let sql = format!(
+            "SELECT max(g.attempts + (m.token IS NOT NULL AND g.number <= m.taken_through)::integer)
+             FROM \"{schema}\".message g JOIN \"{schema}\".mailbox m ON m.instance = g.instance
+             WHERE g.instance = $1"
+        );
+        let client = self.client().await;
+        let rows = client.query(&sql, &[&instance]).await;
+        let attempts: i32 = rows.expect("the queue can be read")[0].get(0);
+        u32::try_from(attempts).expect("a count")
+    }
+}

@@ -1,0 +1,147 @@
+//! Bringing a database to the newest version.
+
+use tokio_postgres::{Client, types::Type};
+
+use super::chain;
+use crate::migrate::{Migrations, OpenError};
+
+/// Taken for the length of a migration. The number means nothing; it must only be ours.
+const MIGRATION_LOCK: i64 = 0x77_61_6b_65;
+
+/// What to do when the database is not at the newest version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Bring it there.
+    #[default]
+    Apply,
+    /// Refuse to open it: somebody with more rights does that.
+    Verify,
+}
+
+/// A name as SQL takes it.
+#[must_use]
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+pub(super) struct Migrator<'a> {
+    client: &'a Client,
+    /// Quoted.
+    schema: String,
+    migrations: &'a [Migrations],
+}
+
+impl<'a> Migrator<'a> {
+    pub(super) fn new(client: &'a Client, schema: &str, migrations: &'a [Migrations]) -> Self {
+        Self {
+            client,
+            schema: quoted(schema),
+            migrations,
+        }
+    }
+
+    /// All in one transaction under an advisory lock of that transaction, which also a pooler in
+    /// transaction mode keeps. A step may take its time: a large table is not rewritten in seconds.
+    pub(super) async fn run(&self, policy: Policy) -> Result<(), OpenError> {
+        let encoding: String = self
+            .client
+            .query_typed("SELECT current_setting('server_encoding')", &[])
+            .await
+            .map_err(open)?[0]
+            .get(0);
+        if encoding != "UTF8" {
+            return Err(OpenError::Open(format!(
+                "the database's encoding is {encoding}; create it with ENCODING 'UTF8'"
+            )));
+        }
+        if self.is_up_to_date().await? {
+            return Ok(());
+        }
+        if policy == Policy::Verify {
+            return Err(OpenError::Open(format!(
+                "the schema {} is not at this program's version, and it was told not to change it",
+                self.schema
+            )));
+        }
+        // Each statement must see what others committed while it waited for the lock.
+        let begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
+        self.client.batch_execute(begin).await.map_err(open)?;
+        let result = self.run_in_transaction().await;
+        let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        self.client.batch_execute(end).await.map_err(open)?;
+        result
+    }
+
+    async fn run_in_transaction(&self) -> Result<(), OpenError> {
+        let schema = &self.schema;
+        let begin = format!(
+            "SET LOCAL statement_timeout = 0;
+             SET LOCAL client_min_messages = warning;
+             SELECT pg_advisory_xact_lock({MIGRATION_LOCK});
+             CREATE SCHEMA IF NOT EXISTS {schema};
+             CREATE TABLE IF NOT EXISTS {schema}.migration (
+                 door text PRIMARY KEY, version bigint NOT NULL);"
+        );
+        self.client.batch_execute(&begin).await.map_err(open)?;
+        for door in self.migrations {
+            for (number, step) in door.missing(self.version(door).await?)? {
+                self.client
+                    .batch_execute(&step.replace("@schema@", schema))
+                    .await
+                    .map_err(|error| door.failed(number, chain(&error)))?;
+                self.client
+                    .query_typed(
+                        &format!(
+                            "INSERT INTO {schema}.migration VALUES ($1, $2)
+                             ON CONFLICT (door) DO UPDATE SET version = excluded.version"
+                        ),
+                        &[(&door.door, Type::TEXT), (&number, Type::INT8)],
+                    )
+                    .await
+                    .map_err(open)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asked before the lock is taken, so that a start in the usual case changes nothing.
+    async fn is_up_to_date(&self) -> Result<bool, OpenError> {
+        let known = self
+            .client
+            .query_typed(
+                "SELECT to_regclass($1) IS NOT NULL",
+                &[(&format!("{}.migration", self.schema), Type::TEXT)],
+            )
+            .await
+            .map_err(open)?[0]
+            .get::<_, bool>(0);
+        if !known {
+            return Ok(false);
+        }
+        for door in self.migrations {
+            if door.missing(self.version(door).await?)?.next().is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn version(&self, door: &Migrations) -> Result<i64, OpenError> {
+        let rows = self
+            .client
+            .query_typed(
+                &format!(
+                    "SELECT coalesce(max(version), 0) FROM {}.migration WHERE door = $1",
+                    self.schema
+                ),
+                &[(&door.door, Type::TEXT)],
+            )
+            .await
+            .map_err(open)?;
+        Ok(rows[0].get(0))
+    }
+}
+
+fn open(error: tokio_postgres::Error) -> OpenError {
+    OpenError::Open(chain(&error))
+}
