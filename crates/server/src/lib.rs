@@ -5,11 +5,13 @@
 
 mod auth;
 pub mod config;
+mod document;
 mod durable;
 mod health;
 mod listen;
 pub mod logs;
 mod metering;
+mod process;
 mod requests;
 mod stopping;
 mod stores;
@@ -20,11 +22,10 @@ use std::{fmt, io::Write, sync::Arc, time::Duration};
 use anyhow::{Context, Result};
 use axum::Router;
 use tokio::net::TcpListener;
-use utoipa::openapi::{InfoBuilder, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
 use wakeline_durable::View;
-use wakeline_queue::{Queue, claim::Start, seal::Sealer};
+use wakeline_queue::{Queue, claim::Start, node::Node, seal::Sealer};
 use wakeline_wake::{Engine, Limits};
 use wakeline_web::Problem;
 
@@ -76,7 +77,6 @@ pub async fn serve(config: Config) -> Result<()> {
             .and_then(|key| Sealer::from_hex(key.expose())),
     );
     tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
-    tokio::spawn(queue.clone().count(COUNTING));
     let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone()];
     let intervals = Intervals {
         fallback: config.wake.fallback,
@@ -95,11 +95,18 @@ pub async fn serve(config: Config) -> Result<()> {
         stores,
         stopping: stopping.clone(),
     };
-    let router = router(&shared, queue.clone(), durable::view(&config), metering);
+    let durable = durable::view(&config);
+    let router = router(&shared, queue.clone(), durable, metering, &auth);
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
     let address = listener.local_addr()?;
+    queue.runs_at(Node {
+        hostname: process::hostname(),
+        port: address.port(),
+        process: process::used,
+    });
+    tokio::spawn(queue.clone().count(COUNTING));
     let listening = Listening::new(listener, router, Gate::new(auth, &config), &config.http);
     announce(&Announcement {
         address,
@@ -172,21 +179,16 @@ fn router(
     queue: Arc<Queue>,
     durable: Option<Arc<View>>,
     metering: metering::Metering,
+    auth: &Auth,
 ) -> Router {
-    let info = InfoBuilder::new()
-        .title("Wakeline")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("One server for everything an application waits on."))
-        .build();
-    let document = OpenApiBuilder::new().info(info).build();
-    let (router, document) = OpenApiRouter::with_openapi(document)
+    let (router, document) = OpenApiRouter::with_openapi(document::begun())
         .merge(wakeline_queue::http::router(queue))
         .merge(durable::router(durable))
         .merge(health::router(shared.clone()))
         .merge(waits::router(shared.clone()))
         .merge(metering::router(shared.clone(), metering))
         .split_for_parts();
-    let document = document
+    let document = document::secured(document, auth)
         .to_pretty_json()
         .expect("the document is plain data");
     router
