@@ -99,6 +99,12 @@ impl PostgresProvider {
         })
     }
 
+    /// How many dispatchers and clients of this process wait on this database now, in all schemas.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.inner.store.hub.engine.held()
+    }
+
     pub(crate) fn patience(&self) -> Instant {
         Instant::now() + self.inner.options.outage_patience
     }
