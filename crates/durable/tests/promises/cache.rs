@@ -33,7 +33,11 @@ async fn turn(provider: &PostgresProvider, instance: &str, number: u64) -> Vec<E
     assert_eq!(item.instance, instance);
     assert_eq!(item.history_error, None);
     let turn = Turn {
-        events: vec![event(instance, number, EventKind::TimerFired)],
+        events: vec![event(
+            instance,
+            number,
+            EventKind::TimerFired { fire_at_ms: 0 },
+        )],
         metadata: ExecutionMetadata::default(),
         ..Turn::default()
     };
@@ -105,7 +109,9 @@ async fn an_edit_by_hand_is_seen() {
         EventKind::OrchestrationStarted { name, .. } => name == "Edited",
         _ => false,
     };
-    assert!(is_edited(&provider.read("a").await.expect("it can be read")));
+    assert!(is_edited(
+        &provider.read("a").await.expect("it can be read")
+    ));
     assert!(is_edited(&turn(&provider, "a", 3).await));
 
     ground

@@ -56,7 +56,10 @@ impl Ground {
 
     /// Through the proxy.
     pub(crate) fn watched_url(&self) -> String {
-        let server = format!("postgres://postgres@127.0.0.1:{}/postgres", self.proxy.port());
+        let server = format!(
+            "postgres://postgres@127.0.0.1:{}/postgres",
+            self.proxy.port()
+        );
         url_for(&server, self.database.name())
     }
 

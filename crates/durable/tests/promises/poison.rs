@@ -44,7 +44,10 @@ async fn names_with_a_nul_are_refused_and_the_field_is_named() {
         .enqueue_for_orchestrator(start("a\0b"), None)
         .await
         .expect_err("it cannot be stored");
-    assert!(!refused.is_retryable() && refused.message.contains("the instance's id"), "{refused}");
+    assert!(
+        !refused.is_retryable() && refused.message.contains("the instance's id"),
+        "{refused}"
+    );
 
     for (item, field) in [
         (activity("a\0b", 2), "the instance's id"),
@@ -55,7 +58,10 @@ async fn names_with_a_nul_are_refused_and_the_field_is_named() {
             .enqueue_for_worker(item)
             .await
             .expect_err("it cannot be stored");
-        assert!(!refused.is_retryable() && refused.message.contains(field), "{refused}");
+        assert!(
+            !refused.is_retryable() && refused.message.contains(field),
+            "{refused}"
+        );
     }
 
     enqueue(&provider, start("a")).await;
@@ -65,27 +71,44 @@ async fn names_with_a_nul_are_refused_and_the_field_is_named() {
         ..named()
     };
     let refused = provider
-        .ack_orchestration_item(&token, 1, vec![started("a")], vec![], vec![], metadata, vec![])
+        .ack_orchestration_item(
+            &token,
+            1,
+            vec![started("a")],
+            vec![],
+            vec![],
+            metadata,
+            vec![],
+        )
         .await
         .expect_err("it cannot be stored");
-    assert!(refused.message.contains("the orchestration's name"), "{refused}");
-    // Reading asks for nothing that could be there.
-    for instance in ["a\0b", "\0"] {
-        assert!(provider.read(instance).await.is_ok_and(|events| events.is_empty()));
-        assert!(provider.get_custom_status(instance, 0).await.is_ok_and(|status| status.is_none()));
-        assert!(provider.get_kv_value(instance, "k").await.is_ok_and(|value| value.is_none()));
-    }
-    // Those beside it are not spoilt.
-    begin_rest(&provider, &token).await;
-}
-
-async fn begin_rest(provider: &wakeline_durable::PostgresProvider, token: &str) {
+    assert!(
+        refused.message.contains("the orchestration's name"),
+        "{refused}"
+    );
     let turn = Turn {
         events: vec![started("a")],
         metadata: named(),
         ..Turn::default()
     };
-    end_turn(provider, token, turn).await;
+    end_turn(&provider, &token, turn).await;
+}
+
+/// There is none of that name, and those who ask for others in the same moment get their answers.
+#[tokio::test]
+async fn who_asks_for_a_name_with_a_nul_spoils_nothing() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    begin(&provider, "a").await;
+    let reads = (0..20).map(|number| provider.read(if number % 5 == 0 { "a\0b" } else { "a" }));
+    let read = futures_util::future::join_all(reads).await;
+    for (number, read) in read.into_iter().enumerate() {
+        if number % 5 == 0 {
+            assert!(read.is_err_and(|error| !error.is_retryable()));
+        } else {
+            assert_eq!(read.expect("it is read").len(), 1);
+        }
+    }
 }
 
 /// Gives up soon, so that the test ends soon.
@@ -119,17 +142,28 @@ async fn an_unreadable_message_stops_its_own_instance_alone() {
         raised.expect("it can be sent");
     }
     let spoilt = ground
-        .sql("UPDATE @schema@.message SET item = 'no item' WHERE instance = 'bad' AND number =
-              (SELECT min(number) FROM @schema@.message WHERE instance = 'bad') RETURNING 1")
+        .sql(
+            "UPDATE @schema@.message SET item = 'no item' WHERE instance = 'bad' AND number =
+              (SELECT min(number) FROM @schema@.message WHERE instance = 'bad') RETURNING 1",
+        )
         .await;
     assert_eq!(spoilt.len(), 1);
 
     let crew = Crew::start(&provider, impatient()).await;
     let good = provider.wait_for_orchestration("good", POLL).await;
-    assert!(matches!(good, Ok(OrchestrationStatus::Completed { .. })), "{good:?}");
+    assert!(
+        matches!(good, Ok(OrchestrationStatus::Completed { .. })),
+        "{good:?}"
+    );
     let bad = provider.wait_for_orchestration("bad", POLL).await;
     assert!(
-        matches!(&bad, Ok(OrchestrationStatus::Failed { details: ErrorDetails::Poison { .. }, .. })),
+        matches!(
+            &bad,
+            Ok(OrchestrationStatus::Failed {
+                details: ErrorDetails::Poison { .. },
+                ..
+            })
+        ),
         "{bad:?}"
     );
     crew.end().await;
@@ -139,10 +173,15 @@ async fn an_unreadable_message_stops_its_own_instance_alone() {
 async fn an_unreadable_start_does_not_stop_the_queue() {
     let ground = Ground::new().await;
     let provider = ground.watched().await;
-    enqueue(&provider, start("bad")).await;
-    ground
-        .sql("UPDATE @schema@.message SET item = '{\"Unheard\":{}}' WHERE instance = 'bad'")
-        .await;
+    for (instance, item) in [
+        ("unheard of", r#"{"Unheard":{}}"#),
+        ("bad", r#"{"StartOrchestration":7}"#),
+    ] {
+        enqueue(&provider, start(instance)).await;
+        let spoil =
+            format!("UPDATE @schema@.message SET item = '{item}' WHERE instance = '{instance}'");
+        ground.sql(&spoil).await;
+    }
     let client = Client::new(Arc::new(provider.clone()));
     let crew = Crew::start(&provider, impatient()).await;
     for number in 0..5 {
@@ -150,8 +189,19 @@ async fn an_unreadable_start_does_not_stop_the_queue() {
         let sent = client.start_orchestration(&instance, "Echo", "x").await;
         sent.expect("it can be sent");
         let ended = provider.wait_for_orchestration(&instance, POLL).await;
-        assert!(matches!(ended, Ok(OrchestrationStatus::Completed { .. })), "{ended:?}");
+        assert!(
+            matches!(ended, Ok(OrchestrationStatus::Completed { .. })),
+            "{ended:?}"
+        );
     }
+    let bad = provider.wait_for_orchestration("bad", POLL).await;
+    assert!(
+        matches!(bad, Ok(OrchestrationStatus::Failed { .. })),
+        "{bad:?}"
+    );
+    // What does not start anything waits for a start, whatever it is.
+    let kept = "SELECT count(*) FROM @schema@.message WHERE instance = 'unheard of'";
+    assert_eq!(ground.number(kept).await, 1);
     crew.end().await;
 }
 
@@ -171,7 +221,10 @@ async fn an_unreadable_activity_fails_alone_and_its_orchestration_is_told() {
         sent.expect("it can be sent");
     }
     let tasks = "SELECT count(*) FROM @schema@.task";
-    until("both want an activity", async || ground.number(tasks).await == 2).await;
+    until("both want an activity", async || {
+        ground.number(tasks).await == 2
+    })
+    .await;
     first.end().await;
     ground
         .sql("UPDATE @schema@.task SET item = '{\"ActivityExecute\":7}' WHERE instance = 'bad'")
@@ -179,10 +232,19 @@ async fn an_unreadable_activity_fails_alone_and_its_orchestration_is_told() {
 
     let crew = Crew::start(&provider, RuntimeOptions::default()).await;
     let good = provider.wait_for_orchestration("good", POLL).await;
-    assert!(matches!(good, Ok(OrchestrationStatus::Completed { .. })), "{good:?}");
+    assert!(
+        matches!(good, Ok(OrchestrationStatus::Completed { .. })),
+        "{good:?}"
+    );
     let bad = provider.wait_for_orchestration("bad", POLL).await;
-    assert!(matches!(bad, Ok(OrchestrationStatus::Failed { .. })), "{bad:?}");
-    assert_eq!(ground.number("SELECT count(*) FROM @schema@.spoilt").await, 1);
+    assert!(
+        matches!(bad, Ok(OrchestrationStatus::Failed { .. })),
+        "{bad:?}"
+    );
+    assert_eq!(
+        ground.number("SELECT count(*) FROM @schema@.spoilt").await,
+        1
+    );
     assert_eq!(ground.number(tasks).await, 0);
     crew.end().await;
 }
@@ -206,13 +268,18 @@ async fn a_turn_that_is_refused_fails_alone() {
     let ends = tokens.iter().map(|(instance, token)| {
         // The event that there is already.
         let number = if instance == "7" { 1 } else { 2 };
-        let kind = duroxide::EventKind::OrchestrationCompleted { output: String::new() };
+        let kind = duroxide::EventKind::OrchestrationCompleted {
+            output: String::new(),
+        };
         provider.ack_orchestration_item(
             token,
             1,
             vec![event(instance, number, kind)],
             vec![],
-            vec![WorkItem::CancelInstance { instance: "other".into(), reason: instance.clone() }],
+            vec![WorkItem::CancelInstance {
+                instance: "other".into(),
+                reason: instance.clone(),
+            }],
             ExecutionMetadata::default(),
             vec![],
         )

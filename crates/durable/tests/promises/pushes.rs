@@ -224,6 +224,11 @@ async fn eight_activities_wake_eight_workers() {
 async fn a_fetch_that_is_dropped_gives_its_item_back() {
     let scene = Scene::new().await;
     let (ground, provider) = (&scene.ground, &scene.waiter);
+    // All its connections are there before answers are held up.
+    for _ in 0..8 {
+        assert!(fetch_now(provider).await.is_none());
+        assert!(fetch_work_now(provider).await.is_none());
+    }
     for name in ["take_instances", "take_tasks"] {
         if name == "take_instances" {
             enqueue(&scene.holder, start("a")).await;
@@ -233,13 +238,14 @@ async fn a_fetch_that_is_dropped_gives_its_item_back() {
         // Its answer does not come before the fetch has gone.
         let before = ground.proxy.count(name);
         ground.proxy.hold_up();
-        let fetching = if name == "take_instances" {
-            let fetching = fetch(provider, LONG);
-            tokio::spawn(async { drop(fetching.await) })
-        } else {
-            let fetching = fetch_work(provider, LONG);
-            tokio::spawn(async { drop(fetching.await) })
-        };
+        let fetcher = provider.clone();
+        let fetching = tokio::spawn(async move {
+            if name == "take_instances" {
+                fetch_now(&fetcher).await.map(|got| got.1)
+            } else {
+                fetch_work_now(&fetcher).await.map(|got| got.1)
+            }
+        });
         until("it asks", async || ground.proxy.count(name) > before).await;
         let taken = "SELECT (SELECT count(*) FROM @schema@.mailbox WHERE token IS NOT NULL)
              + (SELECT count(*) FROM @schema@.task WHERE token IS NOT NULL)";
@@ -252,7 +258,9 @@ async fn a_fetch_that_is_dropped_gives_its_item_back() {
             attempts = if name == "take_instances" {
                 fetch_now(&scene.holder).await.map(|got| (got.1, got.2))
             } else {
-                fetch_work_now(&scene.holder).await.map(|got| (got.1, got.2))
+                fetch_work_now(&scene.holder)
+                    .await
+                    .map(|got| (got.1, got.2))
             };
             attempts.is_some()
         })

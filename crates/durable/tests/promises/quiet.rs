@@ -4,9 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use duroxide::{
     OrchestrationRegistry,
-    providers::{
-        DispatcherCapabilityFilter, ExecutionMetadata, Provider, SemverRange, TagFilter,
-    },
+    providers::{DispatcherCapabilityFilter, ExecutionMetadata, Provider, SemverRange, TagFilter},
     runtime::{Runtime, RuntimeOptions, registry::ActivityRegistry},
 };
 use semver::Version;
@@ -55,7 +53,10 @@ async fn never_nothing_before_the_poll_timeout_even_when_woken_in_vain() {
     }
     let lasted = waiting.await.expect("no panic");
     assert!(lasted >= BRIEF, "{lasted:?}");
-    assert!(ground.proxy.count("take_instances") > before, "it was woken");
+    assert!(
+        ground.proxy.count("take_instances") > before,
+        "it was woken"
+    );
 }
 
 #[tokio::test]

@@ -30,11 +30,7 @@ async fn an_activity_reaches_the_worker_with_its_tag() {
     let (item, ..) = gpu.await.expect("it is woken");
     assert_eq!(item, tagged("a", 2, None, Some("gpu")));
 
-    let any = parked(
-        &provider,
-        fetch_kind(&provider, LONG, None, TagFilter::Any),
-    )
-    .await;
+    let any = parked(&provider, fetch_kind(&provider, LONG, None, TagFilter::Any)).await;
     schedule(&other, tagged("a", 3, None, Some("unheard of"))).await;
     any.await.expect("it is woken");
     schedule(&other, activity("a", 4)).await;
@@ -55,7 +51,12 @@ async fn an_activity_of_a_session_reaches_its_owner() {
     provider.ack_work_item(&token, None).await.expect("held");
     ground.settle(&provider).await;
 
-    let stranger = fetch_kind(&provider, LONG, Some(session("stranger", LONG)), default.clone());
+    let stranger = fetch_kind(
+        &provider,
+        LONG,
+        Some(session("stranger", LONG)),
+        default.clone(),
+    );
     let stranger = parked(&provider, stranger).await;
     let without = parked(&provider, fetch_work(&provider, LONG)).await;
     let owners = fetch_kind(&provider, LONG, Some(owner), default);

@@ -48,7 +48,10 @@ async fn schemas_are_apart_and_share_one_listening_line() {
     assert_eq!(third.read("a").await.expect("it can be read").len(), 1);
 
     let listening = "query LIKE 'LISTEN%'";
-    until("it listens", async || sessions(&ground, listening).await > 0).await;
+    until("it listens", async || {
+        sessions(&ground, listening).await > 0
+    })
+    .await;
     assert_eq!(sessions(&ground, listening).await, 1);
 
     drop(providers);
@@ -96,7 +99,13 @@ async fn a_schema_that_may_only_be_verified_is_not_made() {
 async fn any_name_that_postgresql_allows_is_a_schema() {
     let ground = Ground::new().await;
     let longest = "x".repeat(63);
-    let names = [&*longest, "Capital \"and\" quoted", "näme; DROP --'", "a.b", "$1 @schema"];
+    let names = [
+        &*longest,
+        "Capital \"and\" quoted",
+        "näme; DROP --'",
+        "a.b",
+        "$1 @schema",
+    ];
     for name in names {
         let provider = provider(&ground.database.url(), of_schema(name)).await;
         let waiting = parked(&provider, fetch(&provider, LONG)).await;
@@ -150,7 +159,10 @@ async fn who_cannot_connect_is_told_why() {
     assert!(error.contains("invalid connection string"), "{error}");
     let port = wakeline_testbed::free_port().expect("a port");
     let error = opened(&format!("postgres://u:secret@127.0.0.1:{port}/x")).await;
-    assert!(error.contains("refused") && !error.contains("secret"), "{error}");
+    assert!(
+        error.contains("refused") && !error.contains("secret"),
+        "{error}"
+    );
     let ground = Ground::new().await;
     let url = wakeline_store::testing::url_for(&ground.database.url(), "nowhere");
     let error = opened(&url).await;

@@ -54,7 +54,8 @@ async fn there_are_no_triggers_on_queues() {
 #[tokio::test]
 async fn nothing_is_notified_inside_a_write() {
     let ground = Ground::new().await;
-    let in_functions = "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+    let in_functions =
+        "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
          WHERE n.nspname = '@schema@' AND p.prosrc ILIKE '%notify%'";
     assert_eq!(ground.number(in_functions).await, 0);
 
@@ -139,7 +140,10 @@ async fn competing_workers_do_not_all_ask() {
         let fetching = fetch_kind(&provider, LONG, Some(owner), TagFilter::DefaultOnly);
         waiting.push(parked(&provider, fetching).await);
         // Each looks once: what it may take, none of the others may.
-        until("it looks", async || ground.proxy.count("take_tasks") > number).await;
+        until("it looks", async || {
+            ground.proxy.count("take_tasks") > number
+        })
+        .await;
     }
     let before = ground.proxy.count("take_tasks");
     for round in 1..=4 {
