@@ -368,6 +368,9 @@ impl PostgresProvider {
         };
         let wake = store.topics.wake_tasks(&kind, 1);
         store.hub.publish_after(wake, delay.unwrap_or_default());
+        store
+            .hub
+            .publish_session_end(&store.topics, &kind, row.get(3));
         Ok(())
     }
 
