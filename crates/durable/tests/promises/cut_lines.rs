@@ -53,8 +53,8 @@ async fn what_was_written_while_the_line_was_cut() {
     let other = ground.other().await;
     ground.settle(&provider).await;
     for round in 0..10 {
-        let waiting = parked(&provider, fetch(&provider, LONG)).await;
-        let working = parked(&provider, fetch_work(&provider, LONG)).await;
+        let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
+        let working = ground.parked(&provider, fetch_work(&provider, LONG)).await;
         ground.sql(CUT).await;
         enqueue(&other, start(&round.to_string())).await;
         schedule(&other, activity("a", round + 2)).await;
@@ -72,7 +72,7 @@ async fn all_lines_are_cut() {
     for round in 0..5 {
         // What is taken in the moment of the cut comes back when its lease is over.
         let lease = Duration::from_secs(5);
-        let waiting = parked(&provider, fetch(&provider, lease)).await;
+        let waiting = ground.parked(&provider, fetch(&provider, lease)).await;
         ground.proxy.cut();
         let instance = round.to_string();
         enqueue(&other, start(&instance)).await;

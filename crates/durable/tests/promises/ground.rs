@@ -101,6 +101,25 @@ impl Ground {
         self.sql(statement).await[0].get(0)
     }
 
+    /// As [`parked`], when the watched provider has also looked in vain.
+    pub(crate) async fn parked<T: Send + 'static>(
+        &self,
+        provider: &PostgresProvider,
+        waiting: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        let task = parked(provider, waiting).await;
+        let mut before = 0;
+        // Twice the same: between two looks at the clock all that is ready to run has run.
+        until("it has looked", async || {
+            let asked = self.proxy.statements().len();
+            let is_so = self.proxy.is_quiet() && asked == before;
+            before = asked;
+            is_so
+        })
+        .await;
+        task
+    }
+
     /// Until the watched provider knows that its line works: from then on it asks nothing again
     /// that it knows.
     pub(crate) async fn settle(&self, provider: &PostgresProvider) {

@@ -31,16 +31,14 @@ async fn a_turn(loses: Lose, times: u32) {
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
     // One of each waits for what the turn brings.
-    let dispatcher = parked(&provider, fetch(&provider, LONG)).await;
-    let worker = parked(&provider, fetch_work(&provider, LONG)).await;
-    for _ in 0..4 {
-        assert!(fetch_work_now(&provider).await.is_none());
-    }
+    let dispatcher = ground.parked(&provider, fetch(&provider, LONG)).await;
+    let worker = ground.parked(&provider, fetch_work(&provider, LONG)).await;
     let client = provider.clone();
-    let end = parked(&provider, async move {
-        client.wait_for_orchestration("a", POLL).await
-    })
-    .await;
+    let end = ground
+        .parked(&provider, async move {
+            client.wait_for_orchestration("a", POLL).await
+        })
+        .await;
     ground.proxy.lose(".step(", loses, times);
     let turn = Turn {
         events: vec![
@@ -95,7 +93,7 @@ async fn the_end_of_an_activity() {
         begin(&provider, "a").await;
         schedule(&provider, activity("a", 2)).await;
         let (_, token, _) = fetch_work(&provider, LONG).await;
-        let waiting = parked(&provider, fetch(&provider, LONG)).await;
+        let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
         ground.proxy.lose(".step(", loses, 2);
         let completion = WorkItem::ActivityCompleted {
             instance: "a".into(),
@@ -120,7 +118,7 @@ async fn an_event_is_not_sent_twice() {
     let ground = Ground::new().await;
     let provider = ready(&ground).await;
     begin(&provider, "a").await;
-    let waiting = parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
     ground.proxy.lose(".step(", Answer, 1);
     let raised = WorkItem::ExternalRaised {
         instance: "a".into(),
@@ -140,7 +138,7 @@ async fn an_event_is_not_sent_twice() {
 async fn an_activity_that_is_scheduled() {
     let ground = Ground::new().await;
     let provider = ready(&ground).await;
-    let waiting = parked(&provider, fetch_work(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch_work(&provider, LONG)).await;
     ground.proxy.lose(".step(", Request, 1);
     schedule(&provider, activity("a", 2)).await;
     waiting.await.expect("it is woken");
@@ -154,7 +152,7 @@ async fn what_is_given_back() {
     let provider = ready(&ground).await;
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
-    let waiting = parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
     ground.proxy.lose("give_back_instance", Answer, 1);
     // What it says does not matter: the lease is not held afterwards, and it was before.
     let _ = provider
@@ -164,7 +162,7 @@ async fn what_is_given_back() {
 
     schedule(&provider, activity("a", 2)).await;
     let (_, token, _) = fetch_work_now(&provider).await.expect("it was sent");
-    let waiting = parked(&provider, fetch_work(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch_work(&provider, LONG)).await;
     ground.proxy.lose("give_back_task", Answer, 1);
     let _ = provider.abandon_work_item(&token, None, false).await;
     waiting.await.expect("it is woken");
@@ -177,13 +175,13 @@ async fn what_is_taken() {
     let ground = Ground::new().await;
     let provider = ready(&ground).await;
     ground.proxy.lose("take_instances", Answer, 1);
-    let waiting = parked(&provider, fetch(&provider, LEASE)).await;
+    let waiting = ground.parked(&provider, fetch(&provider, LEASE)).await;
     enqueue(&provider, start("a")).await;
     assert_eq!(waiting.await.expect("it is woken").0.instance, "a");
     assert!(ground.proxy.has_lost());
 
     ground.proxy.lose("take_tasks", Answer, 1);
-    let waiting = parked(&provider, fetch_work(&provider, LEASE)).await;
+    let waiting = ground.parked(&provider, fetch_work(&provider, LEASE)).await;
     schedule(&provider, activity("a", 2)).await;
     waiting.await.expect("it is woken");
     assert!(ground.proxy.has_lost());

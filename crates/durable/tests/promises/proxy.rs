@@ -5,6 +5,7 @@
 //! that does not, as if it were of another process.
 
 use std::{
+    collections::HashMap,
     io::{Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
     sync::{
@@ -43,6 +44,18 @@ struct Shared {
     is_held_up: Mutex<bool>,
     goes_on: Condvar,
     lines: Mutex<Vec<TcpStream>>,
+    /// By line: what was asked and has not been answered.
+    unanswered: Mutex<HashMap<u64, i64>>,
+    opened: AtomicU64,
+}
+
+/// One connection.
+#[derive(Debug, Default)]
+struct Carried {
+    number: u64,
+    loses_answer: AtomicBool,
+    /// The answer to a request for TLS is a single byte.
+    asks_for_tls: AtomicBool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,6 +96,12 @@ impl Proxy {
 
     pub(crate) fn statements(&self) -> Vec<String> {
         lock(&self.shared.statements).clone()
+    }
+
+    /// Whether everything that was asked has been answered.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let unanswered = lock(&self.shared.unanswered);
+        unanswered.values().all(|count| *count <= 0)
     }
 
     /// What the server has said until now.
@@ -133,33 +152,49 @@ impl Shared {
             return;
         };
         lock(&self.lines).push(line);
-        let loses_answer = Arc::new(AtomicBool::new(false));
-        let (asking, loses) = (self.clone(), loses_answer.clone());
+        let carried = Arc::new(Carried {
+            number: self.opened.fetch_add(1, Ordering::SeqCst),
+            ..Carried::default()
+        });
+        lock(&self.unanswered).insert(carried.number, 0);
+        let (asking, of_asking) = (self.clone(), carried.clone());
         thread::spawn(move || {
             let (mut client, mut server) = (reader, writer);
-            asking.carry_requests(&mut client, &mut server, &loses);
+            asking.carry_requests(&mut client, &mut server, &of_asking);
             // What ended it does not matter: both ends are told.
             let _ = server.shutdown(Shutdown::Both);
             let _ = client.shutdown(Shutdown::Both);
         });
         thread::spawn(move || {
             let (mut client, mut server) = (client, server);
-            self.carry_answers(&mut server, &mut client, &loses_answer);
+            self.carry_answers(&mut server, &mut client, &carried);
             let _ = client.shutdown(Shutdown::Both);
             let _ = server.shutdown(Shutdown::Both);
+            lock(&self.unanswered).remove(&carried.number);
         });
+    }
+
+    /// One more question or one more answer.
+    fn count(&self, carried: &Carried, change: i64) {
+        if let Some(count) = lock(&self.unanswered).get_mut(&carried.number) {
+            *count += change;
+        }
     }
 
     fn carry_requests(
         &self,
         client: &mut TcpStream,
         server: &mut TcpStream,
-        loses_answer: &AtomicBool,
+        carried: &Carried,
     ) -> Option<()> {
         // Before a connection has begun its messages have no kind.
         loop {
             let message = read_message(client, &[])?;
             let is_tls = message.len() == TLS_REQUEST.0 && message[4..] == TLS_REQUEST.1;
+            carried.asks_for_tls.store(is_tls, Ordering::SeqCst);
+            if !is_tls {
+                self.count(carried, 1);
+            }
             server.write_all(&message).ok()?;
             if !is_tls {
                 break;
@@ -172,10 +207,14 @@ impl Shared {
             if let Some(statement) = statement(&message) {
                 match self.loss(&statement) {
                     Some(Lose::Request) => return None,
-                    Some(Lose::Answer) => loses_answer.store(true, Ordering::SeqCst),
+                    Some(Lose::Answer) => carried.loses_answer.store(true, Ordering::SeqCst),
                     None => {}
                 }
                 lock(&self.statements).push(statement);
+            }
+            // Each of them is answered by the end of a transaction.
+            if matches!(kind[0], b'Q' | b'S') {
+                self.count(carried, 1);
             }
             server.write_all(&message).ok()?;
         }
@@ -195,8 +234,9 @@ impl Shared {
         &self,
         server: &mut TcpStream,
         client: &mut TcpStream,
-        loses_answer: &AtomicBool,
+        carried: &Carried,
     ) -> Option<()> {
+        let mut messages = Messages::default();
         let mut buffer = [0; 16 * 1024];
         let mut end: Vec<u8> = Vec::new();
         loop {
@@ -210,7 +250,7 @@ impl Shared {
                     .unwrap_or_else(PoisonError::into_inner);
             }
             drop(is_held_up);
-            if loses_answer.load(Ordering::SeqCst) {
+            if carried.loses_answer.load(Ordering::SeqCst) {
                 end.extend_from_slice(said);
                 if end.ends_with(&READY) {
                     return None;
@@ -219,8 +259,42 @@ impl Shared {
             }
             self.answered_bytes
                 .fetch_add(length as u64, Ordering::SeqCst);
+            // Before the client can say more.
+            let is_tls = carried.asks_for_tls.swap(false, Ordering::SeqCst);
+            let answers = messages.answers(if is_tls { &said[1..] } else { said });
+            self.count(carried, -answers);
             client.write_all(said).ok()?;
         }
+    }
+}
+
+/// The server's messages, told apart.
+#[derive(Debug, Default)]
+struct Messages {
+    head: Vec<u8>,
+    /// Bytes of the last one that are still to come.
+    rest: usize,
+}
+
+impl Messages {
+    /// How many answers ended in `said`.
+    fn answers(&mut self, said: &[u8]) -> i64 {
+        let mut answers = 0;
+        for byte in said {
+            if self.rest > 0 {
+                self.rest -= 1;
+                continue;
+            }
+            self.head.push(*byte);
+            if let [kind, length @ ..] = &self.head[..]
+                && let Ok(length) = <[u8; 4]>::try_from(length)
+            {
+                answers += i64::from(*kind == b'Z');
+                self.rest = usize::try_from(u32::from_be_bytes(length)).map_or(0, |all| all - 4);
+                self.head.clear();
+            }
+        }
+        answers
     }
 }
 

@@ -48,7 +48,10 @@ impl Scene {
 async fn an_orchestration_that_is_given_back() {
     let scene = Scene::new().await;
     let token = scene.hold_instance(LONG).await;
-    let waiting = parked(&scene.waiter, fetch(&scene.waiter, LONG)).await;
+    let waiting = scene
+        .ground
+        .parked(&scene.waiter, fetch(&scene.waiter, LONG))
+        .await;
     let given = scene
         .holder
         .abandon_orchestration_item(&token, None, false)
@@ -61,7 +64,10 @@ async fn an_orchestration_that_is_given_back() {
 async fn an_orchestration_that_is_given_back_for_later() {
     let scene = Scene::new().await;
     let token = scene.hold_instance(LONG).await;
-    let waiting = parked(&scene.waiter, fetch(&scene.waiter, LONG)).await;
+    let waiting = scene
+        .ground
+        .parked(&scene.waiter, fetch(&scene.waiter, LONG))
+        .await;
     let given_ms = now_ms();
     let given = scene
         .holder
@@ -76,7 +82,10 @@ async fn an_orchestration_that_is_given_back_for_later() {
 async fn an_activity_that_is_given_back() {
     let scene = Scene::new().await;
     let token = scene.hold_task(LONG).await;
-    let waiting = parked(&scene.waiter, fetch_work(&scene.waiter, LONG)).await;
+    let waiting = scene
+        .ground
+        .parked(&scene.waiter, fetch_work(&scene.waiter, LONG))
+        .await;
     let given = scene.holder.abandon_work_item(&token, None, false).await;
     given.expect("it is held");
     assert_eq!(waiting.await.expect("it is told").2, 2, "attempts");
@@ -86,7 +95,10 @@ async fn an_activity_that_is_given_back() {
 async fn an_activity_that_is_given_back_for_later() {
     let scene = Scene::new().await;
     let token = scene.hold_task(LONG).await;
-    let waiting = parked(&scene.waiter, fetch_work(&scene.waiter, LONG)).await;
+    let waiting = scene
+        .ground
+        .parked(&scene.waiter, fetch_work(&scene.waiter, LONG))
+        .await;
     let given_ms = now_ms();
     let given = scene.holder.abandon_work_item(&token, Some(SHORT), true);
     given.await.expect("it is held");
@@ -109,20 +121,46 @@ async fn an_activity_whose_holder_never_came_back() {
     assert_eq!(fetch_work(&scene.waiter, LONG).await.2, 2, "attempts");
 }
 
+/// One waits in each process. Whoever is faster never comes back, and the other, who was woken in
+/// vain, gets it then.
+#[tokio::test]
+async fn a_lease_of_another_process_that_runs_out_while_one_waits() {
+    let scene = Scene::new().await;
+    let one = parked(&scene.holder, fetch(&scene.holder, SHORT)).await;
+    let other = scene
+        .ground
+        .parked(&scene.waiter, fetch(&scene.waiter, SHORT))
+        .await;
+    enqueue(&scene.holder, start("a")).await;
+    let (_, _, first) = one.await.expect("it is woken");
+    let (_, _, second) = other.await.expect("it is woken");
+    assert_eq!(first + second, 3, "attempts");
+
+    let one = parked(&scene.holder, fetch_work(&scene.holder, SHORT)).await;
+    let other = scene
+        .ground
+        .parked(&scene.waiter, fetch_work(&scene.waiter, SHORT))
+        .await;
+    schedule(&scene.holder, activity("a", 2)).await;
+    let (_, _, first) = one.await.expect("it is woken");
+    let (_, _, second) = other.await.expect("it is woken");
+    assert_eq!(first + second, 3, "attempts");
+}
+
 /// The holder's own process wakes its others, too.
 #[tokio::test]
 async fn a_lease_of_this_process_that_runs_out() {
     let ground = Ground::new().await;
     let provider = ground.watched().await;
     ground.settle(&provider).await;
-    let first = parked(&provider, fetch(&provider, SHORT)).await;
-    let second = parked(&provider, fetch(&provider, LONG)).await;
+    let first = ground.parked(&provider, fetch(&provider, SHORT)).await;
+    let second = ground.parked(&provider, fetch(&provider, LONG)).await;
     enqueue(&provider, start("a")).await;
     assert_eq!(first.await.expect("no panic").2, 1, "attempts");
     assert_eq!(second.await.expect("it is woken").2, 2, "attempts");
 
-    let first = parked(&provider, fetch_work(&provider, SHORT)).await;
-    let second = parked(&provider, fetch_work(&provider, LONG)).await;
+    let first = ground.parked(&provider, fetch_work(&provider, SHORT)).await;
+    let second = ground.parked(&provider, fetch_work(&provider, LONG)).await;
     schedule(&provider, activity("a", 2)).await;
     assert_eq!(first.await.expect("no panic").2, 1, "attempts");
     assert_eq!(second.await.expect("it is woken").2, 2, "attempts");
@@ -132,7 +170,10 @@ async fn a_lease_of_this_process_that_runs_out() {
 async fn a_lease_that_was_prolonged_and_then_runs_out() {
     let scene = Scene::new().await;
     let token = scene.hold_task(SHORT).await;
-    let waiting = parked(&scene.waiter, fetch_work(&scene.waiter, LONG)).await;
+    let waiting = scene
+        .ground
+        .parked(&scene.waiter, fetch_work(&scene.waiter, LONG))
+        .await;
     let began = now_ms();
     let prolonged = scene.holder.renew_work_item_lock(&token, SHORT * 2).await;
     prolonged.expect("it is held");
@@ -149,7 +190,7 @@ async fn a_session_that_runs_out() {
     fetch_kind(holder, LONG, Some(owner), TagFilter::DefaultOnly).await;
     let newcomer = session("newcomer", LONG);
     let fetching = fetch_kind(waiter, LONG, Some(newcomer), TagFilter::DefaultOnly);
-    let waiting = parked(waiter, fetching).await;
+    let waiting = scene.ground.parked(waiter, fetching).await;
     // Of the session that another has.
     schedule(holder, tagged("a", 3, Some("s"), None)).await;
     let (item, ..) = waiting.await.expect("it is woken");
@@ -161,7 +202,10 @@ async fn a_session_that_runs_out() {
 async fn an_instance_that_another_process_has_finished_with() {
     let scene = Scene::new().await;
     let token = scene.hold_instance(LONG).await;
-    let waiting = parked(&scene.waiter, fetch(&scene.waiter, LONG)).await;
+    let waiting = scene
+        .ground
+        .parked(&scene.waiter, fetch(&scene.waiter, LONG))
+        .await;
     let due = timer("a", 2, Duration::ZERO).0;
     enqueue(&scene.waiter, due.clone()).await;
     let turn = Turn {
@@ -181,7 +225,12 @@ async fn eight_children_wake_eight_dispatchers() {
     let token = scene.hold_instance(LONG).await;
     let mut waiting = Vec::new();
     for _ in 0..8 {
-        waiting.push(parked(&scene.waiter, fetch(&scene.waiter, LONG)).await);
+        waiting.push(
+            scene
+                .ground
+                .parked(&scene.waiter, fetch(&scene.waiter, LONG))
+                .await,
+        );
     }
     let turn = Turn {
         events: vec![started("a")],
@@ -205,7 +254,7 @@ async fn eight_activities_wake_eight_workers() {
     for number in 0..8 {
         let owner = session(&format!("worker {number}"), LONG);
         let fetching = fetch_kind(&scene.waiter, LONG, Some(owner), TagFilter::DefaultOnly);
-        waiting.push(parked(&scene.waiter, fetching).await);
+        waiting.push(scene.ground.parked(&scene.waiter, fetching).await);
     }
     let turn = Turn {
         events: vec![started("a")],

@@ -32,21 +32,22 @@ async fn never_nothing_before_the_poll_timeout_even_when_woken_in_vain() {
 
     const BRIEF: Duration = Duration::from_millis(1_500);
     let fetching = provider.clone();
-    let waiting = parked(&provider, async move {
-        let cannot = DispatcherCapabilityFilter {
-            supported_duroxide_versions: vec![SemverRange::new(
-                Version::new(9, 0, 0),
-                Version::new(9, 9, 9),
-            )],
-        };
-        let began = Instant::now();
-        let got = fetching
-            .fetch_orchestration_item(LONG, BRIEF, Some(&cannot))
-            .await;
-        assert!(got.expect("it can be asked").is_none());
-        began.elapsed()
-    })
-    .await;
+    let waiting = ground
+        .parked(&provider, async move {
+            let cannot = DispatcherCapabilityFilter {
+                supported_duroxide_versions: vec![SemverRange::new(
+                    Version::new(9, 0, 0),
+                    Version::new(9, 9, 9),
+                )],
+            };
+            let began = Instant::now();
+            let got = fetching
+                .fetch_orchestration_item(LONG, BRIEF, Some(&cannot))
+                .await;
+            assert!(got.expect("it can be asked").is_none());
+            began.elapsed()
+        })
+        .await;
     let before = ground.proxy.count("take_instances");
     for id in 2..5 {
         enqueue(&provider, timer("a", id, Duration::ZERO).0).await;

@@ -21,16 +21,20 @@ async fn an_activity_reaches_the_worker_with_its_tag() {
     ground.settle(&provider).await;
     // Those who may not take it have waited longer.
     let default = fetch_kind(&provider, LONG, None, TagFilter::DefaultOnly);
-    let default = parked(&provider, default).await;
+    let default = ground.parked(&provider, default).await;
     let cpu = fetch_kind(&provider, LONG, None, TagFilter::Tags(tags(&["cpu"])));
-    let cpu = parked(&provider, cpu).await;
+    let cpu = ground.parked(&provider, cpu).await;
     let gpu = TagFilter::DefaultAnd(tags(&["gpu", "tpu"]));
-    let gpu = parked(&provider, fetch_kind(&provider, LONG, None, gpu)).await;
+    let gpu = ground
+        .parked(&provider, fetch_kind(&provider, LONG, None, gpu))
+        .await;
     schedule(&other, tagged("a", 2, None, Some("gpu"))).await;
     let (item, ..) = gpu.await.expect("it is woken");
     assert_eq!(item, tagged("a", 2, None, Some("gpu")));
 
-    let any = parked(&provider, fetch_kind(&provider, LONG, None, TagFilter::Any)).await;
+    let any = ground
+        .parked(&provider, fetch_kind(&provider, LONG, None, TagFilter::Any))
+        .await;
     schedule(&other, tagged("a", 3, None, Some("unheard of"))).await;
     any.await.expect("it is woken");
     schedule(&other, activity("a", 4)).await;
@@ -57,10 +61,10 @@ async fn an_activity_of_a_session_reaches_its_owner() {
         Some(session("stranger", LONG)),
         default.clone(),
     );
-    let stranger = parked(&provider, stranger).await;
-    let without = parked(&provider, fetch_work(&provider, LONG)).await;
+    let stranger = ground.parked(&provider, stranger).await;
+    let without = ground.parked(&provider, fetch_work(&provider, LONG)).await;
     let owners = fetch_kind(&provider, LONG, Some(owner), default);
-    let owners = parked(&provider, owners).await;
+    let owners = ground.parked(&provider, owners).await;
     schedule(&other, tagged("a", 3, Some("s"), None)).await;
     let (item, ..) = owners.await.expect("it is woken");
     assert_eq!(item, tagged("a", 3, Some("s"), None));
@@ -106,8 +110,10 @@ async fn an_instance_reaches_the_dispatcher_that_can_replay_it() {
             got.expect("it can be fetched")
         }
     };
-    let old = parked(&provider, of_version(1, Duration::from_secs(3))).await;
-    let new = parked(&provider, of_version(2, POLL)).await;
+    let old = ground
+        .parked(&provider, of_version(1, Duration::from_secs(3)))
+        .await;
+    let new = ground.parked(&provider, of_version(2, POLL)).await;
     enqueue(&other, timer("a", 2, Duration::ZERO).0).await;
     let (item, ..) = new.await.expect("no panic").expect("it is woken");
     assert_eq!(item.instance, "a");

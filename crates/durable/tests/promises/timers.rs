@@ -22,7 +22,7 @@ async fn timer_wake() {
     let provider = ground.watched().await;
     begun(&provider, &["a"]).await;
     ground.settle(&provider).await;
-    let waiting = parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
     let (item, due_ms) = timer("a", 2, SOON);
     let before = ground.proxy.count("take_instances");
     enqueue(&provider, item.clone()).await;
@@ -41,7 +41,7 @@ async fn a_timer_set_by_another_process_wakes() {
     let other = ground.other().await;
     begun(&provider, &["a"]).await;
     ground.settle(&provider).await;
-    let waiting = parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
     let (item, due_ms) = timer("a", 2, SOON);
     enqueue(&other, item).await;
     waiting.await.expect("it is told");
@@ -54,7 +54,7 @@ async fn an_earlier_timer_overtakes_and_the_later_is_not_forgotten() {
     let provider = ground.watched().await;
     begun(&provider, &["far", "later", "soon"]).await;
     ground.settle(&provider).await;
-    let waiting = parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
     enqueue(&provider, timer("far", 2, FAR).0).await;
     let (later, later_ms) = timer("later", 2, LATER);
     enqueue(&provider, later).await;
@@ -78,7 +78,7 @@ async fn an_earlier_timer_of_another_process_overtakes() {
     begun(&provider, &["far", "soon"]).await;
     ground.settle(&provider).await;
     enqueue(&provider, timer("far", 2, FAR).0).await;
-    let waiting = parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
     let (soon, due_ms) = timer("soon", 2, SOON);
     enqueue(&other, soon).await;
     assert_eq!(waiting.await.expect("no panic").0.instance, "soon");

@@ -14,11 +14,11 @@ async fn immediate_wake() {
     let provider = ground.watched().await;
     ground.settle(&provider).await;
 
-    let waiting = parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
     enqueue(&provider, start("a")).await;
     assert_eq!(waiting.await.expect("no panic").0.instance, "a");
 
-    let waiting = parked(&provider, fetch_work(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch_work(&provider, LONG)).await;
     schedule(&provider, activity("a", 2)).await;
     assert_eq!(waiting.await.expect("no panic").0, activity("a", 2));
 }
@@ -30,11 +30,11 @@ async fn a_write_by_another_process_wakes() {
     let other = ground.other().await;
     ground.settle(&provider).await;
 
-    let waiting = parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
     enqueue(&other, start("a")).await;
     assert_eq!(waiting.await.expect("no panic").0.instance, "a");
 
-    let waiting = parked(&provider, fetch_work(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch_work(&provider, LONG)).await;
     schedule(&other, activity("a", 2)).await;
     assert_eq!(waiting.await.expect("no panic").0, activity("a", 2));
 }
@@ -111,7 +111,7 @@ async fn competing_consumers_do_not_all_ask() {
     ground.settle(&provider).await;
     let mut waiting = Vec::new();
     for _ in 0..4 {
-        waiting.push(parked(&provider, fetch(&provider, LONG)).await);
+        waiting.push(ground.parked(&provider, fetch(&provider, LONG)).await);
     }
     let before = ground.proxy.count("take_instances");
     for round in 1..=4 {
@@ -138,7 +138,7 @@ async fn competing_workers_do_not_all_ask() {
         // As the runtime has it: each is its own owner of sessions.
         let owner = session(&format!("worker {number}"), LONG);
         let fetching = fetch_kind(&provider, LONG, Some(owner), TagFilter::DefaultOnly);
-        waiting.push(parked(&provider, fetching).await);
+        waiting.push(ground.parked(&provider, fetching).await);
         // Each looks once: what it may take, none of the others may.
         until("it looks", async || {
             ground.proxy.count("take_tasks") > number
@@ -170,7 +170,7 @@ async fn fallback_without_notify() {
         .watched_with(falling_back(Duration::from_secs(1)))
         .await;
     ground.settle(&provider).await;
-    let waiting = parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
     ground.sql(BY_HAND).await;
     assert_eq!(waiting.await.expect("no panic").0.instance, "a");
 }
@@ -210,10 +210,11 @@ async fn a_client_is_woken_by_the_end_of_an_orchestration() {
     ground.settle(&provider).await;
     begin(&other, "a").await;
     let client = provider.clone();
-    let waiting = parked(&provider, async move {
-        client.wait_for_orchestration("a", POLL).await
-    })
-    .await;
+    let waiting = ground
+        .parked(&provider, async move {
+            client.wait_for_orchestration("a", POLL).await
+        })
+        .await;
     enqueue(&other, start("a")).await;
     let (_, token, _) = fetch_now(&other).await.expect("it was sent");
     let output = "done".to_owned();
