@@ -38,6 +38,8 @@ pub(crate) struct Proxy {
 #[derive(Debug, Default)]
 struct Shared {
     statements: Mutex<Vec<String>>,
+    /// Statements and how many bytes of parameters they have.
+    sizes: Mutex<Vec<(String, usize)>>,
     answered_bytes: AtomicU64,
     /// The next so many statements with this text lose something.
     losses: Mutex<Option<(&'static str, Lose, u32)>>,
@@ -92,6 +94,14 @@ impl Proxy {
     pub(crate) fn count(&self, text: &str) -> usize {
         let statements = lock(&self.shared.statements);
         statements.iter().filter(|said| said.contains(text)).count()
+    }
+
+    /// How many bytes of parameters the statements with `text` in them had. Many callers may share
+    /// a statement: then it has more.
+    pub(crate) fn sizes(&self, text: &str) -> Vec<usize> {
+        let sizes = lock(&self.shared.sizes);
+        let sizes = sizes.iter().filter(|(said, _)| said.contains(text));
+        sizes.map(|(_, size)| *size).collect()
     }
 
     pub(crate) fn statements(&self) -> Vec<String> {
@@ -200,6 +210,7 @@ impl Shared {
                 break;
             }
         }
+        let mut last = String::new();
         loop {
             let mut kind = [0];
             client.read_exact(&mut kind).ok()?;
@@ -210,7 +221,11 @@ impl Shared {
                     Some(Lose::Answer) => carried.loses_answer.store(true, Ordering::SeqCst),
                     None => {}
                 }
+                last.clone_from(&statement);
                 lock(&self.statements).push(statement);
+            }
+            if kind == *b"B" {
+                lock(&self.sizes).push((last.clone(), message.len()));
             }
             // Each of them is answered by the end of a transaction.
             if matches!(kind[0], b'Q' | b'S') {
