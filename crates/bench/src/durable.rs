@@ -78,11 +78,11 @@ async fn measure(args: &DurableArgs, peers: &[Peer]) -> anyhow::Result<Report> {
         for (place, contestant) in contestants.iter().enumerate() {
             // So that none pays for what the one before it has left to be written.
             psql(&postgres.url(), "CHECKPOINT")?;
-            eprintln!("{:?}: {}", phase.name, contestant.name);
+            eprintln!("{}: {}", phase.name, contestant.name);
             match phase.measure(contestant, args).await {
                 Ok(figures) => report.add(place, figures),
                 Err(error) => {
-                    let error = error.context(format!("{:?} was given up", phase.name));
+                    let error = error.context(format!("{} was given up", phase.name));
                     contestant.failures.add("phase", &format!("{error:#}"));
                 }
             }

@@ -72,12 +72,14 @@ pub(crate) fn show(targets: &[Target], f: &mut Formatter<'_>) -> Result {
     if targets.is_empty() {
         return Ok(());
     }
+    let width = targets.iter().map(|one| one.name.chars().count());
+    let width = width.max().unwrap_or_default().max(34);
     writeln!(f)?;
     for target in targets {
         let measured = target.measured.as_deref().unwrap_or("-");
         writeln!(
             f,
-            "target  {:<34} {:>24}   measured {measured:>12}   {}",
+            "target  {:<width$} {:>24}   measured {measured:>12}   {}",
             target.name, target.wanted, target.verdict
         )?;
     }

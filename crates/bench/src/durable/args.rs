@@ -1,5 +1,6 @@
 //! What `bench durable` can be asked for.
 
+use std::fmt;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -9,7 +10,7 @@ use super::contestant::Peer;
 use crate::units::parse_duration;
 
 /// How a program with the peers in it is started.
-pub(super) const WITH_PEERS: &str = "cargo run --release --manifest-path peers/Cargo.toml --";
+pub(super) const WITH_PEERS: &str = "cargo run --release --manifest-path peers/Cargo.toml";
 /// More would be no other measurement, only a longer one.
 const MOST: usize = 100_000;
 
@@ -60,6 +61,14 @@ pub enum PhaseName {
     FanOut,
 }
 
+impl fmt::Display for PhaseName {
+    /// As it is written after `--only`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value().expect("no phase is hidden");
+        f.write_str(value.get_name())
+    }
+}
+
 impl DurableArgs {
     /// Everything that can be known to fail before PostgreSQL is started.
     pub(super) fn check(&self, peers: &[Peer]) -> anyhow::Result<()> {
@@ -104,5 +113,53 @@ impl DurableArgs {
 
     pub(super) fn wants(&self, phase: PhaseName) -> bool {
         self.only.is_empty() || self.only.contains(&phase)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: DurableArgs,
+    }
+
+    const PEER: Peer = Peer {
+        name: "duroxide-pg",
+        connect: |_| unreachable!("no test connects"),
+    };
+
+    fn refusal(line: &str, peers: &[Peer]) -> String {
+        let args = Cli::parse_from(line.split(' ')).args;
+        args.check(peers).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_would_fail_later_or_measure_nothing_is_refused() {
+        insta::assert_snapshot!(refusal("durable --workflows 0", &[]), @"--workflows must be from 1 to 100000");
+        insta::assert_snapshot!(refusal("durable --in-flight 1001", &[]), @"--in-flight must be from 1 to 1000");
+        insta::assert_snapshot!(refusal("durable --idle 0s", &[]), @"--idle must be more than nothing");
+    }
+
+    #[test]
+    fn a_peer_that_is_not_there_is_refused_with_the_way_to_get_it() {
+        insta::assert_snapshot!(refusal("durable --peers duroxide-pg", &[]), @r#"no provider "duroxide-pg" is in this program: `cargo run --release --manifest-path peers/Cargo.toml` builds one with duroxide-pg and duroxide-pg-opt"#);
+        insta::assert_snapshot!(refusal("durable --peers other", &[PEER]), @r#"no provider "other" is in this program, which has duroxide-pg"#);
+    }
+
+    #[test]
+    fn peers_are_all_unless_some_or_none_are_named() {
+        let wants = |line: &str| {
+            let args = Cli::parse_from(line.split(' ')).args;
+            args.check(&[PEER]).unwrap();
+            args.wants_peer(&PEER)
+        };
+        assert!(wants("durable"));
+        assert!(wants("durable --peers duroxide-pg"));
+        assert!(!wants("durable --peers none"));
     }
 }

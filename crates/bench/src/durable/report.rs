@@ -135,3 +135,123 @@ impl Display for Report {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::durable::WAKELINE;
+    use crate::figure::Unit;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: DurableArgs,
+    }
+
+    fn report(providers: &[&'static str], figures: &[(&str, Unit, &[f64])]) -> Report {
+        let args = Cli::parse_from(["durable"]).args;
+        let mut report = Report::new(&args, providers, "15.1".to_owned(), providers.len() > 1);
+        for (name, unit, values) in figures {
+            for (provider, value) in values.iter().enumerate() {
+                report.add(provider, vec![Figure::new(*name, *unit, *value)]);
+            }
+        }
+        report.targets = targets::judge(&report.providers, &report.rows);
+        report
+    }
+
+    #[test]
+    fn providers_stand_side_by_side_and_are_judged_by_the_reference() {
+        let report = report(
+            &[WAKELINE, REFERENCE, "duroxide-pg"],
+            &[
+                ("idle", Unit::StatementsPerSecond, &[0.05, 0.3, 39.6]),
+                (
+                    "  idle, transactions",
+                    Unit::TransactionsPerSecond,
+                    &[0.1, 1.5, 40.0],
+                ),
+                (
+                    "one activity, to its last turn, p50",
+                    Unit::Millis,
+                    &[8.0, 30.0, 150.0],
+                ),
+                (
+                    "one activity, as a woken caller sees it, p50",
+                    Unit::Millis,
+                    &[9.0],
+                ),
+                ("timer lateness, p50", Unit::Millis, &[2.5, 104.0, 80.0]),
+                ("  timer lateness, p99", Unit::Millis, &[12.5, 134.0, 105.0]),
+                ("stress", Unit::OrchestrationsPerSecond, &[60.0, 24.0, 20.0]),
+                (
+                    "stress, per orchestration",
+                    Unit::Statements,
+                    &[11.0, 44.0, 48.0],
+                ),
+                (
+                    "  stress, write-ahead log per orchestration",
+                    Unit::Bytes,
+                    &[15_000.0, 20_000.0, 22_000.0],
+                ),
+            ],
+        );
+        insta::assert_snapshot!(report, @r"
+        PostgreSQL 15.1; idle for 60.0 s, 200 workflows, 200 timers, 20 in flight for 10.0 s
+
+                                                                             wakeline-durable           duroxide-pg-opt       duroxide-pg
+        idle                                              statements/s                   0.05   0.17x              0.30             39.60 132.00x
+          transactions                                    transactions/s                 0.10   0.07x              1.50             40.00  26.67x
+        one activity, to its last turn, p50               ms                             8.00   0.27x             30.00            150.00   5.00x
+        one activity, as a woken caller sees it, p50      ms                             9.00                         -                 -
+        timer lateness, p50                               ms                             2.50   0.02x            104.00             80.00   0.77x
+          p99                                             ms                            12.50   0.09x            134.00            105.00   0.78x
+        stress                                            orchestrations/s               60.0   2.50x              24.0              20.0   0.83x
+        stress, per orchestration                         statements                     11.0   0.25x              44.0              48.0   1.09x
+          write-ahead log per orchestration               bytes                        15,000   0.75x            20,000            22,000   1.10x
+
+        target  idle                                  at most 0.1 statements/s   measured         0.05   met
+        target  one activity, to its last turn, p50         at most 0.33 times   measured   0.27 times   met
+        target  timer lateness, p99                              at most 10 ms   measured        12.50   MISSED by 25 %
+        target  stress                                        at least 3 times   measured   2.50 times   MISSED by 17 %
+        target  stress, per orchestration, statements       at most 0.50 times   measured   0.25 times   met
+        3 of 5 targets met
+        ");
+    }
+
+    #[test]
+    fn alone_it_is_judged_by_what_it_promises_by_itself() {
+        let report = report(
+            &[WAKELINE],
+            &[
+                ("idle", Unit::StatementsPerSecond, &[0.05]),
+                ("stress", Unit::OrchestrationsPerSecond, &[60.0]),
+            ],
+        );
+        insta::assert_snapshot!(report, @r"
+        PostgreSQL 15.1; idle for 60.0 s, 200 workflows, 200 timers, 20 in flight for 10.0 s
+
+                                                                             wakeline-durable
+        idle                                              statements/s                   0.05
+        stress                                            orchestrations/s               60.0
+
+        target  idle                               at most 0.1 statements/s   measured         0.05   met
+        1 of 1 targets met
+
+        beside duroxide-pg and duroxide-pg-opt: cargo run --release --manifest-path peers/Cargo.toml
+        ");
+    }
+
+    #[test]
+    fn a_failed_orchestration_is_trouble() {
+        let mut report = report(&[WAKELINE], &[]);
+        assert_eq!(report.trouble(), None);
+        report.failures[0] = Seen {
+            count: 2,
+            first: Some("stress: it broke".to_owned()),
+        };
+        insta::assert_snapshot!(report.trouble().unwrap(), @"2 orchestrations failed at wakeline-durable; the first: stress: it broke");
+    }
+}
