@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use duroxide::Event;
@@ -23,7 +23,7 @@ pub(crate) struct Edition {
 #[derive(Debug)]
 struct Entry {
     edition: Edition,
-    events: Vec<Event>,
+    events: Arc<Vec<Event>>,
     bytes: usize,
     used: u64,
 }
@@ -69,7 +69,9 @@ impl Cache {
         }
         let events = entry.events.clone();
         inner.touch(instance);
-        Some(events)
+        drop(inner);
+        // A long history is copied while others go on.
+        Some(Arc::unwrap_or_clone(events))
     }
 
     pub(crate) fn put(&self, instance: &str, edition: Edition, events: Vec<Event>, bytes: usize) {
@@ -88,7 +90,7 @@ impl Cache {
             instance.to_owned(),
             Entry {
                 edition,
-                events,
+                events: Arc::new(events),
                 bytes,
                 used,
             },
@@ -114,7 +116,7 @@ impl Cache {
             return;
         }
         entry.edition = after;
-        entry.events.extend(events);
+        Arc::make_mut(&mut entry.events).extend(events);
         entry.bytes += bytes;
         inner.bytes += bytes;
         inner.touch(instance);

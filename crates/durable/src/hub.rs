@@ -85,8 +85,11 @@ impl Hub {
             };
             Bus::postgres(engine.clone(), connector.clone(), &options)
         };
+        let horizon = config.fallback_interval * 2;
         let fallback = Arc::new(Fallback {
             session: Session::new(connector.clone()),
+            engine: engine.clone(),
+            horizon,
         });
         let intervals = Intervals {
             fallback: config.fallback_interval,
@@ -105,7 +108,7 @@ impl Hub {
         Ok(Self {
             engine,
             bus,
-            horizon: config.fallback_interval * 2,
+            horizon,
             _running: running,
         })
     }
@@ -123,6 +126,8 @@ impl Hub {
 /// Asks, in one statement for all schemas, what has become ready.
 struct Fallback {
     session: Session,
+    engine: Arc<Engine>,
+    horizon: Duration,
 }
 
 /// What is waited for in one schema.
@@ -208,10 +213,16 @@ impl Fallback {
                     .collect(),
                 _ => waited.places(INSTANCE, &name).collect(),
             };
-            dues.extend(places.into_iter().map(|place| Due {
-                place: place.clone(),
-                after,
-            }));
+            for place in places.into_iter().cloned() {
+                if after.is_zero() {
+                    dues.push(Due { place, after });
+                } else if after <= self.horizon {
+                    // A timer and not an alarm, which would go with those who wait now: they come
+                    // back and, having been told of nothing, do not ask.
+                    let wake = Wake::chain(place.topic).in_lane(place.lane);
+                    self.engine.wake_after(wake, after);
+                }
+            }
         }
         Ok(dues)
     }

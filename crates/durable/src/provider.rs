@@ -150,15 +150,11 @@ impl PostgresProvider {
                 }
                 // It has been driven out meanwhile.
                 _ => {
-                    looked = self
-                        .look(
-                            operation,
-                            Look {
-                                known: None,
-                                ..look
-                            },
-                        )
-                        .await?
+                    let look = Look {
+                        known: None,
+                        ..look
+                    };
+                    looked = self.look(operation, look).await?;
                 }
             }
         }

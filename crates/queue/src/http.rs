@@ -14,10 +14,12 @@ mod messages;
 mod overview;
 mod pop;
 mod push;
+mod refusals;
 mod resources;
 mod status;
 mod streams;
 mod system;
+mod times;
 mod traces;
 mod transaction;
 
@@ -89,18 +91,18 @@ fn browsing() -> OpenApiRouter<Arc<Queue>> {
         .routes(routes!(consumer_groups::lagging))
         .routes(routes!(consumer_groups::one))
         .routes(routes!(status::status))
-        .routes(routes!(status::queue_list))
-        .routes(routes!(status::queue))
-        .routes(routes!(status::queue_messages))
-        .routes(routes!(status::analytics))
+        .routes(routes!(status::queues::queue_list))
+        .routes(routes!(status::queues::queue))
+        .routes(routes!(status::queues::queue_messages))
+        .routes(routes!(status::arrivals::analytics))
         .routes(routes!(status::buffers))
-        .routes(routes!(analytics::system_metrics))
-        .routes(routes!(analytics::worker_metrics))
-        .routes(routes!(analytics::queue_lag))
-        .routes(routes!(analytics::queue_ops))
-        .routes(routes!(analytics::parked_replicas))
-        .routes(routes!(analytics::retention))
-        .routes(routes!(analytics::postgres_stats))
+        .routes(routes!(analytics::system_metrics::system_metrics))
+        .routes(routes!(analytics::worker_metrics::worker_metrics))
+        .routes(routes!(analytics::queue_lag::queue_lag))
+        .routes(routes!(analytics::queue_ops::queue_ops))
+        .routes(routes!(analytics::parked_replicas::parked_replicas))
+        .routes(routes!(analytics::retention::retention))
+        .routes(routes!(analytics::postgres_stats::postgres_stats))
         .routes(routes!(system::shared_state))
         .routes(routes!(system::shared_state_stats))
         .routes(routes!(system::inter_instance_stats))

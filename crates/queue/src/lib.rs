@@ -25,6 +25,7 @@ pub mod id;
 pub mod manage;
 pub mod message;
 pub mod name;
+pub mod node;
 pub mod options;
 pub mod seal;
 pub mod segment;

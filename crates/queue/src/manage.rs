@@ -57,11 +57,25 @@ pub struct Modes {
 }
 
 /// What a slice of sweeping removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub messages: u64,
     /// There may be more to remove at once.
     pub is_more: bool,
+    /// Whose messages they were, without those of deleted queues.
+    pub queues: Vec<SweptQueue>,
+}
+
+/// Messages that a slice of sweeping removed from one queue, by the rule that they fell under.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SweptQueue {
+    pub queue: String,
+    /// `retentionSeconds`.
+    pub retained: i64,
+    /// `completedRetentionSeconds`.
+    pub completed: i64,
+    /// `ttl` or `maxWaitTimeSeconds`.
+    pub evicted: i64,
 }
 
 /// Namespace and task of a queue that was not told: around the first dot of its name.

@@ -24,6 +24,8 @@ pub struct Options {
     pub max_size: i64,
     /// What is older is not handed out any more.
     pub age_ms: Option<i64>,
+    /// Whether that is how long a message may wait, and not how long it is retained.
+    pub evicts: bool,
     /// What every group has consumed is swept when it is older.
     pub completed_ms: Option<i64>,
     pub is_sealed: bool,
@@ -41,6 +43,7 @@ impl Default for Options {
             window_ms: 0,
             max_size: 0,
             age_ms: None,
+            evicts: false,
             completed_ms: None,
             is_sealed: false,
         }
@@ -85,14 +88,15 @@ pub fn read(given: &Map<String, Value>) -> Result<(Options, Map<String, Value>),
         ));
     }
     let retained = flag("retentionEnabled");
-    let age_ms = [
+    // The shortest counts.
+    let age = [
         (true, "ttl"),
         (true, "maxWaitTimeSeconds"),
         (retained, "retentionSeconds"),
     ]
     .into_iter()
     .filter(|(counts, name)| *counts && number(name) > 0)
-    .map(|(_, name)| seconds(name))
+    .map(|(_, name)| (seconds(name), name != "retentionSeconds"))
     .min();
     let completed = seconds("completedRetentionSeconds");
     let options = Options {
@@ -109,7 +113,8 @@ pub fn read(given: &Map<String, Value>) -> Result<(Options, Map<String, Value>),
         delay_ms: seconds("delayedProcessing"),
         window_ms: seconds("windowBuffer"),
         max_size: number("maxSize"),
-        age_ms,
+        age_ms: age.map(|(age_ms, _)| age_ms),
+        evicts: age.is_some_and(|(_, evicts)| evicts),
         completed_ms: (retained && completed > 0).then_some(completed),
         is_sealed: flag("encryptionEnabled"),
     };

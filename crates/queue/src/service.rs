@@ -1,11 +1,12 @@
 //! The operations, in the order of a message's life: push, pop, ack.
 
 mod browse;
+mod counting;
 mod manage;
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -19,10 +20,11 @@ use crate::{
     claim::{Claimed, PopRequest, Popped, Start},
     error::Error,
     message::{NewMessage, Pushed, Refusal},
+    node::Node,
     seal::Sealer,
     step::{Done, Rejection, Step},
     store::Store,
-    tally::Tally,
+    tally::{Pulse, Samples, Tally},
     topic,
 };
 
@@ -82,6 +84,9 @@ pub struct Queue {
     /// Queues that were seen to keep their messages sealed: a hint that saves a refused attempt.
     sealed: Mutex<HashSet<String>>,
     tally: Arc<Tally>,
+    parked: Samples,
+    pulse: Pulse,
+    node: OnceLock<Node>,
 }
 
 /// Names of sealed queues that are kept in mind.
@@ -104,6 +109,9 @@ impl Queue {
             sealer,
             sealed: Mutex::default(),
             tally: Arc::default(),
+            parked: Samples::default(),
+            pulse: Pulse::default(),
+            node: OnceLock::new(),
         })
     }
 
@@ -146,6 +154,7 @@ impl Queue {
     /// Pushes and acknowledges. When it returns, what was done is on disk, and whoever it concerns
     /// has been woken.
     pub async fn step(&self, mut step: Step) -> Result<Done, Error> {
+        self.tally.asked(&step);
         self.seal_known(&mut step);
         let step = Arc::new(step);
         let mut done = self.commit(step.clone()).await?;
@@ -237,6 +246,7 @@ impl Queue {
         request: PopRequest,
         time: Duration,
     ) -> Result<Held<Claim>, Error> {
+        self.tally.asked_for(&request.source);
         let request = Arc::new(request);
         let place = request.place();
         let mut is_held = false;
@@ -245,14 +255,18 @@ impl Queue {
             let was_held = std::mem::replace(&mut is_held, true);
             async move { door.check(request, was_held).await }
         };
-        Ok(hold(
+        let held = hold(
             &self.engine,
             topic::DOOR,
             std::slice::from_ref(&place),
             time,
             check,
         )
-        .await?)
+        .await?;
+        if held.value.is_none() {
+            self.tally.found_nothing(&request.source);
+        }
+        Ok(held)
     }
 
     async fn check(

@@ -10,7 +10,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
 use wakeline_bus::Due;
-use wakeline_store::Error;
+use wakeline_store::{Error, Load};
 use wakeline_wake::Waiting;
 
 use self::{browse::Curate, read::Read};
@@ -19,6 +19,7 @@ use crate::{
     manage::{Configured, GroupScope, Modes, NewOptions, Seek, Sought, Swept},
     step::{Done, Step},
     stream::{Registered, Registration, StateQuery, StateRow},
+    tally::{Count, Parked, Vitals},
 };
 
 /// Each method is one atomic durable step, shares its commit with whatever else arrived in the
@@ -26,7 +27,7 @@ use crate::{
 ///
 /// Whose clock rules: SQLite's is the process', PostgreSQL's is the database server's, so that
 /// nodes agree on when a lease ends.
-pub trait Store: Manage + Streams + Read + Curate + Send + Sync + std::fmt::Debug {
+pub trait Store: Manage + Streams + Read + Curate + Record + Send + Sync + std::fmt::Debug {
     /// Pushes and acknowledges, and says whom that makes ready. A message whose transaction id
     /// its partition already has is not stored again, so that repeating a push is safe.
     fn step(&self, step: Arc<Step>) -> BoxFuture<'_, Result<Done, Error>>;
@@ -61,8 +62,8 @@ pub trait Manage {
     /// Makes the queue or gives it other options; what is not given is at its default again.
     fn configure(&self, options: NewOptions) -> BoxFuture<'_, Result<Configured, Error>>;
 
-    /// Whether there was one. Its messages are swept afterwards.
-    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<bool, Error>>;
+    /// How many partitions it had, if there was one. Its messages are swept afterwards.
+    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<Option<i64>, Error>>;
 
     /// Forgets a group's cursors: it then begins where it began at first or, without that memory
     /// (`with_start`), as a new one. How many cursors there were.
@@ -94,4 +95,24 @@ pub trait Streams {
     fn register(&self, query: Registration) -> BoxFuture<'_, Result<Registered, Error>>;
 
     fn states(&self, query: StateQuery) -> BoxFuture<'_, Result<Vec<StateRow>, Error>>;
+}
+
+/// What nodes write of what they do and how they are doing; each is one statement, which also
+/// forgets what is too old to be shown.
+pub trait Record {
+    /// Adds to what all nodes have counted.
+    fn add_counts(&self, counts: Vec<Count>) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Puts these in the place of what this node has told of the same queues and minutes.
+    fn set_parked(
+        &self,
+        node: (String, i64),
+        parked: Vec<Parked>,
+    ) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Puts these in the place of what this node has told of the same minute; its messages add up.
+    fn set_vitals(&self, vitals: Vitals) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// How much of the database this process uses.
+    fn load(&self) -> Load;
 }

@@ -1,64 +1,59 @@
 //! What is done per queue and minute, counted in memory and written together.
 
+mod count;
+mod parked;
+mod vitals;
+
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::Mutex,
     time::{SystemTime, UNIX_EPOCH},
 };
 
+pub use count::{Column, Count, MINUTE_US, OF_QUEUES, OF_SERVER, columns};
+pub use parked::{Parked, Samples};
+pub use vitals::{Moment, Pulse, Vitals};
+
 use crate::{
     ack::{Outcome, Status},
-    claim::Claimed,
+    claim::{Claimed, Source},
     claiming::in_micros,
     id,
+    manage::SweptQueue,
     step::{Done, Step},
 };
 
-const MINUTE_US: i64 = 60_000_000;
 /// Queues and minutes that are kept until they are written; what is more is not counted.
 const MAX_COUNTS: usize = 20_000;
 /// Partitions whose queue is kept in mind; past it all are forgotten.
 const MAX_PARTITIONS: usize = 200_000;
-
-/// What one queue did in one minute.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// When the minute began, in microseconds since 1970.
-    pub minute_us: i64,
-    pub queue: String,
-    pub pushed: i64,
-    pub popped: i64,
-    pub completed: i64,
-    pub failed: i64,
-    pub dead: i64,
-    /// How long what was popped had waited, added up and at most.
-    pub lag_us: i64,
-    pub max_lag_us: i64,
-}
-
-impl Count {
-    fn add(&mut self, other: &Self) {
-        self.pushed += other.pushed;
-        self.popped += other.popped;
-        self.completed += other.completed;
-        self.failed += other.failed;
-        self.dead += other.dead;
-        self.lag_us = self.lag_us.saturating_add(other.lag_us);
-        self.max_lag_us = self.max_lag_us.max(other.max_lag_us);
-    }
-}
+/// The name that the server as a whole is counted under.
+const SERVER: &str = "";
 
 #[derive(Debug, Default)]
 pub struct Tally(Mutex<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    by_minute: HashMap<(i64, String), Count>,
+    by_minute: HashMap<i64, Minute>,
+    kept: usize,
     /// An acknowledgement names only its partition.
     queues: HashMap<i64, String>,
+    /// Messages since it was last asked.
+    processed: i64,
+    /// Of the store, when they were last looked at.
+    failures: u64,
 }
 
-fn now_us() -> i64 {
+#[derive(Debug, Default)]
+struct Minute {
+    queues: HashMap<String, Count>,
+    /// Of partitions whose queue is not known here.
+    partitions: HashMap<i64, Count>,
+}
+
+#[must_use]
+pub fn now_us() -> i64 {
     in_micros(
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -67,15 +62,39 @@ fn now_us() -> i64 {
 }
 
 impl Counts {
-    fn add(&mut self, count: Count) {
-        let is_full = self.by_minute.len() >= MAX_COUNTS;
-        let key = (count.minute_us, count.queue.clone());
-        match self.by_minute.get_mut(&key) {
-            Some(known) => known.add(&count),
-            None if is_full => {}
-            None => {
-                self.by_minute.insert(key, count);
-            }
+    fn add(&mut self, minute_us: i64, queue: &str, add: impl FnOnce(&mut Count)) {
+        let minute = self.by_minute.entry(minute_us).or_default();
+        if let Some(known) = minute.queues.get_mut(queue) {
+            return add(known);
+        }
+        if self.kept < MAX_COUNTS {
+            self.kept += 1;
+            let count = Count {
+                minute_us,
+                queue: queue.to_owned(),
+                ..Count::default()
+            };
+            add(minute.queues.entry(queue.to_owned()).or_insert(count));
+        }
+    }
+
+    fn add_at(&mut self, minute_us: i64, partition: i64, add: impl FnOnce(&mut Count)) {
+        if let Some(queue) = self.queues.get(&partition) {
+            let queue = queue.clone();
+            return self.add(minute_us, &queue, add);
+        }
+        let minute = self.by_minute.entry(minute_us).or_default();
+        if let Some(known) = minute.partitions.get_mut(&partition) {
+            return add(known);
+        }
+        if self.kept < MAX_COUNTS {
+            self.kept += 1;
+            let count = Count {
+                minute_us,
+                partition: Some(partition),
+                ..Count::default()
+            };
+            add(minute.partitions.entry(partition).or_insert(count));
         }
     }
 
@@ -92,52 +111,107 @@ impl Counts {
         }
         self.queues.insert(partition, queue.to_owned());
     }
+
+    fn acked(&mut self, minute_us: i64, partition: i64, status: Status, dead: bool) {
+        self.processed += 1;
+        self.add_at(minute_us, partition, |count| {
+            match status {
+                Status::Completed => count.completed += 1,
+                Status::Failed | Status::Retry | Status::DeadLetter => count.failed += 1,
+            }
+            count.dead += i64::from(dead);
+        });
+    }
 }
 
 impl Tally {
-    fn with<T>(&self, change: impl FnOnce(&mut Counts) -> T) -> T {
-        change(&mut self.0.lock().expect("no panic while it is held"))
+    fn with<T>(&self, change: impl FnOnce(&mut Counts, i64) -> T) -> T {
+        let minute_us = now_us() / MINUTE_US * MINUTE_US;
+        change(
+            &mut self.0.lock().expect("no panic while it is held"),
+            minute_us,
+        )
+    }
+
+    /// Counts a call that pushes or acknowledges, once, whatever comes of it. One that concerns
+    /// several queues counts for each of them, and for the server once.
+    pub fn asked(&self, step: &Step) {
+        let queues: BTreeSet<&str> = step.pushes.iter().map(|m| &*m.queue).collect();
+        let partitions: BTreeSet<i64> = step.acks.iter().map(|ack| ack.partition).collect();
+        self.with(|counts, minute_us| {
+            let known = |partition: &i64| counts.queues.get(partition).cloned();
+            let read: BTreeSet<String> = partitions.iter().filter_map(known).collect();
+            // Most likely they are of one queue: more would be guessed.
+            let unknown = partitions
+                .iter()
+                .find(|partition| !counts.queues.contains_key(partition));
+            if step.is_whole {
+                counts.add(minute_us, SERVER, |count| count.transactions += 1);
+                let read = read.iter().map(|queue| &**queue);
+                for queue in queues.iter().copied().chain(read).collect::<BTreeSet<_>>() {
+                    counts.add(minute_us, queue, |count| count.transactions += 1);
+                }
+                return;
+            }
+            counts.add(minute_us, SERVER, |count| {
+                count.push_requests += i64::from(!queues.is_empty());
+                count.ack_requests += i64::from(!partitions.is_empty());
+            });
+            for queue in queues {
+                counts.add(minute_us, queue, |count| count.push_requests += 1);
+            }
+            for queue in read {
+                counts.add(minute_us, &queue, |count| count.ack_requests += 1);
+            }
+            if let Some(partition) = unknown {
+                counts.add_at(minute_us, *partition, |count| count.ack_requests += 1);
+            }
+        });
     }
 
     /// Counts what a step did.
     pub fn step(&self, step: &Step, done: &Done) {
-        let minute_us = now_us() / MINUTE_US * MINUTE_US;
-        let mut counts: HashMap<&str, Count> = HashMap::new();
-        for (message, pushed) in step.pushes.iter().zip(&done.pushed) {
-            if let Ok(pushed) = pushed
-                && !pushed.duplicate
-            {
-                counts.entry(&message.queue).or_default().pushed += 1;
-                if let Some(number) = id::partition_number(&pushed.partition_id) {
-                    self.with(|counts| counts.remember(number, &message.queue));
+        self.with(|counts, minute_us| {
+            for (message, pushed) in step.pushes.iter().zip(&done.pushed) {
+                let Ok(pushed) = pushed else { continue };
+                if pushed.duplicate {
+                    continue;
                 }
-            }
-        }
-        self.with(|all| {
-            for (queue, count) in counts {
-                all.add(Count {
-                    minute_us,
-                    queue: queue.to_owned(),
-                    ..count
+                // A partition begins with its first message.
+                let place = id::place(&pushed.id);
+                let is_first = place.is_some_and(|(_, position)| position == 0);
+                counts.processed += 1;
+                counts.add(minute_us, &message.queue, |count| {
+                    count.pushed += 1;
+                    count.partitions_made += i64::from(is_first);
                 });
+                if let Some(number) = id::partition_number(&pushed.partition_id) {
+                    counts.remember(number, &message.queue);
+                }
             }
             for (ack, outcome) in step.acks.iter().zip(&done.acked) {
-                let (Outcome::Done { dead, .. }, Some(queue)) =
-                    (outcome, all.queues.get(&ack.partition))
-                else {
-                    continue;
-                };
-                let mut count = Count {
-                    minute_us,
-                    queue: queue.clone(),
-                    ..Count::default()
-                };
-                match ack.status {
-                    Status::Completed => count.completed = 1,
-                    Status::Failed | Status::Retry | Status::DeadLetter => count.failed = 1,
+                if let Outcome::Done { dead, .. } = outcome {
+                    counts.acked(minute_us, ack.partition, ack.status, *dead);
                 }
-                count.dead = i64::from(*dead);
-                all.add(count);
+            }
+        });
+    }
+
+    /// Counts a pop. One by namespace or task is of no queue.
+    pub fn asked_for(&self, source: &Source) {
+        self.pop(source, |count| count.pop_requests += 1);
+    }
+
+    /// Counts a pop that ended without a message.
+    pub fn found_nothing(&self, source: &Source) {
+        self.pop(source, |count| count.empty_pops += 1);
+    }
+
+    fn pop(&self, source: &Source, add: fn(&mut Count)) {
+        self.with(|counts, minute_us| {
+            counts.add(minute_us, SERVER, add);
+            if let Source::Queue { queue, .. } = source {
+                counts.add(minute_us, queue, add);
             }
         });
     }
@@ -145,115 +219,99 @@ impl Tally {
     /// Counts what was handed out.
     pub fn claim(&self, claimed: &Claimed) {
         let now = now_us();
-        let mut count = Count {
-            minute_us: now / MINUTE_US * MINUTE_US,
-            queue: claimed.queue.clone(),
-            ..Count::default()
-        };
+        let mut popped = Count::default();
         for message in claimed.messages() {
             let lag = (now - message.created_us).max(0);
-            count.popped += 1;
-            count.lag_us = count.lag_us.saturating_add(lag);
-            count.max_lag_us = count.max_lag_us.max(lag);
+            popped.popped += 1;
+            popped.lag_us = popped.lag_us.saturating_add(lag);
+            popped.max_lag_us = popped.max_lag_us.max(lag);
         }
         if claimed.lease.is_none() {
-            count.completed = count.popped;
+            popped.completed = popped.popped;
         }
-        self.with(|counts| {
+        self.with(|counts, minute_us| {
+            counts.processed += popped.completed;
             for part in &claimed.parts {
                 counts.remember(part.number, &claimed.queue);
             }
-            counts.add(count);
+            counts.add(minute_us, &claimed.queue, |count| count.add(&popped));
         });
+    }
+
+    pub fn swept(&self, queues: &[SweptQueue]) {
+        self.with(|counts, minute_us| {
+            for swept in queues {
+                counts.add(minute_us, &swept.queue, |count| {
+                    count.sweeps += 1;
+                    count.retained_out += swept.retained;
+                    count.completed_out += swept.completed;
+                    count.evicted_out += swept.evicted;
+                });
+            }
+        });
+    }
+
+    pub fn deleted(&self, queue: &str, partitions: i64) {
+        self.with(|counts, minute_us| {
+            counts.add(minute_us, queue, |count| {
+                count.partitions_deleted += partitions;
+            });
+        });
+    }
+
+    /// Counts how often the store has failed, given how often it has since the start.
+    pub fn store_failed(&self, failures: u64) {
+        self.with(|counts, minute_us| {
+            let new = failures.saturating_sub(counts.failures);
+            counts.failures = failures;
+            if new > 0 {
+                let new = i64::try_from(new).unwrap_or(i64::MAX);
+                counts.add(minute_us, SERVER, |count| count.store_failures += new);
+            }
+        });
+    }
+
+    /// Messages pushed and acknowledged since the last time.
+    #[must_use]
+    pub fn take_processed(&self) -> i64 {
+        self.with(|counts, _| std::mem::take(&mut counts.processed))
+    }
+
+    /// They could not be written.
+    pub fn give_back_processed(&self, messages: i64) {
+        self.with(|counts, _| counts.processed += messages);
     }
 
     /// What was counted since the last time.
     #[must_use]
     pub fn take(&self) -> Vec<Count> {
-        self.with(|counts| std::mem::take(&mut counts.by_minute))
+        let minutes = self.with(|counts, _| {
+            counts.kept = 0;
+            std::mem::take(&mut counts.by_minute)
+        });
+        minutes
             .into_values()
+            .flat_map(|minute| {
+                let queues = minute.queues.into_values();
+                queues.chain(minute.partitions.into_values())
+            })
             .collect()
     }
 
     /// What could not be written is written the next time.
     pub fn give_back(&self, counts: Vec<Count>) {
-        self.with(|all| {
+        self.with(|all, _| {
             for count in counts {
-                all.add(count);
+                match count.partition {
+                    Some(partition) => {
+                        all.add_at(count.minute_us, partition, |known| known.add(&count));
+                    }
+                    None => all.add(count.minute_us, &count.queue, |known| known.add(&count)),
+                }
             }
         });
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::{
-        ack::Ack,
-        message::{NewMessage, Pushed, Refusal},
-    };
-
-    #[test]
-    fn what_was_done_is_counted_once() {
-        let tally = Tally::default();
-        let message = NewMessage {
-            queue: "q".into(),
-            partition: "p".into(),
-            transaction_id: None,
-            trace_id: None,
-            payload: "1".into(),
-            producer_sub: None,
-            is_sealed: false,
-        };
-        let pushed = |duplicate| {
-            Ok(Pushed {
-                id: Uuid::nil(),
-                transaction_id: String::new(),
-                partition_id: id::partition(7),
-                duplicate,
-            })
-        };
-        let ack = |partition, status| Ack {
-            partition,
-            group: "g".into(),
-            transaction_id: "t".into(),
-            lease: None,
-            status,
-            error: None,
-            keeps_lease: false,
-        };
-        let step = Step {
-            pushes: vec![message; 3],
-            acks: vec![
-                ack(7, Status::Completed),
-                ack(7, Status::Failed),
-                ack(7, Status::Completed),
-                ack(8, Status::Completed),
-            ],
-            ..Step::default()
-        };
-        let acked = |dead| Outcome::Done {
-            lease_released: true,
-            dead,
-        };
-        let done = Done {
-            pushed: vec![pushed(false), pushed(true), Err(Refusal::Paused)],
-            acked: vec![acked(false), acked(true), Outcome::Unknown, acked(false)],
-            ..Done::default()
-        };
-        tally.step(&step, &done);
-        let mut counts = tally.take();
-        assert_eq!(counts.len(), 1, "{counts:?}");
-        let count = counts.remove(0);
-        assert_eq!(
-            (count.pushed, count.completed, count.failed, count.dead),
-            (1, 1, 1, 1)
-        );
-        assert_eq!(count.minute_us % MINUTE_US, 0);
-        assert_eq!(tally.take(), []);
-        tally.give_back(vec![count.clone(), count]);
-        assert_eq!(tally.take()[0].pushed, 2);
-    }
-}
+mod tests;

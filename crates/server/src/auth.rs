@@ -56,14 +56,23 @@ impl Auth {
         })
     }
 
+    /// No login is asked for anywhere.
+    pub(crate) fn is_off(&self) -> bool {
+        self.tokens.is_empty() && self.jwt.is_none()
+    }
+
+    /// No login is asked for here.
+    pub(crate) fn is_open(&self, path: &str) -> bool {
+        PROBES.contains(&path) || self.open.iter().any(|open| open == path)
+    }
+
     /// `None` where no login is asked for.
     pub(crate) fn identify(
         &self,
         path: &str,
         headers: &HeaderMap,
     ) -> Result<Option<Identity>, Refused> {
-        let is_off = self.tokens.is_empty() && self.jwt.is_none();
-        if is_off || PROBES.contains(&path) || self.open.iter().any(|open| open == path) {
+        if self.is_off() || self.is_open(path) {
             return Ok(None);
         }
         let token = token(headers).ok_or(Refused::NoToken)?;

@@ -5,10 +5,12 @@
 
 mod auth;
 pub mod config;
+mod document;
 mod health;
 mod listen;
 pub mod logs;
 mod metering;
+mod process;
 mod requests;
 mod stopping;
 mod stores;
@@ -19,10 +21,9 @@ use std::{fmt, io::Write, sync::Arc, time::Duration};
 use anyhow::{Context, Result};
 use axum::Router;
 use tokio::net::TcpListener;
-use utoipa::openapi::{InfoBuilder, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
-use wakeline_queue::{Queue, claim::Start, seal::Sealer};
+use wakeline_queue::{Queue, claim::Start, node::Node, seal::Sealer};
 use wakeline_wake::{Engine, Limits};
 use wakeline_web::Problem;
 
@@ -74,7 +75,6 @@ pub async fn serve(config: Config) -> Result<()> {
             .and_then(|key| Sealer::from_hex(key.expose())),
     );
     tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
-    tokio::spawn(queue.clone().count(COUNTING));
     let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone()];
     let intervals = Intervals {
         fallback: config.wake.fallback,
@@ -93,11 +93,17 @@ pub async fn serve(config: Config) -> Result<()> {
         stores,
         stopping: stopping.clone(),
     };
-    let router = router(&shared, queue.clone(), metering);
+    let router = router(&shared, queue.clone(), metering, &auth);
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
     let address = listener.local_addr()?;
+    queue.runs_at(Node {
+        hostname: process::hostname(),
+        port: address.port(),
+        process: process::used,
+    });
+    tokio::spawn(queue.clone().count(COUNTING));
     let listening = Listening::new(listener, router, Gate::new(auth, &config), &config.http);
     announce(&Announcement {
         address,
@@ -165,20 +171,14 @@ fn queue_limits(config: &Config) -> wakeline_queue::Limits {
 }
 
 /// All routes, and the document that describes them.
-fn router(shared: &Shared, queue: Arc<Queue>, metering: metering::Metering) -> Router {
-    let info = InfoBuilder::new()
-        .title("Wakeline")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("One server for everything an application waits on."))
-        .build();
-    let document = OpenApiBuilder::new().info(info).build();
-    let (router, document) = OpenApiRouter::with_openapi(document)
+fn router(shared: &Shared, queue: Arc<Queue>, metering: metering::Metering, auth: &Auth) -> Router {
+    let (router, document) = OpenApiRouter::with_openapi(document::begun())
         .merge(wakeline_queue::http::router(queue))
         .merge(health::router(shared.clone()))
         .merge(waits::router(shared.clone()))
         .merge(metering::router(shared.clone(), metering))
         .split_for_parts();
-    let document = document
+    let document = document::secured(document, auth)
         .to_pretty_json()
         .expect("the document is plain data");
     router

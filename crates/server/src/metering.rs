@@ -1,6 +1,6 @@
 //! `/metrics`, in Prometheus' form.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::extract::State;
@@ -11,7 +11,7 @@ use wakeline_bus::Rung;
 use wakeline_wake::Cause;
 use wakeline_web::{Need, need};
 
-use crate::Shared;
+use crate::{Shared, process};
 
 /// From a tenth of a millisecond to ten minutes.
 const SECONDS: [f64; 17] = [
@@ -21,8 +21,6 @@ const SECONDS: [f64; 17] = [
 const SIZES: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 /// Histograms gather until they are read; without a reader, this empties them.
 const UPKEEP: Duration = Duration::from_secs(15);
-/// `/proc` counts in these; it has been 100 a second on every Linux for decades.
-const CLOCK_TICKS: f64 = 100.0;
 
 pub(crate) type Metering = PrometheusHandle;
 
@@ -163,28 +161,13 @@ fn read_bus(shared: &Shared) {
 /// The process itself, as Prometheus' own clients name it. The processor time is a fraction, which
 /// a counter of the recorder cannot be.
 fn process() -> String {
-    let Some((resident, cpu)) = resident_bytes().zip(cpu_seconds()) else {
+    let Some(used) = process::used() else {
         return String::new();
     };
+    let resident = used.resident_bytes;
+    let cpu = (used.user + used.system).as_secs_f64();
     format!(
         "# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes {resident}\n\
          # TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total {cpu:.2}\n"
     )
-}
-
-fn resident_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
-}
-
-fn cpu_seconds() -> Option<f64> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // After the command, which is in brackets and may contain anything.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks: f64 = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
-    Some(ticks / CLOCK_TICKS)
 }

@@ -8,6 +8,7 @@
 //! Nothing here knows a door: a door brings its migrations, its statements and its operations.
 
 mod error;
+mod load;
 pub mod migrate;
 pub mod postgres;
 #[cfg(feature = "sqlite")]
@@ -17,6 +18,7 @@ mod telling;
 pub mod testing;
 
 pub use error::Error;
+pub use load::Load;
 pub use migrate::Migrations;
 pub use postgres::Postgres;
 #[cfg(feature = "sqlite")]

@@ -27,6 +27,7 @@ pub use session::Session;
 
 use crate::{
     error::Error,
+    load::{Load, Meter},
     migrate::{Migrations, OpenError},
     telling,
 };
@@ -76,6 +77,7 @@ pub struct Postgres {
     next: Arc<AtomicUsize>,
     connector: Connector,
     options: Options,
+    meter: Arc<Meter>,
 }
 
 impl Postgres {
@@ -107,11 +109,13 @@ impl Postgres {
         Migrator::new(&client, schema, migrations)
             .run(policy)
             .await?;
+        let meter = Arc::new(Meter::with(sessions.len()));
         Ok(Self {
             sessions,
             next: Arc::default(),
             connector,
             options: options.clone(),
+            meter,
         })
     }
 
@@ -123,6 +127,16 @@ impl Postgres {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Of the sessions and the workers of batches.
+    #[must_use]
+    pub fn load(&self) -> Load {
+        self.meter.load()
+    }
+
+    pub(crate) fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     /// One of the sessions, in turn.
@@ -139,6 +153,17 @@ impl Postgres {
 
     /// One statement by itself: a read, or a write that is rare.
     pub async fn query(
+        &self,
+        kind: &'static str,
+        statement: &str,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Error> {
+        let _at_work = self.meter.at_work();
+        self.meter
+            .judged(self.ask(kind, statement, parameters).await)
+    }
+
+    async fn ask(
         &self,
         kind: &'static str,
         statement: &str,

@@ -9,6 +9,7 @@ mod writer;
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -17,6 +18,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::Db
 
 use crate::{
     error::Error,
+    load::{Load, Meter},
     migrate::{Migrations, OpenError},
 };
 use reader::Readers;
@@ -57,6 +59,7 @@ pub struct Sqlite {
     writer: Writer,
     readers: Readers,
     path: PathBuf,
+    meter: Arc<Meter>,
 }
 
 impl Sqlite {
@@ -81,16 +84,25 @@ impl Sqlite {
             })
             .collect::<Result<Vec<_>, String>>()
             .map_err(at)?;
+        let meter = Arc::<Meter>::default();
+        let limits = (options.max_batch, options.max_pending);
         Ok(Self {
-            writer: Writer::start(connection, options.max_batch, options.max_pending),
-            readers: Readers::start(readers, options.max_pending),
+            writer: Writer::start(connection, limits, meter.clone()),
+            readers: Readers::start(readers, options.max_pending, &meter),
             path: path.to_owned(),
+            meter,
         })
     }
 
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Of the writer and the readers.
+    #[must_use]
+    pub fn load(&self) -> Load {
+        self.meter.load()
     }
 
     /// Whether the file can be read.
@@ -113,7 +125,7 @@ impl Sqlite {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.writer.submit(kind, operation).await
+        self.meter.judged(self.writer.submit(kind, operation).await)
     }
 
     /// Runs `query` on a read connection; it sees every commit that was answered before.
@@ -126,7 +138,7 @@ impl Sqlite {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.readers.submit(kind, query).await
+        self.meter.judged(self.readers.submit(kind, query).await)
     }
 }
 

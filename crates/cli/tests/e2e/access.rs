@@ -13,7 +13,7 @@ use wakeline_testbed::issuer::{SigningKey, unsigned};
 use crate::{
     ground::{Ground, on_both_stores},
     server::{Serve, Server, wakeline},
-    wire::{Answer, get, post, with_header},
+    wire::{Answer, get, post, request, with_header},
 };
 
 const SECRET: &str = "a secret of thirty-two characters";
@@ -153,6 +153,45 @@ async fn what_is_open_is_configured() {
     for (path, status) in [("/livez", 200), ("/openapi.json", 200), ("/metrics", 401)] {
         assert_eq!(server.get(path).await.status, status, "{path}");
     }
+}
+
+#[tokio::test]
+async fn the_document_says_where_a_token_is_needed() {
+    let ground = Ground::sqlite();
+    let serve = ground.serve().env("WAKELINE_AUTH_JWT_SECRET", SECRET);
+    let flags = ["--auth-jwt-skip-paths", "/openapi.json,/health"];
+    let server = serve.flags(&flags).start().await;
+    let document = server.get("/openapi.json").await.json();
+    let scheme = &document["components"]["securitySchemes"]["bearer"];
+    assert_eq!(
+        (&scheme["type"], &scheme["scheme"], &scheme["bearerFormat"]),
+        (&json!("http"), &json!("bearer"), &json!("JWT"))
+    );
+    let mut open = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let is_open = operation["security"].is_null();
+            for status in ["401", "403"] {
+                let told = &operation["responses"][status];
+                assert_eq!(told.is_null(), is_open, "{method} {path}");
+            }
+            let url = path.replace(['{', '}'], "");
+            let call = request(&method.to_uppercase(), &url, Bytes::new());
+            let refused = server.call(call).await.status == 401;
+            assert_eq!(refused, !is_open, "{method} {path}");
+            if is_open {
+                open.push(path.as_str());
+            } else {
+                assert_eq!(operation["security"], json!([{"bearer": []}]));
+            }
+        }
+    }
+    assert_eq!(open, ["/health", "/livez", "/readyz"]);
+    drop(server);
+    let server = ground.serve().start().await;
+    let document = server.get("/openapi.json").await.json();
+    assert!(document["components"]["securitySchemes"].is_null());
+    assert!(document["paths"]["/v1/waits"]["get"]["security"].is_null());
 }
 
 #[tokio::test]

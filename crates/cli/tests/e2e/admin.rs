@@ -1,5 +1,6 @@
 //! The routes for people and dashboards, on both stores. The shapes are Queen 1.3.0's.
 
+mod analytics;
 mod curate;
 mod messages;
 mod numbers;

@@ -56,9 +56,16 @@ enum Sender {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
+/// A body that comes after its head must not wait until the head is acknowledged.
+async fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).await.expect("a connection");
+    stream.set_nodelay(true).expect("an option of a socket");
+    stream
+}
+
 impl Line {
     pub(crate) async fn http1(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("a connection");
+        let stream = connect(address).await;
         let (sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .expect("HTTP/1.1");
@@ -71,7 +78,7 @@ impl Line {
 
     /// With prior knowledge: nothing is asked or upgraded.
     pub(crate) async fn http2(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("a connection");
+        let stream = connect(address).await;
         let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
             .await
             .expect("HTTP/2");

@@ -193,7 +193,9 @@ impl PostgresProvider {
         filter: &TagFilter,
     ) -> Result<Option<Activity>, ProviderError> {
         if matches!(filter, TagFilter::None) {
-            tokio::time::sleep(poll).await;
+            if self.inner.options.long_poll.enabled {
+                tokio::time::sleep(poll).await;
+            }
             return Ok(None);
         }
         let inner = &self.inner;

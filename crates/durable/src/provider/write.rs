@@ -123,8 +123,8 @@ impl PostgresProvider {
             instance: token.key.clone(),
             token: token.secret,
             execution,
-            name: metadata.orchestration_name,
-            version: metadata.orchestration_version,
+            name: metadata.orchestration_name.filter(|_| is_named),
+            version: metadata.orchestration_version.filter(|_| is_named),
             parent: metadata.parent_instance_id,
             pinned: metadata.pinned_duroxide_version.as_ref().map(packed),
             status: metadata.status,
@@ -151,7 +151,7 @@ impl PostgresProvider {
         };
         let until = self.until_lease_ends(token.secret);
         let is_held = self
-            .step(until, What::Turn(turn))
+            .step(until, What::Turn(Box::new(turn)))
             .await
             .map_err(|error| explain(operation, &error))?;
         if !is_held {

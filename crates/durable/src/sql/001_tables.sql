@@ -144,12 +144,13 @@ INSERT INTO @schema@.tally (shard) SELECT generate_series(0, 63);
 
 CREATE FUNCTION @schema@.count_up(
     p_instances bigint, p_executions bigint, p_events bigint, p_completed bigint, p_failed bigint
-) RETURNS void LANGUAGE sql AS $$
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE @schema@.tally SET
         instances = instances + p_instances, executions = executions + p_executions,
         events = events + p_events, completed = completed + p_completed, failed = failed + p_failed
-    WHERE shard = pg_backend_pid() % 64
-$$;
+    WHERE shard = pg_backend_pid() % 64;
+END $$;
 
 -- History is only ever appended to, and processes keep it in memory on that ground. Whoever edits
 -- it by hand is seen: the next reader reads it again.

@@ -3,10 +3,14 @@
 -- still held; whoever's did not has changed nothing.
 --
 -- Locks are taken in this order: mailboxes by name, tasks, instances, the tally.
+--
+-- All in PL/pgSQL: the server plans its statements once per session, those of SQL functions anew
+-- for every call.
 
 -- Puts messages into mailboxes. `p_after` is in microseconds from now; NULL is at once.
 CREATE FUNCTION @schema@.put(p_instance text[], p_item text[], p_visible timestamptz[])
-RETURNS void LANGUAGE sql AS $$
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     WITH arriving AS (
         SELECT a.instance, a.item, a.visible_at,
             row_number() OVER (PARTITION BY a.instance ORDER BY a.place) AS place
@@ -25,8 +29,8 @@ RETURNS void LANGUAGE sql AS $$
     SELECT a.instance,
         b.next - (SELECT count(*) FROM arriving c WHERE c.instance = a.instance) + a.place - 1,
         a.item, a.visible_at
-    FROM arriving a JOIN box b ON b.instance = a.instance
-$$;
+    FROM arriving a JOIN box b ON b.instance = a.instance;
+END $$;
 
 CREATE FUNCTION @schema@.step(
     -- Turns. `t_again`: the answer to the same turn was lost before. `t_says`: 1 sets the custom
@@ -68,6 +72,7 @@ DECLARE
     v_completed bigint := 0;
     v_failed bigint := 0;
     v_key integer;
+    v_named integer;
 BEGIN
     PERFORM FROM @schema@.mailbox m WHERE m.instance = ANY (t_instance || m_instance)
     ORDER BY m.instance FOR NO KEY UPDATE;
@@ -114,10 +119,11 @@ BEGIN
     END IF;
 
     IF cardinality(v_mine) > 0 THEN
-        v_ended := ARRAY(
-            SELECT t.instance FROM unnest(t_instance, v_held, t_status) AS t (instance, held, status)
-            WHERE t.held AND t.status IS NOT NULL);
-        IF cardinality(v_ended) > 0 THEN
+        v_ended := '{}';
+        IF cardinality(array_remove(t_status, NULL)) > 0 THEN
+            v_ended := ARRAY(
+                SELECT t.instance FROM unnest(t_instance, v_held, t_status) AS t (instance, held, status)
+                WHERE t.held AND t.status IS NOT NULL);
             SELECT count(*) FILTER (WHERE t.status = 'Completed') - count(*) FILTER (WHERE x.status = 'Completed'),
                 count(*) FILTER (WHERE t.status = 'Failed') - count(*) FILTER (WHERE x.status = 'Failed')
             INTO v_completed, v_failed
@@ -126,48 +132,54 @@ BEGIN
             WHERE t.held AND t.status IS NOT NULL;
         END IF;
 
-        WITH named AS (
-            INSERT INTO @schema@.instance AS i (id, incarnation, name, version, execution, parent, pinned,
-                last_event, cached_by, acked, custom_status, custom_status_version)
-            SELECT t.instance, t.incarnation, t.name, t.version, t.execution, t.parent, t.pinned,
-                coalesce(t.last, 0), t.cached, t.token, t.custom, sign(t.says)
-            FROM unnest(t_instance, v_held, t_token, t_execution, t_name, t_version, t_parent, t_pinned,
-                t_says, t_custom, t_last, t_cached, t_incarnation)
-                AS t (instance, held, token, execution, name, version, parent, pinned,
-                    says, custom, last, cached, incarnation)
-            WHERE t.held AND t.name IS NOT NULL AND t.version IS NOT NULL
-            ORDER BY t.instance
-            ON CONFLICT (id) DO UPDATE SET
-                name = excluded.name, version = excluded.version,
-                execution = greatest(i.execution, excluded.execution),
-                pinned = CASE WHEN excluded.execution > i.execution THEN excluded.pinned
-                    WHEN excluded.execution = i.execution THEN coalesce(excluded.pinned, i.pinned)
-                    ELSE i.pinned END,
-                last_event = CASE WHEN excluded.execution > i.execution THEN excluded.last_event
-                    WHEN excluded.execution = i.execution THEN greatest(excluded.last_event, i.last_event)
-                    ELSE i.last_event END,
-                custom_status = CASE WHEN excluded.custom_status_version > 0
-                    THEN excluded.custom_status ELSE i.custom_status END,
-                custom_status_version = i.custom_status_version + excluded.custom_status_version,
-                cached_by = excluded.cached_by, acked = excluded.acked, updated_at = v_now
-            RETURNING (i.xmax = 0) AS is_new
-        )
-        SELECT count(*) FILTER (WHERE is_new) INTO v_new_instances FROM named;
+        -- A turn that names its instance makes it, if need be.
+        v_named := cardinality(array_remove(t_name, NULL));
+        IF v_named > 0 THEN
+            WITH named AS (
+                INSERT INTO @schema@.instance AS i (id, incarnation, name, version, execution, parent, pinned,
+                    last_event, cached_by, acked, custom_status, custom_status_version)
+                SELECT t.instance, t.incarnation, t.name, t.version, t.execution, t.parent, t.pinned,
+                    coalesce(t.last, 0), t.cached, t.token, t.custom, sign(t.says)
+                FROM unnest(t_instance, v_held, t_token, t_execution, t_name, t_version, t_parent, t_pinned,
+                    t_says, t_custom, t_last, t_cached, t_incarnation)
+                    AS t (instance, held, token, execution, name, version, parent, pinned,
+                        says, custom, last, cached, incarnation)
+                WHERE t.held AND t.name IS NOT NULL
+                ORDER BY t.instance
+                ON CONFLICT (id) DO UPDATE SET
+                    name = excluded.name, version = excluded.version,
+                    execution = greatest(i.execution, excluded.execution),
+                    pinned = CASE WHEN excluded.execution > i.execution THEN excluded.pinned
+                        WHEN excluded.execution = i.execution THEN coalesce(excluded.pinned, i.pinned)
+                        ELSE i.pinned END,
+                    last_event = CASE WHEN excluded.execution > i.execution THEN excluded.last_event
+                        WHEN excluded.execution = i.execution THEN greatest(excluded.last_event, i.last_event)
+                        ELSE i.last_event END,
+                    custom_status = CASE WHEN excluded.custom_status_version > 0
+                        THEN excluded.custom_status ELSE i.custom_status END,
+                    custom_status_version = i.custom_status_version + excluded.custom_status_version,
+                    cached_by = excluded.cached_by, acked = excluded.acked, updated_at = v_now
+                RETURNING (i.xmax = 0) AS is_new
+            )
+            SELECT count(*) FILTER (WHERE is_new) INTO v_new_instances FROM named;
+        END IF;
 
-        UPDATE @schema@.instance i SET
-            execution = greatest(i.execution, t.execution),
-            pinned = CASE WHEN t.execution > i.execution THEN t.pinned
-                WHEN t.execution = i.execution THEN coalesce(t.pinned, i.pinned) ELSE i.pinned END,
-            last_event = CASE WHEN t.execution > i.execution THEN coalesce(t.last, 0)
-                WHEN t.execution = i.execution THEN greatest(coalesce(t.last, 0), i.last_event)
-                ELSE i.last_event END,
-            custom_status = CASE WHEN t.says > 0 THEN t.custom ELSE i.custom_status END,
-            custom_status_version = i.custom_status_version + sign(t.says)::bigint,
-            cached_by = t.cached, acked = t.token, updated_at = v_now
-        FROM unnest(t_instance, v_held, t_token, t_execution, t_name, t_version, t_pinned,
-            t_says, t_custom, t_last, t_cached)
-            AS t (instance, held, token, execution, name, version, pinned, says, custom, last, cached)
-        WHERE t.held AND (t.name IS NULL OR t.version IS NULL) AND i.id = t.instance;
+        IF v_named < cardinality(t_name) THEN
+            UPDATE @schema@.instance i SET
+                execution = greatest(i.execution, t.execution),
+                pinned = CASE WHEN t.execution > i.execution THEN t.pinned
+                    WHEN t.execution = i.execution THEN coalesce(t.pinned, i.pinned) ELSE i.pinned END,
+                last_event = CASE WHEN t.execution > i.execution THEN coalesce(t.last, 0)
+                    WHEN t.execution = i.execution THEN greatest(coalesce(t.last, 0), i.last_event)
+                    ELSE i.last_event END,
+                custom_status = CASE WHEN t.says > 0 THEN t.custom ELSE i.custom_status END,
+                custom_status_version = i.custom_status_version + sign(t.says)::bigint,
+                cached_by = t.cached, acked = t.token, updated_at = v_now
+            FROM unnest(t_instance, v_held, t_token, t_execution, t_name, t_pinned,
+                t_says, t_custom, t_last, t_cached)
+                AS t (instance, held, token, execution, name, pinned, says, custom, last, cached)
+            WHERE t.held AND t.name IS NULL AND i.id = t.instance;
+        END IF;
 
         WITH run AS (
             INSERT INTO @schema@.execution AS x (instance, number, status, output, pinned, completed_at)
@@ -280,7 +292,8 @@ BEGIN
 END $$;
 
 -- Ends the leases on mailboxes: they are ready when their earliest message is, or gone.
-CREATE FUNCTION @schema@.release(p_instance text[], p_now timestamptz) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION @schema@.release(p_instance text[], p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     WITH left_over AS (
         SELECT g.instance, min(coalesce(g.visible_at, p_now)) AS ready_at
         FROM @schema@.message g WHERE g.instance = ANY (p_instance) GROUP BY g.instance
@@ -289,5 +302,5 @@ CREATE FUNCTION @schema@.release(p_instance text[], p_now timestamptz) RETURNS v
         FROM left_over l WHERE m.instance = l.instance
     )
     DELETE FROM @schema@.mailbox m
-    WHERE m.instance = ANY (p_instance) AND NOT EXISTS (SELECT FROM left_over l WHERE l.instance = m.instance)
-$$;
+    WHERE m.instance = ANY (p_instance) AND NOT EXISTS (SELECT FROM left_over l WHERE l.instance = m.instance);
+END $$;

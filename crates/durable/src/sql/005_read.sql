@@ -8,7 +8,10 @@ CREATE FUNCTION @schema@.look(
 ) RETURNS TABLE (
     incarnation bigint, execution bigint, last_event bigint, edits bigint, continues boolean,
     events text[], custom_status bytea, custom_status_version bigint
-) LANGUAGE sql STABLE AS $$
+) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     SELECT i.incarnation, l.execution, i.last_event, i.edits, c.continues,
         CASE WHEN NOT p.history OR c.continues AND i.last_event = p.last THEN '{}' ELSE ARRAY(
             SELECT e.data FROM @schema@.event e
@@ -27,8 +30,8 @@ CREATE FUNCTION @schema@.look(
         SELECT coalesce((i.incarnation, i.execution, i.edits) = (p.incarnation, p.execution, p.edits)
             AND i.last_event >= p.last, false) AS continues
     ) c
-    ORDER BY p.place
-$$;
+    ORDER BY p.place;
+END $$;
 
 -- Events by hand, for tests and repairs: what exists is kept.
 CREATE FUNCTION @schema@.append(p_instance text, p_execution bigint, p_number bigint[], p_data text[])

@@ -52,6 +52,7 @@ pub(crate) struct Turn {
     pub(crate) instance: String,
     pub(crate) token: Uuid,
     pub(crate) execution: i64,
+    /// Both or none: with them the instance is made if it is new.
     pub(crate) name: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) parent: Option<String>,
@@ -81,7 +82,7 @@ pub(crate) struct Finish {
 
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    Turn(Turn),
+    Turn(Box<Turn>),
     Finish(Finish),
     Send(Letter),
     Schedule(Task),

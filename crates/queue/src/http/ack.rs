@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Problem, ProblemDocument, json, json_at};
+use wakeline_web::{LimitedBody, Problem, json, json_at};
 
+use super::refusals::{BadField, Unreachable};
 use super::{pop::QUEUE_MODE, push::check_count};
 use crate::{
     ack::{Ack, Outcome, Status},
@@ -64,8 +65,8 @@ pub(super) struct AckAnswer {
     request_body = AckBody,
     responses(
         (status = 200, description = "What came of it; `success` says whether it counted", body = Vec<AckAnswer>),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn ack(
@@ -91,8 +92,8 @@ pub(super) async fn ack(
     request_body = AckBatchBody,
     responses(
         (status = 200, description = "What came of each; `success` says whether it counted", body = Vec<AckAnswer>),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn ack_batch(

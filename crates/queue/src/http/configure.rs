@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Problem, ProblemDocument, json, path};
+use wakeline_web::{LimitedBody, Problem, json, path};
 
+use super::refusals::{BadField, Unreachable};
 use crate::{manage::NewOptions, name, options, service::Queue};
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -48,8 +49,8 @@ pub(super) struct ConfigureAnswer {
     request_body = ConfigureBody,
     responses(
         (status = 200, description = "The queue as it is now", body = ConfigureAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn configure(
@@ -105,7 +106,7 @@ pub(super) struct DeleteAnswer {
     params(("queue" = String, Path)),
     responses(
         (status = 200, description = "`existed` says whether there was one", body = DeleteAnswer),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn delete_queue(

@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Params, Problem, ProblemDocument, path};
+use wakeline_web::{Params, Problem, path};
 
+use super::refusals::{BadParameter, Unreachable};
 use super::{
     browse::{MAX_ROWS, seconds_since, shown},
     created,
@@ -79,7 +80,7 @@ fn item(group: GroupRow, now_us: i64) -> GroupItem {
     get, path = "/api/v1/consumer-groups", tag = "queue",
     responses(
         (status = 200, description = "The groups", body = Vec<GroupItem>),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn list(State(door): State<Arc<Queue>>) -> Result<Json<Vec<GroupItem>>, Problem> {
@@ -100,7 +101,7 @@ pub(super) async fn list(State(door): State<Arc<Queue>>) -> Result<Json<Vec<Grou
     params(("group" = String, Path)),
     responses(
         (status = 200, description = "By queue, its partitions", body = Object),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn one(
@@ -176,8 +177,8 @@ fn lagging_row(reader: Reader, now_us: i64) -> Lagging {
     params(("minLagSeconds" = Option<i64>, Query, description = "3600 by default")),
     responses(
         (status = 200, description = "Groups in partitions", body = Vec<Lagging>),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
+        Unreachable,
     )
 )]
 pub(super) async fn lagging(
@@ -207,7 +208,7 @@ pub(super) async fn lagging(
     post, path = "/api/v1/stats/refresh", tag = "queue",
     responses(
         (status = 200, description = "How much there is", body = Object),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn refresh(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {

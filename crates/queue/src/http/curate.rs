@@ -12,6 +12,7 @@ use uuid::Uuid;
 use wakeline_web::{LimitedBody, Problem, ProblemDocument, path};
 
 use super::browse::{address, not_found};
+use super::refusals::{Missing, Unreachable};
 use crate::{browse::Retried, name, service::Queue, store::browse::messages};
 
 /// What was done to a message.
@@ -36,8 +37,8 @@ pub(super) struct Changed {
     params(("partitionId" = String, Path), ("transactionId" = String, Path)),
     responses(
         (status = 200, description = "It is gone", body = Changed),
-        (status = 404, description = "There is none", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Missing,
+        Unreachable,
     )
 )]
 pub(super) async fn delete(
@@ -68,7 +69,7 @@ pub(super) async fn delete(
         (status = 200, description = "It is delivered again", body = Changed),
         (status = 404, description = "There is no such dead letter", body = ProblemDocument<'static>, content_type = "application/problem+json"),
         (status = 409, description = "Its group is not known any more", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn retry(
@@ -119,9 +120,9 @@ pub(super) struct BuryBody {
     request_body = BuryBody,
     responses(
         (status = 200, description = "It is a dead letter", body = Changed),
-        (status = 404, description = "There is none", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Missing,
         (status = 409, description = "It is pending for no group: consumed, leased, or not read by any", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn bury(

@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Params, Problem, ProblemDocument};
+use wakeline_web::{Params, Problem};
 
+use super::refusals::{BadParameter, Unreachable};
 use super::{
     browse::{MAX_LIMIT, filter, page, shown},
     messages::raw,
@@ -80,8 +81,8 @@ fn row(door: &Queue, letter: DeadLetter) -> DeadLetterRow {
     ),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = DeadLetters),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
+        Unreachable,
     )
 )]
 pub(super) async fn list(

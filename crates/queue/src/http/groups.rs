@@ -8,8 +8,9 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wakeline_web::{LimitedBody, Params, Problem, ProblemDocument, json, path};
+use wakeline_web::{LimitedBody, Params, Problem, json, path};
 
+use super::refusals::{BadField, Unreachable};
 use super::time;
 use crate::{
     manage::{GroupScope, Seek},
@@ -37,7 +38,7 @@ pub(super) struct DeletedGroup {
     ),
     responses(
         (status = 200, description = "How many partitions it had read in", body = DeletedGroup),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn delete(
@@ -58,7 +59,7 @@ pub(super) async fn delete(
     ),
     responses(
         (status = 200, description = "How many partitions it had read in", body = DeletedGroup),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn delete_in_queue(
@@ -137,8 +138,8 @@ pub(super) struct SeekAnswer {
     request_body = SeekBody,
     responses(
         (status = 200, description = "How many partitions it goes on in", body = SeekAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn seek(
@@ -159,8 +160,8 @@ pub(super) async fn seek(
     request_body = SeekBody,
     responses(
         (status = 200, description = "Whether it goes on there", body = SeekAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn seek_partition(
@@ -234,8 +235,8 @@ pub(super) struct SubscriptionAnswer {
     request_body = SubscriptionBody,
     responses(
         (status = 200, description = "In how many queues the group is known", body = SubscriptionAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn subscribe(

@@ -8,9 +8,10 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wakeline_web::{LimitedBody, Problem, ProblemDocument, json, path};
+use wakeline_web::{LimitedBody, Problem, json, path};
 
 use super::created;
+use super::refusals::{BadField, Unreachable};
 use crate::service::Queue;
 
 const DEFAULT_SECONDS: u64 = 60;
@@ -43,8 +44,8 @@ pub(super) struct ExtendAnswer {
     request_body(content = ExtendBody, description = "May be empty"),
     responses(
         (status = 200, description = "`success` says whether the lease was alive", body = ExtendAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn extend(

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wakeline_web::{LimitedBody, Problem, ProblemDocument, json};
+use wakeline_web::{LimitedBody, Problem, json};
 
+use super::refusals::{BadField, Unreachable};
 use crate::{manage::Modes, service::Queue};
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -73,7 +74,7 @@ fn pop_answer(modes: Modes) -> Json<PopModeAnswer> {
     get, path = "/api/v1/system/maintenance", tag = "queue",
     responses(
         (status = 200, description = "What is paused", body = ModesAnswer),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn modes(State(door): State<Arc<Queue>>) -> Result<Json<ModesAnswer>, Problem> {
@@ -86,8 +87,8 @@ pub(super) async fn modes(State(door): State<Arc<Queue>>) -> Result<Json<ModesAn
     request_body = ModeBody,
     responses(
         (status = 200, description = "What is paused now", body = ModesAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn pause_pushes(
@@ -109,7 +110,7 @@ pub(super) async fn pause_pushes(
     get, path = "/api/v1/system/maintenance/pop", tag = "queue",
     responses(
         (status = 200, description = "Whether they are", body = PopModeAnswer),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn pop_mode(
@@ -124,8 +125,8 @@ pub(super) async fn pop_mode(
     request_body = ModeBody,
     responses(
         (status = 200, description = "Whether they are paused now", body = PopModeAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn pause_pops(

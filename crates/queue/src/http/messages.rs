@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Params, Problem, ProblemDocument, path};
+use wakeline_web::{Params, Problem, path};
 
+use super::refusals::{BadParameter, Missing, Unreachable};
 use super::{
     browse::{MAX_LIMIT, MAX_ROWS, address, filter, mode, not_found, page, shown},
     created,
@@ -166,8 +167,8 @@ fn status(params: &Params) -> Result<Option<MessageStatus>, Problem> {
     ),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = MessageList),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
+        Unreachable,
     )
 )]
 pub(super) async fn list(
@@ -235,9 +236,9 @@ struct GroupStatus {
     params(("partitionId" = String, Path), ("transactionId" = String, Path)),
     responses(
         (status = 200, description = "The message", body = MessageDetail),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 404, description = "There is none", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
+        Missing,
+        Unreachable,
     )
 )]
 pub(super) async fn one(

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
-use wakeline_web::{Problem, ProblemDocument};
+use wakeline_web::Problem;
 
+use super::refusals::Unreachable;
 use super::{
     analytics::{Range, per_second},
     browse::{MAX_ROWS, shown},
@@ -17,7 +18,7 @@ use crate::{
     service::Queue,
     store::browse::{
         queues::{self, Overview, QueueFilter, Spread},
-        tallies,
+        tallies::{self, Span},
     },
 };
 
@@ -51,7 +52,7 @@ fn overview_json(overview: &Overview, pushed: i64, consumed: i64) -> Value {
     get, path = "/api/v1/resources/overview", tag = "queue",
     responses(
         (status = 200, description = "Counts, lags and rates; computed when asked", body = Object),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn overview(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
@@ -60,14 +61,12 @@ pub(super) async fn overview(State(door): State<Arc<Queue>>) -> Result<Json<Valu
         let overview = queues::overview(store).await?;
         // The last minute that is over.
         let end = overview.now_us / Range::MINUTE * Range::MINUTE;
-        let series = tallies::series(
-            store,
-            (end - Range::MINUTE, end),
-            Range::MINUTE,
-            &None,
-            false,
-        )
-        .await?;
+        let span = Span {
+            from_us: end - Range::MINUTE,
+            to_us: end,
+            bucket_us: Range::MINUTE,
+        };
+        let series = tallies::series(store, span, &None, false).await?;
         let (pushed, completed) = series.first().map_or((0, 0), |c| (c.pushed, c.completed));
         Ok::<_, Error>(overview_json(&overview, pushed, completed))
     };
@@ -110,7 +109,7 @@ async fn gathered(
     get, path = "/api/v1/resources/namespaces", tag = "queue",
     responses(
         (status = 200, description = "All of them", body = Object),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn namespaces(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
@@ -123,7 +122,7 @@ pub(super) async fn namespaces(State(door): State<Arc<Queue>>) -> Result<Json<Va
     get, path = "/api/v1/resources/tasks", tag = "queue",
     responses(
         (status = 200, description = "All of them", body = Object),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn tasks(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {

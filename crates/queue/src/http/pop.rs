@@ -13,6 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use wakeline_web::{Delivery, Held, Params, Prefer, Problem, ProblemDocument, path};
 
+use super::refusals::BadParameter;
 use super::{created, quoted, time};
 use crate::{
     claim::{Claimed, Part, PopRequest, Source, Start},
@@ -94,7 +95,7 @@ struct PoppedMessage {
     responses(
         (status = 200, description = "Messages, leased to the caller", body = PopAnswer),
         (status = 204, description = "Nothing there, or nothing came in time"),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
         (status = 503, description = "Overload, drain or outage; try again", body = ProblemDocument<'static>, content_type = "application/problem+json"),
     )
 )]
@@ -115,7 +116,7 @@ pub(super) async fn pop_queue(
     responses(
         (status = 200, description = "Messages, leased to the caller", body = PopAnswer),
         (status = 204, description = "Nothing there, or nothing came in time"),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
         (status = 503, description = "Overload, drain or outage; try again", body = ProblemDocument<'static>, content_type = "application/problem+json"),
     )
 )]
@@ -142,7 +143,7 @@ pub(super) async fn pop_partition(
     responses(
         (status = 200, description = "Messages, leased to the caller", body = PopAnswer),
         (status = 204, description = "Nothing there, or nothing came in time"),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
         (status = 503, description = "Overload, drain or outage; try again", body = ProblemDocument<'static>, content_type = "application/problem+json"),
     )
 )]

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Identity, LimitedBody, Problem, ProblemDocument, json, json_at};
 
+use super::refusals::BadField;
 use crate::{
     message::{NewMessage, Pushed, Refusal},
     name,
@@ -69,7 +70,7 @@ pub(super) struct PushAnswer {
     request_body = PushBody,
     responses(
         (status = 201, description = "On disk, but for what failed; one entry per item, in order", body = Vec<PushAnswer>),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
         (status = 413, description = "The body is too large", body = ProblemDocument<'static>, content_type = "application/problem+json"),
         (status = 429, description = "The queue is full (maxSize)", body = ProblemDocument<'static>, content_type = "application/problem+json"),
         (status = 503, description = "Paused, or the database cannot be reached; nothing was accepted", body = ProblemDocument<'static>, content_type = "application/problem+json"),

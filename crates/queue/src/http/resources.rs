@@ -13,6 +13,7 @@ use uuid::Uuid;
 use wakeline_web::{Params, Problem, ProblemDocument, path};
 
 use super::browse::{MAX_ROWS, named, page, shown};
+use super::refusals::{BadParameter, Missing, Unreachable};
 use crate::{
     browse::{Counts, Page, PartitionRow, QueueRow},
     error::Error,
@@ -111,8 +112,8 @@ pub(super) async fn listed(
     ),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = QueueItems),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
+        Unreachable,
     )
 )]
 pub(super) async fn list(
@@ -128,7 +129,7 @@ pub(super) async fn list(
     }))
 }
 
-pub(super) async fn find(
+async fn find(
     door: &Queue,
     named: Result<Path<String>, PathRejection>,
 ) -> Result<QueueRow, Problem> {
@@ -138,13 +139,25 @@ pub(super) async fn find(
     found.map_err(Error::from)?.ok_or_else(queue_not_found)
 }
 
-pub(super) async fn partitions_of(
+async fn partitions_of(
     door: &Queue,
     queue: Option<i64>,
     page: Page,
 ) -> Result<crate::browse::Paged<PartitionRow>, Problem> {
     let found = queues::partitions(&**door.store(), queue, page).await;
     Ok(found.map_err(Error::from)?)
+}
+
+/// A queue, with the page of its partitions that the parameters name.
+pub(super) async fn found(
+    door: &Queue,
+    named: Result<Path<String>, PathRejection>,
+    params: &Params,
+) -> Result<(QueueRow, crate::browse::Paged<PartitionRow>), Problem> {
+    let page = page(params, MAX_ROWS, MAX_ROWS)?;
+    let queue = find(door, named).await?;
+    let partitions = partitions_of(door, Some(queue.number), page).await?;
+    Ok((queue, partitions))
 }
 
 pub(super) fn partition_json(partition: &PartitionRow) -> Value {
@@ -170,8 +183,8 @@ pub(super) fn partition_json(partition: &PartitionRow) -> Value {
     ),
     responses(
         (status = 200, description = "The queue", body = Object),
-        (status = 404, description = "There is none", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Missing,
+        Unreachable,
     )
 )]
 pub(super) async fn one(
@@ -179,9 +192,7 @@ pub(super) async fn one(
     named: Result<Path<String>, PathRejection>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    let page = page(&params, MAX_ROWS, MAX_ROWS)?;
-    let queue = find(&door, named).await?;
-    let partitions = partitions_of(&door, Some(queue.number), page).await?;
+    let (queue, partitions) = found(&door, named, &params).await?;
     Ok(Json(json!({
         "id": queue.id,
         "name": queue.name,
@@ -206,7 +217,7 @@ pub(super) async fn one(
     responses(
         (status = 200, description = "The depth; 10000 partitions at most are listed", body = Object),
         (status = 404, description = "There is no such queue", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn depth(
@@ -270,8 +281,8 @@ pub(super) async fn depth(
     ),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = Object),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
+        Unreachable,
     )
 )]
 pub(super) async fn partitions(

@@ -1,43 +1,78 @@
 //! `/api/v1/status`: how it is going.
 
+pub(super) mod arrivals;
+pub(super) mod queues;
+
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Path, State, rejection::PathRejection},
-};
-use serde_json::{Value, json};
-use wakeline_web::{Params, Problem, ProblemDocument, path};
+use axum::{Json, extract::State};
+use serde_json::{Map, Value, json};
+use wakeline_web::{Params, Problem};
 
 use super::{
-    analytics::{Range, per_second},
-    browse::{MAX_ROWS, page, shown},
-    messages::{self, MessageList, shown_options},
-    resources::{counts_json, find, listed, partition_json, partitions_of},
+    analytics::{Range, average_ms, joined, workers},
+    browse::{named, shown},
+    refusals::{BadParameter, Unreachable},
+    resources::counts_json,
+    times::TimesOfQueue,
 };
 use crate::{
     browse::Page,
     error::Error,
-    name,
     service::Queue,
-    store::browse::{queues, tallies},
+    store::browse::{queues as stored, tallies},
+    tally::Count,
 };
 
 /// Queues of the answer at most.
 const MAX_QUEUES: i64 = 1_000;
 
+fn point(range: &Range, count: &Count, nodes: &Map<String, Value>) -> Value {
+    let mut point = json!({
+        "timestamp": shown(count.minute_us),
+        "ingested": count.pushed,
+        "processed": count.completed,
+        "popped": count.popped,
+        "popMessages": count.popped,
+        "failed": count.failed,
+        "ackFailed": count.failed,
+        "deadLetter": count.dead,
+        "dlqCount": count.dead,
+        "dbErrors": count.store_failures,
+        "ingestedPerSecond": range.per_second(count.pushed),
+        "processedPerSecond": range.per_second(count.completed),
+        "popPerSecond": range.per_second(count.popped),
+        "avgLagMs": average_ms(count),
+        "maxLagMs": count.max_lag_us / 1_000,
+    });
+    for (name, value) in nodes {
+        point[name] = value.clone();
+    }
+    point
+}
+
+/// Messages per call; without calls, none.
+#[expect(clippy::cast_precision_loss, reason = "a ratio is for reading")]
+fn ratio(messages: i64, calls: i64) -> f64 {
+    let ratio = messages as f64 / calls.max(1) as f64;
+    if calls > 0 {
+        (ratio * 100.0).round() / 100.0
+    } else {
+        0.0
+    }
+}
+
 /// How everything is going: messages, leases, and what was done in a time (an hour by default).
 #[utoipa::path(
     get, path = "/api/v1/status", tag = "queue",
     params(
-        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
-        ("queue" = Option<String>, Query), ("namespace" = Option<String>, Query),
+        TimesOfQueue, ("namespace" = Option<String>, Query),
         ("task" = Option<String>, Query),
     ),
     responses(
-        (status = 200, description = "The newest 1000 queues, and what was done per time", body = Object),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        (status = 200, description = "The newest 1000 queues, what was done per time, and the nodes", body = Object),
+        BadParameter,
+        Unreachable,
     )
 )]
 pub(super) async fn status(
@@ -46,52 +81,51 @@ pub(super) async fn status(
 ) -> Result<Json<Value>, Problem> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
     let store = &**door.store();
-    let overview = queues::overview(store).await.map_err(Error::from)?;
-    let filter = queues::QueueFilter {
+    let overview = stored::overview(store).await.map_err(Error::from)?;
+    let filter = stored::QueueFilter {
         name: range.queue.clone(),
-        namespace: super::browse::named(&door, &params, "namespace")?,
-        task: super::browse::named(&door, &params, "task")?,
+        namespace: named(&door, &params, "namespace")?,
+        task: named(&door, &params, "task")?,
     };
     let page = Page {
         limit: MAX_QUEUES,
         offset: 0,
     };
-    let queues = queues::list(store, &filter, page)
+    let queues = stored::list(store, &filter, page)
         .await
         .map_err(Error::from)?
         .rows;
-    let series = range.series(&door, false).await?;
+    let series = joined(&door, &range).await?;
     let leased: i64 = queues.iter().map(|queue| queue.leased_partitions).sum();
-    let sum = |of: fn(&crate::tally::Count) -> i64| series.iter().map(of).sum::<i64>();
+    let mut done = Count::default();
+    for (count, _) in &series {
+        done.add(count);
+    }
     let mut messages = counts_json(overview.counts);
-    messages["requests"] = json!({"push": null, "pop": null, "ack": null});
-    messages["batchEfficiency"] = json!({"push": null, "pop": null, "ack": null});
-    Ok(Json(json!({
-        "timeRange": range.shown(),
-        "bucketMinutes": range.bucket_minutes(),
+    messages["requests"] = json!({
+        "push": done.push_requests, "pop": done.pop_requests, "ack": done.ack_requests,
+    });
+    messages["batchEfficiency"] = json!({
+        "push": ratio(done.pushed, done.push_requests),
+        "pop": ratio(done.popped, done.pop_requests),
+        "ack": ratio(done.completed + done.failed, done.ack_requests),
+    });
+    Ok(Json(range.answer(json!({
         "pointCount": series.len(),
-        "throughput": series.iter().map(|count| json!({
-            "timestamp": shown(count.minute_us),
-            "ingested": count.pushed,
-            "processed": count.completed,
-            "popped": count.popped,
-            "failed": count.failed,
-            "deadLetter": count.dead,
-            "ingestedPerSecond": per_second(count.pushed, range.bucket_us),
-            "processedPerSecond": per_second(count.completed, range.bucket_us),
-            "avgLagMs": super::analytics::average_ms(count),
-            "maxLagMs": count.max_lag_us / 1_000,
-        })).collect::<Vec<_>>(),
+        "throughput": series
+            .iter()
+            .map(|(count, nodes)| point(&range, count, nodes))
+            .collect::<Vec<_>>(),
         "messages": messages,
         "leases": {
             "active": leased,
             "partitionsWithLeases": leased,
             "totalBatchSize": overview.counts.processing,
-            "totalAcked": sum(|count| count.completed),
+            "totalAcked": done.completed,
         },
         "errors": {
-            "ackFailed": sum(|count| count.failed),
-            "dbErrors": 0,
+            "ackFailed": done.failed,
+            "dbErrors": done.store_failures,
             "dlqMessages": overview.counts.dead_letter,
         },
         "deadLetterQueue": {"totalMessages": overview.counts.dead_letter},
@@ -99,162 +133,9 @@ pub(super) async fn status(
             "id": queue.id, "name": queue.name, "namespace": queue.namespace, "task": queue.task,
             "partitions": queue.partitions, "totalConsumed": queue.consumed,
         })).collect::<Vec<_>>(),
-        "workers": [],
+        "workers": workers(&door).await?,
         "statsAge": 0,
-    })))
-}
-
-/// Queues with their counts, the newest first.
-#[utoipa::path(
-    get, path = "/api/v1/status/queues", tag = "queue",
-    params(
-        ("namespace" = Option<String>, Query), ("task" = Option<String>, Query),
-        ("limit" = Option<i64>, Query, description = "1000 by default, 10000 at most"),
-        ("offset" = Option<i64>, Query),
-    ),
-    responses(
-        (status = 200, description = "A page of them, and how many there are", body = Object),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-    )
-)]
-pub(super) async fn queue_list(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
-    let found = listed(&door, &params).await?;
-    Ok(Json(json!({
-        "queues": found.rows.iter().map(|queue| json!({
-            "id": queue.id,
-            "name": queue.name,
-            "namespace": queue.namespace,
-            "task": queue.task,
-            "createdAt": shown(queue.created_us),
-            "partitions": queue.partitions,
-            "oldestMessage": queue.oldest_us.map(shown),
-            "messages": counts_json(queue.counts),
-        })).collect::<Vec<_>>(),
-        "total": found.total,
-    })))
-}
-
-/// A queue with its options and partitions.
-#[utoipa::path(
-    get, path = "/api/v1/status/queues/{queue}", tag = "queue",
-    params(
-        ("queue" = String, Path),
-        ("limit" = Option<i64>, Query, description = "Partitions; 10000 by default and at most"),
-        ("offset" = Option<i64>, Query),
-    ),
-    responses(
-        (status = 200, description = "The queue", body = Object),
-        (status = 404, description = "There is none", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-    )
-)]
-pub(super) async fn queue(
-    State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
-    let page = page(&params, MAX_ROWS, MAX_ROWS)?;
-    let queue = find(&door, named).await?;
-    let partitions = partitions_of(&door, Some(queue.number), page).await?;
-    let mut config = shown_options(&queue.options);
-    config["maxQueueSize"] = config["maxSize"].clone();
-    Ok(Json(json!({
-        "queue": {
-            "id": queue.id,
-            "name": queue.name,
-            "namespace": queue.namespace,
-            "task": queue.task,
-            "priority": queue.priority,
-            "createdAt": shown(queue.created_us),
-            "config": config,
-        },
-        "totals": {"messages": counts_json(queue.counts)},
-        "partitions": partitions.rows.iter().map(partition_json).collect::<Vec<_>>(),
-        "partitionCount": partitions.total,
-    })))
-}
-
-/// The messages of a queue, the newest first.
-#[utoipa::path(
-    get, path = "/api/v1/status/queues/{queue}/messages", tag = "queue",
-    params(
-        ("queue" = String, Path), ("partition" = Option<String>, Query),
-        ("status" = Option<String>, Query, description = "pending, processing, completed or dead_letter"),
-        ("limit" = Option<i64>, Query, description = "200 by default, 1000 at most"),
-        ("offset" = Option<i64>, Query),
-    ),
-    responses(
-        (status = 200, description = "A page of them, and how many there are", body = MessageList),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-    )
-)]
-pub(super) async fn queue_messages(
-    State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
-    params: Params,
-) -> Result<Json<MessageList>, Problem> {
-    let queue = path(named)?;
-    name::check("queue", &queue, door.limits().max_name)?;
-    messages::listed(&door, &params, Some(queue)).await
-}
-
-/// How many messages came per hour (or `interval=minute` or `day`), in a time (a day by default).
-#[utoipa::path(
-    get, path = "/api/v1/status/analytics", tag = "queue",
-    params(
-        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
-        ("interval" = Option<String>, Query, description = "minute, hour or day"),
-        ("queue" = Option<String>, Query),
-    ),
-    responses(
-        (status = 200, description = "A number per interval", body = Object),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-    )
-)]
-pub(super) async fn analytics(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
-    let mut range = Range::read(&door, &params, Range::DAY).await?;
-    let interval = params.text("interval").unwrap_or("hour");
-    range.bucket_us = match interval {
-        "minute" => Range::MINUTE,
-        "hour" => Range::HOUR,
-        "day" => Range::DAY,
-        _ => {
-            return Err(Problem::invalid("interval", "none of minute, hour, day"));
-        }
-    };
-    let points = range.buckets("interval")?;
-    let counts = tallies::series(
-        &**door.store(),
-        (
-            range.from_us / range.bucket_us * range.bucket_us,
-            range.to_us,
-        ),
-        range.bucket_us,
-        &range.queue,
-        false,
-    );
-    let counts = counts.await.map_err(Error::from)?;
-    let counted = |at: i64| {
-        let found = counts.iter().find(|count| count.minute_us == at);
-        found.map_or(0, |count| count.pushed)
-    };
-    Ok(Json(json!({
-        "from": shown(range.from_us),
-        "to": shown(range.to_us),
-        "interval": interval,
-        "dataPoints": points
-            .map(|at| json!({"timestamp": shown(at), "messages": counted(at)}))
-            .collect::<Vec<_>>(),
-    })))
+    }))))
 }
 
 /// Nothing is buffered here: what is not durable is refused.
@@ -262,7 +143,7 @@ pub(super) async fn analytics(
     get, path = "/api/v1/status/buffers", tag = "queue",
     responses(
         (status = 200, description = "Always empty", body = Object),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn buffers(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {

@@ -12,13 +12,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Identity, LimitedBody, Problem, ProblemDocument, json};
+use wakeline_web::{Identity, LimitedBody, Object, Problem, ProblemDocument, json};
 
+use super::refusals::{BadField, Unreachable};
 use super::{
     ack::{lease, partition, reason, status},
     created,
     pop::QUEUE_MODE,
-    push::{check_count, message, refused},
+    push::{PushItem, check_count, message, refused},
 };
 use crate::{
     ack::{Ack, Outcome, Status},
@@ -66,9 +67,9 @@ pub(super) struct QueryAnswer {
     request_body = QueryBody,
     responses(
         (status = 200, description = "The query", body = QueryAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
         (status = 409, description = "Another chain of operators has this name", body = QueryAnswer),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn register(
@@ -120,11 +121,13 @@ pub(super) struct CycleBody {
     partition_id: String,
     consumer_group: Option<String>,
     #[serde(default)]
-    state_ops: Vec<StateOp>,
+    #[schema(value_type = Vec<StateOp>)]
+    state_ops: Vec<Object<StateOp>>,
     #[serde(default)]
-    #[schema(value_type = Vec<serde_json::Value>)]
+    #[schema(value_type = Vec<PushItem>)]
     push_items: Vec<Box<RawValue>>,
-    ack: Option<CycleAck>,
+    #[schema(value_type = Option<CycleAck>)]
+    ack: Option<Object<CycleAck>>,
     /// Whether the lease ends with the acknowledgement of its last message; true by default.
     release_lease: Option<bool>,
 }
@@ -187,9 +190,9 @@ struct CycleAcked {
     request_body = CycleBody,
     responses(
         (status = 200, description = "`success` says whether it was done; if not, nothing was", body = CycleAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
         (status = 404, description = "No such query", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn cycle(
@@ -213,7 +216,11 @@ pub(super) async fn cycle(
     match &done.rejection {
         None => {
             answer.state_ops_applied = body.state_ops.len();
-            let count = body.ack.as_ref().and_then(|ack| ack.count).unwrap_or(1);
+            let count = body
+                .ack
+                .as_ref()
+                .and_then(|Object(ack)| ack.count)
+                .unwrap_or(1);
             fill(&mut answer, done, queues, count);
         }
         Some(Rejection::Push(index, refusal)) => {
@@ -286,10 +293,10 @@ fn cycle_step(body: &CycleBody, identity: &Identity, door: &Queue) -> Result<Ste
         .state_ops
         .iter()
         .enumerate()
-        .map(|(index, operation)| state_op(index, operation))
+        .map(|(index, Object(operation))| state_op(index, operation))
         .collect::<Result<_, _>>()?;
     let mut acks = Vec::new();
-    if let Some(ack) = &body.ack {
+    if let Some(Object(ack)) = &body.ack {
         name::check(
             "ack.transactionId",
             &ack.transaction_id,
@@ -376,8 +383,8 @@ struct StateRowAnswer {
     request_body = StateBody,
     responses(
         (status = 200, description = "What was found", body = StateAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn states(

@@ -6,8 +6,9 @@ use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use wakeline_web::{LimitedBody, Problem, ProblemDocument, json as parse};
+use wakeline_web::{LimitedBody, Problem, json as parse};
 
+use super::refusals::{BadField, Unreachable};
 use crate::{name, service::Queue};
 
 async fn state(door: &Queue) -> Result<Json<Value>, Problem> {
@@ -26,7 +27,7 @@ async fn state(door: &Queue) -> Result<Json<Value>, Problem> {
     get, path = "/api/v1/system/shared-state", tag = "queue",
     responses(
         (status = 200, description = "The state", body = Object),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn shared_state(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
@@ -38,7 +39,7 @@ pub(super) async fn shared_state(State(door): State<Arc<Queue>>) -> Result<Json<
     get, path = "/internal/api/shared-state/stats", tag = "queue",
     responses(
         (status = 200, description = "The state", body = Object),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn shared_state_stats(
@@ -52,7 +53,7 @@ pub(super) async fn shared_state_stats(
     get, path = "/internal/api/inter-instance/stats", tag = "queue",
     responses(
         (status = 200, description = "The state", body = Object),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn inter_instance_stats(
@@ -78,8 +79,8 @@ pub(super) struct Noticed {
     post, path = "/internal/api/notify", tag = "queue", request_body = Notice,
     responses(
         (status = 200, description = "They look again", body = Noticed),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
+        Unreachable,
     )
 )]
 pub(super) async fn notify(

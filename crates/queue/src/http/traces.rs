@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{LimitedBody, Params, Problem, ProblemDocument, json, path};
 
+use super::refusals::{BadField, BadParameter, Unreachable};
 use super::{
     browse::{FAR_US, MAX_LIMIT, address, not_found, page, shown, time},
     dead_letters::Pagination,
@@ -89,9 +90,9 @@ fn names(given: Option<Value>, most: usize) -> Result<Vec<String>, Problem> {
     post, path = "/api/v1/traces", tag = "queue", request_body = TraceBody,
     responses(
         (status = 201, description = "It is written down", body = Told),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
         (status = 404, description = "There is no such message", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        Unreachable,
     )
 )]
 pub(super) async fn tell(
@@ -186,8 +187,8 @@ pub(super) struct MessageTraces {
     params(("partitionId" = String, Path), ("transactionId" = String, Path)),
     responses(
         (status = 200, description = "Its traces", body = MessageTraces),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
+        Unreachable,
     )
 )]
 pub(super) async fn of_message(
@@ -221,8 +222,8 @@ pub(super) struct NamedTraces {
     ),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = NamedTraces),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
+        Unreachable,
     )
 )]
 pub(super) async fn of_name(
@@ -275,8 +276,8 @@ pub(super) struct TraceNames {
     ),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = TraceNames),
-        (status = 400, description = "Refused; the parameter is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        (status = 503, description = "The database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadParameter,
+        Unreachable,
     )
 )]
 pub(super) async fn all_names(

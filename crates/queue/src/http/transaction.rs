@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Identity, LimitedBody, Problem, ProblemDocument, json, json_at};
 
+use super::refusals::BadField;
 use super::{
     ack::{self, AckBody},
     push::{self, PushItem},
@@ -97,7 +98,7 @@ pub(super) struct TransactionResult {
     request_body = TransactionBody,
     responses(
         (status = 200, description = "`success` says whether it was done; if not, nothing was", body = TransactionAnswer),
-        (status = 400, description = "Refused; the field is named", body = ProblemDocument<'static>, content_type = "application/problem+json"),
+        BadField,
         (status = 429, description = "A queue is full (maxSize)", body = ProblemDocument<'static>, content_type = "application/problem+json"),
         (status = 503, description = "Paused, or the database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
     )

@@ -1,6 +1,4 @@
-//! What people see and change, and the counting for it.
-
-use std::{sync::Arc, time::Duration};
+//! What people see and change.
 
 use super::Queue;
 use crate::{
@@ -48,25 +46,5 @@ impl Queue {
         };
         self.bus.publish(&topic::all(names, partition.as_slice()));
         Ok(())
-    }
-
-    /// Writes what was counted, at an interval, for ever. While nothing is done nothing is written.
-    pub async fn count(self: Arc<Self>, interval: Duration) {
-        loop {
-            tokio::time::sleep(interval).await;
-            self.write_counts().await;
-        }
-    }
-
-    /// Writes what was counted since the last time; also to be called at the end.
-    pub async fn write_counts(&self) {
-        let counts = self.tally.take();
-        if counts.is_empty() {
-            return;
-        }
-        if let Err(error) = self.store.add_counts(counts.clone()).await {
-            tracing::warn!(%error, "what was counted cannot be written; it is tried again");
-            self.tally.give_back(counts);
-        }
     }
 }

@@ -44,7 +44,11 @@ impl Queue {
     }
 
     pub async fn delete_queue(&self, queue: String) -> Result<bool, Error> {
-        Ok(self.store.delete_queue(queue).await?)
+        let partitions = self.store.delete_queue(queue.clone()).await?;
+        if let Some(partitions) = partitions {
+            self.tally.deleted(&queue, partitions);
+        }
+        Ok(partitions.is_some())
     }
 
     pub async fn delete_group(&self, scope: GroupScope, with_start: bool) -> Result<u64, Error> {
@@ -102,6 +106,7 @@ impl Queue {
             loop {
                 match self.store.sweep(SLICE).await {
                     Ok(swept) => {
+                        self.tally.swept(&swept.queues);
                         if swept.messages > 0 {
                             metrics::counter!("wakeline_queue_swept_total")
                                 .increment(swept.messages);

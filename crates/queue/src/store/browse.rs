@@ -3,9 +3,11 @@
 pub mod groups;
 pub mod letters;
 pub mod messages;
+pub mod parked;
 pub mod queues;
 pub mod tallies;
 pub mod traces;
+pub mod vitals;
 mod walk;
 
 use futures_util::future::BoxFuture;
@@ -15,7 +17,6 @@ use wakeline_store::Error;
 use crate::{
     browse::{NewTrace, Retried},
     id,
-    tally::Count,
 };
 
 /// A message by its partition's number and its transaction id.
@@ -81,7 +82,4 @@ pub trait Curate {
     ) -> BoxFuture<'_, Result<u64, Error>>;
 
     fn add_trace(&self, trace: NewTrace) -> BoxFuture<'_, Result<(), Error>>;
-
-    /// Adds what was counted; one statement.
-    fn add_counts(&self, counts: Vec<Count>) -> BoxFuture<'_, Result<(), Error>>;
 }

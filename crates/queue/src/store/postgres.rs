@@ -6,6 +6,7 @@ mod curate;
 mod manage;
 mod places;
 mod read;
+mod record;
 mod steps;
 mod streams;
 mod write;

@@ -7,6 +7,7 @@ mod groups;
 mod look;
 mod manage;
 mod read;
+mod record;
 mod steps;
 mod streams;
 mod sweep;
@@ -161,7 +162,7 @@ impl Manage for SqliteStore {
         })
     }
 
-    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<bool, Error>> {
+    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<Option<i64>, Error>> {
         self.write("delete_queue", move |connection, _| {
             manage::delete_queue(connection, &queue)
         })

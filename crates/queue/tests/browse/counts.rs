@@ -5,7 +5,7 @@ use wakeline_queue::{
     claim::{PopRequest, Source, Start},
     message::NewMessage,
     step::Step,
-    store::browse::tallies,
+    store::browse::tallies::{self, Span},
     tally::Count,
 };
 
@@ -32,10 +32,14 @@ pub(crate) async fn counts_add_up_across_writes(ground: Ground) {
     write(vec![count("q", 60 * 24 * 365, 1_000, 1)]).await;
     write(vec![count("r", 0, 0, 0)]).await;
 
-    let all = (0, now + MINUTE);
-    let series = async |bucket, queue: Option<&str>, by_queue| {
+    let series = async |bucket: i64, queue: Option<&str>, by_queue| {
         let queue = queue.map(Into::into);
-        let found = tallies::series(&*ground.store, all, bucket, &queue, by_queue).await;
+        let span = Span {
+            from_us: 0,
+            to_us: now + MINUTE,
+            bucket_us: bucket,
+        };
+        let found = tallies::series(&*ground.store, span, &queue, by_queue).await;
         let found = found.unwrap();
         found
             .into_iter()
@@ -55,6 +59,80 @@ pub(crate) async fn counts_add_up_across_writes(ground: Ground) {
         series(i64::MAX / 2, Some("q"), true).await,
         [row("q", 111, 3, 5)]
     );
+}
+
+/// Everything that was counted lately: by queue, and of the server as a whole.
+async fn counted(ground: &Ground) -> (Vec<Count>, Count) {
+    let now = tallies::now(&*ground.store).await.unwrap();
+    let span = Span {
+        from_us: now - 10 * MINUTE,
+        to_us: now + 10 * MINUTE,
+        bucket_us: i64::MAX,
+    };
+    let by_queue = tallies::series(&*ground.store, span, &None, true).await;
+    let whole = tallies::series(&*ground.store, span, &None, false).await;
+    let whole = whole.unwrap().pop().unwrap_or_default();
+    (by_queue.unwrap(), whole)
+}
+
+pub(crate) async fn calls_of_several_queues_are_one_of_the_server(ground: Ground) {
+    let now = tallies::now(&*ground.store).await.unwrap();
+    let count = |queue: &str, push_requests, pushed, store_failures| Count {
+        minute_us: now / MINUTE * MINUTE,
+        queue: queue.into(),
+        push_requests,
+        pushed,
+        store_failures,
+        ..Count::default()
+    };
+    let counts = vec![count("", 1, 0, 7), count("q", 1, 2, 0), count("r", 1, 3, 0)];
+    ground.store.add_counts(counts).await.unwrap();
+    let (by_queue, whole) = counted(&ground).await;
+    let shown: Vec<_> = by_queue
+        .iter()
+        .map(|count| (&*count.queue, count.push_requests, count.pushed))
+        .collect();
+    assert_eq!(shown, [("q", 1, 2), ("r", 1, 3)]);
+    assert_eq!(
+        (whole.push_requests, whole.pushed, whole.store_failures),
+        (1, 5, 7)
+    );
+    let span = Span {
+        from_us: 0,
+        to_us: now + MINUTE,
+        bucket_us: MINUTE,
+    };
+    let one = tallies::series(&*ground.store, span, &Some("r".into()), false).await;
+    let one = one.unwrap().remove(0);
+    assert_eq!((one.push_requests, one.pushed), (1, 3));
+}
+
+/// A node that has seen neither the push nor the pop knows only the partition.
+pub(crate) async fn a_count_of_a_partition_goes_to_its_queue(ground: Ground) {
+    let pushed = ground.push("q", "p", &["a", "b"]).await;
+    ground.push("q", "p2", &["c"]).await;
+    let now = tallies::now(&*ground.store).await.unwrap();
+    let number = wakeline_queue::id::partition_number(&pushed[0].partition_id).unwrap();
+    let count = |queue: &str, partition| Count {
+        minute_us: now / MINUTE * MINUTE,
+        queue: queue.into(),
+        partition,
+        completed: 1,
+        ..Count::default()
+    };
+    let counts = vec![
+        count("", Some(number)),
+        count("q", None),
+        count("", Some(number + 1_000)),
+    ];
+    ground.store.add_counts(counts).await.unwrap();
+    let (by_queue, whole) = counted(&ground).await;
+    assert_eq!(by_queue.len(), 1, "{by_queue:?}");
+    assert_eq!(
+        (by_queue[0].completed, by_queue[0].partitions),
+        (2, Some(2))
+    );
+    assert_eq!(whole.completed, 2);
 }
 
 pub(crate) async fn the_door_counts_what_it_does(ground: Ground) {
@@ -100,13 +178,91 @@ pub(crate) async fn the_door_counts_what_it_does(ground: Ground) {
     };
     door.step(step).await.unwrap();
     door.write_counts().await;
-    let now = tallies::now(&*ground.store).await.unwrap();
-    let range = (now - 10 * MINUTE, now + 10 * MINUTE);
-    let found = tallies::series(&*ground.store, range, i64::MAX / 2, &None, true).await;
-    let found = found.unwrap();
+    let (found, whole) = counted(&ground).await;
     assert_eq!(found.len(), 1, "{found:?}");
     let count = &found[0];
     assert_eq!((count.pushed, count.popped), (2, 2));
     assert_eq!((count.completed, count.failed, count.dead), (1, 1, 1));
     assert!(count.lag_us >= count.max_lag_us);
+    assert_eq!((count.partitions_made, count.partitions), (1, Some(1)));
+    for count in [count, &whole] {
+        let calls = (count.push_requests, count.pop_requests, count.ack_requests);
+        assert_eq!(calls, (1, 1, 1));
+        assert_eq!((count.empty_pops, count.transactions), (0, 0));
+    }
+}
+
+pub(crate) async fn the_door_counts_calls(ground: Ground) {
+    let door = ground.door();
+    let message = |queue: &str, partition: &str| NewMessage {
+        queue: queue.into(),
+        partition: partition.into(),
+        transaction_id: None,
+        trace_id: None,
+        payload: "1".into(),
+        producer_sub: None,
+        is_sealed: false,
+    };
+    let messages = vec![message("q", "p1"), message("q", "p2"), message("r", "p")];
+    door.push(messages).await.unwrap();
+    let whole = Step {
+        pushes: vec![message("q", "p1")],
+        is_whole: true,
+        ..Step::default()
+    };
+    door.step(whole).await.unwrap();
+    let pop = |source| PopRequest {
+        source,
+        group: "g".into(),
+        start: Start::All,
+        batch: 9,
+        partitions: 1,
+        auto_ack: true,
+    };
+    let nothing = [
+        Source::Queue {
+            queue: "nowhere".into(),
+            partition: None,
+        },
+        Source::Matching {
+            namespace: Some("nowhere".into()),
+            task: None,
+        },
+    ];
+    for source in nothing {
+        let held = door.pop(pop(source), Duration::ZERO).await.unwrap();
+        assert!(held.value.is_none());
+    }
+    assert!(door.delete_queue("q".into()).await.unwrap());
+    assert!(!door.delete_queue("q".into()).await.unwrap());
+    door.write_counts().await;
+
+    let (found, whole) = counted(&ground).await;
+    let of = |queue: &str| found.iter().find(|count| count.queue == queue).unwrap();
+    let (q, r, nowhere) = (of("q"), of("r"), of("nowhere"));
+    assert_eq!((q.push_requests, q.pushed, q.transactions), (1, 3, 1));
+    assert_eq!((q.partitions_made, q.partitions_deleted), (2, 2));
+    assert_eq!(q.partitions, None, "it is gone");
+    assert_eq!((r.push_requests, r.pushed, r.transactions), (1, 1, 0));
+    assert_eq!((r.partitions_made, r.partitions), (1, Some(1)));
+    assert_eq!((nowhere.pop_requests, nowhere.empty_pops), (1, 1));
+    assert_eq!((whole.push_requests, whole.transactions), (1, 1));
+    assert_eq!((whole.pop_requests, whole.empty_pops), (2, 2));
+    assert_eq!(whole.partitions_made, 3);
+}
+
+pub(crate) async fn failures_of_the_store_are_counted(ground: Ground) {
+    let door = ground.door();
+    let before = ground.store.load();
+    assert_eq!(before.failures, 0);
+    assert!(before.connections > 0);
+    for _ in 0..3 {
+        let failed = ground.store.rows("test", "SELECT nonsense", vec![]).await;
+        failed.unwrap_err();
+    }
+    assert_eq!(ground.store.load().failures, 3);
+    door.write_counts().await;
+    door.write_counts().await;
+    let (found, whole) = counted(&ground).await;
+    assert_eq!((found.len(), whole.store_failures), (0, 3));
 }

@@ -52,7 +52,8 @@ pub(crate) async fn who_lags_is_found_by_time(ground: Ground) {
 pub(crate) async fn a_deleted_queue_is_shown_no_more(ground: Ground) {
     ground.push("q", "p", &["a", "b"]).await;
     ground.bury_next("q", "g").await;
-    assert!(ground.store.delete_queue("q".into()).await.unwrap());
+    let deleted = ground.store.delete_queue("q".into()).await.unwrap();
+    assert_eq!(deleted, Some(1));
     assert_eq!(groups::list(&*ground.store, 9).await.unwrap(), []);
     assert_eq!(groups::lagging(&*ground.store, 0, 9).await.unwrap(), []);
     let seen = queues::overview(&*ground.store).await.unwrap();

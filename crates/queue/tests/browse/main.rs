@@ -6,6 +6,7 @@ mod ground;
 mod groups;
 mod letters;
 mod messages;
+mod nodes;
 mod queues;
 mod traces;
 
@@ -61,5 +62,16 @@ conformance! {
         traces_are_found_by_message_and_by_name;
     counts:
         counts_add_up_across_writes,
-        the_door_counts_what_it_does;
+        calls_of_several_queues_are_one_of_the_server,
+        a_count_of_a_partition_goes_to_its_queue,
+        the_door_counts_what_it_does,
+        the_door_counts_calls,
+        failures_of_the_store_are_counted;
+    nodes:
+        held_pops_are_an_average_of_the_samples,
+        the_door_tells_how_many_pops_it_holds,
+        a_node_is_shown_by_step,
+        what_a_node_told_before_is_replaced,
+        old_samples_are_forgotten,
+        the_door_tells_how_it_is_doing;
 }

@@ -202,6 +202,7 @@ conformance! {
         what_is_too_old_is_removed,
         a_reader_that_is_behind_goes_on_with_what_is_left,
         what_everyone_has_consumed_is_removed,
+        what_was_removed_is_told_by_queue_and_rule,
         it_is_done_in_slices,
         a_deleted_queue_is_gone_at_once_and_its_name_is_free,
         a_node_that_knows_the_deleted_queue_pushes_to_the_new_one,

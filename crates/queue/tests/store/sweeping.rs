@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use wakeline_queue::{ack::Status, manage::Swept, options::Options, store::Store};
+use wakeline_queue::{
+    ack::Status,
+    manage::{Swept, SweptQueue},
+    options::Options,
+    store::Store,
+};
 
 use crate::{
     database::Database,
@@ -100,6 +105,62 @@ pub(crate) async fn what_everyone_has_consumed_is_removed(database: Database) {
     assert_eq!(database.messages().await, 1);
 }
 
+pub(crate) async fn what_was_removed_is_told_by_queue_and_rule(database: Database) {
+    let store = database.store().await;
+    let rules = [
+        ("old", Some(HOUR_MS), false, None),
+        ("late", Some(HOUR_MS), true, None),
+        ("done", None, false, Some(HOUR_MS)),
+        ("done_or_old", Some(HOUR_MS * 3), false, Some(HOUR_MS)),
+        ("deleted", Some(HOUR_MS), false, None),
+        ("kept", None, false, None),
+    ];
+    for (queue, age_ms, evicts, completed_ms) in rules {
+        let options = Options {
+            age_ms,
+            evicts,
+            completed_ms,
+            ..Options::default()
+        };
+        configure(&*store, queue, options).await;
+        for partition in ["p1", "p2"] {
+            push(&*store, queue, partition, &["a", "b"]).await;
+            push(&*store, queue, partition, &["c"]).await;
+        }
+        // Each of the two partitions, so that all of it has been consumed.
+        for _ in 0..2 {
+            from(queue).auto_ack().batch(9).claim(&*store).await;
+        }
+    }
+    assert_eq!(
+        store.delete_queue("deleted".to_owned()).await.unwrap(),
+        Some(2)
+    );
+    database.pass_for_all(HOUR * 2).await;
+    let removed = |queue: &str, retained, completed, evicted| SweptQueue {
+        queue: queue.into(),
+        retained,
+        completed,
+        evicted,
+    };
+    let mut swept = store.sweep(500).await.unwrap();
+    swept
+        .queues
+        .sort_by(|one, other| one.queue.cmp(&other.queue));
+    assert_eq!(
+        swept.queues,
+        [
+            removed("done", 0, 6, 0),
+            removed("done_or_old", 0, 6, 0),
+            removed("late", 0, 0, 6),
+            removed("old", 6, 0, 0),
+        ]
+    );
+    assert_eq!(swept.messages, 30, "and what is left of the deleted one");
+    let after = store.sweep(500).await.unwrap();
+    assert_eq!((after.messages, after.queues), (0, vec![]));
+}
+
 pub(crate) async fn it_is_done_in_slices(database: Database) {
     let store = database.store().await;
     aged(&*store, "q").await;
@@ -113,7 +174,12 @@ pub(crate) async fn it_is_done_in_slices(database: Database) {
         first,
         Swept {
             messages: 3,
-            is_more: true
+            is_more: true,
+            queues: vec![SweptQueue {
+                queue: "q".into(),
+                retained: 3,
+                ..SweptQueue::default()
+            }],
         }
     );
     assert_eq!(database.messages().await, 4);
@@ -132,8 +198,8 @@ pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(databas
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     ack(&*store, &claimed, "a", Status::Failed).await;
-    assert!(store.delete_queue("q".to_owned()).await.unwrap());
-    assert!(!store.delete_queue("q".to_owned()).await.unwrap());
+    assert_eq!(store.delete_queue("q".to_owned()).await.unwrap(), Some(1));
+    assert_eq!(store.delete_queue("q".to_owned()).await.unwrap(), None);
     assert_eq!(from("q").nothing(&*store).await, None);
     // Before anything is swept.
     push(&*store, "q", "p", &["a", "b"]).await;

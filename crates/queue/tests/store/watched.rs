@@ -18,14 +18,14 @@ use wakeline_queue::{
     manage::{Configured, GroupScope, Modes, NewOptions, Seek, Sought, Swept},
     step::{Done, Step},
     store::{
-        Manage, Store, Streams,
+        Manage, Record, Store, Streams,
         browse::{Address, Curate, Retry},
         read::{Head, Read, Row, Slice, Value},
     },
     stream::{Registered, Registration, StateQuery, StateRow},
-    tally::Count,
+    tally::{Count, Parked, Vitals},
 };
-use wakeline_store::Error;
+use wakeline_store::{Error, Load};
 use wakeline_wake::Waiting;
 
 /// The store, with its pops counted and, if wanted, their answers kept back.
@@ -80,7 +80,7 @@ impl Manage for Watched {
         self.inner.configure(options)
     }
 
-    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<bool, Error>> {
+    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<Option<i64>, Error>> {
         self.inner.delete_queue(queue)
     }
 
@@ -171,8 +171,26 @@ impl Curate for Watched {
     fn add_trace(&self, trace: NewTrace) -> BoxFuture<'_, Result<(), Error>> {
         self.inner.add_trace(trace)
     }
+}
 
+impl Record for Watched {
     fn add_counts(&self, counts: Vec<Count>) -> BoxFuture<'_, Result<(), Error>> {
         self.inner.add_counts(counts)
+    }
+
+    fn set_parked(
+        &self,
+        node: (String, i64),
+        parked: Vec<Parked>,
+    ) -> BoxFuture<'_, Result<(), Error>> {
+        self.inner.set_parked(node, parked)
+    }
+
+    fn set_vitals(&self, vitals: Vitals) -> BoxFuture<'_, Result<(), Error>> {
+        self.inner.set_vitals(vitals)
+    }
+
+    fn load(&self) -> Load {
+        self.inner.load()
     }
 }

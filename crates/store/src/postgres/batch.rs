@@ -17,7 +17,7 @@ use tokio::{
 use tokio_postgres::Client;
 
 use super::{Postgres, STORE, Session, explain};
-use crate::{error::Error, telling};
+use crate::{error::Error, load::Meter, telling};
 
 /// With so many operations gathered, a batch begins beside one that is under way. With fewer it waits
 /// for that one's end, for a moment: two small batches cost almost twice what one does.
@@ -69,12 +69,14 @@ type Pending<B> = (
 /// The front of a kind of operation: submit one, await its own result.
 pub struct Batcher<B: Batch> {
     pending: mpsc::Sender<Pending<B>>,
+    meter: Arc<Meter>,
 }
 
 impl<B: Batch> Clone for Batcher<B> {
     fn clone(&self) -> Self {
         Self {
             pending: self.pending.clone(),
+            meter: self.meter.clone(),
         }
     }
 }
@@ -99,11 +101,18 @@ impl<B: Batch> Batcher<B> {
         for _ in 0..workers.max(1) {
             tokio::spawn(work(postgres.clone(), batch.clone(), line.clone()));
         }
-        Self { pending }
+        Self {
+            pending,
+            meter: postgres.meter().clone(),
+        }
     }
 
     /// It runs even if the caller is dropped meanwhile; the result is then dropped.
     pub async fn submit(&self, operation: B::Operation) -> Result<B::Output, Error> {
+        self.meter.judged(self.run(operation).await)
+    }
+
+    async fn run(&self, operation: B::Operation) -> Result<B::Output, Error> {
         let (answer, answered) = oneshot::channel();
         self.pending
             .try_send((operation, answer))
@@ -130,10 +139,12 @@ struct Queue<B: Batch> {
 async fn work<B: Batch>(postgres: Postgres, batch: Arc<B>, queue: Arc<Queue<B>>) {
     // Its own: what is sent between a batch's BEGIN and its COMMIT belongs to the batch.
     let session = Session::new(postgres.connector().for_batches());
+    let _connection = postgres.meter().connections(1);
     loop {
         let Some(pending) = queue.gather(postgres.options().max_batch).await else {
             return;
         };
+        let at_work = postgres.meter().at_work();
         let (operations, answers): (Vec<_>, Vec<_>) = pending.into_iter().unzip();
         let results = match session.client().await {
             Ok(client) => {
@@ -147,6 +158,7 @@ async fn work<B: Batch>(postgres: Postgres, batch: Arc<B>, queue: Arc<Queue<B>>)
             }
             Err(error) => operations.iter().map(|_| Err(error.clone())).collect(),
         };
+        drop(at_work);
         queue.under_way.fetch_sub(1, Ordering::Relaxed);
         queue.ended.notify_one();
         for (answer, result) in answers.into_iter().zip(results) {

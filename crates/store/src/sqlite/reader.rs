@@ -2,6 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     thread,
 };
 
@@ -10,7 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::STORE;
-use crate::{error::Error, telling};
+use crate::{error::Error, load::Meter, telling};
 
 type Query = Box<dyn FnOnce(&Connection) + Send>;
 
@@ -20,14 +21,20 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn start(connections: Vec<Connection>, max_pending: usize) -> Self {
+    pub(super) fn start(
+        connections: Vec<Connection>,
+        max_pending: usize,
+        meter: &Arc<Meter>,
+    ) -> Self {
         let (queries, arriving) = bounded::<Query>(max_pending);
         for (number, connection) in connections.into_iter().enumerate() {
-            let arriving = arriving.clone();
+            let (arriving, meter) = (arriving.clone(), meter.clone());
             thread::Builder::new()
                 .name(format!("sqlite-reader-{number}"))
                 .spawn(move || {
+                    let _connection = meter.connections(1);
                     while let Ok(query) = arriving.recv() {
+                        let _at_work = meter.at_work();
                         query(&connection);
                         // One left open would show later queries the past for ever.
                         if !connection.is_autocommit() {

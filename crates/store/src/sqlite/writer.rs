@@ -2,6 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     thread,
     time::Instant,
 };
@@ -11,7 +12,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::STORE;
-use crate::{error::Error, telling};
+use crate::{error::Error, load::Meter, telling};
 
 /// Runs inside the transaction (without one, not at all) and gives back what is to be called with
 /// the commit's outcome.
@@ -24,11 +25,15 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, max_batch: usize, max_pending: usize) -> Self {
+    pub(super) fn start(
+        connection: Connection,
+        (max_batch, max_pending): (usize, usize),
+        meter: Arc<Meter>,
+    ) -> Self {
         let (jobs, arriving) = bounded(max_pending);
         thread::Builder::new()
             .name("sqlite-writer".into())
-            .spawn(move || run(&connection, &arriving, max_batch))
+            .spawn(move || run(&connection, &arriving, max_batch, &meter))
             .expect("a thread can be started");
         Self { jobs }
     }
@@ -92,8 +97,10 @@ fn alone<T, E: From<Error>>(
     result
 }
 
-fn run(connection: &Connection, arriving: &Receiver<Job>, max_batch: usize) {
+fn run(connection: &Connection, arriving: &Receiver<Job>, max_batch: usize, meter: &Meter) {
+    let _connection = meter.connections(1);
     while let Ok(first) = arriving.recv() {
+        let _at_work = meter.at_work();
         let began = Instant::now();
         let mut answers = Vec::new();
         let mut outcome = connection

@@ -16,7 +16,7 @@ on_both_stores! {
 }
 
 /// Writes what was counted so far; it is written every few seconds by itself.
-async fn refresh(server: &Server) -> Value {
+pub(super) async fn refresh(server: &Server) -> Value {
     let answer = server.post("/api/v1/stats/refresh", &json!({})).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()

@@ -34,6 +34,8 @@ CREATE TABLE wakeline.queue (
     max_size bigint NOT NULL DEFAULT 0,
     -- What is older is not handed out any more; NULL: for ever.
     age_ms bigint,
+    -- Whether that is how long a message may wait, and not how long it is retained.
+    evicts boolean NOT NULL DEFAULT false,
     -- What every group has consumed is swept when it is older; NULL: kept.
     completed_ms bigint,
     is_sealed boolean NOT NULL DEFAULT false,
@@ -219,7 +221,8 @@ CREATE TABLE wakeline.queue_stream_state (
     PRIMARY KEY (stream_id, partition_id, key)
 );
 
--- Counts per queue and minute, for the dashboard; each node adds what it has done.
+-- Counts per queue and minute, for the dashboard; each node adds what it has done. The row without
+-- a name is the server as a whole.
 CREATE TABLE wakeline.queue_tally (
     minute timestamptz NOT NULL,
     queue text NOT NULL,
@@ -231,5 +234,52 @@ CREATE TABLE wakeline.queue_tally (
     -- Of what was popped: how long it had waited, added up and at most.
     lag_us bigint NOT NULL,
     max_lag_us bigint NOT NULL,
+    partitions_made bigint NOT NULL,
+    partitions_deleted bigint NOT NULL,
+    -- What was swept, and by which rule.
+    retained_out bigint NOT NULL,
+    completed_out bigint NOT NULL,
+    evicted_out bigint NOT NULL,
+    sweeps bigint NOT NULL,
+    -- These the server as a whole has too: a call may concern several queues, or none.
+    push_requests bigint NOT NULL,
+    pop_requests bigint NOT NULL,
+    ack_requests bigint NOT NULL,
+    transactions bigint NOT NULL,
+    empty_pops bigint NOT NULL,
+    store_failures bigint NOT NULL,
+    -- How many there were when the row was last written.
+    partitions bigint,
     PRIMARY KEY (minute, queue)
+);
+
+-- Pops that were held, by queue, node and minute: added up over so many samples.
+CREATE TABLE wakeline.queue_parked (
+    minute timestamptz NOT NULL,
+    queue text NOT NULL,
+    hostname text NOT NULL,
+    port bigint NOT NULL,
+    held bigint NOT NULL,
+    samples bigint NOT NULL,
+    PRIMARY KEY (minute, queue, hostname, port)
+);
+
+-- How the nodes are doing, by minute. What a node's system does not tell is NULL.
+CREATE TABLE wakeline.queue_node (
+    minute timestamptz NOT NULL,
+    hostname text NOT NULL,
+    port bigint NOT NULL,
+    -- Hundredths of a percent of one processor.
+    cpu_user bigint,
+    cpu_system bigint,
+    resident_bytes bigint,
+    virtual_bytes bigint,
+    -- To the database.
+    connections bigint NOT NULL,
+    busy_connections bigint NOT NULL,
+    held bigint NOT NULL,
+    late_us bigint NOT NULL,
+    max_late_us bigint NOT NULL,
+    messages bigint NOT NULL,
+    PRIMARY KEY (minute, hostname, port)
 );

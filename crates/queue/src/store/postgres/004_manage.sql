@@ -3,8 +3,8 @@
 CREATE FUNCTION wakeline.queue_configure(
     p_name text, p_namespace text, p_task text, p_lease_ms bigint, p_retry_limit integer,
     p_retry_delay_ms bigint, p_keeps_dead boolean, p_priority integer, p_delay_ms bigint,
-    p_window_ms bigint, p_max_size bigint, p_age_ms bigint, p_completed_ms bigint,
-    p_is_sealed boolean, p_options text
+    p_window_ms bigint, p_max_size bigint, p_age_ms bigint, p_evicts boolean,
+    p_completed_ms bigint, p_is_sealed boolean, p_options text
 ) RETURNS TABLE (public_id uuid, namespace text, task text) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -27,22 +27,24 @@ BEGIN
         lease_ms = p_lease_ms, retry_limit = p_retry_limit, retry_delay_ms = p_retry_delay_ms,
         keeps_dead = p_keeps_dead, priority = p_priority, delay_ms = p_delay_ms,
         window_ms = p_window_ms, max_size = p_max_size, age_ms = p_age_ms,
-        completed_ms = p_completed_ms, is_sealed = p_is_sealed, options = p_options::jsonb
+        evicts = p_evicts, completed_ms = p_completed_ms, is_sealed = p_is_sealed, options = p_options::jsonb
     WHERE q.id = v_before.id
     RETURNING q.public_id, q.namespace, q.task;
 END $$;
 
-CREATE FUNCTION wakeline.queue_delete(p_name text) RETURNS boolean LANGUAGE plpgsql AS $$
+-- How many partitions it had; NULL: there was no such queue.
+CREATE FUNCTION wakeline.queue_delete(p_name text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_id bigint;
+    v_partitions bigint;
 BEGIN
-    DELETE FROM wakeline.queue q WHERE q.name = p_name RETURNING q.id INTO v_id;
-    IF v_id IS NULL THEN
-        RETURN false;
+    DELETE FROM wakeline.queue q WHERE q.name = p_name
+    RETURNING q.id, q.partitions INTO v_id, v_partitions;
+    IF v_id IS NOT NULL THEN
+        DELETE FROM wakeline.queue_group g WHERE g.queue_id = v_id;
+        INSERT INTO wakeline.queue_gone VALUES (v_id);
     END IF;
-    DELETE FROM wakeline.queue_group g WHERE g.queue_id = v_id;
-    INSERT INTO wakeline.queue_gone VALUES (v_id);
-    RETURN true;
+    RETURN v_partitions;
 END $$;
 
 -- The groups of this name, in one queue or in all.
@@ -173,30 +175,44 @@ $$;
 
 -- Removes a slice of what is too old or left over. One node at a time: the others find nothing.
 CREATE FUNCTION wakeline.queue_sweep(p_limit bigint)
-RETURNS TABLE (messages bigint, is_more boolean) LANGUAGE plpgsql AS $$
+RETURNS TABLE (
+    messages bigint, is_more boolean,
+    -- Of queues that are still there, which messages went: too old, consumed by everyone, not
+    -- popped in time.
+    queues text[], retained bigint[], completed bigint[], evicted bigint[]
+) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_now timestamptz := clock_timestamp();
     v_partitions bigint[];
     v_lasts bigint[];
+    v_counts bigint[];
+    v_names text[];
+    v_is_aged boolean[];
+    v_evicts boolean[];
     v_gone bigint;
 BEGIN
     messages := 0; is_more := false;
+    queues := '{}'; retained := '{}'; completed := '{}'; evicted := '{}';
     IF NOT pg_try_advisory_xact_lock(hashtextextended('wakeline.queue_sweep', 0)) THEN
         RETURN NEXT;
         RETURN;
     END IF;
-    SELECT array_agg(s.partition_id), array_agg(s.last) INTO v_partitions, v_lasts
+    SELECT array_agg(s.partition_id), array_agg(s.last), array_agg(s.last - s.first + 1),
+        array_agg(s.name), array_agg(s.is_aged), array_agg(s.evicts)
+    INTO v_partitions, v_lasts, v_counts, v_names, v_is_aged, v_evicts
     FROM (
-        SELECT s.partition_id, s.last
+        SELECT s.partition_id, s.first, s.last, q.name, q.evicts,
+            coalesce(s.created_at < v_now - q.age_ms * interval '1 millisecond', false) AS is_aged
         FROM wakeline.queue q
         JOIN wakeline.queue_partition p ON p.queue_id = q.id
         CROSS JOIN LATERAL (
             SELECT min(c.position) AS position FROM wakeline.queue_cursor c
             WHERE c.partition_id = p.id AND q.completed_ms IS NOT NULL) done
         CROSS JOIN LATERAL (
-            SELECT s.partition_id, s.last FROM (
-                SELECT s.partition_id, s.last, s.created_at FROM wakeline.queue_segment s
+            SELECT s.* FROM (
+                SELECT s.partition_id, s.first, s.last, s.created_at
+                FROM wakeline.queue_segment s
                 WHERE s.partition_id = p.id ORDER BY s.last LIMIT p_limit) s
             WHERE s.created_at < v_now - q.age_ms * interval '1 millisecond'
                 OR (s.created_at < v_now - q.completed_ms * interval '1 millisecond'
@@ -209,6 +225,19 @@ BEGIN
         WHERE p.id = ANY (v_partitions) ORDER BY p.id FOR NO KEY UPDATE;
         messages := wakeline.queue_forget(v_partitions, v_lasts);
         is_more := cardinality(v_lasts) >= p_limit;
+        SELECT array_agg(s.name), array_agg(s.retained), array_agg(s.completed),
+            array_agg(s.evicted)
+        INTO queues, retained, completed, evicted
+        FROM (
+            SELECT u.name,
+                (coalesce(sum(u.count) FILTER (WHERE u.is_aged AND NOT u.evicts), 0))::bigint
+                    AS retained,
+                (coalesce(sum(u.count) FILTER (WHERE NOT u.is_aged), 0))::bigint AS completed,
+                (coalesce(sum(u.count) FILTER (WHERE u.is_aged AND u.evicts), 0))::bigint
+                    AS evicted
+            FROM unnest(v_names, v_counts, v_is_aged, v_evicts)
+                AS u(name, count, is_aged, evicts)
+            GROUP BY u.name) s;
     END IF;
 
     SELECT g.queue_id INTO v_gone FROM wakeline.queue_gone g LIMIT 1;

@@ -119,9 +119,16 @@ SELECT n.name, n.trace_id, n.created_at, (extract(epoch FROM n.created_at) * 100
 FROM wakeline.queue_trace_name n;
 
 CREATE VIEW wakeline.queue_count AS
-SELECT (extract(epoch FROM t.minute) * 1000000)::bigint AS minute_us, t.minute, t.queue, t.pushed,
-    t.popped, t.completed, t.failed, t.dead, t.lag_us, t.max_lag_us
+SELECT (extract(epoch FROM t.minute) * 1000000)::bigint AS minute_us, t.*
 FROM wakeline.queue_tally t;
+
+CREATE VIEW wakeline.queue_held AS
+SELECT (extract(epoch FROM p.minute) * 1000000)::bigint AS minute_us, p.*
+FROM wakeline.queue_parked p;
+
+CREATE VIEW wakeline.queue_vital AS
+SELECT (extract(epoch FROM n.minute) * 1000000)::bigint AS minute_us, n.*
+FROM wakeline.queue_node n;
 
 -- Deletes a message for everyone, and its dead letters. Whether there was one.
 CREATE FUNCTION wakeline.queue_delete_message(
@@ -271,29 +278,6 @@ BEGIN
     v_count := coalesce(cardinality(v_groups), 0);
     RETURN v_count;
 END $$;
-
--- Adds what a node has done, and forgets what is too old to be shown.
-CREATE FUNCTION wakeline.queue_add_tally(
-    p_minute_us bigint[], p_queue text[], p_pushed bigint[], p_popped bigint[],
-    p_completed bigint[], p_failed bigint[], p_dead bigint[], p_lag_us bigint[], p_max_lag_us bigint[],
-    p_kept_seconds bigint
-) RETURNS void LANGUAGE sql AS $$
-    DELETE FROM wakeline.queue_tally t
-    WHERE t.minute < clock_timestamp() - p_kept_seconds * interval '1 second';
-    INSERT INTO wakeline.queue_tally AS t
-    SELECT to_timestamp(0) + u.minute_us * interval '1 microsecond', u.queue, u.pushed, u.popped,
-        u.completed, u.failed, u.dead, u.lag_us, u.max_lag_us
-    FROM unnest(p_minute_us, p_queue, p_pushed, p_popped, p_completed, p_failed, p_dead, p_lag_us,
-        p_max_lag_us)
-        AS u(minute_us, queue, pushed, popped, completed, failed, dead, lag_us, max_lag_us)
-    -- In one order for every node, so that they cannot deadlock.
-    ORDER BY 1, 2
-    ON CONFLICT (minute, queue) DO UPDATE SET pushed = t.pushed + excluded.pushed,
-        popped = t.popped + excluded.popped, completed = t.completed + excluded.completed,
-        failed = t.failed + excluded.failed, dead = t.dead + excluded.dead,
-        lag_us = t.lag_us + excluded.lag_us,
-        max_lag_us = greatest(t.max_lag_us, excluded.max_lag_us)
-$$;
 
 CREATE INDEX queue_trace_name_trace ON wakeline.queue_trace_name (trace_id);
 

@@ -8,8 +8,7 @@ use super::PostgresStore;
 use crate::{
     browse::{NewTrace, Retried},
     id,
-    store::browse::{Address, Curate, Retry, tallies::KEPT_SECONDS},
-    tally::Count,
+    store::browse::{Address, Curate, Retry},
 };
 
 impl Curate for PostgresStore {
@@ -103,34 +102,6 @@ impl Curate for PostgresStore {
                         (&trace.data, Type::TEXT),
                         (&trace.worker, Type::TEXT),
                         (&trace.names, Type::TEXT_ARRAY),
-                    ],
-                )
-                .await
-                .map(drop)
-        }
-        .boxed()
-    }
-
-    fn add_counts(&self, counts: Vec<Count>) -> BoxFuture<'_, Result<(), Error>> {
-        async move {
-            let column =
-                |number: fn(&Count) -> i64| counts.iter().map(number).collect::<Vec<i64>>();
-            let queues: Vec<&str> = counts.iter().map(|count| &*count.queue).collect();
-            self.postgres
-                .query(
-                    "tallies",
-                    "SELECT wakeline.queue_add_tally($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-                    &[
-                        (&column(|count| count.minute_us), Type::INT8_ARRAY),
-                        (&queues, Type::TEXT_ARRAY),
-                        (&column(|count| count.pushed), Type::INT8_ARRAY),
-                        (&column(|count| count.popped), Type::INT8_ARRAY),
-                        (&column(|count| count.completed), Type::INT8_ARRAY),
-                        (&column(|count| count.failed), Type::INT8_ARRAY),
-                        (&column(|count| count.dead), Type::INT8_ARRAY),
-                        (&column(|count| count.lag_us), Type::INT8_ARRAY),
-                        (&column(|count| count.max_lag_us), Type::INT8_ARRAY),
-                        (&KEPT_SECONDS, Type::INT8),
                     ],
                 )
                 .await

@@ -6,7 +6,7 @@ use wakeline_store::Error;
 
 use super::PostgresStore;
 use crate::{
-    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Sought, Swept},
+    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Sought, Swept, SweptQueue},
     store::Manage,
 };
 
@@ -20,7 +20,7 @@ impl Manage for PostgresStore {
                 .query(
                     "configure",
                     "SELECT public_id, namespace, task FROM wakeline.queue_configure(
-                         $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+                         $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
                     &[
                         (&new.queue, Type::TEXT),
                         (&new.namespace, Type::TEXT),
@@ -34,6 +34,7 @@ impl Manage for PostgresStore {
                         (&options.window_ms, Type::INT8),
                         (&options.max_size, Type::INT8),
                         (&options.age_ms, Type::INT8),
+                        (&options.evicts, Type::BOOL),
                         (&options.completed_ms, Type::INT8),
                         (&options.is_sealed, Type::BOOL),
                         (&shown, Type::TEXT),
@@ -49,7 +50,7 @@ impl Manage for PostgresStore {
         .boxed()
     }
 
-    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<bool, Error>> {
+    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<Option<i64>, Error>> {
         async move {
             let statement = "SELECT wakeline.queue_delete($1)";
             let rows = self
@@ -152,15 +153,26 @@ impl Manage for PostgresStore {
 
     fn sweep(&self, limit: u32) -> BoxFuture<'_, Result<Swept, Error>> {
         async move {
-            let statement = "SELECT messages, is_more FROM wakeline.queue_sweep($1)";
+            let statement = "SELECT messages, is_more, queues, retained, completed, evicted
+                 FROM wakeline.queue_sweep($1)";
             let limit = i64::from(limit);
             let rows = self
                 .postgres
                 .query("sweep", statement, &[(&limit, Type::INT8)])
                 .await?;
+            let numbers = |column: usize| rows[0].get::<_, Vec<i64>>(column);
+            let (retained, completed, evicted) = (numbers(3), numbers(4), numbers(5));
+            let names: Vec<String> = rows[0].get(2);
+            let swept = names.into_iter().enumerate().map(|(at, queue)| SweptQueue {
+                queue,
+                retained: retained[at],
+                completed: completed[at],
+                evicted: evicted[at],
+            });
             Ok(Swept {
                 messages: count(rows[0].get(0)),
                 is_more: rows[0].get(1),
+                queues: swept.collect(),
             })
         }
         .boxed()

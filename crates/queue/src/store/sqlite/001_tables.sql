@@ -32,6 +32,8 @@ CREATE TABLE queue (
     max_size INTEGER NOT NULL DEFAULT 0,
     -- What is older is not handed out any more; NULL: for ever.
     age_ms INTEGER,
+    -- Whether that is how long a message may wait, and not how long it is retained.
+    evicts INTEGER NOT NULL DEFAULT 0,
     -- What every group has consumed is swept when it is older; NULL: kept.
     completed_ms INTEGER,
     is_sealed INTEGER NOT NULL DEFAULT 0,
@@ -212,7 +214,8 @@ CREATE TABLE queue_stream_state (
     PRIMARY KEY (stream_id, partition_id, key)
 ) STRICT, WITHOUT ROWID;
 
--- Counts per queue and minute, for the dashboard; each node adds what it has done.
+-- Counts per queue and minute, for the dashboard; each node adds what it has done. The row without
+-- a name is the server as a whole.
 CREATE TABLE queue_tally (
     minute INTEGER NOT NULL,
     queue TEXT NOT NULL,
@@ -224,5 +227,52 @@ CREATE TABLE queue_tally (
     -- Of what was popped: how long it had waited, added up and at most.
     lag_us INTEGER NOT NULL,
     max_lag_us INTEGER NOT NULL,
+    partitions_made INTEGER NOT NULL,
+    partitions_deleted INTEGER NOT NULL,
+    -- What was swept, and by which rule.
+    retained_out INTEGER NOT NULL,
+    completed_out INTEGER NOT NULL,
+    evicted_out INTEGER NOT NULL,
+    sweeps INTEGER NOT NULL,
+    -- These the server as a whole has too: a call may concern several queues, or none.
+    push_requests INTEGER NOT NULL,
+    pop_requests INTEGER NOT NULL,
+    ack_requests INTEGER NOT NULL,
+    transactions INTEGER NOT NULL,
+    empty_pops INTEGER NOT NULL,
+    store_failures INTEGER NOT NULL,
+    -- How many there were when the row was last written.
+    partitions INTEGER,
     PRIMARY KEY (minute, queue)
+) STRICT, WITHOUT ROWID;
+
+-- Pops that were held, by queue, node and minute: added up over so many samples.
+CREATE TABLE queue_parked (
+    minute INTEGER NOT NULL,
+    queue TEXT NOT NULL,
+    hostname TEXT NOT NULL,
+    port INTEGER NOT NULL,
+    held INTEGER NOT NULL,
+    samples INTEGER NOT NULL,
+    PRIMARY KEY (minute, queue, hostname, port)
+) STRICT, WITHOUT ROWID;
+
+-- How the nodes are doing, by minute. What a node's system does not tell is NULL.
+CREATE TABLE queue_node (
+    minute INTEGER NOT NULL,
+    hostname TEXT NOT NULL,
+    port INTEGER NOT NULL,
+    -- Hundredths of a percent of one processor.
+    cpu_user INTEGER,
+    cpu_system INTEGER,
+    resident_bytes INTEGER,
+    virtual_bytes INTEGER,
+    -- To the database.
+    connections INTEGER NOT NULL,
+    busy_connections INTEGER NOT NULL,
+    held INTEGER NOT NULL,
+    late_us INTEGER NOT NULL,
+    max_late_us INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    PRIMARY KEY (minute, hostname, port)
 ) STRICT, WITHOUT ROWID;

@@ -95,7 +95,12 @@ CREATE VIEW queue_trace_named AS
 SELECT name, trace_id, created_at, created_at AS created_us FROM queue_trace_name;
 
 CREATE VIEW queue_count AS
-SELECT minute AS minute_us, minute, queue, pushed, popped, completed, failed, dead, lag_us, max_lag_us
-FROM queue_tally;
+SELECT minute AS minute_us, queue_tally.* FROM queue_tally;
+
+CREATE VIEW queue_held AS
+SELECT minute AS minute_us, queue_parked.* FROM queue_parked;
+
+CREATE VIEW queue_vital AS
+SELECT minute AS minute_us, queue_node.* FROM queue_node;
 
 CREATE INDEX queue_trace_name_trace ON queue_trace_name (trace_id);

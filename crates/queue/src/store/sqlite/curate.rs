@@ -8,8 +8,7 @@ use super::{SqliteStore, unreadable};
 use crate::{
     browse::{NewTrace, Retried},
     id, segment,
-    store::browse::{Address, Curate, Retry, tallies::KEPT_SECONDS},
-    tally::Count,
+    store::browse::{Address, Curate, Retry},
 };
 
 impl Curate for SqliteStore {
@@ -60,43 +59,6 @@ impl Curate for SqliteStore {
             Ok(())
         })
     }
-
-    fn add_counts(&self, counts: Vec<Count>) -> BoxFuture<'_, Result<(), Error>> {
-        self.write("tallies", move |connection, now| {
-            connection.execute(
-                "DELETE FROM queue_tally WHERE minute < ?1",
-                [now.saturating_sub(KEPT_SECONDS.saturating_mul(1_000_000))],
-            )?;
-            for count in &counts {
-                add(connection, count)?;
-            }
-            Ok(())
-        })
-    }
-}
-
-fn add(connection: &Connection, count: &Count) -> Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO queue_tally VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-             ON CONFLICT DO UPDATE SET pushed = pushed + excluded.pushed,
-                 popped = popped + excluded.popped, completed = completed + excluded.completed,
-                 failed = failed + excluded.failed, dead = dead + excluded.dead,
-                 lag_us = lag_us + excluded.lag_us,
-                 max_lag_us = max(max_lag_us, excluded.max_lag_us)",
-        )?
-        .execute(params![
-            count.minute_us,
-            count.queue,
-            count.pushed,
-            count.popped,
-            count.completed,
-            count.failed,
-            count.dead,
-            count.lag_us,
-            count.max_lag_us
-        ])?;
-    Ok(())
 }
 
 /// Where a message is that is stored and has not been deleted.

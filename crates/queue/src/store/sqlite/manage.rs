@@ -26,8 +26,8 @@ pub(super) fn configure(connection: &Connection, new: &NewOptions, now: i64) -> 
     connection.query_row(
         "UPDATE queue SET namespace = coalesce(?2, namespace), task = coalesce(?3, task),
              lease_ms = ?4, retry_limit = ?5, retry_delay_ms = ?6, keeps_dead = ?7, priority = ?8,
-             delay_ms = ?9, window_ms = ?10, max_size = ?11, age_ms = ?12, completed_ms = ?13,
-             is_sealed = ?14, options = ?15
+             delay_ms = ?9, window_ms = ?10, max_size = ?11, age_ms = ?12, evicts = ?13,
+             completed_ms = ?14, is_sealed = ?15, options = ?16
          WHERE id = ?1 RETURNING public_id, namespace, task",
         params![
             id,
@@ -42,6 +42,7 @@ pub(super) fn configure(connection: &Connection, new: &NewOptions, now: i64) -> 
             options.window_ms,
             options.max_size,
             options.age_ms,
+            options.evicts,
             options.completed_ms,
             options.is_sealed,
             shown
@@ -56,21 +57,21 @@ pub(super) fn configure(connection: &Connection, new: &NewOptions, now: i64) -> 
     )
 }
 
-/// What is left of it is swept bit by bit.
-pub(super) fn delete_queue(connection: &Connection, name: &str) -> Result<bool> {
-    let id: Option<i64> = connection
+/// What is left of it is swept bit by bit. How many partitions it had.
+pub(super) fn delete_queue(connection: &Connection, name: &str) -> Result<Option<i64>> {
+    let deleted: Option<(i64, i64)> = connection
         .query_row(
-            "DELETE FROM queue WHERE name = ?1 RETURNING id",
+            "DELETE FROM queue WHERE name = ?1 RETURNING id, partitions",
             [name],
-            |row| row.get(0),
+            |row| Ok((row.get(0)?, row.get(1)?)),
         )
         .optional()?;
-    let Some(id) = id else {
-        return Ok(false);
+    let Some((id, partitions)) = deleted else {
+        return Ok(None);
     };
     connection.execute("DELETE FROM queue_group WHERE queue_id = ?1", [id])?;
     connection.execute("INSERT INTO queue_gone VALUES (?1)", [id])?;
-    Ok(true)
+    Ok(Some(partitions))
 }
 
 pub(super) fn modes(connection: &Connection) -> Result<Modes> {

@@ -1,0 +1,89 @@
+//! What was done, by queue.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use axum::{Json, extract::State};
+use serde_json::{Value, json};
+use wakeline_web::{Params, Problem};
+
+use super::range::{Range, average_ms, bucket, most_ms, rounded};
+use crate::{
+    error::Error,
+    http::{
+        refusals::{BadParameter, Unreachable},
+        times::TimesOfQueue,
+    },
+    service::Queue,
+    store::browse::parked,
+    tally::Count,
+};
+
+fn row(range: &Range, count: &Count, parked: f64) -> Value {
+    json!({
+        "bucket": bucket(count.minute_us),
+        "queueName": count.queue,
+        "pushRequests": count.push_requests,
+        "pushMessages": count.pushed,
+        "popMessages": count.popped,
+        "popEmpty": count.empty_pops,
+        "ackRequests": count.ack_requests,
+        "ackSuccess": count.completed,
+        "ackFailed": count.failed,
+        "transactions": count.transactions,
+        "dlqCount": count.dead,
+        "partitionsCreated": count.partitions_made,
+        "partitionsDeleted": count.partitions_deleted,
+        "partitionCount": count.partitions,
+        "pushPerSecond": range.per_second(count.pushed),
+        "popPerSecond": range.per_second(count.popped),
+        "ackPerSecond": range.per_second(count.completed + count.failed),
+        "emptyPerSecond": range.per_second(count.empty_pops),
+        "avgLagMs": average_ms(count),
+        "maxLagMs": most_ms(count),
+        "parkedCount": rounded(parked),
+    })
+}
+
+/// What was done, by queue and step.
+#[utoipa::path(
+    get, path = "/api/v1/analytics/queue-ops", tag = "queue",
+    params(TimesOfQueue),
+    responses(
+        (status = 200, description = "Counts of messages and calls, and the pops that were held", body = Object),
+        BadParameter,
+        Unreachable,
+    )
+)]
+pub(in crate::http) async fn queue_ops(
+    State(door): State<Arc<Queue>>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    let range = Range::read(&door, &params, Range::HOUR).await?;
+    // A step in which pops were held and nothing else happened is one too.
+    let mut rows: BTreeMap<(i64, String), (Count, f64)> = BTreeMap::new();
+    for count in range.series(&door, true).await? {
+        rows.insert((count.minute_us, count.queue.clone()), (count, 0.0));
+    }
+    let held = parked::by_queue(&**door.store(), range.span(), &range.queue).await;
+    for held in held.map_err(Error::from)? {
+        let (_, parked) = rows
+            .entry((held.step_us, held.queue.clone()))
+            .or_insert_with(|| {
+                let count = Count {
+                    minute_us: held.step_us,
+                    queue: held.queue,
+                    ..Count::default()
+                };
+                (count, 0.0)
+            });
+        *parked = held.held;
+    }
+    let queues: BTreeSet<&str> = rows.keys().map(|(_, queue)| &**queue).collect();
+    let series = rows.values().map(|(count, held)| row(&range, count, *held));
+    Ok(Json(range.answer(json!({
+        "queues": queues, "series": series.collect::<Vec<_>>(),
+    }))))
+}

@@ -1,0 +1,92 @@
+//! What the nodes use.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{Json, extract::State};
+use serde_json::{Value, json};
+use wakeline_web::{Params, Problem};
+
+use super::{
+    nodes::{idle, steps, worker_name},
+    range::Range,
+};
+use crate::{
+    http::{
+        browse::shown,
+        refusals::{BadParameter, Unreachable},
+        times::Times,
+    },
+    service::Queue,
+    store::browse::vitals::{Gauge, NodeStep},
+};
+
+fn gauge(gauge: Option<Gauge>) -> Value {
+    gauge.map_or(Value::Null, |gauge| {
+        json!({
+            "avg": gauge.average, "min": gauge.least, "max": gauge.most, "last": gauge.last,
+        })
+    })
+}
+
+fn point(step: &NodeStep) -> Value {
+    json!({
+        "timestamp": shown(step.step_us),
+        "sampleCount": step.minutes,
+        "metrics": {
+            // Hundredths of a percent, whatever Queen's names say.
+            "cpu": {"user_us": gauge(step.cpu_user), "system_us": gauge(step.cpu_system)},
+            "memory": {
+                "rss_bytes": gauge(step.resident_bytes),
+                "virtual_bytes": gauge(step.virtual_bytes),
+            },
+            "database": {
+                "pool_size": gauge(step.connections),
+                "pool_idle": gauge(idle(step)),
+                "pool_active": gauge(step.busy_connections),
+            },
+            "registries": {"response": gauge(step.held)},
+            // There is no pool of threads that jobs wait for, and nodes keep no state of their own.
+            "threadpool": null,
+            "shared_state": null,
+        },
+    })
+}
+
+/// What each node uses (an hour by default): processor, memory, connections, held requests.
+#[utoipa::path(
+    get, path = "/api/v1/analytics/system-metrics", tag = "queue",
+    params(
+        Times,
+        ("hostname" = Option<String>, Query), ("workerId" = Option<String>, Query),
+    ),
+    responses(
+        (status = 200, description = "By node and step; kept for seven days", body = Object),
+        BadParameter,
+        Unreachable,
+    )
+)]
+pub(in crate::http) async fn system_metrics(
+    State(door): State<Arc<Queue>>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    let range = Range::read(&door, &params, Range::HOUR).await?;
+    let is = |field: &str, value: &str| params.text(field).is_none_or(|asked| asked == value);
+    let mut nodes: BTreeMap<(String, i64), Vec<Value>> = BTreeMap::new();
+    for step in steps(&door, &range).await? {
+        if is("hostname", &step.hostname) && is("workerId", &worker_name(step.port)) {
+            let series = nodes.entry((step.hostname.clone(), step.port)).or_default();
+            series.push(point(&step));
+        }
+    }
+    let replicas = nodes.iter().map(|((hostname, port), series)| {
+        json!({
+            "hostname": hostname, "port": port, "workerId": worker_name(*port),
+            "timeSeries": series,
+        })
+    });
+    Ok(Json(range.answer(json!({
+        "replicas": replicas.collect::<Vec<_>>(),
+        "replicaCount": nodes.len(),
+        "pointCount": nodes.values().map(Vec::len).sum::<usize>(),
+    }))))
+}

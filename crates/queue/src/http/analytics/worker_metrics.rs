@@ -1,0 +1,143 @@
+//! What was done in a time.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{Json, extract::State};
+use serde_json::{Map, Value, json};
+use wakeline_web::{Params, Problem};
+
+use super::{
+    nodes,
+    range::{Range, average_ms},
+};
+use crate::{
+    error::Error,
+    http::{
+        browse::shown,
+        refusals::{BadParameter, Unreachable},
+        times::TimesOfQueue,
+    },
+    service::Queue,
+    store::browse::{queues, tallies},
+    tally::Count,
+};
+
+/// Counts and nodes by step, also of steps that only one of them knows.
+pub(in crate::http) async fn joined(
+    door: &Queue,
+    range: &Range,
+) -> Result<Vec<(Count, Map<String, Value>)>, Problem> {
+    let mut health = nodes::by_step(&nodes::steps(door, range).await?);
+    let mut counts: BTreeMap<i64, Count> = BTreeMap::new();
+    for count in range.series(door, false).await? {
+        counts.insert(count.minute_us, count);
+    }
+    let at = |minute_us: i64| Count {
+        minute_us,
+        ..Count::default()
+    };
+    for minute_us in health.keys() {
+        counts.entry(*minute_us).or_insert_with(|| at(*minute_us));
+    }
+    if range.queue.is_some() {
+        // The database fails the server, not a queue.
+        let whole = tallies::series(&**door.store(), range.span(), &None, false).await;
+        for whole in whole.map_err(Error::from)? {
+            if whole.store_failures > 0 {
+                let count = counts
+                    .entry(whole.minute_us)
+                    .or_insert_with(|| at(whole.minute_us));
+                count.store_failures = whole.store_failures;
+            }
+        }
+    }
+    let with_nodes = |(minute_us, count)| (count, health.remove(&minute_us).unwrap_or_default());
+    Ok(counts.into_iter().map(with_nodes).collect())
+}
+
+fn point(range: &Range, count: &Count, nodes: &Map<String, Value>) -> Value {
+    let mut point = json!({
+        "timestamp": shown(count.minute_us),
+        "pushMessages": count.pushed,
+        "popMessages": count.popped,
+        "ackMessages": count.completed + count.failed,
+        "pushRequests": count.push_requests,
+        "popRequests": count.pop_requests,
+        "ackRequests": count.ack_requests,
+        "jobsDone": count.push_requests + count.pop_requests + count.ack_requests
+            + count.transactions,
+        "pushPerSecond": range.per_second(count.pushed),
+        "popPerSecond": range.per_second(count.popped),
+        "ackPerSecond": range.per_second(count.completed + count.failed),
+        "ackSuccess": count.completed,
+        "ackFailed": count.failed,
+        "dlqCount": count.dead,
+        "dbErrors": count.store_failures,
+        "avgLagMs": average_ms(count),
+        "maxLagMs": count.max_lag_us / 1_000,
+        "lagCount": count.popped,
+        // There is no queue of jobs, and no backoff.
+        "avgJobQueueSize": null, "maxJobQueueSize": null, "backoffSize": null,
+    });
+    for name in [
+        "avgEventLoopLagMs",
+        "maxEventLoopLagMs",
+        "avgFreeSlots",
+        "minFreeSlots",
+        "dbConnections",
+    ] {
+        point[name] = nodes.get(name).cloned().unwrap_or_default();
+    }
+    point
+}
+
+/// What was done in a time (an hour by default), in steps and by queue, and which nodes are there.
+#[utoipa::path(
+    get, path = "/api/v1/analytics/worker-metrics", tag = "queue",
+    params(TimesOfQueue),
+    responses(
+        (status = 200, description = "Counts of messages, calls and failures; the summary is of the time asked for", body = Object),
+        BadParameter,
+        Unreachable,
+    )
+)]
+pub(in crate::http) async fn worker_metrics(
+    State(door): State<Arc<Queue>>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    let range = Range::read(&door, &params, Range::HOUR).await?;
+    let series = joined(&door, &range).await?;
+    let mut by_queue: BTreeMap<String, Count> = BTreeMap::new();
+    for count in range.series(&door, true).await? {
+        by_queue.entry(count.queue.clone()).or_default().add(&count);
+    }
+    let pending = queues::overview(&**door.store()).await;
+    let pending = pending.map_err(Error::from)?.counts.pending;
+    let sum = |of: fn(&Count) -> i64| series.iter().map(|(count, _)| of(count)).sum::<i64>();
+    Ok(Json(range.answer(json!({
+        "pointCount": series.len(),
+        "timeSeries": series
+            .iter()
+            .map(|(count, nodes)| point(&range, count, nodes))
+            .collect::<Vec<_>>(),
+        "queues": by_queue.iter().map(|(queue, count)| json!({
+            "queueName": queue,
+            "popCount": count.popped,
+            "avgLagMs": average_ms(count).unwrap_or_default(),
+            "maxLagMs": count.max_lag_us / 1_000,
+        })).collect::<Vec<_>>(),
+        "summary": {
+            "totalPushMessages": sum(|count| count.pushed),
+            "totalPopMessages": sum(|count| count.popped),
+            "totalAckMessages": sum(|count| count.completed + count.failed),
+            "totalAckFailed": sum(|count| count.failed),
+            "totalDlq": sum(|count| count.dead),
+            "totalPushRequests": sum(|count| count.push_requests),
+            "totalPopRequests": sum(|count| count.pop_requests),
+            "totalAckRequests": sum(|count| count.ack_requests),
+            "totalDbErrors": sum(|count| count.store_failures),
+            "pendingMessages": pending,
+        },
+        "workers": nodes::workers(&door).await?,
+    }))))
+}

@@ -1,0 +1,118 @@
+//! Queues as they stand.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+use serde_json::{Value, json};
+use wakeline_web::{Params, Problem, path};
+
+use crate::{
+    http::{
+        browse::shown,
+        messages::{self, MessageList, shown_options},
+        refusals::{BadParameter, Missing, Unreachable},
+        resources::{counts_json, found, listed, partition_json},
+    },
+    name,
+    service::Queue,
+};
+
+/// Queues with their counts, the newest first.
+#[utoipa::path(
+    get, path = "/api/v1/status/queues", tag = "queue",
+    params(
+        ("namespace" = Option<String>, Query), ("task" = Option<String>, Query),
+        ("limit" = Option<i64>, Query, description = "1000 by default, 10000 at most"),
+        ("offset" = Option<i64>, Query),
+    ),
+    responses(
+        (status = 200, description = "A page of them, and how many there are", body = Object),
+        BadParameter,
+        Unreachable,
+    )
+)]
+pub(in crate::http) async fn queue_list(
+    State(door): State<Arc<Queue>>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    let listed = listed(&door, &params).await?;
+    Ok(Json(json!({
+        "queues": listed.rows.iter().map(|queue| json!({
+            "id": queue.id,
+            "name": queue.name,
+            "namespace": queue.namespace,
+            "task": queue.task,
+            "createdAt": shown(queue.created_us),
+            "partitions": queue.partitions,
+            "oldestMessage": queue.oldest_us.map(shown),
+            "messages": counts_json(queue.counts),
+        })).collect::<Vec<_>>(),
+        "total": listed.total,
+    })))
+}
+
+/// A queue with its options and partitions.
+#[utoipa::path(
+    get, path = "/api/v1/status/queues/{queue}", tag = "queue",
+    params(
+        ("queue" = String, Path),
+        ("limit" = Option<i64>, Query, description = "Partitions; 10000 by default and at most"),
+        ("offset" = Option<i64>, Query),
+    ),
+    responses(
+        (status = 200, description = "The queue", body = Object),
+        Missing,
+        Unreachable,
+    )
+)]
+pub(in crate::http) async fn queue(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<String>, PathRejection>,
+    params: Params,
+) -> Result<Json<Value>, Problem> {
+    let (queue, partitions) = found(&door, named, &params).await?;
+    let mut config = shown_options(&queue.options);
+    config["maxQueueSize"] = config["maxSize"].clone();
+    Ok(Json(json!({
+        "queue": {
+            "id": queue.id,
+            "name": queue.name,
+            "namespace": queue.namespace,
+            "task": queue.task,
+            "priority": queue.priority,
+            "createdAt": shown(queue.created_us),
+            "config": config,
+        },
+        "totals": {"messages": counts_json(queue.counts)},
+        "partitions": partitions.rows.iter().map(partition_json).collect::<Vec<_>>(),
+        "partitionCount": partitions.total,
+    })))
+}
+
+/// The messages of a queue, the newest first.
+#[utoipa::path(
+    get, path = "/api/v1/status/queues/{queue}/messages", tag = "queue",
+    params(
+        ("queue" = String, Path), ("partition" = Option<String>, Query),
+        ("status" = Option<String>, Query, description = "pending, processing, completed or dead_letter"),
+        ("limit" = Option<i64>, Query, description = "200 by default, 1000 at most"),
+        ("offset" = Option<i64>, Query),
+    ),
+    responses(
+        (status = 200, description = "A page of them, and how many there are", body = MessageList),
+        BadParameter,
+        Unreachable,
+    )
+)]
+pub(in crate::http) async fn queue_messages(
+    State(door): State<Arc<Queue>>,
+    named: Result<Path<String>, PathRejection>,
+    params: Params,
+) -> Result<Json<MessageList>, Problem> {
+    let queue = path(named)?;
+    name::check("queue", &queue, door.limits().max_name)?;
+    messages::listed(&door, &params, Some(queue)).await
+}
