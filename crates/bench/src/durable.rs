@@ -23,7 +23,7 @@ use wakeline_testbed::{Postgres, psql};
 pub use args::DurableArgs;
 use args::PhaseName;
 use contestant::Contestant;
-pub use contestant::Peer;
+pub use contestant::{Connecting, Peer};
 use report::Report;
 use work::Work;
 

@@ -21,7 +21,7 @@ mod target;
 mod units;
 mod verify;
 
-pub use durable::{DurableArgs, Peer};
+pub use durable::{Connecting, DurableArgs, Peer};
 pub use hold::HoldArgs;
 pub use queue::QueueArgs;
 #[cfg(feature = "store")]

@@ -16,8 +16,10 @@ use crate::failures::Failures;
 pub struct Peer {
     pub name: &'static str,
     /// To the database of this URL, which is new and empty.
-    pub connect: fn(String) -> BoxFuture<'static, anyhow::Result<Arc<dyn Provider>>>,
+    pub connect: fn(String) -> Connecting,
 }
+
+pub type Connecting = BoxFuture<'static, anyhow::Result<Arc<dyn Provider>>>;
 
 pub(super) struct Contestant {
     pub(super) name: &'static str,
