@@ -22,7 +22,7 @@ fn allowed(room: &str) -> Option<Vec<&'static str>> {
         "bus" => &["wake", "store"],
         "web" => &["wake"],
         "server" => return Some([&DOORS, FOR_DOORS].concat()),
-        "bench" => &["client", "store", "testbed", "wake"],
+        "bench" => &["client", "durable", "store", "testbed", "wake"],
         CLI => &["server", "client", "bench", "durable"],
         "xtask" => &["testbed"],
         door if DOORS.contains(&door) => FOR_DOORS,
