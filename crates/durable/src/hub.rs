@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
@@ -24,7 +24,7 @@ use wakeline_wake::{Engine, Limits, Place, Waiting, Wake};
 use crate::{
     options::LongPollConfig,
     store::Parameter,
-    topic::{DOOR, INSTANCE, ORCHESTRATION, OWNER, SESSION_TASK, TASK},
+    topic::{DOOR, INSTANCE, ORCHESTRATION, OWNER, SESSION_TASK, TASK, TaskKind, Topics},
 };
 
 const CHANNEL: &str = "wakeline_durable";
@@ -41,6 +41,8 @@ pub(crate) struct Hub {
     pub(crate) bus: Arc<Bus>,
     /// Timers further away than this are left to the fallback, which finds them in time.
     horizon: Duration,
+    /// By tag: when those who may have a session are woken next because another's may have ended.
+    session_ends: Mutex<HashMap<String, Instant>>,
     /// Dropped with the hub: the thread ends.
     _running: oneshot::Sender<()>,
 }
@@ -109,6 +111,7 @@ impl Hub {
             engine,
             bus,
             horizon,
+            session_ends: Mutex::default(),
             _running: running,
         })
     }
@@ -120,6 +123,27 @@ impl Hub {
         } else if after <= self.horizon {
             self.bus.publish_after(wake, after);
         }
+    }
+
+    /// There is something in a session that another holds for `ends` microseconds: should it not be
+    /// prolonged, somebody else looks then. Once for many: whoever looks learns when the next ends.
+    pub(crate) fn publish_session_end(&self, topics: &Topics, kind: &TaskKind, ends: Option<i64>) {
+        let Some(ends) = ends.filter(|_| kind.owner.is_some()) else {
+            return;
+        };
+        let after = Duration::from_micros(u64::try_from(ends).unwrap_or(0));
+        let now = Instant::now();
+        let mut known = self
+            .session_ends
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, at| *at > now);
+        let name = topics.successors(kind);
+        if known.get(&name).is_some_and(|at| *at <= now + after) {
+            return;
+        }
+        known.insert(name, now + after);
+        self.publish_after(topics.wake_successor(kind), after);
     }
 }
 

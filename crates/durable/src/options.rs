@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use wakeline_store::postgres::Policy;
+use wakeline_store::{migrate::OpenError, postgres::Policy};
+
+/// PostgreSQL cuts longer names, and two schemas would be one.
+const LONGEST_NAME: usize = 63;
 
 /// How dispatchers wait for work.
 #[derive(Clone, Debug)]
@@ -59,5 +62,17 @@ impl Default for Options {
             statement_timeout: Duration::from_secs(30),
             outage_patience: Duration::from_secs(30),
         }
+    }
+}
+
+impl Options {
+    pub(crate) fn check(&self) -> Result<(), OpenError> {
+        let schema = &self.schema;
+        if schema.is_empty() || schema.len() > LONGEST_NAME || schema.contains('\0') {
+            return Err(OpenError::Open(format!(
+                "the schema {schema:?} must have a name of 1 to {LONGEST_NAME} bytes without U+0000"
+            )));
+        }
+        Ok(())
     }
 }

@@ -83,6 +83,7 @@ impl PostgresProvider {
 
     /// The same with a schema, a pool and a way to wait of one's own.
     pub async fn connect_with(url: &str, options: Options) -> Result<Self, OpenError> {
+        options.check()?;
         let node = rand::random();
         let store = Store::open(url, &options, node).await?;
         Ok(Self {
@@ -97,6 +98,12 @@ impl PostgresProvider {
                 options,
             }),
         })
+    }
+
+    /// How many dispatchers and clients of this process wait on this database now, in all schemas.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.inner.store.hub.engine.held()
     }
 
     pub(crate) fn patience(&self) -> Instant {

@@ -97,6 +97,20 @@ impl Topics {
         Wake::count(topics, count)
     }
 
+    /// Wakes one of those who may have the session of `kind` when nobody has it any more.
+    pub(crate) fn wake_successor(&self, kind: &TaskKind) -> Wake {
+        let topics = [
+            self.topic(SESSION_TASK, &kind.tag),
+            self.topic(SESSION_TASK, ANY),
+        ];
+        Wake::count(topics, 1)
+    }
+
+    /// Names what [`Self::wake_successor`] wakes.
+    pub(crate) fn successors(&self, kind: &TaskKind) -> String {
+        self.topic(SESSION_TASK, &kind.tag).encoded().to_string()
+    }
+
     pub(crate) fn wake_instance(&self, instance: &str) -> Wake {
         Wake::all(self.instance(instance))
     }

@@ -1,6 +1,6 @@
 //! Acknowledging, sending, giving back and prolonging.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use duroxide::{
     Event,
@@ -22,7 +22,7 @@ use crate::{
         step::{Finish, Step, Turn, What},
         take::micros,
     },
-    topic::{TaskKind, stored_tag},
+    topic::{DOOR, TaskKind, stored_tag},
 };
 
 /// After a lease has certainly ended the database is asked once more: only it knows.
@@ -69,9 +69,30 @@ impl PostgresProvider {
             .map_or_else(|| self.patience(), |ends| ends + MARGIN)
     }
 
+    /// As [`ride_out`]. What may have been done without an answer, nobody was told of: all look.
+    async fn ride_out<T, F>(
+        &self,
+        until: Instant,
+        mut attempt: impl FnMut(bool) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let mut was_unknown = false;
+        let outcome = ride_out(until, |is_again| {
+            was_unknown |= is_again;
+            attempt(is_again)
+        })
+        .await;
+        if was_unknown || matches!(outcome, Err(Error::OutcomeUnknown(_))) {
+            self.inner.store.hub.bus.publish_door(DOOR);
+        }
+        outcome
+    }
+
     async fn step(&self, until: Instant, what: What) -> Result<bool, Error> {
         let what = Arc::new(what);
-        ride_out(until, |is_again| {
+        self.ride_out(until, |is_again| {
             self.inner.store.steps.submit(Step {
                 what: what.clone(),
                 is_again,
@@ -241,7 +262,7 @@ impl PostgresProvider {
         }
         let what = Arc::new(What::Send(letter));
         let is_repeatable = item::is_repeatable(item);
-        ride_out(self.patience(), |is_again| {
+        self.ride_out(self.patience(), |is_again| {
             let step = Step {
                 what: what.clone(),
                 is_again,
@@ -293,11 +314,12 @@ impl PostgresProvider {
             (&delay, Type::INT8),
             (&is_attempt, Type::BOOL),
         ];
-        let rows = ride_out(self.until_lease_ends(token.secret), |_| {
-            store.query(operation, statement, &parameters)
-        })
-        .await
-        .map_err(|error| explain(operation, &error))?;
+        let rows = self
+            .ride_out(self.until_lease_ends(token.secret), |_| {
+                store.query(operation, statement, &parameters)
+            })
+            .await
+            .map_err(|error| explain(operation, &error))?;
         self.inner.leases.end(&store.hub.engine, token.secret);
         let Some(row) = rows.first() else {
             return Err(lost(operation));
@@ -329,11 +351,12 @@ impl PostgresProvider {
             (&delay_us, Type::INT8),
             (&is_attempt, Type::BOOL),
         ];
-        let rows = ride_out(self.until_lease_ends(token.secret), |_| {
-            store.query(operation, statement, &parameters)
-        })
-        .await
-        .map_err(|error| explain(operation, &error))?;
+        let rows = self
+            .ride_out(self.until_lease_ends(token.secret), |_| {
+                store.query(operation, statement, &parameters)
+            })
+            .await
+            .map_err(|error| explain(operation, &error))?;
         self.inner.leases.end(&store.hub.engine, token.secret);
         let Some(row) = rows.first() else {
             return Err(lost(operation));
@@ -345,6 +368,9 @@ impl PostgresProvider {
         };
         let wake = store.topics.wake_tasks(&kind, 1);
         store.hub.publish_after(wake, delay.unwrap_or_default());
+        store
+            .hub
+            .publish_session_end(&store.topics, &kind, row.get(3));
         Ok(())
     }
 

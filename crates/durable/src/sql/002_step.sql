@@ -56,8 +56,10 @@ CREATE FUNCTION @schema@.step(
     turns boolean[], finishes boolean[],
     -- Mailboxes that can be taken now; when others can, in microseconds.
     ready integer, dues bigint[],
-    -- New activities by tag, whether they belong to a session, and who holds it.
-    task_tags text[], task_sessions boolean[], task_owners text[], task_counts integer[]
+    -- New activities by tag, whether they belong to a session, who holds it, and when the first of
+    -- these sessions ends, in microseconds.
+    task_tags text[], task_sessions boolean[], task_owners text[], task_counts integer[],
+    task_ends bigint[]
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
@@ -245,13 +247,14 @@ BEGIN
             ORDER BY w.place
             RETURNING tag, session
         ), kind AS (
-            SELECT k.tag, k.session IS NOT NULL AS has_session, s.owner, count(*)::integer AS count
+            SELECT k.tag, k.session IS NOT NULL AS has_session, s.owner, count(*)::integer AS count,
+                (extract(epoch FROM min(s.locked_until) - v_now) * 1e6)::bigint AS ends
             FROM made k
             LEFT JOIN @schema@.session s ON s.id = k.session AND s.locked_until > v_now
             GROUP BY 1, 2, 3
         )
-        SELECT array_agg(tag), array_agg(has_session), array_agg(owner), array_agg(count)
-        INTO task_tags, task_sessions, task_owners, task_counts FROM kind;
+        SELECT array_agg(tag), array_agg(has_session), array_agg(owner), array_agg(count), array_agg(ends)
+        INTO task_tags, task_sessions, task_owners, task_counts, task_ends FROM kind;
     END IF;
 
     -- After the new ones: an activity that was asked for and called off in one turn is never run.

@@ -43,10 +43,11 @@ BEGIN
     RETURNING true;
 END $$;
 
--- Gives an activity back. Returns its tag, whether it has a session, and who holds it.
+-- Gives an activity back. Returns its tag, whether it has a session, who holds it, and for how many
+-- microseconds.
 CREATE FUNCTION @schema@.give_back_task(
     p_id bigint, p_token uuid, p_delay_us bigint, p_is_attempt boolean
-) RETURNS TABLE (tag text, has_session boolean, owner text) LANGUAGE plpgsql AS $$
+) RETURNS TABLE (tag text, has_session boolean, owner text, ends_us bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
@@ -58,7 +59,9 @@ BEGIN
         WHERE t.id = p_id AND t.token = p_token
         RETURNING t.tag, t.session
     )
-    SELECT b.tag, b.session IS NOT NULL, s.owner FROM back b
+    SELECT b.tag, b.session IS NOT NULL, s.owner,
+        (extract(epoch FROM s.locked_until - clock_timestamp()) * 1e6)::bigint
+    FROM back b
     LEFT JOIN @schema@.session s ON s.id = b.session AND s.locked_until > clock_timestamp();
 END $$;
 

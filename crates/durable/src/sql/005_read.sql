@@ -18,7 +18,7 @@ BEGIN
             WHERE e.instance = p.instance AND e.execution = l.execution
                 AND e.number > CASE WHEN c.continues THEN p.last ELSE -1 END
             ORDER BY e.number) END,
-        i.custom_status, coalesce(i.custom_status_version, 0)
+        CASE WHEN NOT p.history THEN i.custom_status END, coalesce(i.custom_status_version, 0)
     FROM unnest(p_instance, p_history, p_incarnation, p_execution, p_last, p_edits)
         WITH ORDINALITY AS p (instance, history, incarnation, execution, last, edits, place)
     LEFT JOIN @schema@.instance i ON i.id = p.instance

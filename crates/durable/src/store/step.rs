@@ -137,8 +137,13 @@ impl Steps {
         let sessions: Vec<bool> = row.get::<_, Option<_>>("task_sessions").unwrap_or_default();
         let owners: Vec<Option<String>> =
             row.get::<_, Option<_>>("task_owners").unwrap_or_default();
-        for (((tag, has_session), owner), count) in
-            tags.into_iter().zip(sessions).zip(owners).zip(counts)
+        let ends: Vec<Option<i64>> = row.get::<_, Option<_>>("task_ends").unwrap_or_default();
+        for ((((tag, has_session), owner), count), ends) in tags
+            .into_iter()
+            .zip(sessions)
+            .zip(owners)
+            .zip(counts)
+            .zip(ends)
         {
             let kind = TaskKind {
                 tag,
@@ -146,6 +151,7 @@ impl Steps {
                 owner,
             };
             wakes.push(self.topics.wake_tasks(&kind, count.unsigned_abs()));
+            self.hub.publish_session_end(&self.topics, &kind, ends);
         }
         let ended = operations
             .iter()

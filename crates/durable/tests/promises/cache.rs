@@ -1,0 +1,204 @@
+//! Histories in memory: spared the database, and never wrong.
+
+use duroxide::{
+    Event, EventKind,
+    providers::{ExecutionMetadata, Provider},
+};
+use std::time::Duration;
+use wakeline_durable::{Options, PostgresProvider};
+
+use crate::ground::*;
+
+const LARGE: usize = 200_000;
+
+/// An instance with a large history.
+async fn begin_large(provider: &PostgresProvider, instance: &str) {
+    enqueue(provider, start(instance)).await;
+    let (_, token, _) = fetch_now(provider).await.expect("it was sent");
+    let note = EventKind::CustomStatusUpdated {
+        status: Some("x".repeat(LARGE)),
+    };
+    let turn = Turn {
+        events: vec![started(instance), event(instance, 2, note)],
+        metadata: named(),
+        ..Turn::default()
+    };
+    end_turn(provider, &token, turn).await;
+}
+
+/// A turn that appends one event; the numbers of those before it.
+async fn turn(provider: &PostgresProvider, instance: &str, number: u64) -> Vec<Event> {
+    enqueue(provider, timer(instance, number, Duration::ZERO).0).await;
+    let (item, token, _) = fetch_now(provider).await.expect("it was sent");
+    assert_eq!(item.instance, instance);
+    assert_eq!(item.history_error, None);
+    let turn = Turn {
+        events: vec![event(
+            instance,
+            number,
+            EventKind::TimerFired { fire_at_ms: 0 },
+        )],
+        metadata: ExecutionMetadata::default(),
+        ..Turn::default()
+    };
+    end_turn(provider, &token, turn).await;
+    item.history
+}
+
+fn numbers(history: &[Event]) -> Vec<u64> {
+    history.iter().map(Event::event_id).collect()
+}
+
+#[tokio::test]
+async fn a_history_is_not_read_again_for_every_turn() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    begin_large(&provider, "a").await;
+    let before = ground.proxy.answered_bytes();
+    for number in 3..10 {
+        let history = turn(&provider, "a", number).await;
+        assert_eq!(numbers(&history), (1..number).collect::<Vec<_>>());
+        let read = provider.read("a").await.expect("it can be read");
+        assert_eq!(numbers(&read), (1..=number).collect::<Vec<_>>());
+    }
+    let answered = ground.proxy.answered_bytes() - before;
+    assert!(answered < LARGE as u64 / 2, "{answered}");
+
+    // Somebody new has to read it once.
+    let newcomer = ground.watched().await;
+    let before = ground.proxy.answered_bytes();
+    turn(&newcomer, "a", 10).await;
+    let answered = ground.proxy.answered_bytes() - before;
+    assert!(answered >= LARGE as u64, "{answered}");
+    turn(&newcomer, "a", 11).await;
+    let answered = ground.proxy.answered_bytes() - before;
+    assert!(answered < LARGE as u64 * 2, "{answered}");
+}
+
+#[tokio::test]
+async fn two_processes_in_turn_see_the_whole_history() {
+    let ground = Ground::new().await;
+    let both = [ground.watched().await, ground.other().await];
+    let [one, other] = &both;
+    begin(one, "a").await;
+    // Both have it in memory, and each goes on where the other has ended.
+    for number in 2..30 {
+        let provider = if number % 3 == 0 { other } else { one };
+        let history = turn(provider, "a", number).await;
+        assert_eq!(numbers(&history), (1..number).collect::<Vec<_>>());
+        // Not each time: what is in memory is then behind.
+        let readers = if number % 4 == 0 { &both[..] } else { &[] };
+        for provider in readers {
+            let read = provider.read("a").await.expect("it can be read");
+            assert_eq!(numbers(&read), (1..=number).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_edit_by_hand_is_seen() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    begin(&provider, "a").await;
+    turn(&provider, "a", 2).await;
+    assert_eq!(provider.read("a").await.expect("it can be read").len(), 2);
+    ground
+        .sql(
+            "UPDATE @schema@.event SET data = replace(data, '\"Work\"', '\"Edited\"')
+             WHERE instance = 'a' AND number = 1",
+        )
+        .await;
+    let is_edited = |history: &[Event]| match &history[0].kind {
+        EventKind::OrchestrationStarted { name, .. } => name == "Edited",
+        _ => false,
+    };
+    assert!(is_edited(
+        &provider.read("a").await.expect("it can be read")
+    ));
+    assert!(is_edited(&turn(&provider, "a", 3).await));
+
+    ground
+        .sql("UPDATE @schema@.event SET data = 'none' WHERE instance = 'a' AND number = 2")
+        .await;
+    let unread = provider.read("a").await.expect_err("it cannot be read");
+    assert!(!unread.is_retryable(), "{unread}");
+    enqueue(&provider, timer("a", 4, Duration::ZERO).0).await;
+    let (item, ..) = fetch_now(&provider).await.expect("it was sent");
+    assert!(item.history_error.is_some());
+}
+
+#[tokio::test]
+async fn another_instance_of_the_same_name_is_another() {
+    let ground = Ground::new().await;
+    let (one, other) = (ground.watched().await, ground.other().await);
+    begin(&one, "a").await;
+    for number in 2..5 {
+        turn(&one, "a", number).await;
+    }
+    let admin = other.as_management_capability().expect("it can");
+    let deleted = admin.delete_instance("a", true).await;
+    assert_eq!(deleted.expect("it is forced").instances_deleted, 1);
+    assert!(one.read("a").await.expect("it can be read").is_empty());
+    // As many events as the first had when it was read last: only its incarnation tells it.
+    begin(&other, "a").await;
+    for number in 2..5 {
+        let kind = EventKind::ExternalEvent {
+            name: "second".into(),
+            data: number.to_string(),
+        };
+        enqueue(&other, timer("a", number, Duration::ZERO).0).await;
+        let (_, token, _) = fetch_now(&other).await.expect("it was sent");
+        let turn = Turn {
+            events: vec![event("a", number, kind)],
+            ..Turn::default()
+        };
+        end_turn(&other, &token, turn).await;
+    }
+    let theirs = other.read("a").await.expect("it can be read");
+    assert_eq!(one.read("a").await.expect("it can be read"), theirs);
+    assert_eq!(turn(&one, "a", 5).await, theirs);
+}
+
+#[tokio::test]
+async fn without_memory_it_works() {
+    let ground = Ground::new().await;
+    let provider = ground
+        .watched_with(Options {
+            history_cache_bytes: 0,
+            ..options()
+        })
+        .await;
+    begin_large(&provider, "a").await;
+    let before = ground.proxy.answered_bytes();
+    for number in 3..6 {
+        let history = turn(&provider, "a", number).await;
+        assert_eq!(numbers(&history), (1..number).collect::<Vec<_>>());
+        let read = provider.read("a").await.expect("it can be read");
+        assert_eq!(numbers(&read), (1..=number).collect::<Vec<_>>());
+    }
+    let answered = ground.proxy.answered_bytes() - before;
+    assert!(answered >= LARGE as u64 * 6, "{answered}");
+}
+
+/// One that does not fit, and many that drive each other out.
+#[tokio::test]
+async fn with_little_memory_it_works() {
+    let ground = Ground::new().await;
+    let provider = ground
+        .watched_with(Options {
+            history_cache_bytes: 2_000,
+            ..options()
+        })
+        .await;
+    begin_large(&provider, "large").await;
+    for instance in 0..10 {
+        begin(&provider, &instance.to_string()).await;
+    }
+    for number in 2..5 {
+        turn(&provider, "large", number + 1).await;
+        for instance in 0..10 {
+            let history = turn(&provider, &instance.to_string(), number).await;
+            assert_eq!(numbers(&history), (1..number).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! PostgreSQL goes away under a runtime that is at work: not one orchestration fails for it.
+
+use std::time::{Duration, Instant};
+
+use duroxide::{providers::Provider, runtime::RuntimeOptions};
+use tokio::time::sleep;
+use wakeline_testbed::Postgres;
+
+use crate::{
+    crew::{Crew, all_add_up, have_all_ended, start_sums},
+    ground::*,
+};
+
+const MANY: usize = 100;
+/// How long all of them may take: a hang, and not a slow machine, takes longer.
+const WITHIN: Duration = Duration::from_secs(120);
+
+/// What was taken when a connection was lost comes back when its lease is over: soon.
+fn soon() -> RuntimeOptions {
+    RuntimeOptions {
+        orchestration_concurrency: 4,
+        worker_concurrency: 4,
+        worker_lock_timeout: Duration::from_secs(5),
+        worker_lock_renewal_buffer: Duration::from_secs(2),
+        ..RuntimeOptions::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn backends_that_are_killed_again_and_again() {
+    let ground = Ground::new().await;
+    let provider = ground.other().await;
+    let crew = Crew::start(&provider, soon()).await;
+    let url = ground.database.url();
+    let starting = provider.clone();
+    let starting = tokio::spawn(async move { start_sums(&starting, MANY).await });
+    let kill = format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = '{}' AND pid <> pg_backend_pid()",
+        ground.database.name()
+    );
+    let began = Instant::now();
+    let mut killed = 0;
+    while began.elapsed() < Duration::from_secs(5) {
+        sleep(Duration::from_millis(200)).await;
+        killed += ground.sql(&kill).await.len();
+    }
+    assert!(killed > 20, "{killed} in {url}");
+    starting.await.expect("all were sent");
+    all_add_up(&provider, MANY, WITHIN).await;
+    crew.end().await;
+}
+
+async fn restarted(end: fn(&mut Postgres) -> anyhow::Result<()>) {
+    let mut server = Postgres::start().expect("a server");
+    let ground = Ground::on(&server.url()).await;
+    let provider = ground.other().await;
+    let crew = Crew::start(&provider, soon()).await;
+    start_sums(&provider, MANY).await;
+    assert!(!have_all_ended(&provider, MANY).await);
+    for _ in 0..2 {
+        tokio::task::block_in_place(|| {
+            end(&mut server).expect("it ends");
+            server.start_again().expect("it starts");
+        });
+        sleep(Duration::from_millis(500)).await;
+    }
+    all_add_up(&provider, MANY, WITHIN).await;
+    crew.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart() {
+    restarted(Postgres::stop).await;
+}
+
+/// What was committed without waiting for the disk is lost: leases only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash() {
+    restarted(Postgres::crash).await;
+}
+
+/// Longer than the runtime's own patience: the acknowledgement waits for the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acknowledgement_outlasts_an_outage() {
+    let mut server = Postgres::start().expect("a server");
+    let ground = Ground::on(&server.url()).await;
+    let provider = ground.other().await;
+    enqueue(&provider, start("a")).await;
+    let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
+    tokio::task::block_in_place(|| server.stop()).expect("it ends");
+    let (ending, ending_token) = (provider.clone(), token.clone());
+    let end = tokio::spawn(async move {
+        let turn = Turn {
+            events: vec![started("a")],
+            metadata: named(),
+            ..Turn::default()
+        };
+        end_turn(&ending, &ending_token, turn).await;
+    });
+    sleep(Duration::from_secs(2)).await;
+    assert!(!end.is_finished(), "an error would fail the orchestration");
+    tokio::task::block_in_place(|| server.start_again()).expect("it starts");
+    end.await.expect("it is done");
+    assert_eq!(provider.read("a").await.expect("it is read").len(), 1);
+}
+
+/// The database refuses one moment what it takes the next: none of this is permanent.
+#[tokio::test]
+async fn whatever_is_the_databases_own_trouble_can_be_tried_again() {
+    let ground = Ground::new().await;
+    let brief = wakeline_durable::Options {
+        outage_patience: Duration::from_millis(1),
+        statement_timeout: Duration::from_millis(300),
+        ..options()
+    };
+    let provider = ground.watched_with(brief).await;
+    begin(&provider, "a").await;
+    // A lock that somebody holds for too long.
+    let somebody = ground.client().await;
+    let locked = somebody
+        .batch_execute(&format!(
+            "BEGIN; LOCK TABLE {SCHEMA}.message, {SCHEMA}.task, {SCHEMA}.mailbox"
+        ))
+        .await;
+    locked.expect("it can be locked");
+    let sent = provider.enqueue_for_orchestrator(start("b"), None).await;
+    let error = sent.expect_err("it is locked");
+    assert!(error.is_retryable(), "{error}");
+    let fetched = provider
+        .fetch_orchestration_item(LONG, Duration::ZERO, None)
+        .await;
+    let error = fetched.expect_err("it is locked");
+    assert!(error.is_retryable(), "{error}");
+    somebody.batch_execute("ROLLBACK").await.expect("unlocked");
+
+    // A server that takes no new connections.
+    let name = ground.database.name();
+    ground.proxy.cut();
+    let admin_url = std::env::var("WAKELINE_TEST_POSTGRES").expect("it is set");
+    let allow = |yes: bool| format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {yes}");
+    wakeline_testbed::psql(&admin_url, &allow(false)).expect("it can be closed");
+    let sent = provider.enqueue_for_orchestrator(start("b"), None).await;
+    let error = sent.expect_err("nobody is let in");
+    assert!(error.is_retryable(), "{error}");
+    wakeline_testbed::psql(&admin_url, &allow(true)).expect("it can be opened");
+    until("it is let in", async || {
+        let sent = provider.enqueue_for_orchestrator(start("b"), None).await;
+        sent.is_ok()
+    })
+    .await;
+}

@@ -1,0 +1,121 @@
+//! A wake reaches a dispatcher that may take the item, not just any.
+
+use std::{collections::HashSet, time::Duration};
+
+use duroxide::providers::{
+    DispatcherCapabilityFilter, ExecutionMetadata, Provider, SemverRange, TagFilter,
+};
+use semver::Version;
+
+use crate::ground::*;
+
+fn tags(tags: &[&str]) -> HashSet<String> {
+    tags.iter().map(|tag| (*tag).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn an_activity_reaches_the_worker_with_its_tag() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    let other = ground.other().await;
+    ground.settle(&provider).await;
+    // Those who may not take it have waited longer.
+    let default = fetch_kind(&provider, LONG, None, TagFilter::DefaultOnly);
+    let default = ground.parked(&provider, default).await;
+    let cpu = fetch_kind(&provider, LONG, None, TagFilter::Tags(tags(&["cpu"])));
+    let cpu = ground.parked(&provider, cpu).await;
+    let gpu = TagFilter::DefaultAnd(tags(&["gpu", "tpu"]));
+    let gpu = ground
+        .parked(&provider, fetch_kind(&provider, LONG, None, gpu))
+        .await;
+    schedule(&other, tagged("a", 2, None, Some("gpu"))).await;
+    let (item, ..) = gpu.await.expect("it is woken");
+    assert_eq!(item, tagged("a", 2, None, Some("gpu")));
+
+    let any = ground
+        .parked(&provider, fetch_kind(&provider, LONG, None, TagFilter::Any))
+        .await;
+    schedule(&other, tagged("a", 3, None, Some("unheard of"))).await;
+    any.await.expect("it is woken");
+    schedule(&other, activity("a", 4)).await;
+    assert_eq!(default.await.expect("it is woken").0, activity("a", 4));
+    schedule(&other, tagged("a", 5, None, Some("cpu"))).await;
+    cpu.await.expect("it is woken");
+}
+
+#[tokio::test]
+async fn an_activity_of_a_session_reaches_its_owner() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    let other = ground.other().await;
+    schedule(&provider, tagged("a", 2, Some("s"), None)).await;
+    let owner = session("owner", LONG);
+    let default = TagFilter::DefaultOnly;
+    let (_, token, _) = fetch_kind(&provider, LONG, Some(owner.clone()), default.clone()).await;
+    provider.ack_work_item(&token, None).await.expect("held");
+    ground.settle(&provider).await;
+
+    let stranger = fetch_kind(
+        &provider,
+        LONG,
+        Some(session("stranger", LONG)),
+        default.clone(),
+    );
+    let stranger = ground.parked(&provider, stranger).await;
+    let without = ground.parked(&provider, fetch_work(&provider, LONG)).await;
+    let owners = fetch_kind(&provider, LONG, Some(owner), default);
+    let owners = ground.parked(&provider, owners).await;
+    schedule(&other, tagged("a", 3, Some("s"), None)).await;
+    let (item, ..) = owners.await.expect("it is woken");
+    assert_eq!(item, tagged("a", 3, Some("s"), None));
+
+    // A session that nobody has is for whoever may have one.
+    schedule(&other, tagged("a", 4, Some("another"), None)).await;
+    let (item, ..) = stranger.await.expect("it is woken");
+    assert_eq!(item, tagged("a", 4, Some("another"), None));
+    schedule(&other, activity("a", 5)).await;
+    assert_eq!(without.await.expect("it is woken").0, activity("a", 5));
+}
+
+#[tokio::test]
+async fn an_instance_reaches_the_dispatcher_that_can_replay_it() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    let other = ground.other().await;
+    enqueue(&provider, start("a")).await;
+    let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
+    let turn = Turn {
+        events: vec![started("a")],
+        metadata: ExecutionMetadata {
+            pinned_duroxide_version: Some(Version::new(2, 0, 0)),
+            ..named()
+        },
+        ..Turn::default()
+    };
+    end_turn(&provider, &token, turn).await;
+    ground.settle(&provider).await;
+
+    let of_version = |major: u64, poll: Duration| {
+        let provider = provider.clone();
+        async move {
+            let filter = DispatcherCapabilityFilter {
+                supported_duroxide_versions: vec![SemverRange::new(
+                    Version::new(major, 0, 0),
+                    Version::new(major, 9, 9),
+                )],
+            };
+            let got = provider
+                .fetch_orchestration_item(LONG, poll, Some(&filter))
+                .await;
+            got.expect("it can be fetched")
+        }
+    };
+    let old = ground
+        .parked(&provider, of_version(1, Duration::from_secs(3)))
+        .await;
+    let new = ground.parked(&provider, of_version(2, POLL)).await;
+    enqueue(&other, timer("a", 2, Duration::ZERO).0).await;
+    let (item, ..) = new.await.expect("no panic").expect("it is woken");
+    assert_eq!(item.instance, "a");
+    assert!(old.await.expect("no panic").is_none());
+}

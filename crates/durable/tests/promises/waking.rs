@@ -1,0 +1,243 @@
+//! A dispatcher that waits is woken by what is written, here or by another process.
+
+use std::time::Duration;
+
+use duroxide::providers::{Provider, TagFilter};
+use tokio::time::timeout;
+use wakeline_testbed::Pgbouncer;
+
+use crate::ground::*;
+
+#[tokio::test]
+async fn immediate_wake() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    ground.settle(&provider).await;
+
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
+    enqueue(&provider, start("a")).await;
+    assert_eq!(waiting.await.expect("no panic").0.instance, "a");
+
+    let waiting = ground.parked(&provider, fetch_work(&provider, LONG)).await;
+    schedule(&provider, activity("a", 2)).await;
+    assert_eq!(waiting.await.expect("no panic").0, activity("a", 2));
+}
+
+#[tokio::test]
+async fn a_write_by_another_process_wakes() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    let other = ground.other().await;
+    ground.settle(&provider).await;
+
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
+    enqueue(&other, start("a")).await;
+    assert_eq!(waiting.await.expect("no panic").0.instance, "a");
+
+    let waiting = ground.parked(&provider, fetch_work(&provider, LONG)).await;
+    schedule(&other, activity("a", 2)).await;
+    assert_eq!(waiting.await.expect("no panic").0, activity("a", 2));
+}
+
+#[tokio::test]
+async fn there_are_no_triggers_on_queues() {
+    let ground = Ground::new().await;
+    let triggers = ground
+        .sql(
+            "SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal AND tgrelid::regclass::text
+             NOT LIKE '%.event'",
+        )
+        .await;
+    assert!(triggers.is_empty(), "{triggers:?}");
+}
+
+#[tokio::test]
+async fn nothing_is_notified_inside_a_write() {
+    let ground = Ground::new().await;
+    let in_functions =
+        "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+         WHERE n.nspname = '@schema@' AND p.prosrc ILIKE '%notify%'";
+    assert_eq!(ground.number(in_functions).await, 0);
+
+    let provider = ground.watched().await;
+    let other = ground.other().await;
+    ground.settle(&provider).await;
+    let waiting = parked(&other, fetch(&other, LONG)).await;
+    enqueue(&provider, start("a")).await;
+    waiting.await.expect("it is told");
+
+    let statements = ground.proxy.statements();
+    let is_notifying = |statement: &&String| statement.to_lowercase().contains("notify");
+    let notifying: Vec<_> = statements.iter().filter(is_notifying).collect();
+    assert!(!notifying.is_empty(), "somebody was told");
+    for statement in notifying {
+        let is_by_itself = statement.starts_with("SELECT pg_notify(") && !statement.contains(';');
+        assert!(is_by_itself, "{statement}");
+    }
+    let begun = statements.iter().filter(|said| said.starts_with("BEGIN"));
+    assert_eq!(begun.count(), 0, "each statement is its own transaction");
+}
+
+#[tokio::test]
+async fn a_notification_names_what_became_ready() {
+    let ground = Ground::new().await;
+    let mut line = ground.line().await;
+    let listen = line.client.batch_execute("LISTEN wakeline_durable").await;
+    listen.expect("it can listen");
+    let provider = ground.watched().await;
+    // Who is alone tells nobody.
+    let _other = ground.other().await;
+    ground.settle(&provider).await;
+    schedule(&provider, tagged("a", 2, None, Some("gpu"))).await;
+    let named = async {
+        loop {
+            let said = line.notifications.recv().await.expect("the line holds");
+            let payload = said.payload();
+            if payload.contains("task") && payload.contains("=gpu") && payload.contains(SCHEMA) {
+                return;
+            }
+        }
+    };
+    timeout(POLL, named).await.expect("it was said");
+}
+
+/// One asks for each of four items, and perhaps one who was late. All who ask in the same moment
+/// share a statement, so it is counted how many callers it has.
+fn one_asked_for_each(ground: &Ground, text: &str, before: usize) {
+    let sizes = ground.proxy.sizes(text);
+    let alone = sizes.iter().min().expect("somebody asked");
+    let shared = sizes[before..].iter().filter(|size| *size > alone);
+    assert_eq!(shared.count(), 0, "{sizes:?} after {before}");
+    let asked = sizes.len() - before;
+    assert!((4..=5).contains(&asked), "{asked}");
+}
+
+#[tokio::test]
+async fn competing_consumers_do_not_all_ask() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    ground.settle(&provider).await;
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        waiting.push(ground.parked(&provider, fetch(&provider, LONG)).await);
+    }
+    let before = ground.proxy.sizes("take_instances").len();
+    for round in 1..=4 {
+        enqueue(&provider, start(&round.to_string())).await;
+        until("one has it", async || provider.waiting() == 4 - round).await;
+    }
+    let mut instances = Vec::new();
+    for one in waiting {
+        instances.push(one.await.expect("no panic").0.instance);
+    }
+    instances.sort();
+    assert_eq!(instances, ["1", "2", "3", "4"]);
+    one_asked_for_each(&ground, "take_instances", before);
+}
+
+#[tokio::test]
+async fn competing_workers_do_not_all_ask() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    ground.settle(&provider).await;
+    let mut waiting = Vec::new();
+    for number in 0..4 {
+        // As the runtime has it: each is its own owner of sessions.
+        let owner = session(&format!("worker {number}"), LONG);
+        let fetching = fetch_kind(&provider, LONG, Some(owner), TagFilter::DefaultOnly);
+        waiting.push(ground.parked(&provider, fetching).await);
+    }
+    let before = ground.proxy.sizes("take_tasks").len();
+    for round in 1..=4 {
+        schedule(&provider, activity("a", round)).await;
+        let left = 4 - usize::try_from(round).expect("small");
+        until("one has it", async || provider.waiting() == left).await;
+    }
+    for one in waiting {
+        one.await.expect("no panic");
+    }
+    one_asked_for_each(&ground, "take_tasks", before);
+}
+
+/// Written so that nobody is told of it.
+const BY_HAND: &str = r#"SELECT @schema@.put(ARRAY['a'],
+    ARRAY['{"StartOrchestration":{"instance":"a","orchestration":"Work","input":"","version":"1.0.0","parent_instance":null,"parent_id":null,"execution_id":1}}'],
+    ARRAY[NULL::timestamptz])"#;
+
+#[tokio::test]
+async fn fallback_without_notify() {
+    let ground = Ground::new().await;
+    let provider = ground
+        .watched_with(falling_back(Duration::from_secs(1)))
+        .await;
+    ground.settle(&provider).await;
+    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
+    ground.sql(BY_HAND).await;
+    assert_eq!(waiting.await.expect("no panic").0.instance, "a");
+}
+
+#[tokio::test]
+async fn behind_a_pooler_that_loses_notifications_work_is_found_by_asking() {
+    let ground = Ground::new().await;
+    let config: tokio_postgres::Config = ground.database.url().parse().expect("a URL");
+    let server = format!("127.0.0.1:{}", config.get_ports()[0]);
+    let pooler = Pgbouncer::start(&server, "transaction").expect("a pooler");
+    let url = pooler.url_for(ground.database.name());
+    let pooled = provider(&url, options()).await;
+    let other = ground.other().await;
+    let waiting = parked(&pooled, fetch(&pooled, LONG)).await;
+    enqueue(&other, start("a")).await;
+    let (item, token, _) = waiting.await.expect("no panic");
+    assert_eq!(item.instance, "a");
+    let turn = Turn {
+        events: vec![started("a")],
+        activities: vec![activity("a", 2)],
+        metadata: named(),
+        ..Turn::default()
+    };
+    end_turn(&pooled, &token, turn).await;
+    let got = fetch_work(&pooled, LONG).await;
+    pooled
+        .ack_work_item(&got.1, None)
+        .await
+        .expect("it is held");
+}
+
+#[tokio::test]
+async fn a_client_is_woken_by_the_end_of_an_orchestration() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    let other = ground.other().await;
+    ground.settle(&provider).await;
+    begin(&other, "a").await;
+    let client = provider.clone();
+    let waiting = ground
+        .parked(&provider, async move {
+            client.wait_for_orchestration("a", POLL).await
+        })
+        .await;
+    enqueue(&other, start("a")).await;
+    let (_, token, _) = fetch_now(&other).await.expect("it was sent");
+    let output = "done".to_owned();
+    let turn = Turn {
+        events: vec![event(
+            "a",
+            2,
+            duroxide::EventKind::OrchestrationCompleted {
+                output: output.clone(),
+            },
+        )],
+        metadata: duroxide::providers::ExecutionMetadata {
+            status: Some("Completed".into()),
+            output: Some(output),
+            ..named()
+        },
+        ..Turn::default()
+    };
+    end_turn(&other, &token, turn).await;
+    let ended = waiting.await.expect("no panic").expect("it has ended");
+    assert!(
+        matches!(&ended, duroxide::OrchestrationStatus::Completed { output, .. } if output == "done"),
+        "{ended:?}"
+    );
+}
