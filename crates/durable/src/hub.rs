@@ -26,8 +26,9 @@ use crate::{
 };
 
 const CHANNEL: &str = "wakeline_durable";
-/// How often the line is measured. Seldom: an idle process should cost next to nothing.
-const CANARY: Duration = Duration::from_secs(30);
+/// How often the line is measured. Seldom: an idle process should cost next to nothing, and what a
+/// dead line kept back is found by the fallback.
+const CANARY: Duration = Duration::from_secs(60);
 /// While the line is down.
 const DEGRADED: Duration = Duration::from_secs(1);
 

@@ -155,17 +155,25 @@ impl Connector {
 
     /// By statements, not by start-up options: a pooler refuses options that it does not know.
     async fn prepare(&self, client: &Client) -> Result<(), Error> {
-        let milliseconds = self.statement_timeout.as_millis();
-        // Compiling a statement takes longer than running any of ours.
-        let mut settings = format!(
-            "SET statement_timeout = {milliseconds}; SET synchronous_commit = on; SET jit = off"
-        );
+        let milliseconds = self.statement_timeout.as_millis().to_string();
+        let mut settings = vec![
+            ("statement_timeout", &*milliseconds),
+            ("synchronous_commit", "on"),
+            // Compiling a statement takes longer than running any of ours.
+            ("jit", "off"),
+        ];
         if self.is_for_batches {
             // Planning again for the arrays of every batch would take longer than running it. The
             // one plan is made when tables are small and must still fit when they are not.
-            settings
-                .push_str("; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off");
+            settings.push(("plan_cache_mode", "force_generic_plan"));
+            settings.push(("enable_seqscan", "off"));
         }
+        // In one statement.
+        let settings: Vec<String> = settings
+            .iter()
+            .map(|(name, value)| format!("set_config('{name}', '{value}', false)"))
+            .collect();
+        let settings = format!("SELECT {}", settings.join(", "));
         // A pooler accepts at once and lets the first statement wait for a server that is away.
         timeout(self.connect_timeout, client.batch_execute(&settings))
             .await
