@@ -2,9 +2,12 @@
 //!
 //! Nothing here knows the server from the inside: a server is a URL that speaks the protocol, or
 //! a program that becomes one, and what it costs is read from its metrics, from `/proc`, or from
-//! its database. Only `store` has no server: it measures that crate by itself.
+//! its database. Only `store` and `durable` have no server: they measure those crates by
+//! themselves.
 
+mod durable;
 mod failures;
+mod figure;
 mod hold;
 mod line;
 mod meter;
@@ -12,17 +15,27 @@ mod open_files;
 mod own;
 mod percentiles;
 mod queue;
+#[cfg(feature = "store")]
 mod store;
+mod target;
 mod units;
 mod verify;
 
+pub use durable::{Connecting, DurableArgs, Peer};
 pub use hold::HoldArgs;
 pub use queue::QueueArgs;
+#[cfg(feature = "store")]
 pub use store::StoreArgs;
 pub use verify::VerifyArgs;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    /// Run workflows of duroxide on our PostgreSQL provider: what it costs while idle, how fast it
+    /// picks up, how late its timers are, how much goes through.
+    ///
+    /// It starts a PostgreSQL of its own. `cargo run --release --manifest-path peers/Cargo.toml`
+    /// does the same beside duroxide-pg and duroxide-pg-opt.
+    Durable(DurableArgs),
     /// Hold many pops on a server: what they cost while nothing happens, and how fast they wake.
     ///
     /// Memory per waiter is what the server's process grew by, so start the server afresh for
@@ -33,6 +46,7 @@ pub enum Command {
     /// Without --url it starts a server of its own. With --side-by-side it starts Queen, Wakeline
     /// on the same PostgreSQL and Wakeline on SQLite, and runs every phase on each in turn.
     Queue(QueueArgs),
+    #[cfg(feature = "store")]
     /// Write small rows straight into a store: group commit against a commit for every call.
     Store(StoreArgs),
     /// Kill nodes, restart the database and let leases run out under load, then prove from what
@@ -45,9 +59,17 @@ pub enum Command {
 
 pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
+        Command::Durable(args) => durable::run(args, &[]).await,
         Command::Hold(args) => hold::run(args).await,
         Command::Queue(args) => queue::run(args).await,
+        #[cfg(feature = "store")]
         Command::Store(args) => store::run(args).await,
         Command::Verify(args) => verify::run(args).await,
     }
+}
+
+/// `bench durable` beside other providers of duroxide, each in a database of its own on the same
+/// PostgreSQL.
+pub async fn durable_beside(args: DurableArgs, peers: &[Peer]) -> anyhow::Result<()> {
+    durable::run(args, peers).await
 }

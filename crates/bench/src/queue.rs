@@ -12,7 +12,6 @@ mod calibrate;
 mod contestant;
 mod drain;
 mod fan_out;
-mod figure;
 mod ground;
 mod idle;
 mod partitions;
@@ -26,9 +25,10 @@ use anyhow::{Context, bail};
 use args::PhaseName;
 pub use args::QueueArgs;
 use contestant::Contestant;
-use figure::Figure;
 use ground::Ground;
 use report::Report;
+
+use crate::figure::Figure;
 
 /// Prints its report to standard output. Fails after that when requests failed: a missed target
 /// is a finding, a failed request spoils the numbers.

@@ -1,6 +1,7 @@
 //! The `wakeline` binary: the server, a few commands to try it by hand, and the load generators.
 
 mod call;
+mod durable;
 mod serve;
 
 use std::process::ExitCode;
@@ -32,6 +33,11 @@ enum Command {
     Ack(call::Ack),
     /// Show who waits for what on a server.
     Waits(call::Waits),
+    /// Look at durable workflows in a PostgreSQL database, cancel them, and tidy up.
+    Durable {
+        #[command(subcommand)]
+        command: durable::Command,
+    },
     /// Load generators and measurements.
     Bench {
         #[command(subcommand)]
@@ -68,6 +74,7 @@ async fn run(command: Command) -> anyhow::Result<()> {
         Command::Pop(pop) => pop.run().await,
         Command::Ack(ack) => ack.run().await,
         Command::Waits(waits) => waits.run().await,
+        Command::Durable { command } => durable::run(command).await,
         Command::Bench { command } => wakeline_bench::run(command).await,
     }
 }

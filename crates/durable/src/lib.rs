@@ -32,9 +32,11 @@ mod provider;
 mod quiet;
 mod store;
 mod topic;
+pub mod view;
 mod wait;
 
 pub use options::{LongPollConfig, Options};
 pub use provider::PostgresProvider;
 pub use store::MIGRATIONS;
+pub use view::View;
 pub use wakeline_store::{migrate::OpenError, postgres::Policy};

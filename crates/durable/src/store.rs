@@ -3,6 +3,7 @@
 pub(crate) mod look;
 pub(crate) mod step;
 pub(crate) mod take;
+pub(crate) mod view;
 
 use std::{future::Future, sync::Arc, time::Duration};
 

@@ -1,4 +1,5 @@
-//! Waiting for an orchestration's end without asking for it again and again.
+//! Waiting for an orchestration's end without asking for it again and again, and for the last wakes
+//! to be sent.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,6 +10,13 @@ use wakeline_wake::{Lane, Outcome, Place, Settled};
 use crate::provider::PostgresProvider;
 
 impl PostgresProvider {
+    /// Waits until the other processes have been told of all that this one has written, at most
+    /// `patience`. For a process that is about to end: what it does not tell, the others find by
+    /// their fallback.
+    pub async fn flush(&self, patience: Duration) {
+        self.inner.store.hub.bus.flush(patience).await;
+    }
+
     /// The orchestration's result as soon as it has one, or [`ClientError::Timeout`]. What
     /// `Client::wait_for_orchestration` does by polling: here the caller is woken when the
     /// orchestration ends, in whatever process it does. An instance that does not exist yet is

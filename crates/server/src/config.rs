@@ -29,7 +29,8 @@ pub use mistake::{Mistake, Mistakes, Origin};
 pub use print::docs_table;
 pub use secret::{Secret, Url};
 pub use settings::{
-    Auth, Bus, Config, Http, Jwt, Limits, Log, Postgres, Queue, SETTINGS, Setting, Sqlite, Wake,
+    Auth, Bus, Config, Durable, Http, Jwt, Limits, Log, Postgres, Queue, SETTINGS, Setting, Sqlite,
+    Wake,
 };
 pub use value::{Algorithm, LogFormat, Store, Subscription};
 

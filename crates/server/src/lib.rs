@@ -6,6 +6,7 @@
 mod auth;
 pub mod config;
 mod document;
+mod durable;
 mod health;
 mod listen;
 pub mod logs;
@@ -23,6 +24,7 @@ use axum::Router;
 use tokio::net::TcpListener;
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
+use wakeline_durable::View;
 use wakeline_queue::{Queue, claim::Start, node::Node, seal::Sealer};
 use wakeline_wake::{Engine, Limits};
 use wakeline_web::Problem;
@@ -93,7 +95,8 @@ pub async fn serve(config: Config) -> Result<()> {
         stores,
         stopping: stopping.clone(),
     };
-    let router = router(&shared, queue.clone(), metering, &auth);
+    let durable = durable::view(&config);
+    let router = router(&shared, queue.clone(), durable, metering, &auth);
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
@@ -171,9 +174,16 @@ fn queue_limits(config: &Config) -> wakeline_queue::Limits {
 }
 
 /// All routes, and the document that describes them.
-fn router(shared: &Shared, queue: Arc<Queue>, metering: metering::Metering, auth: &Auth) -> Router {
+fn router(
+    shared: &Shared,
+    queue: Arc<Queue>,
+    durable: Option<Arc<View>>,
+    metering: metering::Metering,
+    auth: &Auth,
+) -> Router {
     let (router, document) = OpenApiRouter::with_openapi(document::begun())
         .merge(wakeline_queue::http::router(queue))
+        .merge(durable::router(durable))
         .merge(health::router(shared.clone()))
         .merge(waits::router(shared.clone()))
         .merge(metering::router(shared.clone(), metering))

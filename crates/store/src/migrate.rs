@@ -25,6 +25,11 @@ pub enum OpenError {
         step: i64,
         reason: String,
     },
+    /// Only where it may not be changed.
+    #[error(
+        "the schema {schema} is not there or not at this program's version, and this program was told not to change it"
+    )]
+    Behind { schema: String },
     #[error("the database cannot be opened: {0}")]
     Open(String),
 }

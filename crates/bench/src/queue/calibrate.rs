@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::args::QueueArgs;
 use super::contestant::{Contestant, PATIENCE};
-use super::figure::{Figure, Unit};
+use crate::figure::{Figure, Unit};
 
 const TIME: Duration = Duration::from_secs(1);
 /// The first that answers: Wakeline's, then Queen's.

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use super::answers::{ack_of, acknowledged};
 use super::args::QueueArgs;
 use super::contestant::{Contestant, PATIENCE};
-use super::figure::{Figure, Unit};
 use super::push::{PAUSE, fill};
 use crate::failures::Failures;
+use crate::figure::{Figure, Unit};
 use crate::line::Line;
 use crate::percentiles::Percentiles;
 

@@ -3,7 +3,7 @@
 use super::args::QueueArgs;
 use super::contestant::Contestant;
 use super::drain::{Drain, figures, pilot_and_run};
-use super::figure::Figure;
+use crate::figure::Figure;
 
 const BATCH: usize = 10;
 

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use super::args::QueueArgs;
 use super::bodies::{Bodies, Template};
 use super::contestant::{Contestant, PATIENCE, shape};
-use super::figure::{Figure, Unit};
 use super::push::{PAUSE, Pusher};
+use crate::figure::{Figure, Unit};
 
 const WAITERS: usize = 100;
 /// Longer than the time that is watched with what comes before it.

@@ -11,8 +11,8 @@ use super::args::QueueArgs;
 use super::bodies::{Bodies, Template};
 use super::contestant::{Contestant, PATIENCE, shape};
 use super::drain::{Drain, figures};
-use super::figure::{Figure, Unit};
 use super::push::{FILL_BATCH, fill_with};
+use crate::figure::{Figure, Unit};
 use crate::percentiles::Percentiles;
 use crate::units::show_count;
 

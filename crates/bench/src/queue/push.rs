@@ -12,7 +12,7 @@ use super::answers::queued;
 use super::args::QueueArgs;
 use super::bodies::{Bodies, Template};
 use super::contestant::{Contestant, PATIENCE, templates};
-use super::figure::{Figure, Unit};
+use crate::figure::{Figure, Unit};
 use crate::percentiles::Percentiles;
 
 const PUSH: &str = "/api/v1/push";

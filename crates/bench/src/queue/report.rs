@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::args::QueueArgs;
 use super::contestant::Contestant;
-use super::figure::{Figure, Unit};
-use super::targets::{self, Target};
+use super::targets;
 use crate::failures::Seen;
+use crate::figure::{Figure, Row};
+use crate::target::{self, Target};
 use crate::units::{as_millis, show_count, show_duration};
 
 #[derive(Debug, Serialize)]
@@ -26,25 +27,6 @@ pub(super) struct Report {
     targets: Vec<Target>,
     /// For each server.
     failures: Vec<Seen>,
-}
-
-/// One figure of all servers.
-#[derive(Debug, Serialize)]
-pub(super) struct Row {
-    pub(super) name: String,
-    pub(super) unit: Unit,
-    /// In the order of the servers; nothing where it could not be measured.
-    pub(super) values: Vec<Option<f64>>,
-}
-
-impl Row {
-    /// A detail stands below its figure and needs only the end of its name.
-    fn shown(&self) -> String {
-        match self.name.strip_prefix("  ") {
-            Some(detail) => format!("  {}", detail.rsplit(", ").next().unwrap_or(detail)),
-            None => self.name.clone(),
-        }
-    }
 }
 
 impl Report {
@@ -68,18 +50,7 @@ impl Report {
     }
 
     pub(super) fn add(&mut self, server: usize, figures: Vec<Figure>) {
-        for figure in figures {
-            let known = self.rows.iter().position(|row| row.name == figure.name);
-            let row = known.unwrap_or_else(|| {
-                self.rows.push(Row {
-                    name: figure.name,
-                    unit: figure.unit,
-                    values: vec![None; self.servers.len()],
-                });
-                self.rows.len() - 1
-            });
-            self.rows[row].values[server] = Some(figure.value);
-        }
+        Row::add(&mut self.rows, figures, server, self.servers.len());
     }
 
     pub(super) fn finish(&mut self, contestants: &[Contestant]) {
@@ -131,7 +102,7 @@ impl Display for Report {
                 writeln!(f, "\nFAILED at {server}: {count}; the first: {first}")?;
             }
         }
-        self.judgement(f)
+        target::show(&self.targets, f)
     }
 }
 
@@ -142,37 +113,13 @@ impl Report {
             let shown = value.map_or("-".to_owned(), |value| row.unit.show(value));
             line += &format!("{shown:>22}");
             if place > 0 {
-                let ratio = value
-                    .zip(row.values[0])
-                    .filter(|(_, first)| *first > 0.0)
-                    .map_or(String::new(), |(value, first)| {
-                        format!("{:.1}x", value / first)
-                    });
+                let ratio = row
+                    .ratio(place, 0)
+                    .map_or(String::new(), |ratio| format!("{ratio:.1}x"));
                 line += &format!("{ratio:>7}");
             }
         }
         writeln!(f, "{}", line.trim_end())
-    }
-
-    fn judgement(&self, f: &mut Formatter<'_>) -> Result {
-        if self.targets.is_empty() {
-            return Ok(());
-        }
-        writeln!(f)?;
-        for target in &self.targets {
-            let measured = target.measured.as_deref().unwrap_or("-");
-            writeln!(
-                f,
-                "target  {:<34} {:>24}   measured {measured:>12}   {}",
-                target.name, target.wanted, target.verdict
-            )?;
-        }
-        let met = self
-            .targets
-            .iter()
-            .filter(|one| one.verdict == "met")
-            .count();
-        writeln!(f, "{met} of {} targets met", self.targets.len())
     }
 }
 
@@ -181,6 +128,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::figure::Unit;
     use crate::queue::ground::{QUEEN, WAKELINE_POSTGRES};
 
     #[derive(Parser)]

@@ -10,7 +10,7 @@ use super::answers::{ack_of, acknowledged, queued};
 use super::args::QueueArgs;
 use super::bodies::{Bodies, Template};
 use super::contestant::{Contestant, PATIENCE, shape};
-use super::figure::Figure;
+use crate::figure::Figure;
 use crate::percentiles::Percentiles;
 
 const HOLD: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! `bench queue` and `bench verify` with servers of their own, as short as they can be.
+//! `bench queue`, `bench verify` and `bench durable` with servers of their own, as short as they can be.
 
 use std::process::Output;
 
@@ -101,4 +101,39 @@ async fn verify_proves_the_promises_on_sqlite() {
 async fn verify_proves_the_promises_with_two_nodes_on_postgres() {
     let report = report("verify --minutes 0.15 --seed 7 --store postgres --nodes 2").await;
     promises_were_kept(&report, &["nodes killed", "lease storms", "listeners cut"]);
+}
+
+#[tokio::test]
+async fn durable_measures_the_provider_and_every_orchestration_completes() {
+    let report =
+        report("durable --idle 500ms --workflows 2 --timers 3 --seconds 500ms --in-flight 4").await;
+    assert_eq!(report["providers"], serde_json::json!(["wakeline-durable"]));
+    assert_eq!(report["failures"][0]["count"], 0);
+    let rows = report["rows"].as_array().unwrap();
+    let value = |name: &str| {
+        let row = rows.iter().find(|row| row["name"] == name);
+        let row = row.unwrap_or_else(|| panic!("no row {name} in {report:#}"));
+        row["values"][0].as_f64().unwrap()
+    };
+    assert!(value("  idle, transactions") >= 0.0);
+    assert!(value("one activity, to its last turn, p50") > 0.0);
+    assert!(value("one activity, as a polling client sees it, p50") > 0.0);
+    assert!(value("  one activity, as a woken caller sees it, p99") > 0.0);
+    assert!(value("pick-up of an orchestration, p50") >= 0.0);
+    assert!(value("  pick-up of an activity, p99") >= 0.0);
+    assert!(value("  timer lateness, p99") >= 0.0);
+    for phase in ["stress", "fan-out"] {
+        // One for each that was in flight at the least.
+        assert!(value(&format!("  {phase}, completed")) >= 4.0);
+        assert!(value(phase) > 0.0);
+        assert!(value(&format!("  {phase}, write-ahead log per orchestration")) > 0.0);
+    }
+}
+
+#[tokio::test]
+async fn durable_says_how_to_measure_beside_the_peers_it_does_not_have() {
+    let refused = bench("durable --peers duroxide-pg").await;
+    assert!(!refused.status.success());
+    let log = String::from_utf8_lossy(&refused.stderr);
+    assert!(log.contains("--manifest-path peers/Cargo.toml"), "{log}");
 }

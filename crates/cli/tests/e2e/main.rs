@@ -10,6 +10,7 @@ mod commands;
 mod connections;
 mod crash;
 mod drain;
+mod durable;
 mod ground;
 mod hang_up;
 mod limits;

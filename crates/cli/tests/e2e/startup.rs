@@ -201,13 +201,14 @@ fn the_help_is_short() {
     Usage: wakeline <COMMAND>
 
     Commands:
-      serve  Run the server
-      push   Push a message to a queue
-      pop    Pop messages from a queue, waiting for them if asked to
-      ack    Acknowledge a message that was popped
-      waits  Show who waits for what on a server
-      bench  Load generators and measurements
-      help   Print this message or the help of the given subcommand(s)
+      serve    Run the server
+      push     Push a message to a queue
+      pop      Pop messages from a queue, waiting for them if asked to
+      ack      Acknowledge a message that was popped
+      waits    Show who waits for what on a server
+      durable  Look at durable workflows in a PostgreSQL database, cancel them, and tidy up
+      bench    Load generators and measurements
+      help     Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help

@@ -67,6 +67,10 @@ const CHECKS: &[Check] = &[
         keys: &["bus.url", "store"],
         broken: bus_without_nodes,
     },
+    Check {
+        keys: &["durable.schema", "durable.database", "store"],
+        broken: durable_without_postgres,
+    },
 ];
 
 pub(super) fn check(config: &Config, settled: &Settled, mistakes: &mut Vec<Mistake>) {
@@ -187,5 +191,15 @@ fn no_encryption_key(config: &Config) -> Option<String> {
     let key = config.queue.encryption_key.as_ref()?;
     Sealer::from_hex(key.expose()).is_none().then(|| {
         "not 64 hexadecimal digits (32 bytes); `openssl rand -hex 32` makes one".to_owned()
+    })
+}
+
+fn durable_without_postgres(config: &Config) -> Option<String> {
+    let durable = &config.durable;
+    let is_nowhere = durable.database.is_none() && config.store == Store::Sqlite;
+    (durable.schema.is_some() && is_nowhere).then(|| {
+        "a durable schema is in PostgreSQL, and the store is SQLite: set durable.database to the \
+         database that has it, or leave durable.schema empty"
+            .to_owned()
     })
 }

@@ -178,6 +178,11 @@ settings! {
         sweep_interval: Duration = "30s", duration(100 * MS, DAY), "How often what is too old is removed.";
     }
 
+    [durable "durable": Durable] "The durable door: what is shown of it." {
+        schema: Option<String> = "", optional_text(1), "Schema of `wakeline-durable` that is shown under `/v1/durable`. Empty: none, or `durable` where `durable.database` is given.";
+        database: Option<Url> = "", Kind::Url { word: "", schemes: &["postgres", "postgresql"] }, "URL of the PostgreSQL database that has it. Empty: the store's.";
+    }
+
     [log "log": Log] "What is logged." {
         format: LogFormat = "text", Kind::Choice(&["text", "json"]), "How log lines are written.";
         level: String = "info", Kind::Filter, "What is logged: a level, or directives such as `info,wakeline_wake=debug`.";

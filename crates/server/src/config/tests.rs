@@ -392,6 +392,10 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
     encryption_key = "" # default
     sweep_interval = "30s" # default
 
+    [durable]
+    schema = "" # default
+    database = "" # default
+
     [log]
     format = "text" # default
     level = "info" # default
@@ -472,6 +476,18 @@ fn no_two_settings_share_a_variable_or_a_flag() {
         setting("http.max_body").unwrap().env(),
         "WAKELINE_HTTP_MAX_BODY"
     );
+}
+
+#[test]
+fn a_durable_schema_needs_a_postgres_to_be_in() {
+    assert_snapshot!(mistakes("durable.schema = \"durable\"", &[], &[]), @r##"
+    1 mistake in the configuration:
+      - durable.schema (wakeline.toml:1), durable.database (default), store (default): a durable schema is in PostgreSQL, and the store is SQLite: set durable.database to the database that has it, or leave durable.schema empty
+    "##);
+    for more in ["store", "durable.database"] {
+        let flags = [("durable.schema", "durable"), (more, "postgres://h/d")];
+        load(None, [], pairs(&flags)).unwrap();
+    }
 }
 
 #[test]

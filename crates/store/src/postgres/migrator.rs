@@ -58,10 +58,8 @@ impl<'a> Migrator<'a> {
             return Ok(());
         }
         if policy == Policy::Verify {
-            return Err(OpenError::Open(format!(
-                "the schema {} is not at this program's version, and it was told not to change it",
-                self.schema
-            )));
+            let schema = self.schema.clone();
+            return Err(OpenError::Behind { schema });
         }
         // Each statement must see what others committed while it waited for the lock.
         let begin = "BEGIN ISOLATION LEVEL READ COMMITTED";

@@ -1,0 +1,89 @@
+//! The commands that end one instance.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use duroxide::{Client, providers::ProviderAdmin};
+use wakeline_durable::view::ViewError;
+
+use super::{
+    LAST_WAKES, Place,
+    text::{plain, print},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    instance: String,
+    /// Why; it becomes the instance's error.
+    #[arg(long)]
+    reason: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Cancel {
+    pub(crate) async fn run(self) -> Result<()> {
+        let view = self.place.view();
+        match view.instance(&self.instance).await {
+            Ok(detail) if has_ended(&detail.instance.status) => bail!(
+                "instance {:?} has ended already ({}); there is nothing to cancel",
+                self.instance,
+                detail.instance.status
+            ),
+            Ok(_) => {}
+            // It was started and no runtime has begun it: the start lies in its mailbox.
+            Err(ViewError::UnknownInstance(_)) if view.has_mail(&self.instance).await? => {}
+            Err(error) => return Err(error.into()),
+        }
+        let provider = self.place.provider().await?;
+        let client = Client::new(Arc::new(provider.clone()));
+        client.cancel_instance(&self.instance, &self.reason).await?;
+        provider.flush(LAST_WAKES).await;
+        print(&format!(
+            "{} is asked to cancel; a runtime that has its orchestration ends it\n",
+            plain(&self.instance)
+        ))
+    }
+}
+
+fn has_ended(status: &str) -> bool {
+    matches!(status, "Completed" | "Failed")
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    instance: String,
+    /// Even if it, or one of its sub-orchestrations, is running.
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Delete {
+    pub(crate) async fn run(self) -> Result<()> {
+        let detail = self.place.view().instance(&self.instance).await?;
+        if let Some(parent) = &detail.instance.parent {
+            bail!(
+                "instance {:?} is a sub-orchestration of {parent:?}; delete that, and it goes too",
+                self.instance
+            );
+        }
+        if !self.force && !has_ended(&detail.instance.status) {
+            bail!(
+                "instance {:?} is running; cancel it first, or delete it as it is with --force",
+                self.instance
+            );
+        }
+        let provider = self.place.provider().await?;
+        let deleted = provider.delete_instance(&self.instance, self.force).await?;
+        print(&format!(
+            "deleted {} instances, {} executions, {} events, {} queued messages and activities\n",
+            deleted.instances_deleted,
+            deleted.executions_deleted,
+            deleted.events_deleted,
+            deleted.queue_messages_deleted,
+        ))
+    }
+}
