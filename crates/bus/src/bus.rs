@@ -18,6 +18,7 @@ use wakeline_store::postgres::Connector;
 use wakeline_wake::{Cause, Engine, Wake};
 
 use crate::{
+    health::Health,
     message::{self, Message, Said},
     outbox::Outbox,
     peers::Peers,
@@ -110,17 +111,6 @@ struct Remote {
     peers: Mutex<Peers>,
 }
 
-#[derive(Debug)]
-struct Health {
-    rung: Rung,
-    sent: Option<(u64, Instant)>,
-    heard: Option<Instant>,
-    listening_since: Option<Instant>,
-    round_trip: Option<Duration>,
-    connects: u64,
-    warned: bool,
-}
-
 impl std::fmt::Debug for Bus {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Bus")
@@ -155,23 +145,13 @@ impl Bus {
     }
 
     fn start(engine: Arc<Engine>, transport: Box<dyn Transport>, options: &Options) -> Arc<Self> {
-        let health = Health {
-            // Until the first canary is back nothing is known to arrive.
-            rung: Rung::Polling,
-            sent: None,
-            heard: None,
-            listening_since: None,
-            round_trip: None,
-            connects: 0,
-            warned: false,
-        };
         let remote = Remote {
             transport,
             node: rand::random(),
             outbox: Outbox::default(),
             canary: options.canary,
             canary_now: Notify::new(),
-            health: Mutex::new(health),
+            health: Mutex::default(),
             peers: Mutex::default(),
         };
         let bus = Arc::new(Self {
@@ -438,27 +418,6 @@ impl Bus {
                 self.ask();
             }
         }
-    }
-}
-
-impl Health {
-    fn connected(&mut self) {
-        self.connects += 1;
-        self.listening_since = Some(Instant::now());
-        self.heard = None;
-    }
-
-    /// Whether that is news.
-    fn disconnected(&mut self) -> bool {
-        self.listening_since = None;
-        self.round_trip = None;
-        mem::replace(&mut self.rung, Rung::Polling) != Rung::Polling
-    }
-
-    fn next_canary(&mut self) -> u64 {
-        let number = self.sent.map_or(0, |(number, _)| number) + 1;
-        self.sent = Some((number, Instant::now()));
-        number
     }
 }
 

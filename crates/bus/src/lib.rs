@@ -15,6 +15,7 @@
 
 mod bus;
 mod fallback;
+mod health;
 mod message;
 mod outbox;
 mod peers;

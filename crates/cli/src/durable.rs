@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use wakeline_durable::{Options, Policy, PostgresProvider, View};
-use wakeline_store::postgres;
+use wakeline_durable::{Options, Policy, PoolOptions, PostgresProvider, View};
 
 /// How long the end of a command waits for its wakes to be sent.
 const LAST_WAKES: Duration = Duration::from_secs(5);
@@ -68,9 +67,9 @@ struct Place {
 impl Place {
     /// For looking: it has no part in the wakes.
     fn view(&self) -> View {
-        let pool = postgres::Options {
+        let pool = PoolOptions {
             connections: 1,
-            ..postgres::Options::default()
+            ..PoolOptions::default()
         };
         View::new(&self.database, &self.schema, pool)
     }

@@ -12,6 +12,7 @@ use tokio_postgres::{Row, types::Type};
 use crate::{
     item::{number, text_of, unsigned},
     provider::PostgresProvider,
+    store::statements,
 };
 
 /// Instances that one call looks at, if it does not say.
@@ -42,23 +43,7 @@ impl PostgresProvider {
         let rows = self
             .ask(
                 operation,
-                "SELECT h.count AS events, h.bytes AS event_bytes, v.count AS keys, v.bytes AS value_bytes,
-                     (SELECT e.data FROM @schema@.event e
-                      WHERE e.instance = i.id AND e.execution = i.execution AND e.number = 1) AS started
-                 FROM @schema@.instance i
-                 CROSS JOIN LATERAL (
-                     SELECT count(*), coalesce(sum(octet_length(e.data)), 0)::bigint AS bytes
-                     FROM @schema@.event e WHERE e.instance = i.id AND e.execution = i.execution
-                 ) h
-                 CROSS JOIN LATERAL (
-                     SELECT count(*), coalesce(sum(octet_length(a.value)), 0)::bigint AS bytes FROM (
-                         SELECT d.value FROM @schema@.kv_delta d WHERE d.instance = i.id AND d.value IS NOT NULL
-                         UNION ALL
-                         SELECT k.value FROM @schema@.kv k WHERE k.instance = i.id AND NOT EXISTS (
-                             SELECT FROM @schema@.kv_delta d WHERE d.instance = i.id AND d.key = k.key)
-                     ) a
-                 ) v
-                 WHERE i.id = $1",
+                statements::INSTANCE_STATS,
                 &[(&instance, Type::TEXT)],
             )
             .await?;
@@ -98,11 +83,7 @@ impl PostgresProvider {
 impl ProviderAdmin for PostgresProvider {
     async fn list_instances(&self) -> Result<Vec<String>, ProviderError> {
         let rows = self
-            .ask(
-                "list_instances",
-                "SELECT id FROM @schema@.instance ORDER BY created_at DESC, id",
-                &[],
-            )
+            .ask("list_instances", statements::LIST_INSTANCES, &[])
             .await?;
         Ok(names(&rows))
     }
@@ -111,9 +92,7 @@ impl ProviderAdmin for PostgresProvider {
         let rows = self
             .ask(
                 "list_instances_by_status",
-                "SELECT i.id FROM @schema@.instance i
-                 JOIN @schema@.execution x ON x.instance = i.id AND x.number = i.execution
-                 WHERE x.status = $1 ORDER BY i.created_at DESC, i.id",
+                statements::LIST_INSTANCES_BY_STATUS,
                 &[(&status, Type::TEXT)],
             )
             .await?;
@@ -124,7 +103,7 @@ impl ProviderAdmin for PostgresProvider {
         let rows = self
             .ask(
                 "list_executions",
-                "SELECT number FROM @schema@.execution WHERE instance = $1 ORDER BY number",
+                statements::LIST_EXECUTIONS,
                 &[(&instance, Type::TEXT)],
             )
             .await?;
@@ -147,7 +126,7 @@ impl ProviderAdmin for PostgresProvider {
         let rows = self
             .ask(
                 "latest_execution_id",
-                "SELECT coalesce(max(number), 1) FROM @schema@.execution WHERE instance = $1",
+                statements::LATEST_EXECUTION_ID,
                 &[(&instance, Type::TEXT)],
             )
             .await?;
@@ -159,12 +138,7 @@ impl ProviderAdmin for PostgresProvider {
         let rows = self
             .ask(
                 operation,
-                "SELECT i.id, i.name, i.version, i.execution, i.parent, x.status, x.output,
-                     (extract(epoch FROM i.created_at) * 1000)::bigint AS created,
-                     (extract(epoch FROM i.updated_at) * 1000)::bigint AS updated
-                 FROM @schema@.instance i
-                 LEFT JOIN @schema@.execution x ON x.instance = i.id AND x.number = i.execution
-                 WHERE i.id = $1",
+                statements::GET_INSTANCE_INFO,
                 &[(&instance, Type::TEXT)],
             )
             .await?;
@@ -192,12 +166,7 @@ impl ProviderAdmin for PostgresProvider {
         let rows = self
             .ask(
                 operation,
-                "SELECT x.number, x.status, x.output,
-                     (extract(epoch FROM x.started_at) * 1000)::bigint AS started,
-                     (extract(epoch FROM x.completed_at) * 1000)::bigint AS completed,
-                     (SELECT count(*) FROM @schema@.event e
-                      WHERE e.instance = x.instance AND e.execution = x.number) AS events
-                 FROM @schema@.execution x WHERE x.instance = $1 AND x.number = $2",
+                statements::GET_EXECUTION_INFO,
                 &[(&instance, Type::TEXT), (&number(execution_id), Type::INT8)],
             )
             .await?;
@@ -217,17 +186,7 @@ impl ProviderAdmin for PostgresProvider {
 
     async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError> {
         let rows = self
-            .ask(
-                "get_system_metrics",
-                "SELECT sum(instances)::bigint AS instances, sum(executions)::bigint AS executions,
-                     sum(events)::bigint AS events, sum(completed)::bigint AS completed,
-                     sum(failed)::bigint AS failed,
-                     (SELECT count(*) FROM @schema@.execution x
-                      JOIN @schema@.instance i ON i.id = x.instance AND i.execution = x.number
-                      WHERE x.status = 'Running') AS running
-                 FROM @schema@.tally",
-                &[],
-            )
+            .ask("get_system_metrics", statements::GET_SYSTEM_METRICS, &[])
             .await?;
         let row = &rows[0];
         Ok(SystemMetrics {
@@ -242,17 +201,7 @@ impl ProviderAdmin for PostgresProvider {
 
     async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError> {
         let rows = self
-            .ask(
-                "get_queue_depths",
-                "SELECT
-                     (SELECT count(*) FROM @schema@.message g
-                      LEFT JOIN @schema@.mailbox m ON m.instance = g.instance AND m.token IS NOT NULL
-                          AND g.number <= m.taken_through
-                          AND (g.visible_at IS NULL OR g.visible_at <= m.taken_at)
-                      WHERE m.instance IS NULL) AS messages,
-                     (SELECT count(*) FROM @schema@.task t WHERE t.token IS NULL) AS tasks",
-                &[],
-            )
+            .ask("get_queue_depths", statements::GET_QUEUE_DEPTHS, &[])
             .await?;
         Ok(QueueDepths {
             orchestrator_queue: size(rows[0].get("messages")),
@@ -266,7 +215,7 @@ impl ProviderAdmin for PostgresProvider {
         let rows = self
             .ask(
                 "list_children",
-                "SELECT id FROM @schema@.instance WHERE parent = $1 ORDER BY id",
+                statements::LIST_CHILDREN,
                 &[(&instance_id, Type::TEXT)],
             )
             .await?;
@@ -278,7 +227,7 @@ impl ProviderAdmin for PostgresProvider {
         let rows = self
             .ask(
                 operation,
-                "SELECT parent FROM @schema@.instance WHERE id = $1",
+                statements::GET_PARENT_ID,
                 &[(&instance_id, Type::TEXT)],
             )
             .await?;
@@ -300,7 +249,7 @@ impl ProviderAdmin for PostgresProvider {
         let rows = self
             .ask(
                 operation,
-                "SELECT * FROM @schema@.delete_instances($1, $2)",
+                statements::DELETE_INSTANCES_ATOMIC,
                 &[(&ids, Type::TEXT_ARRAY), (&force, Type::BOOL)],
             )
             .await?;
@@ -362,7 +311,7 @@ impl ProviderAdmin for PostgresProvider {
         let rows = self
             .ask(
                 operation,
-                "SELECT * FROM @schema@.prune($1, $2, $3)",
+                statements::PRUNE_EXECUTIONS,
                 &[
                     (&instance_id, Type::TEXT),
                     (&keep, Type::INT8),
@@ -412,13 +361,7 @@ impl PostgresProvider {
         let rows = self
             .ask(
                 operation,
-                &format!(
-                    "SELECT i.id FROM @schema@.instance i
-                     LEFT JOIN @schema@.execution x ON x.instance = i.id AND x.number = i.execution
-                     WHERE {condition} AND ($1::text[] IS NULL OR i.id = ANY ($1))
-                         AND ($2::bigint IS NULL OR x.completed_at < to_timestamp($2 / 1000.0))
-                     ORDER BY x.completed_at LIMIT $3"
-                ),
+                &statements::MATCHING.replace("@condition@", condition),
                 &[
                     (&filter.instance_ids, Type::TEXT_ARRAY),
                     (&before, Type::INT8),

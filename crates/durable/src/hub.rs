@@ -10,21 +10,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::oneshot;
-use tokio_postgres::{Config, types::Type};
-use wakeline_bus::{Bus, Due, Intervals, Options as BusOptions, Recheck, watch};
+use tokio_postgres::Config;
+use wakeline_bus::{Bus, Intervals, Options as BusOptions, watch};
 use wakeline_store::{
-    Error,
     migrate::OpenError,
-    postgres::{Connector, Session, explain, quoted},
+    postgres::{Connector, Session},
 };
-use wakeline_wake::{Engine, Limits, Place, Waiting, Wake};
+use wakeline_wake::{Engine, Limits, Wake};
 
 use crate::{
     options::LongPollConfig,
-    store::Parameter,
-    topic::{DOOR, INSTANCE, ORCHESTRATION, OWNER, SESSION_TASK, TASK, TaskKind, Topics},
+    store::due::Fallback,
+    topic::{TaskKind, Topics},
 };
 
 const CHANNEL: &str = "wakeline_durable";
@@ -144,120 +142,5 @@ impl Hub {
         }
         known.insert(name, now + after);
         self.publish_after(topics.wake_successor(kind), after);
-    }
-}
-
-/// Asks, in one statement for all schemas, what has become ready.
-struct Fallback {
-    session: Session,
-    engine: Arc<Engine>,
-    horizon: Duration,
-}
-
-/// What is waited for in one schema.
-#[derive(Default)]
-struct Waited {
-    /// By kind and name of their topics.
-    places: HashMap<(String, String), Vec<Place>>,
-    instances: Vec<String>,
-}
-
-impl Waited {
-    fn places(&self, kind: &str, name: &str) -> impl Iterator<Item = &Place> {
-        let key = (kind.to_owned(), name.to_owned());
-        self.places.get(&key).into_iter().flatten()
-    }
-}
-
-fn by_schema(waiting: Vec<Waiting>) -> BTreeMap<String, Waited> {
-    let mut schemas: BTreeMap<String, Waited> = BTreeMap::new();
-    for place in waiting {
-        let parts: Vec<String> = place.topic.parts().map(str::to_owned).collect();
-        let Ok([schema, kind, name]) = <[String; 3]>::try_from(parts) else {
-            continue;
-        };
-        let waited = schemas.entry(schema).or_default();
-        if kind == INSTANCE {
-            waited.instances.push(name.clone());
-        }
-        let place = Place::new(place.topic, place.lane);
-        waited.places.entry((kind, name)).or_default().push(place);
-    }
-    schemas
-}
-
-impl Fallback {
-    async fn ask(&self, waiting: Vec<Waiting>) -> Result<Vec<Due>, Error> {
-        let schemas = by_schema(waiting);
-        let names: Vec<&String> = schemas.keys().collect();
-        let asked: Vec<String> = (0_i32..)
-            .zip(&schemas)
-            .map(|(number, (name, waited))| {
-                let schema = quoted(name);
-                let mut asked = format!("SELECT {number} AS schema, d.* FROM {schema}.due() d");
-                if !waited.instances.is_empty() {
-                    asked.push_str(&format!(
-                        " UNION ALL SELECT {number}, 3, i.id, NULL, 0 FROM {schema}.instance i
-                         JOIN {schema}.execution x ON x.instance = i.id AND x.number = i.execution
-                         WHERE i.id = ANY ($1) AND x.status IN ('Completed', 'Failed')"
-                    ));
-                }
-                asked
-            })
-            .collect();
-        let instances: Vec<&String> = schemas.values().flat_map(|w| &w.instances).collect();
-        let mut parameters: Vec<Parameter<'_>> = Vec::new();
-        if !instances.is_empty() {
-            parameters.push((&instances, Type::TEXT_ARRAY));
-        }
-        let client = self.session.client().await?;
-        let rows = client
-            .query_typed(&asked.join(" UNION ALL "), &parameters)
-            .await
-            .map_err(|error| explain(&error))?;
-        let mut dues = Vec::new();
-        for row in &rows {
-            let schema: i32 = row.get(0);
-            let waited = &schemas[names[usize::try_from(schema).unwrap_or(0)]];
-            let (kind, name): (i32, Option<String>) = (row.get(1), row.get(2));
-            let owner: Option<String> = row.get(3);
-            let micros: Option<i64> = row.get(4);
-            let name = name.unwrap_or_default();
-            let after = Duration::from_micros(u64::try_from(micros.unwrap_or(0)).unwrap_or(0));
-            let places: Vec<&Place> = match (kind, &owner) {
-                (0, _) => waited.places(ORCHESTRATION, "").collect(),
-                (1, _) => waited
-                    .places(TASK, &name)
-                    .chain(waited.places(TASK, "*"))
-                    .collect(),
-                (2, Some(owner)) => waited.places(OWNER, owner).collect(),
-                (2, None) => waited
-                    .places(SESSION_TASK, &name)
-                    .chain(waited.places(SESSION_TASK, "*"))
-                    .collect(),
-                _ => waited.places(INSTANCE, &name).collect(),
-            };
-            for place in places.into_iter().cloned() {
-                if after.is_zero() {
-                    dues.push(Due { place, after });
-                } else if after <= self.horizon {
-                    // A timer and not an alarm, which would go with those who wait now: they come
-                    // back and, having been told of nothing, do not ask.
-                    let wake = Wake::chain(place.topic).in_lane(place.lane);
-                    self.engine.wake_after(wake, after);
-                }
-            }
-        }
-        Ok(dues)
-    }
-}
-
-impl Recheck for Fallback {
-    fn door(&self) -> &'static str {
-        DOOR
-    }
-
-    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
-        self.ask(waiting).boxed()
     }
 }

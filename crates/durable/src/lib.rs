@@ -39,4 +39,7 @@ pub use options::{LongPollConfig, Options};
 pub use provider::PostgresProvider;
 pub use store::MIGRATIONS;
 pub use view::View;
-pub use wakeline_store::{migrate::OpenError, postgres::Policy};
+pub use wakeline_store::{
+    migrate::OpenError,
+    postgres::{Options as PoolOptions, Policy},
+};

@@ -30,7 +30,7 @@ use crate::{
     lease::Leases,
     options::Options,
     quiet::Quiet,
-    store::{Parameter, Store, look::Look, look::Looked, ride_out, take::micros},
+    store::{Parameter, Store, look::Look, look::Looked, ride_out, statements, take::micros},
 };
 
 /// A provider on one schema of a PostgreSQL database. Cheap to clone; clones share everything.
@@ -245,8 +245,7 @@ impl Provider for PostgresProvider {
         let rows = self
             .ask(
                 operation,
-                "SELECT data FROM @schema@.event WHERE instance = $1 AND execution = $2
-                 ORDER BY number",
+                statements::READ_WITH_EXECUTION,
                 &[(&instance, Type::TEXT), (&number(execution_id), Type::INT8)],
             )
             .await?;
@@ -265,7 +264,7 @@ impl Provider for PostgresProvider {
         let (numbers, data): (Vec<i64>, Vec<String>) = events.into_iter().unzip();
         self.ask(
             operation,
-            "SELECT @schema@.append($1, $2, $3, $4)",
+            statements::APPEND_WITH_EXECUTION,
             &[
                 (&instance, Type::TEXT),
                 (&number(execution_id), Type::INT8),
@@ -323,13 +322,7 @@ impl Provider for PostgresProvider {
         let rows = self
             .ask(
                 "renew_session_lock",
-                "WITH renewed AS (
-                     UPDATE @schema@.session SET
-                         locked_until = clock_timestamp() + $2 * interval '1 microsecond'
-                     WHERE owner = ANY ($1) AND locked_until > clock_timestamp()
-                         AND active_at + $3 * interval '1 microsecond' > clock_timestamp()
-                     RETURNING 1
-                 ) SELECT count(*) FROM renewed",
+                statements::RENEW_SESSION_LOCK,
                 &[
                     (&owner_ids, Type::TEXT_ARRAY),
                     (&micros(extend_for), Type::INT8),
@@ -352,11 +345,7 @@ impl Provider for PostgresProvider {
         let rows = self
             .ask(
                 "cleanup_orphaned_sessions",
-                "WITH gone AS (
-                     DELETE FROM @schema@.session s WHERE s.locked_until < clock_timestamp()
-                         AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.session = s.id)
-                     RETURNING 1
-                 ) SELECT count(*) FROM gone",
+                statements::CLEANUP_ORPHANED_SESSIONS,
                 &[],
             )
             .await?;
@@ -415,11 +404,7 @@ impl Provider for PostgresProvider {
         let rows = self
             .ask(
                 "get_kv_value",
-                "SELECT value FROM (
-                     SELECT value, 0 AS layer FROM @schema@.kv_delta WHERE instance = $1 AND key = $2
-                     UNION ALL
-                     SELECT value, 1 FROM @schema@.kv WHERE instance = $1 AND key = $2
-                 ) v ORDER BY layer LIMIT 1",
+                statements::GET_KV_VALUE,
                 &[(&instance, Type::TEXT), (&key, Type::TEXT)],
             )
             .await?;
@@ -436,10 +421,7 @@ impl Provider for PostgresProvider {
         let rows = self
             .ask(
                 "get_kv_all_values",
-                "SELECT key, value FROM @schema@.kv_delta WHERE instance = $1 AND value IS NOT NULL
-                 UNION ALL
-                 SELECT v.key, v.value FROM @schema@.kv v WHERE v.instance = $1 AND NOT EXISTS (
-                     SELECT FROM @schema@.kv_delta d WHERE d.instance = $1 AND d.key = v.key)",
+                statements::GET_KV_ALL_VALUES,
                 &[(&instance, Type::TEXT)],
             )
             .await?;

@@ -1,6 +1,8 @@
 //! One schema of a PostgreSQL database: what is asked of it, each in one statement.
 
+pub(crate) mod due;
 pub(crate) mod look;
+pub(crate) mod statements;
 pub(crate) mod step;
 pub(crate) mod take;
 pub(crate) mod view;

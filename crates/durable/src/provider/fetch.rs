@@ -20,6 +20,7 @@ use crate::{
     hold::Dispatcher,
     item::{self, packed, text_of, unsigned},
     lease::{Known, Token},
+    store::statements,
     store::take::{Taken, TakenInstance, TakenTask, WantInstance, WantTask},
     topic::stored_tags,
 };
@@ -311,7 +312,7 @@ impl PostgresProvider {
         store
             .query(
                 "spoil",
-                "SELECT @schema@.spoil($1, $2, $3, $4)",
+                statements::SPOIL,
                 &[
                     (&taken.id, Type::INT8),
                     (&taken.token, Type::UUID),

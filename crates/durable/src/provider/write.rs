@@ -18,7 +18,7 @@ use crate::{
     item::{self, number, packed},
     lease::{Known, Token},
     store::{
-        Parameter, ride_out,
+        Parameter, ride_out, statements,
         step::{Finish, Step, Turn, What},
         take::micros,
     },
@@ -307,7 +307,7 @@ impl PostgresProvider {
         };
         let store = &self.inner.store;
         let delay = delay.map(micros);
-        let statement = "SELECT @schema@.give_back_instance($1, $2, $3, $4)";
+        let statement = statements::GIVE_BACK_INSTANCE;
         let parameters: [Parameter<'_>; 4] = [
             (&token.key, Type::TEXT),
             (&token.secret, Type::UUID),
@@ -344,7 +344,7 @@ impl PostgresProvider {
         };
         let store = &self.inner.store;
         let delay_us = delay.map(micros);
-        let statement = "SELECT * FROM @schema@.give_back_task($1, $2, $3, $4)";
+        let statement = statements::GIVE_BACK_TASK;
         let parameters: [Parameter<'_>; 4] = [
             (&token.key, Type::INT8),
             (&token.secret, Type::UUID),
@@ -383,7 +383,7 @@ impl PostgresProvider {
         let Some(token) = Token::<String>::read(token) else {
             return Err(lost(operation));
         };
-        let statement = "SELECT @schema@.prolong_instance($1, $2, $3)";
+        let statement = statements::PROLONG_INSTANCE;
         let parameters: [Parameter<'_>; 3] = [
             (&token.key, Type::TEXT),
             (&token.secret, Type::UUID),
@@ -402,7 +402,7 @@ impl PostgresProvider {
         let Some(token) = Token::<i64>::read(token) else {
             return Err(lost(operation));
         };
-        let statement = "SELECT @schema@.prolong_task($1, $2, $3)";
+        let statement = statements::PROLONG_TASK;
         let parameters: [Parameter<'_>; 3] = [
             (&token.key, Type::INT8),
             (&token.secret, Type::UUID),
