@@ -9,6 +9,9 @@ use wakeline_wake::{Lane, Outcome, Place, Settled};
 
 use crate::provider::PostgresProvider;
 
+/// How long a question may take even if the caller has no time: who does not wait asks, too.
+const ONE_QUESTION: Duration = Duration::from_secs(1);
+
 impl PostgresProvider {
     /// Waits until the other processes have been told of all that this one has written, at most
     /// `patience`. For a process that is about to end: what it does not tell, the others find by
@@ -36,7 +39,11 @@ impl PostgresProvider {
         let engine = &store.hub.engine;
         let mut waiter = engine.register(&[place], timeout).map_err(refused)?;
         loop {
-            let status = client.get_orchestration_status(instance).await?;
+            // In an outage the question would last for longer than the caller.
+            let left = timeout.saturating_sub(began.elapsed()).max(ONE_QUESTION);
+            let asked = client.get_orchestration_status(instance);
+            let asked = tokio::time::timeout(left, asked).await;
+            let status = asked.map_err(|_| ClientError::Timeout)??;
             if matches!(
                 status,
                 OrchestrationStatus::Completed { .. } | OrchestrationStatus::Failed { .. }

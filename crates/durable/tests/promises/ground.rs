@@ -120,17 +120,20 @@ impl Ground {
         task
     }
 
-    /// Until the watched provider knows that its line works: from then on it asks nothing again
-    /// that it knows.
+    /// Until the watched provider knows that its line works. From then on it asks nothing again that
+    /// it knows, and nothing but a wake makes anybody look: the short interval of its start is over.
     pub(crate) async fn settle(&self, provider: &PostgresProvider) {
+        const SHORT_INTERVAL: Duration = Duration::from_millis(1_200);
         until("the line works", async || {
-            let before = self.proxy.count("take_");
-            for _ in 0..2 {
-                let poll = Duration::from_millis(20);
+            let asked = || self.proxy.count("take_") + self.proxy.count(".due()");
+            let fetched = async |poll| {
                 let got = provider.fetch_orchestration_item(LONG, poll, None).await;
-                assert!(got.expect("nothing").is_none());
-            }
-            self.proxy.count("take_") == before
+                assert!(got.expect("it can be asked").is_none());
+            };
+            fetched(Duration::from_millis(20)).await;
+            let before = asked();
+            fetched(SHORT_INTERVAL).await;
+            asked() == before
         })
         .await;
     }

@@ -105,6 +105,23 @@ async fn an_acknowledgement_outlasts_an_outage() {
     assert_eq!(provider.read("a").await.expect("it is read").len(), 1);
 }
 
+#[tokio::test]
+async fn a_client_waits_no_longer_than_it_wants_to() {
+    let ground = Ground::new().await;
+    let provider = ground.watched().await;
+    begin(&provider, "a").await;
+    assert_eq!(provider.read("a").await.expect("it is read").len(), 1);
+    ground.proxy.hold_up();
+    let waiting = provider.wait_for_orchestration("a", Duration::from_secs(1));
+    let ended = tokio::time::timeout(POLL / 2, waiting).await;
+    ground.proxy.go_on();
+    let ended = ended.expect("its time is over");
+    assert!(
+        matches!(ended, Err(duroxide::ClientError::Timeout)),
+        "{ended:?}"
+    );
+}
+
 /// The database refuses one moment what it takes the next: none of this is permanent.
 #[tokio::test]
 async fn whatever_is_the_databases_own_trouble_can_be_tried_again() {

@@ -168,7 +168,7 @@ const BY_HAND: &str = r#"SELECT @schema@.put(ARRAY['a'],
 async fn fallback_without_notify() {
     let ground = Ground::new().await;
     let provider = ground
-        .watched_with(falling_back(Duration::from_secs(1)))
+        .watched_with(falling_back(Duration::from_secs(4)))
         .await;
     ground.settle(&provider).await;
     let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
