@@ -33,8 +33,10 @@ pub(crate) struct Dispatcher<'a> {
     pub(crate) hub: &'a Hub,
     pub(crate) quiet: &'a Quiet,
     pub(crate) long_poll: &'a LongPollConfig,
-    /// Where it stands; its alarm is at the last place.
+    /// Where it stands.
     pub(crate) places: Vec<Place>,
+    /// How many of these, the last ones, its alarm is set at.
+    pub(crate) alarms: usize,
 }
 
 impl Dispatcher<'_> {
@@ -121,10 +123,10 @@ impl Dispatcher<'_> {
                     Err(error) => return Err(explain(self.operation, &error)),
                 },
             };
-            if let Some(after) = next.after()
-                && let Some(place) = self.places.last()
-            {
-                self.hub.engine.alarm(place, after);
+            if let Some(after) = next.after() {
+                for place in self.places.iter().rev().take(self.alarms) {
+                    self.hub.engine.alarm(place, after);
+                }
             }
             match waiter.park().await {
                 Outcome::Woken { .. } => {}

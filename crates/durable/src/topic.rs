@@ -60,8 +60,9 @@ impl Topics {
         Place::new(self.orchestration(), Lane::new(&lane))
     }
 
-    /// Where a worker stands: at each kind of activity that it may take. The last place is for its
-    /// alarm.
+    /// Where a worker stands: at each kind of activity that it may take. The last two places are for
+    /// its alarm: one that it shares with all who take the same tags, and one with those who hold the
+    /// same sessions too.
     pub(crate) fn task_places(
         &self,
         session: Option<&SessionFetchConfig>,
@@ -75,7 +76,9 @@ impl Topics {
             topics.extend(names.iter().map(|tag| self.topic(SESSION_TASK, tag)));
             topics.push(self.topic(OWNER, owner));
         }
-        topics.push(self.topic(ALARM, &format!("{owner}\u{1}{}", names.join("\u{1}"))));
+        let tags = names.join("\u{1}");
+        topics.push(self.topic(ALARM, &format!("{}\u{1}{tags}", session.is_some())));
+        topics.push(self.topic(ALARM, &format!("{owner}\u{1}\u{1}{tags}")));
         topics
             .into_iter()
             .map(|topic| Place::new(topic, Lane::default()))

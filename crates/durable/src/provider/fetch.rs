@@ -52,6 +52,7 @@ impl PostgresProvider {
             quiet: &inner.orchestrations_quiet,
             long_poll: &inner.options.long_poll,
             places: vec![inner.store.topics.orchestration_place(filter)],
+            alarms: 1,
         };
         let want = || {
             let token = Uuid::new_v4();
@@ -207,6 +208,7 @@ impl PostgresProvider {
             quiet: &inner.tasks_quiet,
             long_poll: &inner.options.long_poll,
             places: inner.store.topics.task_places(session, &tags),
+            alarms: 2,
         };
         let session = session.map(|session| (session.owner_id.clone(), session.lock_timeout));
         let want = || {
@@ -309,7 +311,7 @@ impl PostgresProvider {
         let failure = serde_json::to_string(&failure)
             .map_err(|error| Error::Failed(format!("cannot be written: {error}")))?;
         let store = &self.inner.store;
-        store
+        let spoilt = store
             .query(
                 "spoil",
                 statements::SPOIL,
@@ -320,12 +322,13 @@ impl PostgresProvider {
                     (&failure, Type::TEXT),
                 ],
             )
-            .await?;
+            .await;
+        // Also when the answer was lost: it may have been done.
         store
             .hub
             .bus
             .publish(&[store.topics.wake_orchestrations(1)]);
-        Ok(())
+        spoilt.map(drop)
     }
 }
 

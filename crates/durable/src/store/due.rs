@@ -59,11 +59,31 @@ fn by_schema(waiting: Vec<Waiting>) -> BTreeMap<String, Waited> {
 }
 
 impl Fallback {
-    async fn ask(&self, waiting: Vec<Waiting>) -> Result<Vec<Due>, Error> {
+    /// All in one statement. When the database refuses it, each schema by itself: one that was dropped
+    /// while somebody waits there must not keep the others from an answer.
+    async fn ask_all(&self, waiting: Vec<Waiting>) -> Result<Vec<Due>, Error> {
         let schemas = by_schema(waiting);
+        let refused = match self.ask(&schemas).await {
+            Err(Error::Failed(reason)) if schemas.len() > 1 => reason,
+            answered => return answered,
+        };
+        tracing::warn!(refused, "the fallback was refused; asking schema by schema");
+        let mut dues = Vec::new();
+        for (name, waited) in schemas {
+            let alone = BTreeMap::from([(name, waited)]);
+            match self.ask(&alone).await {
+                Ok(found) => dues.extend(found),
+                Err(Error::Failed(reason)) => tracing::warn!(reason, "a schema gave no answer"),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(dues)
+    }
+
+    async fn ask(&self, schemas: &BTreeMap<String, Waited>) -> Result<Vec<Due>, Error> {
         let names: Vec<&String> = schemas.keys().collect();
         let asked: Vec<String> = (0_i32..)
-            .zip(&schemas)
+            .zip(schemas)
             .map(|(number, (name, waited))| {
                 let schema = quoted(name);
                 let mut asked = format!("SELECT {number} AS schema, d.* FROM {schema}.due() d");
@@ -130,6 +150,6 @@ impl Recheck for Fallback {
     }
 
     fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
-        self.ask(waiting).boxed()
+        self.ask_all(waiting).boxed()
     }
 }
