@@ -36,7 +36,7 @@ fn all_succeeded(result: &StressTestResult) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn parallel_orchestrations() {
+async fn throughput_parallel_orchestrations() {
     let factory = Factory(Ground::new().await);
     let result = run_parallel_orchestrations_test(&factory).await;
     all_succeeded(&result.expect("it runs"));

@@ -49,7 +49,7 @@ async fn a_timer_set_by_another_process_wakes() {
 }
 
 #[tokio::test]
-async fn an_earlier_timer_overtakes_and_the_later_is_not_forgotten() {
+async fn timer_update_an_earlier_timer_overtakes_and_the_later_is_not_forgotten() {
     let ground = Ground::new().await;
     let provider = ground.watched().await;
     begun(&provider, &["far", "later", "soon"]).await;

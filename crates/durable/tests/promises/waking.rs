@@ -40,7 +40,7 @@ async fn a_write_by_another_process_wakes() {
 }
 
 #[tokio::test]
-async fn there_are_no_triggers_on_queues() {
+async fn trigger_creation_there_are_none() {
     let ground = Ground::new().await;
     let triggers = ground
         .sql(
@@ -52,7 +52,7 @@ async fn there_are_no_triggers_on_queues() {
 }
 
 #[tokio::test]
-async fn nothing_is_notified_inside_a_write() {
+async fn notify_emission_never_inside_a_write() {
     let ground = Ground::new().await;
     let in_functions =
         "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
@@ -79,7 +79,7 @@ async fn nothing_is_notified_inside_a_write() {
 }
 
 #[tokio::test]
-async fn a_notification_names_what_became_ready() {
+async fn payload_parsing_a_notification_names_what_became_ready() {
     let ground = Ground::new().await;
     let mut line = ground.line().await;
     let listen = line.client.batch_execute("LISTEN wakeline_durable").await;
@@ -113,7 +113,7 @@ fn one_asked_for_each(ground: &Ground, text: &str, before: usize) {
 }
 
 #[tokio::test]
-async fn competing_consumers_do_not_all_ask() {
+async fn competing_consumer_four_wait_one_asks() {
     let ground = Ground::new().await;
     let provider = ground.watched().await;
     ground.settle(&provider).await;
