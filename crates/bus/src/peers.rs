@@ -9,8 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long the others have to answer a greeting.
-const ANSWER: Duration = Duration::from_secs(2);
+/// How long the others have to answer a greeting. After an outage of the bus all come back within
+/// the longest pause between two attempts; nobody should take itself to be alone before that.
+const ANSWER: Duration = Duration::from_secs(6);
 /// A process that is silent for so many of its canary intervals is gone.
 const SILENT: u32 = 3;
 
