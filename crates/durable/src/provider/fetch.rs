@@ -134,10 +134,21 @@ impl PostgresProvider {
             match known {
                 Some(events) => Ok(events),
                 // It was driven out: the one time it is read by itself.
-                None => self
+                None => match self
                     .history("fetch_orchestration_item", &taken.instance)
                     .await
-                    .map_err(|error| error.message),
+                {
+                    Ok(events) => Ok(events),
+                    // Nothing is wrong with the history: an outage must not count as an attempt.
+                    Err(error) if error.is_retryable() => {
+                        let given = self
+                            .give_back_instance(&token.to_string(), None, false)
+                            .await;
+                        tracing::debug!(?given, "a history could not be asked for");
+                        return Err(Error::Unavailable(error.message));
+                    }
+                    Err(error) => Err(error.message),
+                },
             }
         } else {
             let texts = taken.history.unwrap_or_default();

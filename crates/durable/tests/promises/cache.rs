@@ -7,7 +7,7 @@ use duroxide::{
 use std::time::Duration;
 use wakeline_durable::{Options, PostgresProvider};
 
-use crate::ground::*;
+use crate::{ground::*, proxy::Lose};
 
 const LARGE: usize = 200_000;
 
@@ -201,4 +201,35 @@ async fn with_little_memory_it_works() {
             assert_eq!(numbers(&history), (1..number).collect::<Vec<_>>());
         }
     }
+}
+
+#[tokio::test]
+async fn an_outage_while_a_history_is_asked_for_is_no_attempt() {
+    let ground = Ground::new().await;
+    let options = Options {
+        // Room for a handful of short histories.
+        history_cache_bytes: 2_400,
+        outage_patience: Duration::ZERO,
+        ..options()
+    };
+    let provider = ground.watched_with(options).await;
+    ground.settle(&provider).await;
+    begin(&provider, "a").await;
+    for number in 0..12 {
+        begin(&provider, &format!("other {number}")).await;
+    }
+    enqueue(&provider, timer("a", 2, Duration::ZERO).0).await;
+
+    // The database still says that this process has it; it was driven out.
+    ground.proxy.lose(".look(", Lose::Request, 1);
+    let error = provider
+        .fetch_orchestration_item(POLL, Duration::ZERO, None)
+        .await
+        .expect_err("the history cannot be asked for");
+    assert!(error.is_retryable(), "{error}");
+    assert!(ground.proxy.has_lost());
+
+    let (item, _, attempts) = fetch_now(&provider).await.expect("it was given back");
+    assert_eq!((item.history_error, attempts), (None, 1));
+    assert_eq!(numbers(&item.history), [1]);
 }
