@@ -16,13 +16,10 @@ use crate::{
     hub::Hub,
     options::LongPollConfig,
     quiet::{Next, Quiet, Said},
-    store::take::Taken,
+    store::{FIRST_PAUSE, LONGEST_PAUSE, take::Taken},
     topic::DOOR,
 };
 
-/// How soon an outage is looked at again, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// Leases that end are looked after this often at most: with many activities running elsewhere one
 /// of their leases is always about to end, and is prolonged.
 const LAPSES: Duration = Duration::from_millis(50);

@@ -38,8 +38,9 @@ pub const MIGRATIONS: Migrations = Migrations {
 /// A value and its type.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// Between two attempts in an outage, at first and at most.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
@@ -104,6 +105,18 @@ impl Store {
 /// attempt may have been carried out although its answer was lost.
 pub(crate) async fn ride_out<T, F>(
     until: Instant,
+    attempt: impl FnMut(bool) -> F,
+) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    ride_out_while(is_transient, until, attempt).await
+}
+
+/// The same for as long as the errors are such that `may_repeat`.
+pub(crate) async fn ride_out_while<T, F>(
+    may_repeat: impl Fn(&Error) -> bool,
+    until: Instant,
     mut attempt: impl FnMut(bool) -> F,
 ) -> Result<T, Error>
 where
@@ -116,7 +129,7 @@ where
             Ok(done) => return Ok(done),
             Err(error) => error,
         };
-        if !is_transient(&error) || Instant::now() >= until {
+        if !may_repeat(&error) || Instant::now() >= until {
             return Err(error);
         }
         is_again |= matches!(error, Error::OutcomeUnknown(_));

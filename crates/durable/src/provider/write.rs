@@ -7,18 +7,18 @@ use duroxide::{
     providers::{ExecutionMetadata, ProviderError, ScheduledActivityIdentifier, WorkItem},
 };
 use tokio::time::Instant;
-use tokio_postgres::types::Type;
+use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
 use wakeline_store::Error;
 
 use super::PostgresProvider;
 use crate::{
     cache::Edition,
-    error::{explain, refuse_nul},
+    error::{explain, is_transient, refuse_nul},
     item::{self, number, packed},
     lease::{Known, Token},
     store::{
-        Parameter, ride_out, statements,
+        Parameter, ride_out_while, statements,
         step::{Finish, Step, Turn, What},
         take::micros,
     },
@@ -69,9 +69,10 @@ impl PostgresProvider {
             .map_or_else(|| self.patience(), |ends| ends + MARGIN)
     }
 
-    /// As [`ride_out`]. What may have been done without an answer, nobody was told of: all look.
-    async fn ride_out<T, F>(
+    /// As [`ride_out_while`]. What may have been done without an answer, nobody was told of: all look.
+    async fn ride_out_while<T, F>(
         &self,
+        may_repeat: impl Fn(&Error) -> bool,
         until: Instant,
         mut attempt: impl FnMut(bool) -> F,
     ) -> Result<T, Error>
@@ -79,7 +80,7 @@ impl PostgresProvider {
         F: Future<Output = Result<T, Error>>,
     {
         let mut was_unknown = false;
-        let outcome = ride_out(until, |is_again| {
+        let outcome = ride_out_while(may_repeat, until, |is_again| {
             was_unknown |= is_again;
             attempt(is_again)
         })
@@ -90,9 +91,24 @@ impl PostgresProvider {
         outcome
     }
 
+    /// What a statement about a lease says; the lease is lost if it says nothing.
+    async fn about_lease(
+        &self,
+        operation: &'static str,
+        statement: &str,
+        secret: Uuid,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Row, ProviderError> {
+        let until = self.until_lease_ends(secret);
+        let ask = |_| self.inner.store.query(operation, statement, parameters);
+        let rows = self.ride_out_while(is_transient, until, ask).await;
+        let rows = rows.map_err(|error| explain(operation, &error))?;
+        rows.into_iter().next().ok_or_else(|| lost(operation))
+    }
+
     async fn step(&self, until: Instant, what: What) -> Result<bool, Error> {
         let what = Arc::new(what);
-        self.ride_out(until, |is_again| {
+        self.ride_out_while(is_transient, until, |is_again| {
             self.inner.store.steps.submit(Step {
                 what: what.clone(),
                 is_again,
@@ -133,7 +149,10 @@ impl PostgresProvider {
         let is_remembered = match known {
             Known::Nothing => false,
             Known::New => is_named,
-            Known::Edition(edition) => execution >= edition.execution,
+            Known::Edition(edition) if edition.execution == execution => {
+                self.inner.cache.edition(&token.key) == Some(edition)
+            }
+            Known::Edition(edition) => execution > edition.execution,
         } && self.inner.options.history_cache_bytes > 0;
         let incarnation = rand::random();
         let letters = ended.orchestrator_items.iter();
@@ -261,28 +280,19 @@ impl PostgresProvider {
             letter.after_us = Some(micros(delay));
         }
         let what = Arc::new(What::Send(letter));
+        // Without an answer the caller decides whether to send again what must not come twice.
         let is_repeatable = item::is_repeatable(item);
-        self.ride_out(self.patience(), |is_again| {
-            let step = Step {
+        let may_repeat = |error: &Error| {
+            is_transient(error) && (is_repeatable || !matches!(error, Error::OutcomeUnknown(_)))
+        };
+        self.ride_out_while(may_repeat, self.patience(), |is_again| {
+            self.inner.store.steps.submit(Step {
                 what: what.clone(),
                 is_again,
-            };
-            async move {
-                if is_again && !is_repeatable {
-                    let reason = "an event may have been delivered; it is not sent twice";
-                    return Err(Error::Failed(reason.into()));
-                }
-                self.inner.store.steps.submit(step).await
-            }
+            })
         })
         .await
-        .map_err(|error| match error {
-            // Nothing is wrong with it: the caller decides whether to send it again.
-            Error::Failed(reason) if reason.starts_with("an event may") => {
-                ProviderError::retryable(operation, reason)
-            }
-            error => explain(operation, &error),
-        })?;
+        .map_err(|error| explain(operation, &error))?;
         Ok(())
     }
 
@@ -307,23 +317,21 @@ impl PostgresProvider {
         };
         let store = &self.inner.store;
         let delay = delay.map(micros);
-        let statement = statements::GIVE_BACK_INSTANCE;
-        let parameters: [Parameter<'_>; 4] = [
-            (&token.key, Type::TEXT),
-            (&token.secret, Type::UUID),
-            (&delay, Type::INT8),
-            (&is_attempt, Type::BOOL),
-        ];
-        let rows = self
-            .ride_out(self.until_lease_ends(token.secret), |_| {
-                store.query(operation, statement, &parameters)
-            })
-            .await
-            .map_err(|error| explain(operation, &error))?;
+        let row = self
+            .about_lease(
+                operation,
+                statements::GIVE_BACK_INSTANCE,
+                token.secret,
+                &[
+                    (&token.key, Type::TEXT),
+                    (&token.secret, Type::UUID),
+                    (&delay, Type::INT8),
+                    (&is_attempt, Type::BOOL),
+                ],
+            )
+            .await;
         self.inner.leases.end(&store.hub.engine, token.secret);
-        let Some(row) = rows.first() else {
-            return Err(lost(operation));
-        };
+        let row = row?;
         let due: i64 = row.get(0);
         let after = Duration::from_micros(u64::try_from(due).unwrap_or(0));
         store
@@ -344,23 +352,21 @@ impl PostgresProvider {
         };
         let store = &self.inner.store;
         let delay_us = delay.map(micros);
-        let statement = statements::GIVE_BACK_TASK;
-        let parameters: [Parameter<'_>; 4] = [
-            (&token.key, Type::INT8),
-            (&token.secret, Type::UUID),
-            (&delay_us, Type::INT8),
-            (&is_attempt, Type::BOOL),
-        ];
-        let rows = self
-            .ride_out(self.until_lease_ends(token.secret), |_| {
-                store.query(operation, statement, &parameters)
-            })
-            .await
-            .map_err(|error| explain(operation, &error))?;
+        let row = self
+            .about_lease(
+                operation,
+                statements::GIVE_BACK_TASK,
+                token.secret,
+                &[
+                    (&token.key, Type::INT8),
+                    (&token.secret, Type::UUID),
+                    (&delay_us, Type::INT8),
+                    (&is_attempt, Type::BOOL),
+                ],
+            )
+            .await;
         self.inner.leases.end(&store.hub.engine, token.secret);
-        let Some(row) = rows.first() else {
-            return Err(lost(operation));
-        };
+        let row = row?;
         let kind = TaskKind {
             tag: row.get(0),
             has_session: row.get(1),
@@ -383,14 +389,20 @@ impl PostgresProvider {
         let Some(token) = Token::<String>::read(token) else {
             return Err(lost(operation));
         };
-        let statement = statements::PROLONG_INSTANCE;
-        let parameters: [Parameter<'_>; 3] = [
-            (&token.key, Type::TEXT),
-            (&token.secret, Type::UUID),
-            (&micros(time), Type::INT8),
-        ];
-        self.prolong(operation, statement, &parameters, token.secret, time)
-            .await
+        self.about_lease(
+            operation,
+            statements::PROLONG_INSTANCE,
+            token.secret,
+            &[
+                (&token.key, Type::TEXT),
+                (&token.secret, Type::UUID),
+                (&micros(time), Type::INT8),
+            ],
+        )
+        .await?;
+        let engine = &self.inner.store.hub.engine;
+        self.inner.leases.prolong(engine, token.secret, time);
+        Ok(())
     }
 
     pub(super) async fn prolong_task(
@@ -402,34 +414,19 @@ impl PostgresProvider {
         let Some(token) = Token::<i64>::read(token) else {
             return Err(lost(operation));
         };
-        let statement = statements::PROLONG_TASK;
-        let parameters: [Parameter<'_>; 3] = [
-            (&token.key, Type::INT8),
-            (&token.secret, Type::UUID),
-            (&micros(time), Type::INT8),
-        ];
-        self.prolong(operation, statement, &parameters, token.secret, time)
-            .await
-    }
-
-    async fn prolong(
-        &self,
-        operation: &'static str,
-        statement: &str,
-        parameters: &[Parameter<'_>],
-        secret: Uuid,
-        time: Duration,
-    ) -> Result<(), ProviderError> {
-        let store = &self.inner.store;
-        let rows = ride_out(self.until_lease_ends(secret), |_| {
-            store.query(operation, statement, parameters)
-        })
-        .await
-        .map_err(|error| explain(operation, &error))?;
-        if rows.is_empty() {
-            return Err(lost(operation));
-        }
-        self.inner.leases.prolong(&store.hub.engine, secret, time);
+        self.about_lease(
+            operation,
+            statements::PROLONG_TASK,
+            token.secret,
+            &[
+                (&token.key, Type::INT8),
+                (&token.secret, Type::UUID),
+                (&micros(time), Type::INT8),
+            ],
+        )
+        .await?;
+        let engine = &self.inner.store.hub.engine;
+        self.inner.leases.prolong(engine, token.secret, time);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@
 -- All in PL/pgSQL: the server plans its statements once per session, those of SQL functions anew
 -- for every call.
 
--- Puts messages into mailboxes. `p_after` is in microseconds from now; NULL is at once.
+-- Puts messages into mailboxes. `p_visible`: from when on each can be taken; NULL is at once.
 CREATE FUNCTION @schema@.put(p_instance text[], p_item text[], p_visible timestamptz[])
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
