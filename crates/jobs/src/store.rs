@@ -3,6 +3,8 @@
 pub mod postgres;
 pub mod sqlite;
 
+use std::time::Duration;
+
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
 use wakeline_store::Error;
@@ -91,4 +93,9 @@ pub trait Providers {
 
     /// A beat of its worker's heart.
     fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Provider>>;
+}
+
+/// As both databases keep it.
+pub(crate) fn in_micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }

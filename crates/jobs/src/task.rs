@@ -121,6 +121,8 @@ pub enum Claimed {
     Nothing {
         jobs: Vec<Uuid>,
     },
+    /// There is something, but others have their hands on it just now.
+    Busy,
     Task(Task),
 }
 

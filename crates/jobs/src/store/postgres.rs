@@ -1,7 +1,18 @@
 //! The steps on PostgreSQL: each write is one call of a function beside this file, and the calls of
 //! one moment share a round trip and a commit.
 
+/// The parameters of a statement, each with its type.
+macro_rules! parameters {
+    ($( $value:expr => $kind:expr ),* $(,)?) => {
+        vec![$( (Box::new($value) as $crate::store::postgres::call::Parameter, $kind) ),*]
+    };
+}
+
 mod call;
+mod jobs;
+mod providers;
+mod tasks;
+mod workers;
 
 use futures_util::FutureExt;
 use tokio_postgres::{

@@ -1,5 +1,10 @@
 //! The steps on SQLite: the single writer makes each of them a plain sequence of statements.
 
+mod jobs;
+mod providers;
+mod tasks;
+mod workers;
+
 use std::{
     fmt,
     sync::Arc,
