@@ -194,6 +194,13 @@ impl Bus {
         }
     }
 
+    /// Wakes only those of the other processes.
+    pub fn publish_elsewhere(&self, wakes: &[Wake]) {
+        if let Some(remote) = self.company() {
+            remote.outbox.put(wakes, Duration::ZERO);
+        }
+    }
+
     /// Wakes the waiters of this process after `delay`, and those of the others by their own
     /// clocks: they are told now.
     pub fn publish_after(&self, wake: Wake, delay: Duration) {
@@ -209,6 +216,12 @@ impl Bus {
         self.remote
             .as_ref()
             .filter(|remote| !remote.peers().are_none())
+    }
+
+    /// Whether there is no other process to tell.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.company().is_none()
     }
 
     fn ask(&self) {

@@ -160,7 +160,7 @@ fn loss(rows: &[Row]) -> Result<Loss, Error> {
         match row.get::<_, i16>(0) {
             10 => loss.tasks.push(told_task(row)?),
             11 => loss.jobs.extend(name()),
-            12 => loss.providers.extend(name()),
+            12 => loss.providers.extend(name().map(|name| (name, row.get(2)))),
             _ => {}
         }
     }
