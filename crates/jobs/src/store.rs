@@ -2,6 +2,7 @@
 
 pub mod postgres;
 pub mod sqlite;
+mod users;
 
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
@@ -16,6 +17,8 @@ use crate::{
     topic::Wait,
     worker::{Owned, Worker, WorkerSummary},
 };
+
+pub use self::users::Users;
 
 /// What a step gives when it is on disk.
 pub type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;

@@ -1,5 +1,7 @@
 //! The steps on SQLite: the single writer makes each of them a plain sequence of statements.
 
+mod users;
+
 use std::{
     fmt,
     sync::Arc,

@@ -1,0 +1,3 @@
+//! The routes.
+
+pub mod users;
