@@ -13,6 +13,7 @@
 
 pub mod caller;
 mod error;
+pub mod http;
 pub mod job;
 pub mod name;
 pub mod page;
@@ -22,6 +23,8 @@ pub mod results;
 pub mod store;
 pub mod task;
 pub mod topic;
+pub mod user;
+pub mod users;
 pub mod worker;
 
 pub use error::{Error, PROBLEM_JSON, Unfit};

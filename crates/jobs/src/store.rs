@@ -2,6 +2,7 @@
 
 pub mod postgres;
 pub mod sqlite;
+mod users;
 
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use crate::{
     topic::Wait,
     worker::{Owned, Worker, WorkerSummary},
 };
+
+pub use self::users::Users;
 
 /// What a step gives when it is on disk.
 pub type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;

@@ -13,6 +13,7 @@ mod jobs;
 mod providers;
 mod tasks;
 mod workers;
+mod users;
 
 use futures_util::FutureExt;
 use tokio_postgres::{
@@ -33,6 +34,7 @@ pub const MIGRATIONS: Migrations = Migrations {
     steps: &[
         include_str!("postgres/001_tables.sql"),
         include_str!("postgres/002_steps.sql"),
+        include_str!("postgres/003_users.sql"),
     ],
 };
 

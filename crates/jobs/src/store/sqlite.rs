@@ -4,6 +4,7 @@ mod jobs;
 mod providers;
 mod tasks;
 mod workers;
+mod users;
 
 use std::{
     fmt,
