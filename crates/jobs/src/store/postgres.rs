@@ -11,6 +11,7 @@ macro_rules! parameters {
 mod call;
 mod jobs;
 mod providers;
+mod results;
 mod tasks;
 mod workers;
 mod users;
@@ -35,6 +36,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/001_tables.sql"),
         include_str!("postgres/002_steps.sql"),
         include_str!("postgres/003_users.sql"),
+        include_str!("postgres/003_results.sql"),
     ],
 };
 

@@ -2,6 +2,7 @@
 
 mod jobs;
 mod providers;
+mod results;
 mod tasks;
 mod workers;
 mod users;
@@ -21,7 +22,10 @@ use crate::topic;
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
-    steps: &[include_str!("sqlite/001_tables.sql")],
+    steps: &[
+        include_str!("sqlite/001_tables.sql"),
+        include_str!("sqlite/003_results.sql"),
+    ],
 };
 
 /// Microseconds since 1970.
