@@ -24,7 +24,7 @@ use crate::{
     events::Events,
     frames::Frames,
     internal::Registry,
-    results::Choice,
+    results::choice::Choice,
     socket::Sockets,
     store::Store,
     users::Users,
@@ -32,6 +32,7 @@ use crate::{
 use dispatch::Dispatchers;
 use reads::Reads;
 
+pub use jobs::Offer;
 pub use reads::{Found, Read};
 
 /// How long a held request leaves the store alone after it has failed to answer.
@@ -160,6 +161,11 @@ impl Jobs {
     #[must_use]
     pub fn users(&self) -> &Arc<Users> {
         &self.users
+    }
+
+    /// Said once, before anybody is served: the two know one another.
+    pub fn has_frames(&self, frames: Arc<Frames>) {
+        let _ = self.frames.set(frames);
     }
 
     #[must_use]

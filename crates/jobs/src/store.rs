@@ -40,6 +40,9 @@ pub trait Workers {
     /// Only its owner's heart can beat for it.
     fn heartbeat(&self, worker: Uuid, user: Uuid) -> Step<'_, Owned<Worker>>;
 
+    /// Whose it is.
+    fn worker_owner(&self, worker: Uuid) -> Step<'_, Option<Uuid>>;
+
     /// With everything that it has: its tasks fail or go back into the line, its providers go.
     /// `user`: only if it is this one's.
     fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Loss>>;

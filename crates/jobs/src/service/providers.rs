@@ -24,7 +24,7 @@ use crate::{
 /// An answer that is not to be kept is there for those who wait for it now, on every node.
 const NOT_KEPT: Duration = Duration::from_secs(2);
 /// The only category whose going changes what a room shows.
-const FRAMES: &str = "frames";
+pub(super) const FRAMES: &str = "frames";
 
 impl Jobs {
     /// The provider, and whether it is new.
@@ -99,8 +99,10 @@ impl Jobs {
         let mounted = gone.iter().filter(|(name, _)| name.category == FRAMES);
         let mounted: BTreeSet<&str> = mounted.map(|(name, _)| name.room.as_str()).collect();
         for room in mounted {
-            if let Some(frames) = self.frames.get() {
-                frames.unmounted(room).await;
+            if let Some(frames) = self.frames.get()
+                && let Err(error) = frames.provider_gone(room.to_owned()).await
+            {
+                tracing::warn!(%error, room, "a room keeps its mount");
             }
         }
     }
@@ -171,8 +173,7 @@ impl Jobs {
         if !provider.name.is_internal() || caller.is_some_and(|caller| caller.is_superuser) {
             return Ok(());
         }
-        let FullName { category, name, .. } = &provider.name;
-        match self.internal.provider(category, name) {
+        match self.internal.provider(&provider.name) {
             Some(internal) if !internal.superusers_only() => Ok(()),
             _ => Err(Error::forbidden("Superusers only")),
         }

@@ -22,7 +22,7 @@ use crate::{
     params::{Params, hash},
     problem,
     provider::{Answer, Key, Provider, Request},
-    results::{Choice, Look},
+    results::{Look, choice::Choice},
     store::Store,
     topic::{self, Wait},
 };

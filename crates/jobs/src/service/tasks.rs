@@ -42,7 +42,7 @@ impl Jobs {
         check_room(room)?;
         let job = parse(name)?;
         let is_internal = job.is_internal();
-        if is_internal && self.internal.job(&job.category, &job.name).is_none() {
+        if is_internal && self.internal.job(&job).is_none() {
             // First of all whether there is one.
             self.job(name).await?;
             return Err(Error::problem(
