@@ -6,7 +6,7 @@
 
 pub mod choice;
 mod etag;
-//pub mod files;
+pub mod files;
 mod incoming;
 pub mod redis;
 
@@ -71,7 +71,8 @@ pub trait Results: Send + Sync + std::fmt::Debug {
     fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept>;
 
     /// Marks a question as asked for `ttl`. `false`: somebody has, and it is not over yet; or the
-    /// answer is there, for it may have come since whoever calls has looked.
+    /// answer is there, for it may have come since whoever calls has looked. The same token again is
+    /// the same time.
     fn begin(&self, request: Request, ttl: Duration) -> Step<'_, bool>;
 
     /// Takes the mark off; with a token only the mark of that time.

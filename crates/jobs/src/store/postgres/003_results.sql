@@ -80,7 +80,7 @@ BEGIN
     ON CONFLICT (provider_id, version, hash) DO UPDATE SET
         token = excluded.token, params = excluded.params, until = excluded.until,
         created_at = excluded.created_at
-    WHERE m.until <= moment;
+    WHERE m.until <= moment OR m.token = time_of;
     IF NOT FOUND THEN
         RETURN false;
     END IF;

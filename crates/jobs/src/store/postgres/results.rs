@@ -12,9 +12,7 @@ use uuid::Uuid;
 use super::{PostgresStore, only};
 use crate::{
     provider::{Answer, AnswerBody, Key, Request},
-    results::{
-        Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left,
-    },
+    results::{Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left},
     store::Step,
 };
 

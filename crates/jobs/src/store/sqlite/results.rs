@@ -10,9 +10,7 @@ use uuid::Uuid;
 use super::SqliteStore;
 use crate::{
     provider::{Answer, AnswerBody, Key, Request},
-    results::{
-        Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left,
-    },
+    results::{Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left},
     store::Step,
 };
 
@@ -74,7 +72,7 @@ impl Results for SqliteStore {
                     ON CONFLICT (provider_id, version, hash) DO UPDATE SET
                         token = excluded.token, params = excluded.params, until = excluded.until,
                         created_at = excluded.created_at
-                    WHERE until <= ?7",
+                    WHERE until <= ?7 OR token = ?4",
                 )?
                 .execute(params![
                     key.provider,
