@@ -13,12 +13,17 @@
 
 pub mod caller;
 mod error;
+pub mod frame;
+pub mod frames;
+pub mod http;
+pub mod internal;
 pub mod job;
 pub mod name;
 pub mod page;
 pub mod problem;
 pub mod provider;
 pub mod results;
+pub mod room;
 pub mod store;
 pub mod task;
 pub mod topic;

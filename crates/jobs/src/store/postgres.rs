@@ -2,6 +2,7 @@
 //! one moment share a round trip and a commit.
 
 mod call;
+mod frames;
 
 use futures_util::FutureExt;
 use tokio_postgres::{
@@ -22,6 +23,7 @@ pub const MIGRATIONS: Migrations = Migrations {
     steps: &[
         include_str!("postgres/001_tables.sql"),
         include_str!("postgres/002_steps.sql"),
+        include_str!("postgres/004_frames.sql"),
     ],
 };
 

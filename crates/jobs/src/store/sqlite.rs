@@ -1,5 +1,7 @@
 //! The steps on SQLite: the single writer makes each of them a plain sequence of statements.
 
+mod frames;
+
 use std::{
     fmt,
     sync::Arc,
@@ -15,7 +17,10 @@ use crate::topic;
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
-    steps: &[include_str!("sqlite/001_tables.sql")],
+    steps: &[
+        include_str!("sqlite/001_tables.sql"),
+        include_str!("sqlite/004_frames.sql"),
+    ],
 };
 
 /// Microseconds since 1970.

@@ -1,0 +1,5 @@
+//! The routes.
+
+pub mod frames;
+pub mod rooms;
+mod signed;
