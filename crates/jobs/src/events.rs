@@ -7,12 +7,7 @@ use serde_json::{json, value::RawValue};
 use wakeline_bus::Bus;
 
 use crate::{
-    name::FullName,
-    provider::Request,
-    socket::Sockets,
-    task::Task,
-    time::shown,
-    topic::DOOR,
+    name::FullName, provider::Request, socket::Sockets, task::Task, time::shown, topic::DOOR,
 };
 
 /// Tells those of this node, and the other nodes.
@@ -73,7 +68,11 @@ impl Events {
     }
 
     pub fn providers_changed(&self, room: &str) {
-        self.emit(&format!("room:{room}"), "providers_invalidate", || json!({}));
+        self.emit(
+            &format!("room:{room}"),
+            "providers_invalidate",
+            || json!({}),
+        );
     }
 
     pub fn task_changed(&self, task: &Task) {
@@ -95,16 +94,20 @@ impl Events {
 
     /// Whoever does the job may claim it.
     pub fn task_available(&self, task: &Task) {
-        self.emit(&format!("jobs:{}", task.job_name), "task_available", || {
-            json!({ "job_name": task.job_name, "room_id": task.room, "task_id": task.id })
-        });
+        self.emit(
+            &format!("jobs:{}", task.job_name),
+            "task_available",
+            || json!({ "job_name": task.job_name, "room_id": task.room, "task_id": task.id }),
+        );
     }
 
     pub fn result_ready(&self, provider: &FullName, hash: &str) {
         let room = format!("room:{}", provider.room);
-        self.emit(&room, "provider_result_ready", || {
-            json!({ "provider_name": provider.to_string(), "request_hash": hash })
-        });
+        self.emit(
+            &room,
+            "provider_result_ready",
+            || json!({ "provider_name": provider.to_string(), "request_hash": hash }),
+        );
     }
 }
 

@@ -23,7 +23,7 @@ const MAX_KEYS: usize = 1_000;
 type Ask<K, V> = dyn Fn(Vec<K>) -> BoxFuture<'static, Result<Vec<V>, Error>> + Send + Sync;
 type Waiting<K, V> = Vec<(K, oneshot::Sender<Result<V, Error>>)>;
 
-pub struct Gather<K, V> {
+pub(crate) struct Gather<K, V> {
     ask: Box<Ask<K, V>>,
     state: Mutex<State<K, V>>,
 }
@@ -44,7 +44,7 @@ where
     K: Clone + Eq + Hash + Send + 'static,
     V: Clone + Send + 'static,
 {
-    pub fn new(
+    pub(crate) fn new(
         ask: impl Fn(Vec<K>) -> BoxFuture<'static, Result<Vec<V>, Error>> + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -56,7 +56,7 @@ where
         })
     }
 
-    pub async fn ask(self: &Arc<Self>, key: K) -> Result<V, Error> {
+    pub(crate) async fn ask(self: &Arc<Self>, key: K) -> Result<V, Error> {
         let (answer, answered) = oneshot::channel();
         let goes = {
             let mut state = self.lock();
@@ -141,7 +141,12 @@ mod tests {
                 .boxed()
             }
         });
-        let ask = |key| tokio::spawn({ let gather = gather.clone(); async move { gather.ask(key).await } });
+        let ask = |key| {
+            tokio::spawn({
+                let gather = gather.clone();
+                async move { gather.ask(key).await }
+            })
+        };
         let first: Vec<_> = (0..2).map(ask).collect();
         while asked.load(Ordering::SeqCst) < 2 {
             tokio::task::yield_now().await;
@@ -153,8 +158,14 @@ mod tests {
         }
         gate.add_permits(100);
         let answers = join_all(first.into_iter().chain(others)).await;
-        let answers: Vec<u32> = answers.into_iter().map(|answer| answer.unwrap().unwrap()).collect();
-        let expected: Vec<u32> = (0..2).chain((0..100).map(|n| n % 10)).map(|n| n * 2).collect();
+        let answers: Vec<u32> = answers
+            .into_iter()
+            .map(|answer| answer.unwrap().unwrap())
+            .collect();
+        let expected: Vec<u32> = (0..2)
+            .chain((0..100).map(|n| n % 10))
+            .map(|n| n * 2)
+            .collect();
         assert_eq!(answers, expected);
         assert_eq!(asked.load(Ordering::SeqCst), 3);
     }

@@ -90,7 +90,10 @@ impl Params {
                 } else {
                     "missing"
                 };
-                let input = self.0.get(&at).map_or(Value::Null, |text| text.as_str().into());
+                let input = self
+                    .0
+                    .get(&at)
+                    .map_or(Value::Null, |text| text.as_str().into());
                 Unfit::new(kind, &["query", &at], error.to_string(), input)
             })
             .collect();
@@ -212,11 +215,26 @@ mod tests {
     #[test]
     fn hashes_are_those_of_the_clients() {
         let known = [
-            ("", "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),
-            ("path=/x", "3dac3d9396c816b7e4926c7c4b8f17dd0e6c5a306b4362f05218096095062dd2"),
-            ("path=/%C3%A9&b=1&b=2", "f4b989626ef40752331c8dd29786000d71d0f3747501d6141e1ebd2cf508c7c1"),
-            ("index=7", "b2388f49ccc90b19f0ee3361da728685bdd1822e997718d2d47d421aaa9657ae"),
-            ("q=%F0%9F%98%80+%7F%22%5C", "54a51ceff61b2ac2ca8535ad01ab5f06f5781edc5c4fd33caad9b26880f5c4a1"),
+            (
+                "",
+                "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+            ),
+            (
+                "path=/x",
+                "3dac3d9396c816b7e4926c7c4b8f17dd0e6c5a306b4362f05218096095062dd2",
+            ),
+            (
+                "path=/%C3%A9&b=1&b=2",
+                "f4b989626ef40752331c8dd29786000d71d0f3747501d6141e1ebd2cf508c7c1",
+            ),
+            (
+                "index=7",
+                "b2388f49ccc90b19f0ee3361da728685bdd1822e997718d2d47d421aaa9657ae",
+            ),
+            (
+                "q=%F0%9F%98%80+%7F%22%5C",
+                "54a51ceff61b2ac2ca8535ad01ab5f06f5781edc5c4fd33caad9b26880f5c4a1",
+            ),
         ];
         for (query, hash) in known {
             assert_eq!(hashed(query), hash, "{query}");
@@ -244,7 +262,13 @@ mod tests {
         for query in ["index=7", "index=7&glob=&recursive=true&deep=3&other=x"] {
             assert_eq!(refusal(schema, query), Vec::<String>::new(), "{query}");
         }
-        let refusals = ["index=x", "index=-1", "glob=a", "index=1&recursive=maybe", "index=1&deep=x"];
+        let refusals = [
+            "index=x",
+            "index=-1",
+            "glob=a",
+            "index=1&recursive=maybe",
+            "index=1&deep=x",
+        ];
         insta::assert_json_snapshot!(refusals.map(|query| refusal(schema, query)));
         assert_eq!(refusal("{}", "a=b"), Vec::<String>::new());
         assert_eq!(refusal(r#"{"type":5}"#, "a=b"), Vec::<String>::new());

@@ -20,14 +20,8 @@ use wakeline_bus::Bus;
 use wakeline_wake::Engine;
 
 use crate::{
-    error::Error,
-    events::Events,
-    frames::Frames,
-    internal::Registry,
-    results::choice::Choice,
-    socket::Sockets,
-    store::Store,
-    users::Users,
+    error::Error, events::Events, frames::Frames, internal::Registry, results::choice::Choice,
+    socket::Sockets, store::Store, users::Users,
 };
 use dispatch::Dispatchers;
 use reads::Reads;

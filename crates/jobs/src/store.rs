@@ -1,5 +1,6 @@
 //! The durable steps. Two implementations: [`sqlite`] and [`postgres`].
 
+pub mod frames;
 pub mod postgres;
 pub mod sqlite;
 mod users;

@@ -4,7 +4,7 @@ use axum::extract::{FromRequestParts, Path};
 use http::request::Parts;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Params};
+use wakeline_web::Params;
 
 use crate::{
     error::{Error, Unfit},
@@ -24,13 +24,13 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    pub(super) fn parse(body: &LimitedBody) -> Result<Self, Error> {
-        Self::read(&body.0, false)
+    pub(super) fn parse(body: &[u8]) -> Result<Self, Error> {
+        Self::read(body, false)
     }
 
     /// Of a body that may hold a password.
-    pub(super) fn secret(body: &LimitedBody) -> Result<Self, Error> {
-        Self::read(&body.0, true)
+    pub(super) fn secret(body: &[u8]) -> Result<Self, Error> {
+        Self::read(body, true)
     }
 
     fn read(body: &[u8], is_secret: bool) -> Result<Self, Error> {
@@ -90,7 +90,11 @@ impl Fields {
     }
 
     /// A whole number within the range.
-    pub(super) fn number(&mut self, name: &str, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
+    pub(super) fn number(
+        &mut self,
+        name: &str,
+        range: std::ops::RangeInclusive<i64>,
+    ) -> Option<i64> {
         let given = self.take(name)?;
         match given.as_i64() {
             Some(number) if range.contains(&number) => Some(number),
@@ -187,11 +191,8 @@ impl Fields {
 }
 
 /// The fields of a form, all of them required.
-pub(super) fn form<const N: usize>(
-    body: &LimitedBody,
-    names: [&str; N],
-) -> Result<[String; N], Error> {
-    let text = str::from_utf8(&body.0).map_err(|_| {
+pub(super) fn form<const N: usize>(body: &[u8], names: [&str; N]) -> Result<[String; N], Error> {
+    let text = str::from_utf8(body).map_err(|_| {
         let message = "Input should be a form in UTF-8";
         Unfit::new("string_unicode", &[WHERE], message, Value::Null)
     })?;

@@ -54,7 +54,7 @@ pub(super) async fn register(
     State(door): State<Arc<Jobs>>,
     caller: Caller,
     Parts1(room): Parts1,
-    body: LimitedBody,
+    LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<JobResponse>), Error> {
     let mut fields = Fields::parse(&body)?;
     let offer = offer(&mut fields);
@@ -92,7 +92,7 @@ pub(super) fn created(is_new: bool) -> StatusCode {
 )]
 pub(super) async fn list(
     State(door): State<Arc<Jobs>>,
-    Visitor(_): Visitor,
+    Visitor(_visitor): Visitor,
     Parts1(room): Parts1,
     listing: Listing,
 ) -> Result<Json<PageResponse<JobItem>>, Error> {
@@ -111,7 +111,7 @@ pub(super) async fn list(
 )]
 pub(super) async fn one(
     State(door): State<Arc<Jobs>>,
-    Visitor(_): Visitor,
+    Visitor(_visitor): Visitor,
     Parts2(room, name): Parts2,
     listing: Listing,
 ) -> Result<Response, Error> {

@@ -68,7 +68,7 @@ pub(super) async fn register(
     State(door): State<Arc<Jobs>>,
     caller: Caller,
     Parts1(room): Parts1,
-    body: LimitedBody,
+    LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<ProviderResponse>), Error> {
     let mut fields = Fields::parse(&body)?;
     let offer = offer(&mut fields);
@@ -105,7 +105,8 @@ fn kept_for(at: &[&str], text: &str) -> Result<Option<Duration>, Error> {
         return match value.trim().trim_matches('"').parse::<u64>() {
             Ok(seconds) if seconds <= MAX_TTL => Ok(Some(Duration::from_secs(seconds))),
             _ => {
-                let message = format!("max-age should be a whole number of seconds, 0 to {MAX_TTL}");
+                let message =
+                    format!("max-age should be a whole number of seconds, 0 to {MAX_TTL}");
                 Err(Unfit::new("value_error", at, message, text).into())
             }
         };

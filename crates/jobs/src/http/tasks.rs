@@ -61,13 +61,11 @@ pub(super) struct TaskUpdateRequest {
 )]
 pub(super) async fn of_room(
     State(door): State<Arc<Jobs>>,
-    Visitor(_): Visitor,
+    Visitor(_visitor): Visitor,
     Parts1(room): Parts1,
     listing: Listing,
 ) -> Result<Json<PageResponse<TaskResponse>>, Error> {
-    let tasks = door
-        .room_tasks(&room, listing.status, listing.page)
-        .await?;
+    let tasks = door.room_tasks(&room, listing.status, listing.page).await?;
     Ok(Json(PageResponse::new(tasks, listing.page)))
 }
 
@@ -88,7 +86,7 @@ pub(super) async fn submit(
     State(door): State<Arc<Jobs>>,
     caller: Caller,
     Parts2(room, name): Parts2,
-    body: LimitedBody,
+    LimitedBody(body): LimitedBody,
 ) -> Result<Response, Error> {
     let mut fields = Fields::parse(&body)?;
     let payload = fields.object(&["payload"]);
@@ -121,7 +119,7 @@ pub(super) async fn claim(
     State(door): State<Arc<Jobs>>,
     caller: Caller,
     prefer: Prefer,
-    body: LimitedBody,
+    LimitedBody(body): LimitedBody,
 ) -> Result<Response, Error> {
     let mut fields = Fields::parse(&body)?;
     let worker = fields.required_uuid("worker_id");
@@ -154,7 +152,7 @@ pub(super) fn applied(headers: &mut HeaderMap, prefer: Prefer, time: Duration) {
 )]
 pub(super) async fn one(
     State(door): State<Arc<Jobs>>,
-    Visitor(_): Visitor,
+    Visitor(_visitor): Visitor,
     Parts1(task): Parts1,
     prefer: Prefer,
 ) -> Result<Response, Error> {
@@ -188,7 +186,7 @@ pub(super) async fn update(
     State(door): State<Arc<Jobs>>,
     caller: Caller,
     Parts1(task): Parts1,
-    body: LimitedBody,
+    LimitedBody(body): LimitedBody,
 ) -> Result<Json<TaskResponse>, Error> {
     let task = id("task_id", &task)?;
     let mut fields = Fields::parse(&body)?;

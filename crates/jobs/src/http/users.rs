@@ -1,7 +1,5 @@
 //! `/v1/auth`: users, in the shapes of fastapi-users.
 
-mod fields;
-
 use std::sync::Arc;
 
 use axum::{
@@ -16,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 use wakeline_web::{Identity, LimitedBody};
 
-use self::fields::{Fields, form};
+use super::fields::{Fields, form};
 use crate::{
     caller::Caller,
     error::Error,
@@ -140,7 +138,7 @@ async fn register(
     State(users): State<Arc<Users>>,
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<User>), Error> {
-    let mut fields = Fields::parse(&body)?;
+    let mut fields = Fields::secret(&body)?;
     let wanted = Credentials {
         email: fields.required("email"),
         password: fields.required("password"),
@@ -304,7 +302,7 @@ fn known(named: Result<Path<Uuid>, PathRejection>) -> Result<Uuid, Error> {
 }
 
 fn changes(body: &[u8]) -> Result<Changes, Error> {
-    let mut fields = Fields::parse(body)?;
+    let mut fields = Fields::secret(body)?;
     let changes = Changes {
         email: fields.text("email"),
         password: fields.text("password"),

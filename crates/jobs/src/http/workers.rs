@@ -37,7 +37,7 @@ pub(super) async fn create(
 )]
 pub(super) async fn list(
     State(door): State<Arc<Jobs>>,
-    Visitor(_): Visitor,
+    Visitor(_visitor): Visitor,
     listing: Listing,
 ) -> Result<Json<PageResponse<WorkerItem>>, Error> {
     let workers = door.workers(listing.page).await?;
@@ -91,7 +91,7 @@ pub(super) async fn remove(
 )]
 pub(super) async fn of_room(
     State(door): State<Arc<Jobs>>,
-    Visitor(_): Visitor,
+    Visitor(_visitor): Visitor,
     Parts1(room): Parts1,
     listing: Listing,
 ) -> Result<Json<PageResponse<WorkerItem>>, Error> {

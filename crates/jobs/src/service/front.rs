@@ -63,7 +63,9 @@ impl Front for Arc<Jobs> {
     ) -> BoxFuture<'_, bool> {
         async move {
             let found = self.store.find_providers(vec![name]).await;
-            let provider = found.ok().and_then(|found| found.into_iter().flatten().next());
+            let provider = found
+                .ok()
+                .and_then(|found| found.into_iter().flatten().next());
             provider.is_some_and(|provider| caller.is_superuser || provider.user == caller.id)
         }
         .boxed()

@@ -147,7 +147,8 @@ impl Jobs {
     async fn do_task(self: &Arc<Self>, caller: Caller, task: Task) -> Result<(), Error> {
         let id = task.id;
         self.update(caller, id, Status::Running, None).await?;
-        let job = FullName::parse(&task.job_name).and_then(|name| self.internal.job(&name).cloned());
+        let job =
+            FullName::parse(&task.job_name).and_then(|name| self.internal.job(&name).cloned());
         let payload = serde_json::from_str(&task.payload).unwrap_or_default();
         let time: Duration = self.settings.internal_timeout;
         let done = match job {

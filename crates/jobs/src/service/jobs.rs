@@ -79,7 +79,9 @@ impl Jobs {
         for (field, text) in [("category", &offer.category), ("name", &offer.name)] {
             if text.is_empty() || text.chars().count() > MAX_CHARS || text.contains('\0') {
                 let said = format!("Must have 1 to {MAX_CHARS} characters and no NUL");
-                return Err(Unfit::new("value_error", &["body", field], said, text.as_str()).into());
+                return Err(
+                    Unfit::new("value_error", &["body", field], said, text.as_str()).into(),
+                );
             }
         }
         if offer.category.contains([':', '/']) {

@@ -128,8 +128,7 @@ impl Jobs {
     pub(super) fn name_in(&self, room: &str, name: &str) -> Result<Vec<FullName>, Error> {
         check_room(room)?;
         if let Some(full) = FullName::parse(name) {
-            if room != GLOBAL && full.room != room && full.room != GLOBAL && full.room != INTERNAL
-            {
+            if room != GLOBAL && full.room != room && full.room != GLOBAL && full.room != INTERNAL {
                 let text = format!("Provider '{name}' not accessible from room '{room}'");
                 return Err(Error::problem(&problem::PROVIDER_NOT_FOUND, text));
             }
@@ -199,7 +198,8 @@ impl Jobs {
             }
             let owned = door.store.remove_provider(provider, caller.own()).await?;
             let gone = owner_only(owned, provider)?;
-            door.bus.publish(&[Wait::Provider(gone.name.clone()).wake()]);
+            door.bus
+                .publish(&[Wait::Provider(gone.name.clone()).wake()]);
             door.providers_gone(&[(gone.name, gone.id)]).await;
             Ok(())
         })
@@ -287,7 +287,8 @@ impl Jobs {
             limit: self.settings.max_result,
             patience: self.settings.upload_patience,
         };
-        self.answered(&provider, hash.to_owned(), upload, None).await
+        self.answered(&provider, hash.to_owned(), upload, None)
+            .await
     }
 }
 

@@ -369,7 +369,9 @@ impl Drop for Reading {
         if reader.count > 0 {
             return;
         }
-        let mark = readers.remove(&self.question).and_then(|reader| reader.mark);
+        let mark = readers
+            .remove(&self.question)
+            .and_then(|reader| reader.mark);
         drop(readers);
         if let Some((key, token)) = mark
             && !self.has_stayed

@@ -20,7 +20,7 @@ impl Recheck for Jobs {
         async move {
             let waits: Vec<Wait> = waiting
                 .iter()
-                .filter_map(|waiting| Wait::read(&waiting.place.topic))
+                .filter_map(|waiting| Wait::read(&waiting.topic))
                 .collect();
             let (stored, asked): (Vec<Wait>, Vec<Wait>) = waits
                 .into_iter()
@@ -89,9 +89,9 @@ impl Jobs {
             }
         }
         // Whoever waits for questions looks by itself whether there is one that it has not sent.
-        let listening = asked.into_iter().filter(
-            |wait| matches!(wait, Wait::Requests(name) if known.contains_key(name)),
-        );
+        let listening = asked
+            .into_iter()
+            .filter(|wait| matches!(wait, Wait::Requests(name) if known.contains_key(name)));
         ready.extend(listening);
         Ok(ready)
     }

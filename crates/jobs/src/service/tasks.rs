@@ -229,8 +229,7 @@ impl Jobs {
             }
         };
         let places = std::slice::from_ref(&place);
-        let held: Held<Option<Task>> =
-            hold(&self.engine, topic::DOOR, places, time, check).await?;
+        let held: Held<Option<Task>> = hold(&self.engine, topic::DOOR, places, time, check).await?;
         let seen = match held.value {
             Some(ended) => ended,
             None => self.store.task(task).await?,

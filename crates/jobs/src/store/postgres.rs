@@ -9,12 +9,13 @@ macro_rules! parameters {
 }
 
 mod call;
+mod frames;
 mod jobs;
 mod providers;
 mod results;
 mod tasks;
-mod workers;
 mod users;
+mod workers;
 
 use futures_util::FutureExt;
 use tokio_postgres::{
@@ -37,6 +38,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/002_steps.sql"),
         include_str!("postgres/003_users.sql"),
         include_str!("postgres/003_results.sql"),
+        include_str!("postgres/004_frames.sql"),
     ],
 };
 

@@ -1,11 +1,12 @@
 //! The steps on SQLite: the single writer makes each of them a plain sequence of statements.
 
+mod frames;
 mod jobs;
 mod providers;
 mod results;
 mod tasks;
-mod workers;
 mod users;
+mod workers;
 
 use std::{
     fmt,
@@ -25,6 +26,7 @@ pub const MIGRATIONS: Migrations = Migrations {
     steps: &[
         include_str!("sqlite/001_tables.sql"),
         include_str!("sqlite/003_results.sql"),
+        include_str!("sqlite/004_frames.sql"),
     ],
 };
 

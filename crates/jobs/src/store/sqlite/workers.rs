@@ -36,7 +36,9 @@ impl Workers for SqliteStore {
     }
 
     fn worker_owner(&self, worker: Uuid) -> Step<'_, Option<Uuid>> {
-        self.read("worker_owner", move |connection, _| owner(connection, worker))
+        self.read("worker_owner", move |connection, _| {
+            owner(connection, worker)
+        })
     }
 
     fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Loss>> {
