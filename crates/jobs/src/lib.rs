@@ -19,6 +19,7 @@ pub mod page;
 pub mod problem;
 pub mod provider;
 pub mod results;
+pub mod socket;
 pub mod store;
 pub mod task;
 pub mod topic;
