@@ -44,15 +44,6 @@ async fn without_a_known_token_the_connection_is_refused() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_refused_may_try_again() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut websocket = WebSocket::open(ground.address).await?;
-    assert_eq!(websocket.connect("junk").await?, REFUSED);
-    assert!(websocket.connect("anna").await?.starts_with(r#"40{"sid":"#));
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn there_is_one_namespace() -> Result<()> {
     let ground = Ground::new().await?;
     let mut poller = Poller::open(ground.address).await?;

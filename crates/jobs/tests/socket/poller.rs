@@ -77,14 +77,9 @@ impl Poller {
     /// The next packet that is no ping.
     pub(crate) async fn hear(&mut self) -> Result<String> {
         loop {
-            let packet = match self.unread.pop_front() {
-                Some(packet) => packet,
-                None => {
-                    let answer = soon("an answer to a poll", self.poll()).await?;
-                    ensure!(answer.status == 200, "{} {}", answer.status, answer.body);
-                    self.take(&answer.body);
-                    continue;
-                }
+            let Some(packet) = self.unread.pop_front() else {
+                self.fetch().await?;
+                continue;
             };
             if packet != "2" {
                 return Ok(packet);
@@ -93,14 +88,22 @@ impl Poller {
         }
     }
 
-    pub(crate) async fn poll(&self) -> Result<Answer> {
-        request(self.address, "GET", &self.target(), "").await
-    }
-
-    fn take(&mut self, payload: &str) {
-        let packets: Vec<&str> = payload.split('\u{1e}').collect();
+    /// Polls once.
+    pub(crate) async fn fetch(&mut self) -> Result<()> {
+        let answer = soon("an answer to a poll", self.poll()).await?;
+        ensure!(answer.status == 200, "{} {}", answer.status, answer.body);
+        let packets: Vec<&str> = answer.body.split('\u{1e}').collect();
         self.most = self.most.max(packets.len());
         self.unread.extend(packets.into_iter().map(str::to_owned));
+        Ok(())
+    }
+
+    pub(crate) fn unread(&mut self) -> impl Iterator<Item = String> {
+        self.unread.drain(..)
+    }
+
+    pub(crate) async fn poll(&self) -> Result<Answer> {
+        request(self.address, "GET", &self.target(), "").await
     }
 
     fn target(&self) -> String {

@@ -20,13 +20,13 @@ impl WebSocket {
         Ok(websocket)
     }
 
-    /// Goes over to a WebSocket with the session that was opened by polling.
-    pub(crate) async fn upgrade(address: SocketAddr, sid: String) -> Result<Self> {
+    /// Begins to go over to a WebSocket with the session that was opened by polling. It is done
+    /// when the client says so, with a `5`.
+    pub(crate) async fn probe(address: SocketAddr, sid: String) -> Result<Self> {
         let mut websocket = Self::raw(address, &format!("&sid={sid}")).await?;
         websocket.say("2probe").await?;
         let answer = websocket.hear().await?;
         anyhow::ensure!(answer.as_deref() == Some("3probe"), "{answer:?}");
-        websocket.say("5").await?;
         Ok(websocket)
     }
 
@@ -49,7 +49,10 @@ impl WebSocket {
     pub(crate) async fn hear(&mut self) -> Result<Option<String>> {
         loop {
             match soon("a packet", self.0.next()).await {
-                Some(Ok(Message::Text(packet))) if packet == "2" => self.say("3").await?,
+                Some(Ok(Message::Text(packet))) if packet == "2" => {
+                    // What comes next shows whether it has ended.
+                    let _ = self.say("3").await;
+                }
                 Some(Ok(Message::Text(packet))) => return Ok(Some(packet.to_string())),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return Ok(None),
                 Some(Ok(other)) => anyhow::bail!("{other:?}"),
