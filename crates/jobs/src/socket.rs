@@ -151,7 +151,7 @@ impl Sockets {
                 }
             };
         let enter = async |socket: SocketRef, Extension(inbox): Extension<Arc<Inbox>>| {
-            inbox.enter(&socket);
+            inbox.enter(socket).await;
         };
         self.io.ns("/", enter.with(admit));
     }

@@ -4,10 +4,7 @@
 use std::{
     collections::VecDeque,
     mem,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
 };
 
 use serde_json::Value;
@@ -38,9 +35,9 @@ pub(super) struct Inbox {
     waiting: Mutex<Waiting>,
 }
 
-#[derive(Default)]
 struct Waiting {
     asked: VecDeque<(Asked, AckSender)>,
+    /// Somebody takes from it, or will when the client has entered.
     at_work: bool,
 }
 
@@ -57,12 +54,17 @@ impl Inbox {
             caller,
             session,
             seen: AtomicBool::new(false),
-            waiting: Mutex::default(),
+            waiting: Mutex::new(Waiting {
+                asked: VecDeque::new(),
+                at_work: true,
+            }),
         }
     }
 
-    pub(super) fn enter(&self, socket: &SocketRef) {
-        self.hub.enter(socket, &self.session, &self.seen);
+    /// The client is connected, and can be told something. What it asked for until now is done.
+    pub(super) async fn enter(self: Arc<Self>, socket: SocketRef) {
+        self.hub.enter(&socket, &self.session, &self.seen);
+        self.work(socket).await;
     }
 
     pub(super) fn arrive(self: &Arc<Self>, socket: SocketRef, packet: &str, ack: AckSender) {
@@ -87,10 +89,6 @@ impl Inbox {
     }
 
     async fn work(self: Arc<Self>, socket: SocketRef) {
-        // The task that does this when a client connects may come later than this one.
-        if !self.seen.load(Ordering::Relaxed) {
-            self.enter(&socket);
-        }
         while let Some((asked, ack)) = self.next() {
             self.answer(socket.id, asked, ack).await;
         }
@@ -100,7 +98,10 @@ impl Inbox {
         let mut waiting = self.waiting();
         let next = waiting.asked.pop_front();
         if next.is_none() {
-            *waiting = Waiting::default();
+            *waiting = Waiting {
+                asked: VecDeque::new(),
+                at_work: false,
+            };
         }
         next
     }
