@@ -57,7 +57,8 @@ conformance! {
     deleting:
         a_deleted_user_is_nobody,
         its_workers_leave_first,
-        workers_that_stay_keep_the_user;
+        workers_that_stay_keep_the_user,
+        a_worker_that_is_being_made_keeps_its_user;
     tokens:
         a_token_of_fastapi_users_is_taken,
         a_forged_token_is_not_taken,
