@@ -129,15 +129,18 @@ async fn guest(State(users): State<Arc<Users>>) -> Result<impl IntoResponse, Err
     responses(
         (status = 201, body = User),
         (status = 400, description = "`REGISTER_USER_ALREADY_EXISTS`", body = DetailDocument),
-        (status = 403, description = "Nobody registers here (`jobs.registration`)"),
+        (status = 403, description = "Nobody but a superuser registers somebody here (`jobs.registration`)"),
         (status = 422, description = "No email address, or a password too short or too long"),
         (status = 503, description = "Too many passwords are being checked; try again later"),
     )
 )]
 async fn register(
     State(users): State<Arc<Users>>,
+    identity: Option<Extension<Identity>>,
+    headers: HeaderMap,
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<User>), Error> {
+    users.may_register(&headers, gate(&identity)).await?;
     let mut fields = Fields::secret(&body)?;
     let wanted = Credentials {
         email: fields.required("email"),
@@ -182,8 +185,7 @@ async fn logout(
     headers: HeaderMap,
 ) -> Result<StatusCode, Error> {
     // Not by `Caller`: whoever leaves is not given another token.
-    let identity = identity.map(|Extension(identity)| identity);
-    users.identify(&headers, identity.as_ref()).await?;
+    users.identify(&headers, gate(&identity)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -293,6 +295,11 @@ async fn delete_user(
 ) -> Result<StatusCode, Error> {
     users.delete(known(named)?).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whom the server's own login has found.
+fn gate(identity: &Option<Extension<Identity>>) -> Option<&Identity> {
+    identity.as_ref().map(|Extension(identity)| identity)
 }
 
 /// What is no id is nobody's.

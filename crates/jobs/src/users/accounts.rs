@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use uuid::Uuid;
-use wakeline_web::Problem;
+use wakeline_web::{Identity, Problem};
 
-use super::{MAX_PASSWORD, MIN_PASSWORD, Users};
+use super::{MAX_PASSWORD, MIN_PASSWORD, Nobody, Users};
 use crate::{
     caller::Caller,
     error::{Error, Unfit},
@@ -119,12 +119,25 @@ impl Users {
         )))
     }
 
-    pub async fn register(&self, wanted: Credentials) -> Result<User, Error> {
-        if !(self.settings.is_dev || self.settings.registration) {
-            return Err(Error::forbidden(
-                "Nobody registers here (jobs.registration); ask a superuser",
-            ));
+    /// Anybody, where the settings say so; and always a superuser, for others.
+    pub async fn may_register(
+        &self,
+        headers: &HeaderMap,
+        identity: Option<&Identity>,
+    ) -> Result<(), Error> {
+        if self.settings.is_dev || self.settings.registration {
+            return Ok(());
         }
+        match self.recognise(headers, identity).await {
+            Ok(caller) if caller.is_superuser => Ok(()),
+            Err(Nobody::Failed(error)) => Err(error),
+            Ok(_) | Err(Nobody::NoToken | Nobody::BadToken) => Err(Error::forbidden(
+                "Nobody registers here (jobs.registration); a superuser may do it for you",
+            )),
+        }
+    }
+
+    pub async fn register(&self, wanted: Credentials) -> Result<User, Error> {
         let (email, password) = checked(&wanted)?;
         let place = self.passwords.place()?;
         let new = NewUser {

@@ -79,7 +79,15 @@ mod tests {
             (local().id.to_string(), local().email),
         ];
         let shown = users.map(|(id, email)| format!("{id} {email}"));
-        insta::assert_snapshot!(shown.join("\n"), @"");
+        insta::assert_snapshot!(shown.join("\n"), @"
+        0f343391-ad63-8c30-8f75-cbb6fb278078 ada@subject.wakeline.localhost
+        cca1e12f-df9c-882a-b91c-2d10ead3d5f2 cca1e12f-df9c-882a-b91c-2d10ead3d5f2@subject.wakeline.localhost
+        710ef483-0bd0-806d-bc61-15fc8711d05e 710ef483-0bd0-806d-bc61-15fc8711d05e@subject.wakeline.localhost
+        e6f5a4d0-3c2b-4a19-8f7e-6d5c4b3a2910 e6f5a4d0-3c2b-4a19-8f7e-6d5c4b3a2910@subject.wakeline.localhost
+        6f6de7fb-f08a-8ba3-bee5-e70bf1f7cac6 admin@role.wakeline.localhost
+        ec44b8bf-7f23-8b2d-92d3-d84604e94b70 read-write@role.wakeline.localhost
+        51a04c22-30d7-8301-ab2b-534bcbab0e97 local@wakeline.localhost
+        ");
     }
 
     #[test]

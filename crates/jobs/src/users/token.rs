@@ -182,6 +182,17 @@ mod tests {
 
     #[test]
     fn a_token_of_fastapi_users_is_taken() {
+        // As zndraw-auth 0.2.3 gave it at a login.
+        let key_of_both = Key::new(b"a-secret-that-others-have-as-well");
+        let token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJmMTllMjk5NC0wZTZjLTQzODUtOTkxZS1mYTAxYjg3MTEyZTYiLCJhdWQiOlsiZmFzdGFwaS11c2VyczphdXRoIl0sImV4cCI6MTc5NDk0OTMyOX0.GTJYz_lGW0sK8oxRYnEQXD3VUjcwHg_op4gxdIb4hCM";
+        let user = "f19e2994-0e6c-4385-991e-fa01b87112e6".parse().unwrap();
+        let read = key_of_both.read(token, 1_794_949_328);
+        assert_eq!(read.map(|claims| claims.user), Some(user));
+        assert_eq!(key_of_both.read(token, 1_794_949_329), None);
+    }
+
+    #[test]
+    fn an_audience_is_a_text_or_a_list_and_the_epoch_may_be_missing() {
         let (header, mut body) = good();
         assert_eq!(key().read(&signed(&header, &body), NOW), Some(claims()));
         body["aud"] = AUDIENCE.into();

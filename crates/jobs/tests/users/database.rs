@@ -67,6 +67,13 @@ impl Database {
         worker
     }
 
+    pub(crate) fn as_postgres(&self) -> Option<&Postgres> {
+        match self {
+            Self::Sqlite { .. } => None,
+            Self::Postgres { postgres, .. } => Some(postgres),
+        }
+    }
+
     pub(crate) async fn remove_worker(&self, worker: Uuid) {
         let sql = "DELETE FROM jobs_worker WHERE id = ?1";
         self.execute(sql, &[worker]).await;

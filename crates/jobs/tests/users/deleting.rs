@@ -1,14 +1,19 @@
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use http::StatusCode;
 use uuid::Uuid;
-use wakeline_jobs::users::Leaving;
+use wakeline_jobs::{user::UserDeleted, users::Leaving};
 
 use crate::{
     database::Database,
     door::{Door, PASSWORD, guarded},
 };
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn a_deleted_user_is_nobody(database: Database) {
     let door = Door::new(&database, guarded()).await;
@@ -100,4 +105,37 @@ pub(crate) async fn workers_that_stay_keep_the_user(database: Database) {
     database.remove_worker(worker).await;
     let answer = door.ask(&path, Some(&admin)).await;
     assert_eq!(answer.status, StatusCode::NO_CONTENT);
+}
+
+pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(database: Database) {
+    let door = Door::new(&database, guarded()).await;
+    let ada = door.register("ada@example.com").await;
+    let store = database.store().await;
+    let Some(postgres) = database.as_postgres() else {
+        // One writer: it is made before or after.
+        database.add_worker(ada).await;
+        let deleted = store.delete_user(ada).await;
+        assert_eq!(deleted, Ok(UserDeleted::HasWorkers));
+        return;
+    };
+    let other = postgres.connector().connect().await.unwrap();
+    let making = format!(
+        "BEGIN; INSERT INTO wakeline.jobs_worker (id, user_id, beat_at, created_at)
+         VALUES (gen_random_uuid(), '{ada}', 0, 0)"
+    );
+    other.batch_execute(&making).await.unwrap();
+    let deleting = tokio::spawn(async move { store.delete_user(ada).await });
+    let waits = "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let began = Instant::now();
+    loop {
+        let rows = postgres.query("test", waits, &[]).await.unwrap();
+        if rows[0].get::<_, i64>(0) > 0 {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "the deletion waits for nobody");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    other.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(deleting.await.unwrap(), Ok(UserDeleted::HasWorkers));
 }

@@ -41,6 +41,7 @@ conformance! {
         who_is_not_active_does_not_log_in,
         what_does_not_fit_is_named,
         what_the_settings_do_not_open_is_closed,
+        a_superuser_registers_others,
         in_dev_mode_everybody_is_a_superuser,
         only_so_many_passwords_are_checked_at_once,
         logging_out_takes_a_token;
@@ -56,7 +57,8 @@ conformance! {
     deleting:
         a_deleted_user_is_nobody,
         its_workers_leave_first,
-        workers_that_stay_keep_the_user;
+        workers_that_stay_keep_the_user,
+        a_worker_that_is_being_made_keeps_its_user;
     tokens:
         a_token_of_fastapi_users_is_taken,
         a_forged_token_is_not_taken,
