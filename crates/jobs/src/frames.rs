@@ -126,7 +126,10 @@ impl Frames {
         frame: Frame,
     ) -> Result<(), Error> {
         self.to_the_end(async move |this| {
-            let edited = this.store.replace(room.clone(), number, frame, None).await?;
+            let edited = this
+                .store
+                .replace(room.clone(), number, frame, None)
+                .await?;
             this.edited(&room, number, &edited)?;
             this.tell(&room, "modify", Some(number), None, None);
             Ok(())

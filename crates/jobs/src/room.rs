@@ -70,7 +70,10 @@ pub enum Appended {
     ReadOnly,
     /// It would be more frames than a room may have; it has so many.
     Full(i64),
-    Done { start: i64, total: i64 },
+    Done {
+        start: i64,
+        total: i64,
+    },
 }
 
 /// What was done to one frame.

@@ -64,7 +64,8 @@ impl<'a> Walk<'a> {
                 self.take(4 << (first - 0xca))?;
                 Head::Float
             }
-            first @ (0xcc..=0xcf | 0xd0..=0xd3) => {
+            // Unsigned, then signed: both of one, two, four and eight bytes.
+            first @ 0xcc..=0xd3 => {
                 self.take(1 << (first & 0x03))?;
                 Head::Integer
             }
@@ -163,7 +164,9 @@ pub fn whole(value: &[u8]) -> Option<u64> {
 
 fn number(digits: &[u8]) -> Option<u64> {
     let mut eight = [0; 8];
-    eight.get_mut(8_usize.checked_sub(digits.len())?..)?.copy_from_slice(digits);
+    eight
+        .get_mut(8_usize.checked_sub(digits.len())?..)?
+        .copy_from_slice(digits);
     Some(u64::from_be_bytes(eight))
 }
 

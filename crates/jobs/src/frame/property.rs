@@ -8,8 +8,13 @@ const MAX_DIMENSIONS: u32 = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Property {
     /// As `msgpack-numpy` writes arrays and NumPy's own scalars.
-    Array { dtype: String, shape: Vec<u64> },
-    Scalar { dtype: &'static str },
+    Array {
+        dtype: String,
+        shape: Vec<u64>,
+    },
+    Scalar {
+        dtype: &'static str,
+    },
 }
 
 impl Property {

@@ -1,7 +1,4 @@
-use super::{
-    msgpack::put_array,
-    *,
-};
+use super::{msgpack::put_array, *};
 
 const LIMITS: FrameLimits = FrameLimits {
     bytes: 1_000,
@@ -19,13 +16,18 @@ fn frame(pairs: &[(&str, &[u8])]) -> Frame {
 
 fn shown(frame: &Frame) -> Vec<(String, Vec<u8>)> {
     let pairs = frame.pairs();
-    pairs.map(|(key, value)| (text(key), value.to_vec())).collect()
+    pairs
+        .map(|(key, value)| (text(key), value.to_vec()))
+        .collect()
 }
 
 #[test]
 fn what_was_written_is_read_back_as_it_is() {
     let written = frame(&[("a", b"\x01"), ("b", b"")]);
-    assert_eq!(written.bytes(), &b"\x82\xc4\x01a\xc4\x01\x01\xc4\x01b\xc4\x00"[..]);
+    assert_eq!(
+        written.bytes(),
+        &b"\x82\xc4\x01a\xc4\x01\x01\xc4\x01b\xc4\x00"[..]
+    );
     assert_eq!(Frame::read(written.bytes(), LIMITS), Ok(written.clone()));
     assert_eq!(written.keys(), ["a", "b"]);
 }
@@ -60,7 +62,17 @@ fn what_is_no_frame_is_refused_with_a_reason() {
         &large,
     ];
     let texts = refusals.map(|sent| Frame::read(sent, LIMITS).unwrap_err().to_string());
-    insta::assert_snapshot!(texts.join("\n"), @"");
+    insta::assert_snapshot!(texts.join("\n"), @"
+    not a frame as MessagePack: it breaks off
+    not a frame as MessagePack: a map is expected
+    not a frame as MessagePack: it breaks off
+    not a frame as MessagePack: a text or a binary is expected
+    the key a is there twice
+    not a frame as MessagePack: there is more after its end
+    more than 4 keys, the limit of this server (jobs.frame_keys)
+    a key of more than 20 bytes, the limit of this server
+    longer than 1000 bytes, the limit of this server (jobs.frame_bytes)
+    ");
 }
 
 #[test]
@@ -119,7 +131,7 @@ fn an_array_is_known_by_its_head() {
         dtype: "<f8".to_owned(),
         shape: vec![2, 256],
     };
-    assert_eq!(Property::read(&array(|out, key| put_binary(out, key))), expected);
+    assert_eq!(Property::read(&array(put_binary)), expected);
     assert_eq!(Property::read(&array(as_text)), expected);
 }
 
@@ -137,7 +149,11 @@ fn scalars_and_what_cannot_be_read() {
         (b"\x85\xa2nd\xc3", "unknown"),
     ];
     for (value, dtype) in kinds {
-        assert_eq!(Property::read(value), Property::Scalar { dtype }, "{value:x?}");
+        assert_eq!(
+            Property::read(value),
+            Property::Scalar { dtype },
+            "{value:x?}"
+        );
     }
 }
 
@@ -147,7 +163,7 @@ proptest::proptest! {
         if let Ok(frame) = Frame::read(&bytes, LIMITS) {
             let again = Frame::read(frame.bytes(), LIMITS);
             proptest::prop_assert_eq!(again, Ok(frame.clone()));
-            frame.properties();
+            proptest::prop_assert_eq!(frame.properties().len(), frame.keys().len());
         }
     }
 }

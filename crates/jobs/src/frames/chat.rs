@@ -27,12 +27,7 @@ pub struct Message {
 }
 
 impl Frames {
-    pub async fn say(
-        &self,
-        caller: Caller,
-        room: String,
-        content: &str,
-    ) -> Result<Message, Error> {
+    pub async fn say(&self, caller: Caller, room: String, content: &str) -> Result<Message, Error> {
         name::check_room(&room)?;
         if content.is_empty() {
             return Err(unprocessable(
@@ -41,7 +36,13 @@ impl Frames {
         }
         if let Some(failed) = FailedRead::recognise(content) {
             self.hearing
-                .read_failed(&room, failed.provider, failed.hash, &failed.detail(), caller)
+                .read_failed(
+                    &room,
+                    failed.provider,
+                    failed.hash,
+                    &failed.detail(),
+                    caller,
+                )
                 .await;
         }
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -153,6 +154,9 @@ mod tests {
         let failed = FailedRead::recognise(&content).unwrap();
         assert_eq!(failed.detail(), "no luck");
         let content = format!("Provider `a` read failed for request `{HASH}`:\n  indented");
-        assert_eq!(FailedRead::recognise(&content).unwrap().detail(), "indented");
+        assert_eq!(
+            FailedRead::recognise(&content).unwrap().detail(),
+            "indented"
+        );
     }
 }

@@ -27,7 +27,9 @@ impl Frames {
     ) -> Result<(Room, bool), Error> {
         name::check_room(&name)?;
         if name == GLOBAL || name == INTERNAL {
-            return Err(Error::InvalidRoom(format!("'{name}' is no room of its own")));
+            return Err(Error::InvalidRoom(format!(
+                "'{name}' is no room of its own"
+            )));
         }
         let frames = match copy_from.as_deref() {
             None | Some(NOTHING) => Source::Nothing,
@@ -87,8 +89,8 @@ impl Frames {
                 return this.give_back(caller, name).await;
             }
             let provider = this.asking.frames_provider(&name).await?;
-            let may = provider
-                .is_some_and(|provider| caller.is_superuser || provider.user == caller.id);
+            let may =
+                provider.is_some_and(|provider| caller.is_superuser || provider.user == caller.id);
             if !may {
                 // A room that is not there is said to be so.
                 this.room(name).await?;

@@ -191,7 +191,9 @@ pub(super) async fn metadata(
     let properties = frame.properties().into_iter();
     let answer = MetadataAnswer {
         frame_id: index,
-        metadata: properties.map(|(key, property)| (key, property.into())).collect(),
+        metadata: properties
+            .map(|(key, property)| (key, property.into()))
+            .collect(),
         source_room: room,
     };
     Ok((headers, Json(answer)))
@@ -225,7 +227,9 @@ fn whole(at: &str, text: &str) -> Result<i64, Error> {
 fn wanted(params: &Params) -> Result<Wanted, Error> {
     let indices = params.text("indices").filter(|indices| !indices.is_empty());
     if let Some(indices) = indices {
-        let numbers = indices.split(',').map(|index| whole("query.indices", index));
+        let numbers = indices
+            .split(',')
+            .map(|index| whole("query.indices", index));
         return Ok(Wanted::Numbers(numbers.collect::<Result<_, _>>()?));
     }
     Ok(Wanted::Range {
@@ -236,5 +240,9 @@ fn wanted(params: &Params) -> Result<Wanted, Error> {
 
 fn keys(params: &Params) -> Option<HashSet<Vec<u8>>> {
     let keys = params.text("keys").filter(|keys| !keys.is_empty())?;
-    Some(keys.split(',').map(|key| key.trim().as_bytes().to_vec()).collect())
+    Some(
+        keys.split(',')
+            .map(|key| key.trim().as_bytes().to_vec())
+            .collect(),
+    )
 }

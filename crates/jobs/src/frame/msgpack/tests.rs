@@ -35,7 +35,10 @@ fn every_kind_of_value_is_walked_over() {
         (long(&[0xc6, 0, 1, 0, 0], 65_536), Head::Binary(65_536)),
         (long(&[0xc7, 3, 9], 3), Head::Extension(3)),
         (long(&[0xc8, 1, 0, 9], 256), Head::Extension(256)),
-        (long(&[0xc9, 0, 1, 0, 0, 9], 65_536), Head::Extension(65_536)),
+        (
+            long(&[0xc9, 0, 1, 0, 0, 9], 65_536),
+            Head::Extension(65_536),
+        ),
         (long(&[0xd4, 9], 1), Head::Extension(1)),
         (long(&[0xd5, 9], 2), Head::Extension(2)),
         (long(&[0xd6, 9], 4), Head::Extension(4)),
@@ -53,7 +56,11 @@ fn every_kind_of_value_is_walked_over() {
         assert_eq!(Walk::new(&bytes).head(), Ok(head), "{begins:x?}");
         assert_eq!(walked(&bytes), Ok(&*bytes), "{begins:x?}");
         for cut in 0..bytes.len().min(6) {
-            assert_eq!(walked(&bytes[..cut]), Err(Malformed::BreaksOff), "{begins:x?}");
+            assert_eq!(
+                walked(&bytes[..cut]),
+                Err(Malformed::BreaksOff),
+                "{begins:x?}"
+            );
         }
         let more = [&*bytes, &[0xc0]].concat();
         assert_eq!(walked(&more), Err(Malformed::GoesOn), "{begins:x?}");
@@ -63,9 +70,18 @@ fn every_kind_of_value_is_walked_over() {
 
 #[test]
 fn a_count_that_nothing_follows_ends_at_once() {
-    assert_eq!(walked(&[0xdf, 0xff, 0xff, 0xff, 0xff]), Err(Malformed::BreaksOff));
-    assert_eq!(walked(&[0xdd, 0xff, 0xff, 0xff, 0xff]), Err(Malformed::BreaksOff));
-    assert_eq!(walked(&[0xc6, 0xff, 0xff, 0xff, 0xff]), Err(Malformed::BreaksOff));
+    assert_eq!(
+        walked(&[0xdf, 0xff, 0xff, 0xff, 0xff]),
+        Err(Malformed::BreaksOff)
+    );
+    assert_eq!(
+        walked(&[0xdd, 0xff, 0xff, 0xff, 0xff]),
+        Err(Malformed::BreaksOff)
+    );
+    assert_eq!(
+        walked(&[0xc6, 0xff, 0xff, 0xff, 0xff]),
+        Err(Malformed::BreaksOff)
+    );
 }
 
 #[test]
@@ -99,7 +115,12 @@ fn whole_numbers_of_every_width() {
     assert_eq!(whole(&[0xce, 0, 1, 0, 0]), Some(65_536));
     assert_eq!(whole(&[0xcf, 0, 0, 0, 1, 0, 0, 0, 0]), Some(1 << 32));
     assert_eq!(whole(&[0xd1, 1, 0]), Some(256));
-    for not in [&[0xff][..], &[0xd0, 0xff], &[0xcb, 0, 0, 0, 0, 0, 0, 0, 0], &[]] {
+    for not in [
+        &[0xff][..],
+        &[0xd0, 0xff],
+        &[0xcb, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[],
+    ] {
         assert_eq!(whole(not), None, "{not:x?}");
     }
 }

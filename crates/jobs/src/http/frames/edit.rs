@@ -46,7 +46,10 @@ pub(in crate::http) async fn append(
     let uploaded = upload::several(&headers, &body, frames.limits())?;
     let (start, total) = frames.append(path(room)?, uploaded).await?;
     let stop = total;
-    Ok((StatusCode::CREATED, Json(AppendedAnswer { total, start, stop })))
+    Ok((
+        StatusCode::CREATED,
+        Json(AppendedAnswer { total, start, stop }),
+    ))
 }
 
 #[derive(Debug, Serialize, ToSchema)]

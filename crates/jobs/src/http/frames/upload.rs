@@ -52,9 +52,11 @@ pub(super) fn several(
     } else {
         let body: Several = json(body)?;
         check_count(body.frames.len(), limits.request)?;
-        let frames = body.frames.iter().enumerate().map(|(index, frame)| {
-            from_json(&format!("frames[{index}]"), frame, limits.frame)
-        });
+        let frames = body
+            .frames
+            .iter()
+            .enumerate()
+            .map(|(index, frame)| from_json(&format!("frames[{index}]"), frame, limits.frame));
         frames.collect::<Result<_, _>>()?
     };
     for (index, frame) in frames.iter().enumerate() {
@@ -66,11 +68,7 @@ pub(super) fn several(
 }
 
 /// What takes the place of another.
-pub(super) fn whole(
-    headers: &HeaderMap,
-    body: &[u8],
-    limits: FrameLimits,
-) -> Result<Frame, Error> {
+pub(super) fn whole(headers: &HeaderMap, body: &[u8], limits: FrameLimits) -> Result<Frame, Error> {
     let (at, frame) = if is(headers, "msgpack") {
         ("body", from_msgpack(body, limits)?)
     } else {
@@ -117,7 +115,9 @@ fn from_json(at: &str, text: &RawValue, limits: FrameLimits) -> Result<Frame, Er
     for (key, value) in members {
         let bytes = |what: &str, text: &str| {
             BASE64_STANDARD.decode(text).map_err(|error| {
-                unprocessable(format!("body.{at}: the {what} {key} is not base64 ({error})"))
+                unprocessable(format!(
+                    "body.{at}: the {what} {key} is not base64 ({error})"
+                ))
             })
         };
         let value = bytes("value of", &value)?;

@@ -195,7 +195,10 @@ impl<'a> Place<'a> {
     /// Whether a link leads out is nobody's business: it leads nowhere.
     fn unreachable(&self, error: &io::Error) -> Failure {
         tracing::debug!(path = self.shown, %error, "a path is not reachable");
-        Failure::new(format!("'{}' is not there, or cannot be looked at", self.shown))
+        Failure::new(format!(
+            "'{}' is not there, or cannot be looked at",
+            self.shown
+        ))
     }
 }
 

@@ -32,17 +32,12 @@ fn room_of(row: &Row) -> Result<Room, Error> {
         id: get(row, "id")?,
         name: get(row, "name")?,
         stored: get(row, "frames")?,
-        mount: mounted
-            .zip(by)
-            .map(|(frames, user)| Mount { frames, user }),
+        mount: mounted.zip(by).map(|(frames, user)| Mount { frames, user }),
         created_at: get(row, "created_at")?,
     })
 }
 
-fn get<'a, T: tokio_postgres::types::FromSql<'a>>(
-    row: &'a Row,
-    column: &str,
-) -> Result<T, Error> {
+fn get<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, column: &str) -> Result<T, Error> {
     row.try_get(column)
         .map_err(|error| Error::OutcomeUnknown(error.to_string()))
 }
@@ -89,9 +84,14 @@ impl Frames for PostgresStore {
 
     fn room(&self, name: String) -> Step<'_, Option<Room>> {
         async move {
-            let statement =
-                concat!("SELECT ", room!(), " FROM wakeline.jobs_room r WHERE r.name = $1");
-            let rows = self.ask("jobs_room", statement, &[(&name, Type::TEXT)]).await?;
+            let statement = concat!(
+                "SELECT ",
+                room!(),
+                " FROM wakeline.jobs_room r WHERE r.name = $1"
+            );
+            let rows = self
+                .ask("jobs_room", statement, &[(&name, Type::TEXT)])
+                .await?;
             rows.first().map(room_of).transpose()
         }
         .boxed()

@@ -31,16 +31,18 @@ fn room_of(row: &Row<'_>) -> rusqlite::Result<Room> {
         id: row.get(0)?,
         name: row.get(1)?,
         stored: row.get(2)?,
-        mount: mounted
-            .zip(by)
-            .map(|(frames, user)| Mount { frames, user }),
+        mount: mounted.zip(by).map(|(frames, user)| Mount { frames, user }),
         created_at: row.get(5)?,
     })
 }
 
 fn find(connection: &Connection, name: &str) -> rusqlite::Result<Option<Room>> {
     connection
-        .prepare_cached(concat!("SELECT ", room!(), " FROM jobs_room r WHERE r.name = ?1"))?
+        .prepare_cached(concat!(
+            "SELECT ",
+            room!(),
+            " FROM jobs_room r WHERE r.name = ?1"
+        ))?
         .query_row([name], room_of)
         .optional()
 }
@@ -219,7 +221,9 @@ fn create(connection: &Connection, room: &NewRoom, now: i64) -> rusqlite::Result
     };
     if let Some(source) = &source {
         let bytes = connection
-            .prepare_cached("SELECT ifnull(sum(length(body)), 0) FROM jobs_frame WHERE room_id = ?1")?
+            .prepare_cached(
+                "SELECT ifnull(sum(length(body)), 0) FROM jobs_frame WHERE room_id = ?1",
+            )?
             .query_row([source.id], |row| row.get(0))?;
         if bytes > room.copy_limit {
             return Ok(RoomCreated::SourceTooLarge(bytes));
@@ -233,7 +237,12 @@ fn create(connection: &Connection, room: &NewRoom, now: i64) -> rusqlite::Result
         edit::copy(connection, source.id, id)?;
     }
     if let Source::Frame(frame) = &room.frames {
-        edit::append(connection, &room.name, std::slice::from_ref(frame), i64::MAX)?;
+        edit::append(
+            connection,
+            &room.name,
+            std::slice::from_ref(frame),
+            i64::MAX,
+        )?;
     }
     let made = find(connection, &room.name)?;
     let made = made.ok_or(rusqlite::Error::QueryReturnedNoRows)?;

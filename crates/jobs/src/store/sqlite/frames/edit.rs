@@ -139,7 +139,9 @@ pub(super) fn delete(connection: &Connection, name: &str, number: i64) -> rusqli
             .execute((room.id, run.seq, before))?;
     }
     connection
-        .prepare_cached("UPDATE jobs_run SET number = number - 1 WHERE room_id = ?1 AND number > ?2")?
+        .prepare_cached(
+            "UPDATE jobs_run SET number = number - 1 WHERE room_id = ?1 AND number > ?2",
+        )?
         .execute((room.id, number))?;
     let behind = Run {
         number,
@@ -184,7 +186,9 @@ fn run_of(connection: &Connection, room: &Room, number: i64) -> rusqlite::Result
 
 fn insert_run(connection: &Connection, room: i64, run: Run) -> rusqlite::Result<()> {
     connection
-        .prepare_cached("INSERT INTO jobs_run (room_id, seq, number, length) VALUES (?1, ?2, ?3, ?4)")?
+        .prepare_cached(
+            "INSERT INTO jobs_run (room_id, seq, number, length) VALUES (?1, ?2, ?3, ?4)",
+        )?
         .execute((room, run.seq, run.number, run.length))?;
     Ok(())
 }
