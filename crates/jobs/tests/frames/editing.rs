@@ -62,7 +62,7 @@ pub(crate) async fn a_frame_that_is_not_there_is_named_with_those_that_are(groun
         if !marks.is_empty() {
             ground.append("room", marks).await;
         }
-        for number in ["2", "-1"] {
+        for number in ["2", "-1", "9223372036854775807", "-9223372036854775808"] {
             let path = format!("/v1/rooms/room/frames/{number}");
             let data = json!({ "data": in_json(&frame("x")) });
             let asked = [
@@ -82,8 +82,12 @@ pub(crate) async fn a_frame_that_is_not_there_is_named_with_those_that_are(groun
     insta::assert_snapshot!(texts.join("\n"), @r#"
     "Frame 2 not found: the room has no frames"
     "Frame -1 not found: the room has no frames"
+    "Frame 9223372036854775807 not found: the room has no frames"
+    "Frame -9223372036854775808 not found: the room has no frames"
     "Frame 2 not found: the room has frames 0 to 1"
     "Frame -1 not found: the room has frames 0 to 1"
+    "Frame 9223372036854775807 not found: the room has frames 0 to 1"
+    "Frame -9223372036854775808 not found: the room has frames 0 to 1"
     "#);
     let refused = ground.get("/v1/rooms/room/frames/x").await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);

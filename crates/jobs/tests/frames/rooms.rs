@@ -124,6 +124,16 @@ pub(crate) async fn a_room_has_a_name_of_its_own(ground: Ground) {
     let unnamed = ground.ask(ME, "POST /v1/rooms", body).await;
     assert_eq!(unnamed.status, StatusCode::UNPROCESSABLE_ENTITY);
     insta::assert_snapshot!(unnamed.text(), @r#"{"detail":"body: missing field `room_id` at line 1 column 21","status":422,"title":"Unprocessable Content","type":"/v1/problems/unprocessable-content"}"#);
+    for line in [
+        "GET /v1/rooms/a%00b",
+        "GET /v1/rooms/a:b/frames",
+        "GET /v1/rooms/a%00/frames/0",
+    ] {
+        let refused = ground.ask(ME, line, Value::Null).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{line}");
+    }
+    let refused = make(&ground, "room", Some("a\0")).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
     make(&ground, "ä b/c", None).await;
     let found = ground.get("/v1/rooms/%C3%A4%20b%2Fc").await;
     assert_eq!(found.json()["id"], "ä b/c");
