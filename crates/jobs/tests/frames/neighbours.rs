@@ -14,7 +14,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use serde_json::Value;
 use tokio::{
     sync::watch,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 use uuid::Uuid;
 use wakeline_jobs::{
@@ -25,6 +25,9 @@ use wakeline_jobs::{
     problem,
     provider::{Answer, AnswerBody, Provider},
 };
+
+/// How long something may take that is certain to come.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A provider, and its parameters.
 type Question = (String, Vec<(String, String)>);
@@ -91,15 +94,14 @@ impl Neighbours {
     /// Until so much was told.
     pub(crate) async fn wait_told(&self, count: usize) -> Vec<(String, String, Value)> {
         let mut told = self.told.subscribe();
-        told.wait_for(|told| told.len() >= count)
-            .await
-            .unwrap()
-            .clone()
+        let told = told.wait_for(|told| told.len() >= count);
+        let told = timeout(PATIENCE, told).await.expect("it was not told");
+        told.unwrap().clone()
     }
 
     /// Until so many questions have come.
     pub(crate) async fn wait_asked(&self, count: usize) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         while self.asked.lock().unwrap().len() < count {
             assert!(Instant::now() < deadline, "it was not asked");
             tokio::task::yield_now().await;

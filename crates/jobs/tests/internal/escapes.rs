@@ -3,9 +3,12 @@
 use std::{
     fs,
     os::unix::fs::symlink,
+    panic::{AssertUnwindSafe, resume_unwind},
     sync::atomic::{AtomicBool, Ordering},
     thread,
 };
+
+use futures_util::FutureExt;
 
 use crate::place::{Place, read, refusal, seen};
 
@@ -93,45 +96,70 @@ async fn the_root_itself_may_be_a_link() {
     assert_eq!(seen(&provider, &[("path", "/sub")]).await, "/sub/below");
 }
 
-/// Directories that become links to the outside and directories again, as fast as they can, under
-/// reads that go through them.
+/// A directory that becomes a link to the outside and a directory again, and a link that leads
+/// inside and outside in turn, as fast as they can, under reads that go through both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_link_that_is_put_in_its_place_meanwhile_leads_nowhere() {
-    const READS: usize = 2_000;
+    const READS: usize = 6_000;
     let house = house();
+    house.link("root/link", "sub-of-link");
+    house.put("root/sub-of-link/below");
     let provider = house.provider(&["root"]);
-    let (swapped, aside) = (house.at("root/sub"), house.at("aside"));
-    let (link, outside) = (house.at("link-aside"), house.at("outside"));
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        scope.spawn(|| {
-            symlink(&outside, &link).unwrap();
-            while !is_over.load(Ordering::Relaxed) {
-                fs::rename(&swapped, &aside).unwrap();
-                fs::rename(&link, &swapped).unwrap();
-                fs::rename(&swapped, &link).unwrap();
-                fs::rename(&aside, &swapped).unwrap();
-            }
-        });
+        scope.spawn(|| until(&is_over, || house.swap_directory()));
+        scope.spawn(|| until(&is_over, || house.swap_link()));
         let mut below = 0;
         let reading = async {
             for turn in 0..READS {
-                let params: &[_] = match turn % 3 {
+                let params: &[_] = match turn % 4 {
                     0 => &[("recursive", "true")],
                     1 => &[("path", "/sub")],
+                    2 => &[("path", "/link")],
                     _ => &[("glob", "**/*e*")],
                 };
-                let entries = read(&provider, params).await.unwrap_or_default();
-                for entry in &entries {
-                    let name = entry["name"].as_str().unwrap();
-                    assert!(matches!(name, "inside" | "sub" | "below"), "{entry}");
-                    below += usize::from(name == "below");
+                for entry in read(&provider, params).await.unwrap_or_default() {
+                    assert!(
+                        !entry["name"].as_str().unwrap().contains("secret"),
+                        "{entry}"
+                    );
+                    below += usize::from(entry["name"] == "below");
                 }
             }
         };
-        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(reading));
+        let reading = AssertUnwindSafe(reading).catch_unwind();
+        let read =
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(reading));
         is_over.store(true, Ordering::Relaxed);
+        if let Err(panic) = read {
+            resume_unwind(panic);
+        }
         // It was looked through, too.
         assert!(below > 0);
     });
+}
+
+fn until(is_over: &AtomicBool, swap: impl Fn()) {
+    while !is_over.load(Ordering::Relaxed) {
+        swap();
+    }
+}
+
+impl Place {
+    fn swap_directory(&self) {
+        let (swapped, aside) = (self.at("root/sub"), self.at("aside"));
+        fs::rename(&swapped, &aside).unwrap();
+        symlink(self.at("outside"), &swapped).unwrap();
+        fs::remove_file(&swapped).unwrap();
+        fs::rename(&aside, &swapped).unwrap();
+    }
+
+    fn swap_link(&self) {
+        let new = self.at("new-link");
+        for target in ["../outside", "sub-of-link"] {
+            symlink(target, &new).unwrap();
+            // In its place at once.
+            fs::rename(&new, self.at("root/link")).unwrap();
+        }
+    }
 }
