@@ -64,7 +64,8 @@ impl<'a> Walk<'a> {
                 self.take(4 << (first - 0xca))?;
                 Head::Float
             }
-            first @ (0xcc..=0xcf | 0xd0..=0xd3) => {
+            // Unsigned, then signed: both of one, two, four and eight bytes.
+            first @ 0xcc..=0xd3 => {
                 self.take(1 << (first & 0x03))?;
                 Head::Integer
             }

@@ -3,7 +3,10 @@
 //! zndraw-joblib's client uploads nothing when a provider fails, but says so in the room; whoever
 //! waits for that read is told at once.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use serde_json::json;
 use uuid::Uuid;
@@ -27,35 +30,38 @@ pub struct Message {
 }
 
 impl Frames {
-    pub async fn say(&self, caller: Caller, room: String, content: &str) -> Result<Message, Error> {
+    pub async fn say(
+        self: &Arc<Self>,
+        caller: Caller,
+        room: String,
+        content: String,
+    ) -> Result<Message, Error> {
         name::check_room(&room)?;
         if content.is_empty() {
             return Err(unprocessable(
                 "body.content: String should have at least 1 character",
             ));
         }
-        if let Some(failed) = FailedRead::recognise(content) {
-            self.hearing
-                .read_failed(
-                    &room,
-                    failed.provider,
-                    failed.hash,
-                    &failed.detail(),
-                    caller,
-                )
-                .await;
-        }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let micros = since.unwrap_or_default().as_micros();
-        let message = Message {
-            created_at: i64::try_from(micros).unwrap_or(i64::MAX),
-            room,
-            user: caller.id,
-            content: content.chars().take(MAX_CONTENT).collect(),
-        };
-        let payload = message.document();
-        self.tell_room(&message.room, "message_new", payload);
-        Ok(message)
+        self.to_the_end(async move |this| {
+            if let Some(failed) = FailedRead::recognise(&content) {
+                let detail = failed.detail();
+                let heard =
+                    this.hearing
+                        .read_failed(&room, failed.provider, failed.hash, &detail, caller);
+                heard.await;
+            }
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            let micros = since.unwrap_or_default().as_micros();
+            let message = Message {
+                created_at: i64::try_from(micros).unwrap_or(i64::MAX),
+                room,
+                user: caller.id,
+                content: content.chars().take(MAX_CONTENT).collect(),
+            };
+            this.tell_room(&message.room, "message_new", message.document());
+            Ok(message)
+        })
+        .await
     }
 }
 

@@ -39,7 +39,10 @@ impl Frames {
                     "body.copy_from: '{preset}' is neither a room nor {EMPTY} nor {NOTHING}"
                 )));
             }
-            Some(room) => Source::Room(room.to_owned()),
+            Some(room) => {
+                name::check_room(room)?;
+                Source::Room(room.to_owned())
+            }
         };
         let copied = copy_from.unwrap_or_default();
         let room = NewRoom {

@@ -22,13 +22,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_web::{Params, Prefer, path};
 
 use super::{
-    rooms::{number, unprocessable},
+    rooms::{named, number, unprocessable},
     signed::Signed,
 };
 use crate::{
     error::Error,
     frame::{Property, msgpack::put_array},
     frames::{Frames, Wanted},
+    name,
 };
 
 const MSGPACK: HeaderValue = HeaderValue::from_static("application/x-msgpack");
@@ -74,7 +75,7 @@ pub(super) async fn list(
 ) -> Result<Response, Error> {
     let wanted = wanted(&params)?;
     let wait = frames.wait(prefer.wait);
-    let reading = frames.frames(caller, path(room)?, wanted, keys(&params), wait);
+    let reading = frames.frames(caller, named(room)?, wanted, keys(&params), wait);
     let mut reading = reading.await?;
     // With the first frames in hand, most of what can go wrong is still answered as a problem.
     let begin = reading.begin().await?;
@@ -211,6 +212,7 @@ fn answer(body: Body, applied: Option<HeaderValue>) -> Response {
 
 fn place(at: OneOfRoom) -> Result<(String, i64), Error> {
     let (room, index) = path(at)?;
+    name::check_room(&room)?;
     let index = whole("path.index", &index)?;
     Ok((room, index))
 }

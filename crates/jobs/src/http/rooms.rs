@@ -14,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_web::{LimitedBody, Params, path};
 
 use super::signed::Signed;
-use crate::{error::Error, frames::Frames, page::Page, problem, room::Room};
+use crate::{error::Error, frames::Frames, name, page::Page, problem, room::Room};
 
 pub fn router(frames: Arc<Frames>) -> OpenApiRouter {
     OpenApiRouter::new()
@@ -156,7 +156,7 @@ pub(super) async fn one(
     _: Signed,
     room: Result<Path<String>, PathRejection>,
 ) -> Result<Json<RoomAnswer>, Error> {
-    let room = frames.room(path(room)?).await?;
+    let room = frames.room(named(room)?).await?;
     Ok(Json(room.into()))
 }
 
@@ -193,7 +193,7 @@ pub(super) async fn update(
     room: Result<Path<String>, PathRejection>,
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<RoomUpdated>, Error> {
-    let room = path(room)?;
+    let room = named(room)?;
     let body: RoomUpdate = json(&body)?;
     let room = match body.frame_count {
         Some(count) => frames.mount(caller, room, count).await?,
@@ -230,8 +230,15 @@ pub(super) async fn say(
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<Value>), Error> {
     let body: MessageBody = json(&body)?;
-    let message = frames.say(caller, path(room)?, &body.content).await?;
+    let message = frames.say(caller, named(room)?, body.content).await?;
     Ok((StatusCode::CREATED, Json(message.document())))
+}
+
+/// A room as a path names it.
+pub(super) fn named(room: Result<Path<String>, PathRejection>) -> Result<String, Error> {
+    let room = path(room)?;
+    name::check_room(&room)?;
+    Ok(room)
 }
 
 /// A body as JSON.

@@ -6,9 +6,12 @@ use axum::{Json, extract::State};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
-use wakeline_web::{LimitedBody, path};
+use wakeline_web::LimitedBody;
 
-use super::{super::signed::Signed, InRoom, OneOfRoom, place, upload};
+use super::{
+    super::{rooms::named, signed::Signed},
+    InRoom, OneOfRoom, place, upload,
+};
 use crate::{error::Error, frames::Frames};
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,7 +47,7 @@ pub(in crate::http) async fn append(
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<AppendedAnswer>), Error> {
     let uploaded = upload::several(&headers, &body, frames.limits())?;
-    let (start, total) = frames.append(path(room)?, uploaded).await?;
+    let (start, total) = frames.append(named(room)?, uploaded).await?;
     let stop = total;
     Ok((
         StatusCode::CREATED,

@@ -238,11 +238,11 @@ impl Frames for PostgresStore {
                         "SELECT ",
                         room!(),
                         ", f.seq, f.revision, f.body FROM wakeline.jobs_room r \
-                         LEFT JOIN wakeline.jobs_frame f ON $2 BETWEEN 0 AND r.frames - 1 \
-                         AND f.room_id = r.id AND f.seq = ( \
+                         LEFT JOIN wakeline.jobs_frame f ON f.room_id = r.id AND f.seq = CASE \
+                         WHEN $2 BETWEEN 0 AND r.frames - 1 THEN ( \
                              SELECT x.seq + $2 - x.number FROM wakeline.jobs_run x \
                              WHERE x.room_id = r.id AND x.number <= $2 \
-                             ORDER BY x.number DESC LIMIT 1) \
+                             ORDER BY x.number DESC LIMIT 1) END \
                          WHERE r.name = $1"
                     ),
                     &[(&name, Type::TEXT), (&number, Type::INT8)],

@@ -134,11 +134,11 @@ impl Frames for SqliteStore {
                     "SELECT ",
                     room!(),
                     ", f.seq, f.revision, f.body FROM jobs_room r \
-                     LEFT JOIN jobs_frame f ON ?2 BETWEEN 0 AND r.frames - 1 \
-                     AND f.room_id = r.id AND f.seq = ( \
+                     LEFT JOIN jobs_frame f ON f.room_id = r.id AND f.seq = CASE \
+                     WHEN ?2 BETWEEN 0 AND r.frames - 1 THEN ( \
                          SELECT x.seq + ?2 - x.number FROM jobs_run x \
                          WHERE x.room_id = r.id AND x.number <= ?2 \
-                         ORDER BY x.number DESC LIMIT 1) \
+                         ORDER BY x.number DESC LIMIT 1) END \
                      WHERE r.name = ?1"
                 ))?
                 .query_row((&name, number), |row| {
