@@ -13,15 +13,28 @@
 
 pub mod caller;
 mod error;
+pub mod events;
+pub mod frame;
+pub mod frames;
+mod gather;
+pub mod http;
+pub mod internal;
 pub mod job;
 pub mod name;
 pub mod page;
+pub mod params;
 pub mod problem;
 pub mod provider;
 pub mod results;
+pub mod room;
+pub mod service;
+pub mod socket;
 pub mod store;
 pub mod task;
+mod time;
 pub mod topic;
+pub mod user;
+pub mod users;
 pub mod worker;
 
 pub use error::{Error, PROBLEM_JSON, Unfit};

@@ -1,7 +1,9 @@
 //! The durable steps. Two implementations: [`sqlite`] and [`postgres`].
 
+pub mod frames;
 pub mod postgres;
 pub mod sqlite;
+mod users;
 
 use std::time::Duration;
 
@@ -18,6 +20,8 @@ use crate::{
     topic::Wait,
     worker::{Owned, Worker, WorkerSummary},
 };
+
+pub use self::users::Users;
 
 /// What a step gives when it is on disk.
 pub type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;
@@ -36,6 +40,9 @@ pub trait Workers {
 
     /// Only its owner's heart can beat for it.
     fn heartbeat(&self, worker: Uuid, user: Uuid) -> Step<'_, Owned<Worker>>;
+
+    /// Whose it is.
+    fn worker_owner(&self, worker: Uuid) -> Step<'_, Option<Uuid>>;
 
     /// With everything that it has: its tasks fail or go back into the line, its providers go.
     /// `user`: only if it is this one's.

@@ -167,7 +167,8 @@ pub struct Loss {
     pub tasks: Vec<Task>,
     /// Jobs that it did.
     pub jobs: Vec<FullName>,
-    pub providers: Vec<FullName>,
+    /// With their ids.
+    pub providers: Vec<(FullName, Uuid)>,
 }
 
 impl Loss {

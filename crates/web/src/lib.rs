@@ -18,6 +18,6 @@ pub use body::{LimitedBody, Limits, json, json_at};
 pub use delivery::{Delivery, Parcel};
 pub use hold::{Checked, Ended, Held, Timing, hold};
 pub use object::Object;
-pub use params::{Params, path};
+pub use params::{Params, path, percent_decoded};
 pub use prefer::Prefer;
 pub use problem::{Problem, ProblemDocument};

@@ -9,10 +9,12 @@ macro_rules! parameters {
 }
 
 mod call;
+mod frames;
 mod jobs;
 mod providers;
 mod results;
 mod tasks;
+mod users;
 mod workers;
 
 use futures_util::FutureExt;
@@ -34,7 +36,9 @@ pub const MIGRATIONS: Migrations = Migrations {
     steps: &[
         include_str!("postgres/001_tables.sql"),
         include_str!("postgres/002_steps.sql"),
+        include_str!("postgres/003_users.sql"),
         include_str!("postgres/003_results.sql"),
+        include_str!("postgres/004_frames.sql"),
     ],
 };
 

@@ -1,9 +1,11 @@
 //! The steps on SQLite: the single writer makes each of them a plain sequence of statements.
 
+mod frames;
 mod jobs;
 mod providers;
 mod results;
 mod tasks;
+mod users;
 mod workers;
 
 use std::{
@@ -24,6 +26,7 @@ pub const MIGRATIONS: Migrations = Migrations {
     steps: &[
         include_str!("sqlite/001_tables.sql"),
         include_str!("sqlite/003_results.sql"),
+        include_str!("sqlite/004_frames.sql"),
     ],
 };
 

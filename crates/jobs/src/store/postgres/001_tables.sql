@@ -10,6 +10,8 @@ CREATE TABLE wakeline.jobs_user (
     is_active boolean NOT NULL DEFAULT true,
     is_superuser boolean NOT NULL DEFAULT false,
     is_verified boolean NOT NULL DEFAULT false,
+    -- How often the password was changed.
+    epoch integer NOT NULL DEFAULT 0,
     created_at bigint NOT NULL
 );
 

@@ -369,7 +369,10 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END IF;
-    IF by_worker IS NULL THEN
+    -- What the server runs itself has no worker.
+    IF in_room = '@internal' THEN
+        fresh_worker := NULL;
+    ELSIF by_worker IS NULL THEN
         INSERT INTO wakeline.jobs_worker (id, user_id, beat_at, created_at)
         VALUES (fresh_worker, by_user, moment, moment);
     END IF;

@@ -50,6 +50,17 @@ impl Workers for PostgresStore {
         })
     }
 
+    fn worker_owner(&self, worker: Uuid) -> Step<'_, Option<Uuid>> {
+        async move {
+            let statement = "SELECT user_id FROM wakeline.jobs_worker WHERE id = $1";
+            let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 1] =
+                [(&worker, Type::UUID)];
+            let rows = self.ask("worker_owner", statement, &parameters).await?;
+            Ok(rows.first().map(|row| row.get(0)))
+        }
+        .boxed()
+    }
+
     fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Loss>> {
         let statement = "SELECT * FROM wakeline.jobs_worker_remove($1, $2)";
         let parameters = parameters![worker => Type::UUID, user => Type::UUID];
@@ -160,7 +171,7 @@ fn loss(rows: &[Row]) -> Result<Loss, Error> {
         match row.get::<_, i16>(0) {
             10 => loss.tasks.push(told_task(row)?),
             11 => loss.jobs.extend(name()),
-            12 => loss.providers.extend(name()),
+            12 => loss.providers.extend(name().map(|name| (name, row.get(2)))),
             _ => {}
         }
     }

@@ -6,6 +6,8 @@ CREATE TABLE jobs_user (
     is_active INTEGER NOT NULL DEFAULT 1,
     is_superuser INTEGER NOT NULL DEFAULT 0,
     is_verified INTEGER NOT NULL DEFAULT 0,
+    -- How often the password was changed.
+    epoch INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL
 ) STRICT;
 

@@ -103,8 +103,10 @@ fn register(
         return Ok(ProviderRegistered::Foreign);
     }
     let worker = match new.worker {
-        Some(worker) => worker,
-        None => workers::create(connection, new.user, now)?.id,
+        // What the server runs itself has no worker.
+        None if new.name.is_internal() => None,
+        None => Some(workers::create(connection, new.user, now)?.id),
+        worker => worker,
     };
     connection
         .prepare_cached(

@@ -35,6 +35,12 @@ impl Workers for SqliteStore {
         })
     }
 
+    fn worker_owner(&self, worker: Uuid) -> Step<'_, Option<Uuid>> {
+        self.read("worker_owner", move |connection, _| {
+            owner(connection, worker)
+        })
+    }
+
     fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Loss>> {
         self.write("remove_worker", move |connection, now| {
             let owner = owner(connection, worker)?;
@@ -152,8 +158,8 @@ fn remove(connection: &Connection, worker: Uuid, now: i64) -> rusqlite::Result<L
         })?
         .collect::<Result<_, _>>()?;
     let providers = connection
-        .prepare_cached("SELECT room, category, name FROM jobs_provider WHERE worker_id = ?1")?
-        .query_map([worker], |row| tasks::name(row, 0))?
+        .prepare_cached("SELECT room, category, name, id FROM jobs_provider WHERE worker_id = ?1")?
+        .query_map([worker], |row| Ok((tasks::name(row, 0)?, row.get(3)?)))?
         .collect::<Result<_, _>>()?;
     let mut its_jobs: Vec<Uuid> = connection
         .prepare_cached("SELECT job_id FROM jobs_link WHERE worker_id = ?1")?
