@@ -60,6 +60,15 @@ impl Files {
             .await
     }
 
+    /// A large file is not removed in a moment.
+    async fn discard(&self, arriving: Arriving) -> Result<(), Error> {
+        self.apart(move |_| {
+            drop(arriving);
+            Ok(())
+        })
+        .await
+    }
+
     /// The file as it came, or why it did not.
     async fn receive(&self, upload: Upload) -> Result<Result<Arriving, Kept>, Error> {
         let mut incoming = match Incoming::new(upload) {
@@ -71,7 +80,7 @@ impl Files {
             let (chunks, is_end) = match gather(&mut incoming).await {
                 Ok(gathered) => gathered,
                 Err(kept) => {
-                    self.apart(move |_| Ok(drop(arriving))).await?;
+                    self.discard(arriving).await?;
                     return Ok(Err(kept));
                 }
             };
@@ -83,7 +92,7 @@ impl Files {
                 .await?;
             arriving = written;
             if !has_room {
-                self.apart(move |_| Ok(drop(arriving))).await?;
+                self.discard(arriving).await?;
                 return Ok(Err(incoming.refuse()));
             }
             if is_end {

@@ -6,6 +6,7 @@
 
 mod answers;
 mod choice;
+mod crash;
 mod directory;
 mod forgetting;
 mod marks;

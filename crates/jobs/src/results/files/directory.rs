@@ -240,3 +240,58 @@ fn last_used(metadata: &Metadata) -> SystemTime {
 pub(super) fn now() -> i64 {
     jiff::Timestamp::now().as_microsecond()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::arriving::Arriving, *};
+    use crate::provider::Key;
+
+    const LATE: i64 = i64::MAX;
+
+    fn name(hash: &str) -> Name {
+        Name::of(&Key {
+            provider: Uuid::nil(),
+            version: 1,
+            hash: hash.to_owned(),
+        })
+    }
+
+    fn keep(directory: &Arc<Directory>, hash: &str, expires_at: i64) {
+        let mut arriving = Arriving::create(directory).unwrap();
+        assert!(arriving.write(&["one".into()]).unwrap());
+        arriving.keep(name(hash), false, expires_at).unwrap();
+    }
+
+    #[test]
+    fn a_walk_sees_what_other_nodes_have_done() {
+        let place = tempfile::tempdir().unwrap();
+        let open = || Arc::new(Directory::open(place.path(), 1 << 20).unwrap());
+        let (here, there) = (open(), open());
+        keep(&here, "a", LATE);
+        keep(&there, "b", LATE);
+        keep(&there, "over", 0);
+        here.walk(now()).unwrap();
+        let mut known = here.shelf().names();
+        known.sort();
+        let mut expected = [name("a"), name("b")];
+        expected.sort();
+        assert_eq!(known, expected);
+        there.forget(Uuid::nil(), None).unwrap();
+        here.walk(now()).unwrap();
+        assert_eq!(here.shelf().names(), []);
+    }
+
+    #[test]
+    fn what_another_node_has_replaced_is_not_swept() {
+        let place = tempfile::tempdir().unwrap();
+        let open = || Arc::new(Directory::open(place.path(), 1 << 20).unwrap());
+        let (here, there) = (open(), open());
+        keep(&here, "a", 0);
+        keep(&here, "over", 0);
+        keep(&there, "a", LATE);
+        let next = here.sweep().unwrap().unwrap();
+        assert!(next > 0, "{next}");
+        assert!(there.find(name("a")).unwrap().is_some());
+        assert!(!here.path(name("over")).exists());
+    }
+}

@@ -27,11 +27,12 @@ CREATE UNLOGGED TABLE wakeline.jobs_mark (
 );
 CREATE INDEX jobs_mark_until ON wakeline.jobs_mark (until);
 
--- One row for each key, in their order. A session plans it once, when the tables may be empty: the
--- plan must fit when they are not.
+-- One row for each key, in their order. Planning again for every array would take longer than the
+-- question itself. The one plan of a session is made when the tables may be empty, and must fit when
+-- they are not: here and below.
 CREATE FUNCTION wakeline.jobs_result_look(providers uuid[], versions bigint[], hashes text[])
 RETURNS TABLE (is_error boolean, etag text, body bytea, in_flight bigint)
-LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     moment bigint := wakeline.jobs_now();
 BEGIN
