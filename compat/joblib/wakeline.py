@@ -1,0 +1,42 @@
+"""A Wakeline on a ground."""
+
+import os
+
+import guarded
+from node import Node
+
+READY = r"listening on +(http://\S+)\n"
+
+
+def node(
+    ground,
+    number,
+    *,
+    admin=False,
+    worker_timeout=None,
+    result_ttl=None,
+    inflight_ttl=None,
+    token_lifetime=None,
+    flags=(),
+):
+    """Times are in seconds. `flags` are for what upstream has nothing for."""
+    command = [os.environ["WAKELINE_BIN"], "serve", "--listen", "127.0.0.1:0", "--data", str(ground.place / "data")]
+    if ground.database:
+        command += ["--store", ground.database]
+        if ground.redis:
+            command += ["--bus", ground.redis]
+        command += ["--bus-channel", ground.channel]
+    if ground.redis:
+        command += ["--jobs-results", "redis", "--jobs-redis", ground.redis]
+    if admin:
+        command += ["--jobs-admin-email", guarded.ADMIN, "--jobs-admin-password", guarded.PASSWORD]
+        command += ["--jobs-guests", "true", "--jobs-registration", "true"]
+    for flag, seconds in (
+        ("--jobs-worker-timeout", worker_timeout),
+        ("--jobs-result-ttl", result_ttl),
+        ("--jobs-inflight-ttl", inflight_ttl),
+        ("--jobs-token-lifetime", token_lifetime),
+    ):
+        if seconds is not None:
+            command += [flag, f"{seconds}s"]
+    return Node([*command, *flags], ground.place / f"node-{number}.log", READY)
