@@ -5,6 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+# So that their assertions say what they found, as those of the cases do.
+pytest.register_assert_rewrite("listener", "steps", "user")
+
 import client as real
 import listener as sockets
 import proxy as cables

@@ -42,6 +42,10 @@ class Listener:
     def leave(self, provider):
         self._send("leave_provider_room", provider_name=provider["full_name"], worker_id=provider["worker_id"])
 
+    def say(self, event, payload):
+        """Anything, right or wrong."""
+        self._client.emit(event, payload)
+
     def all(self, event, **fields):
         with self._arrived:
             return [payload for name, payload in self._events if name == event and _has(payload, fields)]
@@ -56,7 +60,7 @@ class Listener:
         return found[count - 1]
 
     def _send(self, event, **fields):
-        self._client.emit(event, fields)
+        self.say(event, fields)
         # The join has no answer of its own; what is acknowledged came after it.
         self.enter(steps.unique("after"))
 

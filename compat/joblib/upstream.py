@@ -17,6 +17,8 @@ def node(
     worker_timeout=None,
     result_ttl=None,
     inflight_ttl=None,
+    read_hold=None,
+    max_read_hold=None,
     token_lifetime=None,
 ):
     database = ground.database or f"sqlite:///{ground.place}/jobs.db"
@@ -31,6 +33,8 @@ def node(
         ("ZNDRAW_JOBLIB_WORKER_TIMEOUT_SECONDS", worker_timeout),
         ("ZNDRAW_JOBLIB_PROVIDER_RESULT_TTL_SECONDS", result_ttl),
         ("ZNDRAW_JOBLIB_PROVIDER_INFLIGHT_TTL_SECONDS", inflight_ttl),
+        ("ZNDRAW_JOBLIB_PROVIDER_LONG_POLL_DEFAULT_SECONDS", read_hold),
+        ("ZNDRAW_JOBLIB_PROVIDER_LONG_POLL_MAX_SECONDS", max_read_hold),
         ("ZNDRAW_AUTH_TOKEN_LIFETIME_SECONDS", token_lifetime),
     ):
         if seconds is not None:

@@ -16,6 +16,8 @@ def node(
     worker_timeout=None,
     result_ttl=None,
     inflight_ttl=None,
+    read_hold=None,
+    max_read_hold=None,
     token_lifetime=None,
     flags=(),
 ):
@@ -35,6 +37,8 @@ def node(
         ("--jobs-worker-timeout", worker_timeout),
         ("--jobs-result-ttl", result_ttl),
         ("--jobs-inflight-ttl", inflight_ttl),
+        ("--jobs-read-hold", read_hold),
+        ("--jobs-max-read-hold", max_read_hold),
         ("--jobs-token-lifetime", token_lifetime),
     ):
         if seconds is not None:
