@@ -19,16 +19,20 @@ def node(
     read_hold=None,
     max_read_hold=None,
     token_lifetime=None,
+    results=None,
     flags=(),
 ):
-    """Times are in seconds. `flags` are for what upstream has nothing for."""
-    command = [os.environ["WAKELINE_BIN"], "serve", "--listen", "127.0.0.1:0", "--data", str(ground.place / "data")]
+    """Times are in seconds. Upstream has nothing for `results` and `flags`."""
+    data = str(ground.place / f"data-{number}")
+    command = [os.environ["WAKELINE_BIN"], "serve", "--listen", "127.0.0.1:0", "--data", data]
     if ground.database:
         command += ["--store", ground.database]
         if ground.redis:
             command += ["--bus", ground.redis]
         command += ["--bus-channel", ground.channel]
-    if ground.redis:
+    if results:
+        command += ["--jobs-results", results]
+    elif ground.redis:
         command += ["--jobs-results", "redis", "--jobs-redis", ground.redis]
     if admin:
         command += ["--jobs-admin-email", guarded.ADMIN, "--jobs-admin-password", guarded.PASSWORD]

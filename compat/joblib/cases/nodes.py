@@ -162,9 +162,7 @@ def a_client_whose_node_is_killed_goes_to_the_other(here, there, nodes, room, co
     cable.mend(nodes[1].url)
     # A question that nobody heard is in flight for a while, so each look asks another.
     asked = iter(range(1000))
-    steps.until(
-        "an answer", lambda: there.read(provider, {"path": f"/{next(asked)}"}, wait=1).status_code == 200
-    )
+    steps.until("an answer", lambda: there.read(provider, {"path": f"/{next(asked)}"}, wait=1).status_code == 200)
     task = there.submit(room, f"{room}:modifiers:Rotate", {})["id"]
     assert done(there.task(task, wait=30), 200)["status"] == "completed"
     assert performed == [task]

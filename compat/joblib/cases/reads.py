@@ -2,8 +2,10 @@
 
 import threading
 
+import httpx
 import pytest
 import steps
+import user as people
 from zndraw_joblib import request_hash
 
 
@@ -66,7 +68,7 @@ def abort(user, room, listen, aside):
     provider, serving = _served(user, room, listen)
     staying = aside(user.read, provider, {"path": "/"}, wait=30)
     serving.expect("provider_request")
-    with pytest.raises(Exception, match="timed out"):
+    with pytest.raises(httpx.TimeoutException):
         user.http.get(
             f"{user.base_url}/v1/joblib/rooms/{room}/providers/{provider['full_name']}",
             params={"path": "/"},
@@ -129,6 +131,17 @@ def without_a_preference_a_read_is_held_for_five_seconds(user, room, listen, asi
     detail = f"Provider '{provider['full_name']}' did not respond within 5s"
     assert steps.is_problem(answer, 504, "provider-timeout", "Gateway Timeout", detail)
     assert answer.headers["retry-after"] == "2"
+
+
+@pytest.mark.alone
+def how_long_a_read_is_held_is_a_setting(ground, room, listen, aside):
+    user = people.guest(ground.node(read_hold=1, max_read_hold=2).url)
+    provider, serving = _served(user, room, listen)
+    assert "did not respond within 1s" in user.read(provider, {"n": 1}).json()["detail"]
+    assert "did not respond within 2s" in user.read(provider, {"n": 2}, wait=30).json()["detail"]
+    reading = aside(user.read, provider, {"n": 3}, wait=30)
+    user.upload(provider, serving.expect("provider_request", 3)["request_id"], b"1")
+    assert reading.result(steps.PATIENCE).headers["preference-applied"] == "wait=2"
 
 
 def a_read_while_one_is_in_flight_asks_nobody_again(user, room, listen):
