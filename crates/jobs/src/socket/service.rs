@@ -255,7 +255,7 @@ fn cut() -> Problem {
 }
 
 fn full() -> Problem {
-    let detail = "as many clients are connected as this server takes (jobs.socket_connections); \
+    let detail = "as many clients are connected as this server takes (jobs.max_sockets); \
                   nothing was done, try again later";
     Problem::unavailable("too-many-sockets", detail)
 }
