@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use http::HeaderMap;
 use wakeline_bus::Bus;
 use wakeline_jobs::{
+    frame::FrameLimits,
     frames::{self, Frames},
     internal::{
         Registry,
@@ -61,12 +62,7 @@ impl Door {
             neighbour.clone(),
             neighbour.clone(),
             neighbour.clone(),
-            frames::Limits {
-                room: i64::try_from(config.jobs.room_frames).unwrap_or(i64::MAX),
-                wait: config.jobs.read_hold,
-                max_wait: config.jobs.max_read_hold,
-                ..frames::Limits::default()
-            },
+            frame_limits(config),
         );
         jobs.has_frames(frames.clone());
         users.on_leaving(neighbour.clone());
@@ -85,6 +81,27 @@ impl Door {
             sockets,
             socket_io,
         })
+    }
+}
+
+fn frame_limits(config: &Config) -> frames::Limits {
+    let jobs = &config.jobs;
+    let signed = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    frames::Limits {
+        frame: FrameLimits {
+            bytes: short(jobs.frame_bytes),
+            keys: short(jobs.frame_keys),
+            ..FrameLimits::default()
+        },
+        request: jobs.request_frames,
+        room: signed(jobs.room_frames),
+        copy: signed(jobs.room_copy),
+        asked: jobs.asked_frames,
+        asked_at_once: jobs.asked_at_once,
+        asked_bytes: jobs.asked_bytes as u64,
+        wait: jobs.read_hold,
+        max_wait: jobs.max_read_hold,
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) async fn response(
     let (status, content_type) = if answer.is_error {
         (status_of(&answer), HeaderValue::from_static(PROBLEM_JSON))
     } else {
-        let content_type = HeaderValue::from_str(&provider.content_type)
+        let content_type = HeaderValue::from_str(&with_charset(&provider.content_type))
             .unwrap_or(HeaderValue::from_static("application/octet-stream"));
         (StatusCode::OK, content_type)
     };
@@ -62,6 +62,15 @@ pub(super) async fn response(
         headers.insert(header::CACHE_CONTROL, revalidate);
     }
     Ok(response)
+}
+
+/// As Python's web servers do it.
+fn with_charset(content_type: &str) -> String {
+    if content_type.starts_with("text/") && !content_type.contains("charset=") {
+        format!("{content_type}; charset=utf-8")
+    } else {
+        content_type.to_owned()
+    }
 }
 
 /// Whether the reader has these bytes already.

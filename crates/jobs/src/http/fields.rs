@@ -192,8 +192,7 @@ impl Fields {
 
 /// The fields of a form, all of them required.
 pub(super) fn form<const N: usize>(body: &[u8], names: [&str; N]) -> Result<[String; N], Error> {
-    let unreadable =
-        |message: &str| Unfit::new("string_unicode", &[WHERE], message, Value::Null);
+    let unreadable = |message: &str| Unfit::new("string_unicode", &[WHERE], message, Value::Null);
     let text = str::from_utf8(body).map_err(|_| unreadable("Input should be a form in UTF-8"))?;
     let form = Params::parse(text).map_err(|problem| unreadable(problem.detail()))?;
     let absent = names.iter().filter(|name| form.text(name).is_none());

@@ -89,11 +89,9 @@ pub(super) async fn submit(
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Error> {
     let mut fields = Fields::parse(&body)?;
-    let payload = fields.object(&["payload"]);
+    fields.object(&["payload"]);
     fields.end()?;
-    let task = door
-        .submit(caller, &room, &name, payload.to_string())
-        .await?;
+    let task = door.submit(caller, &room, &name, payload(&body)).await?;
     let place = format!("/v1/joblib/tasks/{}", task.id);
     let mut response = (StatusCode::ACCEPTED, Json(TaskResponse::from(task))).into_response();
     let headers = response.headers_mut();
@@ -102,6 +100,18 @@ pub(super) async fn submit(
     }
     headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     Ok(response)
+}
+
+/// As it was sent: a worker may care for the order of its keys.
+fn payload(body: &[u8]) -> String {
+    #[derive(serde::Deserialize)]
+    struct Submit<'a> {
+        #[serde(borrow)]
+        payload: Option<&'a serde_json::value::RawValue>,
+    }
+    let given = serde_json::from_slice::<Submit<'_>>(body).ok();
+    let payload = given.and_then(|given| given.payload);
+    payload.map_or("{}", |payload| payload.get()).to_owned()
 }
 
 /// The next task for a worker. With `Prefer: wait=N` it is held until there is one.

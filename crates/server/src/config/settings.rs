@@ -212,6 +212,13 @@ settings! {
         files_size: usize = "1GiB", bytes(MIB, 1_024 * GIB), "What answers on disk may take up; those that were read longest ago go first.";
         filesystem_roots: Vec<String> = "", Kind::List { min_chars: 1 }, "Directories that `@internal:filesystem:FilesystemRead` shows. Empty: there is no such provider.";
         filesystem_for_everybody: bool = "false", Kind::Bool, "Whether it shows them to users who are no superusers.";
+        frame_bytes: usize = "32MiB", bytes(KIB, GIB), "Largest frame.";
+        frame_keys: usize = "1000", integer(1, 65_536), "Keys that a frame may have.";
+        request_frames: usize = "1000", integer(1, 100_000), "Frames that are appended, or asked for by their numbers, at once.";
+        room_copy: usize = "256MiB", bytes(MIB, 64 * GIB), "What a new room may begin with, copied from another.";
+        asked_frames: usize = "1000", integer(1, 100_000), "Frames of one read that a provider is asked for.";
+        asked_at_once: usize = "32", integer(1, 1_000), "Of these, under way at once.";
+        asked_bytes: usize = "256MiB", bytes(MIB, 64 * GIB), "What they may take up together.";
         room_frames: usize = "1000000", integer(1, 1_000_000_000), "Frames that a room may have.";
         max_sockets: usize = "10000", integer(1, 1_000_000), "Socket.IO connections at once.";
         socket_buffer: usize = "256", integer(16, 65_536), "Events that wait for a client to take them; one that lets more wait is cut.";
