@@ -221,7 +221,7 @@ settings! {
         asked_bytes: usize = "256MiB", bytes(MIB, 64 * GIB), "What they may take up together.";
         room_frames: usize = "1000000", integer(1, 1_000_000_000), "Frames that a room may have.";
         max_sockets: usize = "10000", integer(1, 1_000_000), "Socket.IO connections at once.";
-        socket_buffer: usize = "256", integer(16, 65_536), "Events that wait for a client to take them; one that lets more wait is cut.";
+        socket_buffer: usize = "1024", integer(16, 65_536), "Events that wait for a client to take them; one that lets more wait is cut.";
         ping_interval: Duration = "25s", duration(100 * MS, HOUR), "How often a Socket.IO client is asked whether it is there.";
         ping_timeout: Duration = "20s", duration(100 * MS, HOUR), "How long it may take to answer.";
     }
