@@ -37,6 +37,8 @@ def node(
     if admin:
         command += ["--jobs-admin-email", guarded.ADMIN, "--jobs-admin-password", guarded.PASSWORD]
         command += ["--jobs-guests", "true", "--jobs-registration", "true"]
+        # As upstream's are.
+        command += ["--jobs-open-lists", "true"]
     for flag, seconds in (
         ("--jobs-worker-timeout", worker_timeout),
         ("--jobs-result-ttl", result_ttl),

@@ -6,7 +6,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use wakeline_wake::Refused;
 use wakeline_web::Ended;
 
@@ -36,14 +37,34 @@ pub enum Error {
 }
 
 /// What is wrong with a field, as FastAPI says it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unfit {
+    #[serde(rename = "type")]
     pub kind: &'static str,
     /// `query`, `path`, `header` or `body`, and the way from there.
+    #[serde(rename = "loc")]
     pub at: Vec<Value>,
+    #[serde(rename = "msg")]
     pub message: String,
     pub input: Value,
+    #[serde(rename = "ctx", skip_serializing_if = "Option::is_none")]
     pub context: Option<Value>,
+}
+
+/// A problem document, its fields in zndraw-joblib's order.
+#[derive(Debug, Serialize)]
+pub struct Document<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+}
+
+/// FastAPI's shape for everything else.
+#[derive(Debug, Serialize)]
+struct Details<T> {
+    detail: T,
 }
 
 impl Unfit {
@@ -69,19 +90,6 @@ impl Unfit {
             context: Some(context),
             ..self
         }
-    }
-
-    fn document(self) -> Value {
-        let mut document = json!({
-            "type": self.kind,
-            "loc": self.at,
-            "msg": self.message,
-            "input": self.input,
-        });
-        if let Some(context) = self.context {
-            document["ctx"] = context;
-        }
-        document
     }
 }
 
@@ -109,15 +117,15 @@ impl Error {
         Self::Detail(StatusCode::UNAUTHORIZED, "Unauthorized")
     }
 
-    /// The problem document, as it is also kept as a provider's answer.
+    /// The problem document.
     #[must_use]
-    pub fn document(kind: &Kind, detail: &str) -> Value {
-        json!({
-            "type": format!("/v1/problems/{}", kind.name),
-            "title": title(kind.status),
-            "status": kind.status.as_u16(),
-            "detail": detail,
-        })
+    pub fn document<'a>(kind: &Kind, detail: &'a str) -> Document<'a> {
+        Document {
+            kind: format!("/v1/problems/{}", kind.name),
+            title: title(kind.status),
+            status: kind.status.as_u16(),
+            detail,
+        }
     }
 }
 
@@ -144,8 +152,17 @@ impl From<Ended<Self>> for Error {
     }
 }
 
-fn answer(status: StatusCode, content_type: &'static str, document: &Value) -> Response {
-    let mut response = Response::new(Body::from(document.to_string()));
+impl Document<'_> {
+    /// As it is kept as a provider's answer.
+    #[must_use]
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).expect("a problem is plain data")
+    }
+}
+
+fn answer(status: StatusCode, content_type: &'static str, document: &impl Serialize) -> Response {
+    let text = serde_json::to_vec(document).expect("a problem is plain data");
+    let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     let content_type = HeaderValue::from_static(content_type);
     response
@@ -171,7 +188,7 @@ impl IntoResponse for Error {
                 Self::problem(&problem::INVALID_ROOM_ID, detail).into_response()
             }
             Self::Detail(status, detail) => {
-                let mut response = answer(status, JSON, &json!({ "detail": detail }));
+                let mut response = answer(status, JSON, &Details { detail });
                 if status == StatusCode::UNAUTHORIZED {
                     let bearer = HeaderValue::from_static("Bearer");
                     response
@@ -181,8 +198,7 @@ impl IntoResponse for Error {
                 response
             }
             Self::Unfit(fields) => {
-                let fields: Vec<Value> = fields.into_iter().map(Unfit::document).collect();
-                let document = json!({ "detail": fields });
+                let document = Details { detail: fields };
                 answer(StatusCode::UNPROCESSABLE_ENTITY, JSON, &document)
             }
             Self::Web(problem) => problem.into_response(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
+use uuid::Uuid;
 use wakeline_bus::Bus;
 
 use crate::{
@@ -25,6 +26,42 @@ struct Told<'a> {
     payload: &'a RawValue,
 }
 
+// Structs and no maps: their fields have an order.
+
+#[derive(Serialize)]
+struct TaskStatus<'a> {
+    id: Uuid,
+    name: &'a str,
+    room_id: &'a str,
+    status: &'static str,
+    created_at: String,
+    started_at: Option<String>,
+    completed_at: Option<String>,
+    queue_position: Option<i64>,
+    worker_id: Option<Uuid>,
+    error: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct TaskAvailable<'a> {
+    job_name: &'a str,
+    room_id: &'a str,
+    task_id: Uuid,
+}
+
+#[derive(Serialize)]
+struct ResultReady<'a> {
+    provider_name: String,
+    request_hash: &'a str,
+}
+
+#[derive(Serialize)]
+struct ProviderRequest<'a> {
+    request_id: &'a str,
+    provider_name: String,
+    params: &'a str,
+}
+
 impl Events {
     /// Hears from now on what other nodes tell.
     #[must_use]
@@ -41,7 +78,7 @@ impl Events {
     }
 
     /// To everybody in `room`, on every node. Made only where somebody may hear it.
-    pub fn emit(&self, room: &str, event: &str, payload: impl FnOnce() -> serde_json::Value) {
+    pub fn emit<P: Serialize>(&self, room: &str, event: &str, payload: impl FnOnce() -> P) {
         let has_company = !self.bus.is_alone();
         if !has_company && self.sockets.members(room) == 0 {
             return;
@@ -77,18 +114,18 @@ impl Events {
 
     pub fn task_changed(&self, task: &Task) {
         self.emit(&format!("room:{}", task.room), "task_status_event", || {
-            json!({
-                "id": task.id,
-                "name": task.job_name,
-                "room_id": task.room,
-                "status": task.status.name(),
-                "created_at": shown(task.created_at),
-                "started_at": task.started_at.map(shown),
-                "completed_at": task.completed_at.map(shown),
-                "queue_position": task.queue_position,
-                "worker_id": task.worker,
-                "error": task.error,
-            })
+            TaskStatus {
+                id: task.id,
+                name: &task.job_name,
+                room_id: &task.room,
+                status: task.status.name(),
+                created_at: shown(task.created_at),
+                started_at: task.started_at.map(shown),
+                completed_at: task.completed_at.map(shown),
+                queue_position: task.queue_position,
+                worker_id: task.worker,
+                error: task.error.as_deref(),
+            }
         });
     }
 
@@ -122,10 +159,10 @@ pub fn provider_room(name: &FullName) -> String {
 /// What a provider is sent.
 #[must_use]
 pub fn provider_request(name: &FullName, request: &Request) -> Box<RawValue> {
-    let payload = json!({
-        "request_id": request.key.hash,
-        "provider_name": name.to_string(),
-        "params": request.params,
-    });
+    let payload = ProviderRequest {
+        request_id: &request.key.hash,
+        provider_name: name.to_string(),
+        params: &request.params,
+    };
     serde_json::value::to_raw_value(&payload).expect("plain data is JSON")
 }

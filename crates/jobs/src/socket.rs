@@ -173,6 +173,11 @@ impl Sockets {
     }
 
     #[must_use]
+    pub fn is_in(&self, socket: SocketId, room: &str) -> bool {
+        self.hub.is_in(socket.0, room)
+    }
+
+    #[must_use]
     pub fn connected(&self) -> usize {
         self.hub.connected()
     }

@@ -39,6 +39,26 @@ enum Said {
     Asked(Request),
 }
 
+/// Who has been told what.
+#[derive(Debug)]
+struct Told {
+    name: FullName,
+    room: String,
+    sockets: Vec<SocketId>,
+    sent: HashSet<Uuid>,
+}
+
+impl Told {
+    fn new(name: FullName) -> Self {
+        Self {
+            room: provider_room(&name),
+            name,
+            sockets: Vec::new(),
+            sent: HashSet::new(),
+        }
+    }
+}
+
 impl Dispatchers {
     fn lock(&self) -> MutexGuard<'_, HashMap<FullName, mpsc::Sender<Said>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -86,7 +106,7 @@ impl Jobs {
 
     async fn send_questions(self: Arc<Self>, name: FullName, mut hears: mpsc::Receiver<Said>) {
         let place = Wait::Requests(name.clone()).place();
-        let mut sent = HashSet::new();
+        let mut told = Told::new(name);
         'registered: loop {
             let Ok(mut waiter) = self.engine.register(std::slice::from_ref(&place), LONG) else {
                 if self.engine.is_draining() {
@@ -95,28 +115,30 @@ impl Jobs {
                 sleep(OUTAGE_PAUSE).await;
                 continue;
             };
-            // What was asked while nobody listened here.
-            self.send_unsent(&name, &mut sent).await;
+            self.send_unsent(&mut told).await;
             loop {
                 tokio::select! {
                     said = hears.recv() => match said {
                         None => return,
                         Some(Said::Joined(socket)) => {
-                            for request in self.unanswered(&name).await {
-                                sent.insert(request.token);
-                                let payload = provider_request(&name, &request);
+                            // The others have these already.
+                            self.send_unsent(&mut told).await;
+                            for request in self.unanswered(&told.name).await {
+                                told.sent.insert(request.token);
+                                let payload = provider_request(&told.name, &request);
                                 self.sockets.send(socket, PROVIDER_REQUEST, &payload);
                             }
+                            told.sockets.push(socket);
                         }
                         Some(Said::Asked(request)) => {
-                            if sent.insert(request.token) {
-                                self.send(&name, &request);
+                            if told.sent.insert(request.token) {
+                                self.send(&mut told, &request);
                             }
                         }
                     },
                     outcome = waiter.park() => match outcome {
                         Outcome::Woken { .. } => {
-                            self.send_unsent(&name, &mut sent).await;
+                            self.send_unsent(&mut told).await;
                             waiter.settle(Settled::Nothing);
                         }
                         Outcome::Deadline => continue 'registered,
@@ -127,19 +149,29 @@ impl Jobs {
         }
     }
 
-    fn send(&self, name: &FullName, request: &Request) {
-        let payload = provider_request(name, request);
-        self.sockets
-            .emit(&provider_room(name), PROVIDER_REQUEST, &payload);
+    /// To each socket by itself and not to the room: one that has just joined is sent everything
+    /// when its turn comes, and must not have some of it twice.
+    fn send(&self, told: &mut Told, request: &Request) {
+        let payload = provider_request(&told.name, request);
+        told.sockets
+            .retain(|socket| self.sockets.is_in(*socket, &told.room));
+        for socket in &told.sockets {
+            self.sockets.send(*socket, PROVIDER_REQUEST, &payload);
+        }
     }
 
     /// What was sent and is answered by now is forgotten.
-    async fn send_unsent(&self, name: &FullName, sent: &mut HashSet<Uuid>) {
-        let open = self.unanswered(name).await;
-        for request in open.iter().filter(|request| !sent.contains(&request.token)) {
-            self.send(name, request);
+    async fn send_unsent(&self, told: &mut Told) {
+        if told.sockets.is_empty() {
+            return;
         }
-        *sent = open.into_iter().map(|request| request.token).collect();
+        let open = self.unanswered(&told.name).await;
+        for request in &open {
+            if !told.sent.contains(&request.token) {
+                self.send(told, request);
+            }
+        }
+        told.sent = open.into_iter().map(|request| request.token).collect();
     }
 
     async fn unanswered(&self, name: &FullName) -> Vec<Request> {

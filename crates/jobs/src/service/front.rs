@@ -86,7 +86,10 @@ impl Front for Arc<Jobs> {
         socket: SocketId,
     ) -> BoxFuture<'_, Result<Value, Value>> {
         async move {
-            let refused = |detail: String| Error::document(&problem::INVALID_ROOM_ID, &detail);
+            let refused = |detail: String| {
+                let document = Error::document(&problem::INVALID_ROOM_ID, &detail);
+                serde_json::to_value(document).unwrap_or_default()
+            };
             check_room(&room).map_err(|error| refused(error.to_string()))?;
             let frame_count = match self.frames.get() {
                 Some(frames) => frames

@@ -47,7 +47,7 @@ impl Jobs {
                 Err(failure) => {
                     let detail = failure.to_string();
                     let document = Error::document(&PROVIDER_EXECUTION_FAILED, &detail);
-                    (true, Body::from(document.to_string()))
+                    (true, Body::from(document.text()))
                 }
             };
             let upload = Upload {

@@ -283,7 +283,7 @@ impl Jobs {
         let document = Error::document(&PROVIDER_EXECUTION_FAILED, detail);
         let upload = Upload {
             is_error: true,
-            body: Body::from(document.to_string()),
+            body: Body::from(document.text()),
             limit: self.settings.max_result,
             patience: self.settings.upload_patience,
         };

@@ -126,6 +126,10 @@ impl Hub {
         self.read().count(room)
     }
 
+    pub(super) fn is_in(&self, id: Sid, room: &str) -> bool {
+        self.read().members(room).any(|(member, _)| member == id)
+    }
+
     pub(super) fn connected(&self) -> usize {
         self.read().connected()
     }

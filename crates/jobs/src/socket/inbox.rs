@@ -158,5 +158,6 @@ impl Inbox {
 }
 
 fn unfit(detail: &str) -> Value {
-    Error::document(&problem::UNPROCESSABLE_CONTENT, detail)
+    let document = Error::document(&problem::UNPROCESSABLE_CONTENT, detail);
+    serde_json::to_value(document).unwrap_or_default()
 }
