@@ -134,7 +134,11 @@ impl Events {
         self.emit(
             &format!("jobs:{}", task.job_name),
             "task_available",
-            || json!({ "job_name": task.job_name, "room_id": task.room, "task_id": task.id }),
+            || TaskAvailable {
+                job_name: &task.job_name,
+                room_id: &task.room,
+                task_id: task.id,
+            },
         );
     }
 
@@ -143,7 +147,10 @@ impl Events {
         self.emit(
             &room,
             "provider_result_ready",
-            || json!({ "provider_name": provider.to_string(), "request_hash": hash }),
+            || ResultReady {
+                provider_name: provider.to_string(),
+                request_hash: hash,
+            },
         );
     }
 }
