@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::answers::{ack_of, acknowledged};
 use super::args::QueueArgs;
-use super::contestant::{Contestant, PATIENCE};
-use super::push::{PAUSE, fill};
+use super::push::fill;
+use crate::contestant::{Contestant, PATIENCE, PAUSE};
 use crate::failures::Failures;
 use crate::figure::{Figure, Unit};
 use crate::line::Line;
@@ -63,7 +63,7 @@ pub(super) async fn measure(
     batch: usize,
 ) -> anyhow::Result<Vec<Figure>> {
     let drain = |phase: &str| Drain {
-        queue: contestant.queue(&format!("drain-{batch}-{phase}")),
+        queue: contestant.named(&format!("drain-{batch}-{phase}")),
         groups: Vec::new(),
         connections: args.connections,
         batch,

@@ -10,14 +10,12 @@ use tokio::time::Instant;
 
 use super::answers::queued;
 use super::args::QueueArgs;
-use super::bodies::{Bodies, Template};
-use super::contestant::{Contestant, PATIENCE, templates};
+use super::bodies::{Bodies, Template, templates};
+use crate::contestant::{Contestant, PATIENCE, PAUSE};
 use crate::figure::{Figure, Unit};
 use crate::percentiles::Percentiles;
 
 const PUSH: &str = "/api/v1/push";
-/// After a failure, so that a server in trouble is not hammered.
-pub(super) const PAUSE: Duration = Duration::from_millis(100);
 const FILL_CONNECTIONS: usize = 8;
 pub(super) const FILL_BATCH: usize = 100;
 
@@ -37,7 +35,7 @@ pub(super) async fn measure(
     args: &QueueArgs,
     batch: usize,
 ) -> anyhow::Result<Vec<Figure>> {
-    let queue = contestant.queue(&format!("push-{batch}"));
+    let queue = contestant.named(&format!("push-{batch}"));
     let templates = templates(args, &queue, batch);
     let from = Instant::now() + warm_up(args);
     let until = from + args.seconds;
