@@ -48,13 +48,15 @@ from zndraw_joblib import (
 from zndraw_socketio import wrap
 
 NOTIFY = "notify:"
+# Each waiter has a connection of its own, and this client stops at a hundred unless told.
+CONNECTIONS = 100_000
 
 
 class RedisResults:
     """zndraw-joblib's ResultBackend: SET NX for what is in flight, one subscription per waiter."""
 
     def __init__(self, url):
-        self._redis = redis.asyncio.from_url(url)
+        self._redis = redis.asyncio.from_url(url, max_connections=CONNECTIONS)
 
     async def store(self, key, data, ttl):
         await self._redis.set(key, data, ex=ttl)
@@ -109,7 +111,8 @@ def sockets(url, auth):
             token = (payload or {}).get("token") or ""
             decode_jwt(token, auth.secret_key.get_secret_value(), ["fastapi-users:auth"])
         except jwt.PyJWTError:
-            return False
+            # Python's own, as in ZnDraw: the client then reads a text without a reason.
+            raise ConnectionRefusedError from None
 
     @server.on(RoomJoin)
     async def room_join(sid, data: RoomJoin):

@@ -1,0 +1,102 @@
+"""Who hangs up leaves nothing behind: no waiter, no mark that somebody asked."""
+
+import re
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+import steps
+import user as people
+from user import done
+
+# Upstream has no list of who waits.
+pytestmark = [pytest.mark.wakeline_only, pytest.mark.alone]
+
+
+@pytest.fixture
+def user(ground):
+    return people.guest(ground.node().url)
+
+
+def a_reader_that_hangs_up_leaves_no_waiter(user, room, listen):
+    provider, serving = user.provider(room), listen(user)
+    serving.serve(provider)
+    before = _waits(user)
+    _asked_and_cut(user, 5, provider)
+    steps.until("the end of the waits", lambda: _waits(user) == before)
+    steps.until("the gauge to say so", lambda: _gauge(user) == before)
+
+
+def a_reader_that_hangs_up_leaves_no_mark(user, room, listen):
+    provider, serving = user.provider(room), listen(user)
+    serving.serve(provider)
+    before = _waits(user)
+    _asked_and_cut(user, 1, provider)
+    steps.until("the end of the wait", lambda: _waits(user) == before)
+    assert len(serving.all("provider_request")) == 1
+
+    # The mark goes after the waiter.
+    def asked_again():
+        user.read(provider, {"path": "/x"}, wait=0)
+        return len(serving.all("provider_request")) > 1
+
+    steps.until("the question again", asked_again)
+
+
+def one_who_stays_keeps_the_mark_of_those_who_left(user, room, listen, aside):
+    provider, serving = user.provider(room), listen(user)
+    serving.serve(provider)
+    before = _waits(user)
+    staying = aside(user.read, provider, {"path": "/x"}, wait=30)
+    steps.until("the one who stays", lambda: _waits(user) == before + 1)
+    _asked_and_cut(user, 3, provider)
+    steps.until("the end of the others", lambda: _waits(user) == before + 1)
+    user.read(provider, {"path": "/x"}, wait=0)
+    user.upload(provider, {"path": "/x"}, b"[1]")
+    assert staying.result(steps.PATIENCE).json() == [1]
+    assert len(serving.all("provider_request")) == 1
+
+
+def a_task_wait_that_is_hung_up_leaves_no_waiter(user, room):
+    task = user.submit(room, user.job(room)["full_name"])["id"]
+    before = _waits(user)
+    _cut(user, 3, f"/v1/joblib/tasks/{task}")
+    steps.until("the end of the waits", lambda: _waits(user) == before)
+
+
+def a_hundred_held_reads_are_gone_with_one_answer(user, room, listen, aside):
+    provider, serving = user.provider(room), listen(user)
+    serving.serve(provider)
+    before = _waits(user)
+    reads = [aside(user.read, provider, {"path": "/x"}, wait=30) for _ in range(100)]
+    steps.until("a hundred waits", lambda: _waits(user) == before + 100)
+    user.upload(provider, {"path": "/x"}, b"[1]")
+    assert [read.result(steps.PATIENCE).content for read in reads] == [b"[1]"] * 100
+    assert len(serving.all("provider_request")) == 1
+    steps.until("the end of the waits", lambda: _waits(user) == before)
+
+
+def _asked_and_cut(user, count, provider):
+    _cut(user, count, f"/v1/joblib/rooms/{provider['room_id']}/providers/{provider['full_name']}?path=/x")
+
+
+def _cut(user, count, path):
+    """So many ask, are held, and close their connections."""
+    before, server = _waits(user), urlsplit(user.base_url)
+    headers = [f"Host: {server.netloc}", "Prefer: wait=30", f"Authorization: Bearer {user.token}"]
+    request = "\r\n".join([f"GET {path} HTTP/1.1", *headers, "", ""])
+    lines = [socket.create_connection((server.hostname, server.port)) for _ in range(count)]
+    for line in lines:
+        line.sendall(request.encode())
+    steps.until("the waits", lambda: _waits(user) == before + count)
+    for line in lines:
+        line.close()
+
+
+def _waits(user):
+    return done(user.ask("GET", "/v1/waits"), 200)["total"]
+
+
+def _gauge(user):
+    found = re.search(r'^wakeline_waiters\{door="jobs"\} (\d+)', user.ask("GET", "/metrics").text, re.MULTILINE)
+    return int(found[1])
