@@ -101,6 +101,17 @@ impl Figure {
         Self::new(name, Unit::Millis, time.as_secs_f64() * 1e3)
     }
 
+    /// Below a figure: how long its requests took.
+    pub(crate) fn details(name: &str, times: Vec<Duration>) -> Vec<Self> {
+        let Some(found) = Percentiles::of(times) else {
+            return Vec::new();
+        };
+        vec![
+            Self::time(format!("  {name} p50"), found.p50),
+            Self::time(format!("  {name} p99"), found.p99),
+        ]
+    }
+
     /// The median under the name, and how bad it gets below it.
     pub(crate) fn times(name: &str, times: Vec<Duration>) -> Vec<Self> {
         let Some(found) = Percentiles::of(times) else {

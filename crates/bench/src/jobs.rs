@@ -71,6 +71,7 @@ async fn measure(args: &JobsArgs) -> anyhow::Result<Report> {
                 Ok(figures) => report.add(place, figures),
                 Err(error) => {
                     let error = error.context(format!("{phase} was given up"));
+                    eprintln!("{error:#}");
                     host.server.failures.add("phase", &format!("{error:#}"));
                 }
             }

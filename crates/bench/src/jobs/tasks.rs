@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::ensure;
-use tokio::sync::mpsc;
+use anyhow::bail;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::args::JobsArgs;
@@ -21,8 +21,8 @@ const MOST_TASKS: usize = 50_000;
 const SUBMITTERS: usize = 4;
 /// When a claim that is not held finds nothing.
 const EMPTY: Duration = Duration::from_millis(10);
-/// Without a completed task, a run is over.
-const STALLED_AFTER: Duration = Duration::from_secs(30);
+/// A run in which no task is completed for so long, submissions included, is given up.
+const STALLED_AFTER: Duration = Duration::from_secs(60);
 
 /// How a worker waits for the next task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,35 +48,29 @@ pub(super) async fn measure(
     claims: Claims,
 ) -> anyhow::Result<Vec<Figure>> {
     let crew = Crew::gather(server, workers, claims).await?;
-    let pilot = crew.run(PILOT.min(args.tasks)).await?;
-    let time = args.seconds.as_secs_f64() * args.rounds as f64;
-    let tasks = (pilot.per_second() * time) as usize;
-    let done = crew.run(tasks.clamp(args.tasks, MOST_TASKS)).await?;
+    let (sender, completed) = mpsc::channel(MOST_TASKS);
+    // The same connections for both runs: a claim that is hung up on may still get a task.
+    let done = tokio::select! {
+        done = crew.pilot_and_run(args, completed) => done?,
+        () = crew.work(sender) => bail!("no worker works"),
+    };
     crew.leave().await?;
 
     let name = name(workers, claims);
-    let rate = |what: &str, time: Duration| {
+    let rate = |name: &str, time: Duration| {
         let rate = done.tasks as f64 / time.as_secs_f64();
-        Figure::new(format!("{name}{what}"), Unit::TasksPerSecond, rate)
+        Figure::new(name, Unit::TasksPerSecond, rate)
     };
-    let mut figures = vec![rate("", done.time)];
+    let mut figures = vec![rate(&name, done.time)];
     if claims == Claims::Asking {
-        let detail = |what: &str, time| {
-            let mut figure = rate(what, time);
-            figure.name.insert_str(0, "  ");
-            figure
-        };
-        figures.push(detail(", submitted", done.submit_time));
-        figures.push(detail(", done when all are there", done.time - done.submit_time));
+        let rest = done.time - done.submit_time;
+        figures.push(rate(&format!("  {name}, submitted"), done.submit_time));
+        figures.push(rate(&format!("  {name}, done when all are there"), rest));
     }
-    let mut times = Figure::times(&format!("{name}, claim to completed"), done.cycles);
-    if let Some(p50) = times.first_mut() {
-        p50.name = format!("  {name}, claim to completed p50");
-    }
-    if let Some(p99) = times.last_mut() {
-        p99.name = format!("  {name}, claim to completed p99");
-    }
-    figures.extend(times);
+    figures.extend(Figure::details(
+        &format!("{name}, claim to completed"),
+        done.cycles,
+    ));
     Ok(figures)
 }
 
@@ -86,6 +80,7 @@ struct Crew<'a> {
     job: Job,
     workers: Vec<Worker>,
     claims: Claims,
+    may_claim: watch::Sender<bool>,
 }
 
 struct Done {
@@ -119,40 +114,42 @@ impl<'a> Crew<'a> {
             server,
             workers,
             claims,
+            may_claim: watch::Sender::new(false),
         })
     }
 
-    async fn run(&self, tasks: usize) -> anyhow::Result<Done> {
+    /// A pilot to learn the rate, then as many tasks as take about as long as was asked for.
+    async fn pilot_and_run(
+        &self,
+        args: &JobsArgs,
+        mut completed: mpsc::Receiver<Duration>,
+    ) -> anyhow::Result<Done> {
+        let pilot = self.run(PILOT.min(args.tasks), &mut completed).await?;
+        let time = args.seconds.as_secs_f64() * args.rounds as f64;
+        let tasks = (pilot.per_second() * time) as usize;
+        self.run(tasks.clamp(args.tasks, MOST_TASKS), &mut completed)
+            .await
+    }
+
+    async fn run(
+        &self,
+        tasks: usize,
+        completed: &mut mpsc::Receiver<Duration>,
+    ) -> anyhow::Result<Done> {
         let start = Instant::now();
-        let (sender, completed) = mpsc::channel(tasks);
-        let working = self.work(sender);
-        match self.claims {
-            Claims::Asking => {
-                self.submit(tasks).await?;
-                let submit_time = start.elapsed();
-                let cycles = self.until_done(tasks, completed, working).await?;
-                Ok(Done {
-                    tasks,
-                    time: start.elapsed(),
-                    submit_time,
-                    cycles,
-                })
-            }
-            Claims::Held => {
-                let submitting = async {
-                    self.submit(tasks).await?;
-                    Ok(start.elapsed())
-                };
-                let doing = self.until_done(tasks, completed, working);
-                let (submit_time, cycles) = tokio::try_join!(submitting, doing)?;
-                Ok(Done {
-                    tasks,
-                    time: start.elapsed(),
-                    submit_time,
-                    cycles,
-                })
-            }
-        }
+        self.may_claim.send_replace(self.claims == Claims::Held);
+        let submitting = async {
+            self.submit(tasks).await?;
+            self.may_claim.send_replace(true);
+            anyhow::Ok(start.elapsed())
+        };
+        let (submit_time, cycles) = tokio::try_join!(submitting, until_done(tasks, completed))?;
+        Ok(Done {
+            tasks,
+            time: start.elapsed(),
+            submit_time,
+            cycles,
+        })
     }
 
     async fn submit(&self, tasks: usize) -> anyhow::Result<()> {
@@ -182,9 +179,11 @@ impl<'a> Crew<'a> {
 
     async fn work_as(&self, ask: Ask, completed: mpsc::Sender<Duration>) {
         let mut line = self.server.line();
+        let mut may_claim = self.may_claim.subscribe();
         loop {
+            // Fails only when the run is over.
+            let _ = may_claim.wait_for(|may| *may).await;
             match self.cycle(&mut line, &ask).await {
-                // Fails only when the run is over.
                 Ok(Some(time)) => drop(completed.send(time).await),
                 Ok(None) if self.claims == Claims::Held => {}
                 Ok(None) => tokio::time::sleep(EMPTY).await,
@@ -211,35 +210,25 @@ impl<'a> Crew<'a> {
         Ok(Some(began.elapsed()))
     }
 
-    /// Drops the work when all is done.
-    async fn until_done(
-        &self,
-        tasks: usize,
-        mut completed: mpsc::Receiver<Duration>,
-        working: impl Future<Output = ()>,
-    ) -> anyhow::Result<Vec<Duration>> {
-        let counting = async {
-            let mut cycles = Vec::with_capacity(tasks);
-            while cycles.len() < tasks {
-                let next = tokio::time::timeout(STALLED_AFTER, completed.recv()).await;
-                let Ok(Some(cycle)) = next else { break };
-                cycles.push(cycle);
-            }
-            cycles
-        };
-        let cycles = tokio::select! {
-            cycles = counting => cycles,
-            () = working => Vec::new(),
-        };
-        let count = cycles.len();
-        ensure!(count == tasks, "{count} of {tasks} tasks were completed");
-        Ok(cycles)
-    }
-
     async fn leave(self) -> anyhow::Result<()> {
         for worker in self.workers {
             worker.leave(self.server).await?;
         }
         Ok(())
     }
+}
+
+async fn until_done(
+    tasks: usize,
+    completed: &mut mpsc::Receiver<Duration>,
+) -> anyhow::Result<Vec<Duration>> {
+    let mut cycles = Vec::with_capacity(tasks);
+    while cycles.len() < tasks {
+        let next = tokio::time::timeout(STALLED_AFTER, completed.recv()).await;
+        let Ok(Some(cycle)) = next else {
+            bail!("{} of {tasks} tasks were completed", cycles.len());
+        };
+        cycles.push(cycle);
+    }
+    Ok(cycles)
 }

@@ -11,7 +11,6 @@ use super::provider::Provider;
 use crate::contestant::{Contestant, PATIENCE, PAUSE};
 use crate::figure::{Figure, Unit};
 use crate::line::{Ask, Line};
-use crate::percentiles::Percentiles;
 
 pub(super) async fn measure(
     server: &Contestant,
@@ -26,10 +25,7 @@ pub(super) async fn measure(
         let read = reads.run(server, args.seconds, args.rounds).await;
         let name = name(bytes, connections);
         figures.push(Figure::new(&name, Unit::ReadsPerSecond, read.per_second));
-        if let Some(times) = Percentiles::of(read.times) {
-            figures.push(Figure::time(format!("  {name}, p50"), times.p50));
-            figures.push(Figure::time(format!("  {name}, p99"), times.p99));
-        }
+        figures.extend(Figure::details(&format!("{name}, answer"), read.times));
     }
     provider.leave(server).await?;
     Ok(figures)

@@ -13,7 +13,6 @@ use super::args::QueueArgs;
 use super::bodies::{Bodies, Template, templates};
 use crate::contestant::{Contestant, PATIENCE, PAUSE};
 use crate::figure::{Figure, Unit};
-use crate::percentiles::Percentiles;
 
 const PUSH: &str = "/api/v1/push";
 const FILL_CONNECTIONS: usize = 8;
@@ -52,10 +51,7 @@ pub(super) async fn measure(
     let name = format!("push, batch {batch}");
     let rate = all.messages as f64 / args.seconds.as_secs_f64();
     let mut figures = vec![Figure::new(&name, Unit::MessagesPerSecond, rate)];
-    if let Some(latency) = Percentiles::of(all.latencies) {
-        figures.push(Figure::time(format!("  {name}, answer p50"), latency.p50));
-        figures.push(Figure::time(format!("  {name}, answer p99"), latency.p99));
-    }
+    figures.extend(Figure::details(&format!("{name}, answer"), all.latencies));
     Ok(figures)
 }
 
