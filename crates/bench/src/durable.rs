@@ -14,8 +14,6 @@ mod throughput;
 mod timers;
 mod work;
 
-use std::time::Duration;
-
 use anyhow::bail;
 use tracing_subscriber::EnvFilter;
 use wakeline_testbed::{Postgres, psql};
@@ -28,7 +26,6 @@ use report::Report;
 use work::Work;
 
 use crate::figure::Figure;
-use crate::percentiles::Percentiles;
 
 const WAKELINE: &str = "wakeline-durable";
 /// What the others are compared with.
@@ -136,15 +133,4 @@ impl Phase {
         work.stop().await;
         figures
     }
-}
-
-/// The median under the name, and how bad it gets below it.
-fn times(name: &str, times: Vec<Duration>) -> Vec<Figure> {
-    let Some(found) = Percentiles::of(times) else {
-        return Vec::new();
-    };
-    vec![
-        Figure::time(format!("{name}, p50"), found.p50),
-        Figure::time(format!("  {name}, p99"), found.p99),
-    ]
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::percentiles::Percentiles;
 use crate::units::show_count;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,10 +25,16 @@ pub(crate) enum Unit {
     StatementsPerSecond,
     #[serde(rename = "transactions/s")]
     TransactionsPerSecond,
+    #[serde(rename = "reads/s")]
+    ReadsPerSecond,
+    #[serde(rename = "tasks/s")]
+    TasksPerSecond,
     #[serde(rename = "orchestrations/s")]
     OrchestrationsPerSecond,
     #[serde(rename = "orchestrations")]
     Orchestrations,
+    #[serde(rename = "reads")]
+    Reads,
     #[serde(rename = "statements")]
     Statements,
     #[serde(rename = "bytes")]
@@ -93,6 +100,28 @@ impl Figure {
     pub(crate) fn time(name: impl Into<String>, time: Duration) -> Self {
         Self::new(name, Unit::Millis, time.as_secs_f64() * 1e3)
     }
+
+    /// Below a figure: how long its requests took.
+    pub(crate) fn details(name: &str, times: Vec<Duration>) -> Vec<Self> {
+        let Some(found) = Percentiles::of(times) else {
+            return Vec::new();
+        };
+        vec![
+            Self::time(format!("  {name} p50"), found.p50),
+            Self::time(format!("  {name} p99"), found.p99),
+        ]
+    }
+
+    /// The median under the name, and how bad it gets below it.
+    pub(crate) fn times(name: &str, times: Vec<Duration>) -> Vec<Self> {
+        let Some(found) = Percentiles::of(times) else {
+            return Vec::new();
+        };
+        vec![
+            Self::time(format!("{name}, p50"), found.p50),
+            Self::time(format!("  {name}, p99"), found.p99),
+        ]
+    }
 }
 
 impl Unit {
@@ -102,8 +131,11 @@ impl Unit {
             Self::RequestsPerSecond => "requests/s",
             Self::StatementsPerSecond => "statements/s",
             Self::TransactionsPerSecond => "transactions/s",
+            Self::ReadsPerSecond => "reads/s",
+            Self::TasksPerSecond => "tasks/s",
             Self::OrchestrationsPerSecond => "orchestrations/s",
             Self::Orchestrations => "orchestrations",
+            Self::Reads => "reads",
             Self::Statements => "statements",
             Self::Bytes => "bytes",
             Self::Millis => "ms",
@@ -114,9 +146,13 @@ impl Unit {
         match self {
             Self::MessagesPerSecond
             | Self::RequestsPerSecond
+            | Self::ReadsPerSecond
             | Self::Orchestrations
+            | Self::Reads
             | Self::Bytes => show_count(value.round().max(0.0) as usize),
-            Self::OrchestrationsPerSecond | Self::Statements => format!("{value:.1}"),
+            Self::TasksPerSecond | Self::OrchestrationsPerSecond | Self::Statements => {
+                format!("{value:.1}")
+            }
             Self::StatementsPerSecond | Self::TransactionsPerSecond | Self::Millis => {
                 format!("{value:.2}")
             }

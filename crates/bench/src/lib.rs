@@ -5,10 +5,15 @@
 //! its database. Only `store` and `durable` have no server: they measure those crates by
 //! themselves.
 
+mod calibrate;
+mod comparison;
+mod contestant;
+mod databases;
 mod durable;
 mod failures;
 mod figure;
 mod hold;
+mod jobs;
 mod line;
 mod meter;
 mod open_files;
@@ -23,6 +28,7 @@ mod verify;
 
 pub use durable::{Connecting, DurableArgs, Peer};
 pub use hold::HoldArgs;
+pub use jobs::JobsArgs;
 pub use queue::QueueArgs;
 #[cfg(feature = "store")]
 pub use store::StoreArgs;
@@ -41,6 +47,13 @@ pub enum Command {
     /// Memory per waiter is what the server's process grew by, so start the server afresh for
     /// each run: memory that its allocator kept from an earlier run hides what this one takes.
     Hold(HoldArgs),
+    /// Read, hold and work on a server that speaks zndraw-joblib's protocol: provider reads cold,
+    /// warm and held, tasks from submission to completion, and the wait for a task.
+    ///
+    /// Without --url it starts servers of its own. With --side-by-side they are a host of
+    /// zndraw-joblib, Wakeline on the same PostgreSQL and Wakeline on SQLite, and every phase runs
+    /// on each in turn.
+    Jobs(JobsArgs),
     /// Push, drain and wait on a server that speaks Queen's protocol: its rates and its latency.
     ///
     /// Without --url it starts a server of its own. With --side-by-side it starts Queen, Wakeline
@@ -61,6 +74,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Durable(args) => durable::run(args, &[]).await,
         Command::Hold(args) => hold::run(args).await,
+        Command::Jobs(args) => jobs::run(args).await,
         Command::Queue(args) => queue::run(args).await,
         #[cfg(feature = "store")]
         Command::Store(args) => store::run(args).await,

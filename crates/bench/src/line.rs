@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use serde::Deserialize;
 use tokio::net::TcpStream;
 
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -59,6 +60,37 @@ impl Target {
     }
 }
 
+/// A request that can be sent again and again.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    method: Method,
+    path: Uri,
+    extra: Option<(HeaderName, HeaderValue)>,
+    body: Bytes,
+}
+
+impl Ask {
+    pub(crate) fn get(path: Uri) -> Self {
+        Self::new(Method::GET, path, Bytes::new())
+    }
+
+    pub(crate) fn new(method: Method, path: Uri, body: impl Into<Bytes>) -> Self {
+        Self {
+            method,
+            path,
+            extra: None,
+            body: body.into(),
+        }
+    }
+
+    /// With one header more.
+    pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
+        let value = HeaderValue::from_str(value).expect("values of a run are plain text");
+        self.extra = Some((HeaderName::from_static(name), value));
+        self
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -73,6 +105,13 @@ impl Answer {
             .take(300)
             .collect();
         format!("{}: {text}", self.status)
+    }
+
+    /// The body of a 2xx.
+    pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> anyhow::Result<T> {
+        ensure!(self.status.is_success(), "{}", self.shown());
+        serde_json::from_slice(&self.body)
+            .with_context(|| format!("not what was asked for: {}", self.shown()))
     }
 }
 
@@ -112,7 +151,7 @@ impl Line {
     }
 
     pub(crate) async fn get(&mut self, path: &Uri, within: Duration) -> Result<Answer, Lost> {
-        self.call(Method::GET, path, Bytes::new(), within).await
+        self.send(Ask::get(path.clone()), within).await
     }
 
     pub(crate) async fn post(
@@ -121,26 +160,31 @@ impl Line {
         body: Bytes,
         within: Duration,
     ) -> Result<Answer, Lost> {
-        self.call(Method::POST, path, body, within).await
+        let ask = Ask::new(Method::POST, path.clone(), body);
+        self.send(ask, within).await
+    }
+
+    /// Ahead of the first request, which is then on its way at once.
+    pub(crate) async fn open(&mut self) -> Result<(), Lost> {
+        self.sender = Some(self.sender().await?);
+        Ok(())
+    }
+
+    async fn sender(&mut self) -> Result<http1::SendRequest<Full<Bytes>>, Lost> {
+        match self.sender.take() {
+            Some(sender) if !sender.is_closed() => Ok(sender),
+            _ => open(&self.target)
+                .await
+                .map_err(|error| Lost::NotSent(format!("{error:#}"))),
+        }
     }
 
     /// Dropped half way, the connection is closed: the server sees the caller hang up.
-    async fn call(
-        &mut self,
-        method: Method,
-        path: &Uri,
-        body: Bytes,
-        within: Duration,
-    ) -> Result<Answer, Lost> {
-        let mut sender = match self.sender.take() {
-            Some(sender) if !sender.is_closed() => sender,
-            _ => open(&self.target)
-                .await
-                .map_err(|error| Lost::NotSent(format!("{error:#}")))?,
-        };
+    pub(crate) async fn send(&mut self, ask: Ask, within: Duration) -> Result<Answer, Lost> {
+        let mut sender = self.sender().await?;
         let not_sent = |error: hyper::Error| Lost::NotSent(error.to_string());
         sender.ready().await.map_err(not_sent)?;
-        let request = self.request(method, path, body);
+        let request = self.request(ask);
         let answer = tokio::time::timeout(within, exchange(&mut sender, request)).await;
         match answer {
             Ok(Ok(answer)) => {
@@ -152,17 +196,20 @@ impl Line {
         }
     }
 
-    fn request(&self, method: Method, path: &Uri, body: Bytes) -> Request<Full<Bytes>> {
-        let is_post = method == Method::POST;
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = path.clone();
+    fn request(&self, ask: Ask) -> Request<Full<Bytes>> {
+        let has_body = ask.method != Method::GET;
+        let mut request = Request::new(Full::new(ask.body));
+        *request.method_mut() = ask.method;
+        *request.uri_mut() = ask.path;
         let headers = request.headers_mut();
         headers.insert(header::HOST, self.target.host.clone());
         if let Some(authorization) = &self.target.authorization {
             headers.insert(header::AUTHORIZATION, authorization.clone());
         }
-        if is_post {
+        if let Some((name, value)) = ask.extra {
+            headers.insert(name, value);
+        }
+        if has_body {
             let json = HeaderValue::from_static("application/json");
             headers.insert(header::CONTENT_TYPE, json);
         }

@@ -7,6 +7,7 @@ mod prometheus;
 use std::time::Duration;
 
 use anyhow::Context;
+use tokio::time::Instant;
 use wakeline_client::Client;
 
 pub(crate) use postgres::Database;
@@ -80,6 +81,20 @@ impl Meter {
             reading.statements = Some(database.statements().await?);
         }
         Ok(reading)
+    }
+
+    /// Statements per second over `time`; `None` where they are not counted.
+    pub(crate) async fn idle_statements(&self, time: Duration) -> anyhow::Result<Option<f64>> {
+        if let Some(settle) = self.settle_time() {
+            tokio::time::sleep(settle).await;
+        }
+        let from = self.read().await?;
+        let start = Instant::now();
+        tokio::time::sleep(time).await;
+        let to = self.read().await?;
+        let time = start.elapsed().as_secs_f64();
+        let counts = from.statements.zip(to.statements);
+        Ok(counts.map(|(from, to)| (to.count - from.count) / time))
     }
 
     /// Of all nodes together; `None` when one has no metrics in this format.

@@ -7,8 +7,9 @@ use anyhow::{Context, bail};
 /// The listing, the database, standard streams, and what the runtime keeps open.
 const BESIDES_WAITERS: usize = 64;
 
-/// Fails with what to do when `connections` do not fit into the limit of open files.
-pub(crate) fn check(connections: usize) -> anyhow::Result<()> {
+/// Fails with what to do when `connections` do not fit into the limit of open files: raise it, or
+/// do what `instead` says.
+pub(crate) fn check(connections: usize, instead: &str) -> anyhow::Result<()> {
     let limits = fs::read_to_string("/proc/self/limits").context("reading /proc/self/limits")?;
     let limit = parse(&limits).context("/proc/self/limits has no line for open files")?;
     let needed = connections + BESIDES_WAITERS;
@@ -26,8 +27,8 @@ pub(crate) fn check(connections: usize) -> anyhow::Result<()> {
     bail!(
         "{connections} connections need {needed} open files and the limit is {}.\n\
          Either {raise},\n\
-         or use `--http 2`, which carries all waiters over a few connections,\n\
-         or hold at most {} waiters. The server needs the same room on its side.",
+         or {instead},\n\
+         or hold at most {} at once. The server needs the same room on its side.",
         limit.soft,
         limit.soft.saturating_sub(BESIDES_WAITERS),
     )
@@ -80,8 +81,8 @@ mod tests {
 
     #[test]
     fn a_run_that_does_not_fit_says_what_to_do() {
-        let error = check(usize::MAX / 2).unwrap_err().to_string();
-        assert!(error.contains("--http 2"), "{error}");
-        assert!(check(1).is_ok());
+        let error = check(usize::MAX / 2, "do less").unwrap_err().to_string();
+        assert!(error.contains("or do less,"), "{error}");
+        assert!(check(1, "do less").is_ok());
     }
 }

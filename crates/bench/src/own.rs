@@ -1,6 +1,7 @@
 //! Servers that a run starts for itself, each on a loopback port that it keeps over restarts, and
 //! gone when the run is.
 
+use std::cell::Cell;
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ pub(crate) struct OwnServer {
     dir: TempDir,
     starts: u32,
     process: Option<Process>,
+    pid: Option<u32>,
 }
 
 impl OwnServer {
@@ -70,6 +72,45 @@ impl OwnServer {
         Ok(server)
     }
 
+    /// The host of zndraw-joblib that the script `start` becomes.
+    pub(crate) fn upstream(
+        python: &Path,
+        start: &Path,
+        postgres: &str,
+        redis: &str,
+    ) -> anyhow::Result<Self> {
+        let mut server = Self::new("upstream", python)?;
+        server.arguments = vec![
+            start.display().to_string(),
+            format!("--port={}", server.port),
+            format!("--database={postgres}"),
+            format!("--redis={redis}"),
+        ];
+        server.announces = Some("Uvicorn running on");
+        server.start()?;
+        Ok(server)
+    }
+
+    /// A provider of zndraw-joblib that the script becomes. It serves by calling `url`.
+    pub(crate) fn provider(
+        python: &Path,
+        script: &Path,
+        url: &str,
+        room: &str,
+        name: &str,
+    ) -> anyhow::Result<Self> {
+        let mut server = Self::new("provider", python)?;
+        server.arguments = vec![
+            script.display().to_string(),
+            format!("--url={url}"),
+            format!("--room={room}"),
+            format!("--name={name}"),
+        ];
+        server.announces = Some("serving");
+        server.start()?;
+        Ok(server)
+    }
+
     fn new(name: &'static str, program: &Path) -> anyhow::Result<Self> {
         let program = program
             .canonicalize()
@@ -86,11 +127,17 @@ impl OwnServer {
                 .tempdir()?,
             starts: 0,
             process: None,
+            pid: None,
         })
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Of the process that runs now.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.pid
     }
 
     /// Returns when it listens. The same data, the same address as before.
@@ -108,17 +155,23 @@ impl OwnServer {
             .current_dir(self.dir.path());
         let log = self.dir.path().join(format!("log.{}", self.starts));
         let (port, announces) = (self.port, self.announces);
-        let process = Process::start(self.name, command, &log, |_| match announces {
-            // A connection might be answered by a stranger that took the port first.
-            Some(words) => fs::read_to_string(&log).is_ok_and(|text| text.contains(words)),
-            None => TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok(),
+        let started = Cell::new(None);
+        let process = Process::start(self.name, command, &log, |pid| {
+            started.set(Some(pid));
+            match announces {
+                // A connection might be answered by a stranger that took the port first.
+                Some(words) => fs::read_to_string(&log).is_ok_and(|text| text.contains(words)),
+                None => TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok(),
+            }
         })?;
         self.process = Some(process);
+        self.pid = started.get();
         Ok(())
     }
 
     /// `kill -9`.
     pub(crate) fn kill(&mut self) -> anyhow::Result<()> {
+        self.pid = None;
         self.process
             .take()
             .map_or(Ok(()), |mut process| process.end("KILL"))

@@ -8,8 +8,6 @@
 mod answers;
 mod args;
 mod bodies;
-mod calibrate;
-mod contestant;
 mod drain;
 mod fan_out;
 mod ground;
@@ -24,10 +22,11 @@ use anyhow::{Context, bail};
 
 use args::PhaseName;
 pub use args::QueueArgs;
-use contestant::Contestant;
 use ground::Ground;
 use report::Report;
 
+use crate::calibrate;
+use crate::contestant::Contestant;
 use crate::figure::Figure;
 
 /// Prints its report to standard output. Fails after that when requests failed: a missed target
@@ -58,7 +57,7 @@ async fn measure(args: &QueueArgs) -> anyhow::Result<Report> {
     let ground = Ground::prepare(args).await?;
     let mut report = Report::new(args, &ground.contestants);
     for phase in phases(args) {
-        ground.settle()?;
+        ground.databases.settle()?;
         for (place, contestant) in ground.contestants.iter().enumerate() {
             eprintln!("{phase}: {}", contestant.name);
             match phase.measure(contestant, args).await {
@@ -115,7 +114,7 @@ impl Phase {
         args: &QueueArgs,
     ) -> anyhow::Result<Vec<Figure>> {
         match self {
-            Self::Calibrate(when) => calibrate::measure(contestant, args, when)
+            Self::Calibrate(when) => calibrate::measure(contestant, args.connections, when)
                 .await
                 .map(|figure| vec![figure])
                 .context("is it a server of this protocol?"),

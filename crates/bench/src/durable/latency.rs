@@ -6,7 +6,6 @@ use anyhow::Context;
 
 use super::args::DurableArgs;
 use super::contestant::Contestant;
-use super::times;
 use super::work::{ONE_ACTIVITY, PATIENCE, Work, completed, pause};
 use crate::figure::Figure;
 
@@ -67,7 +66,7 @@ pub(super) async fn measure(
                 }
             }
         }
-        figures.extend(times(end.name(), latencies));
+        figures.extend(Figure::times(end.name(), latencies));
     }
     Ok(figures)
 }

@@ -6,7 +6,6 @@ use duroxide::providers::WorkItem;
 
 use super::args::DurableArgs;
 use super::contestant::Contestant;
-use super::times;
 use super::work::{BEGIN, TELL, Work, pause};
 use crate::figure::Figure;
 
@@ -47,7 +46,7 @@ pub(super) async fn measure(
         let told = work.told_by(&name).await?;
         activities.push(told.saturating_duration_since(enqueued));
     }
-    let mut figures = times("pick-up of an orchestration", orchestrations);
-    figures.extend(times("pick-up of an activity", activities));
+    let mut figures = Figure::times("pick-up of an orchestration", orchestrations);
+    figures.extend(Figure::times("pick-up of an activity", activities));
     Ok(figures)
 }

@@ -9,7 +9,6 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::args::DurableArgs;
 use super::contestant::Contestant;
-use super::times;
 use super::work::{TIMER, Work};
 use crate::figure::Figure;
 
@@ -42,7 +41,7 @@ pub(super) async fn measure(
         let due = due(contestant, &instance).await?;
         lateness.push(at.duration_since(due).unwrap_or_default());
     }
-    Ok(times("timer lateness", lateness))
+    Ok(Figure::times("timer lateness", lateness))
 }
 
 async fn due(contestant: &Contestant, instance: &str) -> anyhow::Result<SystemTime> {

@@ -11,6 +11,8 @@ use crate::units::{parse_bytes, parse_duration};
 /// A local address has about 28,000 ports for outgoing connections to one server.
 const MAX_HTTP1_WAITERS_PER_URL: usize = 28_000;
 
+const HTTP2: &str = "use `--http 2`, which carries all waiters over a few connections";
+
 #[derive(Debug, Clone, Args)]
 pub struct HoldArgs {
     /// The server that holds the pops; repeat it to spread them over several nodes.
@@ -92,7 +94,7 @@ impl HoldArgs {
         ensure!(self.connections > 0, "--connections must be at least 1");
         ensure!(!self.idle.is_zero(), "--idle must be more than nothing");
         if self.http == 2 {
-            return open_files::check(self.connections.max(self.url.len()));
+            return open_files::check(self.connections.max(self.url.len()), HTTP2);
         }
         let per_url = self.waiters.div_ceil(self.url.len());
         ensure!(
@@ -100,6 +102,6 @@ impl HoldArgs {
             "{per_url} connections to one address need more local ports than there are: use \
              `--http 2`, or give the server's other addresses with more --url"
         );
-        open_files::check(self.waiters)
+        open_files::check(self.waiters, HTTP2)
     }
 }

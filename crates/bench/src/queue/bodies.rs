@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::args::QueueArgs;
+
 /// 64 characters that JSON does not escape: six random bits each.
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const ID_DIGITS: usize = 16;
@@ -67,6 +69,25 @@ impl Template {
     pub(super) fn items(&self) -> usize {
         self.payloads.len()
     }
+}
+
+pub(super) fn shape(args: &QueueArgs, queue: &str) -> Shape {
+    Shape {
+        queue: queue.to_owned(),
+        payload: args.payload,
+        transaction_ids: args.transaction_ids,
+    }
+}
+
+/// One template for each of the queue's partitions, whose items all go there.
+pub(super) fn templates(args: &QueueArgs, queue: &str, batch: usize) -> Arc<[Template]> {
+    let shape = shape(args, queue);
+    (0..args.partitions)
+        .map(|partition| {
+            let name = format!("p{partition}");
+            Template::new(&shape, std::iter::repeat_n(&*name, batch))
+        })
+        .collect()
 }
 
 /// The bodies of one connection.

@@ -11,12 +11,11 @@ use tokio::time::Instant;
 
 use super::answers::{ack_of, acknowledged};
 use super::args::QueueArgs;
-use super::contestant::{Contestant, PATIENCE};
-use super::push::{PAUSE, fill};
+use super::push::fill;
+use crate::contestant::{Contestant, PATIENCE, PAUSE};
 use crate::failures::Failures;
 use crate::figure::{Figure, Unit};
 use crate::line::Line;
-use crate::percentiles::Percentiles;
 
 /// A first, short drain tells how much fills the time; so many times the messages that the
 /// connections take at once.
@@ -63,7 +62,7 @@ pub(super) async fn measure(
     batch: usize,
 ) -> anyhow::Result<Vec<Figure>> {
     let drain = |phase: &str| Drain {
-        queue: contestant.queue(&format!("drain-{batch}-{phase}")),
+        queue: contestant.named(&format!("drain-{batch}-{phase}")),
         groups: Vec::new(),
         connections: args.connections,
         batch,
@@ -97,16 +96,10 @@ pub(super) async fn pilot_and_run(
 pub(super) fn figures(name: &str, drained: Drained) -> Vec<Figure> {
     let rate = drained.per_second();
     let mut figures = vec![Figure::new(name, Unit::MessagesPerSecond, rate)];
-    if let Some(cycle) = Percentiles::of(drained.cycles) {
-        figures.push(Figure::time(
-            format!("  {name}, pop and ack p50"),
-            cycle.p50,
-        ));
-        figures.push(Figure::time(
-            format!("  {name}, pop and ack p99"),
-            cycle.p99,
-        ));
-    }
+    figures.extend(Figure::details(
+        &format!("{name}, pop and ack"),
+        drained.cycles,
+    ));
     figures
 }
 

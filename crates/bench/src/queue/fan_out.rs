@@ -1,8 +1,8 @@
 //! Every message to each of several groups.
 
 use super::args::QueueArgs;
-use super::contestant::Contestant;
 use super::drain::{Drain, figures, pilot_and_run};
+use crate::contestant::Contestant;
 use crate::figure::Figure;
 
 const BATCH: usize = 10;
@@ -12,7 +12,7 @@ pub(super) async fn measure(
     args: &QueueArgs,
 ) -> anyhow::Result<Vec<Figure>> {
     let drain = |phase: &str| Drain {
-        queue: contestant.queue(&format!("fan-out-{phase}")),
+        queue: contestant.named(&format!("fan-out-{phase}")),
         groups: (0..args.groups).map(|group| format!("g{group}")).collect(),
         connections: (args.connections / args.groups).max(1),
         batch: BATCH,

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use super::args::QueueArgs;
-use super::bodies::{Bodies, Template};
-use super::contestant::{Contestant, PATIENCE, shape};
-use super::push::{PAUSE, Pusher};
+use super::bodies::{Bodies, Template, shape};
+use super::push::Pusher;
+use crate::contestant::{Contestant, PATIENCE, PAUSE};
 use crate::figure::{Figure, Unit};
 
 const WAITERS: usize = 100;
@@ -25,7 +24,7 @@ pub(super) async fn measure(
     let meter = contestant.meter().await?;
     let mut waiters = JoinSet::new();
     for waiter in 0..WAITERS {
-        let queue = contestant.queue(&format!("idle-{waiter}"));
+        let queue = contestant.named(&format!("idle-{waiter}"));
         make(contestant, args, &queue).await?;
         let mut line = contestant.line();
         let failures = contestant.failures.clone();
@@ -44,22 +43,10 @@ pub(super) async fn measure(
         });
     }
     tokio::time::sleep(SETTLE).await;
-    if let Some(time) = meter.settle_time() {
-        tokio::time::sleep(time).await;
-    }
-    let from = meter.read().await?;
-    let start = Instant::now();
-    tokio::time::sleep(args.idle).await;
-    let to = meter.read().await?;
-    let time = start.elapsed().as_secs_f64();
+    let rate = meter.idle_statements(args.idle).await?;
     waiters.shutdown().await;
-
-    let mut figures = Vec::new();
-    if let (Some(from), Some(to)) = (from.statements, to.statements) {
-        let rate = (to.count - from.count) / time;
-        figures.push(Figure::new(NAME, Unit::StatementsPerSecond, rate));
-    }
-    Ok(figures)
+    let figure = rate.map(|rate| Figure::new(NAME, Unit::StatementsPerSecond, rate));
+    Ok(figure.into_iter().collect())
 }
 
 /// A queue that has been used before, as a real one has.

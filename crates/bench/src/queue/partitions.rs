@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use super::answers::{ack_of, acknowledged, queued};
 use super::args::QueueArgs;
-use super::bodies::{Bodies, Template};
-use super::contestant::{Contestant, PATIENCE, shape};
+use super::bodies::{Bodies, Template, shape};
 use super::drain::{Drain, figures};
 use super::push::{FILL_BATCH, fill_with};
+use crate::contestant::{Contestant, PATIENCE};
 use crate::figure::{Figure, Unit};
 use crate::percentiles::Percentiles;
 use crate::units::show_count;
@@ -26,7 +26,7 @@ pub(super) async fn measure(
 ) -> anyhow::Result<Vec<Figure>> {
     let count = args.many_partitions;
     let label = format!("{} partitions", show_count(count));
-    let queue = contestant.queue("partitions");
+    let queue = contestant.named("partitions");
     let shape = shape(args, &queue);
     let names: Vec<String> = (0..count).map(|number| format!("p{number}")).collect();
     let templates = names

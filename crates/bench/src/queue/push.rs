@@ -10,14 +10,11 @@ use tokio::time::Instant;
 
 use super::answers::queued;
 use super::args::QueueArgs;
-use super::bodies::{Bodies, Template};
-use super::contestant::{Contestant, PATIENCE, templates};
+use super::bodies::{Bodies, Template, templates};
+use crate::contestant::{Contestant, PATIENCE, PAUSE};
 use crate::figure::{Figure, Unit};
-use crate::percentiles::Percentiles;
 
 const PUSH: &str = "/api/v1/push";
-/// After a failure, so that a server in trouble is not hammered.
-pub(super) const PAUSE: Duration = Duration::from_millis(100);
 const FILL_CONNECTIONS: usize = 8;
 pub(super) const FILL_BATCH: usize = 100;
 
@@ -37,7 +34,7 @@ pub(super) async fn measure(
     args: &QueueArgs,
     batch: usize,
 ) -> anyhow::Result<Vec<Figure>> {
-    let queue = contestant.queue(&format!("push-{batch}"));
+    let queue = contestant.named(&format!("push-{batch}"));
     let templates = templates(args, &queue, batch);
     let from = Instant::now() + warm_up(args);
     let until = from + args.seconds;
@@ -54,10 +51,7 @@ pub(super) async fn measure(
     let name = format!("push, batch {batch}");
     let rate = all.messages as f64 / args.seconds.as_secs_f64();
     let mut figures = vec![Figure::new(&name, Unit::MessagesPerSecond, rate)];
-    if let Some(latency) = Percentiles::of(all.latencies) {
-        figures.push(Figure::time(format!("  {name}, answer p50"), latency.p50));
-        figures.push(Figure::time(format!("  {name}, answer p99"), latency.p99));
-    }
+    figures.extend(Figure::details(&format!("{name}, answer"), all.latencies));
     Ok(figures)
 }
 

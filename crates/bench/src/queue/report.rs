@@ -6,12 +6,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::args::QueueArgs;
-use super::contestant::Contestant;
 use super::targets;
-use crate::failures::Seen;
-use crate::figure::{Figure, Row};
-use crate::target::{self, Target};
-use crate::units::{as_millis, show_count, show_duration};
+use crate::comparison::Comparison;
+use crate::contestant::Contestant;
+use crate::figure::Figure;
+use crate::units::{as_millis, show_duration};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,11 +21,8 @@ pub(super) struct Report {
     transaction_ids: bool,
     #[serde(rename = "timeMs", serialize_with = "as_millis")]
     time: Duration,
-    servers: Vec<String>,
-    rows: Vec<Row>,
-    targets: Vec<Target>,
-    /// For each server.
-    failures: Vec<Seen>,
+    #[serde(flatten)]
+    comparison: Comparison,
 }
 
 impl Report {
@@ -42,34 +38,20 @@ impl Report {
             payload_bytes: args.payload,
             transaction_ids: args.transaction_ids,
             time: args.seconds,
-            failures: vec![Seen::default(); servers.len()],
-            servers,
-            rows: Vec::new(),
-            targets: Vec::new(),
+            comparison: Comparison::of(servers),
         }
     }
 
     pub(super) fn add(&mut self, server: usize, figures: Vec<Figure>) {
-        Row::add(&mut self.rows, figures, server, self.servers.len());
+        self.comparison.add(server, figures);
     }
 
     pub(super) fn finish(&mut self, contestants: &[Contestant]) {
-        self.failures = contestants.iter().map(|one| one.failures.seen()).collect();
-        self.targets = targets::judge(&self.servers, &self.rows);
+        self.comparison.finish(contestants.iter(), targets::judge);
     }
 
-    /// What spoils the numbers.
     pub(super) fn trouble(&self) -> Option<String> {
-        let (server, seen) = self
-            .servers
-            .iter()
-            .zip(&self.failures)
-            .find(|(_, seen)| seen.count > 0)?;
-        let first = seen.first.as_deref().unwrap_or_default();
-        Some(format!(
-            "{} requests failed at {server}; the first: {first}",
-            seen.count
-        ))
+        self.comparison.trouble()
     }
 }
 
@@ -88,38 +70,7 @@ impl Display for Report {
             },
             show_duration(self.time)
         )?;
-        write!(f, "{:<44}{:<13}", "", "")?;
-        for (place, server) in self.servers.iter().enumerate() {
-            write!(f, "{server:>0$}", if place == 0 { 22 } else { 29 })?;
-        }
-        writeln!(f)?;
-        for row in &self.rows {
-            self.row(f, row)?;
-        }
-        for (server, seen) in self.servers.iter().zip(&self.failures) {
-            if let Some(first) = &seen.first {
-                let count = show_count(seen.count);
-                writeln!(f, "\nFAILED at {server}: {count}; the first: {first}")?;
-            }
-        }
-        target::show(&self.targets, f)
-    }
-}
-
-impl Report {
-    fn row(&self, f: &mut Formatter<'_>, row: &Row) -> Result {
-        let mut line = format!("{:<44}{:<13}", row.shown(), row.unit.name());
-        for (place, value) in row.values.iter().enumerate() {
-            let shown = value.map_or("-".to_owned(), |value| row.unit.show(value));
-            line += &format!("{shown:>22}");
-            if place > 0 {
-                let ratio = row
-                    .ratio(place, 0)
-                    .map_or(String::new(), |ratio| format!("{ratio:.1}x"));
-                line += &format!("{ratio:>7}");
-            }
-        }
-        writeln!(f, "{}", line.trim_end())
+        self.comparison.fmt(f)
     }
 }
 
@@ -128,6 +79,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::failures::Seen;
     use crate::figure::Unit;
     use crate::queue::ground::{QUEEN, WAKELINE_POSTGRES};
 
@@ -146,7 +98,7 @@ mod tests {
                 report.add(server, vec![Figure::new(*name, *unit, *value)]);
             }
         }
-        report.targets = targets::judge(&report.servers, &report.rows);
+        report.finish(&[]);
         report
     }
 
@@ -197,7 +149,7 @@ mod tests {
         let figures: &[(&str, Unit, &[f64])] =
             &[("push, batch 1", Unit::MessagesPerSecond, &[9.0])];
         let mut report = report(&["http://127.0.0.1:6632"], figures);
-        report.failures[0] = Seen {
+        report.comparison.failures[0] = Seen {
             count: 1_234,
             first: Some("push: 503 no".to_owned()),
         };

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::answers::{ack_of, acknowledged, queued};
 use super::args::QueueArgs;
-use super::bodies::{Bodies, Template};
-use super::contestant::{Contestant, PATIENCE, shape};
+use super::bodies::{Bodies, Template, shape};
+use crate::contestant::{Contestant, PATIENCE};
 use crate::figure::Figure;
 use crate::percentiles::Percentiles;
 
@@ -22,7 +22,7 @@ pub(super) async fn measure(
     contestant: &Contestant,
     args: &QueueArgs,
 ) -> anyhow::Result<Vec<Figure>> {
-    let queue = contestant.queue("wake");
+    let queue = contestant.named("wake");
     let template = Template::new(&shape(args, &queue), std::iter::once("p"));
     let mut bodies = Bodies::new(Arc::new([template]), 0);
     let hold = HOLD.as_millis();
