@@ -131,27 +131,21 @@ impl Events {
 
     /// Whoever does the job may claim it.
     pub fn task_available(&self, task: &Task) {
-        self.emit(
-            &format!("jobs:{}", task.job_name),
-            "task_available",
-            || TaskAvailable {
+        self.emit(&format!("jobs:{}", task.job_name), "task_available", || {
+            TaskAvailable {
                 job_name: &task.job_name,
                 room_id: &task.room,
                 task_id: task.id,
-            },
-        );
+            }
+        });
     }
 
     pub fn result_ready(&self, provider: &FullName, hash: &str) {
         let room = format!("room:{}", provider.room);
-        self.emit(
-            &room,
-            "provider_result_ready",
-            || ResultReady {
-                provider_name: provider.to_string(),
-                request_hash: hash,
-            },
-        );
+        self.emit(&room, "provider_result_ready", || ResultReady {
+            provider_name: provider.to_string(),
+            request_hash: hash,
+        });
     }
 }
 
