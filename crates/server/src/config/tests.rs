@@ -453,9 +453,13 @@ fn every_bound_fits_its_type() {
         };
         for bound in bounds {
             // The others at their most generous, so that no check stands in the way.
-            let hold = [("http.max_hold", "1d"), ("http.default_hold", "0s")]
-                .into_iter()
-                .filter(|(key, _)| *key != setting.key);
+            let holds = [
+                ("http.max_hold", "1d"),
+                ("http.default_hold", "0s"),
+                ("jobs.max_read_hold", "1d"),
+                ("jobs.read_hold", "0s"),
+            ];
+            let hold = holds.into_iter().filter(|(key, _)| *key != setting.key);
             let mut flags = pairs(&hold.collect::<Vec<_>>());
             flags.push((setting.key.to_owned(), bound));
             load(None, [], flags).unwrap();
