@@ -34,6 +34,8 @@ def node(
         command += ["--jobs-results", results]
     elif ground.redis:
         command += ["--jobs-results", "redis", "--jobs-redis", ground.redis]
+    # Its own default has none for files.
+    command += ["--jobs-categories", "modifiers,selections,analysis"]
     if admin:
         command += ["--jobs-admin-email", guarded.ADMIN, "--jobs-admin-password", guarded.PASSWORD]
         command += ["--jobs-guests", "true", "--jobs-registration", "true"]

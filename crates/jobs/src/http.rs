@@ -22,6 +22,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use utoipa_axum::{router::OpenApiRouter, routes};
+use wakeline_web::need_by_method;
 
 use crate::{
     caller::{Caller, HasUsers},
@@ -48,6 +49,16 @@ pub const PATHS: [&str; 5] = [
     "/socket.io",
 ];
 
+/// Of these, what is open to everybody.
+pub const OPEN_PATHS: [&str; 6] = [
+    "/v1/auth/guest",
+    "/v1/auth/register",
+    "/v1/auth/jwt/login",
+    "/v1/auth/jwt/logout",
+    "/v1/problems",
+    "/v1/problems/{problem}",
+];
+
 /// All routes of this door.
 pub fn router(door: Arc<Jobs>, frames: Arc<Frames>) -> OpenApiRouter {
     let users = Jobs::users(&door).clone();
@@ -71,7 +82,8 @@ pub fn router(door: Arc<Jobs>, frames: Arc<Frames>) -> OpenApiRouter {
         .routes(routes!(problems::one))
         .with_state(door)
         .merge(rooms);
-    refreshing(routes, users.clone()).merge(users::router(users))
+    let routes = refreshing(routes, users.clone());
+    need_by_method(routes).merge(users::router(users))
 }
 
 /// Says who calls, to routes that ask for it.

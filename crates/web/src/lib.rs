@@ -12,7 +12,7 @@ mod params;
 mod prefer;
 mod problem;
 
-pub use access::{Identity, Need, Role, forbidden, need};
+pub use access::{Identity, Need, Role, forbidden, need, need_by_method};
 
 pub use body::{LimitedBody, Limits, json, json_at};
 pub use delivery::{Delivery, Parcel};

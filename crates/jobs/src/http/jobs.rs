@@ -122,6 +122,6 @@ pub(super) async fn one(
         let page: PageResponse<TaskResponse> = PageResponse::new(tasks, listing.page);
         return Ok(Json(page).into_response());
     }
-    let job = door.job(&name).await?;
+    let job = door.job(&room, &name).await?;
     Ok(Json(JobResponse::new(job, None)).into_response())
 }

@@ -30,7 +30,7 @@ impl Jobs {
         }
         Err(Error::problem(
             &problem::INTERNAL_JOB_NOT_CONFIGURED,
-            format!("Internal provider '{name}' has no executor on this server"),
+            format!("Internal provider '{name}' is registered but no executor is available"),
         ))
     }
 

@@ -36,9 +36,8 @@ impl Jobs {
     ) -> Result<(Job, Uuid, bool), Error> {
         check_room(room)?;
         if (room == GLOBAL || room == INTERNAL) && !caller.is_superuser {
-            return Err(Error::forbidden(format!(
-                "Admin required for {room} job registration"
-            )));
+            let text = "Admin required for @global/@internal job registration";
+            return Err(Error::forbidden(text));
         }
         allowed(&offer.category, &self.settings.categories)?;
         self.check_offer(&offer)?;
@@ -105,7 +104,8 @@ impl Jobs {
         Ok(self.store.jobs(scopes(room, true), page).await?)
     }
 
-    pub async fn job(&self, name: &str) -> Result<Job, Error> {
+    pub async fn job(&self, room: &str, name: &str) -> Result<Job, Error> {
+        check_room(room)?;
         let parsed = parse(name)?;
         let job = self.store.job(parsed).await?;
         job.ok_or_else(|| not_found(name))

@@ -63,9 +63,9 @@ impl Jobs {
         finished(async move {
             match door.store.register_provider(new).await? {
                 ProviderRegistered::NoWorker => Err(no_worker(offer.worker)),
-                ProviderRegistered::Foreign => {
-                    Err(Error::forbidden("Provider belongs to different user"))
-                }
+                ProviderRegistered::Foreign => Err(Error::forbidden(
+                    "Provider already registered by another user",
+                )),
                 ProviderRegistered::Done { provider, is_new } => {
                     door.provider_came(&provider).await;
                     Ok((provider, is_new))
@@ -178,8 +178,9 @@ impl Jobs {
         }
     }
 
+    /// Only its owner's heart beats, as with workers.
     pub async fn touch_provider(&self, caller: Caller, provider: Uuid) -> Result<Provider, Error> {
-        let owned = self.store.touch_provider(provider, caller.own()).await?;
+        let owned = self.store.touch_provider(provider, Some(caller.id)).await?;
         owner_only(owned, provider)
     }
 
@@ -218,12 +219,11 @@ impl Jobs {
         ttl: Option<Duration>,
     ) -> Result<(), Error> {
         let known = self.store.provider(provider).await?;
-        let owned = match known {
-            None => Owned::NotFound,
-            Some(known) if caller.own().is_some_and(|user| user != known.user) => Owned::Foreign,
-            Some(known) => Owned::Done(known),
-        };
-        let known = owner_only(owned, provider)?;
+        let known = known.ok_or_else(|| not_found(&provider.to_string()))?;
+        if caller.own().is_some_and(|user| user != known.user) {
+            let text = "Not authorized to upload results for this provider";
+            return Err(Error::forbidden(text));
+        }
         let upload = Upload {
             is_error,
             body,

@@ -44,10 +44,10 @@ impl Jobs {
         let is_internal = job.is_internal();
         if is_internal && self.internal.job(&job).is_none() {
             // First of all whether there is one.
-            self.job(name).await?;
+            self.job(room, name).await?;
             return Err(Error::problem(
                 &problem::INTERNAL_JOB_NOT_CONFIGURED,
-                format!("Internal job '{name}' has no executor on this server"),
+                format!("Internal job '{name}' is registered but no executor is available"),
             ));
         }
         let task = NewTask {
@@ -302,7 +302,7 @@ impl Jobs {
         check_room(room)?;
         let filter = TaskFilter {
             room: room.to_owned(),
-            job: Some(self.job(name).await?.id),
+            job: Some(self.job(room, name).await?.id),
             status,
         };
         Ok(self.store.tasks(filter, page).await?)
