@@ -87,6 +87,7 @@ impl Jobs {
     async fn send_questions(self: Arc<Self>, name: FullName, mut hears: mpsc::Receiver<Said>) {
         let place = Wait::Requests(name.clone()).place();
         let mut sent = HashSet::new();
+        let mut was_here = false;
         'registered: loop {
             let Ok(mut waiter) = self.engine.register(std::slice::from_ref(&place), LONG) else {
                 if self.engine.is_draining() {
@@ -95,15 +96,21 @@ impl Jobs {
                 sleep(OUTAGE_PAUSE).await;
                 continue;
             };
-            // What was asked while nobody listened here.
-            self.send_unsent(&name, &mut sent).await;
+            // What was asked between two waits. What was asked before the first, the socket that
+            // has begun it is told when it joins.
+            if std::mem::replace(&mut was_here, true) {
+                self.send_unsent(&name, &mut sent).await;
+            }
             loop {
                 tokio::select! {
                     said = hears.recv() => match said {
                         None => return,
                         Some(Said::Joined(socket)) => {
                             for request in self.unanswered(&name).await {
-                                sent.insert(request.token);
+                                if sent.insert(request.token) {
+                                    self.send(&name, &request);
+                                    continue;
+                                }
                                 let payload = provider_request(&name, &request);
                                 self.sockets.send(socket, PROVIDER_REQUEST, &payload);
                             }

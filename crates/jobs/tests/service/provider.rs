@@ -51,6 +51,15 @@ impl Provider {
         assert_eq!(self.socket.hear().await.unwrap(), r#"42["fence",{}]"#);
     }
 
+    /// How many questions come before the fence that was put up last.
+    pub(crate) async fn fence(&mut self) -> usize {
+        let mut questions = 0;
+        while self.socket.hear().await.unwrap() != r#"42["fence",{}]"# {
+            questions += 1;
+        }
+        questions
+    }
+
     pub(crate) async fn answer(&self, node: &Node, hash: &str, body: &'static str) {
         let answer = self.upload(node, hash, body, &[]).await;
         assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
