@@ -108,6 +108,7 @@ pub(crate) async fn its_providers_and_links_go(database: Database) {
     loss.jobs.sort();
     loss.providers.sort();
     let expected = Loss {
+        workers: vec![worker],
         tasks: Vec::new(),
         jobs: vec![named(JOB), named("s:modifiers:b")],
         providers: vec![

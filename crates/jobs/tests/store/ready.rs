@@ -20,7 +20,14 @@ pub(crate) async fn who_can_be_answered(database: Database) {
     let pending = ground.submit("r:modifiers:busy").await.id;
     let (cancelled, unknown) = (ground.submit("r:modifiers:busy").await.id, Uuid::new_v4());
     ground.set(cancelled, Status::Cancelled).await;
+    let (waiting, bored) = (ground.worker().await, ground.worker().await);
+    ground.job("r:modifiers:busy", waiting).await;
+    ground.job("r:modifiers:idle", bored).await;
     let waits = vec![
+        // Something to do for it, nothing to do, and gone.
+        Wait::Worker(waiting),
+        Wait::Worker(bored),
+        Wait::Worker(unknown),
         Wait::Claim(idle),
         Wait::Claim(busy),
         Wait::Claim(unknown),
@@ -34,6 +41,8 @@ pub(crate) async fn who_can_be_answered(database: Database) {
     ];
     let ready = ground.store.ready(waits).await.unwrap();
     let expected = [
+        Wait::Worker(waiting),
+        Wait::Worker(unknown),
         Wait::Claim(busy),
         Wait::Task(done),
         Wait::Task(cancelled),
