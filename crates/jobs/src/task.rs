@@ -160,9 +160,11 @@ pub struct TaskFilter {
     pub status: Option<Status>,
 }
 
-/// What went with a worker.
+/// Workers, and what went with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
+    /// Who is gone.
+    pub workers: Vec<Uuid>,
     /// Failed, or pending again.
     pub tasks: Vec<Task>,
     /// Jobs that it did.
@@ -173,6 +175,7 @@ pub struct Loss {
 
 impl Loss {
     pub fn add(&mut self, other: Self) {
+        self.workers.extend(other.workers);
         self.tasks.extend(other.tasks);
         self.jobs.extend(other.jobs);
         self.providers.extend(other.providers);

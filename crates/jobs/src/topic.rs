@@ -13,7 +13,7 @@ pub const DOOR: &str = "jobs";
 pub enum Wait {
     /// A task of the job, to be claimed.
     Claim(Uuid),
-    /// Other jobs for the worker.
+    /// Other jobs for the worker, or its end.
     Worker(Uuid),
     /// The end of the task.
     Task(Uuid),

@@ -24,7 +24,7 @@ impl Recheck for Jobs {
                 .collect();
             let (stored, asked): (Vec<Wait>, Vec<Wait>) = waits
                 .into_iter()
-                .partition(|wait| matches!(wait, Wait::Claim(_) | Wait::Task(_)));
+                .partition(|wait| matches!(wait, Wait::Claim(_) | Wait::Worker(_) | Wait::Task(_)));
             let mut ready = if stored.is_empty() {
                 Vec::new()
             } else {

@@ -56,7 +56,9 @@ impl Jobs {
 
     /// Tells everybody what went with workers.
     pub(super) async fn lost(&self, loss: Loss) {
-        let mut wakes = Vec::new();
+        // A claim that is held for one of them ends.
+        let gone = loss.workers.iter();
+        let mut wakes: Vec<_> = gone.map(|worker| Wait::Worker(*worker).wake()).collect();
         for task in &loss.tasks {
             wakes.push(Wait::Task(task.id).wake());
             if task.status == Status::Pending {

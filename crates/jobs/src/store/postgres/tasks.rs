@@ -115,27 +115,40 @@ impl Tasks for PostgresStore {
 
     fn ready(&self, waits: Vec<Wait>) -> Step<'_, Vec<Wait>> {
         async move {
-            let (mut jobs, mut tasks) = (Vec::new(), Vec::new());
+            let (mut jobs, mut tasks, mut workers) = (Vec::new(), Vec::new(), Vec::new());
             for wait in &waits {
                 match wait {
                     Wait::Claim(job) => jobs.push(*job),
                     Wait::Task(task) => tasks.push(*task),
+                    Wait::Worker(worker) => workers.push(*worker),
                     _ => {}
                 }
             }
-            let statement = "SELECT true, id FROM unnest($1) AS waited (id) WHERE EXISTS (
+            let statement = "SELECT 0, id FROM unnest($1) AS waited (id) WHERE EXISTS (
                     SELECT 1 FROM wakeline.jobs_task t WHERE t.job_id = waited.id AND t.status = 0
                 )
                 UNION ALL
-                SELECT false, id FROM unnest($2) AS waited (id) WHERE NOT EXISTS (
+                SELECT 1, id FROM unnest($2) AS waited (id) WHERE NOT EXISTS (
                     SELECT 1 FROM wakeline.jobs_task t WHERE t.id = waited.id AND t.status < 3
+                )
+                UNION ALL
+                SELECT 2, id FROM unnest($3) AS waited (id) WHERE NOT EXISTS (
+                    SELECT 1 FROM wakeline.jobs_worker w WHERE w.id = waited.id
+                ) OR EXISTS (
+                    SELECT 1 FROM wakeline.jobs_link l
+                    JOIN wakeline.jobs_task p ON p.job_id = l.job_id
+                    WHERE l.worker_id = waited.id AND p.status = 0
                 )";
-            let parameters: [(&(dyn ToSql + Sync), Type); 2] =
-                [(&jobs, Type::UUID_ARRAY), (&tasks, Type::UUID_ARRAY)];
+            let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
+                (&jobs, Type::UUID_ARRAY),
+                (&tasks, Type::UUID_ARRAY),
+                (&workers, Type::UUID_ARRAY),
+            ];
             let rows = self.ask("recheck", statement, &parameters).await?;
-            let read = |row: &Row| match row.get(0) {
-                true => Wait::Claim(row.get(1)),
-                false => Wait::Task(row.get(1)),
+            let read = |row: &Row| match row.get::<_, i32>(0) {
+                0 => Wait::Claim(row.get(1)),
+                1 => Wait::Task(row.get(1)),
+                _ => Wait::Worker(row.get(1)),
             };
             Ok(rows.iter().map(read).collect())
         }

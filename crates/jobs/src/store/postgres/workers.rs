@@ -169,6 +169,7 @@ fn loss(rows: &[Row]) -> Result<Loss, Error> {
     for row in rows {
         let name = || row.get::<_, Option<&str>>(1).and_then(FullName::parse);
         match row.get::<_, i16>(0) {
+            0 => loss.workers.push(row.get(2)),
             10 => loss.tasks.push(told_task(row)?),
             11 => loss.jobs.extend(name()),
             12 => loss.providers.extend(name().map(|name| (name, row.get(2)))),

@@ -59,10 +59,17 @@ impl Tasks for SqliteStore {
             let mut ended = connection.prepare_cached(
                 "SELECT NOT EXISTS (SELECT 1 FROM jobs_task WHERE id = ?1 AND status < 3)",
             )?;
+            let mut offered = connection.prepare_cached(
+                "SELECT NOT EXISTS (SELECT 1 FROM jobs_worker WHERE id = ?1) OR EXISTS (
+                    SELECT 1 FROM jobs_link l JOIN jobs_task p ON p.job_id = l.job_id
+                    WHERE l.worker_id = ?1 AND p.status = 0
+                )",
+            )?;
             let mut ready = Vec::new();
             for wait in waits {
                 let is_ready = match &wait {
                     Wait::Claim(job) => pending.query_row([job], |row| row.get(0))?,
+                    Wait::Worker(worker) => offered.query_row([worker], |row| row.get(0))?,
                     Wait::Task(task) => ended.query_row([task], |row| row.get(0))?,
                     _ => false,
                 };

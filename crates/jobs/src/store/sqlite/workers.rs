@@ -183,6 +183,7 @@ fn remove(connection: &Connection, worker: Uuid, now: i64) -> rusqlite::Result<L
         );
     }
     Ok(Loss {
+        workers: vec![worker],
         tasks,
         jobs,
         providers,
