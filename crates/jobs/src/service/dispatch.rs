@@ -106,12 +106,7 @@ impl Jobs {
 
     async fn send_questions(self: Arc<Self>, name: FullName, mut hears: mpsc::Receiver<Said>) {
         let place = Wait::Requests(name.clone()).place();
-<<<<<<< HEAD
         let mut told = Told::new(name);
-=======
-        let mut sent = HashSet::new();
-        let mut was_here = false;
->>>>>>> 0f05ff3f3bf9c43d480b1dea15a0b0fefbbc74a7
         'registered: loop {
             let Ok(mut waiter) = self.engine.register(std::slice::from_ref(&place), LONG) else {
                 if self.engine.is_draining() {
@@ -120,34 +115,17 @@ impl Jobs {
                 sleep(OUTAGE_PAUSE).await;
                 continue;
             };
-<<<<<<< HEAD
             self.send_unsent(&mut told).await;
-=======
-            // What was asked between two waits. What was asked before the first, the socket that
-            // has begun it is told when it joins.
-            if std::mem::replace(&mut was_here, true) {
-                self.send_unsent(&name, &mut sent).await;
-            }
->>>>>>> 0f05ff3f3bf9c43d480b1dea15a0b0fefbbc74a7
             loop {
                 tokio::select! {
                     said = hears.recv() => match said {
                         None => return,
                         Some(Said::Joined(socket)) => {
-<<<<<<< HEAD
                             // The others have these already.
                             self.send_unsent(&mut told).await;
                             for request in self.unanswered(&told.name).await {
                                 told.sent.insert(request.token);
                                 let payload = provider_request(&told.name, &request);
-=======
-                            for request in self.unanswered(&name).await {
-                                if sent.insert(request.token) {
-                                    self.send(&name, &request);
-                                    continue;
-                                }
-                                let payload = provider_request(&name, &request);
->>>>>>> 0f05ff3f3bf9c43d480b1dea15a0b0fefbbc74a7
                                 self.sockets.send(socket, PROVIDER_REQUEST, &payload);
                             }
                             told.sockets.push(socket);
