@@ -137,7 +137,7 @@ mod tests {
     fn who_goes_leaves_all_its_rooms() {
         let (mut rooms, one, other) = two_in("a");
         rooms.join(one, "b");
-        assert_eq!(rooms.remove(one), ["b".into()]);
+        assert_eq!(rooms.remove(one), [Arc::<str>::from("b")]);
         assert_eq!(
             rooms.members("a").map(|(id, ())| id).collect::<Vec<_>>(),
             [other]
