@@ -147,9 +147,13 @@ mod tests {
                 async move { gather.ask(key).await }
             })
         };
-        let first: Vec<_> = (0..2).map(ask).collect();
-        while asked.load(Ordering::SeqCst) < 2 {
-            tokio::task::yield_now().await;
+        let mut first = Vec::new();
+        for number in 0..2 {
+            first.push(ask(number));
+            // One after the other: two that come together would be one question.
+            while asked.load(Ordering::SeqCst) <= number as usize {
+                tokio::task::yield_now().await;
+            }
         }
         let others: Vec<_> = (0..100).map(|n| ask(n % 10)).collect();
         // All of them wait, for both questions are under way.

@@ -87,6 +87,7 @@ pub(crate) async fn a_hundred_that_hang_up_leave_nothing(database: Database) {
         read.abort();
     }
     node.readers_are(MANY / 2).await;
+    eventually("all to be asked", async || node.in_flight("a").await == 10).await;
     for read in &reads {
         read.abort();
     }

@@ -9,8 +9,11 @@ mod ground;
 mod jobs;
 mod lists;
 mod loss;
+mod model;
 mod orphans;
 mod providers;
+mod races;
+mod random;
 mod ready;
 mod sweeping;
 mod tasks;
@@ -95,4 +98,13 @@ conformance! {
         only_its_owner_removes_and_touches_it;
     ready:
         who_can_be_answered;
+    races:
+        every_task_is_claimed_once,
+        no_task_is_left_with_a_worker_that_is_gone,
+        a_job_is_not_deleted_under_who_registers_it,
+        a_task_is_not_left_in_a_job_that_is_gone,
+        of_two_that_take_a_task_back_one_does,
+        a_job_removed_while_it_is_registered_is_made_anew;
+    random:
+        random_sequences_follow_the_model;
 }

@@ -118,11 +118,15 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    INSERT INTO wakeline.jobs_job (id, room, category, name, schema, max_retries, created_at)
-    VALUES (fresh, in_room, of_category, called, with_schema, retries, moment)
-    ON CONFLICT (room, category, name) DO NOTHING;
-    SELECT j.* INTO known FROM wakeline.jobs_job j
-    WHERE j.room = in_room AND j.category = of_category AND j.name = called FOR UPDATE;
+    LOOP
+        INSERT INTO wakeline.jobs_job (id, room, category, name, schema, max_retries, created_at)
+        VALUES (fresh, in_room, of_category, called, with_schema, retries, moment)
+        ON CONFLICT (room, category, name) DO NOTHING;
+        SELECT j.* INTO known FROM wakeline.jobs_job j
+        WHERE j.room = in_room AND j.category = of_category AND j.name = called FOR UPDATE;
+        -- Between the two a sweep may remove one that was deleted.
+        EXIT WHEN FOUND;
+    END LOOP;
     IF known.id = fresh OR known.is_deleted THEN
         what := 0;
     ELSIF known.schema <> with_schema THEN
