@@ -38,6 +38,7 @@ pub struct NewProvider {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub enum ProviderRegistered {
     /// The worker is not known, or another user's.
     NoWorker,

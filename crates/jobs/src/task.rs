@@ -107,6 +107,7 @@ pub struct NewTask {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub enum Submitted {
     NoJob,
     NoWorkers,
@@ -137,6 +138,7 @@ pub struct Update {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub enum Updated {
     NotFound,
     /// Only its worker's owner may; and nobody has claimed it.

@@ -209,6 +209,10 @@ fn missing(at: &[&str], input: Value) -> Unfit {
     Unfit::new("missing", at, "Field required", input)
 }
 
+#[allow(
+    clippy::result_large_err,
+    reason = "a refusal is rare and ends the request"
+)]
 fn parse_uuid(at: &[&str], text: &str) -> Result<Uuid, Unfit> {
     text.parse().map_err(|error: uuid::Error| {
         let message = format!("Input should be a valid UUID, {error}");

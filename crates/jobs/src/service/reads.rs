@@ -22,7 +22,7 @@ use crate::{
     params::{Params, hash},
     problem,
     provider::{Answer, Key, Provider, Request},
-    results::{Look, choice::Choice},
+    results::{Look, Results, choice::Choice},
     store::Store,
     topic::{self, Wait},
 };
@@ -71,6 +71,9 @@ impl Reads {
     }
 }
 
+/// A place, the numbers of the questions that it is asked, and what.
+type Asked<'a> = (&'a Arc<dyn Results>, Vec<usize>, Vec<Key>);
+
 /// One question to the store, and one to each place where answers are kept.
 async fn look(
     store: &dyn Store,
@@ -80,7 +83,7 @@ async fn look(
     let names = questions.iter().map(|(name, _)| name.clone()).collect();
     let providers = store.find_providers(names).await?;
     let mut seen: Vec<Option<Seen>> = Vec::with_capacity(questions.len());
-    let mut by_place: Vec<(&Arc<dyn crate::results::Results>, Vec<usize>, Vec<Key>)> = Vec::new();
+    let mut by_place: Vec<Asked<'_>> = Vec::new();
     for (index, ((name, hash), provider)) in questions.iter().zip(providers).enumerate() {
         let Some(provider) = provider else {
             seen.push(None);

@@ -46,10 +46,7 @@ pub(crate) async fn places_are_counted_in_each_job(database: Database) {
     for limit in 1..=5 {
         let mut seen = Vec::new();
         for offset in (0..5).step_by(limit) {
-            let part = page(
-                i64::try_from(limit).unwrap(),
-                i64::try_from(offset).unwrap(),
-            );
+            let part = page(i64::try_from(limit).unwrap(), offset);
             seen.extend(ground.places("r", part).await);
         }
         assert_eq!(seen, expected, "{limit} at once");

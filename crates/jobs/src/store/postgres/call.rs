@@ -84,12 +84,9 @@ async fn ask(client: &Client, call: &Call) -> Result<Vec<Row>, tokio_postgres::E
 
 /// Sends it: a future of the driver puts its message into the line when it is asked for the first
 /// time. What is begun in this order is done in this order.
-async fn begin<'a, T: 'a>(
+async fn begin<'a, T: Send + 'a>(
     mut future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
-) -> Pin<Box<dyn Future<Output = T> + Send + 'a>>
-where
-    T: Send,
-{
+) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
     match poll!(future.as_mut()) {
         std::task::Poll::Ready(value) => Box::pin(std::future::ready(value)),
         std::task::Poll::Pending => future,
