@@ -26,7 +26,7 @@ pub(crate) async fn a_room_is_made_once(ground: Ground) {
     insta::assert_snapshot!(room, @r#"{"created_at":null,"frame_count":2,"id":"room-s","mounted":false,"room_id":"room-s"}"#);
     let none = ground.get("/v1/rooms/nowhere").await;
     assert_eq!(none.status, StatusCode::NOT_FOUND);
-    insta::assert_snapshot!(none.text(), @r#"{"detail":"Room 'nowhere' not found","status":404,"title":"Not Found","type":"/v1/problems/room-not-found"}"#);
+    insta::assert_snapshot!(none.text(), @r#"{"type":"/v1/problems/room-not-found","title":"Not Found","status":404,"detail":"Room 'nowhere' not found"}"#);
 }
 
 pub(crate) async fn a_room_begins_with_the_frames_of_another(ground: Ground) {
@@ -111,7 +111,7 @@ pub(crate) async fn rooms_have_pages_newest_first(ground: Ground) {
     assert_eq!((shown(&none).len(), &none["total"]), (0, &json!(3)));
     let refused = ground.get("/v1/rooms?limit=501").await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
-    insta::assert_snapshot!(refused.text(), @r#"{"detail":"query.limit: \"501\" is not a whole number from 0 to 500","status":422,"title":"Unprocessable Content","type":"/v1/problems/unprocessable-content"}"#);
+    insta::assert_snapshot!(refused.text(), @r#"{"type":"/v1/problems/unprocessable-content","title":"Unprocessable Content","status":422,"detail":"query.limit: \"501\" is not a whole number from 0 to 500"}"#);
 }
 
 pub(crate) async fn a_room_has_a_name_of_its_own(ground: Ground) {
@@ -123,7 +123,7 @@ pub(crate) async fn a_room_has_a_name_of_its_own(ground: Ground) {
     let body = json!({"copy_from": "@none"});
     let unnamed = ground.ask(ME, "POST /v1/rooms", body).await;
     assert_eq!(unnamed.status, StatusCode::UNPROCESSABLE_ENTITY);
-    insta::assert_snapshot!(unnamed.text(), @r#"{"detail":"body: missing field `room_id` at line 1 column 21","status":422,"title":"Unprocessable Content","type":"/v1/problems/unprocessable-content"}"#);
+    insta::assert_snapshot!(unnamed.text(), @r#"{"type":"/v1/problems/unprocessable-content","title":"Unprocessable Content","status":422,"detail":"body: missing field `room_id` at line 1 column 21"}"#);
     for line in [
         "GET /v1/rooms/a%00b",
         "GET /v1/rooms/a:b/frames",

@@ -156,10 +156,10 @@ pub(crate) async fn what_does_not_fit_is_named(database: Database) {
 pub(crate) async fn what_the_settings_do_not_open_is_closed(database: Database) {
     let door = Door::new(&database, Settings::default()).await;
     let guest = door.ask("POST /v1/auth/guest", None).await;
-    insta::assert_snapshot!(guest.refusal(), @r#"403 {"detail":"Guests are not let in here (jobs.guests); log in instead","status":403,"title":"Forbidden","type":"/v1/problems/forbidden"}"#);
+    insta::assert_snapshot!(guest.refusal(), @r#"403 {"type":"/v1/problems/forbidden","title":"Forbidden","status":403,"detail":"Guests are not let in here (jobs.guests); log in instead"}"#);
     let body = json!({ "email": "ada@example.com", "password": PASSWORD });
     let register = door.tell("POST /v1/auth/register", None, body).await;
-    insta::assert_snapshot!(register.refusal(), @r#"403 {"detail":"Nobody registers here (jobs.registration); a superuser may do it for you","status":403,"title":"Forbidden","type":"/v1/problems/forbidden"}"#);
+    insta::assert_snapshot!(register.refusal(), @r#"403 {"type":"/v1/problems/forbidden","title":"Forbidden","status":403,"detail":"Nobody registers here (jobs.registration); a superuser may do it for you"}"#);
     let me = door.ask("GET /v1/auth/users/me", None).await;
     insta::assert_snapshot!(me.refusal(), @r#"401 {"detail":"Unauthorized"}"#);
 }
