@@ -41,7 +41,9 @@ impl Comparison {
         contestants: impl Iterator<Item = &'a Contestant>,
         judge: impl FnOnce(&[String], &[Row]) -> Vec<Target>,
     ) {
-        self.failures = contestants.map(|one| one.failures.seen()).collect();
+        for (failures, one) in self.failures.iter_mut().zip(contestants) {
+            *failures = one.failures.seen();
+        }
         self.targets = judge(&self.servers, &self.rows);
     }
 
@@ -65,13 +67,19 @@ impl Comparison {
             let shown = value.map_or("-".to_owned(), |value| row.unit.show(value));
             line += &format!("{shown:>22}");
             if place > 0 {
-                let ratio = row
-                    .ratio(place, 0)
-                    .map_or(String::new(), |ratio| format!("{ratio:.1}x"));
+                let ratio = row.ratio(place, 0).map(show_ratio).unwrap_or_default();
                 line += &format!("{ratio:>7}");
             }
         }
         writeln!(f, "{}", line.trim_end())
+    }
+}
+
+fn show_ratio(ratio: f64) -> String {
+    if ratio < 0.095 {
+        format!("{ratio:.3}x")
+    } else {
+        format!("{ratio:.1}x")
     }
 }
 

@@ -97,6 +97,10 @@ impl Contestant {
             Some(url) => Some(Database::connect(url).await?),
             None => None,
         };
-        Ok(Meter::new(vec![self.client()?], self.pids.clone(), database))
+        Ok(Meter::new(
+            vec![self.client()?],
+            self.pids.clone(),
+            database,
+        ))
     }
 }

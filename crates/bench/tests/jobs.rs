@@ -45,7 +45,12 @@ async fn all_phases_leave_no_task_undone_no_read_unanswered_and_no_worker_behind
     // 50 reads and as many claims, while it is idle.
     assert_eq!(state.most_held.load(Ordering::SeqCst), 100);
     let results = state.results.lock().unwrap();
-    let of = |room: &str| results.keys().filter(|(name, _)| name.contains(room)).count();
+    let of = |room: &str| {
+        results
+            .keys()
+            .filter(|(name, _)| name.contains(room))
+            .count()
+    };
     // One is the warm reads'.
     assert_eq!(of("-held-distinct:"), 51);
     assert_eq!(of("-held-identical:"), 2);
@@ -69,7 +74,9 @@ async fn where_claims_are_not_held_none_is_measured() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_what_is_asked_for_is_measured() {
     let server = StandIn::start().await;
-    jobs(&server, &format!("{SHORT} --only warm")).await.unwrap();
+    jobs(&server, &format!("{SHORT} --only warm"))
+        .await
+        .unwrap();
     assert_eq!(server.state.results.lock().unwrap().len(), 2);
     assert!(server.state.tasks.lock().unwrap().is_empty());
 }
@@ -83,5 +90,8 @@ async fn a_request_that_fails_is_an_error() {
         .unwrap_err()
         .to_string();
     assert!(error.starts_with("5 requests failed at http://"), "{error}");
-    assert!(error.contains("409") && error.contains("not now"), "{error}");
+    assert!(
+        error.contains("409") && error.contains("not now"),
+        "{error}"
+    );
 }

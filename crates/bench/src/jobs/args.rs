@@ -141,7 +141,11 @@ impl JobsArgs {
             !self.idle.is_zero() && self.idle <= LONGEST_IDLE,
             "--idle must be more than nothing and at most {LONGEST_IDLE:?}, while reads are held"
         );
-        let held = if self.wants(PhaseName::Held) { self.held } else { 0 };
+        let held = if self.wants(PhaseName::Held) {
+            self.held
+        } else {
+            0
+        };
         let most = self.connections.iter().copied().max().unwrap_or_default();
         open_files::check(held.max(most), "hold fewer with --held")
     }
@@ -152,5 +156,42 @@ impl JobsArgs {
 
     pub(super) fn starts(&self, contestant: ContestantName) -> bool {
         self.side_by_side || self.contestants.contains(&contestant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: JobsArgs,
+    }
+
+    fn refusal(line: &str) -> String {
+        let args = Cli::parse_from(line.split(' ')).args;
+        args.check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_would_fail_later_or_measure_nothing_is_refused() {
+        insta::assert_snapshot!(refusal("jobs --cold 0"), @"--cold must be at least 1");
+        insta::assert_snapshot!(refusal("jobs --workers 1,1001"), @"--workers must be from 1 to 1000");
+        insta::assert_snapshot!(refusal("jobs --bodies 1"), @"--bodies must be at least 2, the quotation marks of a JSON text");
+        insta::assert_snapshot!(refusal("jobs --idle 16s"), @"--idle must be more than nothing and at most 15s, while reads are held");
+        assert!(refusal("jobs --held 999999999").contains("hold fewer with --held"));
+    }
+
+    #[test]
+    fn a_server_is_started_when_it_is_named_or_all_are_wanted() {
+        let starts = |line: &str, name| Cli::parse_from(line.split(' ')).args.starts(name);
+        let (upstream, sqlite) = (ContestantName::Upstream, ContestantName::WakelineSqlite);
+        assert!(starts("jobs", sqlite) && !starts("jobs", upstream));
+        assert!(starts("jobs --contestants upstream", upstream));
+        assert!(!starts("jobs --contestants upstream", sqlite));
+        assert!(starts("jobs --side-by-side", sqlite) && starts("jobs --side-by-side", upstream));
     }
 }

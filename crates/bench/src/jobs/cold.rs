@@ -20,10 +20,7 @@ const JOINED_WITHIN: Duration = Duration::from_secs(30);
 /// Not counted: both sides open connections and load code.
 const WARM_UP: usize = 10;
 
-pub(super) async fn measure(
-    server: &Contestant,
-    args: &JobsArgs,
-) -> anyhow::Result<Vec<Figure>> {
+pub(super) async fn measure(server: &Contestant, args: &JobsArgs) -> anyhow::Result<Vec<Figure>> {
     let peer = Peer::find(&args.peer)?;
     let room = server.named("cold");
     let provider = peer.provider(&server.url, &room, NAME)?;

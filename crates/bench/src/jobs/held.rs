@@ -73,7 +73,7 @@ pub(super) async fn measure(
     let before = meter.read().await?;
     let start = Instant::now();
     let held = HeldReads::open(server, &provider, keys, count);
-    until_at_rest(server, &meter, &held).await?;
+    until_at_rest(server, &meter, &held, count).await?;
     let open_time = start.elapsed();
     let after = meter.read().await?;
     let beside = warm.run(server, args.seconds, 1).await;
@@ -83,9 +83,10 @@ pub(super) async fn measure(
     let detail = |what: &str| format!("  {name}, {what}");
     let mut figures = vec![Figure::new(&name, Unit::Reads, count as f64)];
     figures.push(Figure::time(detail("taken in within"), open_time));
-    figures.extend(memory(&before, &after, count).map(|bytes| {
-        Figure::new(memory_name(keys), Unit::Bytes, bytes)
-    }));
+    figures.extend(
+        memory(&before, &after, count)
+            .map(|bytes| Figure::new(memory_name(keys), Unit::Bytes, bytes)),
+    );
     for (what, read) in [("warm reads before", alone), ("warm reads beside", beside)] {
         figures.push(Figure::new(
             detail(what),

@@ -14,10 +14,7 @@ use crate::figure::{Figure, Unit};
 const READS: usize = 1_000;
 const CLAIMS: usize = 100;
 
-pub(super) async fn measure(
-    server: &Contestant,
-    args: &JobsArgs,
-) -> anyhow::Result<Vec<Figure>> {
+pub(super) async fn measure(server: &Contestant, args: &JobsArgs) -> anyhow::Result<Vec<Figure>> {
     let (reads, claims) = (READS.min(args.held), CLAIMS.min(args.held));
     let meter = server.meter().await?;
     let provider = Provider::register(server, "idle").await?;
@@ -40,7 +37,7 @@ pub(super) async fn measure(
         });
     }
     let held = HeldReads::open(server, &provider, Keys::Distinct, reads);
-    until_at_rest(server, &meter, &held).await?;
+    until_at_rest(server, &meter, &held, reads + claims).await?;
     let rate = meter.idle_statements(args.idle).await?;
     held.leave().await;
     claiming.shutdown().await;

@@ -99,11 +99,7 @@ impl Done {
 }
 
 impl<'a> Crew<'a> {
-    async fn gather(
-        server: &'a Contestant,
-        count: usize,
-        claims: Claims,
-    ) -> anyhow::Result<Self> {
+    async fn gather(server: &'a Contestant, count: usize, claims: Claims) -> anyhow::Result<Self> {
         let mut workers = Vec::new();
         for _ in 0..count {
             workers.push(Worker::register(server).await?.keep(server));

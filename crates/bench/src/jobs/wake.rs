@@ -18,10 +18,7 @@ use crate::percentiles::Percentiles;
 /// fall into step with a server that polls.
 const REST: std::ops::Range<f64> = 0.02..0.12;
 
-pub(super) async fn measure(
-    server: &Contestant,
-    args: &JobsArgs,
-) -> anyhow::Result<Vec<Figure>> {
+pub(super) async fn measure(server: &Contestant, args: &JobsArgs) -> anyhow::Result<Vec<Figure>> {
     let workers = [Worker::register(server).await?.keep(server)];
     let wakes = Wakes {
         server,
@@ -75,8 +72,8 @@ impl Wakes<'_> {
         let task = claimed.context("the task cannot be claimed")?;
         ensure!(task.id == submitted.id, "another task was claimed");
         change(self.server, works, &task, "running").await?;
-        let ask = Ask::get(path(self.server, &task))
-            .with("prefer", &format!("wait={}", HOLD.as_secs()));
+        let ask =
+            Ask::get(path(self.server, &task)).with("prefer", &format!("wait={}", HOLD.as_secs()));
         let waiting = async {
             let answer = waits.send(ask, HOLD + PATIENCE).await?;
             let at = Instant::now();

@@ -22,7 +22,7 @@ const BYTES: usize = 200;
 
 pub(crate) struct HeldReads {
     keys: Keys,
-    pub(super) count: usize,
+    count: usize,
     sent: Arc<AtomicUsize>,
     /// Which read was answered, and when.
     tasks: JoinSet<(usize, anyhow::Result<Instant>)>,
@@ -36,12 +36,7 @@ pub(super) struct Answered {
 }
 
 impl HeldReads {
-    pub(crate) fn open(
-        server: &Contestant,
-        provider: &Provider,
-        keys: Keys,
-        count: usize,
-    ) -> Self {
+    pub(crate) fn open(server: &Contestant, provider: &Provider, keys: Keys, count: usize) -> Self {
         let opening = Arc::new(Semaphore::new(OPENING_AT_ONCE));
         let sent = Arc::new(AtomicUsize::new(0));
         let mut tasks = JoinSet::new();

@@ -17,11 +17,12 @@ const LOOKS_AT_REST: usize = 2;
 const WITHIN: Duration = Duration::from_secs(12);
 const UNSEEN: Duration = Duration::from_secs(3);
 
-/// Returns when the server says that it holds them all, or its process has nothing to do.
+/// Returns when the server says that it holds `wanted`, or its process has nothing to do.
 pub(crate) async fn until_at_rest(
     server: &Contestant,
     meter: &Meter,
     held: &HeldReads,
+    wanted: usize,
 ) -> anyhow::Result<()> {
     let client = server.client()?;
     let start = Instant::now();
@@ -36,12 +37,16 @@ pub(crate) async fn until_at_rest(
             .map(|(last, now)| (now - last) / looked.elapsed().as_secs_f64());
         (last, looked) = (now, Instant::now());
         let waiting = client.waiting().await.ok();
-        let holds_all = waiting.is_some_and(|waiting| waiting as usize >= held.count);
+        let holds_all = waiting.is_some_and(|waiting| waiting as usize >= wanted);
         let rests = share.map_or(start.elapsed() > UNSEEN, |share| share < AT_REST);
         if held.all_sent() && holds_all {
             return Ok(());
         }
-        looks = if held.all_sent() && rests { looks + 1 } else { 0 };
+        looks = if held.all_sent() && rests {
+            looks + 1
+        } else {
+            0
+        };
     }
     Ok(())
 }
