@@ -7,6 +7,7 @@ import socketio
 from zndraw_joblib import Category, Extension, JobManager, Provider
 from zndraw_socketio import wrap
 
+import listener
 import steps
 
 
@@ -64,4 +65,4 @@ class Client:
         # It tells the socket first, and fails if there is none.
         with suppress(socketio.exceptions.BadNamespaceError):
             self.jobs.disconnect()
-        self.socket.disconnect()
+        listener.hang_up(self.socket)

@@ -20,7 +20,7 @@ class Listener:
         )
 
     def close(self):
-        self._client.disconnect()
+        hang_up(self._client)
 
     @property
     def transport(self):
@@ -69,6 +69,15 @@ class Listener:
             # The real client takes one object and nothing else.
             self._events.append((event, arguments[0] if len(arguments) == 1 else arguments))
             self._arrived.notify_all()
+
+
+def hang_up(client):
+    """Disconnects. A poll that the server holds is not waited for: upstream holds it for 25 seconds."""
+    is_polling = client.connected and client.transport() == "polling"
+    leaving = threading.Thread(target=client.disconnect, daemon=True)
+    leaving.start()
+    if not is_polling:
+        leaving.join()
 
 
 class _InOrder(engineio.Client):

@@ -21,7 +21,8 @@ def node(
     max_read_hold=None,
     token_lifetime=None,
 ):
-    database = ground.database or f"sqlite:///{ground.place}/jobs.db"
+    # It gives up on a locked file after 5 seconds unless told, and many cases write at once.
+    database = ground.database or f"sqlite:///{ground.place}/jobs.db?timeout=60"
     # A secret of the length that the signing library asks for, or it warns at each token.
     environment = {"ZNDRAW_AUTH_SECRET_KEY": "a secret that is longer than 32 bytes"}
     if admin:

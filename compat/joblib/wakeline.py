@@ -34,9 +34,13 @@ def node(
         command += ["--jobs-results", results]
     elif ground.redis:
         command += ["--jobs-results", "redis", "--jobs-redis", ground.redis]
+    # Its own default has none for files.
+    command += ["--jobs-categories", "modifiers,selections,analysis"]
     if admin:
         command += ["--jobs-admin-email", guarded.ADMIN, "--jobs-admin-password", guarded.PASSWORD]
         command += ["--jobs-guests", "true", "--jobs-registration", "true"]
+        # As upstream's are.
+        command += ["--jobs-open-lists", "true"]
     for flag, seconds in (
         ("--jobs-worker-timeout", worker_timeout),
         ("--jobs-result-ttl", result_ttl),

@@ -45,12 +45,20 @@ def after_the_wait_the_task_is_answered_as_it_is(user, room):
     assert answer.headers["preference-applied"] == "wait=1"
 
 
-@pytest.mark.parametrize("wait", ["wait=0", "respond-async", "wait=x", "wait=-1", "await=3"])
+@pytest.mark.parametrize("wait", ["wait=0", "respond-async", "await=3"])
 def what_asks_for_no_wait_is_answered_at_once(user, room, wait):
     task = _running(user, room)
     answer = user.get(f"/tasks/{task}", headers={"Prefer": wait})
     assert done(answer, 200)["status"] == "running"
     assert "preference-applied" not in answer.headers
+
+
+@pytest.mark.wakeline_only
+@pytest.mark.parametrize("wait", ["wait=x", "wait=-1"])
+def a_wait_that_is_no_number_is_refused(user, room, wait):
+    """Upstream takes it for no wait: whoever mistypes it polls without knowing."""
+    answer = user.get(f"/tasks/{_running(user, room)}", headers={"Prefer": wait})
+    assert answer.status_code == 400 and answer.json()["field"] == "Prefer"
 
 
 def the_wait_is_found_among_other_preferences(user, room):

@@ -3,7 +3,7 @@
 use std::{
     mem,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -22,6 +22,7 @@ use crate::{
     message::{self, Message, Said},
     outbox::Outbox,
     peers::Peers,
+    pieces::Pieces,
     postgres::Notifications,
     redis::PubSub,
     transport::{Down, Transport},
@@ -97,7 +98,14 @@ pub struct Bus {
     pub(crate) ask: Notify,
     /// How often that was asked for.
     asked: AtomicU64,
+    heeding: Heeding,
 }
+
+/// What is done with what other processes tell a door.
+type Heed = Box<dyn Fn(&str) + Send + Sync>;
+
+#[derive(Default)]
+struct Heeding(OnceLock<(&'static str, Heed)>);
 
 struct Remote {
     transport: Box<dyn Transport>,
@@ -109,6 +117,8 @@ struct Remote {
     canary_now: Notify,
     health: Mutex<Health>,
     peers: Mutex<Peers>,
+    /// Texts that came in part.
+    pieces: Mutex<Pieces>,
 }
 
 impl std::fmt::Debug for Bus {
@@ -128,6 +138,7 @@ impl Bus {
             remote: None,
             ask: Notify::new(),
             asked: AtomicU64::new(0),
+            heeding: Heeding::default(),
         })
     }
 
@@ -153,12 +164,14 @@ impl Bus {
             canary_now: Notify::new(),
             health: Mutex::default(),
             peers: Mutex::default(),
+            pieces: Mutex::default(),
         };
         let bus = Arc::new(Self {
             engine,
             remote: Some(remote),
             ask: Notify::new(),
             asked: AtomicU64::new(0),
+            heeding: Heeding::default(),
         });
         tokio::spawn(bus.clone().listen());
         tokio::spawn(bus.clone().notify());
@@ -181,6 +194,13 @@ impl Bus {
         }
     }
 
+    /// Wakes only those of the other processes.
+    pub fn publish_elsewhere(&self, wakes: &[Wake]) {
+        if let Some(remote) = self.company() {
+            remote.outbox.put(wakes, Duration::ZERO);
+        }
+    }
+
     /// Wakes the waiters of this process after `delay`, and those of the others by their own
     /// clocks: they are told now.
     pub fn publish_after(&self, wake: Wake, delay: Duration) {
@@ -196,6 +216,12 @@ impl Bus {
         self.remote
             .as_ref()
             .filter(|remote| !remote.peers().are_none())
+    }
+
+    /// Whether there is no other process to tell.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.company().is_none()
     }
 
     fn ask(&self) {
@@ -216,6 +242,20 @@ impl Bus {
         if let Some(remote) = self.company() {
             remote.outbox.put_doors(vec![door.to_owned()]);
         }
+    }
+
+    /// Tells the same door of the other processes a text of its own. It reaches each of them once,
+    /// or not at all: what must not be missed is in the store, and a wake says so.
+    pub fn tell(&self, door: &'static str, text: String) {
+        if let Some(remote) = self.company() {
+            remote.outbox.put_text(door, text);
+        }
+    }
+
+    /// What is done with what the others tell `door`. Said once, by the one door that is told.
+    pub fn heed(&self, door: &'static str, heed: impl Fn(&str) + Send + Sync + 'static) {
+        let set = self.heeding.0.set((door, Box::new(heed)));
+        assert!(set.is_ok(), "one door heeds");
     }
 
     /// For a bus that is not PostgreSQL's own: hears there what is pushed by SQL, for ever. Each
@@ -351,6 +391,14 @@ impl Bus {
                 self.engine.wake_after(wake, after);
             }
         }
+        for piece in message.texts {
+            if let Some((door, text)) = remote.pieces().add(message.from, piece)
+                && let Some((heeds, heed)) = self.heeding.0.get()
+                && *heeds == door
+            {
+                heed(&text);
+            }
+        }
         if !message.doors.is_empty() {
             self.ask();
         }
@@ -366,6 +414,7 @@ impl Bus {
             let messages = message::pack(
                 remote.node,
                 &gathered.said(),
+                &gathered.texts,
                 gathered.doors.clone(),
                 remote.transport.max_bytes(),
                 MAX_MESSAGES,
@@ -428,6 +477,10 @@ impl Remote {
 
     fn health(&self) -> std::sync::MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pieces(&self) -> std::sync::MutexGuard<'_, Pieces> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn listen(&self) -> Result<BoxStream<'static, String>, Down> {

@@ -19,6 +19,7 @@ mod health;
 mod message;
 mod outbox;
 mod peers;
+mod pieces;
 mod postgres;
 mod redis;
 mod transport;

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use wakeline_wake::{How, Lane, Topic, Wake};
 
+use crate::pieces::Piece;
+
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Message {
     /// The process that sent it, which has woken its own waiters already.
@@ -14,6 +16,9 @@ pub(crate) struct Message {
     /// Too much to list: everything of these doors may have become ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) doors: Vec<String>,
+    /// What is told by one door to itself elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) texts: Vec<Piece>,
     /// For measuring the bus; the sender's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) canary: Option<u64>,
@@ -110,6 +115,7 @@ impl From<&WakeText> for Said {
 pub(crate) fn pack(
     from: u64,
     said: &[Said],
+    texts: &[Piece],
     mut doors: Vec<String>,
     max_bytes: usize,
     max_messages: usize,
@@ -147,6 +153,26 @@ pub(crate) fn pack(
         room -= size;
         if let Some(message) = messages.last_mut() {
             message.wakes.push(entry);
+        }
+    }
+    // What does not fit is not told: it is not in anybody's store either.
+    for (piece, size) in texts
+        .iter()
+        .flat_map(|text| text.split(max_bytes - envelope))
+    {
+        if size > room {
+            if messages.len() >= max_messages {
+                break;
+            }
+            messages.push(Message {
+                from,
+                ..Message::default()
+            });
+            room = max_bytes - envelope;
+        }
+        room -= size;
+        if let Some(message) = messages.last_mut() {
+            message.texts.push(piece);
         }
     }
     if !doors.is_empty() {
@@ -201,7 +227,7 @@ mod tests {
             now(Wake::chain(topic())),
             later,
         ];
-        let texts = pack(7, &wakes, Vec::new(), 7_900, 8);
+        let texts = pack(7, &wakes, &[], Vec::new(), 7_900, 8);
         assert_eq!(texts.len(), 1);
         assert!(!texts[0].contains('\0'), "PostgreSQL refuses NUL");
         assert_eq!(unpack(&texts), (wakes.to_vec(), vec![]));
@@ -210,7 +236,7 @@ mod tests {
     #[test]
     fn many_are_spread_over_messages_that_fit() {
         let wakes: Vec<_> = (0..500).map(|n| wake(&format!("queue-{n}"), 1)).collect();
-        let texts = pack(u64::MAX, &wakes, Vec::new(), 7_900, 16);
+        let texts = pack(u64::MAX, &wakes, &[], Vec::new(), 7_900, 16);
         assert!(texts.len() > 1 && texts.iter().all(|text| text.len() <= 7_900));
         assert_eq!(unpack(&texts), (wakes, vec![]));
     }
@@ -218,11 +244,28 @@ mod tests {
     #[test]
     fn too_many_or_too_long_become_everything_of_the_door() {
         let wakes: Vec<_> = (0..5_000).map(|n| wake(&format!("queue-{n}"), 1)).collect();
-        let texts = pack(1, &wakes, Vec::new(), 7_900, 2);
+        let texts = pack(1, &wakes, &[], Vec::new(), 7_900, 2);
         let (listed, doors) = unpack(&texts);
         assert_eq!((texts.len(), doors), (3, vec!["queue".to_owned()]));
         assert!(listed.len() < wakes.len());
-        let texts = pack(1, &[wake(&"x".repeat(9_000), 1)], Vec::new(), 7_900, 2);
+        let texts = pack(1, &[wake(&"x".repeat(9_000), 1)], &[], Vec::new(), 7_900, 2);
         assert_eq!(unpack(&texts), (vec![], vec!["queue".to_owned()]));
+    }
+
+    #[test]
+    fn a_long_text_is_told_in_pieces_that_fit() {
+        let text = "ä\"\0".repeat(5_000);
+        let whole = Piece::whole("jobs", text.clone(), 9);
+        let texts = pack(3, &[], &[whole], Vec::new(), 7_900, 32);
+        assert!(texts.len() > 2 && texts.iter().all(|text| text.len() <= 7_900));
+        let mut pieces = crate::pieces::Pieces::default();
+        let mut told = Vec::new();
+        for text in &texts {
+            let message: Message = serde_json::from_str(text).unwrap();
+            for piece in message.texts {
+                told.extend(pieces.add(message.from, piece));
+            }
+        }
+        assert_eq!(told, [("jobs".to_owned(), text)]);
     }
 }

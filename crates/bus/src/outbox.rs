@@ -10,10 +10,15 @@ use std::{
 use tokio::sync::{Notify, watch};
 use wakeline_wake::{How, Lane, Topic, Wake};
 
-use crate::message::{Said, milliseconds};
+use crate::{
+    message::{Said, milliseconds},
+    pieces::Piece,
+};
 
 /// Past this many different wakes in one send, "everything of the door" is cheaper for everyone.
 const MAX_WAKES: usize = 4_096;
+/// Texts that wait to be sent; what is told past it is lost.
+const MAX_TEXTS: usize = 4_096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
@@ -27,6 +32,7 @@ pub(crate) struct Outbox {
 pub(crate) struct Gathered {
     counts: HashMap<Key, u32>,
     pub(crate) doors: Vec<String>,
+    pub(crate) texts: Vec<Piece>,
 }
 
 /// What is woken, how, and after how many milliseconds.
@@ -45,6 +51,20 @@ impl Outbox {
         for wake in wakes {
             gathered.add(wake, after);
         }
+        self.unsent.send_replace(true);
+        drop(gathered);
+        self.filled.notify_one();
+    }
+
+    pub(crate) fn put_text(&self, door: &str, text: String) {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        if gathered.texts.len() >= MAX_TEXTS {
+            metrics::counter!("wakeline_bus_texts_lost_total").increment(1);
+            return;
+        }
+        gathered
+            .texts
+            .push(Piece::whole(door, text, rand::random()));
         self.unsent.send_replace(true);
         drop(gathered);
         self.filled.notify_one();
@@ -89,7 +109,7 @@ impl Outbox {
 
 impl Gathered {
     fn is_empty(&self) -> bool {
-        self.counts.is_empty() && self.doors.is_empty()
+        self.counts.is_empty() && self.doors.is_empty() && self.texts.is_empty()
     }
 
     fn add(&mut self, wake: &Wake, after: Duration) {

@@ -29,10 +29,10 @@ pub use mistake::{Mistake, Mistakes, Origin};
 pub use print::docs_table;
 pub use secret::{Secret, Url};
 pub use settings::{
-    Auth, Bus, Config, Durable, Http, Jwt, Limits, Log, Postgres, Queue, SETTINGS, Setting, Sqlite,
-    Wake,
+    Auth, Bus, Config, Durable, Http, Jobs, Jwt, Limits, Log, Postgres, Queue, SETTINGS, Setting,
+    Sqlite, Wake,
 };
-pub use value::{Algorithm, LogFormat, Store, Subscription};
+pub use value::{Algorithm, LogFormat, Results, Store, Subscription, TimeoutStatus};
 
 use sources::Given;
 use value::Value;

@@ -7,6 +7,8 @@ use utoipa::openapi::{
     security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
 };
 
+use wakeline_jobs::http::OPEN_PATHS;
+
 use crate::auth::Auth;
 
 /// The name of the only scheme.
@@ -41,7 +43,8 @@ pub(crate) fn secured(mut document: OpenApi, auth: &Auth) -> OpenApi {
         .build();
     document.components = Some(components);
     for (path, item) in &mut document.paths.paths {
-        if !auth.is_open(path) {
+        let is_open = auth.is_open(path) || OPEN_PATHS.contains(&path.as_str());
+        if !is_open {
             operations(item).for_each(secure);
         }
     }

@@ -8,6 +8,7 @@ pub mod config;
 mod document;
 mod durable;
 mod health;
+mod jobs;
 mod listen;
 pub mod logs;
 mod metering;
@@ -77,7 +78,8 @@ pub async fn serve(config: Config) -> Result<()> {
             .and_then(|key| Sealer::from_hex(key.expose())),
     );
     tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
-    let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone()];
+    let jobs = jobs::Door::open(&config, stores.jobs(), engine.clone(), bus.clone()).await?;
+    let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone(), jobs.jobs.clone()];
     let intervals = Intervals {
         fallback: config.wake.fallback,
         degraded: config.wake.fallback_degraded,
@@ -96,7 +98,8 @@ pub async fn serve(config: Config) -> Result<()> {
         stopping: stopping.clone(),
     };
     let durable = durable::view(&config);
-    let router = router(&shared, queue.clone(), durable, metering, &auth);
+    let sockets = jobs.sockets.clone();
+    let router = router(&shared, queue.clone(), jobs, durable, metering, &auth);
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
@@ -123,6 +126,7 @@ pub async fn serve(config: Config) -> Result<()> {
     );
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     engine.drain();
+    sockets.close().await;
     connections.finish(config.http.drain).await;
     bus.flush(LAST_WAKES).await;
     queue.write_counts().await;
@@ -177,12 +181,14 @@ fn queue_limits(config: &Config) -> wakeline_queue::Limits {
 fn router(
     shared: &Shared,
     queue: Arc<Queue>,
+    jobs: jobs::Door,
     durable: Option<Arc<View>>,
     metering: metering::Metering,
     auth: &Auth,
 ) -> Router {
     let (router, document) = OpenApiRouter::with_openapi(document::begun())
         .merge(wakeline_queue::http::router(queue))
+        .merge(wakeline_jobs::http::router(jobs.jobs, jobs.frames))
         .merge(durable::router(durable))
         .merge(health::router(shared.clone()))
         .merge(waits::router(shared.clone()))
@@ -192,6 +198,8 @@ fn router(
         .to_pretty_json()
         .expect("the document is plain data");
     router
+        .route_service("/socket.io", jobs.socket_io.clone())
+        .route_service("/socket.io/", jobs.socket_io)
         .route(
             "/openapi.json",
             axum::routing::get(move || async move {

@@ -201,7 +201,10 @@ async fn serve_http1(
 ) {
     let builder = http1_builder(&shared.http);
     let service = service_fn(move |request| answer(shared.clone(), request));
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    // One that becomes a WebSocket ends here, and with it its place among the connections: it is
+    // its door's from then on, which has its own limit and ends it when the server stops.
+    let mut connection = std::pin::pin!(connection.with_upgrades());
     tokio::select! {
         // First: a request that has arrived is begun before the connection is told to end.
         biased;

@@ -3,6 +3,10 @@
 use std::{fmt, fs::File, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result, bail};
+use wakeline_jobs::store::{
+    postgres::{self as jobs_postgres, PostgresStore as JobsPostgres},
+    sqlite::{self as jobs_sqlite, SqliteStore as JobsSqlite},
+};
 use wakeline_queue::store::{
     Store as QueueStore,
     postgres::{self as queue_postgres, PostgresStore},
@@ -38,10 +42,13 @@ impl Stores {
                     connect_timeout: config.postgres.connect_timeout,
                     statement_timeout: config.postgres.statement_timeout,
                 };
-                let postgres =
-                    Postgres::open(url.expose(), &options, &[queue_postgres::MIGRATIONS])
-                        .await
-                        .with_context(|| format!("store: {url}"))?;
+                let postgres = Postgres::open(
+                    url.expose(),
+                    &options,
+                    &[queue_postgres::MIGRATIONS, jobs_postgres::MIGRATIONS],
+                )
+                .await
+                .with_context(|| format!("store: {url}"))?;
                 queue_postgres::tell_channel(&postgres, &config.bus.channel)
                     .await
                     .with_context(|| format!("store: {url}"))?;
@@ -73,7 +80,12 @@ impl Stores {
             busy_timeout: config.sqlite.busy_timeout,
         };
         let path: PathBuf = config.data.join("wakeline.db");
-        let sqlite = Sqlite::open(&path, &options, &[queue_sqlite::MIGRATIONS]).context("data")?;
+        let sqlite = Sqlite::open(
+            &path,
+            &options,
+            &[queue_sqlite::MIGRATIONS, jobs_sqlite::MIGRATIONS],
+        )
+        .context("data")?;
         Ok(Self::Sqlite {
             sqlite,
             _lock: Arc::new(lock),
@@ -86,6 +98,18 @@ impl Stores {
                 Arc::new(SqliteStore::new(sqlite.clone(), system_clock()))
             }
             Self::Postgres { postgres, .. } => Arc::new(PostgresStore::new(postgres.clone())),
+        }
+    }
+
+    pub(crate) fn jobs(&self) -> JobsStores {
+        match self {
+            Self::Sqlite { sqlite, .. } => {
+                let clock = jobs_sqlite::system_clock();
+                JobsStores::of(Arc::new(JobsSqlite::new(sqlite.clone(), clock)))
+            }
+            Self::Postgres { postgres, .. } => {
+                JobsStores::of(Arc::new(JobsPostgres::new(postgres.clone())))
+            }
         }
     }
 
@@ -108,6 +132,33 @@ impl Stores {
         match self {
             Self::Sqlite { sqlite, .. } => sqlite.ping().await,
             Self::Postgres { postgres, .. } => postgres.ping().await,
+        }
+    }
+}
+
+/// What the jobs door keeps where, all of it in one store.
+#[derive(Clone, Debug)]
+pub(crate) struct JobsStores {
+    pub(crate) store: Arc<dyn wakeline_jobs::store::Store>,
+    pub(crate) users: Arc<dyn wakeline_jobs::store::Users>,
+    pub(crate) frames: Arc<dyn wakeline_jobs::store::frames::Frames>,
+    pub(crate) results: Arc<dyn wakeline_jobs::results::Results>,
+}
+
+impl JobsStores {
+    fn of<S>(store: Arc<S>) -> Self
+    where
+        S: wakeline_jobs::store::Store
+            + wakeline_jobs::store::Users
+            + wakeline_jobs::store::frames::Frames
+            + wakeline_jobs::results::Results
+            + 'static,
+    {
+        Self {
+            store: store.clone(),
+            users: store.clone(),
+            frames: store.clone(),
+            results: store,
         }
     }
 }

@@ -137,13 +137,24 @@ pub fn need<S: Clone + Send + Sync + 'static>(
     router: OpenApiRouter<S>,
     need: Need,
 ) -> OpenApiRouter<S> {
-    router.route_layer(Guard { need })
+    router.route_layer(Guard { need: Some(need) })
+}
+
+/// The same where what looks is a GET, and everything else takes part.
+///
+/// Panics if `router` has no routes.
+#[must_use]
+pub fn need_by_method<S: Clone + Send + Sync + 'static>(
+    router: OpenApiRouter<S>,
+) -> OpenApiRouter<S> {
+    router.route_layer(Guard { need: None })
 }
 
 /// A layer of its own and no `from_fn`: what it adds is kept for as long as a request is held.
 #[derive(Clone, Copy, Debug)]
 struct Guard {
-    need: Need,
+    /// `None`: by the method.
+    need: Option<Need>,
 }
 
 impl Layer<Route> for Guard {
@@ -160,7 +171,7 @@ impl Layer<Route> for Guard {
 #[derive(Clone, Debug)]
 struct Guarded {
     route: Route,
-    need: Need,
+    need: Option<Need>,
 }
 
 impl Service<Request> for Guarded {
@@ -174,7 +185,12 @@ impl Service<Request> for Guarded {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let identity = request.extensions().get();
-        match identity.unwrap_or(&Identity::ANONYMOUS).check(self.need) {
+        let need = self.need.unwrap_or(if request.method().is_safe() {
+            Need::Read
+        } else {
+            Need::Consume
+        });
+        match identity.unwrap_or(&Identity::ANONYMOUS).check(need) {
             Ok(()) => Either::Right(self.route.call(request)),
             Err(problem) => Either::Left(ready(Ok(problem.into_response()))),
         }

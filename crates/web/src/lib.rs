@@ -12,12 +12,12 @@ mod params;
 mod prefer;
 mod problem;
 
-pub use access::{Identity, Need, Role, forbidden, need};
+pub use access::{Identity, Need, Role, forbidden, need, need_by_method};
 
 pub use body::{LimitedBody, Limits, json, json_at};
 pub use delivery::{Delivery, Parcel};
 pub use hold::{Checked, Ended, Held, Timing, hold};
 pub use object::Object;
-pub use params::{Params, path};
+pub use params::{Params, path, percent_decoded};
 pub use prefer::Prefer;
 pub use problem::{Problem, ProblemDocument};

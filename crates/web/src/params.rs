@@ -90,7 +90,9 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(percent_decoded(text.replace('+', " ").as_bytes())).ok()
 }
 
-fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
+/// What `%xx` stands for; what is not one stays as it is.
+#[must_use]
+pub fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let [first, tail @ ..] = rest {

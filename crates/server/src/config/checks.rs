@@ -4,8 +4,8 @@ use wakeline_queue::seal::Sealer;
 
 use super::mistake::Mistake;
 use super::units::show_duration;
-use super::value::{Algorithm, Store};
-use super::{Config, Jwt, Settled};
+use super::value::{Algorithm, Results, Store};
+use super::{Config, Jobs, Jwt, Settled};
 
 struct Check {
     /// The settings it looks at. It is left out when one of them is itself a mistake.
@@ -66,6 +66,27 @@ const CHECKS: &[Check] = &[
     Check {
         keys: &["bus.url", "store"],
         broken: bus_without_nodes,
+    },
+    Check {
+        keys: &["jobs.admin_email", "jobs.admin_password"],
+        broken: half_an_admin,
+    },
+    Check {
+        keys: &["jobs.read_hold", "jobs.max_read_hold"],
+        broken: default_read_hold_too_long,
+    },
+    Check {
+        keys: &["jobs.results_by_category"],
+        broken: no_place_for_answers,
+    },
+    Check {
+        keys: &[
+            "jobs.results",
+            "jobs.results_by_category",
+            "jobs.redis",
+            "bus.url",
+        ],
+        broken: redis_without_a_url,
     },
     Check {
         keys: &["durable.schema", "durable.database", "store"],
@@ -191,6 +212,67 @@ fn no_encryption_key(config: &Config) -> Option<String> {
     let key = config.queue.encryption_key.as_ref()?;
     Sealer::from_hex(key.expose()).is_none().then(|| {
         "not 64 hexadecimal digits (32 bytes); `openssl rand -hex 32` makes one".to_owned()
+    })
+}
+
+fn half_an_admin(config: &Config) -> Option<String> {
+    let jobs = &config.jobs;
+    (jobs.admin_email.is_some() != jobs.admin_password.is_some()).then(|| {
+        "a superuser has an email and a password: set both, or leave both empty".to_owned()
+    })
+}
+
+fn default_read_hold_too_long(config: &Config) -> Option<String> {
+    (config.jobs.read_hold > config.jobs.max_read_hold).then(|| {
+        "the default hold of a read is longer than the longest: lower jobs.read_hold, or raise \
+         jobs.max_read_hold"
+            .to_owned()
+    })
+}
+
+impl Jobs {
+    /// Where answers of these categories are kept. An entry that says nothing of the kind is `None`.
+    pub(crate) fn places(&self) -> Vec<Option<(String, Results)>> {
+        let entries = self.results_by_category.iter();
+        entries
+            .map(|entry| {
+                let (category, place) = entry.split_once('=')?;
+                Some((category.trim().to_owned(), Results::parse(place.trim())?))
+            })
+            .collect()
+    }
+
+    /// Whether anything is kept there.
+    pub(crate) fn keeps_in(&self, place: Results) -> bool {
+        self.results == place
+            || self
+                .places()
+                .iter()
+                .flatten()
+                .any(|(_, known)| *known == place)
+    }
+}
+
+fn no_place_for_answers(config: &Config) -> Option<String> {
+    let places = config.jobs.places();
+    let entries = config.jobs.results_by_category.iter().zip(places);
+    let wrong: Vec<&str> = entries
+        .filter(|(_, place)| place.is_none())
+        .map(|(entry, _)| entry.as_str())
+        .collect();
+    (!wrong.is_empty()).then(|| {
+        format!(
+            "{} is not a category and store, redis or files, as in frames=files",
+            wrong.join(", ")
+        )
+    })
+}
+
+fn redis_without_a_url(config: &Config) -> Option<String> {
+    let has_url = config.jobs.redis.is_some() || config.bus.url.is_some();
+    (config.jobs.keeps_in(Results::Redis) && !has_url).then(|| {
+        "answers are to be kept in Redis, but it is not said where it is: set jobs.redis or bus.url"
+            .to_owned()
     })
 }
 

@@ -9,7 +9,9 @@ use super::kind::{Found, Kind, bytes, duration, integer, optional_text, text};
 use super::print::Shown;
 use super::secret::{Secret, Url};
 use super::units::{DAY, GIB, HOUR, KIB, MIB, MINUTE, MS, SECOND};
-use super::value::{Algorithm, FromValue, LogFormat, Store, Subscription, Value};
+use super::value::{
+    Algorithm, FromValue, LogFormat, Results, Store, Subscription, TimeoutStatus, Value,
+};
 
 /// One row of the table.
 #[derive(Debug)]
@@ -176,6 +178,52 @@ settings! {
         default_subscription: Subscription = "all", Kind::Choice(&["all", "new"]), "Where a consumer group begins that does not say: with everything, or with what comes from then on.";
         encryption_key: Option<Secret> = "", optional_text(64), "Key of queues with encryptionEnabled: 64 hexadecimal digits.", secret;
         sweep_interval: Duration = "30s", duration(100 * MS, DAY), "How often what is too old is removed.";
+    }
+
+    [jobs "jobs": Jobs] "The jobs and providers door." {
+        secret: Option<Secret> = "", optional_text(32), "Secret that tokens of users are signed with. Empty: one is made and kept in the store.", secret;
+        token_lifetime: Duration = "1h", duration(SECOND, 30 * DAY), "How long a token of a user lasts.";
+        admin_email: Option<String> = "", optional_text(3), "Email of a superuser that is made at the start. Without one and on a loopback address without a login, every user is a superuser, and so is who sends no token.";
+        admin_password: Option<Secret> = "", optional_text(8), "Its password.", secret;
+        guests: bool = "false", Kind::Bool, "Whether anybody may be a guest (`POST /v1/auth/guest`).";
+        registration: bool = "false", Kind::Bool, "Whether anybody may register (`POST /v1/auth/register`).";
+        open_lists: bool = "false", Kind::Bool, "Whether jobs, workers, tasks and providers are listed to who sends no token, as by zndraw-joblib.";
+        categories: Vec<String> = "modifiers,selections,analysis,filesystem", Kind::List { min_chars: 1 }, "Categories that a job may have.";
+        provider_categories: Vec<String> = "", Kind::List { min_chars: 1 }, "Categories that a provider may have. Empty: any.";
+        worker_timeout: Duration = "60s", duration(100 * MS, DAY), "A worker that was silent for so long is lost.";
+        internal_timeout: Duration = "1h", duration(SECOND, 7 * DAY), "How long a task of `@internal` may take.";
+        internal_tasks: usize = "4", integer(1, 1_000), "Tasks of `@internal` that a node runs at once.";
+        keep_tasks: Duration = "7d", duration(SECOND, 3_650 * DAY), "How long ended tasks are kept.";
+        require_workers: bool = "false", Kind::Bool, "Whether a task is refused with 409 when nobody does its job.";
+        max_retries: u32 = "100", integer(0, 10_000), "Retries that a job may ask for, for tasks whose worker was lost.";
+        max_schema: usize = "256KiB", bytes(KIB, 16 * MIB), "Largest JSON Schema of a job or provider.";
+        max_task_hold: Duration = "60s", duration(SECOND, DAY), "Longest hold of a claim, or of a read of a task.";
+        read_hold: Duration = "5s", duration(0, DAY), "Hold of a provider's read when the caller names none.";
+        max_read_hold: Duration = "30s", duration(SECOND, DAY), "Longest hold of a provider's read.";
+        timeout_status: TimeoutStatus = "504", Kind::Choice(&["504", "404"]), "Status of a read that the provider did not answer in time.";
+        result_ttl: Duration = "5m", duration(100 * MS, 30 * DAY), "How long a provider's answer is kept when neither it nor the provider says.";
+        error_ttl: Duration = "5s", duration(100 * MS, DAY), "How long a provider's error is kept.";
+        inflight_ttl: Duration = "30s", duration(100 * MS, HOUR), "For how long a provider is not asked the same again.";
+        max_result: usize = "64MiB", bytes(KIB, 16 * GIB), "Largest answer of a provider.";
+        results: Results = "store", Kind::Choice(&["store", "redis", "files"]), "Where answers of providers are kept: the store, Redis, or files in the data directory.";
+        results_by_category: Vec<String> = "", Kind::List { min_chars: 3 }, "The same for single categories, as `frames=files`.";
+        redis: Option<Url> = "", Kind::Url { word: "", schemes: &["redis", "rediss"] }, "URL of the Redis for answers. Empty: that of the bus.";
+        redis_prefix: String = "wakeline:", text(1), "What its keys begin with.";
+        files_size: usize = "1GiB", bytes(MIB, 1_024 * GIB), "What answers on disk may take up; those that were read longest ago go first.";
+        filesystem_roots: Vec<String> = "", Kind::List { min_chars: 1 }, "Directories that `@internal:filesystem:FilesystemRead` shows. Empty: there is no such provider.";
+        filesystem_for_everybody: bool = "false", Kind::Bool, "Whether it shows them to users who are no superusers.";
+        frame_bytes: usize = "32MiB", bytes(KIB, GIB), "Largest frame.";
+        frame_keys: usize = "1000", integer(1, 65_536), "Keys that a frame may have.";
+        request_frames: usize = "1000", integer(1, 100_000), "Frames that are appended, or asked for by their numbers, at once.";
+        room_copy: usize = "256MiB", bytes(MIB, 64 * GIB), "What a new room may begin with, copied from another.";
+        asked_frames: usize = "1000", integer(1, 100_000), "Frames of one read that a provider is asked for.";
+        asked_at_once: usize = "32", integer(1, 1_000), "Of these, under way at once.";
+        asked_bytes: usize = "256MiB", bytes(MIB, 64 * GIB), "What they may take up together.";
+        room_frames: usize = "1000000", integer(1, 1_000_000_000), "Frames that a room may have.";
+        max_sockets: usize = "10000", integer(1, 1_000_000), "Socket.IO connections at once.";
+        socket_buffer: usize = "1024", integer(16, 65_536), "Events that wait for a client to take them; one that lets more wait is cut.";
+        ping_interval: Duration = "25s", duration(100 * MS, HOUR), "How often a Socket.IO client is asked whether it is there.";
+        ping_timeout: Duration = "20s", duration(100 * MS, HOUR), "How long it may take to answer.";
     }
 
     [durable "durable": Durable] "The durable door: what is shown of it." {

@@ -392,6 +392,51 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
     encryption_key = "" # default
     sweep_interval = "30s" # default
 
+    [jobs]
+    secret = "" # default
+    token_lifetime = "1h" # default
+    admin_email = "" # default
+    admin_password = "" # default
+    guests = false # default
+    registration = false # default
+    open_lists = false # default
+    categories = ["modifiers", "selections", "analysis", "filesystem"] # default
+    provider_categories = [] # default
+    worker_timeout = "1m" # default
+    internal_timeout = "1h" # default
+    internal_tasks = 4 # default
+    keep_tasks = "7d" # default
+    require_workers = false # default
+    max_retries = 100 # default
+    max_schema = "256KiB" # default
+    max_task_hold = "1m" # default
+    read_hold = "5s" # default
+    max_read_hold = "30s" # default
+    timeout_status = "504" # default
+    result_ttl = "5m" # default
+    error_ttl = "5s" # default
+    inflight_ttl = "30s" # default
+    max_result = "64MiB" # default
+    results = "store" # default
+    results_by_category = [] # default
+    redis = "" # default
+    redis_prefix = "wakeline:" # default
+    files_size = "1GiB" # default
+    filesystem_roots = [] # default
+    filesystem_for_everybody = false # default
+    frame_bytes = "32MiB" # default
+    frame_keys = 1000 # default
+    request_frames = 1000 # default
+    room_copy = "256MiB" # default
+    asked_frames = 1000 # default
+    asked_at_once = 32 # default
+    asked_bytes = "256MiB" # default
+    room_frames = 1000000 # default
+    max_sockets = 10000 # default
+    socket_buffer = 1024 # default
+    ping_interval = "25s" # default
+    ping_timeout = "20s" # default
+
     [durable]
     schema = "" # default
     database = "" # default
@@ -453,9 +498,13 @@ fn every_bound_fits_its_type() {
         };
         for bound in bounds {
             // The others at their most generous, so that no check stands in the way.
-            let hold = [("http.max_hold", "1d"), ("http.default_hold", "0s")]
-                .into_iter()
-                .filter(|(key, _)| *key != setting.key);
+            let holds = [
+                ("http.max_hold", "1d"),
+                ("http.default_hold", "0s"),
+                ("jobs.max_read_hold", "1d"),
+                ("jobs.read_hold", "0s"),
+            ];
+            let hold = holds.into_iter().filter(|(key, _)| *key != setting.key);
             let mut flags = pairs(&hold.collect::<Vec<_>>());
             flags.push((setting.key.to_owned(), bound));
             load(None, [], flags).unwrap();

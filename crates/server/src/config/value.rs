@@ -41,6 +41,33 @@ pub enum LogFormat {
     Json,
 }
 
+/// Where answers of providers are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    Store,
+    Redis,
+    Files,
+}
+
+impl Results {
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "store" => Some(Self::Store),
+            "redis" => Some(Self::Redis),
+            "files" => Some(Self::Files),
+            _ => None,
+        }
+    }
+}
+
+/// What a read is answered with whose provider is silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutStatus {
+    GatewayTimeout,
+    NotFound,
+}
+
 /// Which signature of a token is let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
@@ -90,6 +117,8 @@ from_value! {
         "EdDSA" => Self::EdDsa,
         _ => Self::Auto,
     };
+    Results: Value::Text(name) => Self::parse(name).unwrap_or(Self::Store);
+    TimeoutStatus: Value::Text(text) => if text == "404" { Self::NotFound } else { Self::GatewayTimeout };
     Subscription: Value::Text(text) => if text == "new" { Self::New } else { Self::All };
     LogFormat: Value::Text(format) => if format == "json" { Self::Json } else { Self::Text };
 }

@@ -38,7 +38,8 @@ async fn every_route_says_who_may_call_it() {
     let document = call(&server, get("/openapi.json"), &token("admin")).await;
     let document = document.json();
     let mut lines = Vec::new();
-    for (path, operations) in document["paths"].as_object().unwrap() {
+    let paths = document["paths"].as_object().unwrap().iter();
+    for (path, operations) in paths.filter(|(path, _)| !super::has_own_users(path)) {
         for method in operations.as_object().unwrap().keys() {
             let method = method.to_uppercase();
             let mut allowed = Vec::new();

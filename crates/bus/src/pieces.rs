@@ -1,0 +1,131 @@
+//! Texts that one door tells itself in other processes, in pieces that fit a message.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+/// Texts that are only partly there; the oldest goes when there are more.
+const MAX_UNFINISHED: usize = 64;
+/// Bytes of a piece around its text.
+const ENVELOPE: usize = 96;
+/// A character of a text may become so many in JSON.
+const MOST_ESCAPED: usize = 6;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Piece {
+    #[serde(rename = "r")]
+    door: String,
+    /// Tells the texts of a process apart.
+    #[serde(rename = "i")]
+    id: u32,
+    /// Pieces before this one.
+    #[serde(rename = "k", default, skip_serializing_if = "is_zero")]
+    number: u32,
+    /// Pieces still to come.
+    #[serde(rename = "n", default, skip_serializing_if = "is_zero")]
+    left: u32,
+    #[serde(rename = "x")]
+    text: String,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+impl Piece {
+    pub(crate) fn whole(door: &str, text: String, id: u32) -> Self {
+        Self {
+            door: door.to_owned(),
+            id,
+            number: 0,
+            left: 0,
+            text,
+        }
+    }
+
+    /// Pieces of at most so many bytes as JSON, with how many they have.
+    pub(crate) fn split(&self, max: usize) -> Vec<(Self, usize)> {
+        let size =
+            |piece: &Self| serde_json::to_string(piece).map_or(usize::MAX, |text| text.len() + 1);
+        let whole = size(self);
+        if whole <= max {
+            return vec![(self.clone(), whole)];
+        }
+        let most = (max.saturating_sub(ENVELOPE + self.door.len()) / MOST_ESCAPED).max(4);
+        let mut rest = self.text.as_str();
+        let mut texts = Vec::new();
+        while !rest.is_empty() {
+            let (text, after) = rest.split_at(rest.floor_char_boundary(most));
+            texts.push(text);
+            rest = after;
+        }
+        let count = texts.len();
+        (0..)
+            .zip(texts)
+            .map(|(number, text)| {
+                let piece = Self {
+                    number,
+                    left: u32::try_from(count).unwrap_or(u32::MAX) - number - 1,
+                    text: text.to_owned(),
+                    ..self.clone()
+                };
+                let size = size(&piece);
+                (piece, size)
+            })
+            .collect()
+    }
+}
+
+/// What has come in part, by sender and text.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    unfinished: VecDeque<(u64, Piece)>,
+}
+
+impl Pieces {
+    /// The door and the text, when this was its last piece. One that lacks a piece is dropped.
+    pub(crate) fn add(&mut self, from: u64, piece: Piece) -> Option<(String, String)> {
+        let known = self
+            .unfinished
+            .iter()
+            .position(|(sender, known)| *sender == from && known.id == piece.id);
+        let begun = known.and_then(|at| self.unfinished.remove(at));
+        let joined = match begun {
+            None if piece.number == 0 => piece,
+            Some((_, begun)) if begun.number + 1 == piece.number => Piece {
+                text: begun.text + &piece.text,
+                ..piece
+            },
+            _ => return None,
+        };
+        if joined.left == 0 {
+            return Some((joined.door, joined.text));
+        }
+        if self.unfinished.len() >= MAX_UNFINISHED {
+            self.unfinished.pop_front();
+        }
+        self.unfinished.push_back((from, joined));
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_lacks_a_piece_is_not_told() {
+        let whole = Piece::whole("jobs", "x".repeat(2_000), 1);
+        let pieces = whole.split(1_000);
+        for lost in 0..pieces.len() {
+            let mut joined = Pieces::default();
+            let kept = (0..)
+                .zip(pieces.clone())
+                .filter(|(number, _)| *number != lost);
+            let told: Vec<_> = kept
+                .filter_map(|(_, (piece, _))| joined.add(7, piece))
+                .collect();
+            assert_eq!(told, [], "without piece {lost}");
+        }
+    }
+}

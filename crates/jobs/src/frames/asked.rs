@@ -1,0 +1,147 @@
+//! Frames that are not stored: asked for of the provider, several at once, all of them or none.
+
+use std::{collections::HashMap, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use serde_json::Value;
+use tokio::time::{Duration, Instant};
+
+use super::{Frames, no_frame, unprocessable};
+use crate::{
+    caller::Caller,
+    error::Error,
+    frame::Frame,
+    problem,
+    provider::{Answer, AnswerBody, Provider},
+    room::Room,
+};
+
+impl Frames {
+    /// These frames of a mounted room, within `wait` in all.
+    pub(super) async fn ask_all(
+        &self,
+        caller: Caller,
+        room: &Room,
+        numbers: Vec<i64>,
+        wait: Duration,
+    ) -> Result<HashMap<i64, Frame>, Error> {
+        if numbers.is_empty() {
+            return Ok(HashMap::new());
+        }
+        if numbers.len() > self.limits.asked {
+            return Err(unprocessable(format!(
+                "{} frames are the provider's, and {} of these are given at once (jobs.asked_frames); \
+                 ask for fewer",
+                numbers.len(),
+                self.limits.asked
+            )));
+        }
+        let provider = self.asking.frames_provider(&room.name).await?;
+        let Some(provider) = provider else {
+            return Err(no_frame(&numbers, room.stored));
+        };
+        let deadline = Instant::now() + wait;
+        let asking = numbers.into_iter().map(|number| {
+            let provider = provider.clone();
+            async move {
+                let frame = self.ask_one(caller, provider, number, deadline).await?;
+                Ok::<_, Error>((number, frame))
+            }
+        });
+        // The first that fails ends them all: what is under way for the others stays with the
+        // provider, so that asking again finds it.
+        let answers = stream::iter(asking).buffer_unordered(self.limits.asked_at_once.max(1));
+        let kept = answers.try_fold(
+            (HashMap::new(), 0_u64),
+            |(mut frames, bytes), (number, frame)| async move {
+                let bytes = bytes + frame.bytes().len() as u64;
+                if bytes > self.limits.asked_bytes {
+                    return Err(unprocessable(format!(
+                        "these frames are more than {} bytes together (jobs.asked_bytes); ask for \
+                         fewer",
+                        self.limits.asked_bytes
+                    )));
+                }
+                frames.insert(number, frame);
+                Ok((frames, bytes))
+            },
+        );
+        kept.await.map(|(frames, _)| frames)
+    }
+
+    async fn ask_one(
+        &self,
+        caller: Caller,
+        provider: Provider,
+        number: i64,
+        deadline: Instant,
+    ) -> Result<Frame, Error> {
+        let name = provider.name.to_string();
+        let wait = deadline.saturating_duration_since(Instant::now());
+        let params = vec![("index".to_owned(), number.to_string())];
+        let answer = self.asking.ask(caller, provider, params, wait).await?;
+        let is_error = answer.is_error;
+        let bytes = self.read(&name, answer).await?;
+        if is_error {
+            return Err(told(&bytes));
+        }
+        Frame::read(&bytes, self.limits.frame).map_err(|refusal| {
+            failed(format!(
+                "Provider '{name}' answered for frame {number} what is none: {refusal}"
+            ))
+        })
+    }
+
+    async fn read(&self, provider: &str, answer: Answer) -> Result<Bytes, Error> {
+        let limit = u64::from(self.limits.frame.bytes);
+        let length = match &answer.body {
+            AnswerBody::Bytes(bytes) => bytes.len() as u64,
+            AnswerBody::File(_, length) => *length,
+        };
+        if length > limit {
+            return Err(failed(format!(
+                "Provider '{provider}' answered {length} bytes, and a frame has at most {limit} \
+                 (jobs.frame_bytes)"
+            )));
+        }
+        match answer.body {
+            AnswerBody::Bytes(bytes) => Ok(bytes),
+            AnswerBody::File(file, length) => {
+                let read = tokio::task::spawn_blocking(move || from_file(&file, length));
+                let read = read.await.map_err(std::io::Error::other).flatten();
+                read.map_err(|error| {
+                    tracing::warn!(%error, provider, "a kept answer cannot be read");
+                    failed(format!(
+                        "The answer of provider '{provider}' is not readable any more; try again"
+                    ))
+                })
+            }
+        }
+    }
+}
+
+/// Others read the same file at the same time: its own position is left alone.
+fn from_file(file: &Arc<std::fs::File>, length: u64) -> std::io::Result<Bytes> {
+    use std::os::unix::fs::FileExt;
+    let mut bytes = vec![0; usize::try_from(length).map_err(std::io::Error::other)?];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes.into())
+}
+
+fn failed(detail: String) -> Error {
+    Error::problem(&problem::PROVIDER_EXECUTION_FAILED, detail)
+}
+
+/// The problem that a provider has uploaded instead of an answer.
+fn told(document: &[u8]) -> Error {
+    let document: Value = serde_json::from_slice(document).unwrap_or_default();
+    let name = document["type"].as_str().unwrap_or_default();
+    let name = name.rsplit('/').next().unwrap_or_default();
+    let kind = problem::ALL.iter().copied().find(|kind| kind.name == name);
+    let detail = document["detail"].as_str();
+    Error::problem(
+        kind.unwrap_or(&problem::PROVIDER_EXECUTION_FAILED),
+        detail.unwrap_or("The provider could not answer"),
+    )
+}

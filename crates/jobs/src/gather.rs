@@ -1,0 +1,176 @@
+//! Questions of one moment as one: a hundred readers of the same thing cost the store what one does.
+//!
+//! A question that has been asked is never shared with somebody who came after it began: its answer
+//! may be older than that.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::Hash,
+    mem,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
+use wakeline_store::Error;
+
+/// Questions under way at once. Two: while one waits for the database, the next gathers and goes.
+const UNDER_WAY: usize = 2;
+/// Different keys in one question.
+const MAX_KEYS: usize = 1_000;
+
+type Ask<K, V> = dyn Fn(Vec<K>) -> BoxFuture<'static, Result<Vec<V>, Error>> + Send + Sync;
+type Waiting<K, V> = Vec<(K, oneshot::Sender<Result<V, Error>>)>;
+
+pub(crate) struct Gather<K, V> {
+    ask: Box<Ask<K, V>>,
+    state: Mutex<State<K, V>>,
+}
+
+struct State<K, V> {
+    waiting: Waiting<K, V>,
+    under_way: usize,
+}
+
+impl<K, V> fmt::Debug for Gather<K, V> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Gather").finish_non_exhaustive()
+    }
+}
+
+impl<K, V> Gather<K, V>
+where
+    K: Clone + Eq + Hash + Send + 'static,
+    V: Clone + Send + 'static,
+{
+    pub(crate) fn new(
+        ask: impl Fn(Vec<K>) -> BoxFuture<'static, Result<Vec<V>, Error>> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            ask: Box::new(ask),
+            state: Mutex::new(State {
+                waiting: Vec::new(),
+                under_way: 0,
+            }),
+        })
+    }
+
+    pub(crate) async fn ask(self: &Arc<Self>, key: K) -> Result<V, Error> {
+        let (answer, answered) = oneshot::channel();
+        let goes = {
+            let mut state = self.lock();
+            state.waiting.push((key, answer));
+            let goes = state.under_way < UNDER_WAY;
+            state.under_way += usize::from(goes);
+            goes
+        };
+        if goes {
+            tokio::spawn(self.clone().go());
+        }
+        answered
+            .await
+            .unwrap_or_else(|_| Err(Error::Unavailable("the question was dropped".into())))
+    }
+
+    /// Asks until nobody waits.
+    async fn go(self: Arc<Self>) {
+        loop {
+            let waiting = {
+                let mut state = self.lock();
+                if state.waiting.is_empty() {
+                    state.under_way -= 1;
+                    return;
+                }
+                let most = state.waiting.len().min(MAX_KEYS);
+                let later = state.waiting.split_off(most);
+                mem::replace(&mut state.waiting, later)
+            };
+            self.answer(waiting).await;
+        }
+    }
+
+    async fn answer(&self, waiting: Waiting<K, V>) {
+        let mut places = HashMap::new();
+        let mut keys = Vec::new();
+        for (key, _) in &waiting {
+            places.entry(key.clone()).or_insert_with(|| {
+                keys.push(key.clone());
+                keys.len() - 1
+            });
+        }
+        let answers = (self.ask)(keys).await;
+        for (key, answer) in waiting {
+            let value = match &answers {
+                Ok(values) => values
+                    .get(places[&key])
+                    .cloned()
+                    .ok_or_else(|| Error::OutcomeUnknown("too few answers".into())),
+                Err(error) => Err(error.clone()),
+            };
+            let _ = answer.send(value);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State<K, V>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::{FutureExt, future::join_all};
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_comes_while_it_is_asked_shares_the_next_question() {
+        let (asked, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+        let gather = Gather::new({
+            let (asked, gate) = (asked.clone(), gate.clone());
+            move |keys: Vec<u32>| {
+                let (asked, gate) = (asked.clone(), gate.clone());
+                async move {
+                    asked.fetch_add(1, Ordering::SeqCst);
+                    gate.acquire().await.unwrap().forget();
+                    Ok(keys.iter().map(|key| key * 2).collect::<Vec<_>>())
+                }
+                .boxed()
+            }
+        });
+        let ask = |key| {
+            tokio::spawn({
+                let gather = gather.clone();
+                async move { gather.ask(key).await }
+            })
+        };
+        let mut first = Vec::new();
+        for number in 0..2 {
+            first.push(ask(number));
+            // One after the other: two that come together would be one question.
+            while asked.load(Ordering::SeqCst) <= number as usize {
+                tokio::task::yield_now().await;
+            }
+        }
+        let others: Vec<_> = (0..100).map(|n| ask(n % 10)).collect();
+        // All of them wait, for both questions are under way.
+        while gather.lock().waiting.len() < 100 {
+            tokio::task::yield_now().await;
+        }
+        gate.add_permits(100);
+        let answers = join_all(first.into_iter().chain(others)).await;
+        let answers: Vec<u32> = answers
+            .into_iter()
+            .map(|answer| answer.unwrap().unwrap())
+            .collect();
+        let expected: Vec<u32> = (0..2)
+            .chain((0..100).map(|n| n % 10))
+            .map(|n| n * 2)
+            .collect();
+        assert_eq!(answers, expected);
+        assert_eq!(asked.load(Ordering::SeqCst), 3);
+    }
+}

@@ -1,0 +1,324 @@
+//! What callers send, field by field, refused in FastAPI's words: all that is wrong is told together.
+
+use axum::extract::{FromRequestParts, Path};
+use http::request::Parts;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+use wakeline_web::Params;
+
+use crate::{
+    error::{Error, Unfit},
+    page::Page,
+    task::Status,
+};
+
+const WHERE: &str = "body";
+
+/// A JSON object.
+#[derive(Debug)]
+pub(super) struct Fields {
+    given: Map<String, Value>,
+    unfit: Vec<Unfit>,
+    /// What was sent is not said again: it may hold a password.
+    is_secret: bool,
+}
+
+impl Fields {
+    pub(super) fn parse(body: &[u8]) -> Result<Self, Error> {
+        Self::read(body, false)
+    }
+
+    /// Of a body that may hold a password.
+    pub(super) fn secret(body: &[u8]) -> Result<Self, Error> {
+        Self::read(body, true)
+    }
+
+    fn read(body: &[u8], is_secret: bool) -> Result<Self, Error> {
+        if body.is_empty() {
+            return Err(missing(&[WHERE], Value::Null).into());
+        }
+        let given: Value = serde_json::from_slice(body).map_err(|error| Unfit {
+            at: vec![WHERE.into(), error.column().into()],
+            context: Some(json!({ "error": error.to_string() })),
+            ..Unfit::new("json_invalid", &[], "JSON decode error", json!({}))
+        })?;
+        let Value::Object(given) = given else {
+            let message = "Input should be a valid dictionary or object to extract fields from";
+            let input = if is_secret { Value::Null } else { given };
+            return Err(Unfit::new("model_attributes_type", &[WHERE], message, input).into());
+        };
+        Ok(Self {
+            given,
+            unfit: Vec::new(),
+            is_secret,
+        })
+    }
+
+    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+        match self.take(name)? {
+            Value::String(text) => Some(text),
+            other => self.refuse("string_type", name, "Input should be a valid string", other),
+        }
+    }
+
+    pub(super) fn required(&mut self, name: &str) -> String {
+        if !self.given.contains_key(name) {
+            let input = if self.is_secret {
+                Value::Null
+            } else {
+                Value::Object(self.given.clone())
+            };
+            self.unfit.push(missing(&[WHERE, name], input));
+            return String::new();
+        }
+        if self.given[name].is_null() {
+            self.refuse::<()>(
+                "string_type",
+                name,
+                "Input should be a valid string",
+                Value::Null,
+            );
+        }
+        self.text(name).unwrap_or_default()
+    }
+
+    pub(super) fn flag(&mut self, name: &str) -> Option<bool> {
+        match self.take(name)? {
+            Value::Bool(flag) => Some(flag),
+            other => self.refuse("bool_type", name, "Input should be a valid boolean", other),
+        }
+    }
+
+    /// A whole number within the range.
+    pub(super) fn number(
+        &mut self,
+        name: &str,
+        range: std::ops::RangeInclusive<i64>,
+    ) -> Option<i64> {
+        let given = self.take(name)?;
+        match given.as_i64() {
+            Some(number) if range.contains(&number) => Some(number),
+            _ => {
+                let message = format!(
+                    "Input should be a whole number from {} to {}",
+                    range.start(),
+                    range.end()
+                );
+                self.refuse("int_type", name, &message, given)
+            }
+        }
+    }
+
+    pub(super) fn uuid(&mut self, name: &str) -> Option<Uuid> {
+        match self.take(name)? {
+            Value::String(text) => match parse_uuid(&[WHERE, name], &text) {
+                Ok(uuid) => Some(uuid),
+                Err(unfit) => {
+                    self.unfit.push(unfit);
+                    None
+                }
+            },
+            other => {
+                let message = "UUID input should be a string, bytes or UUID object";
+                self.refuse("uuid_type", name, message, other)
+            }
+        }
+    }
+
+    pub(super) fn required_uuid(&mut self, name: &str) -> Uuid {
+        if self.given.get(name).is_none_or(Value::is_null) {
+            let input = Value::Object(self.given.clone());
+            self.unfit.push(missing(&[WHERE, name], input));
+        }
+        self.uuid(name).unwrap_or_default()
+    }
+
+    /// An object; empty where there is none. Of several names the first that is there.
+    pub(super) fn object(&mut self, names: &[&str]) -> Value {
+        for name in names {
+            match self.take(name) {
+                None => {}
+                Some(object @ Value::Object(_)) => return object,
+                Some(other) => {
+                    let message = "Input should be a valid dictionary";
+                    self.refuse::<()>("dict_type", name, message, other);
+                }
+            }
+        }
+        json!({})
+    }
+
+    pub(super) fn status(&mut self, name: &str) -> Option<Status> {
+        if !self.given.contains_key(name) {
+            let input = Value::Object(self.given.clone());
+            self.unfit.push(missing(&[WHERE, name], input));
+            return None;
+        }
+        let given = self.given.remove(name).unwrap_or_default();
+        match given.as_str().and_then(Status::parse) {
+            Some(status) => Some(status),
+            None => {
+                self.unfit.push(no_status(&[WHERE, name], given));
+                None
+            }
+        }
+    }
+
+    /// What was read is good for something only after this.
+    pub(super) fn end(self) -> Result<(), Error> {
+        if self.unfit.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Unfit(self.unfit))
+    }
+
+    fn take(&mut self, name: &str) -> Option<Value> {
+        self.given.remove(name).filter(|value| !value.is_null())
+    }
+
+    fn refuse<T>(
+        &mut self,
+        kind: &'static str,
+        name: &str,
+        message: &str,
+        input: Value,
+    ) -> Option<T> {
+        let input = if self.is_secret { Value::Null } else { input };
+        self.unfit
+            .push(Unfit::new(kind, &[WHERE, name], message, input));
+        None
+    }
+}
+
+/// The fields of a form, all of them required.
+pub(super) fn form<const N: usize>(body: &[u8], names: [&str; N]) -> Result<[String; N], Error> {
+    let unreadable = |message: &str| Unfit::new("string_unicode", &[WHERE], message, Value::Null);
+    let text = str::from_utf8(body).map_err(|_| unreadable("Input should be a form in UTF-8"))?;
+    let form = Params::parse(text).map_err(|problem| unreadable(problem.detail()))?;
+    let absent = names.iter().filter(|name| form.text(name).is_none());
+    let absent: Vec<_> = absent
+        .map(|name| missing(&[WHERE, name], Value::Null))
+        .collect();
+    if !absent.is_empty() {
+        return Err(Error::Unfit(absent));
+    }
+    Ok(names.map(|name| form.text(name).unwrap_or_default().to_owned()))
+}
+
+fn missing(at: &[&str], input: Value) -> Unfit {
+    Unfit::new("missing", at, "Field required", input)
+}
+
+fn parse_uuid(at: &[&str], text: &str) -> Result<Uuid, Unfit> {
+    text.parse().map_err(|error: uuid::Error| {
+        let message = format!("Input should be a valid UUID, {error}");
+        Unfit::new("uuid_parsing", at, message, text)
+            .with_context(json!({ "error": error.to_string() }))
+    })
+}
+
+/// An id in the path, under this name.
+pub(super) fn id(name: &str, text: &str) -> Result<Uuid, Error> {
+    Ok(parse_uuid(&["path", name], text)?)
+}
+
+fn no_status(at: &[&str], input: Value) -> Unfit {
+    let names: Vec<String> = Status::ALL.map(|status| format!("'{status}'")).to_vec();
+    let (last, others) = names.split_last().expect("there are states");
+    let expected = format!("{} or {last}", others.join(", "));
+    let message = format!("Input should be {expected}");
+    Unfit::new("enum", at, message, input).with_context(json!({ "expected": expected }))
+}
+
+/// `limit` and `offset`, and for tasks `status`.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) page: Page,
+    pub(super) status: Option<Status>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Listing {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
+        Self::read(parts.uri.query().unwrap_or_default())
+    }
+}
+
+impl Listing {
+    fn read(query: &str) -> Result<Self, Error> {
+        let params = Params::parse(query)?;
+        let mut unfit = Vec::new();
+        let mut number = |name: &str, default: i64, most: i64| -> i64 {
+            let Some(text) = params.text(name) else {
+                return default;
+            };
+            let at = ["query", name];
+            match text.parse::<i64>() {
+                Ok(number) if number < 0 => {
+                    let message = "Input should be greater than or equal to 0";
+                    let context = json!({ "ge": 0 });
+                    unfit.push(
+                        Unfit::new("greater_than_equal", &at, message, text).with_context(context),
+                    );
+                }
+                Ok(number) if number > most => {
+                    let message = format!("Input should be less than or equal to {most}");
+                    let context = json!({ "le": most });
+                    unfit.push(
+                        Unfit::new("less_than_equal", &at, message, text).with_context(context),
+                    );
+                }
+                Ok(number) => return number,
+                Err(_) => {
+                    let message =
+                        "Input should be a valid integer, unable to parse string as an integer";
+                    unfit.push(Unfit::new("int_parsing", &at, message, text));
+                }
+            }
+            default
+        };
+        let page = Page {
+            limit: number("limit", Page::DEFAULT_LIMIT, Page::MAX_LIMIT),
+            offset: number("offset", 0, i64::MAX),
+        };
+        let status = match params.text("status") {
+            None => None,
+            Some(text) => {
+                let status = Status::parse(text);
+                if status.is_none() {
+                    unfit.push(no_status(&["query", "status"], text.into()));
+                }
+                status
+            }
+        };
+        if unfit.is_empty() {
+            Ok(Self { page, status })
+        } else {
+            Err(Error::Unfit(unfit))
+        }
+    }
+}
+
+/// The parts of the path.
+pub(super) struct Parts1(pub(super) String);
+pub(super) struct Parts2(pub(super) String, pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Parts1 {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        Ok(Self(wakeline_web::path(path)?))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Parts2 {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        let (first, second) = wakeline_web::path(path)?;
+        Ok(Self(first, second))
+    }
+}

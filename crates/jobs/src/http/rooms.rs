@@ -1,0 +1,265 @@
+//! `/v1/rooms`, and what is said in them.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, State, rejection::PathRejection},
+};
+use http::StatusCode;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+use wakeline_web::{LimitedBody, Params, path};
+
+use super::signed::Signed;
+use crate::{error::Error, frames::Frames, name, page::Page, problem, room::Room};
+
+pub fn router(frames: Arc<Frames>) -> OpenApiRouter {
+    OpenApiRouter::new()
+        .routes(routes!(create, list))
+        .routes(routes!(one, update))
+        .routes(routes!(say))
+        .with_state(frames)
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct RoomBody {
+    room_id: String,
+    /// A room whose frames are copied; `@none` (the default) for none, `@empty` for one without
+    /// keys.
+    copy_from: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RoomCreatedAnswer {
+    /// `ok`
+    status: &'static str,
+    room_id: String,
+    frame_count: i64,
+    created: bool,
+}
+
+/// Makes a room, unless it is there.
+#[utoipa::path(
+    post, path = "/v1/rooms", tag = "rooms",
+    request_body = RoomBody,
+    responses(
+        (status = 201, description = "It is there now", body = RoomCreatedAnswer),
+        (status = 200, description = "It was there", body = RoomCreatedAnswer),
+        (status = 400, description = "`invalid-room-id`"),
+        (status = 401, description = "Nobody is signed in"),
+        (status = 404, description = "`room-not-found`: there is nothing to copy"),
+        (status = 409, description = "`room-read-only`: what is to be copied is a provider's"),
+        (status = 422, description = "`unprocessable-content`; the detail names the field"),
+    )
+)]
+pub(super) async fn create(
+    State(frames): State<Arc<Frames>>,
+    Signed(caller): Signed,
+    LimitedBody(body): LimitedBody,
+) -> Result<(StatusCode, Json<RoomCreatedAnswer>), Error> {
+    let body: RoomBody = json(&body)?;
+    let made = frames.create_room(caller, body.room_id, body.copy_from);
+    let (room, created) = made.await?;
+    let status = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let answer = RoomCreatedAnswer {
+        status: "ok",
+        frame_count: room.frame_count(),
+        room_id: room.name,
+        created,
+    };
+    Ok((status, Json(answer)))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RoomAnswer {
+    id: String,
+    room_id: String,
+    frame_count: i64,
+    /// Its frames come from a provider, and cannot be changed here.
+    mounted: bool,
+    created_at: String,
+}
+
+impl From<Room> for RoomAnswer {
+    fn from(room: Room) -> Self {
+        let created_at = jiff::Timestamp::from_microsecond(room.created_at)
+            .map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string());
+        Self {
+            frame_count: room.frame_count(),
+            mounted: room.mount.is_some(),
+            id: room.name.clone(),
+            room_id: room.name,
+            created_at: created_at.unwrap_or_default(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RoomsAnswer {
+    items: Vec<RoomAnswer>,
+    total: i64,
+    limit: i64,
+    offset: i64,
+}
+
+/// Rooms, the newest first.
+#[utoipa::path(
+    get, path = "/v1/rooms", tag = "rooms",
+    params(
+        ("limit" = Option<i64>, Query, description = "0 to 500, 50 by default"),
+        ("offset" = Option<i64>, Query),
+    ),
+    responses(
+        (status = 200, description = "A page of them, and how many there are", body = RoomsAnswer),
+        (status = 401, description = "Nobody is signed in"),
+        (status = 422, description = "`unprocessable-content`; the detail names the parameter"),
+    )
+)]
+pub(super) async fn list(
+    State(frames): State<Arc<Frames>>,
+    _: Signed,
+    params: Params,
+) -> Result<Json<RoomsAnswer>, Error> {
+    let limit = number(&params, "limit", Page::MAX_LIMIT)?;
+    let offset = number(&params, "offset", i64::MAX)?;
+    let page = Page {
+        limit: limit.unwrap_or(Page::DEFAULT_LIMIT),
+        offset: offset.unwrap_or(0),
+    };
+    let rooms = frames.rooms(page).await?;
+    Ok(Json(RoomsAnswer {
+        items: rooms.items.into_iter().map(RoomAnswer::from).collect(),
+        total: rooms.total,
+        limit: page.limit,
+        offset: page.offset,
+    }))
+}
+
+#[utoipa::path(
+    get, path = "/v1/rooms/{room}", tag = "rooms",
+    params(("room" = String, Path)),
+    responses(
+        (status = 200, description = "The room", body = RoomAnswer),
+        (status = 401, description = "Nobody is signed in"),
+        (status = 404, description = "`room-not-found`"),
+    )
+)]
+pub(super) async fn one(
+    State(frames): State<Arc<Frames>>,
+    _: Signed,
+    room: Result<Path<String>, PathRejection>,
+) -> Result<Json<RoomAnswer>, Error> {
+    let room = frames.room(named(room)?).await?;
+    Ok(Json(room.into()))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct RoomUpdate {
+    /// How many frames the room's `frames` provider has; 0 gives the room back.
+    frame_count: Option<i64>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RoomUpdated {
+    /// `ok`
+    status: &'static str,
+    room_id: String,
+}
+
+/// The owner of a `frames` provider of the room says how many frames it has. From then on the room
+/// is read-only, and what is not stored is asked for of the provider.
+#[utoipa::path(
+    patch, path = "/v1/rooms/{room}", tag = "rooms",
+    params(("room" = String, Path)),
+    request_body = RoomUpdate,
+    responses(
+        (status = 200, description = "Done", body = RoomUpdated),
+        (status = 401, description = "Nobody is signed in"),
+        (status = 403, description = "`forbidden`: the provider is another user's, or there is none"),
+        (status = 404, description = "`room-not-found`"),
+        (status = 422, description = "`unprocessable-content`; the detail names the field"),
+    )
+)]
+pub(super) async fn update(
+    State(frames): State<Arc<Frames>>,
+    Signed(caller): Signed,
+    room: Result<Path<String>, PathRejection>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<RoomUpdated>, Error> {
+    let room = named(room)?;
+    let body: RoomUpdate = json(&body)?;
+    let room = match body.frame_count {
+        Some(count) => frames.mount(caller, room, count).await?,
+        None => frames.room(room).await?,
+    };
+    Ok(Json(RoomUpdated {
+        status: "ok",
+        room_id: room.name,
+    }))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct MessageBody {
+    content: String,
+}
+
+/// Says something to those who are in the room. It is not kept. What zndraw-joblib's client says
+/// when a provider of its fails answers those who wait for that read.
+#[utoipa::path(
+    post, path = "/v1/rooms/{room}/chat/messages", tag = "rooms",
+    params(("room" = String, Path)),
+    request_body = MessageBody,
+    responses(
+        (status = 201, description = "It was told", body = Object),
+        (status = 400, description = "`invalid-room-id`"),
+        (status = 401, description = "Nobody is signed in"),
+        (status = 422, description = "`unprocessable-content`; the detail names the field"),
+    )
+)]
+pub(super) async fn say(
+    State(frames): State<Arc<Frames>>,
+    Signed(caller): Signed,
+    room: Result<Path<String>, PathRejection>,
+    LimitedBody(body): LimitedBody,
+) -> Result<(StatusCode, Json<Value>), Error> {
+    let body: MessageBody = json(&body)?;
+    let message = frames.say(caller, named(room)?, body.content).await?;
+    Ok((StatusCode::CREATED, Json(message.document())))
+}
+
+/// A room as a path names it.
+pub(super) fn named(room: Result<Path<String>, PathRejection>) -> Result<String, Error> {
+    let room = path(room)?;
+    name::check_room(&room)?;
+    Ok(room)
+}
+
+/// A body as JSON.
+pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    wakeline_web::json(body).map_err(|problem| in_body(&problem))
+}
+
+/// What is wrong with a body, with the field named from there.
+pub(super) fn in_body(problem: &wakeline_web::Problem) -> Error {
+    let detail = problem.detail();
+    let whole = detail.starts_with("body:");
+    unprocessable(format!("{}{detail}", if whole { "" } else { "body." }))
+}
+
+pub(super) fn unprocessable(detail: impl Into<String>) -> Error {
+    Error::problem(&problem::UNPROCESSABLE_CONTENT, detail)
+}
+
+/// A parameter that is a whole number from 0 on.
+pub(super) fn number(params: &Params, name: &str, most: i64) -> Result<Option<i64>, Error> {
+    params
+        .number(name, &(0..=most))
+        .map_err(|problem| unprocessable(format!("query.{}", problem.detail())))
+}

@@ -1,0 +1,208 @@
+//! Tasks: `/v1/joblib/rooms/{room}/tasks` and `/v1/joblib/tasks`
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+use wakeline_web::{LimitedBody, Prefer};
+
+use super::{
+    PREFERENCE_APPLIED,
+    fields::{Fields, Listing, Parts1, Parts2, id},
+    shapes::{PageResponse, TaskResponse},
+};
+use crate::{
+    caller::{Caller, Visitor},
+    error::Error,
+    service::Jobs,
+};
+
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "only described; read field by field")]
+pub(super) struct TaskSubmitRequest {
+    #[schema(value_type = Option<Object>)]
+    payload: Option<serde_json::Value>,
+}
+
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "only described; read field by field")]
+pub(super) struct TaskClaimRequest {
+    worker_id: Uuid,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct TaskClaimResponse {
+    task: Option<TaskResponse>,
+}
+
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "only described; read field by field")]
+pub(super) struct TaskUpdateRequest {
+    #[schema(example = "completed")]
+    status: String,
+    error: Option<String>,
+}
+
+/// A room's tasks, newest first.
+#[utoipa::path(
+    get, path = "/v1/joblib/rooms/{room_id}/tasks", tag = "jobs",
+    params(
+        ("room_id" = String, Path), ("status" = Option<String>, Query),
+        ("limit" = Option<i64>, Query), ("offset" = Option<i64>, Query)
+    ),
+    responses((status = 200, body = PageResponse<TaskResponse>), (status = 400, description = "The room's name"))
+)]
+pub(super) async fn of_room(
+    State(door): State<Arc<Jobs>>,
+    Visitor(_visitor): Visitor,
+    Parts1(room): Parts1,
+    listing: Listing,
+) -> Result<Json<PageResponse<TaskResponse>>, Error> {
+    let tasks = door.room_tasks(&room, listing.status, listing.page).await?;
+    Ok(Json(PageResponse::new(tasks, listing.page)))
+}
+
+/// Submits a task. It is on disk when this is answered.
+#[utoipa::path(
+    post, path = "/v1/joblib/rooms/{room_id}/tasks/{*job_name}", tag = "jobs",
+    params(("room_id" = String, Path), ("job_name" = String, Path)),
+    request_body(content = TaskSubmitRequest),
+    responses(
+        (status = 202, body = TaskResponse),
+        (status = 404, description = "No such job"),
+        (status = 409, description = "Nobody does it (`jobs.require_workers`)"),
+        (status = 422, description = "The payload"),
+        (status = 503, description = "A job of @internal that this server does not run"),
+    )
+)]
+pub(super) async fn submit(
+    State(door): State<Arc<Jobs>>,
+    caller: Caller,
+    Parts2(room, name): Parts2,
+    LimitedBody(body): LimitedBody,
+) -> Result<Response, Error> {
+    let mut fields = Fields::parse(&body)?;
+    fields.object(&["payload"]);
+    fields.end()?;
+    let task = door.submit(caller, &room, &name, payload(&body)).await?;
+    let place = format!("/v1/joblib/tasks/{}", task.id);
+    let mut response = (StatusCode::ACCEPTED, Json(TaskResponse::from(task))).into_response();
+    let headers = response.headers_mut();
+    if let Ok(place) = HeaderValue::from_str(&place) {
+        headers.insert(header::LOCATION, place);
+    }
+    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    Ok(response)
+}
+
+/// As it was sent: a worker may care for the order of its keys.
+fn payload(body: &[u8]) -> String {
+    #[derive(serde::Deserialize)]
+    struct Submit<'a> {
+        #[serde(borrow)]
+        payload: Option<&'a serde_json::value::RawValue>,
+    }
+    let given = serde_json::from_slice::<Submit<'_>>(body).ok();
+    let payload = given.and_then(|given| given.payload);
+    payload.map_or("{}", |payload| payload.get()).to_owned()
+}
+
+/// The next task for a worker. With `Prefer: wait=N` it is held until there is one.
+#[utoipa::path(
+    post, path = "/v1/joblib/tasks/claim", tag = "jobs",
+    params(("Prefer" = Option<String>, Header, description = "wait=N")),
+    request_body = TaskClaimRequest,
+    responses(
+        (status = 200, description = "`task` is null when there is none", body = TaskClaimResponse),
+        (status = 403, description = "Another user's worker"),
+        (status = 404, description = "No such worker"),
+    )
+)]
+pub(super) async fn claim(
+    State(door): State<Arc<Jobs>>,
+    caller: Caller,
+    prefer: Prefer,
+    LimitedBody(body): LimitedBody,
+) -> Result<Response, Error> {
+    let mut fields = Fields::parse(&body)?;
+    let worker = fields.required_uuid("worker_id");
+    fields.end()?;
+    let time = prefer.wait.unwrap_or(Duration::ZERO);
+    let time = time.min(door.settings().max_task_hold);
+    let held = Box::pin(door.claim(caller, worker, time)).await?;
+    let answer = TaskClaimResponse {
+        task: held.value.map(TaskResponse::from),
+    };
+    let mut response = Json(answer).into_response();
+    if !time.is_zero() {
+        held.timing.write(response.headers_mut());
+        applied(response.headers_mut(), prefer, time);
+    }
+    Ok(response)
+}
+
+pub(super) fn applied(headers: &mut HeaderMap, prefer: Prefer, time: Duration) {
+    if let Some(applied) = prefer.applied(time) {
+        headers.insert(PREFERENCE_APPLIED, applied);
+    }
+}
+
+/// A task. With `Prefer: wait=N` it is held until the task has ended.
+#[utoipa::path(
+    get, path = "/v1/joblib/tasks/{task_id}", tag = "jobs",
+    params(("task_id" = Uuid, Path), ("Prefer" = Option<String>, Header, description = "wait=N")),
+    responses((status = 200, body = TaskResponse), (status = 404, description = "No such task"))
+)]
+pub(super) async fn one(
+    State(door): State<Arc<Jobs>>,
+    Visitor(_visitor): Visitor,
+    Parts1(task): Parts1,
+    prefer: Prefer,
+) -> Result<Response, Error> {
+    let task = id("task_id", &task)?;
+    let time = prefer.wait.unwrap_or(Duration::ZERO);
+    let time = time.min(door.settings().max_task_hold);
+    let (task, timing) = Box::pin(door.task(task, time)).await?;
+    let mut response = Json(TaskResponse::from(task)).into_response();
+    if let Some(timing) = timing {
+        timing.write(response.headers_mut());
+        applied(response.headers_mut(), prefer, time);
+    }
+    Ok(response)
+}
+
+/// Puts a task into another state: its worker's owner does, or a superuser; who has submitted it
+/// may cancel it while it is pending.
+#[utoipa::path(
+    patch, path = "/v1/joblib/tasks/{task_id}", tag = "jobs",
+    params(("task_id" = Uuid, Path)),
+    request_body = TaskUpdateRequest,
+    responses(
+        (status = 200, body = TaskResponse),
+        (status = 403, description = "Not this caller's"),
+        (status = 404, description = "No such task"),
+        (status = 409, description = "Its state does not lead there"),
+        (status = 422, description = "The status"),
+    )
+)]
+pub(super) async fn update(
+    State(door): State<Arc<Jobs>>,
+    caller: Caller,
+    Parts1(task): Parts1,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<TaskResponse>, Error> {
+    let task = id("task_id", &task)?;
+    let mut fields = Fields::parse(&body)?;
+    let status = fields.status("status");
+    let error = fields.text("error");
+    fields.end()?;
+    let status = status.expect("a body without a state has been refused");
+    Ok(Json(door.update(caller, task, status, error).await?.into()))
+}

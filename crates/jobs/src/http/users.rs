@@ -1,0 +1,322 @@
+//! `/v1/auth`: users, in the shapes of fastapi-users.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json,
+    extract::{FromRequestParts, Path, State, rejection::PathRejection},
+    response::IntoResponse,
+};
+use http::{HeaderMap, HeaderName, StatusCode, header, request::Parts};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+use uuid::Uuid;
+use wakeline_web::{Identity, LimitedBody};
+
+use super::fields::{Fields, form};
+use crate::{
+    caller::Caller,
+    error::Error,
+    user::User,
+    users::{Changes, Credentials, Users},
+};
+
+pub fn router(users: Arc<Users>) -> OpenApiRouter {
+    OpenApiRouter::new()
+        .routes(routes!(guest))
+        .routes(routes!(register))
+        .routes(routes!(login))
+        .routes(routes!(logout))
+        .routes(routes!(me, change_me))
+        .routes(routes!(user, change_user, delete_user))
+        .with_state(users)
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct TokenAnswer {
+    access_token: String,
+    #[schema(example = "bearer")]
+    token_type: &'static str,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct GuestAnswer {
+    access_token: String,
+    #[schema(example = "bearer")]
+    token_type: &'static str,
+    #[schema(example = "5f0c1a9e@guest.user")]
+    email: String,
+}
+
+/// What FastAPI says when something is refused: a text, or for 422 a list of fields.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Detail)]
+struct DetailDocument {
+    #[schema(example = "Unauthorized")]
+    detail: String,
+}
+
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "only described; read field by field")]
+struct RegisterBody {
+    email: String,
+    /// 8 characters to 1,024 bytes.
+    password: String,
+}
+
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "only described; read field by field")]
+struct LoginForm {
+    /// The email.
+    username: String,
+    password: String,
+}
+
+#[derive(Debug, ToSchema)]
+#[allow(dead_code, reason = "only described; read field by field")]
+struct ChangeBody {
+    email: Option<String>,
+    /// Another one ends all tokens that the user has.
+    password: Option<String>,
+    /// Only a superuser changes this and what follows, and not by `/me`.
+    is_active: Option<bool>,
+    is_superuser: Option<bool>,
+    is_verified: Option<bool>,
+}
+
+const BEARER: &str = "bearer";
+/// A token is for who has asked, and for nothing on the way.
+const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
+
+/// A superuser, or nobody.
+struct Superuser;
+
+impl FromRequestParts<Arc<Users>> for Superuser {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, users: &Arc<Users>) -> Result<Self, Error> {
+        let caller = Caller::from_request_parts(parts, users).await?;
+        if caller.is_superuser {
+            return Ok(Self);
+        }
+        Err(Error::Detail(StatusCode::FORBIDDEN, "Forbidden"))
+    }
+}
+
+/// Makes a guest: a user without a name or a password.
+#[utoipa::path(
+    post, path = "/v1/auth/guest", tag = "jobs",
+    responses(
+        (status = 200, body = GuestAnswer),
+        (status = 403, description = "Guests are not let in (`jobs.guests`)"),
+    )
+)]
+async fn guest(State(users): State<Arc<Users>>) -> Result<impl IntoResponse, Error> {
+    let (user, access_token) = users.guest().await?;
+    let answer = GuestAnswer {
+        access_token,
+        token_type: BEARER,
+        email: user.email,
+    };
+    Ok((NO_STORE, Json(answer)))
+}
+
+/// Makes a user with a password.
+#[utoipa::path(
+    post, path = "/v1/auth/register", tag = "jobs",
+    request_body = RegisterBody,
+    responses(
+        (status = 201, body = User),
+        (status = 400, description = "`REGISTER_USER_ALREADY_EXISTS`", body = DetailDocument),
+        (status = 403, description = "Nobody but a superuser registers somebody here (`jobs.registration`)"),
+        (status = 422, description = "No email address, or a password too short or too long"),
+        (status = 503, description = "Too many passwords are being checked; try again later"),
+    )
+)]
+async fn register(
+    State(users): State<Arc<Users>>,
+    identity: Option<Extension<Identity>>,
+    headers: HeaderMap,
+    LimitedBody(body): LimitedBody,
+) -> Result<(StatusCode, Json<User>), Error> {
+    users.may_register(&headers, gate(&identity)).await?;
+    let mut fields = Fields::secret(&body)?;
+    let wanted = Credentials {
+        email: fields.required("email"),
+        password: fields.required("password"),
+    };
+    fields.end()?;
+    Ok((StatusCode::CREATED, Json(users.register(wanted).await?)))
+}
+
+/// A token for an email and its password.
+#[utoipa::path(
+    post, path = "/v1/auth/jwt/login", tag = "jobs",
+    request_body(content = LoginForm, content_type = "application/x-www-form-urlencoded"),
+    responses(
+        (status = 200, body = TokenAnswer),
+        (status = 400, description = "`LOGIN_BAD_CREDENTIALS`", body = DetailDocument),
+        (status = 422, description = "A field is missing"),
+        (status = 503, description = "Too many passwords are being checked; try again later"),
+    )
+)]
+async fn login(
+    State(users): State<Arc<Users>>,
+    LimitedBody(body): LimitedBody,
+) -> Result<impl IntoResponse, Error> {
+    let [email, password] = form(&body, ["username", "password"])?;
+    let access_token = users.login(Credentials { email, password }).await?;
+    let answer = TokenAnswer {
+        access_token,
+        token_type: BEARER,
+    };
+    Ok((NO_STORE, Json(answer)))
+}
+
+/// Does nothing but check the token: it is good until it ends, so forget it.
+#[utoipa::path(
+    post, path = "/v1/auth/jwt/logout", tag = "jobs",
+    responses((status = 204), (status = 401, body = DetailDocument))
+)]
+async fn logout(
+    State(users): State<Arc<Users>>,
+    identity: Option<Extension<Identity>>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Error> {
+    // Not by `Caller`: whoever leaves is not given another token.
+    users.identify(&headers, gate(&identity)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Who I am.
+#[utoipa::path(
+    get, path = "/v1/auth/users/me", tag = "jobs",
+    responses((status = 200, body = User), (status = 401, body = DetailDocument))
+)]
+async fn me(State(users): State<Arc<Users>>, caller: Caller) -> Result<Json<User>, Error> {
+    Ok(Json(users.me(caller).await?))
+}
+
+/// Changes my email or password.
+#[utoipa::path(
+    patch, path = "/v1/auth/users/me", tag = "jobs",
+    request_body = ChangeBody,
+    responses(
+        (status = 200, body = User),
+        (status = 400, description = "`UPDATE_USER_EMAIL_ALREADY_EXISTS`", body = DetailDocument),
+        (status = 401, body = DetailDocument),
+        (status = 403, description = "A user of the server's own login, which has no password here"),
+        (status = 422, description = "A field does not fit"),
+        (status = 503, description = "Too many passwords are being checked; try again later"),
+    )
+)]
+async fn change_me(
+    State(users): State<Arc<Users>>,
+    caller: Caller,
+    identity: Option<Extension<Identity>>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<User>, Error> {
+    // A password of one's own would outlive what the issuer says.
+    if identity.is_some() {
+        return Err(Error::forbidden(
+            "You are logged in by the server itself (auth.tokens, auth.jwt); there is nothing to change here",
+        ));
+    }
+    let changes = Changes {
+        is_active: None,
+        is_superuser: None,
+        is_verified: None,
+        ..changes(&body)?
+    };
+    Ok(Json(users.change(caller.id, changes).await?))
+}
+
+/// A user. For superusers.
+#[utoipa::path(
+    get, path = "/v1/auth/users/{id}", tag = "jobs",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 200, body = User),
+        (status = 401, body = DetailDocument),
+        (status = 403, body = DetailDocument),
+        (status = 404, body = DetailDocument),
+    )
+)]
+async fn user(
+    State(users): State<Arc<Users>>,
+    _: Superuser,
+    named: Result<Path<Uuid>, PathRejection>,
+) -> Result<Json<User>, Error> {
+    Ok(Json(users.user(known(named)?).await?))
+}
+
+/// Changes a user. For superusers.
+#[utoipa::path(
+    patch, path = "/v1/auth/users/{id}", tag = "jobs",
+    params(("id" = Uuid, Path)),
+    request_body = ChangeBody,
+    responses(
+        (status = 200, body = User),
+        (status = 400, description = "`UPDATE_USER_EMAIL_ALREADY_EXISTS`", body = DetailDocument),
+        (status = 401, body = DetailDocument),
+        (status = 403, body = DetailDocument),
+        (status = 404, body = DetailDocument),
+        (status = 422, description = "A field does not fit"),
+        (status = 503, description = "Too many passwords are being checked; try again later"),
+    )
+)]
+async fn change_user(
+    State(users): State<Arc<Users>>,
+    _: Superuser,
+    named: Result<Path<Uuid>, PathRejection>,
+    LimitedBody(body): LimitedBody,
+) -> Result<Json<User>, Error> {
+    let id = known(named)?;
+    Ok(Json(users.change(id, changes(&body)?).await?))
+}
+
+/// Deletes a user with its workers and providers. For superusers.
+#[utoipa::path(
+    delete, path = "/v1/auth/users/{id}", tag = "jobs",
+    params(("id" = Uuid, Path)),
+    responses(
+        (status = 204),
+        (status = 401, body = DetailDocument),
+        (status = 403, body = DetailDocument),
+        (status = 404, body = DetailDocument),
+        (status = 503, description = "Its workers keep coming; delete it again"),
+    )
+)]
+async fn delete_user(
+    State(users): State<Arc<Users>>,
+    _: Superuser,
+    named: Result<Path<Uuid>, PathRejection>,
+) -> Result<StatusCode, Error> {
+    users.delete(known(named)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Whom the server's own login has found.
+fn gate(identity: &Option<Extension<Identity>>) -> Option<&Identity> {
+    identity.as_ref().map(|Extension(identity)| identity)
+}
+
+/// What is no id is nobody's.
+fn known(named: Result<Path<Uuid>, PathRejection>) -> Result<Uuid, Error> {
+    let unknown = Error::Detail(StatusCode::NOT_FOUND, "Not Found");
+    named.map(|Path(id)| id).map_err(|_| unknown)
+}
+
+fn changes(body: &[u8]) -> Result<Changes, Error> {
+    let mut fields = Fields::secret(body)?;
+    let changes = Changes {
+        email: fields.text("email"),
+        password: fields.text("password"),
+        is_active: fields.flag("is_active"),
+        is_superuser: fields.flag("is_superuser"),
+        is_verified: fields.flag("is_verified"),
+    };
+    fields.end()?;
+    Ok(changes)
+}

@@ -1,0 +1,105 @@
+//! `@internal`: jobs and providers that the server runs itself.
+
+pub mod filesystem;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use crate::name::{FullName, INTERNAL};
+
+/// Why a provider of the server could not answer. The text is for who asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Failure(pub String);
+
+impl Failure {
+    pub fn new(detail: impl Into<String>) -> Self {
+        Self(detail.into())
+    }
+}
+
+pub trait InternalProvider: Send + Sync + fmt::Debug {
+    fn category(&self) -> &str;
+
+    fn name(&self) -> &str;
+
+    /// Of its parameters, as JSON Schema.
+    fn schema(&self) -> Value;
+
+    fn content_type(&self) -> &str;
+
+    /// Nobody else may see or read it.
+    fn superusers_only(&self) -> bool;
+
+    /// Answers by itself within a time of its own; it may be dropped half way.
+    fn read(&self, params: BTreeMap<String, String>) -> BoxFuture<'_, Result<Bytes, Failure>>;
+}
+
+pub trait InternalJob: Send + Sync + fmt::Debug {
+    fn category(&self) -> &str;
+
+    fn name(&self) -> &str;
+
+    /// Of its payload, as JSON Schema.
+    fn schema(&self) -> Value;
+
+    /// The error is what the task has failed with.
+    fn run(&self, payload: Value) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// What this server runs itself.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    providers: BTreeMap<FullName, Arc<dyn InternalProvider>>,
+    jobs: BTreeMap<FullName, Arc<dyn InternalJob>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is registered twice")]
+pub struct Twice(pub FullName);
+
+impl Registry {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn with_provider(mut self, provider: Arc<dyn InternalProvider>) -> Result<Self, Twice> {
+        let name = FullName::new(INTERNAL, provider.category(), provider.name());
+        match self.providers.insert(name.clone(), provider) {
+            None => Ok(self),
+            Some(_) => Err(Twice(name)),
+        }
+    }
+
+    pub fn with_job(mut self, job: Arc<dyn InternalJob>) -> Result<Self, Twice> {
+        let name = FullName::new(INTERNAL, job.category(), job.name());
+        match self.jobs.insert(name.clone(), job) {
+            None => Ok(self),
+            Some(_) => Err(Twice(name)),
+        }
+    }
+
+    #[must_use]
+    pub fn provider(&self, name: &FullName) -> Option<&Arc<dyn InternalProvider>> {
+        self.providers.get(name)
+    }
+
+    #[must_use]
+    pub fn job(&self, name: &FullName) -> Option<&Arc<dyn InternalJob>> {
+        self.jobs.get(name)
+    }
+
+    /// In the order of their names.
+    pub fn providers(&self) -> impl Iterator<Item = (&FullName, &Arc<dyn InternalProvider>)> {
+        self.providers.iter()
+    }
+
+    /// In the order of their names.
+    pub fn jobs(&self) -> impl Iterator<Item = (&FullName, &Arc<dyn InternalJob>)> {
+        self.jobs.iter()
+    }
+}

@@ -1,0 +1,105 @@
+//! Rooms, and the names of what is offered in them.
+
+use std::fmt;
+
+use crate::error::Error;
+
+/// Offered to every room; registering there takes a superuser.
+pub const GLOBAL: &str = "@global";
+/// Offered by the server itself.
+pub const INTERNAL: &str = "@internal";
+
+/// Characters of a room, a category or a name.
+pub const MAX_CHARS: usize = 255;
+
+/// What a job or provider is called everywhere: `room:category:name`. The name may hold colons.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FullName {
+    pub room: String,
+    pub category: String,
+    pub name: String,
+}
+
+impl FullName {
+    #[must_use]
+    pub fn new(room: &str, category: &str, name: &str) -> Self {
+        Self {
+            room: room.to_owned(),
+            category: category.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// `None` unless there are three parts.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, ':');
+        let (room, category, name) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Self::new(room, category, name))
+    }
+
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        self.room == INTERNAL
+    }
+}
+
+impl fmt::Display for FullName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}:{}", self.room, self.category, self.name)
+    }
+}
+
+/// A room's name as it came: any text without `@` and `:`, or one of the two scopes.
+pub fn check_room(room: &str) -> Result<(), Error> {
+    if room == GLOBAL || room == INTERNAL {
+        return Ok(());
+    }
+    if room.is_empty() || room.chars().count() > MAX_CHARS || room.contains('\0') {
+        return Err(Error::InvalidRoom(format!(
+            "Room ID must have 1 to {MAX_CHARS} characters and no NUL"
+        )));
+    }
+    if room.contains(['@', ':']) {
+        return Err(Error::InvalidRoom(format!(
+            "Room ID '{room}' contains invalid characters (@ or :)"
+        )));
+    }
+    Ok(())
+}
+
+/// Which rooms' offers are listed for `room`: its own and those for everybody.
+#[must_use]
+pub fn scopes(room: &str, with_internal: bool) -> Vec<String> {
+    let mut scopes = vec![room.to_owned()];
+    if room != GLOBAL && room != INTERNAL {
+        scopes.push(GLOBAL.to_owned());
+        if with_internal {
+            scopes.push(INTERNAL.to_owned());
+        }
+    }
+    scopes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_split_at_the_first_two_colons() {
+        let name = FullName::parse("@global:modifiers:a:b/c").unwrap();
+        assert_eq!(name, FullName::new("@global", "modifiers", "a:b/c"));
+        assert_eq!(name.to_string(), "@global:modifiers:a:b/c");
+        assert_eq!(FullName::parse("room:modifiers"), None);
+    }
+
+    #[test]
+    fn a_room_has_no_sign_of_its_own() {
+        for room in ["room-1", "@global", "@internal", "ä b"] {
+            assert!(check_room(room).is_ok(), "{room}");
+        }
+        for room in ["", "a@b", "a:b", "@other", "a\0b"] {
+            assert!(check_room(room).is_err(), "{room:?}");
+        }
+    }
+}

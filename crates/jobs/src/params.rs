@@ -1,0 +1,283 @@
+//! What a provider is asked: the query of a read, its canonical text and its hash.
+//!
+//! The text is what Python's `json.dumps(params, sort_keys=True, separators=(",", ":"))` makes:
+//! keys by code point, everything but printable ASCII escaped. Clients compute the hash themselves.
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Unfit};
+
+/// Parameters of one read.
+pub const MAX_PARAMS: usize = 256;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Params(BTreeMap<String, String>);
+
+impl Params {
+    /// Of several values for a name the last counts.
+    pub fn from_query(query: &str) -> Result<Self, Error> {
+        let mut params = BTreeMap::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            params.insert(decode(name), decode(value));
+        }
+        if params.len() > MAX_PARAMS {
+            let text = format!("At most {MAX_PARAMS} parameters are taken");
+            return Err(Unfit::new("too_long", &["query"], text, params.len()).into());
+        }
+        Ok(Self(params))
+    }
+
+    #[must_use]
+    pub fn from_pairs(pairs: Vec<(String, String)>) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+
+    #[must_use]
+    pub fn into_map(self) -> BTreeMap<String, String> {
+        self.0
+    }
+
+    /// As it is hashed, and sent to the provider.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::from("{");
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            if index > 0 {
+                text.push(',');
+            }
+            quote(&mut text, name);
+            text.push(':');
+            quote(&mut text, value);
+        }
+        text.push('}');
+        text
+    }
+
+    /// Refuses what does not fit the provider's JSON Schema, naming the parameter. A schema that
+    /// cannot be used asks for nothing.
+    pub fn check(&self, schema: &str) -> Result<(), Error> {
+        let Ok(schema) = serde_json::from_str::<Value>(schema) else {
+            return Ok(());
+        };
+        if schema.as_object().is_none_or(Map::is_empty) {
+            return Ok(());
+        }
+        let validator: Validator = match jsonschema::options().build(&schema) {
+            Ok(validator) => validator,
+            Err(error) => {
+                tracing::debug!(%error, "a provider's schema cannot be used");
+                return Ok(());
+            }
+        };
+        let given = self.typed(&schema);
+        let unfit: Vec<Unfit> = validator
+            .iter_errors(&given)
+            .map(|error| {
+                let path = error.instance_path().to_string();
+                let at = path.split('/').nth(1).unwrap_or_default().to_owned();
+                // Of a parameter that is missing the path is its parent's.
+                let at = match missing(&error.to_string()) {
+                    Some(name) if at.is_empty() => name,
+                    _ => at,
+                };
+                let kind = if self.0.contains_key(&at) {
+                    "schema"
+                } else {
+                    "missing"
+                };
+                let input = self
+                    .0
+                    .get(&at)
+                    .map_or(Value::Null, |text| text.as_str().into());
+                Unfit::new(kind, &["query", &at], error.to_string(), input)
+            })
+            .collect();
+        if unfit.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Unfit(unfit))
+        }
+    }
+
+    /// A query has only texts: what the schema wants as a number or a truth value is read as one.
+    fn typed(&self, schema: &Value) -> Value {
+        let typed = self.0.iter().map(|(name, text)| {
+            let wanted = &schema["properties"][name];
+            let value = types(schema, wanted, 0)
+                .into_iter()
+                .find_map(|kind| read_as(kind, text))
+                .unwrap_or_else(|| Value::from(text.as_str()));
+            (name.clone(), value)
+        });
+        Value::Object(typed.collect())
+    }
+}
+
+/// The validator's text for it is the only place that has the name.
+fn missing(text: &str) -> Option<String> {
+    let name = text.strip_suffix(" is a required property")?;
+    serde_json::from_str(name).ok()
+}
+
+/// The types that a property may have, also by `anyOf` and `$ref` within the schema.
+fn types<'a>(schema: &'a Value, wanted: &'a Value, depth: usize) -> Vec<&'a str> {
+    const MAX_DEPTH: usize = 4;
+    if depth > MAX_DEPTH {
+        return Vec::new();
+    }
+    let mut found: Vec<&str> = match &wanted["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    for part in ["anyOf", "oneOf", "allOf"] {
+        let parts = wanted[part].as_array().into_iter().flatten();
+        found.extend(parts.flat_map(|part| types(schema, part, depth + 1)));
+    }
+    let target = wanted["$ref"].as_str().and_then(|to| to.strip_prefix('#'));
+    if let Some(target) = target.and_then(|pointer| schema.pointer(pointer)) {
+        found.extend(types(schema, target, depth + 1));
+    }
+    found
+}
+
+fn read_as(kind: &str, text: &str) -> Option<Value> {
+    match kind {
+        "string" => Some(text.into()),
+        "integer" => text.parse::<i64>().ok().map(Value::from),
+        "number" => text
+            .parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite())
+            .map(Value::from),
+        "boolean" => match text.to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Some(true.into()),
+            "false" | "0" | "no" | "off" => Some(false.into()),
+            _ => None,
+        },
+        "null" if text.is_empty() => Some(Value::Null),
+        "array" | "object" => serde_json::from_str(text).ok(),
+        _ => None,
+    }
+}
+
+/// By what an answer is found.
+#[must_use]
+pub fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+fn quote(text: &mut String, value: &str) {
+    text.push('"');
+    for character in value.chars() {
+        match character {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            '\u{8}' => text.push_str("\\b"),
+            '\u{c}' => text.push_str("\\f"),
+            ' '..='~' => text.push(character),
+            _ => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(text, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    text.push('"');
+}
+
+/// As Python's web servers do it: a plus is a blank, and what is not UTF-8 is replaced.
+fn decode(text: &str) -> String {
+    let bytes = text.replace('+', " ").into_bytes();
+    String::from_utf8_lossy(&wakeline_web::percent_decoded(&bytes)).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hashed(query: &str) -> String {
+        hash(&Params::from_query(query).unwrap().text())
+    }
+
+    #[test]
+    fn hashes_are_those_of_the_clients() {
+        let known = [
+            (
+                "",
+                "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+            ),
+            (
+                "path=/x",
+                "3dac3d9396c816b7e4926c7c4b8f17dd0e6c5a306b4362f05218096095062dd2",
+            ),
+            (
+                "path=/%C3%A9&b=1&b=2",
+                "f4b989626ef40752331c8dd29786000d71d0f3747501d6141e1ebd2cf508c7c1",
+            ),
+            (
+                "index=7",
+                "b2388f49ccc90b19f0ee3361da728685bdd1822e997718d2d47d421aaa9657ae",
+            ),
+            (
+                "q=%F0%9F%98%80+%7F%22%5C",
+                "54a51ceff61b2ac2ca8535ad01ab5f06f5781edc5c4fd33caad9b26880f5c4a1",
+            ),
+        ];
+        for (query, hash) in known {
+            assert_eq!(hashed(query), hash, "{query}");
+        }
+    }
+
+    fn refusal(schema: &str, query: &str) -> Vec<String> {
+        match Params::from_query(query).unwrap().check(schema) {
+            Ok(()) => Vec::new(),
+            Err(Error::Unfit(fields)) => fields
+                .iter()
+                .map(|unfit| format!("{:?} {}: {}", unfit.at, unfit.kind, unfit.message))
+                .collect(),
+            Err(error) => vec![error.to_string()],
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_the_schema_is_named() {
+        let schema = r##"{"type":"object","required":["index"],"properties":{
+            "index":{"type":"integer","minimum":0},
+            "glob":{"anyOf":[{"type":"string"},{"type":"null"}]},
+            "deep":{"$ref":"#/$defs/Deep"},
+            "recursive":{"type":"boolean"}},"$defs":{"Deep":{"type":"integer"}}}"##;
+        for query in ["index=7", "index=7&glob=&recursive=true&deep=3&other=x"] {
+            assert_eq!(refusal(schema, query), Vec::<String>::new(), "{query}");
+        }
+        let refusals = [
+            "index=x",
+            "index=-1",
+            "glob=a",
+            "index=1&recursive=maybe",
+            "index=1&deep=x",
+        ];
+        let refused = refusals.map(|query| refusal(schema, query).join("\n"));
+        insta::assert_snapshot!(refused.join("\n"), @r#"
+        [String("query"), String("index")] schema: "x" is not of type "integer"
+        [String("query"), String("index")] schema: -1 is less than the minimum of 0
+        [String("query"), String("index")] missing: "index" is a required property
+        [String("query"), String("recursive")] schema: "maybe" is not of type "boolean"
+        [String("query"), String("deep")] schema: "x" is not of type "integer"
+        "#);
+        assert_eq!(refusal("{}", "a=b"), Vec::<String>::new());
+        assert_eq!(refusal(r#"{"type":5}"#, "a=b"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,47 @@
+//! The kinds of problem that callers of this door read, as zndraw-joblib names them.
+
+use http::StatusCode;
+
+/// A kind of problem. Its name is what clients branch on.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    pub name: &'static str,
+    pub status: StatusCode,
+    /// For people, under `/v1/problems/{name}`.
+    pub about: &'static str,
+}
+
+macro_rules! kinds {
+    ($( $constant:ident = $name:literal, $status:ident, $about:literal; )*) => {
+        $(
+            pub const $constant: Kind = Kind {
+                name: $name,
+                status: StatusCode::$status,
+                about: $about,
+            };
+        )*
+        /// All of them.
+        pub const ALL: &[&Kind] = &[$( &$constant ),*];
+    };
+}
+
+kinds! {
+    JOB_NOT_FOUND = "job-not-found", NOT_FOUND, "There is no job of this name, or the name does not have the form room:category:name.";
+    SCHEMA_CONFLICT = "schema-conflict", CONFLICT, "A job of this name is offered with another schema.";
+    INVALID_CATEGORY = "invalid-category", BAD_REQUEST, "The category is not one that this server allows.";
+    WORKER_NOT_FOUND = "worker-not-found", NOT_FOUND, "There is no such worker, or it is another user's.";
+    TASK_NOT_FOUND = "task-not-found", NOT_FOUND, "There is no such task.";
+    INVALID_TASK_TRANSITION = "invalid-task-transition", CONFLICT, "The task's state does not lead to the one asked for.";
+    INVALID_ROOM_ID = "invalid-room-id", BAD_REQUEST, "A room's name has no @ and no colon.";
+    FORBIDDEN = "forbidden", FORBIDDEN, "This belongs to somebody else, or takes a superuser.";
+    INTERNAL_JOB_NOT_CONFIGURED = "internal-job-not-configured", SERVICE_UNAVAILABLE, "This server has nothing that runs this job or provider of @internal.";
+    PROVIDER_NOT_FOUND = "provider-not-found", NOT_FOUND, "There is no such provider, or it is not offered to this room.";
+    PROVIDER_TIMEOUT = "provider-timeout", GATEWAY_TIMEOUT, "The provider did not answer in time. Asking again is safe.";
+    PROVIDER_TIMEOUT_AS_NOT_FOUND = "provider-timeout", NOT_FOUND, "The provider did not answer in time (jobs.timeout_status = 404). Asking again is safe.";
+    NO_WORKERS_AVAILABLE = "no-workers-available", CONFLICT, "Nobody does this job at the moment (jobs.require_workers).";
+    PROVIDER_EXECUTION_FAILED = "provider-execution-failed", BAD_REQUEST, "The provider could not answer; the detail says why.";
+    ROOM_NOT_FOUND = "room-not-found", NOT_FOUND, "There is no such room.";
+    ROOM_READ_ONLY = "room-read-only", CONFLICT, "The room's frames come from a provider.";
+    FRAME_NOT_FOUND = "frame-not-found", NOT_FOUND, "The room has no frame of this number.";
+    UNPROCESSABLE_CONTENT = "unprocessable-content", UNPROCESSABLE_ENTITY, "What was sent cannot be used; the detail names the field.";
+}

@@ -1,0 +1,86 @@
+//! Providers: what workers answer reads of, and what they answered.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use crate::name::FullName;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provider {
+    pub id: Uuid,
+    pub name: FullName,
+    /// JSON.
+    pub schema: String,
+    pub content_type: String,
+    pub user: Uuid,
+    /// None for those that the server runs itself.
+    pub worker: Option<Uuid>,
+    /// Microseconds since 1970.
+    pub created_at: i64,
+    /// Counts registrations: what an earlier one answered is not served any more.
+    pub version: i64,
+    /// How long its answers are kept, if it says.
+    pub ttl: Option<Duration>,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewProvider {
+    pub name: FullName,
+    pub schema: String,
+    pub content_type: String,
+    pub user: Uuid,
+    pub is_superuser: bool,
+    /// Without one, one is made.
+    pub worker: Option<Uuid>,
+    pub ttl: Option<Duration>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderRegistered {
+    /// The worker is not known, or another user's.
+    NoWorker,
+    /// The name is taken by another user.
+    Foreign,
+    Done {
+        provider: Provider,
+        is_new: bool,
+    },
+}
+
+/// Which answer of which registration.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    pub provider: Uuid,
+    pub version: i64,
+    /// Of the parameters: see the read.
+    pub hash: String,
+}
+
+/// What a provider is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub key: Key,
+    /// One time that it was asked.
+    pub token: Uuid,
+    /// JSON, as it was hashed.
+    pub params: String,
+}
+
+/// What a provider answered.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// A problem instead of what was asked for.
+    pub is_error: bool,
+    pub body: AnswerBody,
+    /// Strong, with its quotes: the same for the same bytes.
+    pub etag: String,
+}
+
+#[derive(Clone, Debug)]
+pub enum AnswerBody {
+    Bytes(Bytes),
+    /// On disk; it stays readable while it is open.
+    File(std::sync::Arc<std::fs::File>, u64),
+}

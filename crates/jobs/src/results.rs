@@ -1,0 +1,102 @@
+//! Where answers of providers are kept, and who has been asked what.
+//!
+//! Answers are a cache: one that is lost is asked for again. [`crate::store`] keeps them in the
+//! database, [`redis`] and [`files`] elsewhere; [`choice`] is which of them a category has. None of
+//! them wakes anybody: who waits for an answer is woken by the bus, after `put`.
+
+pub mod choice;
+mod etag;
+pub mod files;
+mod incoming;
+pub mod redis;
+
+use std::time::Duration;
+
+use axum::body::Body;
+use uuid::Uuid;
+
+use crate::{
+    provider::{Answer, Key, Request},
+    store::{Step, in_micros},
+};
+
+pub(crate) use self::{etag::Etag, incoming::Incoming};
+
+/// Questions of a provider that are told at once.
+pub const MAX_IN_FLIGHT: usize = 10_000;
+/// Answers and marks that a sweep removes: few, because answers can be large.
+pub(crate) const SWEPT_AT_ONCE: i64 = 100;
+/// Nothing is kept for longer, so that no sum of times overflows.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+
+/// What is known of an answer.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    pub answer: Option<Answer>,
+    /// The provider has been asked, and is not asked again for so long.
+    pub in_flight: Option<Duration>,
+}
+
+/// An answer on its way in, within the limit of this server.
+#[derive(Debug)]
+pub struct Upload {
+    pub is_error: bool,
+    pub body: Body,
+    /// Bytes that it may have.
+    pub limit: u64,
+    /// How long it may pause.
+    pub patience: Duration,
+}
+
+/// How an upload ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    Done,
+    /// Nothing has changed, as with those that follow.
+    TooLarge,
+    TooSlow,
+    BrokenOff,
+}
+
+/// A place for answers. Each method is one atomic step that may be repeated.
+///
+/// A future that is dropped half way may have done its step or not: who begins a question must not
+/// be dropped before it has asked it.
+pub trait Results: Send + Sync + std::fmt::Debug {
+    /// What is there for each key; in one question. What is older than its time is not there.
+    fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>>;
+
+    /// Keeps an answer for `ttl`, in the place of an earlier one, and takes the mark off its
+    /// question.
+    fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept>;
+
+    /// Marks a question as asked for `ttl`. `false`: somebody has, and it is not over yet; or the
+    /// answer is there, for it may have come since whoever calls has looked. The same token again is
+    /// the same time.
+    fn begin(&self, request: Request, ttl: Duration) -> Step<'_, bool>;
+
+    /// Takes the mark off; with a token only the mark of that time.
+    fn end(&self, key: Key, token: Option<Uuid>) -> Step<'_, ()>;
+
+    /// What the provider has been asked and not answered yet, oldest first, [`MAX_IN_FLIGHT`] at
+    /// most.
+    fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>>;
+
+    /// Removes all answers and marks of a provider's registrations before `version`; of a provider
+    /// that is gone, all.
+    fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()>;
+
+    /// Removes a slice of what is over. How long until there may be more; `None`: there is nothing
+    /// to be swept.
+    fn sweep(&self) -> Step<'_, Option<Duration>>;
+}
+
+/// Microseconds that something is kept.
+pub(crate) fn lasting(ttl: Duration) -> i64 {
+    in_micros(ttl.min(LONGEST))
+}
+
+/// What is left of a time in microseconds.
+pub(crate) fn left(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+}

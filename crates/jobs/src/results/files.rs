@@ -1,0 +1,204 @@
+//! Answers as files in a directory, for those that are too large to be held in memory. What has
+//! been asked is marked elsewhere.
+//!
+//! Several nodes may share the directory: a file that is gone is an answer that is not there. Each
+//! keeps to the cap with the files that it knows: its own, those that it has read, and what it saw
+//! on its last walk through the directory, which is a minute old at most when a sweep is due.
+
+mod arriving;
+mod directory;
+mod name;
+mod shelf;
+mod tail;
+
+use std::{io, path::Path, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use uuid::Uuid;
+use wakeline_store::Error;
+
+use self::{arriving::Arriving, directory::Directory, name::Name};
+use super::{Incoming, Kept, Look, Results, Upload, lasting, left};
+use crate::{
+    provider::{Answer, Key, Request},
+    store::Step,
+};
+
+/// What is gathered of an answer before it is written.
+const WRITTEN_AT_ONCE: usize = 256 * 1024;
+
+#[derive(Debug)]
+pub struct Files {
+    directory: Arc<Directory>,
+    marks: Arc<dyn Results>,
+}
+
+impl Files {
+    /// `cap`: bytes that the files may take up together. Blocks while it walks through what is there.
+    pub fn open(directory: &Path, cap: u64, marks: Arc<dyn Results>) -> io::Result<Self> {
+        Ok(Self {
+            directory: Arc::new(Directory::open(directory, cap)?),
+            marks,
+        })
+    }
+
+    /// Work on files, on a thread that may wait for them.
+    async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Directory>) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let directory = self.directory.clone();
+        tokio::task::spawn_blocking(move || work(&directory))
+            .await
+            .map_err(|error| Error::Failed(format!("answers on disk: {error}")))?
+            .map_err(|error| Error::Unavailable(format!("answers on disk: {error}")))
+    }
+
+    async fn find(&self, names: Vec<Name>) -> Result<Vec<Option<Answer>>, Error> {
+        self.apart(|directory| names.into_iter().map(|name| directory.find(name)).collect())
+            .await
+    }
+
+    /// A large file is not removed in a moment.
+    async fn discard(&self, arriving: Arriving) -> Result<(), Error> {
+        self.apart(move |_| {
+            drop(arriving);
+            Ok(())
+        })
+        .await
+    }
+
+    /// The file as it came, or why it did not.
+    async fn receive(&self, upload: Upload) -> Result<Result<Arriving, Kept>, Error> {
+        let mut incoming = match Incoming::new(upload) {
+            Ok(incoming) => incoming,
+            Err(kept) => return Ok(Err(kept)),
+        };
+        let mut arriving = self.apart(Arriving::create).await?;
+        loop {
+            let (chunks, is_end) = match gather(&mut incoming).await {
+                Ok(gathered) => gathered,
+                Err(kept) => {
+                    self.discard(arriving).await?;
+                    return Ok(Err(kept));
+                }
+            };
+            let (written, has_room) = self
+                .apart(move |_| {
+                    let has_room = arriving.write(&chunks)?;
+                    Ok((arriving, has_room))
+                })
+                .await?;
+            arriving = written;
+            if !has_room {
+                self.discard(arriving).await?;
+                return Ok(Err(incoming.refuse()));
+            }
+            if is_end {
+                return Ok(Ok(arriving));
+            }
+        }
+    }
+}
+
+/// As much as is written at once, and whether it is the end.
+async fn gather(incoming: &mut Incoming) -> Result<(Vec<Bytes>, bool), Kept> {
+    let (mut chunks, mut bytes) = (Vec::new(), 0);
+    while bytes < WRITTEN_AT_ONCE {
+        let Some(chunk) = incoming.next().await? else {
+            return Ok((chunks, true));
+        };
+        bytes += chunk.len();
+        chunks.push(chunk);
+    }
+    Ok((chunks, false))
+}
+
+impl Results for Files {
+    fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>> {
+        async move {
+            let names = keys.iter().map(Name::of).collect();
+            let answers = self.find(names).await?;
+            let missing: Vec<Key> = keys
+                .iter()
+                .zip(&answers)
+                .filter(|(_, answer)| answer.is_none())
+                .map(|(key, _)| key.clone())
+                .collect();
+            let mut marked = if missing.is_empty() {
+                Vec::new().into_iter()
+            } else {
+                self.marks.look(missing).await?.into_iter()
+            };
+            let looks = answers.into_iter().map(|answer| match answer {
+                // What is there has been answered.
+                Some(answer) => Look {
+                    answer: Some(answer),
+                    in_flight: None,
+                },
+                None => marked.next().unwrap_or_default(),
+            });
+            Ok(looks.collect())
+        }
+        .boxed()
+    }
+
+    fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
+        async move {
+            let is_error = upload.is_error;
+            let arriving = match self.receive(upload).await? {
+                Ok(arriving) => arriving,
+                Err(kept) => return Ok(kept),
+            };
+            let name = Name::of(&key);
+            self.apart(move |_| arriving.keep(name, is_error, directory::now() + lasting(ttl)))
+                .await?;
+            self.marks.end(key, None).await?;
+            Ok(Kept::Done)
+        }
+        .boxed()
+    }
+
+    fn begin(&self, request: Request, ttl: Duration) -> Step<'_, bool> {
+        async move {
+            let (key, token) = (request.key.clone(), request.token);
+            if !self.marks.begin(request, ttl).await? {
+                return Ok(false);
+            }
+            // After the mark: an answer that took the last one off is seen now.
+            let is_there = self.find(vec![Name::of(&key)]).await?[0].is_some();
+            if is_there {
+                self.marks.end(key, Some(token)).await?;
+            }
+            Ok(!is_there)
+        }
+        .boxed()
+    }
+
+    fn end(&self, key: Key, token: Option<Uuid>) -> Step<'_, ()> {
+        self.marks.end(key, token)
+    }
+
+    fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
+        self.marks.in_flight(provider, version)
+    }
+
+    fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()> {
+        async move {
+            self.apart(move |directory| directory.forget(provider, version))
+                .await?;
+            self.marks.forget(provider, version).await
+        }
+        .boxed()
+    }
+
+    fn sweep(&self) -> Step<'_, Option<Duration>> {
+        async move {
+            let files = self.apart(|directory| directory.sweep()).await?.map(left);
+            let marks = self.marks.sweep().await?;
+            Ok(files.into_iter().chain(marks).min())
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,143 @@
+//! The one connection to Redis, which mends itself.
+
+use std::time::{Duration, Instant};
+
+use redis::{
+    AsyncConnectionConfig, Client, ErrorKind, FromRedisValue, Pipeline, RedisError,
+    ServerErrorKind, aio::MultiplexedConnection,
+};
+use tokio::sync::Mutex;
+use wakeline_store::Error;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Large answers take their time.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// While Redis is away callers are told at once, and one attempt is made per pause.
+pub(super) struct Line {
+    client: Client,
+    state: Mutex<State>,
+}
+
+struct State {
+    connection: Option<MultiplexedConnection>,
+    /// Counts connections.
+    number: u64,
+    pause: Duration,
+    failed: Option<(Instant, Error)>,
+}
+
+/// A connection, as one caller has it.
+struct Lent {
+    connection: MultiplexedConnection,
+    number: u64,
+    is_new: bool,
+}
+
+impl Line {
+    pub(super) fn new(client: Client) -> Self {
+        Self {
+            client,
+            state: Mutex::new(State {
+                connection: None,
+                number: 0,
+                pause: FIRST_PAUSE,
+                failed: None,
+            }),
+        }
+    }
+
+    /// In one round trip. Asked again, once, when the connection turns out to have ended: whatever
+    /// is asked here may be repeated.
+    pub(super) async fn ask<T: FromRedisValue>(&self, commands: &Pipeline) -> Result<T, Error> {
+        loop {
+            let mut lent = self.lend().await?;
+            let error = match commands.query_async(&mut lent.connection).await {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            if is_lines_fault(&error) {
+                self.leave(lent.number).await;
+            }
+            if lent.is_new || !error.is_connection_dropped() {
+                return Err(explain(&error));
+            }
+        }
+    }
+
+    async fn lend(&self) -> Result<Lent, Error> {
+        let mut state = self.state.lock().await;
+        if let Some(connection) = state.connection.clone() {
+            return Ok(Lent {
+                connection,
+                number: state.number,
+                is_new: false,
+            });
+        }
+        if let Some((when, error)) = &state.failed
+            && when.elapsed() < state.pause
+        {
+            return Err(error.clone());
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(ANSWER_TIMEOUT));
+        let connecting = self
+            .client
+            .get_multiplexed_async_connection_with_config(&config);
+        match connecting.await {
+            Ok(connection) => {
+                *state = State {
+                    connection: Some(connection.clone()),
+                    number: state.number + 1,
+                    pause: FIRST_PAUSE,
+                    failed: None,
+                };
+                Ok(Lent {
+                    connection,
+                    number: state.number,
+                    is_new: true,
+                })
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no connection to Redis, where answers are kept");
+                let error = Error::Unavailable(format!("Redis: {error}"));
+                let jitter = rand::random_range(0.75..1.25);
+                state.pause = (state.pause * 2).min(LONGEST_PAUSE).mul_f64(jitter);
+                state.failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    /// The next caller gets a new connection.
+    async fn leave(&self, number: u64) {
+        let mut state = self.state.lock().await;
+        if state.number == number {
+            state.connection = None;
+        }
+    }
+}
+
+/// A connection that is silent may be dead without knowing it; one to a server that has become a
+/// replica leads to the wrong one.
+fn is_lines_fault(error: &RedisError) -> bool {
+    error.is_unrecoverable_error()
+        || error.is_timeout()
+        || error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+}
+
+fn explain(error: &RedisError) -> Error {
+    let text = format!("Redis: {error}");
+    match error.kind() {
+        ErrorKind::Io | ErrorKind::Parse => Error::OutcomeUnknown(text),
+        ErrorKind::UnexpectedReturnType
+        | ErrorKind::Server(
+            ServerErrorKind::ResponseError | ServerErrorKind::NoPerm | ServerErrorKind::CrossSlot,
+        ) => Error::Failed(text),
+        // It is loading, full, busy or not the one to write to.
+        _ => Error::Unavailable(text),
+    }
+}

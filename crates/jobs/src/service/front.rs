@@ -1,0 +1,193 @@
+//! What the door's neighbours ask of it: the sockets, the frames and the users.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::Jobs;
+use crate::{
+    caller::Caller,
+    error::Error,
+    frames::{Asking, Hearing, Telling},
+    name::{FullName, check_room},
+    page::Page,
+    params::Params,
+    problem,
+    provider::{Answer, Provider},
+    socket::{Front, SocketId},
+    users::Leaving,
+};
+
+/// Providers of a room among which that of its frames is looked for.
+const MAX_LOOKED_AT: i64 = 500;
+
+impl Front for Arc<Jobs> {
+    fn connect(&self, token: Option<String>) -> BoxFuture<'_, Option<Caller>> {
+        async move {
+            let identified = self.users.identify_token(token.as_deref()).await;
+            identified
+                .inspect_err(|error| tracing::debug!(%error, "a socket was refused"))
+                .ok()
+        }
+        .boxed()
+    }
+
+    fn may_serve_job(
+        &self,
+        caller: Caller,
+        name: FullName,
+        worker: Option<Uuid>,
+    ) -> BoxFuture<'_, bool> {
+        async move {
+            let Ok(Some(job)) = self.store.job(name).await else {
+                return false;
+            };
+            match worker {
+                Some(worker) if job.workers.contains(&worker) => {
+                    let owner = self.store.worker_owner(worker).await;
+                    caller.is_superuser || matches!(owner, Ok(Some(owner)) if owner == caller.id)
+                }
+                _ => caller.is_superuser,
+            }
+        }
+        .boxed()
+    }
+
+    fn may_serve_provider(
+        &self,
+        caller: Caller,
+        name: FullName,
+        _: Option<Uuid>,
+    ) -> BoxFuture<'_, bool> {
+        async move {
+            let found = self.store.find_providers(vec![name]).await;
+            let provider = found
+                .ok()
+                .and_then(|found| found.into_iter().flatten().next());
+            provider.is_some_and(|provider| caller.is_superuser || provider.user == caller.id)
+        }
+        .boxed()
+    }
+
+    fn provider_joined(&self, name: FullName, socket: SocketId) {
+        self.provider_joins(name, socket);
+    }
+
+    fn provider_left(&self, name: FullName) {
+        self.provider_leaves(&name);
+    }
+
+    fn room_join(
+        &self,
+        _: Caller,
+        room: String,
+        socket: SocketId,
+    ) -> BoxFuture<'_, Result<Value, Value>> {
+        async move {
+            let refused = |detail: String| {
+                let document = Error::document(&problem::INVALID_ROOM_ID, &detail);
+                serde_json::to_value(document).unwrap_or_default()
+            };
+            check_room(&room).map_err(|error| refused(error.to_string()))?;
+            let frame_count = match self.frames.get() {
+                Some(frames) => frames
+                    .room(room.clone())
+                    .await
+                    .map_or(0, |room| room.frame_count()),
+                None => 0,
+            };
+            Ok(json!({
+                "room_id": room,
+                "session_id": socket.to_string(),
+                "step": 0,
+                "frame_count": frame_count,
+                "locked": false,
+                "camera_key": null,
+                "default_camera": null,
+                "progress_trackers": {},
+            }))
+        }
+        .boxed()
+    }
+}
+
+impl Asking for Arc<Jobs> {
+    fn ask(
+        &self,
+        caller: Caller,
+        provider: Provider,
+        params: Vec<(String, String)>,
+        wait: Duration,
+    ) -> BoxFuture<'_, Result<Answer, Error>> {
+        async move {
+            let name = provider.name.to_string();
+            let params = Params::from_pairs(params);
+            let read = self
+                .read_provider(caller, provider.name, &name, params, wait)
+                .await?;
+            Ok(read.found.answer)
+        }
+        .boxed()
+    }
+
+    fn frames_provider(&self, room: &str) -> BoxFuture<'_, Result<Option<Provider>, Error>> {
+        let room = room.to_owned();
+        async move {
+            let page = Page {
+                limit: MAX_LOOKED_AT,
+                offset: 0,
+            };
+            // Newest first.
+            let providers = self.store.providers(vec![room], page).await?;
+            let mut providers = providers.items.into_iter();
+            Ok(providers.find(|provider| provider.name.category == super::providers::FRAMES))
+        }
+        .boxed()
+    }
+}
+
+impl Telling for Arc<Jobs> {
+    fn emit(&self, room_name: &str, event: &str, payload: Value) {
+        self.events.emit(room_name, event, || payload);
+    }
+}
+
+impl Hearing for Arc<Jobs> {
+    fn read_failed(
+        &self,
+        room: &str,
+        provider: &str,
+        hash: &str,
+        detail: &str,
+        caller: Caller,
+    ) -> BoxFuture<'_, ()> {
+        let (room, provider) = (room.to_owned(), provider.to_owned());
+        let (hash, detail) = (hash.to_owned(), detail.to_owned());
+        async move {
+            let Ok(names) = self.name_in(&room, &provider) else {
+                return;
+            };
+            for name in names {
+                if let Err(error) = self.failed(caller, &name, &hash, &detail).await {
+                    tracing::debug!(%error, "a provider's failure could not be told");
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Leaving for Arc<Jobs> {
+    fn leaving(&self, worker: Uuid) -> BoxFuture<'_, ()> {
+        async move {
+            match self.store.remove_worker(worker, None).await {
+                Ok(crate::worker::Owned::Done(loss)) => self.lost(loss).await,
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "a worker stays until it is swept"),
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,326 @@
+//! Providers come, are asked, answer, and go.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use axum::body::Body;
+use uuid::Uuid;
+
+use super::{
+    Jobs, finished,
+    jobs::{Offer, allowed, no_worker},
+};
+use crate::{
+    caller::Caller,
+    error::Error,
+    name::{FullName, GLOBAL, INTERNAL, check_room, scopes},
+    page::{Page, Paged},
+    problem::{self, PROVIDER_EXECUTION_FAILED},
+    provider::{Key, NewProvider, Provider, ProviderRegistered},
+    results::{Kept, Upload},
+    topic::Wait,
+    worker::Owned,
+};
+
+/// An answer that is not to be kept is there for those who wait for it now, on every node.
+const NOT_KEPT: Duration = Duration::from_secs(2);
+/// The only category whose going changes what a room shows.
+pub(super) const FRAMES: &str = "frames";
+
+impl Jobs {
+    /// The provider, and whether it is new.
+    pub async fn register_provider(
+        self: &Arc<Self>,
+        caller: Caller,
+        room: &str,
+        offer: Offer,
+        content_type: String,
+        ttl: Option<Duration>,
+    ) -> Result<(Provider, bool), Error> {
+        check_room(room)?;
+        if room == INTERNAL {
+            let text = "Providers of @internal are the server's own";
+            return Err(Error::forbidden(text));
+        }
+        if room == GLOBAL && !caller.is_superuser {
+            return Err(Error::forbidden(
+                "Admin required for @global provider registration",
+            ));
+        }
+        if !self.settings.provider_categories.is_empty() {
+            allowed(&offer.category, &self.settings.provider_categories)?;
+        }
+        self.check_offer(&offer)?;
+        let new = NewProvider {
+            name: FullName::new(room, &offer.category, &offer.name),
+            schema: offer.schema.to_string(),
+            content_type,
+            user: caller.id,
+            is_superuser: caller.is_superuser,
+            worker: offer.worker,
+            ttl,
+        };
+        let door = self.clone();
+        finished(async move {
+            match door.store.register_provider(new).await? {
+                ProviderRegistered::NoWorker => Err(no_worker(offer.worker)),
+                ProviderRegistered::Foreign => Err(Error::forbidden(
+                    "Provider already registered by another user",
+                )),
+                ProviderRegistered::Done { provider, is_new } => {
+                    door.provider_came(&provider).await;
+                    Ok((provider, is_new))
+                }
+            }
+        })
+        .await
+    }
+
+    /// Whoever waits for its answers asks it anew.
+    pub(super) async fn provider_came(&self, provider: &Provider) {
+        let results = self.results.of(&provider.name.category);
+        if let Err(error) = results.forget(provider.id, Some(provider.version)).await {
+            tracing::debug!(%error, "old answers of a provider stay until their time is over");
+        }
+        self.bus
+            .publish(&[Wait::Provider(provider.name.clone()).wake()]);
+        self.events.providers_changed(&provider.name.room);
+    }
+
+    pub(super) async fn providers_gone(&self, gone: &[(FullName, Uuid)]) {
+        for (name, id) in gone {
+            if let Err(error) = self.results.of(&name.category).forget(*id, None).await {
+                tracing::debug!(%error, "answers of a provider stay until their time is over");
+            }
+        }
+        let rooms: BTreeSet<&str> = gone.iter().map(|(name, _)| name.room.as_str()).collect();
+        for room in rooms {
+            self.events.providers_changed(room);
+        }
+        let mounted = gone.iter().filter(|(name, _)| name.category == FRAMES);
+        let mounted: BTreeSet<&str> = mounted.map(|(name, _)| name.room.as_str()).collect();
+        for room in mounted {
+            if let Some(frames) = self.frames.get()
+                && let Err(error) = frames.provider_gone(room.to_owned()).await
+            {
+                tracing::warn!(%error, room, "a room keeps its mount");
+            }
+        }
+    }
+
+    pub async fn providers(
+        &self,
+        caller: Option<Caller>,
+        room: &str,
+        page: Page,
+    ) -> Result<Paged<Provider>, Error> {
+        check_room(room)?;
+        let sees_internal = caller.is_some_and(|caller| caller.is_superuser);
+        if room == INTERNAL && !sees_internal {
+            return Err(Error::forbidden("Superusers only"));
+        }
+        Ok(self
+            .store
+            .providers(scopes(room, sees_internal), page)
+            .await?)
+    }
+
+    /// The provider that `name` names from `room`: a full name, or `category/name`.
+    pub(super) fn name_in(&self, room: &str, name: &str) -> Result<Vec<FullName>, Error> {
+        check_room(room)?;
+        if let Some(full) = FullName::parse(name) {
+            if room != GLOBAL && full.room != room && full.room != GLOBAL && full.room != INTERNAL {
+                let text = format!("Provider '{name}' not accessible from room '{room}'");
+                return Err(Error::problem(&problem::PROVIDER_NOT_FOUND, text));
+            }
+            return Ok(vec![full]);
+        }
+        match name.split_once('/') {
+            Some((category, called)) if !category.is_empty() && !called.is_empty() => {
+                let rooms = scopes(room, false);
+                let names = rooms
+                    .iter()
+                    .map(|room| FullName::new(room, category, called));
+                Ok(names.collect())
+            }
+            _ => Err(Error::problem(
+                &problem::PROVIDER_NOT_FOUND,
+                format!("Invalid provider name format: {name}"),
+            )),
+        }
+    }
+
+    pub async fn provider(
+        &self,
+        caller: Option<Caller>,
+        room: &str,
+        name: &str,
+    ) -> Result<Provider, Error> {
+        let names = self.name_in(room, name)?;
+        let found = self.store.find_providers(names).await?;
+        let provider = found.into_iter().flatten().next();
+        let provider = provider.ok_or_else(|| not_found(name))?;
+        self.may_read(caller, &provider)?;
+        Ok(provider)
+    }
+
+    /// What the server offers itself is for superusers, unless it says otherwise.
+    pub(super) fn may_read(
+        &self,
+        caller: Option<Caller>,
+        provider: &Provider,
+    ) -> Result<(), Error> {
+        if !provider.name.is_internal() || caller.is_some_and(|caller| caller.is_superuser) {
+            return Ok(());
+        }
+        match self.internal.provider(&provider.name) {
+            Some(internal) if !internal.superusers_only() => Ok(()),
+            _ => Err(Error::forbidden("Superusers only")),
+        }
+    }
+
+    /// Only its owner's heart beats, as with workers.
+    pub async fn touch_provider(&self, caller: Caller, provider: Uuid) -> Result<Provider, Error> {
+        let owned = self.store.touch_provider(provider, Some(caller.id)).await?;
+        owner_only(owned, provider)
+    }
+
+    pub async fn remove_provider(
+        self: &Arc<Self>,
+        caller: Caller,
+        provider: Uuid,
+    ) -> Result<(), Error> {
+        let door = self.clone();
+        finished(async move {
+            if let Some(known) = door.store.provider(provider).await?
+                && known.name.is_internal()
+            {
+                let text = "Providers of @internal are the server's own";
+                return Err(Error::forbidden(text));
+            }
+            let owned = door.store.remove_provider(provider, caller.own()).await?;
+            let gone = owner_only(owned, provider)?;
+            door.bus
+                .publish(&[Wait::Provider(gone.name.clone()).wake()]);
+            door.providers_gone(&[(gone.name, gone.id)]).await;
+            Ok(())
+        })
+        .await
+    }
+
+    /// A provider's answer arrives: kept, and handed to all who wait for it. `ttl` is what the
+    /// answer itself says of how long it may be kept.
+    pub async fn upload(
+        self: &Arc<Self>,
+        caller: Caller,
+        provider: Uuid,
+        hash: String,
+        body: Body,
+        is_error: bool,
+        ttl: Option<Duration>,
+    ) -> Result<(), Error> {
+        let known = self.store.provider(provider).await?;
+        let known = known.ok_or_else(|| not_found(&provider.to_string()))?;
+        if caller.own().is_some_and(|user| user != known.user) {
+            let text = "Not authorized to upload results for this provider";
+            return Err(Error::forbidden(text));
+        }
+        let upload = Upload {
+            is_error,
+            body,
+            limit: self.settings.max_result,
+            patience: self.settings.upload_patience,
+        };
+        self.answered(&known, hash, upload, ttl).await
+    }
+
+    /// Keeps an answer and wakes who waits for it.
+    pub(super) async fn answered(
+        self: &Arc<Self>,
+        provider: &Provider,
+        hash: String,
+        upload: Upload,
+        ttl: Option<Duration>,
+    ) -> Result<(), Error> {
+        let ttl = ttl.or(provider.ttl).unwrap_or(self.settings.result_ttl);
+        let ttl = if upload.is_error {
+            ttl.min(self.settings.error_ttl)
+        } else {
+            ttl
+        };
+        let key = Key {
+            provider: provider.id,
+            version: provider.version,
+            hash: hash.clone(),
+        };
+        let (door, name) = (self.clone(), provider.name.clone());
+        finished(async move {
+            let results = door.results.of(&name.category);
+            let kept = results.put(key, upload, ttl.max(NOT_KEPT)).await?;
+            too_much(kept, door.settings.max_result)?;
+            let wait = Wait::Result(name.clone(), hash.clone());
+            door.bus.publish(&[wait.wake()]);
+            door.events.result_ready(&name, &hash);
+            Ok(())
+        })
+        .await
+    }
+
+    /// A provider failed and said so in the room, as its client does: the waiters are told.
+    pub(super) async fn failed(
+        self: &Arc<Self>,
+        caller: Caller,
+        name: &FullName,
+        hash: &str,
+        detail: &str,
+    ) -> Result<(), Error> {
+        let found = self.store.find_providers(vec![name.clone()]).await?;
+        let Some(provider) = found.into_iter().flatten().next() else {
+            return Ok(());
+        };
+        if caller.own().is_some_and(|user| user != provider.user) {
+            return Ok(());
+        }
+        let document = Error::document(&PROVIDER_EXECUTION_FAILED, detail);
+        let upload = Upload {
+            is_error: true,
+            body: Body::from(document.text()),
+            limit: self.settings.max_result,
+            patience: self.settings.upload_patience,
+        };
+        self.answered(&provider, hash.to_owned(), upload, None)
+            .await
+    }
+}
+
+fn too_much(kept: Kept, limit: u64) -> Result<(), Error> {
+    use http::StatusCode;
+    use wakeline_web::Problem;
+    let problem = match kept {
+        Kept::Done => return Ok(()),
+        Kept::TooLarge => Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body-too-large",
+            format!("body: longer than {limit} bytes, the limit for an answer (jobs.max_result)"),
+        ),
+        Kept::TooSlow => Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "body-too-slow",
+            "body: it stopped coming (http.body_timeout); nothing was kept, try again",
+        ),
+        Kept::BrokenOff => Problem::invalid("body", "it broke off; nothing was kept"),
+    };
+    Err(problem.into())
+}
+
+pub(super) fn not_found(name: &str) -> Error {
+    let text = format!("Provider '{name}' not found");
+    Error::problem(&problem::PROVIDER_NOT_FOUND, text)
+}
+
+fn owner_only<T>(owned: Owned<T>, provider: Uuid) -> Result<T, Error> {
+    match owned {
+        Owned::Done(done) => Ok(done),
+        Owned::NotFound => Err(not_found(&provider.to_string())),
+        Owned::Foreign => Err(Error::forbidden("Provider belongs to different user")),
+    }
+}

@@ -1,0 +1,98 @@
+//! The door's question to its store: who of those that wait can be answered.
+
+use std::{collections::HashMap, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use wakeline_bus::{Due, Recheck};
+use wakeline_store::Error;
+use wakeline_wake::Waiting;
+
+use super::Jobs;
+use crate::{name::FullName, provider::Key, topic::DOOR, topic::Wait};
+
+impl Recheck for Jobs {
+    fn door(&self) -> &'static str {
+        DOOR
+    }
+
+    /// One statement for tasks and claims, two for all reads and providers together.
+    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+        async move {
+            let waits: Vec<Wait> = waiting
+                .iter()
+                .filter_map(|waiting| Wait::read(&waiting.topic))
+                .collect();
+            let (stored, asked): (Vec<Wait>, Vec<Wait>) = waits
+                .into_iter()
+                .partition(|wait| matches!(wait, Wait::Claim(_) | Wait::Worker(_) | Wait::Task(_)));
+            let mut ready = if stored.is_empty() {
+                Vec::new()
+            } else {
+                self.store.ready(stored).await?
+            };
+            ready.extend(self.answerable(asked).await?);
+            let due = |wait: &Wait| Due {
+                place: wait.place(),
+                after: Duration::ZERO,
+            };
+            Ok(ready.iter().map(due).collect())
+        }
+        .boxed()
+    }
+}
+
+impl Jobs {
+    /// Reads that have an answer, or of which nobody has asked the provider; providers that have
+    /// been asked something.
+    async fn answerable(&self, asked: Vec<Wait>) -> Result<Vec<Wait>, Error> {
+        let mut names: Vec<FullName> = asked
+            .iter()
+            .filter_map(|wait| match wait {
+                Wait::Result(name, _) | Wait::Requests(name) => Some(name.clone()),
+                _ => None,
+            })
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = self.store.find_providers(names.clone()).await?;
+        let known: HashMap<FullName, _> = names
+            .into_iter()
+            .zip(found)
+            .filter_map(|(name, provider)| Some((name, provider?)))
+            .collect();
+        let mut ready = Vec::new();
+        for place in self.results.places() {
+            let (mut waits, mut keys) = (Vec::new(), Vec::new());
+            for wait in &asked {
+                if let Wait::Result(name, hash) = wait
+                    && let Some(provider) = known.get(name)
+                    && std::sync::Arc::ptr_eq(self.results.of(&name.category), &place)
+                {
+                    waits.push(wait.clone());
+                    keys.push(Key {
+                        provider: provider.id,
+                        version: provider.version,
+                        hash: hash.clone(),
+                    });
+                }
+            }
+            if keys.is_empty() {
+                continue;
+            }
+            for (wait, look) in waits.into_iter().zip(place.look(keys).await?) {
+                if look.answer.is_some() || look.in_flight.is_none() {
+                    ready.push(wait);
+                }
+            }
+        }
+        // Whoever waits for questions looks by itself whether there is one that it has not sent.
+        let listening = asked
+            .into_iter()
+            .filter(|wait| matches!(wait, Wait::Requests(name) if known.contains_key(name)));
+        ready.extend(listening);
+        Ok(ready)
+    }
+}

@@ -1,0 +1,63 @@
+//! What is over is removed when it is over: nobody scans for it.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+
+use super::{Jobs, OUTAGE_PAUSE};
+use crate::{store::in_micros, task::Terms};
+
+/// Workers and tasks removed in one step.
+const SLICE: i64 = 500;
+/// Nothing is looked for more often.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+impl Jobs {
+    /// Removes lost workers and old tasks for ever. The store says when the next may be over; one
+    /// that comes meanwhile is not over before its own time.
+    pub async fn sweep(self: Arc<Self>) {
+        let terms = Terms {
+            worker: in_micros(self.settings.worker_timeout),
+            internal: in_micros(self.settings.internal_timeout),
+            kept: in_micros(self.settings.keep_tasks),
+            limit: SLICE,
+        };
+        // Nothing that comes from now on is over earlier.
+        let longest = self
+            .settings
+            .worker_timeout
+            .min(self.settings.internal_timeout);
+        loop {
+            let pause = match self.store.sweep(terms).await {
+                Ok(swept) => {
+                    self.lost(swept.loss).await;
+                    if swept.is_more {
+                        continue;
+                    }
+                    swept.next.map_or(longest, |micros| {
+                        Duration::from_micros(u64::try_from(micros).unwrap_or(0)).min(longest)
+                    })
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the jobs could not be swept; trying again");
+                    OUTAGE_PAUSE
+                }
+            };
+            sleep(pause.max(SHORTEST)).await;
+        }
+    }
+
+    /// Removes answers that are over, for ever.
+    pub async fn sweep_results(self: Arc<Self>) {
+        loop {
+            let mut pause = self.settings.result_ttl.min(Duration::from_secs(60));
+            for results in self.results.places() {
+                match results.sweep().await {
+                    Ok(next) => pause = next.unwrap_or(pause).min(pause),
+                    Err(error) => tracing::warn!(%error, "answers could not be swept"),
+                }
+            }
+            sleep(pause.max(Duration::from_secs(1))).await;
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Engine.IO sessions: each has a place for as long as it lives, and can be cut.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use axum::{Router, body::Body, extract::Request, response::Response};
+use bytes::Bytes;
+use http::Method;
+use socketioxide::{service::SocketIoService, socket::Sid};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
+use tower::ServiceExt;
+
+use super::payload;
+
+/// Only what is asked for at its path comes here; the router behind it has no routes.
+pub(super) type Engine = SocketIoService<Router>;
+
+pub(super) struct Sessions {
+    engine: Engine,
+    places: Arc<Semaphore>,
+    known: Mutex<HashMap<Sid, Weak<Session>>>,
+    closing: CancellationToken,
+    wires: TaskTracker,
+}
+
+/// Kept by its socket, as an extension of the request that opened it, and by its connection.
+pub(super) struct Session {
+    all: Arc<Sessions>,
+    id: OnceLock<Sid>,
+    cut: CancellationToken,
+    upgrading: AtomicBool,
+    /// Packets that did not fit into the last answer to a poll.
+    rest: Mutex<Option<Bytes>>,
+    rest_taken: Notify,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Sessions {
+    pub(super) fn new(engine: Engine, max: usize) -> Self {
+        Self {
+            engine,
+            places: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))),
+            known: Mutex::default(),
+            closing: CancellationToken::new(),
+            wires: TaskTracker::new(),
+        }
+    }
+
+    /// `None`: there is no place.
+    pub(super) fn open(self: &Arc<Self>) -> Option<Arc<Session>> {
+        let place = self.places.clone().try_acquire_owned().ok()?;
+        Some(Arc::new(Session {
+            all: self.clone(),
+            id: OnceLock::new(),
+            cut: self.closing.child_token(),
+            upgrading: AtomicBool::new(false),
+            rest: Mutex::default(),
+            rest_taken: Notify::new(),
+            _place: place,
+        }))
+    }
+
+    pub(super) fn find(&self, id: Sid) -> Option<Arc<Session>> {
+        self.known().get(&id).and_then(Weak::upgrade)
+    }
+
+    pub(super) fn engine(&self) -> Engine {
+        self.engine.clone()
+    }
+
+    pub(super) async fn ask(&self, request: Request) -> Response {
+        match self.engine().oneshot(request).await {
+            Ok(response) => response.map(Body::new),
+            Err(never) => match never {},
+        }
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.is_cancelled()
+    }
+
+    /// Cuts all of them, and those that come.
+    pub(super) fn close(&self) {
+        self.closing.cancel();
+        self.wires.close();
+    }
+
+    /// After [`Sessions::close`]: the last WebSocket has ended.
+    pub(super) async fn ended(&self) {
+        self.wires.wait().await;
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Sid, Weak<Session>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// What it is called is known only once there is a socket.
+    pub(super) fn is(self: &Arc<Self>, id: Sid) {
+        if self.id.set(id).is_ok() {
+            self.all.known().insert(id, Arc::downgrade(self));
+        }
+    }
+
+    /// Ends it without a word. Whether it was not cut before.
+    pub(super) fn cut(&self) -> bool {
+        if self.is_cut() {
+            return false;
+        }
+        self.cut.cancel();
+        if let (Some(id), Ok(runtime)) = (self.id.get(), Handle::try_current()) {
+            runtime.spawn(forget(self.all.clone(), *id));
+        }
+        true
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.is_cancelled()
+    }
+
+    pub(super) fn cutting(&self) -> &CancellationToken {
+        &self.cut
+    }
+
+    /// Counts a WebSocket for as long as it lives.
+    pub(super) fn count_wire(&self) -> TaskTrackerToken {
+        self.all.wires.token()
+    }
+
+    /// What there is for this poll without asking.
+    pub(super) fn take_rest(&self) -> Option<Bytes> {
+        let mut rest = self.rest();
+        let (first, left) = payload::split(rest.take()?);
+        *rest = left;
+        if rest.is_none() {
+            self.rest_taken.notify_waiters();
+        }
+        Some(first)
+    }
+
+    /// What of this answer to a poll goes out now. Whoever upgrades gets it whole: it may not poll
+    /// again, and only clients that upgrade before anything is sent to them need short answers.
+    pub(super) fn shorten(&self, answer: Bytes) -> Bytes {
+        let mut rest = self.rest();
+        if self.upgrading.load(Ordering::Relaxed) {
+            return answer;
+        }
+        let (first, left) = payload::split(answer);
+        *rest = left;
+        first
+    }
+
+    /// The WebSocket did not come about.
+    pub(super) fn stay(&self) {
+        self.upgrading.store(false, Ordering::Relaxed);
+    }
+
+    /// Waits until the client has polled for all that was kept here.
+    pub(super) async fn upgrade(&self) {
+        {
+            // Under the lock: from now on nothing more is kept.
+            let _rest = self.rest();
+            self.upgrading.store(true, Ordering::Relaxed);
+        }
+        loop {
+            let taken = self.rest_taken.notified();
+            if self.rest().is_none() {
+                return;
+            }
+            taken.await;
+        }
+    }
+
+    fn rest(&self) -> MutexGuard<'_, Option<Bytes>> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.get() {
+            self.all.known().remove(id);
+        }
+    }
+}
+
+/// The client's own farewell, said for it. A WebSocket's session ends with its connection, but one
+/// that polls would last until its heartbeat fails, and one that was cut half way between the two
+/// for ever.
+async fn forget(sessions: Arc<Sessions>, id: Sid) {
+    let mut request = Request::new(Body::from("1"));
+    *request.method_mut() = Method::POST;
+    if let Ok(target) = format!("/socket.io/?EIO=4&transport=polling&sid={id}").parse() {
+        *request.uri_mut() = target;
+        sessions.ask(request).await;
+    }
+}

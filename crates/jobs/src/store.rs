@@ -1,0 +1,108 @@
+//! The durable steps. Two implementations: [`sqlite`] and [`postgres`].
+
+pub mod frames;
+pub mod postgres;
+pub mod sqlite;
+mod users;
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use uuid::Uuid;
+use wakeline_store::Error;
+
+use crate::{
+    job::{Job, NewJob, Registered},
+    name::FullName,
+    page::{Page, Paged},
+    provider::{NewProvider, Provider, ProviderRegistered},
+    task::{Claimed, Loss, NewTask, Submitted, Swept, Task, TaskFilter, Terms, Update, Updated},
+    topic::Wait,
+    worker::{Owned, Worker, WorkerSummary},
+};
+
+pub use self::users::Users;
+
+/// What a step gives when it is on disk.
+pub type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
+/// Each method is one atomic durable step, shares its commit with whatever else arrived in the
+/// same moment, and happens even if its future is dropped half way.
+///
+/// Whose clock rules: SQLite's is the process', PostgreSQL's is the database server's, so that
+/// nodes agree on when a worker is lost.
+pub trait Store: Workers + Jobs + Tasks + Providers + Send + Sync + std::fmt::Debug {}
+
+impl<S: Workers + Jobs + Tasks + Providers + Send + Sync + std::fmt::Debug> Store for S {}
+
+pub trait Workers {
+    fn create_worker(&self, user: Uuid) -> Step<'_, Worker>;
+
+    /// Only its owner's heart can beat for it.
+    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Step<'_, Owned<Worker>>;
+
+    /// Whose it is.
+    fn worker_owner(&self, worker: Uuid) -> Step<'_, Option<Uuid>>;
+
+    /// With everything that it has: its tasks fail or go back into the line, its providers go.
+    /// `user`: only if it is this one's.
+    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Loss>>;
+
+    /// Newest first.
+    fn workers(&self, page: Page) -> Step<'_, Paged<WorkerSummary>>;
+
+    /// Those that do jobs of one of the scopes.
+    fn workers_of(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<WorkerSummary>>;
+
+    /// Removes a slice of what is over. Asked when something may be, not at an interval.
+    fn sweep(&self, terms: Terms) -> Step<'_, Swept>;
+}
+
+pub trait Jobs {
+    fn register_job(&self, job: NewJob) -> Step<'_, Registered>;
+
+    /// Newest first.
+    fn jobs(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<Job>>;
+
+    fn job(&self, name: FullName) -> Step<'_, Option<Job>>;
+}
+
+pub trait Tasks {
+    fn submit(&self, task: NewTask) -> Step<'_, Submitted>;
+
+    /// The task of the worker's jobs that has waited longest. Never waits for another claim.
+    fn claim(&self, worker: Uuid, user: Uuid) -> Step<'_, Claimed>;
+
+    fn task(&self, task: Uuid) -> Step<'_, Option<Task>>;
+
+    fn update(&self, update: Update) -> Step<'_, Updated>;
+
+    /// Newest first.
+    fn tasks(&self, filter: TaskFilter, page: Page) -> Step<'_, Paged<Task>>;
+
+    /// Which of these can be answered now; in one statement.
+    fn ready(&self, waits: Vec<Wait>) -> Step<'_, Vec<Wait>>;
+}
+
+pub trait Providers {
+    fn register_provider(&self, provider: NewProvider) -> Step<'_, ProviderRegistered>;
+
+    /// Newest first.
+    fn providers(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<Provider>>;
+
+    /// What is registered under each name; in one statement.
+    fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>>;
+
+    fn provider(&self, provider: Uuid) -> Step<'_, Option<Provider>>;
+
+    /// `user`: only if it is this one's.
+    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Provider>>;
+
+    /// A beat of its worker's heart.
+    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Provider>>;
+}
+
+/// As both databases keep it.
+pub(crate) fn in_micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,90 @@
+//! The steps on PostgreSQL: each write is one call of a function beside this file, and the calls of
+//! one moment share a round trip and a commit.
+
+/// The parameters of a statement, each with its type.
+macro_rules! parameters {
+    ($( $value:expr => $kind:expr ),* $(,)?) => {
+        vec![$( (Box::new($value) as $crate::store::postgres::call::Parameter, $kind) ),*]
+    };
+}
+
+mod call;
+mod frames;
+mod jobs;
+mod providers;
+mod results;
+mod tasks;
+mod users;
+mod workers;
+
+use futures_util::FutureExt;
+use tokio_postgres::{
+    Row,
+    types::{ToSql, Type},
+};
+use wakeline_store::{
+    Error, Migrations, Postgres,
+    postgres::{Batcher, WORKERS},
+};
+
+use self::call::{Call, Calls, Parameter};
+use super::Step;
+use crate::topic;
+
+pub const MIGRATIONS: Migrations = Migrations {
+    door: topic::DOOR,
+    steps: &[
+        include_str!("postgres/001_tables.sql"),
+        include_str!("postgres/002_steps.sql"),
+        include_str!("postgres/003_users.sql"),
+        include_str!("postgres/003_results.sql"),
+        include_str!("postgres/004_frames.sql"),
+    ],
+};
+
+#[derive(Debug)]
+pub struct PostgresStore {
+    postgres: Postgres,
+    calls: Batcher<Calls>,
+}
+
+impl PostgresStore {
+    #[must_use]
+    pub fn new(postgres: Postgres) -> Self {
+        Self {
+            calls: Batcher::start(&postgres, Calls, WORKERS),
+            postgres,
+        }
+    }
+
+    /// A write: shares its commit with those of the same moment. `read` makes a value of its rows.
+    fn write<T: Send + 'static>(
+        &self,
+        statement: &'static str,
+        parameters: Vec<(Parameter, Type)>,
+        read: impl FnOnce(&[Row]) -> Result<T, Error> + Send + 'static,
+    ) -> Step<'_, T> {
+        async move {
+            let call = Call::new(statement, parameters);
+            let rows = self.calls.submit(call).await?;
+            read(&rows)
+        }
+        .boxed()
+    }
+
+    /// A question by itself.
+    async fn ask(
+        &self,
+        kind: &'static str,
+        statement: &str,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Error> {
+        self.postgres.query(kind, statement, parameters).await
+    }
+}
+
+/// The only row of an answer that has one.
+fn only(rows: &[Row]) -> Result<&Row, Error> {
+    rows.first()
+        .ok_or_else(|| Error::OutcomeUnknown("an answer without a row".into()))
+}

@@ -1,0 +1,213 @@
+-- frames is how many are stored; mounted how many a provider has, and mounted_by who said so.
+CREATE TABLE wakeline.jobs_room (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE,
+    frames bigint NOT NULL DEFAULT 0,
+    next_seq bigint NOT NULL DEFAULT 0,
+    mounted bigint,
+    mounted_by uuid,
+    created_by uuid NOT NULL,
+    created_at bigint NOT NULL
+);
+
+CREATE TABLE wakeline.jobs_frame (
+    room_id bigint NOT NULL REFERENCES wakeline.jobs_room (id) ON DELETE CASCADE,
+    seq bigint NOT NULL,
+    revision bigint NOT NULL DEFAULT 0,
+    body bytea NOT NULL,
+    PRIMARY KEY (room_id, seq)
+);
+-- Numbers of floating point hardly get shorter; trying costs more than it saves.
+ALTER TABLE wakeline.jobs_frame ALTER COLUMN body SET STORAGE EXTERNAL;
+
+-- Frames number .. number + length are those of seq .. seq + length.
+CREATE TABLE wakeline.jobs_run (
+    room_id bigint NOT NULL REFERENCES wakeline.jobs_room (id) ON DELETE CASCADE,
+    seq bigint NOT NULL,
+    number bigint NOT NULL,
+    length bigint NOT NULL,
+    PRIMARY KEY (room_id, seq)
+);
+-- Not unique: numbers are moved one after the other.
+CREATE INDEX jobs_run_number ON wakeline.jobs_run (room_id, number);
+
+-- Outcomes: 0 found, 1 done, 2 no source, 3 the source is mounted, 4 it is too large.
+CREATE FUNCTION wakeline.jobs_room_create(
+    the_name text, the_user uuid, source text, first bytea, copy_limit bigint,
+    OUT outcome smallint, OUT bytes bigint, OUT room wakeline.jobs_room
+) LANGUAGE plpgsql AS $$
+DECLARE
+    origin wakeline.jobs_room;
+    copied bigint := 0;
+BEGIN
+    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = the_name;
+    IF FOUND THEN
+        outcome := 0;
+        RETURN;
+    END IF;
+    IF source IS NOT NULL THEN
+        -- It stays as it is until its frames are copied.
+        SELECT * INTO origin FROM wakeline.jobs_room r WHERE r.name = source FOR SHARE;
+        IF NOT FOUND THEN
+            outcome := 2;
+            RETURN;
+        END IF;
+        IF origin.mounted IS NOT NULL THEN
+            outcome := 3;
+            RETURN;
+        END IF;
+        SELECT coalesce(sum(octet_length(f.body)), 0) INTO bytes
+        FROM wakeline.jobs_frame f WHERE f.room_id = origin.id;
+        IF bytes > copy_limit THEN
+            outcome := 4;
+            RETURN;
+        END IF;
+    END IF;
+    INSERT INTO wakeline.jobs_room (name, created_by, created_at)
+    VALUES (the_name, the_user, wakeline.jobs_now())
+    ON CONFLICT (name) DO NOTHING
+    RETURNING * INTO room;
+    IF NOT FOUND THEN
+        -- Somebody else made it in this moment.
+        SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = the_name;
+        outcome := 0;
+        RETURN;
+    END IF;
+    IF source IS NOT NULL THEN
+        INSERT INTO wakeline.jobs_frame (room_id, seq, body)
+        SELECT room.id, x.number + f.seq - x.seq, f.body
+        FROM wakeline.jobs_run x
+        JOIN wakeline.jobs_frame f ON f.room_id = x.room_id
+            AND f.seq >= x.seq AND f.seq < x.seq + x.length
+        WHERE x.room_id = origin.id;
+        GET DIAGNOSTICS copied = ROW_COUNT;
+    ELSIF first IS NOT NULL THEN
+        INSERT INTO wakeline.jobs_frame (room_id, seq, body) VALUES (room.id, 0, first);
+        copied := 1;
+    END IF;
+    IF copied > 0 THEN
+        INSERT INTO wakeline.jobs_run (room_id, seq, number, length) VALUES (room.id, 0, 0, copied);
+        UPDATE wakeline.jobs_room r SET frames = copied, next_seq = copied WHERE r.id = room.id
+        RETURNING * INTO room;
+    END IF;
+    outcome := 1;
+END
+$$;
+
+-- Outcomes here and below: 0 done, 1 no room, 2 read-only, 3 full or no such frame, 4 changed.
+-- Each takes the room's row first, so that what changes a room is done one after the other.
+CREATE FUNCTION wakeline.jobs_append(
+    the_name text, bodies bytea[], most bigint,
+    OUT outcome smallint, OUT start bigint, OUT total bigint
+) LANGUAGE plpgsql AS $$
+DECLARE
+    room wakeline.jobs_room;
+    added bigint := cardinality(bodies);
+BEGIN
+    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = the_name FOR UPDATE;
+    IF NOT FOUND THEN
+        outcome := 1;
+        RETURN;
+    END IF;
+    start := room.frames;
+    total := room.frames + added;
+    IF room.mounted IS NOT NULL THEN
+        outcome := 2;
+        RETURN;
+    END IF;
+    IF total > most THEN
+        outcome := 3;
+        RETURN;
+    END IF;
+    INSERT INTO wakeline.jobs_frame (room_id, seq, body)
+    SELECT room.id, room.next_seq + b.place - 1, b.body
+    FROM unnest(bodies) WITH ORDINALITY AS b (body, place);
+    UPDATE wakeline.jobs_run x SET length = x.length + added
+    WHERE x.room_id = room.id AND x.seq + x.length = room.next_seq
+        AND x.seq = (SELECT max(y.seq) FROM wakeline.jobs_run y WHERE y.room_id = room.id);
+    IF NOT FOUND AND added > 0 THEN
+        INSERT INTO wakeline.jobs_run (room_id, seq, number, length)
+        VALUES (room.id, room.next_seq, room.frames, added);
+    END IF;
+    UPDATE wakeline.jobs_room r SET frames = total, next_seq = room.next_seq + added
+    WHERE r.id = room.id;
+    outcome := 0;
+END
+$$;
+
+CREATE FUNCTION wakeline.jobs_replace(
+    the_name text, the_number bigint, the_body bytea, the_seq bigint, the_revision bigint,
+    OUT outcome smallint, OUT total bigint
+) LANGUAGE plpgsql AS $$
+DECLARE
+    room wakeline.jobs_room;
+    run wakeline.jobs_run;
+BEGIN
+    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = the_name FOR UPDATE;
+    IF NOT FOUND THEN
+        outcome := 1;
+        RETURN;
+    END IF;
+    total := room.frames;
+    IF room.mounted IS NOT NULL THEN
+        outcome := 2;
+        RETURN;
+    END IF;
+    IF the_number < 0 OR the_number >= room.frames THEN
+        outcome := 3;
+        RETURN;
+    END IF;
+    SELECT * INTO run FROM wakeline.jobs_run x
+    WHERE x.room_id = room.id AND x.number <= the_number
+    ORDER BY x.number DESC LIMIT 1;
+    UPDATE wakeline.jobs_frame f SET body = the_body, revision = f.revision + 1
+    WHERE f.room_id = room.id AND f.seq = run.seq + the_number - run.number
+        AND (the_seq IS NULL OR (f.seq = the_seq AND f.revision = the_revision));
+    outcome := CASE WHEN FOUND THEN 0 ELSE 4 END;
+END
+$$;
+
+CREATE FUNCTION wakeline.jobs_delete(
+    the_name text, the_number bigint,
+    OUT outcome smallint, OUT total bigint
+) LANGUAGE plpgsql AS $$
+DECLARE
+    room wakeline.jobs_room;
+    run wakeline.jobs_run;
+    before bigint;
+BEGIN
+    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = the_name FOR UPDATE;
+    IF NOT FOUND THEN
+        outcome := 1;
+        RETURN;
+    END IF;
+    total := room.frames;
+    IF room.mounted IS NOT NULL THEN
+        outcome := 2;
+        RETURN;
+    END IF;
+    IF the_number < 0 OR the_number >= room.frames THEN
+        outcome := 3;
+        RETURN;
+    END IF;
+    SELECT * INTO run FROM wakeline.jobs_run x
+    WHERE x.room_id = room.id AND x.number <= the_number
+    ORDER BY x.number DESC LIMIT 1;
+    before := the_number - run.number;
+    DELETE FROM wakeline.jobs_frame f WHERE f.room_id = room.id AND f.seq = run.seq + before;
+    IF before = 0 THEN
+        DELETE FROM wakeline.jobs_run x WHERE x.room_id = room.id AND x.seq = run.seq;
+    ELSE
+        UPDATE wakeline.jobs_run x SET length = before WHERE x.room_id = room.id AND x.seq = run.seq;
+    END IF;
+    UPDATE wakeline.jobs_run x SET number = x.number - 1
+    WHERE x.room_id = room.id AND x.number > the_number;
+    IF run.length > before + 1 THEN
+        INSERT INTO wakeline.jobs_run (room_id, seq, number, length)
+        VALUES (room.id, run.seq + before + 1, the_number, run.length - before - 1);
+    END IF;
+    total := room.frames - 1;
+    UPDATE wakeline.jobs_room r SET frames = total WHERE r.id = room.id;
+    outcome := 0;
+END
+$$;

@@ -1,0 +1,178 @@
+//! Providers on PostgreSQL.
+
+use std::{collections::HashMap, time::Duration};
+
+use futures_util::FutureExt;
+use tokio_postgres::{
+    Row,
+    types::{ToSql, Type},
+};
+use uuid::Uuid;
+
+use super::{PostgresStore, only};
+use crate::{
+    name::FullName,
+    page::{Page, Paged},
+    provider::{NewProvider, Provider, ProviderRegistered},
+    store::{Providers, Step, in_micros},
+    worker::Owned,
+};
+
+const COLUMNS: &str = "p.id, p.room, p.category, p.name, p.schema, p.content_type, p.user_id,
+    p.worker_id, p.created_at, p.version, p.ttl";
+
+impl Providers for PostgresStore {
+    fn register_provider(&self, provider: NewProvider) -> Step<'_, ProviderRegistered> {
+        let statement = "SELECT * FROM
+            wakeline.jobs_provider_register($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        let parameters = parameters![
+            Uuid::new_v4() => Type::UUID,
+            provider.name.room => Type::TEXT,
+            provider.name.category => Type::TEXT,
+            provider.name.name => Type::TEXT,
+            provider.schema => Type::TEXT,
+            provider.content_type => Type::TEXT,
+            provider.user => Type::UUID,
+            provider.is_superuser => Type::BOOL,
+            provider.worker => Type::UUID,
+            Uuid::new_v4() => Type::UUID,
+            provider.ttl.map(in_micros) => Type::INT8,
+        ];
+        self.write(statement, parameters, |rows| {
+            let row = only(rows)?;
+            Ok(match row.get::<_, i16>(0) {
+                2 => ProviderRegistered::NoWorker,
+                3 => ProviderRegistered::Foreign,
+                told => ProviderRegistered::Done {
+                    provider: seen(row, 1),
+                    is_new: told == 0,
+                },
+            })
+        })
+    }
+
+    fn providers(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<Provider>> {
+        async move {
+            let statement = format!(
+                "SELECT (SELECT count(*) FROM wakeline.jobs_provider WHERE room = ANY ($3)),
+                    {COLUMNS}
+                FROM (SELECT 1) one LEFT JOIN LATERAL (
+                    SELECT * FROM wakeline.jobs_provider WHERE room = ANY ($3)
+                    ORDER BY created_at DESC, id LIMIT $1 OFFSET $2
+                ) p ON true ORDER BY p.created_at DESC, p.id"
+            );
+            let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
+                (&page.limit, Type::INT8),
+                (&page.offset, Type::INT8),
+                (&scopes, Type::TEXT_ARRAY),
+            ];
+            let rows = self.ask("providers", &statement, &parameters).await?;
+            let total = only(&rows)?.get(0);
+            let items = rows
+                .iter()
+                .filter(|row| row.get::<_, Option<Uuid>>(1).is_some());
+            let items = items.map(|row| seen(row, 1)).collect();
+            Ok(Paged { items, total })
+        }
+        .boxed()
+    }
+
+    fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>> {
+        async move {
+            let part =
+                |part: fn(&FullName) -> &str| -> Vec<&str> { names.iter().map(part).collect() };
+            let rooms = part(|name| &name.room);
+            let categories = part(|name| &name.category);
+            let called = part(|name| &name.name);
+            let statement = format!(
+                "SELECT {COLUMNS} FROM unnest($1, $2, $3) AS wanted (room, category, name)
+                CROSS JOIN LATERAL (
+                    SELECT * FROM wakeline.jobs_provider q WHERE q.room = wanted.room
+                        AND q.category = wanted.category AND q.name = wanted.name
+                ) p"
+            );
+            let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
+                (&rooms, Type::TEXT_ARRAY),
+                (&categories, Type::TEXT_ARRAY),
+                (&called, Type::TEXT_ARRAY),
+            ];
+            let rows = self.ask("find_providers", &statement, &parameters).await?;
+            let found: HashMap<FullName, Provider> = rows
+                .iter()
+                .map(|row| seen(row, 0))
+                .map(|provider| (provider.name.clone(), provider))
+                .collect();
+            Ok(names.iter().map(|name| found.get(name).cloned()).collect())
+        }
+        .boxed()
+    }
+
+    fn provider(&self, provider: Uuid) -> Step<'_, Option<Provider>> {
+        async move {
+            let statement = format!("SELECT {COLUMNS} FROM wakeline.jobs_provider p WHERE id = $1");
+            let rows = self
+                .ask("provider", &statement, &[(&provider, Type::UUID)])
+                .await?;
+            Ok(rows.first().map(|row| seen(row, 0)))
+        }
+        .boxed()
+    }
+
+    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Provider>> {
+        let statement = "WITH gone AS (
+                DELETE FROM wakeline.jobs_provider
+                WHERE id = $1 AND ($2 IS NULL OR user_id = $2) RETURNING *
+            )
+            SELECT EXISTS (SELECT 1 FROM wakeline.jobs_provider WHERE id = $1), p.id, p.room,
+                p.category, p.name, p.schema, p.content_type, p.user_id, p.worker_id,
+                p.created_at, p.version, p.ttl
+            FROM (SELECT 1) one LEFT JOIN gone p ON true";
+        let parameters = parameters![provider => Type::UUID, user => Type::UUID];
+        self.write(statement, parameters, |rows| owned(only(rows)?))
+    }
+
+    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Provider>> {
+        let statement = "WITH mine AS (
+                SELECT * FROM wakeline.jobs_provider
+                WHERE id = $1 AND ($2 IS NULL OR user_id = $2)
+            ), beaten AS (
+                UPDATE wakeline.jobs_worker w SET beat_at = wakeline.jobs_now()
+                FROM mine WHERE w.id = mine.worker_id RETURNING w.id
+            )
+            SELECT EXISTS (SELECT 1 FROM wakeline.jobs_provider WHERE id = $1), p.id, p.room,
+                p.category, p.name, p.schema, p.content_type, p.user_id, p.worker_id,
+                p.created_at, p.version, p.ttl
+            FROM (SELECT 1) one LEFT JOIN mine p ON true LEFT JOIN beaten ON true";
+        let parameters = parameters![provider => Type::UUID, user => Type::UUID];
+        self.write(statement, parameters, |rows| owned(only(rows)?))
+    }
+}
+
+/// The statement saw what was there before it began.
+fn owned(row: &Row) -> Result<Owned<Provider>, wakeline_store::Error> {
+    let is_there: bool = row.get(0);
+    Ok(match row.get::<_, Option<Uuid>>(1) {
+        Some(_) => Owned::Done(seen(row, 1)),
+        None if is_there => Owned::Foreign,
+        None => Owned::NotFound,
+    })
+}
+
+fn seen(row: &Row, from: usize) -> Provider {
+    let ttl: Option<i64> = row.get(from + 10);
+    Provider {
+        id: row.get(from),
+        name: FullName {
+            room: row.get(from + 1),
+            category: row.get(from + 2),
+            name: row.get(from + 3),
+        },
+        schema: row.get(from + 4),
+        content_type: row.get(from + 5),
+        user: row.get(from + 6),
+        worker: row.get(from + 7),
+        created_at: row.get(from + 8),
+        version: row.get(from + 9),
+        ttl: ttl.map(|micros| Duration::from_micros(micros.unsigned_abs())),
+    }
+}

@@ -1,0 +1,191 @@
+//! Answers and marks of providers on PostgreSQL. Each step is a statement by itself: there is no
+//! flush to disk that a group could share, nobody waits behind a large answer of somebody else, and
+//! two nodes that ask the same in another order do not wait for each other.
+
+use std::{collections::HashMap, time::Duration};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use tokio_postgres::{Row, types::Type};
+use uuid::Uuid;
+
+use super::{PostgresStore, only};
+use crate::{
+    provider::{Answer, AnswerBody, Key, Request},
+    results::{Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left},
+    store::Step,
+};
+
+impl Results for PostgresStore {
+    fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>> {
+        async move {
+            // What many ask for is sent once.
+            let mut places: HashMap<&Key, usize> = HashMap::new();
+            let (mut providers, mut versions, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
+            for key in &keys {
+                places.entry(key).or_insert_with(|| {
+                    providers.push(key.provider);
+                    versions.push(key.version);
+                    hashes.push(key.hash.as_str());
+                    hashes.len() - 1
+                });
+            }
+            let rows = self
+                .ask(
+                    "look",
+                    "SELECT * FROM wakeline.jobs_result_look($1, $2, $3)",
+                    &[
+                        (&providers, Type::UUID_ARRAY),
+                        (&versions, Type::INT8_ARRAY),
+                        (&hashes, Type::TEXT_ARRAY),
+                    ],
+                )
+                .await?;
+            let looks: Vec<Look> = rows.iter().map(seen).collect();
+            Ok(keys.iter().map(|key| looks[places[key]].clone()).collect())
+        }
+        .boxed()
+    }
+
+    fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
+        async move {
+            let is_error = upload.is_error;
+            let (body, etag) = match Incoming::whole(upload, Vec::new()).await {
+                Ok((body, etag)) => (body, etag.to_string()),
+                Err(kept) => return Ok(kept),
+            };
+            self.ask(
+                "put_result",
+                "SELECT wakeline.jobs_result_put($1, $2, $3, $4, $5, $6, $7)",
+                &[
+                    (&key.provider, Type::UUID),
+                    (&key.version, Type::INT8),
+                    (&key.hash, Type::TEXT),
+                    (&is_error, Type::BOOL),
+                    (&etag, Type::TEXT),
+                    (&body, Type::BYTEA),
+                    (&lasting(ttl), Type::INT8),
+                ],
+            )
+            .await?;
+            Ok(Kept::Done)
+        }
+        .boxed()
+    }
+
+    fn begin(&self, request: Request, ttl: Duration) -> Step<'_, bool> {
+        async move {
+            let Request { key, token, params } = request;
+            let rows = self
+                .ask(
+                    "begin_request",
+                    "SELECT wakeline.jobs_mark_begin($1, $2, $3, $4, $5, $6)",
+                    &[
+                        (&key.provider, Type::UUID),
+                        (&key.version, Type::INT8),
+                        (&key.hash, Type::TEXT),
+                        (&token, Type::UUID),
+                        (&params, Type::TEXT),
+                        (&lasting(ttl), Type::INT8),
+                    ],
+                )
+                .await?;
+            Ok(only(&rows)?.get(0))
+        }
+        .boxed()
+    }
+
+    fn end(&self, key: Key, token: Option<Uuid>) -> Step<'_, ()> {
+        async move {
+            self.ask(
+                "end_request",
+                "DELETE FROM wakeline.jobs_mark WHERE provider_id = $1 AND version = $2
+                    AND hash = $3 AND ($4 IS NULL OR token = $4)",
+                &[
+                    (&key.provider, Type::UUID),
+                    (&key.version, Type::INT8),
+                    (&key.hash, Type::TEXT),
+                    (&token, Type::UUID),
+                ],
+            )
+            .await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
+        async move {
+            let limit = i64::try_from(MAX_IN_FLIGHT).unwrap_or(i64::MAX);
+            let rows = self
+                .ask(
+                    "in_flight",
+                    "SELECT hash, token, params FROM wakeline.jobs_mark
+                    WHERE provider_id = $1 AND version = $2 AND until > wakeline.jobs_now()
+                    ORDER BY created_at, hash LIMIT $3",
+                    &[
+                        (&provider, Type::UUID),
+                        (&version, Type::INT8),
+                        (&limit, Type::INT8),
+                    ],
+                )
+                .await?;
+            let requests = rows.iter().map(|row| Request {
+                key: Key {
+                    provider,
+                    version,
+                    hash: row.get(0),
+                },
+                token: row.get(1),
+                params: row.get(2),
+            });
+            Ok(requests.collect())
+        }
+        .boxed()
+    }
+
+    fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()> {
+        async move {
+            self.ask(
+                "forget_results",
+                "WITH answers AS (
+                    DELETE FROM wakeline.jobs_result
+                    WHERE provider_id = $1 AND ($2 IS NULL OR version < $2)
+                )
+                DELETE FROM wakeline.jobs_mark
+                WHERE provider_id = $1 AND ($2 IS NULL OR version < $2)",
+                &[(&provider, Type::UUID), (&version, Type::INT8)],
+            )
+            .await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn sweep(&self) -> Step<'_, Option<Duration>> {
+        async move {
+            let rows = self
+                .ask(
+                    "sweep_results",
+                    "SELECT wakeline.jobs_result_sweep($1)",
+                    &[(&SWEPT_AT_ONCE, Type::INT8)],
+                )
+                .await?;
+            Ok(only(&rows)?.get::<_, Option<i64>>(0).map(left))
+        }
+        .boxed()
+    }
+}
+
+fn seen(row: &Row) -> Look {
+    let is_error: Option<bool> = row.get(0);
+    let in_flight: Option<i64> = row.get(3);
+    Look {
+        answer: is_error.map(|is_error| Answer {
+            is_error,
+            etag: row.get(1),
+            body: AnswerBody::Bytes(Bytes::copy_from_slice(row.get(2))),
+        }),
+        in_flight: in_flight.map(left),
+    }
+}

@@ -1,0 +1,200 @@
+//! Answers and marks of providers on SQLite.
+
+use std::{collections::HashMap, time::Duration};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use rusqlite::{Connection, params};
+use uuid::Uuid;
+
+use super::SqliteStore;
+use crate::{
+    provider::{Answer, AnswerBody, Key, Request},
+    results::{Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left},
+    store::Step,
+};
+
+impl Results for SqliteStore {
+    fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>> {
+        self.read("look", move |connection, now| {
+            let mut known: HashMap<&Key, Look> = HashMap::new();
+            for key in &keys {
+                if !known.contains_key(key) {
+                    known.insert(key, seen(connection, key, now)?);
+                }
+            }
+            Ok(keys.iter().map(|key| known[key].clone()).collect())
+        })
+    }
+
+    fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
+        async move {
+            let is_error = upload.is_error;
+            let (body, etag) = match Incoming::whole(upload, Vec::new()).await {
+                Ok((body, etag)) => (body, etag.to_string()),
+                Err(kept) => return Ok(kept),
+            };
+            self.write("put_result", move |connection, now| {
+                connection
+                    .prepare_cached(
+                        "INSERT OR REPLACE INTO jobs_result
+                            (provider_id, version, hash, is_error, etag, expires_at, body)
+                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                    )?
+                    .execute(params![
+                        key.provider,
+                        key.version,
+                        key.hash,
+                        is_error,
+                        etag,
+                        now + lasting(ttl),
+                        body
+                    ])?;
+                unmark(connection, &key, None)
+            })
+            .await?;
+            Ok(Kept::Done)
+        }
+        .boxed()
+    }
+
+    fn begin(&self, request: Request, ttl: Duration) -> Step<'_, bool> {
+        self.write("begin_request", move |connection, now| {
+            let Request { key, token, params } = request;
+            let marked = connection
+                .prepare_cached(
+                    "INSERT INTO jobs_mark
+                        (provider_id, version, hash, token, params, until, created_at)
+                    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE NOT EXISTS (
+                        SELECT 1 FROM jobs_result WHERE provider_id = ?1 AND version = ?2
+                            AND hash = ?3 AND expires_at > ?7
+                    )
+                    ON CONFLICT (provider_id, version, hash) DO UPDATE SET
+                        token = excluded.token, params = excluded.params, until = excluded.until,
+                        created_at = excluded.created_at
+                    WHERE until <= ?7 OR token = ?4",
+                )?
+                .execute(params![
+                    key.provider,
+                    key.version,
+                    key.hash,
+                    token,
+                    params,
+                    now + lasting(ttl),
+                    now
+                ])?;
+            Ok(marked == 1)
+        })
+    }
+
+    fn end(&self, key: Key, token: Option<Uuid>) -> Step<'_, ()> {
+        self.write("end_request", move |connection, _| {
+            unmark(connection, &key, token)
+        })
+    }
+
+    fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
+        self.read("in_flight", move |connection, now| {
+            let mut statement = connection.prepare_cached(
+                "SELECT hash, token, params FROM jobs_mark
+                WHERE provider_id = ?1 AND version = ?2 AND until > ?3
+                ORDER BY created_at, hash LIMIT ?4",
+            )?;
+            let limit = i64::try_from(MAX_IN_FLIGHT).unwrap_or(i64::MAX);
+            let requests = statement.query_map(params![provider, version, now, limit], |row| {
+                Ok(Request {
+                    key: Key {
+                        provider,
+                        version,
+                        hash: row.get(0)?,
+                    },
+                    token: row.get(1)?,
+                    params: row.get(2)?,
+                })
+            })?;
+            requests.collect()
+        })
+    }
+
+    fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()> {
+        self.write("forget_results", move |connection, _| {
+            for table in ["jobs_result", "jobs_mark"] {
+                connection
+                    .prepare_cached(&format!(
+                        "DELETE FROM {table}
+                        WHERE provider_id = ?1 AND (?2 IS NULL OR version < ?2)"
+                    ))?
+                    .execute(params![provider, version])?;
+            }
+            Ok(())
+        })
+    }
+
+    fn sweep(&self) -> Step<'_, Option<Duration>> {
+        self.write("sweep_results", move |connection, now| {
+            connection
+                .prepare_cached(
+                    "DELETE FROM jobs_result WHERE rowid IN (
+                        SELECT rowid FROM jobs_result WHERE expires_at <= ?1
+                        ORDER BY expires_at LIMIT ?2
+                    )",
+                )?
+                .execute([now, SWEPT_AT_ONCE])?;
+            connection
+                .prepare_cached(
+                    "DELETE FROM jobs_mark WHERE (provider_id, version, hash) IN (
+                        SELECT provider_id, version, hash FROM jobs_mark WHERE until <= ?1
+                        ORDER BY until LIMIT ?2
+                    )",
+                )?
+                .execute([now, SWEPT_AT_ONCE])?;
+            let next: Option<i64> = connection
+                .prepare_cached(
+                    "SELECT min(at) FROM (
+                        SELECT min(expires_at) AS at FROM jobs_result
+                        UNION ALL SELECT min(until) FROM jobs_mark
+                    )",
+                )?
+                .query_row([], |row| row.get(0))?;
+            Ok(next.map(|at| left(at - now)))
+        })
+    }
+}
+
+fn seen(connection: &Connection, key: &Key, now: i64) -> rusqlite::Result<Look> {
+    connection
+        .prepare_cached(
+            "SELECT r.is_error, r.etag, r.body, m.until
+            FROM (SELECT 1) one
+            LEFT JOIN jobs_result r ON r.provider_id = ?1 AND r.version = ?2 AND r.hash = ?3
+                AND r.expires_at > ?4
+            LEFT JOIN jobs_mark m ON m.provider_id = ?1 AND m.version = ?2 AND m.hash = ?3
+                AND m.until > ?4",
+        )?
+        .query_row(params![key.provider, key.version, key.hash, now], |row| {
+            let is_error: Option<bool> = row.get(0)?;
+            let answer = match is_error {
+                None => None,
+                Some(is_error) => Some(Answer {
+                    is_error,
+                    etag: row.get(1)?,
+                    body: AnswerBody::Bytes(Bytes::from(row.get::<_, Vec<u8>>(2)?)),
+                }),
+            };
+            let until: Option<i64> = row.get(3)?;
+            Ok(Look {
+                answer,
+                in_flight: until.map(|until| left(until - now)),
+            })
+        })
+}
+
+fn unmark(connection: &Connection, key: &Key, token: Option<Uuid>) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "DELETE FROM jobs_mark WHERE provider_id = ?1 AND version = ?2 AND hash = ?3
+                AND (?4 IS NULL OR token = ?4)",
+        )?
+        .execute(params![key.provider, key.version, key.hash, token])?;
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! The steps of users.
+
+use uuid::Uuid;
+
+use super::Step;
+use crate::user::{Login, NewUser, User, UserChange, UserChanged, UserDeleted};
+
+/// Each method is one atomic durable step.
+pub trait Users: Send + Sync + std::fmt::Debug {
+    /// What all nodes sign tokens with: `fresh`, if there is nothing yet.
+    fn secret(&self, fresh: Vec<u8>) -> Step<'_, Vec<u8>>;
+
+    /// `None`: the id or the email is somebody's already.
+    fn create_user(&self, user: NewUser) -> Step<'_, Option<User>>;
+
+    fn user(&self, user: Uuid) -> Step<'_, Option<User>>;
+
+    fn login(&self, email: String) -> Step<'_, Option<Login>>;
+
+    /// Another password is another epoch, and another email is not a verified one.
+    fn change_user(&self, user: Uuid, change: UserChange) -> Step<'_, UserChanged>;
+
+    fn workers_of_user(&self, user: Uuid) -> Step<'_, Vec<Uuid>>;
+
+    /// Only one without workers.
+    fn delete_user(&self, user: Uuid) -> Step<'_, UserDeleted>;
+}

@@ -1,0 +1,305 @@
+//! What becomes of a user: made, logged in, changed, deleted.
+
+use std::fmt;
+
+use http::{HeaderMap, StatusCode};
+use uuid::Uuid;
+use wakeline_web::{Identity, Problem};
+
+use super::{MAX_PASSWORD, MIN_PASSWORD, Nobody, Users};
+use crate::{
+    caller::Caller,
+    error::{Error, Unfit},
+    user::{self, NewUser, User, UserChange, UserChanged, UserDeleted},
+};
+
+/// How often a user is tried to be deleted whose workers keep coming.
+const DELETE_ROUNDS: usize = 5;
+/// How often a guest's address may turn out to be taken.
+const GUEST_ROUNDS: usize = 3;
+
+#[derive(Clone)]
+pub struct Credentials {
+    pub email: String,
+    pub password: String,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = out.debug_struct("Credentials");
+        out.field("email", &self.email).finish_non_exhaustive()
+    }
+}
+
+/// What is asked to become different.
+#[derive(Clone, Default)]
+pub struct Changes {
+    pub email: Option<String>,
+    pub password: Option<String>,
+    pub is_active: Option<bool>,
+    pub is_superuser: Option<bool>,
+    pub is_verified: Option<bool>,
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = out.debug_struct("Changes");
+        out.field("email", &self.email).finish_non_exhaustive()
+    }
+}
+
+impl Users {
+    /// The admin of the settings: made, or given what the settings say.
+    pub(super) async fn keep_admin(&self, admin: Credentials) -> Result<(), Error> {
+        let (email, password) = checked(&admin)?;
+        let found = self.store.login(email.clone()).await?;
+        let Some(login) = found else {
+            let new = NewUser {
+                id: Uuid::new_v4(),
+                email,
+                password: Some(
+                    self.passwords
+                        .hash(self.passwords.place()?, password)
+                        .await?,
+                ),
+                is_superuser: true,
+                is_verified: true,
+            };
+            // Where another node was first, it has made the same.
+            self.store.create_user(new).await?;
+            return Ok(());
+        };
+        // A password that is still the same is left as it is: its change would end all tokens.
+        let place = self.passwords.place()?;
+        let kept = login.password.clone();
+        let is_same = kept.is_some() && self.passwords.check(place, password.clone(), kept).await?;
+        let password = if is_same {
+            None
+        } else {
+            Some(
+                self.passwords
+                    .hash(self.passwords.place()?, password)
+                    .await?,
+            )
+        };
+        let change = UserChange {
+            password,
+            is_active: Some(true),
+            is_superuser: Some(true),
+            is_verified: Some(true),
+            ..UserChange::default()
+        };
+        self.store.change_user(login.user.id, change).await?;
+        Ok(())
+    }
+
+    /// Somebody without a name, and the token that is all they have.
+    pub async fn guest(&self) -> Result<(User, String), Error> {
+        if !(self.settings.is_dev || self.settings.guests) {
+            return Err(Error::forbidden(
+                "Guests are not let in here (jobs.guests); log in instead",
+            ));
+        }
+        for _ in 0..GUEST_ROUNDS {
+            let new = NewUser {
+                id: Uuid::new_v4(),
+                email: format!("{:08x}@guest.user", rand::random::<u32>()),
+                password: None,
+                is_superuser: self.settings.is_dev,
+                is_verified: false,
+            };
+            if let Some(user) = self.store.create_user(new).await? {
+                let token = self.token(user.id, user.epoch);
+                return Ok((user, token));
+            }
+        }
+        Err(Error::Web(Problem::unavailable(
+            "guests",
+            "no free address was found for a guest; nothing was done, try again",
+        )))
+    }
+
+    /// Anybody, where the settings say so; and always a superuser, for others.
+    pub async fn may_register(
+        &self,
+        headers: &HeaderMap,
+        identity: Option<&Identity>,
+    ) -> Result<(), Error> {
+        if self.settings.is_dev || self.settings.registration {
+            return Ok(());
+        }
+        match self.recognise(headers, identity).await {
+            Ok(caller) if caller.is_superuser => Ok(()),
+            Err(Nobody::Failed(error)) => Err(error),
+            Ok(_) | Err(Nobody::NoToken | Nobody::BadToken) => Err(Error::forbidden(
+                "Nobody registers here (jobs.registration); a superuser may do it for you",
+            )),
+        }
+    }
+
+    pub async fn register(&self, wanted: Credentials) -> Result<User, Error> {
+        let (email, password) = checked(&wanted)?;
+        let place = self.passwords.place()?;
+        let new = NewUser {
+            id: Uuid::new_v4(),
+            email,
+            password: Some(self.passwords.hash(place, password).await?),
+            is_superuser: self.settings.is_dev,
+            is_verified: false,
+        };
+        let made = self.store.create_user(new).await?;
+        made.ok_or(Error::Detail(
+            StatusCode::BAD_REQUEST,
+            "REGISTER_USER_ALREADY_EXISTS",
+        ))
+    }
+
+    /// A token for whoever knows the password. Whether there is such a user cannot be told from
+    /// the answer, nor from how long it takes.
+    pub async fn login(&self, given: Credentials) -> Result<String, Error> {
+        let bad = Error::Detail(StatusCode::BAD_REQUEST, "LOGIN_BAD_CREDENTIALS");
+        if given.password.len() > MAX_PASSWORD {
+            return Err(bad);
+        }
+        let place = self.passwords.place()?;
+        let email = given.email.trim().to_lowercase();
+        // PostgreSQL takes no NUL, and no address has one.
+        let found = if email.contains('\0') {
+            None
+        } else {
+            self.store.login(email).await?
+        };
+        let (user, kept) = found.map_or((None, None), |login| (Some(login.user), login.password));
+        let has_password = kept.is_some();
+        let is_right = self.passwords.check(place, given.password, kept).await?;
+        match user {
+            Some(user) if is_right && has_password && user.is_active => {
+                Ok(self.token(user.id, user.epoch))
+            }
+            _ => Err(bad),
+        }
+    }
+
+    /// The user that a caller is.
+    pub async fn me(&self, caller: Caller) -> Result<User, Error> {
+        let found = self.known.find(&*self.store, caller.id).await?;
+        let user = found.ok_or_else(Error::unauthorized)?;
+        Ok(User {
+            is_superuser: caller.is_superuser,
+            ..user
+        })
+    }
+
+    pub async fn user(&self, id: Uuid) -> Result<User, Error> {
+        self.store.user(id).await?.ok_or_else(not_found)
+    }
+
+    pub async fn change(&self, id: Uuid, changes: Changes) -> Result<User, Error> {
+        let email = match &changes.email {
+            Some(text) => Some(checked_email(text)?),
+            None => None,
+        };
+        let password = match changes.password {
+            Some(password) => {
+                check_password(&password)?;
+                Some(
+                    self.passwords
+                        .hash(self.passwords.place()?, password)
+                        .await?,
+                )
+            }
+            None => None,
+        };
+        let change = UserChange {
+            email,
+            password,
+            is_active: changes.is_active,
+            is_superuser: changes.is_superuser,
+            is_verified: changes.is_verified,
+        };
+        let changed = self.store.change_user(id, change).await;
+        self.known.forget(id);
+        match changed? {
+            UserChanged::Done(user) => Ok(user),
+            UserChanged::NotFound => Err(not_found()),
+            UserChanged::EmailTaken => Err(Error::Detail(
+                StatusCode::BAD_REQUEST,
+                "UPDATE_USER_EMAIL_ALREADY_EXISTS",
+            )),
+        }
+    }
+
+    /// With everything: its workers leave one by one, so that whoever waits for them is told.
+    pub async fn delete(&self, id: Uuid) -> Result<(), Error> {
+        // First of all, so that no more workers come. Dying half way leaves somebody who can do
+        // nothing any more, and a second call ends it.
+        let off = Changes {
+            is_active: Some(false),
+            ..Changes::default()
+        };
+        self.change(id, off).await?;
+        for _ in 0..DELETE_ROUNDS {
+            for worker in self.store.workers_of_user(id).await? {
+                if let Some(leaving) = self.leaving.get() {
+                    leaving.leaving(worker).await;
+                }
+            }
+            let deleted = self.store.delete_user(id).await;
+            self.known.forget(id);
+            match deleted? {
+                UserDeleted::Done => return Ok(()),
+                UserDeleted::NotFound => return Err(not_found()),
+                UserDeleted::HasWorkers => {}
+            }
+        }
+        Err(Error::Web(Problem::unavailable(
+            "workers-left",
+            "the user is not active any more, but still has workers; delete it again",
+        )))
+    }
+}
+
+fn not_found() -> Error {
+    Error::Detail(StatusCode::NOT_FOUND, "Not Found")
+}
+
+fn checked(given: &Credentials) -> Result<(String, String), Error> {
+    let email = checked_email(&given.email)?;
+    check_password(&given.password)?;
+    Ok((email, given.password.clone()))
+}
+
+fn checked_email(text: &str) -> Result<String, Error> {
+    user::email(text).map_err(|reason| {
+        let message = format!("value is not a valid email address: {reason}");
+        let shown: String = text.chars().take(user::MAX_EMAIL).collect();
+        Unfit::new("value_error", &["body", "email"], message, shown)
+            .with_context(serde_json::json!({ "reason": reason }))
+            .into()
+    })
+}
+
+/// A refusal does not say the password again: answers are logged more often than questions.
+fn check_password(password: &str) -> Result<(), Error> {
+    let at = &["body", "password"];
+    let unfit = |kind, message: String, context| {
+        Err(Unfit::new(kind, at, message, serde_json::Value::Null)
+            .with_context(context)
+            .into())
+    };
+    if password.chars().count() < MIN_PASSWORD {
+        return unfit(
+            "string_too_short",
+            format!("String should have at least {MIN_PASSWORD} characters"),
+            serde_json::json!({ "min_length": MIN_PASSWORD }),
+        );
+    }
+    if password.len() > MAX_PASSWORD {
+        return unfit(
+            "string_too_long",
+            format!("String should have at most {MAX_PASSWORD} bytes"),
+            serde_json::json!({ "max_length": MAX_PASSWORD }),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! A store of the test's own, the routes on it, and the steps that tests share.
+
+use std::sync::Arc;
+
+use ::http::{Request, StatusCode, header};
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    response::Response,
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+use uuid::Uuid;
+use wakeline_jobs::{
+    caller::Caller,
+    frame::{Draft, Frame, FrameLimits, msgpack::Walk},
+    frames::{Frames, Limits},
+    http,
+    store::{
+        frames::Frames as Store,
+        postgres::{self, PostgresStore},
+        sqlite::{self, SqliteStore, system_clock},
+    },
+};
+use wakeline_store::testing::{PostgresDatabase, SqliteDatabase};
+
+use crate::neighbours::Neighbours;
+
+pub(crate) const MSGPACK: &str = "application/x-msgpack";
+const JSON: &str = "application/json";
+/// Longer than any answer of a test.
+const ALL: usize = 100 << 20;
+
+pub(crate) const ME: Caller = Caller {
+    id: Uuid::from_u128(1),
+    is_superuser: false,
+};
+pub(crate) const OTHER: Caller = Caller {
+    id: Uuid::from_u128(2),
+    is_superuser: false,
+};
+pub(crate) const ADMIN: Caller = Caller {
+    id: Uuid::from_u128(3),
+    is_superuser: true,
+};
+
+pub(crate) struct Ground {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) neighbours: Arc<Neighbours>,
+    pub(crate) frames: Arc<Frames>,
+    router: Router,
+    _file: Option<SqliteDatabase>,
+    _database: Option<PostgresDatabase>,
+}
+
+impl Ground {
+    pub(crate) fn sqlite() -> Self {
+        let file = SqliteDatabase::new();
+        let sqlite = file.open(&[sqlite::MIGRATIONS]);
+        let store = Arc::new(SqliteStore::new(sqlite, system_clock()));
+        Self::on(store, Some(file), None)
+    }
+
+    pub(crate) async fn postgres() -> Self {
+        let database = PostgresDatabase::new(&[postgres::MIGRATIONS]).await;
+        let store = PostgresStore::new(database.open(&[postgres::MIGRATIONS]).await);
+        Self::on(Arc::new(store), None, Some(database))
+    }
+
+    fn on(
+        store: Arc<dyn Store>,
+        file: Option<SqliteDatabase>,
+        database: Option<PostgresDatabase>,
+    ) -> Self {
+        let neighbours = Arc::<Neighbours>::default();
+        let frames = service(&store, &neighbours, Limits::default());
+        Self {
+            router: routes(&frames),
+            store,
+            neighbours,
+            frames,
+            _file: file,
+            _database: database,
+        }
+    }
+
+    /// The same store behind a door with other limits.
+    pub(crate) fn with_limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        self.frames = service(&self.store, &self.neighbours, limits);
+        self.router = routes(&self.frames);
+        self
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Response {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    pub(crate) async fn ask(&self, caller: Caller, line: &str, body: Value) -> Answered {
+        let body = match body {
+            Value::Null => Body::empty(),
+            body => Body::from(body.to_string()),
+        };
+        let request = request(Some(caller), line).header(header::CONTENT_TYPE, JSON);
+        Answered::of(self.send(request.body(body).unwrap()).await).await
+    }
+
+    pub(crate) async fn upload(&self, line: &str, body: impl Into<Vec<u8>>) -> Answered {
+        let request = request(Some(ME), line).header(header::CONTENT_TYPE, MSGPACK);
+        let request = request.body(Body::from(body.into())).unwrap();
+        Answered::of(self.send(request).await).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answered {
+        self.ask(ME, &format!("GET {path}"), Value::Null).await
+    }
+
+    /// With `Prefer: wait=…`.
+    pub(crate) async fn get_within(&self, seconds: u32, path: &str) -> Answered {
+        let request = request(Some(ME), &format!("GET {path}"));
+        let request = request.header("prefer", format!("wait={seconds}"));
+        Answered::of(self.send(request.body(Body::empty()).unwrap()).await).await
+    }
+
+    pub(crate) async fn make_room(&self, room: &str) {
+        let body = json!({"room_id": room, "copy_from": "@none"});
+        let made = self.ask(ME, "POST /v1/rooms", body).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    }
+
+    /// Appends frames that are told from one another by these.
+    pub(crate) async fn append(&self, room: &str, marks: &[&str]) {
+        let frames: Vec<_> = marks.iter().map(|mark| in_json(&frame(mark))).collect();
+        let line = format!("POST /v1/rooms/{room}/frames");
+        let done = self.ask(ME, &line, json!({ "frames": frames })).await;
+        assert_eq!(done.status, StatusCode::CREATED, "{}", done.text());
+    }
+
+    /// The marks of a room's frames.
+    pub(crate) async fn marks(&self, room: &str) -> Vec<String> {
+        self.get(&format!("/v1/rooms/{room}/frames")).await.marks()
+    }
+
+    /// A provider of mine has so many frames for the room.
+    pub(crate) async fn mount(&self, room: &str, frames: i64) {
+        let provider = crate::neighbours::provider(room, "mount", ME.id);
+        self.neighbours.register(provider);
+        let line = format!("PATCH /v1/rooms/{room}");
+        let done = self.ask(ME, &line, json!({ "frame_count": frames })).await;
+        assert_eq!(done.status, StatusCode::OK, "{}", done.text());
+    }
+}
+
+fn service(store: &Arc<dyn Store>, neighbours: &Arc<Neighbours>, limits: Limits) -> Arc<Frames> {
+    Frames::new(
+        store.clone(),
+        neighbours.clone(),
+        neighbours.clone(),
+        neighbours.clone(),
+        limits,
+    )
+}
+
+fn routes(frames: &Arc<Frames>) -> Router {
+    let routes = http::rooms::router(frames.clone());
+    let (router, _) = routes
+        .merge(http::frames::router(frames.clone()))
+        .split_for_parts();
+    router
+}
+
+pub(crate) fn request(caller: Option<Caller>, line: &str) -> ::http::request::Builder {
+    let (method, path) = line.split_once(' ').unwrap();
+    let mut request = Request::builder().method(method).uri(path);
+    if let Some(caller) = caller {
+        request.extensions_mut().unwrap().insert(caller);
+    }
+    request
+}
+
+/// A frame with what is required and a mark.
+pub(crate) fn frame(mark: &str) -> Frame {
+    let keys = [
+        ("arrays.colors", "c"),
+        ("arrays.radii", "r"),
+        ("mark", mark),
+    ];
+    frame_of(&keys.map(|(key, value)| (key, value.as_bytes())))
+}
+
+pub(crate) fn frame_of(pairs: &[(&str, &[u8])]) -> Frame {
+    let mut draft = Draft::new(FrameLimits::default());
+    for (key, value) in pairs {
+        draft.put(key.as_bytes(), value).unwrap();
+    }
+    draft.finish()
+}
+
+/// As ZnDraw's client uploads it.
+pub(crate) fn in_json(frame: &Frame) -> Value {
+    let members = frame.pairs().map(|(key, value)| {
+        let key = format!("b64:{}", BASE64_STANDARD.encode(key));
+        (key, Value::from(BASE64_STANDARD.encode(value)))
+    });
+    Value::Object(members.collect())
+}
+
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: ::http::HeaderMap,
+    pub(crate) body: bytes::Bytes,
+}
+
+impl Answered {
+    pub(crate) async fn of(response: Response) -> Self {
+        let (parts, body) = response.into_parts();
+        Self {
+            status: parts.status,
+            headers: parts.headers,
+            body: to_bytes(body, ALL).await.unwrap(),
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{}", self.text()))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// The frames of an answer that is some.
+    pub(crate) fn frames(&self) -> Vec<Frame> {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.text());
+        assert_eq!(self.header("content-type"), Some(MSGPACK));
+        frames_in(&self.body)
+    }
+
+    pub(crate) fn marks(&self) -> Vec<String> {
+        self.frames().iter().map(mark).collect()
+    }
+}
+
+pub(crate) fn frames_in(body: &[u8]) -> Vec<Frame> {
+    let mut walk = Walk::new(body);
+    let count = walk.array().unwrap();
+    let frames = (0..count).map(|_| Frame::walk(&mut walk, FrameLimits::default()).unwrap());
+    let frames = frames.collect();
+    walk.end().unwrap();
+    frames
+}
+
+pub(crate) fn mark(frame: &Frame) -> String {
+    let mut pairs = frame.pairs();
+    let mark = pairs.find(|(key, _)| *key == b"mark").expect("a mark");
+    String::from_utf8(mark.1.to_vec()).unwrap()
+}

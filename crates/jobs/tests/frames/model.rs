@@ -1,0 +1,99 @@
+//! Random sequences of steps against a list in memory.
+
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
+use wakeline_jobs::{
+    frame::Frame,
+    room::{Appended, Edited, NewRoom, RoomCreated, Source},
+};
+
+use crate::ground::{Ground, ME, frame, mark};
+
+const STEPS: usize = 300;
+
+pub(crate) async fn random_sequences_follow_the_model(ground: Ground) {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = SmallRng::seed_from_u64(seed);
+    ground.make_room("room-0").await;
+    let (mut rooms, mut next) = (vec![Vec::<String>::new()], 0);
+    for _ in 0..STEPS {
+        let at = random.random_range(0..rooms.len());
+        let name = format!("room-{at}");
+        let many = rooms[at].len();
+        let number = random.random_range(0..=many);
+        let inside = number < many;
+        let as_number = i64::try_from(number).unwrap();
+        match random.random_range(0..10) {
+            0..3 => {
+                let marks: Vec<_> = (next..next + random.random_range(1..6)).collect();
+                next += marks.len();
+                let marks: Vec<_> = marks.iter().map(ToString::to_string).collect();
+                let frames: Vec<Frame> = marks.iter().map(|mark| frame(mark)).collect();
+                let done = ground.store.append(name, frames, i64::MAX).await.unwrap();
+                rooms[at].extend(marks);
+                let total = i64::try_from(rooms[at].len()).unwrap();
+                let start = i64::try_from(many).unwrap();
+                assert_eq!(done, Appended::Done { start, total });
+            }
+            3..7 => {
+                let done = ground.store.delete(name, as_number).await.unwrap();
+                if inside {
+                    rooms[at].remove(number);
+                }
+                let left = i64::try_from(rooms[at].len()).unwrap();
+                let expected = if inside {
+                    Edited::Done(left)
+                } else {
+                    Edited::NoFrame(left)
+                };
+                assert_eq!(done, expected);
+            }
+            7..9 => {
+                next += 1;
+                let new = frame(&next.to_string());
+                let done = ground
+                    .store
+                    .replace(name, as_number, new, None)
+                    .await
+                    .unwrap();
+                assert_eq!(done == Edited::Done(i64::try_from(many).unwrap()), inside);
+                if inside {
+                    rooms[at][number] = next.to_string();
+                }
+            }
+            _ if rooms.len() < 4 => {
+                let room = NewRoom {
+                    name: format!("room-{}", rooms.len()),
+                    user: ME.id,
+                    frames: Source::Room(name),
+                    copy_limit: i64::MAX,
+                };
+                let made = ground.store.create_room(room).await.unwrap();
+                assert!(matches!(made, RoomCreated::Done(_)), "{made:?}");
+                let copy = rooms[at].clone();
+                rooms.push(copy);
+            }
+            _ => {}
+        }
+        let at = random.random_range(0..rooms.len());
+        check(&ground, &format!("room-{at}"), &rooms[at], &mut random).await;
+    }
+}
+
+/// A part of the room, read both ways.
+async fn check(ground: &Ground, name: &str, expected: &[String], random: &mut SmallRng) {
+    let start = random.random_range(0..=expected.len());
+    let stop = random.random_range(start..=expected.len());
+    let path = format!("/v1/rooms/{name}/frames?start={start}&stop={stop}");
+    assert_eq!(ground.get(&path).await.marks(), &expected[start..stop]);
+    let number = i64::try_from(start).unwrap();
+    let found = ground
+        .store
+        .frame(name.to_owned(), number)
+        .await
+        .unwrap()
+        .unwrap();
+    let stored = found.1.map(|stored| mark(&stored.frame));
+    assert_eq!(stored.as_ref(), expected.get(start));
+    assert_eq!(found.0.stored, i64::try_from(expected.len()).unwrap());
+}

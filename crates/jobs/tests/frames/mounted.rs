@@ -1,0 +1,214 @@
+use std::{
+    io::Write,
+    sync::{Arc, atomic::Ordering},
+};
+
+use http::StatusCode;
+use serde_json::json;
+use wakeline_jobs::provider::{Answer, AnswerBody};
+
+use crate::{
+    ground::{Ground, frame, frame_of},
+    neighbours::{answer, provider},
+};
+
+fn frame_answer(mark: &str) -> Answer {
+    answer(false, frame(mark).bytes().clone())
+}
+
+/// A room whose provider has so many frames and answers for those before `known`.
+async fn mounted(ground: &Ground, frames: i64, known: i64) {
+    ground.make_room("room").await;
+    ground.mount("room", frames).await;
+    for number in 0..known {
+        ground
+            .neighbours
+            .answer(number, frame_answer(&number.to_string()));
+    }
+}
+
+pub(crate) async fn what_is_not_stored_is_asked_for(ground: Ground) {
+    mounted(&ground, 10, 10).await;
+    assert_eq!(ground.get("/v1/rooms/room").await.json()["frame_count"], 10);
+    let one = ground.get("/v1/rooms/room/frames/7?keys=mark").await;
+    assert_eq!(one.marks(), ["7"]);
+    assert_eq!(one.frames()[0].keys(), ["mark"]);
+    assert_eq!(one.header("preference-applied"), None);
+    // Only the number is asked for, so that whatever keys are wanted the answer is the same.
+    let asked = ground.neighbours.asked.lock().unwrap().clone();
+    let params = vec![("index".to_owned(), "7".to_owned())];
+    assert_eq!(asked, [("room:frames:mount".to_owned(), params)]);
+    let some = ground
+        .get_within(3, "/v1/rooms/room/frames?indices=9,0,9&keys=mark")
+        .await;
+    assert_eq!(some.marks(), ["9", "0", "9"]);
+    assert_eq!(some.header("preference-applied"), Some("wait=3"));
+    assert_eq!(
+        ground.get("/v1/rooms/room/frames?start=8").await.marks(),
+        ["8", "9"]
+    );
+    let metadata = ground.get("/v1/rooms/room/frames/2/metadata").await.json();
+    assert_eq!(metadata["frame_id"], 2);
+    let outside = ground.get("/v1/rooms/room/frames/10").await;
+    insta::assert_snapshot!(outside.json()["detail"], @r#""Frame 10 not found: the room has frames 0 to 9""#);
+    // The newest provider is asked, and two are no error.
+    ground
+        .neighbours
+        .register(provider("room", "newer", crate::ground::OTHER.id));
+    ground.get("/v1/rooms/room/frames/1").await.marks();
+    let asked = ground.neighbours.asked.lock().unwrap();
+    assert_eq!(asked.last().unwrap().0, "room:frames:newer");
+}
+
+pub(crate) async fn a_read_is_held_until_the_provider_answers(ground: Ground) {
+    mounted(&ground, 3, 0).await;
+    let reading = ground.get_within(30, "/v1/rooms/room/frames?start=1");
+    let answering = async {
+        ground.neighbours.wait_asked(2).await;
+        ground.neighbours.answer(2, frame_answer("two"));
+        ground.neighbours.answer(1, frame_answer("one"));
+    };
+    let (read, ()) = tokio::join!(reading, answering);
+    assert_eq!(read.marks(), ["one", "two"]);
+    assert_eq!(read.header("preference-applied"), Some("wait=30"));
+}
+
+pub(crate) async fn a_batch_is_asked_for_at_once_and_within_bounds(ground: Ground) {
+    let ground = ground.with_limits(|limits| limits.asked_at_once = 4);
+    mounted(&ground, 20, 20).await;
+    let expected: Vec<_> = (0..20).map(|number| number.to_string()).collect();
+    assert_eq!(ground.marks("room").await, expected);
+    assert_eq!(ground.neighbours.most_at_once.load(Ordering::SeqCst), 4);
+}
+
+pub(crate) async fn a_batch_that_is_not_answered_in_time_is_a_timeout(ground: Ground) {
+    mounted(&ground, 5, 4).await;
+    for path in [
+        "/v1/rooms/room/frames",
+        "/v1/rooms/room/frames/4",
+        "/v1/rooms/room/frames/4/metadata",
+    ] {
+        let late = ground.get_within(0, path).await;
+        assert_eq!(late.status, StatusCode::GATEWAY_TIMEOUT, "{path}");
+        assert_eq!(late.header("retry-after"), Some("2"));
+        assert_eq!(late.header("preference-applied"), None);
+        assert_eq!(late.json()["type"], "/v1/problems/provider-timeout");
+    }
+    // What was missing has come.
+    ground.neighbours.answer(4, frame_answer("4"));
+    assert_eq!(ground.marks("room").await.len(), 5);
+}
+
+pub(crate) async fn of_a_batch_all_or_nothing(ground: Ground) {
+    let ground = ground.with_limits(|limits| limits.asked_bytes = 150);
+    mounted(&ground, 5, 5).await;
+    assert_eq!(
+        ground.get("/v1/rooms/room/frames?stop=2").await.marks(),
+        ["0", "1"]
+    );
+    let refused = ground.get("/v1/rooms/room/frames").await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    insta::assert_snapshot!(refused.json()["detail"], @r#""these frames are more than 150 bytes together (jobs.asked_bytes); ask for fewer""#);
+}
+
+pub(crate) async fn the_problem_of_the_provider_is_the_answer(ground: Ground) {
+    mounted(&ground, 3, 2).await;
+    let problem = json!({
+        "type": "/v1/problems/provider-execution-failed",
+        "title": "Bad Request", "status": 400, "detail": "no such step",
+    });
+    ground
+        .neighbours
+        .answer(2, answer(true, problem.to_string()));
+    for path in [
+        "/v1/rooms/room/frames/2",
+        "/v1/rooms/room/frames",
+        "/v1/rooms/room/frames/2/metadata",
+    ] {
+        let failed = ground.get(path).await;
+        assert_eq!(failed.json(), problem, "{path}");
+        assert_eq!(failed.status, StatusCode::BAD_REQUEST);
+    }
+    ground.neighbours.answer(2, answer(true, "not even JSON"));
+    let failed = ground.get("/v1/rooms/room/frames/2").await;
+    assert_eq!(
+        failed.json()["type"],
+        "/v1/problems/provider-execution-failed"
+    );
+}
+
+pub(crate) async fn what_is_no_frame_is_a_failure_of_the_provider(ground: Ground) {
+    let ground = ground.with_limits(|limits| limits.frame.bytes = 100);
+    mounted(&ground, 3, 0).await;
+    ground.neighbours.answer(0, answer(false, &b"\x91\x80"[..]));
+    ground.neighbours.answer(1, answer(false, vec![0xc0; 101]));
+    let mut texts = Vec::new();
+    for number in 0..2 {
+        let failed = ground.get(&format!("/v1/rooms/room/frames/{number}")).await;
+        assert_eq!(failed.status, StatusCode::BAD_REQUEST);
+        texts.push(failed.json()["detail"].to_string());
+    }
+    insta::assert_snapshot!(texts.join("\n"), @r#"
+    "Provider 'room:frames:mount' answered for frame 0 what is none: not a frame as MessagePack: a map is expected"
+    "Provider 'room:frames:mount' answered 101 bytes, and a frame has at most 100 (jobs.frame_bytes)"
+    "#);
+    // What is required of uploads is not of providers: they may know better.
+    let bare = frame_of(&[("mark", b"bare")]);
+    ground
+        .neighbours
+        .answer(2, answer(false, bare.bytes().clone()));
+    assert_eq!(ground.get("/v1/rooms/room/frames/2").await.frames(), [bare]);
+}
+
+pub(crate) async fn an_answer_on_disk_is_read(ground: Ground) {
+    mounted(&ground, 1, 0).await;
+    let mut file = tempfile::tempfile().unwrap();
+    let bytes = frame("disk").bytes().clone();
+    file.write_all(&bytes).unwrap();
+    let body = AnswerBody::File(Arc::new(file), bytes.len() as u64);
+    ground.neighbours.answer(
+        0,
+        Answer {
+            body,
+            ..answer(false, "")
+        },
+    );
+    for _ in 0..2 {
+        assert_eq!(ground.marks("room").await, ["disk"]);
+    }
+}
+
+pub(crate) async fn more_than_is_asked_for_at_once_is_refused(ground: Ground) {
+    let ground = ground.with_limits(|limits| limits.asked = 3);
+    mounted(&ground, 5, 5).await;
+    assert_eq!(
+        ground
+            .get("/v1/rooms/room/frames?stop=3")
+            .await
+            .marks()
+            .len(),
+        3
+    );
+    for query in ["", "?indices=0,1,2,3"] {
+        let refused = ground.get(&format!("/v1/rooms/room/frames{query}")).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+        let detail = refused.json()["detail"].to_string();
+        assert!(detail.contains("jobs.asked_frames"), "{detail}");
+    }
+    assert_eq!(ground.neighbours.asked.lock().unwrap().len(), 3);
+}
+
+pub(crate) async fn stored_frames_come_before_the_providers(ground: Ground) {
+    ground.make_room("room").await;
+    ground.append("room", &["a", "b"]).await;
+    ground.mount("room", 4).await;
+    for number in 0..4 {
+        ground
+            .neighbours
+            .answer(number, frame_answer(&number.to_string()));
+    }
+    assert_eq!(ground.marks("room").await, ["a", "b", "2", "3"]);
+    let mixed = ground.get("/v1/rooms/room/frames?indices=3,0,2,1").await;
+    assert_eq!(mixed.marks(), ["3", "a", "2", "b"]);
+    assert_eq!(ground.get("/v1/rooms/room/frames/1").await.marks(), ["b"]);
+}

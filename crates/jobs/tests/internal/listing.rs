@@ -1,0 +1,252 @@
+use std::{os::unix::net::UnixListener, time::Duration};
+
+use wakeline_jobs::internal::filesystem::{BadRoots, FilesystemRead, Limits};
+
+use crate::place::{Place, read, refusal, seen};
+
+fn house() -> Place {
+    Place::with(&[
+        "root/b.xyz",
+        "root/a.xyz",
+        "root/notes.txt",
+        "root/.hidden",
+        "root/sub/c.xyz",
+        "root/sub/deep/d.xyz",
+        "root/sub/deep/e.txt",
+        "root/empty/",
+        "outside/secret.xyz",
+    ])
+}
+
+#[tokio::test]
+async fn a_directory_is_listed_in_order() {
+    let house = house();
+    let provider = house.provider(&["root"]);
+    let all = read(&provider, &[]).await.unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&all).unwrap(), @r#"
+    [
+      {
+        "name": ".hidden",
+        "path": "/.hidden",
+        "size": 7,
+        "type": "file"
+      },
+      {
+        "name": "a.xyz",
+        "path": "/a.xyz",
+        "size": 5,
+        "type": "file"
+      },
+      {
+        "name": "b.xyz",
+        "path": "/b.xyz",
+        "size": 5,
+        "type": "file"
+      },
+      {
+        "name": "empty",
+        "path": "/empty",
+        "size": 0,
+        "type": "directory"
+      },
+      {
+        "name": "notes.txt",
+        "path": "/notes.txt",
+        "size": 9,
+        "type": "file"
+      },
+      {
+        "name": "sub",
+        "path": "/sub",
+        "size": 0,
+        "type": "directory"
+      }
+    ]
+    "#);
+    let expected = "/.hidden /a.xyz /b.xyz /empty/ /notes.txt /sub/";
+    assert_eq!(seen(&provider, &[("path", "/")]).await, expected);
+    assert_eq!(seen(&provider, &[("path", "")]).await, expected);
+}
+
+#[tokio::test]
+async fn paths_lead_down() {
+    let house = house();
+    let provider = house.provider(&["root"]);
+    assert_eq!(
+        seen(&provider, &[("path", "/sub")]).await,
+        "/sub/c.xyz /sub/deep/"
+    );
+    assert_eq!(
+        seen(&provider, &[("path", "sub/./deep//")]).await,
+        "/sub/deep/d.xyz /sub/deep/e.txt"
+    );
+    assert_eq!(seen(&provider, &[("path", "/empty")]).await, "");
+    assert_eq!(
+        seen(&provider, &[("path", "/sub/c.xyz")]).await,
+        "/sub/c.xyz"
+    );
+    let none = refusal(&provider, &[("path", "/nowhere")]).await;
+    assert_eq!(none, "'/nowhere' is not there, or cannot be looked at");
+}
+
+#[tokio::test]
+async fn patterns_choose() {
+    let house = house();
+    let provider = house.provider(&["root"]);
+    let glob = async |path, glob| seen(&provider, &[("path", path), ("glob", glob)]).await;
+    assert_eq!(glob("/", "*.xyz").await, "/a.xyz /b.xyz");
+    assert_eq!(glob("/sub", "*.xyz").await, "/sub/c.xyz");
+    assert_eq!(glob("/", "sub/*").await, "/sub/c.xyz /sub/deep/");
+    assert_eq!(
+        glob("/", "**/*.xyz").await,
+        "/a.xyz /b.xyz /sub/c.xyz /sub/deep/d.xyz"
+    );
+    assert_eq!(
+        glob("/", "sub/**/?.xyz").await,
+        "/sub/c.xyz /sub/deep/d.xyz"
+    );
+    assert_eq!(glob("/", "[ab].*").await, "/a.xyz /b.xyz");
+    assert_eq!(glob("/", "").await, seen(&provider, &[]).await);
+    assert_eq!(
+        refusal(&provider, &[("glob", "../*")]).await,
+        "glob: '..' is no part of a pattern"
+    );
+}
+
+#[tokio::test]
+async fn recursive_shows_all_below() {
+    let house = house();
+    let provider = house.provider(&["root"]);
+    let sub = seen(&provider, &[("path", "/sub"), ("recursive", "true")]).await;
+    assert_eq!(sub, "/sub/c.xyz /sub/deep/ /sub/deep/d.xyz /sub/deep/e.txt");
+    let some = seen(&provider, &[("glob", "*.txt"), ("recursive", "1")]).await;
+    assert_eq!(some, "/notes.txt /sub/deep/e.txt");
+    let flat = seen(&provider, &[("path", "/sub"), ("recursive", "false")]).await;
+    assert_eq!(flat, "/sub/c.xyz /sub/deep/");
+    let refused = refusal(&provider, &[("recursive", "maybe")]).await;
+    assert_eq!(refused, "recursive: 'maybe' is neither true nor false");
+}
+
+#[tokio::test]
+async fn several_roots_have_their_names() {
+    let house = house();
+    let provider = house.provider(&["root", "outside"]);
+    assert_eq!(seen(&provider, &[]).await, "/outside/ /root/");
+    assert_eq!(
+        seen(&provider, &[("path", "/outside")]).await,
+        "/outside/secret.xyz"
+    );
+    assert_eq!(
+        seen(&provider, &[("path", "/root/sub")]).await,
+        "/root/sub/c.xyz /root/sub/deep/"
+    );
+    let all = seen(&provider, &[("glob", "**/*.xyz")]).await;
+    assert_eq!(
+        all,
+        "/outside/secret.xyz /root/a.xyz /root/b.xyz /root/sub/c.xyz /root/sub/deep/d.xyz"
+    );
+    assert_eq!(seen(&provider, &[("glob", "o*")]).await, "/outside/");
+    assert_eq!(
+        refusal(&provider, &[("path", "/other/x")]).await,
+        "'/other/x' is not there"
+    );
+}
+
+#[tokio::test]
+async fn links_within_the_root_are_what_they_lead_to() {
+    let house = house();
+    house.link("root/sub/up.xyz", "../a.xyz");
+    house.link("root/again", "sub");
+    house.link("root/sub/loop", "..");
+    house.link("root/nowhere", "not-there");
+    let provider = house.provider(&["root"]);
+    let sub = seen(&provider, &[("path", "/sub")]).await;
+    assert_eq!(sub, "/sub/c.xyz /sub/deep/ /sub/loop/ /sub/up.xyz");
+    assert_eq!(
+        seen(&provider, &[("path", "/again")]).await,
+        "/again/c.xyz /again/deep/ /again/loop/ /again/up.xyz"
+    );
+    // Not gone through: this one leads back up.
+    let all = seen(&provider, &[("path", "/sub"), ("recursive", "true")]).await;
+    assert_eq!(
+        all,
+        "/sub/c.xyz /sub/deep/ /sub/deep/d.xyz /sub/deep/e.txt /sub/loop/ /sub/up.xyz"
+    );
+}
+
+#[tokio::test]
+async fn what_is_neither_file_nor_directory_is_not_shown() {
+    let house = house();
+    let _socket = UnixListener::bind(house.at("root/empty/socket")).unwrap();
+    let provider = house.provider(&["root"]);
+    assert_eq!(seen(&provider, &[("path", "/empty")]).await, "");
+    assert_eq!(
+        refusal(&provider, &[("path", "/empty/socket")]).await,
+        "'/empty/socket' is not there"
+    );
+}
+
+#[tokio::test]
+async fn too_much_is_said_to_be_so() {
+    let house = house();
+    let within = |change: fn(&mut Limits)| {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        house.provider_within(&["root"], limits)
+    };
+    let recursive = [("recursive", "true")];
+    let texts = [
+        refusal(&within(|limits| limits.entries = 5), &[]).await,
+        refusal(&within(|limits| limits.looked_at = 5), &[("glob", "none*")]).await,
+        refusal(&within(|limits| limits.depth = 2), &recursive).await,
+        refusal(&within(|limits| limits.time = Duration::ZERO), &recursive).await,
+    ];
+    // The directories are read in no order, so that the place of the first two may be another.
+    assert_eq!(
+        texts[0],
+        "more than 5 entries; name a directory further down or use glob"
+    );
+    assert_eq!(
+        texts[1],
+        ": more than 5 files and directories to look at; name one further down"
+    );
+    assert_eq!(
+        texts[2],
+        "/sub/deep: more than 2 directories within one another"
+    );
+    assert!(texts[3].contains("took"), "{}", texts[3]);
+    assert_eq!(
+        seen(&within(|limits| limits.entries = 6), &[])
+            .await
+            .split(' ')
+            .count(),
+        6
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_reads_are_done_a_few_at_a_time() {
+    let house = house();
+    let limits = Limits {
+        at_once: 1,
+        ..Limits::default()
+    };
+    let provider = house.provider_within(&["root"], limits);
+    let reading = (0..50).map(|_| seen(&provider, &[("recursive", "true")]));
+    let all = futures_util::future::join_all(reading).await;
+    assert!(all.iter().all(|one| *one == all[0]));
+}
+
+#[test]
+fn roots_that_cannot_be_used_are_named_at_the_start() {
+    let house = Place::with(&["one/data/", "two/data/", "file"]);
+    let bad = |roots: &[&str]| {
+        let roots = roots.iter().map(|root| house.at(root)).collect();
+        FilesystemRead::new(roots, Limits::default()).unwrap_err()
+    };
+    assert!(matches!(bad(&[]), BadRoots::None));
+    assert!(matches!(bad(&["one/data", "two/data"]), BadRoots::Twice(name) if name == "data"));
+    assert!(matches!(bad(&["nowhere"]), BadRoots::Closed(path, _) if path == house.at("nowhere")));
+    assert!(matches!(bad(&["file"]), BadRoots::Closed(..)));
+    assert!(matches!(bad(&["one", "two/.."]), BadRoots::Unnamed(_)));
+}

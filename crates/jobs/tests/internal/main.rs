@@ -1,0 +1,6 @@
+//! What the server runs itself.
+
+mod escapes;
+mod listing;
+mod place;
+mod registry;

@@ -1,0 +1,145 @@
+//! What is put is found, until it is over.
+
+use wakeline_jobs::{
+    provider::Key,
+    results::{Kept, Upload},
+};
+
+use crate::{
+    place::{LONG, OTHER, Place, SHORT, answer, bytes, found, key, look, of_version, put, upload},
+    wait::until,
+};
+
+pub(crate) async fn what_was_put_is_found_by_its_key_alone(place: Place) {
+    let place = place.node().await;
+    put(&*place, &key("a"), "one", LONG).await;
+    assert_eq!(found(&*place, &key("a")).await.unwrap(), b"one");
+    let others = [
+        key("b"),
+        key(""),
+        of_version(2, "a"),
+        Key {
+            provider: OTHER,
+            ..key("a")
+        },
+    ];
+    for other in others {
+        let look = look(&*place, &other).await;
+        assert!(
+            look.answer.is_none() && look.in_flight.is_none(),
+            "{other:?}"
+        );
+    }
+}
+
+pub(crate) async fn many_keys_are_answered_in_their_order(place: Place) {
+    let place = place.node().await;
+    put(&*place, &key("a"), "one", LONG).await;
+    put(&*place, &of_version(2, "a"), "two", LONG).await;
+    let keys = vec![
+        of_version(2, "a"),
+        key("missing"),
+        key("a"),
+        of_version(2, "a"),
+    ];
+    let looks = place.look(keys).await.unwrap();
+    let found: Vec<_> = looks
+        .iter()
+        .map(|look| look.answer.as_ref().map(bytes))
+        .collect();
+    let (one, two) = (b"one".to_vec(), b"two".to_vec());
+    assert_eq!(found, [Some(two.clone()), None, Some(one), Some(two)]);
+}
+
+pub(crate) async fn no_keys_are_no_answer(place: Place) {
+    assert!(
+        place
+            .node()
+            .await
+            .look(Vec::new())
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+pub(crate) async fn a_later_answer_takes_the_place_of_an_earlier(place: Place) {
+    let place = place.node().await;
+    put(&*place, &key("a"), "a longer one", LONG).await;
+    let first = answer(&*place, &key("a")).await.unwrap();
+    put(&*place, &key("a"), "another", LONG).await;
+    let second = answer(&*place, &key("a")).await.unwrap();
+    assert_eq!(bytes(&second), b"another");
+    assert_ne!(first.etag, second.etag);
+    // Whoever has the first can still read it.
+    assert_eq!(bytes(&first), b"a longer one");
+}
+
+pub(crate) async fn a_problem_is_told_from_an_answer(place: Place) {
+    let place = place.node().await;
+    let problem = Upload {
+        is_error: true,
+        ..upload(r#"{"status":400}"#)
+    };
+    let kept = place.put(key("a"), problem, LONG).await.unwrap();
+    assert_eq!(kept, Kept::Done);
+    let found = answer(&*place, &key("a")).await.unwrap();
+    assert!(found.is_error);
+    assert_eq!(bytes(&found), br#"{"status":400}"#);
+    put(&*place, &key("a"), "{}", LONG).await;
+    assert!(!answer(&*place, &key("a")).await.unwrap().is_error);
+}
+
+pub(crate) async fn an_answer_is_over_after_its_time(place: Place) {
+    let place = place.node().await;
+    put(&*place, &key("stays"), "one", LONG).await;
+    put(&*place, &key("goes"), "two", SHORT).await;
+    until("the end of an answer", async || {
+        found(&*place, &key("goes")).await.is_none()
+    })
+    .await;
+    assert!(found(&*place, &key("stays")).await.is_some());
+    // One that is over is no hindrance to the next.
+    put(&*place, &key("goes"), "three", LONG).await;
+    assert_eq!(found(&*place, &key("goes")).await.unwrap(), b"three");
+}
+
+pub(crate) async fn any_bytes_come_back(place: Place) {
+    let place = place.node().await;
+    let all: Vec<u8> = (0..=255).chain([0, 0, 0xff, 0xc3, 0x28]).collect();
+    put(&*place, &key("a"), all.clone(), LONG).await;
+    assert_eq!(found(&*place, &key("a")).await.unwrap(), all);
+}
+
+pub(crate) async fn an_empty_answer_is_one(place: Place) {
+    let place = place.node().await;
+    put(&*place, &key("a"), "", LONG).await;
+    let found = answer(&*place, &key("a")).await.unwrap();
+    assert_eq!(bytes(&found), b"");
+    assert_eq!(found.etag, "\"e3b0c44298fc1c149afbf4c8996fb924\"");
+}
+
+pub(crate) async fn a_large_answer_comes_back(place: Place) {
+    let place = place.node().await;
+    let large: Vec<u8> = (0..5_000_000_u32).map(|at| (at % 251) as u8).collect();
+    put(&*place, &key("a"), large.clone(), LONG).await;
+    assert!(found(&*place, &key("a")).await.unwrap() == large);
+}
+
+pub(crate) async fn the_same_bytes_have_the_same_tag_everywhere(place: Place) {
+    let place = place.node().await;
+    put(&*place, &key("a"), "{}", LONG).await;
+    put(&*place, &of_version(2, "b"), "{}", LONG).await;
+    for key in [key("a"), of_version(2, "b")] {
+        let etag = answer(&*place, &key).await.unwrap().etag;
+        assert_eq!(etag, "\"44136fa355b3678a1146ad16f7e8649e\"");
+    }
+}
+
+pub(crate) async fn another_node_finds_what_was_put(place: Place) {
+    let (here, there) = (place.node().await, place.node().await);
+    put(&*here, &key("a"), "one", LONG).await;
+    assert_eq!(found(&*there, &key("a")).await.unwrap(), b"one");
+    put(&*there, &key("a"), "two", LONG).await;
+    assert_eq!(found(&*here, &key("a")).await.unwrap(), b"two");
+}

@@ -1,0 +1,29 @@
+//! Each category has its place.
+
+use std::sync::Arc;
+
+use wakeline_jobs::results::choice::Choice;
+
+use crate::place::{LONG, Place, found, key, put};
+
+#[tokio::test]
+async fn a_category_has_its_own_place_or_the_common_one() {
+    let (store, files) = (Place::sqlite().await, Place::files_over_sqlite().await);
+    let frames = files.node().await;
+    let choice = Choice {
+        default: store.node().await,
+        by_category: vec![
+            ("frames".to_owned(), frames.clone()),
+            ("frames_meta".to_owned(), frames.clone()),
+        ],
+    };
+    put(&**choice.of("frames"), &key("a"), "one", LONG).await;
+    assert!(found(&*frames, &key("a")).await.is_some());
+    for category in ["filesystem", "Frames", ""] {
+        assert!(Arc::ptr_eq(choice.of(category), &choice.default));
+    }
+    let places = choice.places();
+    assert_eq!(places.len(), 2);
+    assert!(Arc::ptr_eq(&places[0], &choice.default));
+    assert!(Arc::ptr_eq(&places[1], &frames));
+}

@@ -1,0 +1,246 @@
+//! The files on disk: how many there may be, which go first, what a restart finds.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use wakeline_jobs::{
+    provider::AnswerBody,
+    results::{Kept, Upload},
+};
+
+use crate::{
+    place::{LIMIT, LONG, Place, SHORT, answer, bytes, found, key, put, upload},
+    wait::until,
+};
+
+const MEGABYTE: usize = 1 << 20;
+
+fn megabyte() -> Vec<u8> {
+    vec![7; MEGABYTE]
+}
+
+fn names(place: &Place) -> Vec<String> {
+    let entries = fs::read_dir(place.files()).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
+}
+
+fn only_file(place: &Place) -> PathBuf {
+    match &names(place)[..] {
+        [name] => place.files().join(name),
+        names => panic!("not one file: {names:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_was_read_longest_ago_is_removed_first() {
+    let place = Place::files_over_sqlite().await;
+    // Three of them with their tails, and not four.
+    let node = place.node_with_cap(4 * MEGABYTE as u64).await;
+    for hash in ["a", "b", "c"] {
+        put(&*node, &key(hash), megabyte(), LONG).await;
+    }
+    assert!(found(&*node, &key("a")).await.is_some());
+    put(&*node, &key("d"), megabyte(), LONG).await;
+    put(&*node, &key("e"), megabyte(), LONG).await;
+    let mut there = Vec::new();
+    for hash in ["a", "b", "c", "d", "e"] {
+        if found(&*node, &key(hash)).await.is_some() {
+            there.push(hash);
+        }
+    }
+    assert_eq!(there, ["a", "d", "e"]);
+}
+
+#[tokio::test]
+async fn the_directory_stays_within_its_cap() {
+    let cap = 4 * MEGABYTE as u64;
+    let place = Place::files_over_sqlite().await;
+    let node = place.node_with_cap(cap).await;
+    for at in 0..40_usize {
+        put(&*node, &key(&at.to_string()), vec![7; at * 50_000], LONG).await;
+        let sizes = names(&place)
+            .into_iter()
+            .map(|name| fs::metadata(place.files().join(name)).unwrap().len());
+        assert!(sizes.sum::<u64>() <= cap);
+    }
+    assert!(found(&*node, &key("39")).await.is_some());
+}
+
+#[tokio::test]
+async fn what_is_larger_than_the_cap_is_refused() {
+    let place = Place::files_over_sqlite().await;
+    let node = place.node_with_cap(MEGABYTE as u64).await;
+    let chunks = (0..2).map(|_| Ok::<_, std::io::Error>(Bytes::from(megabyte())));
+    let body = Body::from_stream(stream::iter(chunks));
+    let kept = node.put(key("a"), upload(body), LONG).await.unwrap();
+    assert_eq!(kept, Kept::TooLarge);
+    assert_eq!(names(&place), [""; 0]);
+    put(&*node, &key("a"), "fits", LONG).await;
+    assert!(found(&*node, &key("a")).await.is_some());
+}
+
+#[tokio::test]
+async fn what_is_open_stays_readable_when_it_is_removed() {
+    let place = Place::files_over_sqlite().await;
+    let node = place.node_with_cap(2 * MEGABYTE as u64).await;
+    put(&*node, &key("a"), megabyte(), LONG).await;
+    let open = answer(&*node, &key("a")).await.unwrap();
+    put(&*node, &key("b"), megabyte(), LONG).await;
+    assert!(found(&*node, &key("a")).await.is_none());
+    assert!(bytes(&open) == megabyte());
+}
+
+#[tokio::test]
+async fn no_hash_leads_out_of_the_directory() {
+    let place = Place::files_over_sqlite().await;
+    let node = place.node().await;
+    let long = "x".repeat(5_000);
+    let hashes = [
+        "../../escape",
+        "/tmp/escape",
+        "..",
+        "a/b",
+        "coming.1",
+        &long,
+    ];
+    for hash in hashes {
+        put(&*node, &key(hash), hash.to_owned(), LONG).await;
+    }
+    for hash in hashes {
+        assert_eq!(found(&*node, &key(hash)).await.unwrap(), hash.as_bytes());
+    }
+    let names = names(&place);
+    assert_eq!(names.len(), hashes.len());
+    let is_plain = |name: &String| {
+        name.bytes()
+            .all(|byte| b"0123456789abcdef.".contains(&byte))
+    };
+    assert!(names.iter().all(is_plain), "{names:?}");
+}
+
+#[tokio::test]
+async fn a_restart_finds_what_was_there() {
+    let place = Place::files_over_sqlite().await;
+    let node = place.node().await;
+    put(&*node, &key("goes"), "one", SHORT).await;
+    for (age, hash) in ["newest", "older", "oldest"].iter().enumerate() {
+        let before = names(&place);
+        put(&*node, &key(hash), megabyte(), LONG).await;
+        let mut names = names(&place);
+        names.retain(|name| !before.contains(name));
+        let file = File::options()
+            .write(true)
+            .open(place.files().join(&names[0]))
+            .unwrap();
+        let then = SystemTime::now() - Duration::from_secs(100 * (1 + age as u64));
+        let times = fs::FileTimes::new().set_modified(then).set_accessed(then);
+        file.set_times(times).unwrap();
+    }
+    until("the end of an answer", async || {
+        found(&*node, &key("goes")).await.is_none()
+    })
+    .await;
+    drop(node);
+    let node = place.node_with_cap(3 * MEGABYTE as u64).await;
+    // Over the cap it is the oldest that goes; and what is over has gone too.
+    assert_eq!(names(&place).len(), 2);
+    assert!(found(&*node, &key("oldest")).await.is_none());
+    assert!(found(&*node, &key("older")).await.unwrap() == megabyte());
+    put(&*node, &key("another"), megabyte(), LONG).await;
+    assert!(found(&*node, &key("newest")).await.is_none());
+    assert!(found(&*node, &key("older")).await.is_some());
+}
+
+#[tokio::test]
+async fn a_restart_removes_what_was_left_half_way_and_nothing_of_others() {
+    let place = Place::files_over_sqlite().await;
+    drop(place.node().await);
+    let left = "coming.00000000-0000-4000-8000-000000000001";
+    let written = "coming.00000000-0000-4000-8000-000000000002";
+    for name in [left, written, "coming.home", "notes.txt"] {
+        fs::write(place.files().join(name), "half").unwrap();
+    }
+    let at_work = File::options()
+        .write(true)
+        .open(place.files().join(written))
+        .unwrap();
+    at_work.try_lock().unwrap();
+    let node = place.node_with_cap(1).await;
+    assert_eq!(names(&place), [written, "coming.home", "notes.txt"]);
+    node.sweep().await.unwrap();
+    assert_eq!(names(&place).len(), 3);
+}
+
+#[tokio::test]
+async fn an_answer_that_a_power_cut_has_torn_is_not_served() {
+    for harm in 0..3_u8 {
+        let place = Place::files_over_sqlite().await;
+        let node = place.node().await;
+        put(&*node, &key("a"), megabyte(), LONG).await;
+        drop(node);
+        let path = only_file(&place);
+        let file = File::options().write(true).open(&path).unwrap();
+        let length = file.metadata().unwrap().len();
+        match harm {
+            0 => file.set_len(0).unwrap(),
+            1 => file.set_len(length - 1).unwrap(),
+            _ => file.write_all_at(&[0; 4_096], 8_192).unwrap(),
+        }
+        let node = place.node().await;
+        assert!(found(&*node, &key("a")).await.is_none(), "{harm}");
+        assert_eq!(names(&place), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn others_cannot_read_the_answers() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::files_over_sqlite().await;
+    let node = place.node().await;
+    put(&*node, &key("a"), "one", LONG).await;
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(place.files()), 0o700);
+    assert_eq!(mode(only_file(&place)), 0o600);
+}
+
+/// The most that this process has had in memory, in bytes.
+fn memory() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kilobytes = peak.unwrap().split_whitespace().nth(1).unwrap();
+    kilobytes.parse::<usize>().unwrap() * 1_024
+}
+
+#[tokio::test]
+async fn a_large_answer_is_never_in_memory_as_a_whole() {
+    const MEGABYTES: usize = 160;
+    let place = Place::files_over_sqlite().await;
+    let node = place.node().await;
+    put(&*node, &key("small"), megabyte(), LONG).await;
+    let before = memory();
+    let chunk = || Ok::<_, std::io::Error>(Bytes::from(vec![7; MEGABYTE / 16]));
+    let chunks = stream::iter((0..16 * MEGABYTES).map(move |_| chunk()));
+    let large = Upload {
+        limit: 20 * LIMIT,
+        ..upload(Body::from_stream(chunks))
+    };
+    let kept = node.put(key("large"), large, LONG).await.unwrap();
+    assert_eq!(kept, Kept::Done);
+    let found = answer(&*node, &key("large")).await.unwrap();
+    let AnswerBody::File(_, length) = found.body else {
+        panic!("not a file");
+    };
+    assert_eq!(length, (MEGABYTES * MEGABYTE) as u64);
+    let grown = memory().saturating_sub(before);
+    assert!(grown < MEGABYTES * MEGABYTE / 4, "{grown} bytes");
+}

@@ -1,0 +1,128 @@
+//! What is not needed any more is gone, and takes no space.
+
+use std::time::Duration;
+
+use wakeline_jobs::{provider::Key, results::Results};
+
+use crate::{
+    place::{LONG, OTHER, PROVIDER, Place, SHORT, begin, found, key, look, of_version, put},
+    wait::until,
+};
+
+fn of_other(hash: &str) -> Key {
+    Key {
+        provider: OTHER,
+        ..key(hash)
+    }
+}
+
+async fn fill(place: &dyn Results) {
+    for key in [
+        key("a"),
+        of_version(2, "a"),
+        of_version(10, "a"),
+        of_other("a"),
+    ] {
+        put(place, &key, "one", LONG).await;
+        let asked = Key {
+            hash: "b".to_owned(),
+            ..key
+        };
+        assert!(begin(place, &asked, LONG).await);
+    }
+}
+
+/// An answer and a mark are there, or neither.
+async fn has(place: &dyn Results, key: Key) -> bool {
+    let asked = Key {
+        hash: "b".to_owned(),
+        ..key.clone()
+    };
+    let in_flight = place.in_flight(key.provider, key.version).await.unwrap();
+    let mark = look(place, &asked).await.in_flight.is_some();
+    assert_eq!(mark, !in_flight.is_empty());
+    let answer = found(place, &key).await.is_some();
+    assert_eq!(mark, answer);
+    answer
+}
+
+pub(crate) async fn earlier_registrations_are_forgotten(place: Place) {
+    let (here, there) = (place.node().await, place.node().await);
+    fill(&*here).await;
+    // By another node than that which knows them.
+    there.forget(PROVIDER, Some(10)).await.unwrap();
+    for node in [&*here, &*there] {
+        assert!(!has(node, key("a")).await);
+        assert!(!has(node, of_version(2, "a")).await);
+        assert!(has(node, of_version(10, "a")).await);
+        assert!(has(node, of_other("a")).await);
+    }
+    here.forget(PROVIDER, Some(10)).await.unwrap();
+    assert!(has(&*here, of_version(10, "a")).await);
+}
+
+pub(crate) async fn a_provider_that_is_gone_is_forgotten(place: Place) {
+    let node = place.node().await;
+    fill(&*node).await;
+    node.forget(PROVIDER, None).await.unwrap();
+    for version in [1, 2, 10] {
+        assert!(!has(&*node, of_version(version, "a")).await);
+    }
+    assert!(has(&*node, of_other("a")).await);
+    node.forget(OTHER, None).await.unwrap();
+    assert_eq!(place.stored().await, 0);
+}
+
+pub(crate) async fn more_than_one_slice_is_forgotten(place: Place) {
+    let node = place.node().await;
+    let marks = (0..1_200).map(|at| {
+        let node = node.clone();
+        async move {
+            let key = of_version(1 + at % 3, &at.to_string());
+            begin(&*node, &key, LONG).await
+        }
+    });
+    let marked = futures_util::future::join_all(marks).await;
+    assert!(marked.into_iter().all(|begun| begun));
+    node.forget(PROVIDER, Some(3)).await.unwrap();
+    let left = node.in_flight(PROVIDER, 3).await.unwrap();
+    assert_eq!(left.len(), 400);
+    node.forget(PROVIDER, None).await.unwrap();
+    assert_eq!(place.stored().await, 0);
+}
+
+pub(crate) async fn what_is_over_is_swept(place: Place) {
+    let node = place.node().await;
+    // More than a slice.
+    for at in 0..130 {
+        let hash = at.to_string();
+        if at % 4 == 0 {
+            put(&*node, &key(&hash), "one", SHORT).await;
+        } else {
+            assert!(begin(&*node, &key(&hash), SHORT).await);
+        }
+    }
+    until("an empty place", async || {
+        node.sweep().await.unwrap();
+        place.stored().await == 0
+    })
+    .await;
+    assert_eq!(node.sweep().await.unwrap(), None);
+}
+
+/// Redis needs no sweep.
+pub(crate) async fn a_sweep_says_when_there_may_be_more(place: Place) {
+    let node = place.node().await;
+    assert_eq!(node.sweep().await.unwrap(), None);
+    let is_swept = !matches!(place, Place::Redis { .. });
+    put(&*node, &key("a"), "one", LONG).await;
+    let first = node.sweep().await.unwrap();
+    assert!(begin(&*node, &key("b"), LONG / 2).await);
+    let second = node.sweep().await.unwrap();
+    for (next, latest) in [(first, LONG), (second, LONG / 2)] {
+        assert_eq!(next.is_some(), is_swept);
+        assert!(next.is_none_or(|next| next > Duration::ZERO && next <= latest));
+    }
+    assert!(found(&*node, &key("a")).await.is_some());
+    assert!(look(&*node, &key("b")).await.in_flight.is_some());
+}

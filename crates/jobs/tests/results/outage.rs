@@ -1,0 +1,86 @@
+//! Redis goes away and comes back, empty: answers and marks are asked for again.
+
+use wakeline_jobs::results::{Results, redis::Redis as Place};
+use wakeline_store::Error;
+use wakeline_testbed::Redis;
+
+use crate::{
+    place::{LONG, OTHER, begin, found, key, put, request, upload},
+    wait::until,
+};
+
+fn is_away<T: std::fmt::Debug>(outcome: Result<T, Error>) {
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn while_it_is_away_everybody_is_told_so() {
+    let mut redis = Redis::start().unwrap();
+    let place = Place::new(&redis.url(), "test:").unwrap();
+    put(&place, &key("a"), "one", LONG).await;
+    redis.stop().unwrap();
+    is_away(place.look(vec![key("a")]).await);
+    is_away(place.put(key("a"), upload("two"), LONG).await);
+    is_away(place.begin(request(&key("b")), LONG).await);
+    is_away(place.end(key("b"), None).await);
+    is_away(place.in_flight(OTHER, 1).await);
+    is_away(place.forget(OTHER, None).await);
+
+    redis.start_again().unwrap();
+    until("Redis to be found again", async || {
+        place.look(vec![key("a")]).await.is_ok()
+    })
+    .await;
+    assert!(found(&place, &key("a")).await.is_none());
+    assert!(begin(&place, &key("a"), LONG).await);
+    put(&place, &key("a"), "two", LONG).await;
+    assert_eq!(found(&place, &key("a")).await.unwrap(), b"two");
+}
+
+#[tokio::test]
+async fn a_restart_between_two_questions_is_not_noticed() {
+    let mut redis = Redis::start().unwrap();
+    let place = Place::new(&redis.url(), "test:").unwrap();
+    for _ in 0..3 {
+        assert!(begin(&place, &key("a"), LONG).await);
+        redis.restart().unwrap();
+    }
+    put(&place, &key("a"), "one", LONG).await;
+    redis.restart().unwrap();
+    assert!(found(&place, &key("a")).await.is_none());
+}
+
+#[tokio::test]
+async fn a_node_that_starts_before_redis_finds_it_when_it_is_there() {
+    let mut redis = Redis::start().unwrap();
+    redis.stop().unwrap();
+    let place = Place::new(&redis.url(), "test:").unwrap();
+    is_away(place.look(vec![key("a")]).await);
+    redis.start_again().unwrap();
+    until("Redis to be found", async || {
+        place.look(vec![key("a")]).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_others_wrote_under_the_prefix_is_no_answer() {
+    let redis = Redis::start().unwrap();
+    let place = Place::new(&redis.url(), "test:").unwrap();
+    let client = redis::Client::open(redis.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let theirs = key("a");
+    let name = format!("test:answer:{}:1:a", theirs.provider);
+    let mut set = redis::cmd("SET");
+    set.arg(&name).arg("short");
+    set.exec_async(&mut connection).await.unwrap();
+    let error = place.look(vec![theirs]).await.unwrap_err();
+    assert!(matches!(error, Error::Failed(_)), "{error:?}");
+}
+
+#[test]
+fn what_is_logged_of_it_has_no_password() {
+    let place = Place::new("redis://user:secret@127.0.0.1/", "test:").unwrap();
+    assert!(!format!("{place:?}").contains("secret"));
+}

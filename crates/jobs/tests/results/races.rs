@@ -1,0 +1,88 @@
+//! Two nodes at once.
+
+use std::{collections::HashMap, sync::Arc};
+
+use tokio::sync::Barrier;
+
+use crate::place::{LONG, Place, begin, found, key, put};
+
+const CALLERS: usize = 50;
+
+pub(crate) async fn one_of_fifty_on_two_nodes_asks(place: Place) {
+    let nodes = [place.node().await, place.node().await];
+    for round in 0..5 {
+        let hash = format!("round {round}");
+        let start = Arc::new(Barrier::new(CALLERS));
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|caller| {
+                let (node, start) = (nodes[caller % 2].clone(), start.clone());
+                let key = key(&hash);
+                tokio::spawn(async move {
+                    start.wait().await;
+                    begin(&*node, &key, LONG).await
+                })
+            })
+            .collect();
+        let mut asked = 0;
+        for caller in callers {
+            asked += usize::from(caller.await.unwrap());
+        }
+        assert_eq!(asked, 1);
+    }
+}
+
+pub(crate) async fn two_nodes_that_ask_the_same_in_another_order_do_not_fail(place: Place) {
+    const KEYS: usize = 200;
+    let start = Arc::new(Barrier::new(2 * KEYS));
+    let mut callers = Vec::new();
+    for is_reversed in [false, true] {
+        let node = place.node().await;
+        let mut hashes: Vec<usize> = (0..KEYS).collect();
+        if is_reversed {
+            hashes.reverse();
+        }
+        for hash in hashes {
+            let (node, start) = (node.clone(), start.clone());
+            callers.push(tokio::spawn(async move {
+                start.wait().await;
+                let key = key(&hash.to_string());
+                (hash, begin(&*node, &key, LONG).await)
+            }));
+        }
+    }
+    let mut asked: HashMap<usize, usize> = HashMap::new();
+    for caller in callers {
+        let (hash, has_asked) = caller.await.unwrap();
+        *asked.entry(hash).or_default() += usize::from(has_asked);
+    }
+    assert_eq!(asked.len(), KEYS);
+    assert!(asked.values().all(|times| *times == 1), "{asked:?}");
+}
+
+pub(crate) async fn whoever_comes_while_it_is_answered_does_not_ask_again(place: Place) {
+    let (here, there) = (place.node().await, place.node().await);
+    for round in 0..5 {
+        let key = key(&format!("round {round}"));
+        assert!(begin(&*here, &key, LONG).await);
+        let start = Arc::new(Barrier::new(11));
+        let readers: Vec<_> = (0..10)
+            .map(|_| {
+                let (node, key, start) = (there.clone(), key.clone(), start.clone());
+                tokio::spawn(async move {
+                    start.wait().await;
+                    // Before the answer, while it is put, and after it.
+                    let mut answered = false;
+                    while !answered {
+                        answered = found(&*node, &key).await.is_some();
+                        assert!(!begin(&*node, &key, LONG).await);
+                    }
+                })
+            })
+            .collect();
+        start.wait().await;
+        put(&*here, &key, "one", LONG).await;
+        for reader in readers {
+            reader.await.unwrap();
+        }
+    }
+}

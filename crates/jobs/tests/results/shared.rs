@@ -1,0 +1,82 @@
+//! Two nodes with one directory.
+
+use std::fs;
+
+use crate::place::{LONG, Place, answer, begin, bytes, found, key, look, put};
+
+const MEGABYTE: usize = 1 << 20;
+
+#[tokio::test]
+async fn what_another_node_has_removed_is_not_there() {
+    let place = Place::files_over_sqlite().await;
+    let (here, there) = (place.node().await, place.node().await);
+    put(&*here, &key("a"), "one", LONG).await;
+    assert!(found(&*here, &key("a")).await.is_some());
+    there.forget(key("a").provider, None).await.unwrap();
+    assert!(found(&*here, &key("a")).await.is_none());
+    assert!(begin(&*here, &key("a"), LONG).await);
+    put(&*here, &key("a"), "two", LONG).await;
+    assert_eq!(found(&*there, &key("a")).await.unwrap(), b"two");
+}
+
+#[tokio::test]
+async fn a_node_removes_for_its_cap_what_it_has_read_of_others() {
+    let place = Place::files_over_sqlite().await;
+    let here = place.node().await;
+    let there = place.node_with_cap(2 * MEGABYTE as u64).await;
+    put(&*here, &key("a"), vec![7; MEGABYTE], LONG).await;
+    let open = answer(&*there, &key("a")).await.unwrap();
+    put(&*there, &key("b"), vec![8; MEGABYTE], LONG).await;
+    for node in [&*here, &*there] {
+        assert!(found(node, &key("a")).await.is_none());
+        assert!(found(node, &key("b")).await.is_some());
+    }
+    assert_eq!(bytes(&open).len(), MEGABYTE);
+}
+
+#[tokio::test]
+async fn a_node_that_starts_leaves_the_uploads_of_others_alone() {
+    use axum::body::Body;
+    use futures_util::{StreamExt, stream};
+    use tokio::sync::oneshot;
+
+    let place = Place::files_over_sqlite().await;
+    let here = place.node().await;
+    let (go_on, going_on) = oneshot::channel();
+    let half = bytes::Bytes::from(vec![7; MEGABYTE]);
+    let rest = half.clone();
+    let body = stream::iter([half]).chain(stream::once(async move {
+        going_on.await.unwrap();
+        rest
+    }));
+    let body = Body::from_stream(body.map(Ok::<_, std::io::Error>));
+    let putting = tokio::spawn({
+        let here = here.clone();
+        async move { put(&*here, &key("a"), body, LONG).await }
+    });
+    crate::wait::until("a file that is being written", async || {
+        fs::read_dir(place.files()).unwrap().count() == 1
+    })
+    .await;
+    let there = place.node().await;
+    go_on.send(()).unwrap();
+    putting.await.unwrap();
+    assert_eq!(found(&*there, &key("a")).await.unwrap().len(), 2 * MEGABYTE);
+}
+
+/// The configuration has changed: what is kept where the marks are is served until it is over.
+#[tokio::test]
+async fn an_answer_from_before_the_files_is_found() {
+    let place = Place::files_over_sqlite().await;
+    let Place::Files { marks, .. } = &place else {
+        unreachable!()
+    };
+    let store = marks.node().await;
+    put(&*store, &key("a"), "before", LONG).await;
+    let node = place.node().await;
+    assert_eq!(found(&*node, &key("a")).await.unwrap(), b"before");
+    assert!(!begin(&*node, &key("a"), LONG).await);
+    put(&*node, &key("a"), "after", LONG).await;
+    assert_eq!(found(&*node, &key("a")).await.unwrap(), b"after");
+    assert!(look(&*store, &key("a")).await.answer.is_some());
+}

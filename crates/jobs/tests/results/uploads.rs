@@ -1,0 +1,111 @@
+//! Answers that do not come as they should: what was there before stays as it was.
+
+use std::{io, sync::Arc, time::Duration};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::{FutureExt, StreamExt, stream};
+use wakeline_jobs::results::{Kept, Results, Upload};
+
+use crate::{
+    place::{LONG, Place, begin, found, key, look, put, upload},
+    wait::until,
+};
+
+type Chunk = Result<Bytes, io::Error>;
+
+fn chunks(count: usize) -> impl futures_util::Stream<Item = Chunk> + Send + 'static {
+    stream::iter((0..count).map(|_| Ok(Bytes::from_static(&[b'x'; 1_000]))))
+}
+
+/// A node with an answer under `old`, and a question under `new`.
+async fn prepared(place: &Place) -> (Arc<dyn Results>, usize) {
+    let node = place.node().await;
+    put(&*node, &key("old"), "before", LONG).await;
+    assert!(begin(&*node, &key("new"), LONG).await);
+    (node, place.stored().await)
+}
+
+async fn refused(place: &Place, make: impl Fn() -> Upload, expected: Kept) {
+    let (node, stored) = prepared(place).await;
+    for hash in ["old", "new"] {
+        let kept = node.put(key(hash), make(), LONG).await.unwrap();
+        assert_eq!(kept, expected);
+    }
+    unchanged(place, &*node, stored).await;
+}
+
+async fn unchanged(place: &Place, node: &dyn Results, stored: usize) {
+    assert_eq!(found(node, &key("old")).await.unwrap(), b"before");
+    let look = look(node, &key("new")).await;
+    assert!(look.answer.is_none() && look.in_flight.is_some());
+    until("nothing left behind", async || {
+        place.stored().await == stored
+    })
+    .await;
+}
+
+pub(crate) async fn one_that_says_that_it_is_too_large_is_refused(place: Place) {
+    let make = || Upload {
+        limit: 5,
+        ..upload("longer")
+    };
+    refused(&place, make, Kept::TooLarge).await;
+}
+
+pub(crate) async fn one_that_turns_out_too_large_is_refused(place: Place) {
+    let make = || Upload {
+        limit: 999_999,
+        ..upload(Body::from_stream(chunks(1_000)))
+    };
+    refused(&place, make, Kept::TooLarge).await;
+}
+
+pub(crate) async fn one_of_just_the_limit_is_kept(place: Place) {
+    let node = place.node().await;
+    let upload = Upload {
+        limit: 1_000_000,
+        ..upload(Body::from_stream(chunks(1_000)))
+    };
+    let kept = node.put(key("a"), upload, LONG).await.unwrap();
+    assert_eq!(kept, Kept::Done);
+    assert!(found(&*node, &key("a")).await.unwrap() == [b'x'; 1_000_000]);
+}
+
+pub(crate) async fn one_that_stops_coming_is_given_up(place: Place) {
+    let make = || Upload {
+        patience: Duration::from_millis(20),
+        ..upload(Body::from_stream(chunks(400).chain(stream::pending())))
+    };
+    refused(&place, make, Kept::TooSlow).await;
+}
+
+pub(crate) async fn one_that_breaks_off_is_not_kept(place: Place) {
+    let make = || {
+        let end: Chunk = Err(io::ErrorKind::ConnectionReset.into());
+        upload(Body::from_stream(
+            chunks(400).chain(stream::once(async { end })),
+        ))
+    };
+    refused(&place, make, Kept::BrokenOff).await;
+}
+
+pub(crate) async fn one_that_is_dropped_half_way_leaves_nothing(place: Place) {
+    let (node, stored) = prepared(&place).await;
+    for hash in ["old", "new"] {
+        let (read, reading) = tokio::sync::oneshot::channel();
+        let said = stream::once(async {
+            let _ = read.send(());
+            Chunk::Ok(Bytes::new())
+        });
+        let body = Body::from_stream(chunks(400).chain(said).chain(stream::pending()));
+        let mut putting = node.put(key(hash), upload(body), LONG);
+        tokio::select! {
+            kept = &mut putting => panic!("{kept:?}"),
+            all_read = reading => all_read.unwrap(),
+        }
+        assert!((&mut putting).now_or_never().is_none());
+        drop(putting);
+    }
+    unchanged(&place, &*node, stored).await;
+}

@@ -1,0 +1,153 @@
+//! What a provider answers, and how long it is good for.
+
+use http::StatusCode;
+use serde_json::json;
+
+use crate::{
+    database::Database,
+    node::{Node, answered},
+    provider::hash_of,
+};
+
+pub(crate) async fn a_problem_is_handed_to_who_waits(database: Database) {
+    let node = Node::new(&database).await;
+    let mut provider = node.provider("a").await;
+    let reads = [node.read("a"), node.read("a")];
+    let (hash, _) = provider.asked().await;
+    let problem = json!({ "title": "Gone", "status": 410, "detail": "not here" }).to_string();
+    let error = [("x-result-status", "error")];
+    let uploaded = provider.upload(&node, &hash, problem.clone(), &error).await;
+    assert_eq!(uploaded.status, StatusCode::NO_CONTENT);
+    for read in reads {
+        let answer = answered(read).await;
+        assert_eq!(answer.status, StatusCode::GONE);
+        assert_eq!(answer.body, problem);
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/problem+json")
+        );
+        assert_eq!(answer.header("etag"), None);
+    }
+}
+
+pub(crate) async fn what_it_says_in_the_room_is_heard(database: Database) {
+    let node = Node::new(&database).await;
+    let mut provider = node.provider("a").await;
+    let read = node.read("a");
+    let (hash, _) = provider.asked().await;
+    let content = format!(
+        "Provider `r:fs:a` read failed for request `{hash}`:\n```\nTraceback (most recent call \
+         last):\n  File \"a.py\"\nOSError: no\n```"
+    );
+    let body = json!({ "content": content }).to_string();
+    // Somebody else cannot fail it.
+    node.send(
+        "POST /v1/rooms/r/chat/messages",
+        &node.ben,
+        &[],
+        body.clone(),
+    )
+    .await;
+    assert_eq!(node.in_flight("a").await, 1);
+    node.send("POST /v1/rooms/r/chat/messages", &node.anna, &[], body)
+        .await;
+    let answer = answered(read).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    assert_eq!(
+        answer.json()["type"],
+        "/v1/problems/provider-execution-failed"
+    );
+    assert_eq!(answer.json()["detail"], "OSError: no");
+}
+
+pub(crate) async fn what_is_known_is_not_sent_again(database: Database) {
+    let node = Node::new(&database).await;
+    let provider = node.provider("a").await;
+    provider.answer(&node, &hash_of(""), "[1]").await;
+    let answer = answered(node.read("a")).await;
+    let etag = answer.header("etag").unwrap().to_owned();
+    assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
+    for known in [etag.clone(), format!("\"x\", W/{etag}"), "*".to_owned()] {
+        let read = node.read_with("a", &[("if-none-match", &known)]);
+        let answer = answered(read).await;
+        assert_eq!(answer.status, StatusCode::NOT_MODIFIED, "{known}");
+        assert_eq!(answer.header("etag"), Some(etag.as_str()));
+        assert!(answer.body.is_empty());
+    }
+    provider.answer(&node, &hash_of(""), "[2]").await;
+    let answer = answered(node.read_with("a", &[("if-none-match", &etag)])).await;
+    assert_eq!(
+        (answer.status, &answer.body[..]),
+        (StatusCode::OK, &b"[2]"[..])
+    );
+    assert_ne!(answer.header("etag"), Some(etag.as_str()));
+}
+
+pub(crate) async fn an_answer_is_kept_as_long_as_it_says(database: Database) {
+    let node = Node::new(&database).await;
+    let mut provider = node.provider("a").await;
+    let no_store = [("cache-control", "no-store")];
+    let read = node.read("a");
+    let (hash, _) = provider.asked().await;
+    provider.upload(&node, &hash, "[1]", &no_store).await;
+    assert_eq!(answered(read).await.body, "[1]", "who waits has it");
+    // Soon it is not there any more, and the provider is asked again.
+    let mut asked = None;
+    crate::door::eventually("it to be forgotten", async || {
+        let read = node.read_with("a", &[("prefer", "wait=0")]);
+        let is_gone = answered(read).await.status == StatusCode::GATEWAY_TIMEOUT;
+        asked = asked.take().or(is_gone.then_some(()));
+        asked.is_some()
+    })
+    .await;
+    provider.asked().await;
+    let bad = provider
+        .upload(&node, "h", "", &[("cache-control", "max-age=ever")])
+        .await;
+    assert_eq!(bad.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(
+        bad.json()["detail"][0]["loc"],
+        json!(["header", "cache-control"])
+    );
+    let bad = node
+        .register_with("b", json!({ "cache_control": "max-age=ever" }))
+        .await;
+    assert_eq!(bad.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(
+        bad.json()["detail"][0]["loc"],
+        json!(["body", "cache_control"])
+    );
+    let good = node
+        .register_with("b", json!({ "cache_control": "public, max-age=60" }))
+        .await;
+    assert_eq!(good.status, StatusCode::CREATED);
+    let known = node.store.provider(good.id()).await.unwrap().unwrap();
+    assert_eq!(known.ttl, Some(std::time::Duration::from_secs(60)));
+}
+
+pub(crate) async fn a_parameter_that_does_not_fit_is_named(database: Database) {
+    let node = Node::new(&database).await;
+    let schema = json!({
+        "type": "object",
+        "properties": { "index": { "type": "integer", "minimum": 0 }, "path": { "type": "string" } },
+        "required": ["path"],
+    });
+    let registered = node.register_with("a", json!({ "schema_": schema })).await;
+    let mut provider = crate::provider::Provider::join(&node, "a", registered.id()).await;
+    for (query, parameter) in [
+        ("path=/&index=x", "index"),
+        ("path=/&index=-1", "index"),
+        ("index=1", "path"),
+    ] {
+        let answer = answered(node.read(&format!("a?{query}"))).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{query}");
+        let at = answer.json()["detail"][0]["loc"].clone();
+        assert_eq!(at, json!(["query", parameter]), "{query}");
+    }
+    provider.is_asked_nothing(&node).await;
+    let read = node.read("a?path=/&index=1");
+    let (hash, params) = provider.asked().await;
+    assert_eq!(params, json!({ "index": "1", "path": "/" }));
+    provider.answer(&node, &hash, "[]").await;
+    assert_eq!(answered(read).await.status, StatusCode::OK);
+}

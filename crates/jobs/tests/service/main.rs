@@ -1,0 +1,81 @@
+//! The door in one process: its routes, its sockets and its waiters on both databases. The cases
+//! are listed here once, so that a backend cannot forget one.
+
+mod answers;
+mod database;
+mod door;
+mod gated;
+mod listening;
+mod lost_hints;
+mod node;
+#[path = "../socket/poller.rs"]
+#[allow(
+    dead_code,
+    reason = "another suite's client, of which this one needs a part"
+)]
+mod poller;
+mod provider;
+mod reads;
+mod sharing;
+mod tasks;
+
+macro_rules! conformance {
+    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
+        mod sqlite { $(mod $module { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                crate::$module::$case(crate::database::Database::sqlite()).await;
+            }
+        )+ })+ }
+
+        mod postgres { $(mod $module { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                crate::$module::$case(crate::database::Database::postgres().await).await;
+            }
+        )+ })+ }
+    };
+}
+
+conformance! {
+    reads:
+        cache_hit,
+        cache_miss_with_a_fast_provider,
+        cache_miss_with_a_slow_provider,
+        timeout,
+        race_condition,
+        abort,
+        inflight_dedup,
+        prefer_wait;
+    sharing:
+        a_hundred_readers_are_one_question,
+        a_hundred_readers_of_two_nodes_are_one_question,
+        a_provider_on_another_node_is_asked,
+        who_stays_is_answered_when_others_hang_up,
+        a_hundred_that_hang_up_leave_nothing,
+        a_provider_that_comes_late_is_sent_what_is_asked,
+        registered_anew_it_is_asked_anew,
+        a_provider_that_went_and_came_answers_who_waited;
+    answers:
+        a_problem_is_handed_to_who_waits,
+        what_it_says_in_the_room_is_heard,
+        what_is_known_is_not_sent_again,
+        an_answer_is_kept_as_long_as_it_says,
+        a_parameter_that_does_not_fit_is_named;
+    tasks:
+        a_submit_wakes_a_claim,
+        a_submit_on_another_node_wakes_a_claim,
+        one_submit_wakes_one_claim,
+        a_task_that_comes_back_wakes_a_claim,
+        a_job_registered_meanwhile_is_waited_for,
+        a_worker_that_is_removed_claims_nothing_more,
+        the_end_wakes_who_waits_for_it,
+        a_lost_worker_ends_its_tasks;
+    lost_hints:
+        a_task_for_a_claim,
+        another_job_for_a_claim,
+        the_end_of_a_task,
+        an_answer_for_a_reader,
+        a_question_for_a_provider,
+        all_who_are_held_are_sent_away;
+}

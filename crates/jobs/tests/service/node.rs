@@ -1,0 +1,289 @@
+//! One node: the door as `crates/server` wires it, on a listener of its own.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+};
+use http::{HeaderMap, Request, StatusCode, header};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinHandle};
+use tower::ServiceExt;
+use uuid::Uuid;
+use wakeline_bus::{Bus, Options, Recheck};
+use wakeline_jobs::{
+    frames::{self, Frames},
+    internal::Registry,
+    results::{Results, choice::Choice},
+    service::{Ground, Jobs, Settings},
+    socket::{Limits, Sockets},
+    store::Store,
+    topic::{DOOR, Wait},
+    users::{self, Users},
+};
+use wakeline_wake::{Cause, Engine, Wake};
+
+use crate::{
+    database::{Database, Stores},
+    door::{eventually, soon},
+    gated::Gated,
+    listening::accept,
+    provider::Provider,
+};
+
+pub(crate) struct Node {
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) sockets: Arc<Sockets>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) results: Arc<Gated>,
+    pub(crate) address: SocketAddr,
+    pub(crate) bus: Arc<Bus>,
+    router: Router,
+    /// Tokens of two users.
+    pub(crate) anna: String,
+    pub(crate) ben: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn id(&self) -> Uuid {
+        self.json()["id"].as_str().unwrap().parse().unwrap()
+    }
+}
+
+/// Long enough that no test meets a deadline that it does not mean to.
+pub(crate) fn patient() -> Settings {
+    Settings {
+        read_hold: Duration::from_secs(30),
+        ..Settings::default()
+    }
+}
+
+impl Node {
+    pub(crate) async fn new(database: &Database) -> Self {
+        Self::with(database, patient()).await
+    }
+
+    pub(crate) async fn with(database: &Database, settings: Settings) -> Self {
+        let engine = Engine::new(wakeline_wake::Limits::default());
+        let bus = Bus::local(engine.clone());
+        Self::on(database.open().await, engine, bus, settings).await
+    }
+
+    /// Two nodes of one database, which hear one another. Only PostgreSQL has such.
+    pub(crate) async fn pair(database: &Database) -> Option<[Self; 2]> {
+        let mut nodes = Vec::new();
+        for _ in 0..2 {
+            let stores = database.open().await;
+            let engine = Engine::new(wakeline_wake::Limits::default());
+            let connector = stores.postgres.as_ref()?.connector().clone();
+            let bus = Bus::postgres(engine.clone(), connector, &Options::default());
+            nodes.push(Self::on(stores, engine, bus, patient()).await);
+        }
+        let nodes: [Self; 2] = nodes.try_into().ok()?;
+        for node in &nodes {
+            eventually("the nodes to know one another", async || {
+                !node.bus.is_alone()
+            })
+            .await;
+        }
+        Some(nodes)
+    }
+
+    async fn on(stores: Stores, engine: Arc<Engine>, bus: Arc<Bus>, settings: Settings) -> Self {
+        tokio::spawn(engine.clone().run());
+        let allowed = users::Settings {
+            guests: true,
+            open_lists: true,
+            ..users::Settings::default()
+        };
+        let users = Arc::new(Users::open(stores.users, allowed).await.unwrap());
+        let (sockets, socket_io) = Sockets::new(&Limits {
+            connections: 100,
+            max_payload: 1_000_000,
+            buffer: 1_000,
+            ping_interval: Duration::from_secs(25),
+            ping_timeout: Duration::from_secs(20),
+        });
+        let results = Arc::new(Gated::new(stores.results));
+        let ground = Ground {
+            store: stores.store.clone(),
+            engine: engine.clone(),
+            bus: bus.clone(),
+            sockets: sockets.clone(),
+            results: Choice {
+                default: results.clone(),
+                by_category: Vec::new(),
+            },
+            users: users.clone(),
+            internal: Registry::new(),
+        };
+        let jobs = Jobs::new(ground, settings);
+        let neighbour = Arc::new(jobs.clone());
+        let frames = Frames::new(
+            stores.frames,
+            neighbour.clone(),
+            neighbour.clone(),
+            neighbour.clone(),
+            frames::Limits::default(),
+        );
+        jobs.has_frames(frames.clone());
+        users.on_leaving(neighbour.clone());
+        sockets.serve(neighbour);
+        let (routes, _) = wakeline_jobs::http::router(jobs.clone(), frames).split_for_parts();
+        let router = routes
+            .route_service("/socket.io", socket_io.clone())
+            .route_service("/socket.io/", socket_io);
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(accept(listener, router.clone()));
+        let mut node = Self {
+            jobs,
+            engine,
+            sockets,
+            store: stores.store,
+            results,
+            address,
+            bus,
+            router,
+            anna: String::new(),
+            ben: String::new(),
+        };
+        (node.anna, node.ben) = (node.guest().await, node.guest().await);
+        node
+    }
+
+    async fn guest(&self) -> String {
+        let answer = self.send("POST /v1/auth/guest", "", &[], "").await;
+        answer.json()["access_token"].as_str().unwrap().to_owned()
+    }
+
+    /// `POST /path` with this token, in a task of its own.
+    pub(crate) fn begin(
+        &self,
+        what: &str,
+        token: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> JoinHandle<Answer> {
+        let (method, path) = what.split_once(' ').unwrap();
+        let mut request = Request::builder().method(method).uri(path);
+        if !token.is_empty() {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body.into()).unwrap();
+        let router = self.router.clone();
+        tokio::spawn(async move {
+            let response = router.oneshot(request).await.unwrap();
+            let (parts, body) = response.into_parts();
+            Answer {
+                status: parts.status,
+                headers: parts.headers,
+                body: axum::body::to_bytes(body, 1 << 20).await.unwrap(),
+            }
+        })
+    }
+
+    pub(crate) async fn send(
+        &self,
+        what: &str,
+        token: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Answer {
+        answered(self.begin(what, token, headers, body)).await
+    }
+
+    /// As Anna.
+    pub(crate) async fn tell(&self, what: &str, body: Value) -> Answer {
+        self.send(what, &self.anna, &[], body.to_string()).await
+    }
+
+    /// Anna's provider of the room "r", category "fs".
+    pub(crate) async fn register(&self, name: &str) -> Answer {
+        self.register_with(name, json!({})).await
+    }
+
+    pub(crate) async fn register_with(&self, name: &str, more: Value) -> Answer {
+        let mut body = json!({ "category": "fs", "name": name });
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        self.tell("PUT /v1/joblib/rooms/r/providers", body).await
+    }
+
+    /// Registered, and listening here.
+    pub(crate) async fn provider(&self, name: &str) -> Provider {
+        let registered = self.register(name).await;
+        assert_eq!(registered.status, StatusCode::CREATED, "{registered:?}");
+        Provider::join(self, name, registered.id()).await
+    }
+
+    /// A read of Ben's: `name?query`.
+    pub(crate) fn read(&self, what: &str) -> JoinHandle<Answer> {
+        self.read_with(what, &[])
+    }
+
+    pub(crate) fn read_with(&self, what: &str, headers: &[(&str, &str)]) -> JoinHandle<Answer> {
+        let what = format!("GET /v1/joblib/rooms/r/providers/r:fs:{what}");
+        self.begin(&what, &self.ben, headers, "")
+    }
+
+    /// How many wait for what fits.
+    pub(crate) fn waiting(&self, fits: impl Fn(&Wait) -> bool) -> usize {
+        let waiting = self.engine.waiting(DOOR);
+        let those = waiting
+            .iter()
+            .filter(|waiting| Wait::read(&waiting.topic).is_some_and(|wait| fits(&wait)));
+        those.map(|waiting| waiting.waiters).sum()
+    }
+
+    pub(crate) async fn readers_are(&self, count: usize) {
+        eventually(&format!("{count} readers"), async || {
+            self.waiting(|wait| matches!(wait, Wait::Result(..))) == count
+        })
+        .await;
+    }
+
+    /// As the fallback does it.
+    pub(crate) async fn recheck(&self) -> usize {
+        let waiting = self.engine.waiting(DOOR);
+        let due = self.jobs.recheck(waiting).await.unwrap();
+        for due in &due {
+            let wake = Wake::all(due.place.topic.clone());
+            self.engine.wake(&wake, Cause::Fallback);
+        }
+        due.len()
+    }
+
+    pub(crate) async fn in_flight(&self, name: &str) -> usize {
+        let name = wakeline_jobs::name::FullName::new("r", "fs", name);
+        let found = self.store.find_providers(vec![name]).await.unwrap();
+        let provider = found[0].as_ref().unwrap();
+        let open = self.results.in_flight(provider.id, provider.version).await;
+        open.unwrap().len()
+    }
+}
+
+pub(crate) async fn answered(asked: JoinHandle<Answer>) -> Answer {
+    soon("an answer", asked).await.unwrap()
+}

@@ -1,0 +1,84 @@
+//! A provider as the real client is one: it hears questions over Socket.IO and answers by HTTP.
+
+use axum::body::Body;
+use http::StatusCode;
+use serde_json::{Value, value::RawValue};
+use uuid::Uuid;
+use wakeline_jobs::params::{Params, hash};
+
+use crate::{
+    door::eventually,
+    node::{Answer, Node},
+    poller::Poller,
+};
+
+pub(crate) struct Provider {
+    pub(crate) id: Uuid,
+    room: String,
+    socket: Poller,
+}
+
+impl Provider {
+    pub(crate) async fn join(node: &Node, name: &str, id: Uuid) -> Self {
+        let mut socket = Poller::open(node.address).await.unwrap();
+        let connected = socket.connect(&node.anna).await.unwrap();
+        assert!(connected.starts_with("40"), "{connected}");
+        let room = format!("providers:r:fs:{name}");
+        let before = node.sockets.members(&room);
+        let join = format!(r#"42["join_provider_room",{{"provider_name":"r:fs:{name}"}}]"#);
+        socket.say(&join).await.unwrap();
+        eventually("the provider to join", async || {
+            node.sockets.members(&room) > before
+        })
+        .await;
+        Self { id, room, socket }
+    }
+
+    /// The next question: its hash and its parameters.
+    pub(crate) async fn asked(&mut self) -> (String, Value) {
+        let packet = self.socket.hear().await.unwrap();
+        let event: Value = serde_json::from_str(packet.strip_prefix("42").unwrap()).unwrap();
+        assert_eq!(event[0], "provider_request", "{packet}");
+        let text = |field: &str| event[1][field].as_str().unwrap().to_owned();
+        let params = serde_json::from_str(&text("params")).unwrap();
+        (text("request_id"), params)
+    }
+
+    /// What was sent before this has been heard, and it was no question.
+    pub(crate) async fn is_asked_nothing(&mut self, node: &Node) {
+        let nothing = RawValue::from_string("{}".to_owned()).unwrap();
+        node.sockets.emit(&self.room, "fence", &nothing);
+        assert_eq!(self.socket.hear().await.unwrap(), r#"42["fence",{}]"#);
+    }
+
+    /// How many questions come before the fence that was put up last.
+    pub(crate) async fn fence(&mut self) -> usize {
+        let mut questions = 0;
+        while self.socket.hear().await.unwrap() != r#"42["fence",{}]"# {
+            questions += 1;
+        }
+        questions
+    }
+
+    pub(crate) async fn answer(&self, node: &Node, hash: &str, body: &'static str) {
+        let answer = self.upload(node, hash, body, &[]).await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
+    }
+
+    pub(crate) async fn upload(
+        &self,
+        node: &Node,
+        hash: &str,
+        body: impl Into<Body>,
+        more: &[(&str, &str)],
+    ) -> Answer {
+        let what = format!("POST /v1/joblib/providers/{}/results", self.id);
+        let headers = [&[("x-request-hash", hash)], more].concat();
+        node.send(&what, &node.anna, &headers, body).await
+    }
+}
+
+/// Of a query, as clients compute it.
+pub(crate) fn hash_of(query: &str) -> String {
+    hash(&Params::from_query(query).unwrap().text())
+}

@@ -1,0 +1,116 @@
+use anyhow::Result;
+use wakeline_jobs::socket::Limits;
+
+use crate::{
+    door::eventually,
+    ground::{Ground, limits},
+    poller::{Poller, request},
+    websocket::WebSocket,
+};
+
+const REFUSED: &str = r#"44{"message":"Connection refused by server"}"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_token_connects() -> Result<()> {
+    let ground = Ground::new().await?;
+    let mut poller = Poller::open(ground.address).await?;
+    let answer = poller.connect("anna").await?;
+    assert_eq!(answer, format!(r#"40{{"sid":"{}"}}"#, poller.sid));
+    let _websocket = ground.websocket("ben").await?;
+    eventually("two to be connected", || ground.sockets.connected() == 2).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_known_token_the_connection_is_refused() -> Result<()> {
+    let ground = Ground::new().await?;
+    for auth in [
+        "",
+        "{}",
+        r#"{"token":null}"#,
+        r#"{"token":"junk"}"#,
+        r#"{"token":5}"#,
+        "7",
+    ] {
+        let mut poller = Poller::open(ground.address).await?;
+        poller.say(&format!("40{auth}")).await?;
+        assert_eq!(poller.hear().await?, REFUSED, "{auth}");
+        let mut websocket = WebSocket::open(ground.address).await?;
+        websocket.say(&format!("40{auth}")).await?;
+        assert_eq!(websocket.hear().await?.as_deref(), Some(REFUSED), "{auth}");
+    }
+    assert_eq!(ground.sockets.connected(), 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn there_is_one_namespace() -> Result<()> {
+    let ground = Ground::new().await?;
+    let mut poller = Poller::open(ground.address).await?;
+    poller.say(r#"40/other,{"token":"anna"}"#).await?;
+    assert_eq!(
+        poller.hear().await?,
+        r#"44/other,{"message":"Invalid namespace"}"#
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn older_protocols_and_strange_requests_are_refused() -> Result<()> {
+    let ground = Ground::new().await?;
+    for query in [
+        "",
+        "?EIO=3&transport=polling",
+        "?EIO=4",
+        "?EIO=4&transport=polling&sid=AAAAAAAAAAAAAAHs",
+        "?EIO=4&transport=polling&sid=x",
+        "?EIO=4&transport=websocket",
+        "?EIO=4&transport=websocket&sid=AAAAAAAAAAAAAAHs",
+    ] {
+        let target = format!("/socket.io/{query}");
+        let answer = request(ground.address, "GET", &target, "").await?;
+        assert_eq!(answer.status, 400, "{query}: {}", answer.body);
+    }
+    let beside = request(ground.address, "GET", "/", "").await?;
+    assert_eq!(beside.body, "beside");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn past_the_limit_new_ones_are_refused_until_there_is_a_place() -> Result<()> {
+    let two = Limits {
+        connections: 2,
+        ..limits()
+    };
+    let ground = Ground::with(two).await?;
+    let _first = ground.poller("anna").await?;
+    let second = ground.websocket("anna").await?;
+    let opening = "/socket.io/?transport=polling&EIO=4";
+    assert_eq!(
+        request(ground.address, "GET", opening, "").await?.status,
+        503
+    );
+    assert!(WebSocket::raw(ground.address, "").await.is_err());
+    drop(second);
+    let until = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+    while request(ground.address, "GET", opening, "").await?.status != 200 {
+        assert!(
+            tokio::time::Instant::now() < until,
+            "its place was not given back"
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_past_the_limit_ends_the_connection() -> Result<()> {
+    let ground = Ground::new().await?;
+    let long = format!(r#"42["unheard_of","{}"]"#, "x".repeat(100_000));
+    let mut websocket = ground.websocket("anna").await?;
+    let _ = websocket.say(&long).await;
+    assert_eq!(websocket.hear().await?, None);
+    let poller = ground.poller("anna").await?;
+    assert!(poller.say(&long).await.is_err());
+    eventually("both to be gone", || ground.sockets.connected() == 0).await;
+    Ok(())
+}

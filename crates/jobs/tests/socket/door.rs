@@ -1,0 +1,130 @@
+//! The door behind the sockets: lets in whom it knows by name, and remembers what it was told.
+
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json, value::RawValue};
+use tokio::sync::{RwLock, RwLockWriteGuard};
+use uuid::Uuid;
+use wakeline_jobs::{
+    caller::Caller,
+    name::FullName,
+    socket::{Front, SocketId, Sockets},
+};
+
+/// Bounded, so that a test that fails does not hang.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) const WORKER: Uuid = Uuid::from_u128(7);
+
+#[derive(Default)]
+pub(crate) struct Door {
+    told: Mutex<Vec<String>>,
+    /// Held while nobody is to be answered.
+    asking: RwLock<()>,
+    /// Set: who joins a provider's room is sent a first request at once.
+    pub(crate) greets: OnceLock<std::sync::Weak<Sockets>>,
+}
+
+impl Door {
+    pub(crate) fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+
+    /// Until it is dropped, no question is answered.
+    pub(crate) async fn keep_silent(&self) -> RwLockWriteGuard<'_, ()> {
+        self.asking.write().await
+    }
+
+    pub(crate) async fn is_told(&self, what: &[&str]) {
+        eventually(&format!("{what:?} to be told"), || self.told() == what).await;
+    }
+
+    fn hear(&self, what: String) {
+        self.told.lock().unwrap().push(what);
+    }
+}
+
+pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = tokio::time::Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(
+            tokio::time::Instant::now() < until,
+            "waited in vain for {what}"
+        );
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// What must come, comes in time.
+pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(done) => done,
+        Err(_) => panic!("waited in vain for {what}"),
+    }
+}
+
+impl Front for Door {
+    fn connect(&self, token: Option<String>) -> BoxFuture<'_, Option<Caller>> {
+        Box::pin(async move {
+            let (id, is_superuser) = match token?.as_str() {
+                "anna" => (1, false),
+                "ben" => (2, false),
+                "root" => (3, true),
+                _ => return None,
+            };
+            let id = Uuid::from_u128(id);
+            Some(Caller { id, is_superuser })
+        })
+    }
+
+    fn may_serve_job(
+        &self,
+        caller: Caller,
+        name: FullName,
+        worker: Option<Uuid>,
+    ) -> BoxFuture<'_, bool> {
+        self.may_serve_provider(caller, name, worker)
+    }
+
+    /// Anna's is what is hers by its name, with the one worker there is.
+    fn may_serve_provider(
+        &self,
+        caller: Caller,
+        name: FullName,
+        worker: Option<Uuid>,
+    ) -> BoxFuture<'_, bool> {
+        Box::pin(async move {
+            let _answering = self.asking.read().await;
+            let hers = caller.id == Uuid::from_u128(1) && name.room == "anna";
+            caller.is_superuser || (hers && worker == Some(WORKER))
+        })
+    }
+
+    fn provider_joined(&self, name: FullName, socket: SocketId) {
+        self.hear(format!("joined {name}"));
+        if let Some(sockets) = self.greets.get().and_then(std::sync::Weak::upgrade) {
+            let request = RawValue::from_string(r#"{"request_id":"first"}"#.to_owned());
+            sockets.send(socket, "provider_request", &request.unwrap());
+        }
+    }
+
+    fn provider_left(&self, name: FullName) {
+        self.hear(format!("left {name}"));
+    }
+
+    fn room_join(
+        &self,
+        _: Caller,
+        room: String,
+        socket: SocketId,
+    ) -> BoxFuture<'_, Result<Value, Value>> {
+        Box::pin(async move {
+            if room == "locked" {
+                return Err(json!({ "status": 423 }));
+            }
+            Ok(json!({ "room_id": room, "session_id": socket.to_string(), "camera_key": null }))
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! A server as `crates/server` runs it, with the sockets and one other route.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::Result;
+use axum::{Router, body::Body, routing::get};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::value::RawValue;
+use tokio::net::{TcpListener, TcpStream};
+use tower::ServiceExt;
+use wakeline_jobs::socket::{Limits, Sockets};
+
+use crate::{door::Door, poller::Poller, websocket::WebSocket};
+
+pub(crate) struct Ground {
+    pub(crate) sockets: Arc<Sockets>,
+    pub(crate) door: Arc<Door>,
+    pub(crate) address: SocketAddr,
+}
+
+/// Wide enough that no test meets one that it does not mean to.
+pub(crate) fn limits() -> Limits {
+    Limits {
+        connections: 100,
+        max_payload: 100_000,
+        buffer: 1_000,
+        ping_interval: Duration::from_secs(25),
+        ping_timeout: Duration::from_secs(20),
+    }
+}
+
+impl Ground {
+    pub(crate) async fn new() -> Result<Self> {
+        Self::with(limits()).await
+    }
+
+    pub(crate) async fn with(limits: Limits) -> Result<Self> {
+        let (sockets, service) = Sockets::new(&limits);
+        let door = Arc::new(Door::default());
+        sockets.serve(door.clone());
+        let router = Router::new()
+            .route("/", get(async || "beside"))
+            .route_service("/socket.io", service.clone())
+            .route_service("/socket.io/", service);
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        tokio::spawn(accept(listener, router));
+        Ok(Self {
+            sockets,
+            door,
+            address,
+        })
+    }
+
+    pub(crate) async fn poller(&self, token: &str) -> Result<Poller> {
+        let mut poller = Poller::open(self.address).await?;
+        poller.connect(token).await?;
+        Ok(poller)
+    }
+
+    pub(crate) async fn websocket(&self, token: &str) -> Result<WebSocket> {
+        let mut websocket = WebSocket::open(self.address).await?;
+        websocket.connect(token).await?;
+        Ok(websocket)
+    }
+
+    pub(crate) fn emit(&self, room: &str, event: &str, payload: &str) {
+        let payload = RawValue::from_string(payload.to_owned()).unwrap();
+        self.sockets.emit(room, event, &payload);
+    }
+}
+
+async fn accept(listener: TcpListener, router: Router) {
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::spawn(serve(stream, router.clone()));
+    }
+}
+
+async fn serve(stream: TcpStream, router: Router) {
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        router.clone().oneshot(request.map(Body::new))
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new());
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let _ = connection.with_upgrades().await;
+}

@@ -1,0 +1,80 @@
+use std::time::Duration;
+
+use anyhow::Result;
+use wakeline_jobs::socket::Limits;
+
+use crate::{
+    door::{WORKER, eventually},
+    ground::{Ground, limits},
+};
+
+fn join() -> String {
+    format!(r#"42["join_provider_room",{{"provider_name":"anna:fs:x","worker_id":"{WORKER}"}}]"#)
+}
+
+const ROOM: &str = "providers:anna:fs:x";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_read_is_cut() -> Result<()> {
+    let impatient = Limits {
+        ping_timeout: Duration::from_millis(200),
+        buffer: 100_000,
+        ..limits()
+    };
+    let ground = Ground::with(impatient).await?;
+    let mut anna = ground.websocket("anna").await?;
+    anna.say(&join()).await?;
+    anna.settle().await?;
+    // More than the connection holds, and less than its buffer: only the standstill tells.
+    let long = format!("\"{}\"", "x".repeat(10_000));
+    for _ in 0..5_000 {
+        ground.emit(ROOM, "long", &long);
+    }
+    let told = ["joined anna:fs:x", "left anna:fs:x"];
+    ground.door.is_told(&told).await;
+    assert_eq!(ground.sockets.connected(), 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_misses_an_event_is_cut() -> Result<()> {
+    let narrow = Limits {
+        buffer: 8,
+        ..limits()
+    };
+    let ground = Ground::with(narrow).await?;
+    let anna = ground.poller("anna").await?;
+    anna.say(&join()).await?;
+    eventually("it to have joined", || ground.sockets.members(ROOM) == 1).await;
+    for _ in 0..9 {
+        ground.emit(ROOM, "event", "{}");
+    }
+    ground
+        .door
+        .is_told(&["joined anna:fs:x", "left anna:fs:x"])
+        .await;
+    assert_ne!(anna.poll().await?.status, 200);
+    let again = ground.poller("anna").await?;
+    again.say(&join()).await?;
+    eventually("it to have come back", || ground.sockets.members(ROOM) == 1).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_asks_for_too_much_at_once_is_cut() -> Result<()> {
+    let ground = Ground::new().await?;
+    let mut anna = ground.websocket("anna").await?;
+    anna.settle().await?;
+    let _silent = ground.door.keep_silent().await;
+    let mut sent = Ok(());
+    for _ in 0..5_000 {
+        sent = anna.say(&join()).await;
+        if sent.is_err() {
+            break;
+        }
+    }
+    drop(sent);
+    assert_eq!(anna.hear().await?, None);
+    eventually("it to be gone", || ground.sockets.connected() == 0).await;
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! Random sequences of steps on two nodes, checked against the model after each.
+
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use uuid::Uuid;
+use wakeline_jobs::{
+    job::Registered,
+    store::Store,
+    task::{Claimed, NewTask, Status, Submitted, Update, Updated},
+    worker::Owned,
+};
+
+use crate::{
+    database::Database,
+    ground::{ALL, Ground, named, new_job, new_task, of, page},
+    model::{Model, Said},
+};
+
+const SEQUENCES: usize = 12;
+const STEPS: usize = 80;
+const RETRIES: [i32; 3] = [0, 1, 2];
+
+pub(crate) async fn random_sequences_follow_the_model(database: Database) {
+    let given = std::env::var("WAKELINE_SEED").ok();
+    let given: Option<u64> = given.map(|seed| seed.parse().unwrap());
+    let ground = Ground::new(database).await;
+    let stores = [ground.store.clone(), ground.database.store().await];
+    for number in 0..if given.is_some() { 1 } else { SEQUENCES } {
+        let seed = given.unwrap_or_else(rand::random);
+        eprintln!("WAKELINE_SEED={seed}");
+        let mut sequence = Sequence {
+            ground: &ground,
+            stores: &stores,
+            random: StdRng::seed_from_u64(seed),
+            room: format!("room-{number}"),
+            model: Model::new(&RETRIES),
+        };
+        for _ in 0..STEPS {
+            sequence.step().await;
+            sequence.check().await;
+        }
+    }
+}
+
+struct Sequence<'a> {
+    ground: &'a Ground,
+    stores: &'a [Arc<dyn Store>; 2],
+    random: StdRng,
+    room: String,
+    model: Model,
+}
+
+impl Sequence<'_> {
+    async fn step(&mut self) {
+        let store = self.stores[self.random.random_range(0..2)].clone();
+        let user = [self.ground.anna, self.ground.ben][self.random.random_range(0..2)];
+        let job = self.random.random_range(0..RETRIES.len());
+        let workers: Vec<(Uuid, Uuid)> = self.model.workers.clone().into_iter().collect();
+        let worker = workers.choose(&mut self.random).copied();
+        match (self.random.random_range(0..20), worker) {
+            (0..3, _) => {
+                let mut new = new_job(&self.name(job), user, None);
+                new.max_retries = RETRIES[job];
+                let told = store.register_job(new).await.unwrap();
+                let Registered::Done { worker, is_new, .. } = told else {
+                    panic!("{told:?}");
+                };
+                self.model.workers.insert(worker, user);
+                assert_eq!(is_new, self.model.register(job, worker));
+            }
+            (3..5, Some((worker, owner))) => {
+                let mut new = new_job(&self.name(job), owner, Some(worker));
+                new.max_retries = RETRIES[job];
+                let told = store.register_job(new).await.unwrap();
+                let expected = self.model.register(job, worker);
+                let is_as_expected =
+                    matches!(told, Registered::Done { is_new, .. } if is_new == expected);
+                assert!(is_as_expected, "{told:?}");
+            }
+            (5..10, _) => {
+                let new = NewTask {
+                    room: self.room.clone(),
+                    ..new_task(&self.name(job), "", user)
+                };
+                let id = new.id;
+                let told = store.submit(new).await.unwrap();
+                let is_done = matches!(told, Submitted::Done(_));
+                assert_eq!(is_done, self.model.submit(id, job, user));
+            }
+            (10..14, Some((worker, owner))) => {
+                let claimed = match store.claim(worker, owner).await.unwrap() {
+                    Claimed::Task(task) => Some(task.id),
+                    Claimed::Nothing { .. } => None,
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(claimed, self.model.claim(worker));
+            }
+            (14, Some((worker, _))) => {
+                let told = store.remove_worker(worker, None).await.unwrap();
+                let Owned::Done(loss) = told else {
+                    panic!("{told:?}");
+                };
+                let mut lost: Vec<Uuid> = loss.tasks.iter().map(|task| task.id).collect();
+                let mut expected = self.model.remove(worker);
+                lost.sort_unstable();
+                expected.sort_unstable();
+                assert_eq!(lost, expected);
+            }
+            _ => self.update(&*store, user).await,
+        }
+    }
+
+    async fn update(&mut self, store: &dyn Store, user: Uuid) {
+        if self.model.tasks.is_empty() {
+            return;
+        }
+        let index = self.random.random_range(0..self.model.tasks.len());
+        let status = *Status::ALL.choose(&mut self.random).unwrap();
+        let is_superuser = self.random.random_bool(0.3);
+        let update = Update {
+            task: self.model.tasks[index].id,
+            user,
+            is_superuser,
+            status,
+            error: None,
+        };
+        let told = match store.update(update).await.unwrap() {
+            Updated::Unclaimed => Said::Unclaimed,
+            Updated::Foreign => Said::Foreign,
+            Updated::Stays(status) => Said::Stays(status),
+            Updated::Done { orphan, .. } => Said::Done {
+                is_orphan: orphan.is_some(),
+            },
+            Updated::NotFound => panic!("it is there"),
+        };
+        let expected = self.model.update(index, user, is_superuser, status);
+        assert_eq!(told, expected);
+    }
+
+    async fn check(&mut self) {
+        let store = &self.stores[self.random.random_range(0..2)];
+        for (number, workers) in self.model.jobs.iter().enumerate() {
+            let job = store.job(named(&self.name(number))).await.unwrap();
+            assert_eq!(job.map(|job| job.workers).as_ref(), workers.as_ref());
+        }
+        let whole = store.tasks(of(&self.room), ALL).await.unwrap();
+        assert_eq!(
+            usize::try_from(whole.total).unwrap(),
+            self.model.tasks.len()
+        );
+        for (index, task) in whole.items.iter().rev().enumerate() {
+            let expected = &self.model.tasks[index];
+            assert_eq!(task.id, expected.id);
+            assert_eq!(
+                (task.status, task.worker),
+                (expected.status, expected.worker)
+            );
+            assert_eq!(task.error, expected.error);
+            assert_eq!(task.queue_position, self.model.place(index));
+            assert_eq!(task.completed_at.is_some(), task.status.is_terminal());
+        }
+        let from = self.random.random_range(0..=whole.items.len());
+        let part = page(3, i64::try_from(from).unwrap());
+        let part = store.tasks(of(&self.room), part).await.unwrap().items;
+        let end = whole.items.len().min(from + 3);
+        assert_eq!(part, whole.items[from..end]);
+    }
+
+    fn name(&self, job: usize) -> String {
+        format!("{}:modifiers:{job}", self.room)
+    }
+}

@@ -1,0 +1,141 @@
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use http::StatusCode;
+use uuid::Uuid;
+use wakeline_jobs::{user::UserDeleted, users::Leaving};
+
+use crate::{
+    database::Database,
+    door::{Door, PASSWORD, guarded},
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) async fn a_deleted_user_is_nobody(database: Database) {
+    let door = Door::new(&database, guarded()).await;
+    let ada = door.register("ada@example.com").await;
+    let token = door.token("ada@example.com").await;
+    let admin = door.token("admin@example.com").await;
+    let path = format!("DELETE /v1/auth/users/{ada}");
+    let deleted = door.ask(&path, Some(&admin)).await;
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+    let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
+    assert_eq!(me.refusal(), r#"401 {"detail":"Unauthorized"}"#);
+    let login = door.login("ada@example.com", PASSWORD).await;
+    assert_eq!(login.status, StatusCode::BAD_REQUEST);
+    let again = door.ask(&path, Some(&admin)).await;
+    assert_eq!(again.refusal(), r#"404 {"detail":"Not Found"}"#);
+    // Another user, with an id of its own.
+    assert_ne!(door.register("ada@example.com").await, ada);
+}
+
+/// Removes workers as the door does, and says which.
+#[derive(Debug)]
+struct Remover {
+    database: Arc<Database>,
+    left: Mutex<Vec<Uuid>>,
+    /// Another one comes while the first leaves.
+    latecomer: Mutex<Option<Uuid>>,
+}
+
+impl Leaving for Remover {
+    fn leaving(&self, worker: Uuid) -> BoxFuture<'_, ()> {
+        async move {
+            self.database.remove_worker(worker).await;
+            self.left.lock().unwrap().push(worker);
+            let user = self.latecomer.lock().unwrap().take();
+            if let Some(user) = user {
+                self.database.add_worker(user).await;
+            }
+        }
+        .boxed()
+    }
+}
+
+pub(crate) async fn its_workers_leave_first(database: Database) {
+    let database = Arc::new(database);
+    let door = Door::new(&database, guarded()).await;
+    let ada = door.register("ada@example.com").await;
+    let bob = door.register("bob@example.com").await;
+    let admin = door.token("admin@example.com").await;
+    let mut workers = vec![
+        database.add_worker(ada).await,
+        database.add_worker(ada).await,
+    ];
+    let other = database.add_worker(bob).await;
+    let remover = Arc::new(Remover {
+        database: database.clone(),
+        left: Mutex::default(),
+        latecomer: Mutex::new(Some(ada)),
+    });
+    door.users.on_leaving(remover.clone());
+    let path = format!("DELETE /v1/auth/users/{ada}");
+    let deleted = door.ask(&path, Some(&admin)).await;
+    assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+    let mut left = remover.left.lock().unwrap().clone();
+    assert_eq!(left.len(), 3, "the latecomer too");
+    left.truncate(2);
+    left.sort();
+    workers.sort();
+    assert_eq!(left, workers);
+    let store = database.store().await;
+    assert_eq!(store.workers_of_user(bob).await.unwrap(), [other]);
+    assert_eq!(store.user(ada).await.unwrap(), None);
+}
+
+pub(crate) async fn workers_that_stay_keep_the_user(database: Database) {
+    let door = Door::new(&database, guarded()).await;
+    let ada = door.register("ada@example.com").await;
+    let token = door.token("ada@example.com").await;
+    let admin = door.token("admin@example.com").await;
+    let worker = database.add_worker(ada).await;
+    // Nobody removes it.
+    let path = format!("DELETE /v1/auth/users/{ada}");
+    let answer = door.ask(&path, Some(&admin)).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(answer.text("type"), "urn:wakeline:workers-left");
+    let store = database.store().await;
+    assert_eq!(store.workers_of_user(ada).await.unwrap(), [worker]);
+    let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
+    assert_eq!(me.refusal(), r#"401 {"detail":"Unauthorized"}"#);
+    database.remove_worker(worker).await;
+    let answer = door.ask(&path, Some(&admin)).await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+}
+
+pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(database: Database) {
+    let door = Door::new(&database, guarded()).await;
+    let ada = door.register("ada@example.com").await;
+    let store = database.store().await;
+    let Some(postgres) = database.as_postgres() else {
+        // One writer: it is made before or after.
+        database.add_worker(ada).await;
+        let deleted = store.delete_user(ada).await;
+        assert_eq!(deleted, Ok(UserDeleted::HasWorkers));
+        return;
+    };
+    let other = postgres.connector().connect().await.unwrap();
+    let making = format!(
+        "BEGIN; INSERT INTO wakeline.jobs_worker (id, user_id, beat_at, created_at)
+         VALUES (gen_random_uuid(), '{ada}', 0, 0)"
+    );
+    other.batch_execute(&making).await.unwrap();
+    let deleting = tokio::spawn(async move { store.delete_user(ada).await });
+    let waits = "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let began = Instant::now();
+    loop {
+        let rows = postgres.query("test", waits, &[]).await.unwrap();
+        if rows[0].get::<_, i64>(0) > 0 {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "the deletion waits for nobody");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    other.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(deleting.await.unwrap(), Ok(UserDeleted::HasWorkers));
+}

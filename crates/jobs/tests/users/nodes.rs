@@ -1,0 +1,115 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use futures_util::future::{join, join_all};
+use http::StatusCode;
+use serde_json::json;
+use uuid::Uuid;
+use wakeline_jobs::{
+    store::{self, Step},
+    user::{Login, NewUser, User, UserChange, UserChanged, UserDeleted},
+    users::{Changes, Users},
+};
+
+use crate::{
+    database::Database,
+    door::{Door, PASSWORD, open},
+};
+
+/// How long another node's change may take to be seen; it is five seconds and a question.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) async fn one_of_two_registers(database: Database) {
+    let one = Door::new(&database, open()).await;
+    let two = Door::new(&database, open()).await;
+    for round in 0..3 {
+        let body = json!({ "email": format!("ada{round}@example.com"), "password": PASSWORD });
+        let register = |door: &Door| {
+            let (door, body) = (door.clone(), body.clone());
+            async move { door.tell("POST /v1/auth/register", None, body).await.status }
+        };
+        let (one, two) = join(register(&one), register(&two)).await;
+        let mut both = [one, two];
+        both.sort();
+        assert_eq!(both, [StatusCode::CREATED, StatusCode::BAD_REQUEST]);
+    }
+}
+
+pub(crate) async fn what_another_node_changes_is_seen_soon(database: Database) {
+    let one = Door::new(&database, open()).await;
+    let two = Door::new(&database, open()).await;
+    let ada = one.register("ada@example.com").await;
+    let token = one.token("ada@example.com").await;
+    assert_eq!(
+        one.ask("GET /caller", Some(&token)).await.status,
+        StatusCode::OK
+    );
+    let off = Changes {
+        is_active: Some(false),
+        ..Changes::default()
+    };
+    two.users.change(ada, off).await.unwrap();
+    let began = Instant::now();
+    while one.ask("GET /caller", Some(&token)).await.status == StatusCode::OK {
+        assert!(began.elapsed() < PATIENCE, "the change is not seen");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The real store, and how often it was asked for a user.
+#[derive(Debug)]
+struct Counted {
+    store: Arc<dyn store::Users>,
+    questions: AtomicU64,
+}
+
+impl store::Users for Counted {
+    fn secret(&self, fresh: Vec<u8>) -> Step<'_, Vec<u8>> {
+        self.store.secret(fresh)
+    }
+    fn create_user(&self, user: NewUser) -> Step<'_, Option<User>> {
+        self.store.create_user(user)
+    }
+    fn user(&self, user: Uuid) -> Step<'_, Option<User>> {
+        self.questions.fetch_add(1, Ordering::Relaxed);
+        self.store.user(user)
+    }
+    fn login(&self, email: String) -> Step<'_, Option<Login>> {
+        self.store.login(email)
+    }
+    fn change_user(&self, user: Uuid, change: UserChange) -> Step<'_, UserChanged> {
+        self.store.change_user(user, change)
+    }
+    fn workers_of_user(&self, user: Uuid) -> Step<'_, Vec<Uuid>> {
+        self.store.workers_of_user(user)
+    }
+    fn delete_user(&self, user: Uuid) -> Step<'_, UserDeleted> {
+        self.store.delete_user(user)
+    }
+}
+
+pub(crate) async fn a_known_user_costs_no_question(database: Database) {
+    let counted = Arc::new(Counted {
+        store: database.store().await,
+        questions: AtomicU64::new(0),
+    });
+    let users = Users::open(counted.clone(), open()).await.unwrap();
+    let door = Door::of(Arc::new(users));
+    let token = door.guest().await;
+    let began = Instant::now();
+    for _ in 0..10 {
+        let asking = (0..100).map(|_| door.ask("GET /caller", Some(&token)));
+        for answer in join_all(asking).await {
+            assert_eq!(answer.status, StatusCode::OK);
+        }
+    }
+    // One in five seconds; here most likely one.
+    let most = 1 + began.elapsed().as_secs() / 5;
+    let questions = counted.questions.load(Ordering::Relaxed);
+    assert!((1..=most).contains(&questions), "{questions} of {most}");
+}

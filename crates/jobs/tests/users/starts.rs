@@ -1,0 +1,90 @@
+use futures_util::future::join;
+use http::StatusCode;
+use serde_json::json;
+use wakeline_jobs::{
+    Error,
+    users::{Settings, Users},
+};
+
+use crate::{
+    database::Database,
+    door::{Door, PASSWORD, guarded, open},
+    tokens::known_secret,
+};
+
+pub(crate) async fn the_secret_is_shared_by_all_who_open(database: Database) {
+    let one = Door::new(&database, open());
+    let (one, two) = join(one, Door::new(&database, open())).await;
+    let token = one.guest().await;
+    assert_eq!(
+        two.ask("GET /caller", Some(&token)).await.status,
+        StatusCode::OK
+    );
+    drop((one, two));
+    let later = Door::new(&database, open()).await;
+    let answer = later.ask("GET /caller", Some(&token)).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    let store = database.store().await;
+    let secret = store.secret(vec![0; 32]).await.unwrap();
+    assert_eq!(secret.len(), 32);
+    assert_ne!(secret, [0; 32]);
+}
+
+pub(crate) async fn a_configured_secret_is_used_instead(database: Database) {
+    let made = Door::new(&database, open()).await;
+    let configured = Door::new(&database, known_secret()).await;
+    let again = Door::new(&database, known_secret()).await;
+    let (one, two) = (made.guest().await, configured.guest().await);
+    let taken = async |door: &Door, token: &str| {
+        door.ask("GET /caller", Some(token)).await.status == StatusCode::OK
+    };
+    assert!(taken(&made, &one).await && !taken(&configured, &one).await);
+    assert!(taken(&again, &two).await && !taken(&made, &two).await);
+}
+
+pub(crate) async fn the_admin_is_made_and_kept(database: Database) {
+    let door = Door::new(&database, guarded()).await;
+    let token = door.token("admin@example.com").await;
+    let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
+    let expected = json!({
+        "id": me.id(), "email": "admin@example.com",
+        "is_active": true, "is_superuser": true, "is_verified": true,
+    });
+    assert_eq!(me.body, expected);
+
+    // Another start with the same settings ends no token.
+    let again = Door::new(&database, guarded()).await;
+    let me = again.ask("GET /v1/auth/users/me", Some(&token)).await;
+    assert_eq!(me.body, expected);
+
+    // What was changed meanwhile is as the settings say again.
+    let off = json!({ "is_active": false, "is_superuser": false, "is_verified": false });
+    let path = format!("PATCH /v1/auth/users/{}", me.id());
+    again.tell(&path, Some(&token), off).await;
+    let again = Door::new(&database, guarded()).await;
+    let me = again.ask("GET /v1/auth/users/me", Some(&token)).await;
+    assert_eq!(me.body, expected);
+
+    let settings = Settings {
+        admin: Some(("Admin@example.com".to_owned(), "another horse".to_owned())),
+        ..open()
+    };
+    let changed = Door::new(&database, settings).await;
+    let login = async |password| changed.login("admin@example.com", password).await.status;
+    assert_eq!(login("another horse").await, StatusCode::OK);
+    assert_eq!(login(PASSWORD).await, StatusCode::BAD_REQUEST);
+    let old = changed.ask("GET /caller", Some(&token)).await;
+    assert_eq!(old.status, StatusCode::UNAUTHORIZED);
+}
+
+pub(crate) async fn an_admin_that_does_not_fit_is_refused(database: Database) {
+    for (email, password) in [("admin", PASSWORD), ("admin@example.com", "short")] {
+        let settings = Settings {
+            admin: Some((email.to_owned(), password.to_owned())),
+            ..open()
+        };
+        assert!(!format!("{settings:?}").contains(password));
+        let opened = Users::open(database.store().await, settings).await;
+        assert!(matches!(opened, Err(Error::Unfit(_))), "{email}");
+    }
+}
