@@ -84,7 +84,7 @@ pub(crate) async fn timeout(database: Database) {
         Some("application/problem+json")
     );
     insta::allow_duplicates! {
-        insta::assert_snapshot!(answer.json(), @r#"{"type":"/v1/problems/provider-timeout","title":"Gateway Timeout","status":504,"detail":"Provider 'r:fs:a' did not respond within 0.05s"}"#);
+        insta::assert_snapshot!(answer.json(), @r#"{"detail":"Provider 'r:fs:a' did not respond within 0.05s","status":504,"title":"Gateway Timeout","type":"/v1/problems/provider-timeout"}"#);
     }
     node.readers_are(0).await;
     let (hash, _) = provider.asked().await;

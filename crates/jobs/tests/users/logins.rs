@@ -138,28 +138,28 @@ pub(crate) async fn what_does_not_fit_is_named(database: Database) {
     }
     let refusals: Vec<_> = refusals.iter().map(super::door::Answer::refusal).collect();
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    422 {"detail":[{"type":"missing","loc":["body"],"msg":"Field required","input":null}]}
-    422 {"detail":[{"type":"json_invalid","loc":["body",1],"msg":"JSON decode error","input":{},"ctx":{"error":"EOF while parsing an object at line 1 column 1"}}]}
-    422 {"detail":[{"type":"model_attributes_type","loc":["body"],"msg":"Input should be a valid dictionary or object to extract fields from","input":null}]}
-    422 {"detail":[{"type":"missing","loc":["body","email"],"msg":"Field required","input":null},{"type":"missing","loc":["body","password"],"msg":"Field required","input":null}]}
-    422 {"detail":[{"type":"string_type","loc":["body","email"],"msg":"Input should be a valid string","input":null},{"type":"string_type","loc":["body","password"],"msg":"Input should be a valid string","input":null}]}
-    422 {"detail":[{"type":"value_error","loc":["body","email"],"msg":"value is not a valid email address: An email address must have an @-sign.","input":"ada","ctx":{"reason":"An email address must have an @-sign."}}]}
-    422 {"detail":[{"type":"value_error","loc":["body","email"],"msg":"value is not a valid email address: Addresses of this domain are given by the server itself.","input":"a@wakeline.localhost","ctx":{"reason":"Addresses of this domain are given by the server itself."}}]}
-    422 {"detail":[{"type":"string_too_short","loc":["body","password"],"msg":"String should have at least 8 characters","input":null,"ctx":{"min_length":8}}]}
-    422 {"detail":[{"type":"string_too_long","loc":["body","password"],"msg":"String should have at most 1024 bytes","input":null,"ctx":{"max_length":1024}}]}
-    422 {"detail":[{"type":"missing","loc":["body","username"],"msg":"Field required","input":null},{"type":"missing","loc":["body","password"],"msg":"Field required","input":null}]}
-    422 {"detail":[{"type":"missing","loc":["body","password"],"msg":"Field required","input":null}]}
-    422 {"detail":[{"type":"string_unicode","loc":["body"],"msg":"username: the value is not UTF-8","input":null}]}
+    422 {"detail":[{"input":null,"loc":["body"],"msg":"Field required","type":"missing"}]}
+    422 {"detail":[{"ctx":{"error":"EOF while parsing an object at line 1 column 1"},"input":{},"loc":["body",1],"msg":"JSON decode error","type":"json_invalid"}]}
+    422 {"detail":[{"input":null,"loc":["body"],"msg":"Input should be a valid dictionary or object to extract fields from","type":"model_attributes_type"}]}
+    422 {"detail":[{"input":null,"loc":["body","email"],"msg":"Field required","type":"missing"},{"input":null,"loc":["body","password"],"msg":"Field required","type":"missing"}]}
+    422 {"detail":[{"input":null,"loc":["body","email"],"msg":"Input should be a valid string","type":"string_type"},{"input":null,"loc":["body","password"],"msg":"Input should be a valid string","type":"string_type"}]}
+    422 {"detail":[{"ctx":{"reason":"An email address must have an @-sign."},"input":"ada","loc":["body","email"],"msg":"value is not a valid email address: An email address must have an @-sign.","type":"value_error"}]}
+    422 {"detail":[{"ctx":{"reason":"Addresses of this domain are given by the server itself."},"input":"a@wakeline.localhost","loc":["body","email"],"msg":"value is not a valid email address: Addresses of this domain are given by the server itself.","type":"value_error"}]}
+    422 {"detail":[{"ctx":{"min_length":8},"input":null,"loc":["body","password"],"msg":"String should have at least 8 characters","type":"string_too_short"}]}
+    422 {"detail":[{"ctx":{"max_length":1024},"input":null,"loc":["body","password"],"msg":"String should have at most 1024 bytes","type":"string_too_long"}]}
+    422 {"detail":[{"input":null,"loc":["body","username"],"msg":"Field required","type":"missing"},{"input":null,"loc":["body","password"],"msg":"Field required","type":"missing"}]}
+    422 {"detail":[{"input":null,"loc":["body","password"],"msg":"Field required","type":"missing"}]}
+    422 {"detail":[{"input":null,"loc":["body"],"msg":"username: the value is not UTF-8","type":"string_unicode"}]}
     "#);
 }
 
 pub(crate) async fn what_the_settings_do_not_open_is_closed(database: Database) {
     let door = Door::new(&database, Settings::default()).await;
     let guest = door.ask("POST /v1/auth/guest", None).await;
-    insta::assert_snapshot!(guest.refusal(), @r#"403 {"type":"/v1/problems/forbidden","title":"Forbidden","status":403,"detail":"Guests are not let in here (jobs.guests); log in instead"}"#);
+    insta::assert_snapshot!(guest.refusal(), @r#"403 {"detail":"Guests are not let in here (jobs.guests); log in instead","status":403,"title":"Forbidden","type":"/v1/problems/forbidden"}"#);
     let body = json!({ "email": "ada@example.com", "password": PASSWORD });
     let register = door.tell("POST /v1/auth/register", None, body).await;
-    insta::assert_snapshot!(register.refusal(), @r#"403 {"type":"/v1/problems/forbidden","title":"Forbidden","status":403,"detail":"Nobody registers here (jobs.registration); a superuser may do it for you"}"#);
+    insta::assert_snapshot!(register.refusal(), @r#"403 {"detail":"Nobody registers here (jobs.registration); a superuser may do it for you","status":403,"title":"Forbidden","type":"/v1/problems/forbidden"}"#);
     let me = door.ask("GET /v1/auth/users/me", None).await;
     insta::assert_snapshot!(me.refusal(), @r#"401 {"detail":"Unauthorized"}"#);
 }

@@ -65,7 +65,7 @@ pub(crate) async fn it_has_nothing_to_change_here(database: Database) {
     let body = json!({ "password": "correct horse" });
     let ada = subject("ada", Role::Admin);
     let answer = door.ask_as("PATCH /v1/auth/users/me", ada, body).await;
-    insta::assert_snapshot!(answer.refusal(), @r#"403 {"type":"/v1/problems/forbidden","title":"Forbidden","status":403,"detail":"You are logged in by the server itself (auth.tokens, auth.jwt); there is nothing to change here"}"#);
+    insta::assert_snapshot!(answer.refusal(), @r#"403 {"detail":"You are logged in by the server itself (auth.tokens, auth.jwt); there is nothing to change here","status":403,"title":"Forbidden","type":"/v1/problems/forbidden"}"#);
 }
 
 pub(crate) async fn it_can_be_shut_out(database: Database) {
