@@ -33,12 +33,14 @@ def a_reader_that_hangs_up_leaves_no_mark(user, room, listen):
     before = _waits(user)
     _asked_and_cut(user, 1, provider)
     steps.until("the end of the wait", lambda: _waits(user) == before)
-    assert len(serving.all("provider_request")) == 1
+    # None, if it hung up before the provider was asked.
+    asked = len(serving.all("provider_request"))
+    assert asked <= 1
 
     # The mark goes after the waiter.
     def asked_again():
         user.read(provider, {"path": "/x"}, wait=0)
-        return len(serving.all("provider_request")) > 1
+        return len(serving.all("provider_request")) > asked
 
     steps.until("the question again", asked_again)
 
