@@ -1,0 +1,96 @@
+//! Facts: what was said once and does not change.
+
+use std::{fmt, sync::Arc};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+/// SHA-512 of a fact's canonical JSON. Written as padded base64.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hash(pub [u8; 64]);
+
+impl Hash {
+    /// Reads the 88 characters of a hash.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(text).ok()?;
+        Some(Self(bytes.try_into().ok()?))
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&STANDARD.encode(self.0))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+/// A fact's type, such as `Blog.Post`.
+pub type Kind = Arc<str>;
+
+/// Which fact: its type is not part of the hash.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reference {
+    pub kind: Kind,
+    pub hash: Hash,
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.kind, self.hash)
+    }
+}
+
+impl fmt::Debug for Reference {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+/// What a fact has under a role. An array of one is not the same as one: the hash differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Predecessors {
+    One(Reference),
+    /// Sorted by hash, then type; duplicates stay.
+    Many(Vec<Reference>),
+}
+
+impl Predecessors {
+    #[must_use]
+    pub fn references(&self) -> &[Reference] {
+        match self {
+            Self::One(reference) => std::slice::from_ref(reference),
+            Self::Many(references) => references,
+        }
+    }
+}
+
+/// A fact whose hash is known to be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    pub reference: Reference,
+    /// By role, in the order of their UTF-16 code units.
+    pub predecessors: Vec<(Box<str>, Predecessors)>,
+    /// Canonical JSON of the object of fields.
+    pub fields: Box<str>,
+}
+
+/// Who vouches for a fact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// The public key as PEM, to the byte as it was sent.
+    pub key: Arc<str>,
+    /// Base64.
+    pub signature: Box<str>,
+}
+
+/// A fact as it is sent and saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    pub fact: Fact,
+    pub signatures: Vec<Signature>,
+}

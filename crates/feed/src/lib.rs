@@ -1,0 +1,19 @@
+//! The feed door: facts, specifications and feeds, spoken as Jinaga's clients speak it.
+//!
+//! What it promises:
+//! * a save is on disk, whole, when it is answered; a fact without its predecessors is refused;
+//! * a stream gets every tuple of its feed, those of transactions that commit late too, and is told
+//!   when it has all (SYNC);
+//! * a page costs what is on it, not what came before it;
+//! * a stream that waits costs the database nothing, and a save wakes only those it can concern.
+//!
+//! In reading order: [`fact`] and [`specification`] are the nouns, `feeds` what a specification is
+//! cut into, [`query`] what the databases are asked, [`store`] the durable steps.
+
+pub mod fact;
+pub mod query;
+pub mod specification;
+pub mod store;
+
+/// The door's name: of its topics, its tables and in the metrics.
+pub const DOOR: &str = "feed";

@@ -1,0 +1,95 @@
+//! Specifications: what is looked for, from given facts on.
+
+use std::sync::Arc;
+
+use crate::fact::Kind;
+
+pub type Name = Arc<str>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Label {
+    pub name: Name,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Specification {
+    pub givens: Vec<Given>,
+    pub matches: Vec<Match>,
+    pub projection: Projection,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Given {
+    pub label: Label,
+    pub conditions: Vec<Existential>,
+}
+
+/// A fact that is not known yet, and what must hold of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Match {
+    pub unknown: Label,
+    pub conditions: Vec<Condition>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Condition {
+    Path(Path),
+    Existential(Existential),
+}
+
+/// `unknown->left… = right->right…`: both lead to the same fact.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Path {
+    pub left: Vec<Role>,
+    pub right_label: Name,
+    pub right: Vec<Role>,
+}
+
+/// A step to a predecessor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Role {
+    pub name: Name,
+    /// The predecessor's type.
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Existential {
+    pub exists: bool,
+    pub matches: Vec<Match>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Projection {
+    Composite(Vec<(Name, Component)>),
+    Single(Single),
+}
+
+impl Projection {
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::Composite(Vec::new())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Component {
+    Collection {
+        matches: Vec<Match>,
+        projection: Projection,
+    },
+    Single(Single),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Single {
+    /// `x.f`
+    Field { label: Name, field: Name },
+    /// `#x`
+    Hash(Name),
+    /// `@x`: when it was learned.
+    Time(Name),
+    /// `x`
+    Fact(Name),
+}

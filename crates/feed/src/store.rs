@@ -1,0 +1,185 @@
+//! The durable steps. Two implementations: SQLite and PostgreSQL.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use wakeline_store::Error;
+
+use crate::{
+    fact::{Envelope, Fact, Reference, Signature},
+    query::Query,
+};
+
+/// What a step gives when it is done.
+pub type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
+/// A fact's place in the order of all facts of the store: a predecessor's is before its successors'.
+/// On PostgreSQL it is taken before the commit: see [`Horizon`].
+pub type Position = i64;
+
+/// How far the order is settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Horizon {
+    /// No fact at or before this will appear any more: whoever has read up to here has all.
+    pub settled: Position,
+    /// The last that was given to any save, under way ones too.
+    pub last: Position,
+}
+
+pub trait Store: Facts + Queries + Definitions + Keys + Send + Sync + std::fmt::Debug {}
+
+impl<S: Facts + Queries + Definitions + Keys + Send + Sync + std::fmt::Debug> Store for S {}
+
+pub trait Facts {
+    /// All of it or nothing, each predecessor before its successors. Known facts are left alone, but
+    /// for new signatures. Shares its commit with what else arrived in the same moment.
+    fn save(&self, envelopes: Arc<[Envelope]>) -> Step<'_, Saved>;
+
+    /// Where they are; `None` for what is not stored.
+    fn find(&self, references: Vec<Reference>) -> Step<'_, Vec<Option<Position>>>;
+
+    /// These and all their ancestors, each once, ascending: predecessors come first.
+    fn closure(&self, of: Vec<Position>) -> Step<'_, Vec<Position>>;
+
+    /// In the order asked for; what is gone (purged) is left out.
+    fn facts(&self, at: Vec<Position>) -> Step<'_, Vec<Stored>>;
+
+    fn horizon(&self) -> Step<'_, Horizon>;
+
+    /// The facts after a position up to the horizon, at most so many, in order.
+    fn log(&self, after: Position, limit: usize) -> Step<'_, Log>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Saved {
+    /// Those that were not known, by their place in what was sent; no wake is needed without any.
+    Stored { new: Vec<(usize, Position)> },
+    /// Nothing was saved: this one is named as a predecessor and neither stored nor sent before.
+    Missing { predecessor: Reference },
+}
+
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub position: Position,
+    pub fact: Fact,
+    pub signatures: Vec<Signature>,
+    /// Microseconds since 1970.
+    pub learned: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Log {
+    pub entries: Vec<LogEntry>,
+    /// Everything up to here is in the entries: the last one's position if there may be more, else
+    /// the settled horizon.
+    pub to: Position,
+}
+
+#[derive(Clone, Debug)]
+pub struct LogEntry {
+    pub position: Position,
+    pub reference: Reference,
+    /// Role and position.
+    pub predecessors: Vec<(Arc<str>, Position)>,
+}
+
+pub trait Queries {
+    /// Tuples of a feed, a slice at a time.
+    fn slice(&self, slice: Slice) -> Step<'_, Vec<Row>>;
+
+    /// Which givens new facts can concern, when they stand at `variable`.
+    fn concerned(&self, asked: Concerned) -> Step<'_, Vec<Concern>>;
+}
+
+/// Tuples of `query` from the facts `given` on, whose facts are all at or before `to`, and of whose
+/// outputs the first that is after `from`, in the order of outputs, is that of `newest`. So the
+/// slices of all outputs are just what came in `(from, to]`, each tuple once; with `from` 0 the first
+/// output's slice is everything.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    pub query: Arc<Query>,
+    pub given: Vec<Position>,
+    pub from: Position,
+    pub to: Position,
+    /// Index into the query's outputs.
+    pub newest: usize,
+    /// Where the last slice ended: a row's variables.
+    pub after: Option<Vec<Position>>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// In an order that only the store knows; what [`Slice::after`] takes.
+    pub at: Vec<Position>,
+    /// The tuple.
+    pub outputs: Vec<(Position, Reference)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Concerned {
+    pub query: Arc<Query>,
+    /// A variable of the query that the facts may stand at; they have its type.
+    pub variable: usize,
+    pub facts: Vec<Position>,
+    /// The givens that somebody waits with, for where they cannot be found by going to predecessors.
+    pub watched: Vec<Vec<Position>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Concern {
+    pub fact: Position,
+    /// `None` where the fact does not say which.
+    pub given: Vec<Option<Position>>,
+}
+
+/// A feed, as it was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// The URL-safe hash.
+    pub hash: Box<str>,
+    /// The feed's specification, as text of the language.
+    pub text: Box<str>,
+    /// In the order of the specification's givens.
+    pub given: Vec<Reference>,
+    /// Whose it is, where a distribution rule has bound it to a user.
+    pub owner: Option<Reference>,
+}
+
+pub trait Definitions {
+    /// Kept until nobody has asked for it for a long time.
+    fn define(&self, definitions: Vec<Definition>) -> Step<'_, ()>;
+
+    fn definition(&self, hash: String) -> Step<'_, Option<Definition>>;
+
+    /// Forgets what nobody has asked for since a time; returns how many.
+    fn forget_definitions(&self, since: i64) -> Step<'_, u64>;
+}
+
+/// Who a key belongs to: a provider's name and the user's id there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Principal {
+    pub provider: String,
+    pub id: String,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeyPair {
+    pub public: Arc<str>,
+    pub private: Arc<str>,
+}
+
+impl std::fmt::Debug for KeyPair {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("KeyPair")
+            .field("public", &self.public)
+            .finish_non_exhaustive()
+    }
+}
+
+pub trait Keys {
+    fn key(&self, of: Principal) -> Step<'_, Option<KeyPair>>;
+
+    /// Whoever comes first decides: what is kept is returned.
+    fn keep_key(&self, of: Principal, key: KeyPair) -> Step<'_, KeyPair>;
+}
