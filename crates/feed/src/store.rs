@@ -73,6 +73,8 @@ pub struct Log {
     /// Everything up to here is in the entries: the last one's position if there may be more, else
     /// the settled horizon.
     pub to: Position,
+    /// [`Horizon::last`]. Beyond `to` without more entries: saves are under way, look again soon.
+    pub last: Position,
 }
 
 #[derive(Clone, Debug)]
