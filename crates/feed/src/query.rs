@@ -1,8 +1,21 @@
 //! What the databases are asked: facts that are connected in a given way. No SQL here.
 
+mod build;
+mod walk;
+
 use std::sync::Arc;
 
-use crate::fact::Kind;
+use crate::{
+    fact::Kind,
+    specification::{Label, Match, Name, Specification},
+};
+
+pub use walk::{By, Step, Walk};
+
+/// Variables of a query and of all its conditions.
+pub const MAX_VARIABLES: usize = 128;
+/// Conditions inside of conditions.
+pub const MAX_DEPTH: usize = 16;
 
 /// Facts (variables) that are connected by roles (edges). The first [`Query::givens`] variables are
 /// given; paths through several roles have a variable for each fact on the way.
@@ -12,8 +25,10 @@ pub struct Query {
     /// Each after at least one that it is connected with, so that they can be found in this order.
     pub variables: Vec<Kind>,
     pub edges: Vec<Edge>,
+    /// Variables that must be the same fact.
+    pub equals: Vec<(usize, usize)>,
     pub conditions: Vec<Exists>,
-    /// The variables that are a tuple, in the order of the matches.
+    /// The variables that are a tuple, in the order of the matches. A given may be among them.
     pub outputs: Vec<usize>,
 }
 
@@ -32,5 +47,123 @@ pub struct Exists {
     pub exists: bool,
     pub variables: Vec<Kind>,
     pub edges: Vec<Edge>,
+    pub equals: Vec<(usize, usize)>,
     pub conditions: Vec<Exists>,
+}
+
+/// Why a specification cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the label {0} is not defined")]
+    UnknownLabel(Name),
+    #[error("the match {0} has no path to a fact that is known before it")]
+    Unconnected(Name),
+    #[error("the match {label} compares a {left} with a {right}")]
+    Mismatch {
+        label: Name,
+        left: Kind,
+        right: Kind,
+    },
+    #[error("the specification has more than {MAX_VARIABLES} facts")]
+    TooLarge,
+    #[error("the specification has conditions more than {MAX_DEPTH} levels deep")]
+    TooDeep,
+}
+
+impl Query {
+    /// What the matches look for, from the givens on.
+    pub fn of(givens: &[Label], matches: &[Match]) -> Result<Self, Error> {
+        build::query(givens, &[], matches)
+    }
+
+    /// The matches of a specification, with the conditions on its givens.
+    pub fn of_specification(specification: &Specification) -> Result<Self, Error> {
+        let givens: Vec<Label> = specification
+            .givens
+            .iter()
+            .map(|given| given.label.clone())
+            .collect();
+        let conditions: Vec<_> = specification
+            .givens
+            .iter()
+            .flat_map(|given| &given.conditions)
+            .collect();
+        build::query(&givens, &conditions, &specification.matches)
+    }
+
+    /// Where the newest fact of a tuple can stand: a predecessor of another is never the newest.
+    /// A given can be among them.
+    #[must_use]
+    pub fn arrivals(&self) -> Vec<usize> {
+        (0..self.variables.len())
+            .filter(|variable| self.edges.iter().all(|edge| edge.predecessor != *variable))
+            .collect()
+    }
+
+    /// Variables that are neither given nor of the tuple, in groups that are connected without
+    /// going through one that is. A tuple is the same whichever way it was found.
+    #[must_use]
+    pub fn hidden(&self) -> Vec<Vec<usize>> {
+        let mut rest: Vec<usize> = (self.givens..self.variables.len())
+            .filter(|variable| !self.outputs.contains(variable))
+            .collect();
+        let mut groups = Vec::new();
+        while !rest.is_empty() {
+            let mut group = vec![rest.remove(0)];
+            let mut next = 0;
+            while let Some(&from) = group.get(next) {
+                next += 1;
+                for edge in self.edges.iter().filter(|edge| edge.touches(from)) {
+                    let other = edge.other(from);
+                    if let Some(place) = rest.iter().position(|variable| *variable == other) {
+                        group.push(rest.remove(place));
+                    }
+                }
+            }
+            group.sort_unstable();
+            groups.push(group);
+        }
+        groups
+    }
+}
+
+impl Edge {
+    #[must_use]
+    pub fn touches(&self, variable: usize) -> bool {
+        self.successor == variable || self.predecessor == variable
+    }
+
+    /// The other end.
+    #[must_use]
+    pub fn other(&self, variable: usize) -> usize {
+        if self.successor == variable {
+            self.predecessor
+        } else {
+            self.successor
+        }
+    }
+}
+
+impl Exists {
+    /// The variables of what it is a condition of, that it or its own conditions speak of.
+    #[must_use]
+    pub fn outer(&self, base: usize) -> Vec<usize> {
+        let edges = self
+            .edges
+            .iter()
+            .flat_map(|edge| [edge.successor, edge.predecessor]);
+        let equals = self.equals.iter().flat_map(|(one, other)| [*one, *other]);
+        let inner = self
+            .conditions
+            .iter()
+            .flat_map(|condition| condition.outer(base + self.variables.len()));
+        let mut outer: Vec<usize> = edges
+            .chain(equals)
+            .chain(inner)
+            .filter(|variable| *variable < base)
+            .collect();
+        outer.sort_unstable();
+        outer.dedup();
+        outer
+    }
 }

@@ -89,6 +89,9 @@ pub trait Queries {
     /// Tuples of a feed, a slice at a time.
     fn slice(&self, slice: Slice) -> Step<'_, Vec<Row>>;
 
+    /// Tuples from many givens at once, all that there are up to a position.
+    fn gather(&self, gather: Gather) -> Step<'_, Vec<Gathered>>;
+
     /// Which givens new facts can concern, when they stand at `variable`.
     fn concerned(&self, asked: Concerned) -> Step<'_, Vec<Concern>>;
 }
@@ -116,6 +119,23 @@ pub struct Row {
     pub at: Vec<Position>,
     /// The tuple.
     pub outputs: Vec<(Position, Reference)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Gather {
+    pub query: Arc<Query>,
+    pub givens: Arc<[Vec<Position>]>,
+    pub to: Position,
+    /// Where the last ended: the number of its given, and a row's variables.
+    pub after: Option<(usize, Vec<Position>)>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gathered {
+    /// The number of the given.
+    pub of: usize,
+    pub row: Row,
 }
 
 #[derive(Clone, Debug)]

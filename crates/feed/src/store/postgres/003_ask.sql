@@ -1,0 +1,15 @@
+-- Runs a question whose loops are written in the order they are to run in: every step is a seek in an
+-- index that is in order already, also where the planner has no statistics and would rather sort.
+CREATE FUNCTION wakeline.feed_ask(
+    question text, numbers bigint[], first_table bigint[], second_table bigint[]
+) RETURNS TABLE (at bigint[], hashes bytea[])
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off
+SET enable_memoize = off SET max_parallel_workers_per_gather = 0
+SET join_collapse_limit = 1 SET from_collapse_limit = 1
+AS $$
+BEGIN
+    RETURN QUERY EXECUTE question USING numbers, first_table, second_table;
+END
+$$;
