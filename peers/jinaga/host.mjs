@@ -1,0 +1,82 @@
+// jinaga-server as the Jinaga replicator hosts it: express, its body parsers, the authentication of
+// provider files, policy files, and the router at /jinaga. Facts and keys are in PostgreSQL.
+
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+import { authenticate } from "./authentication.mjs";
+import { ensure } from "./packages.mjs";
+import { rules } from "./policies.mjs";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const HOME = join(HERE, "..", "..", "target", "compat", "jinaga-upstream");
+
+const USAGE = `usage: start --port PORT --database URL [--policies DIRECTORY] [--auth DIRECTORY]
+
+  --port      on 127.0.0.1; 0 for any free one
+  --database  postgres://...; it must be there, its tables are made
+  --policies  *.policy files; without it everything is allowed
+  --auth      *.provider files, and allow-anonymous; without it everybody is anonymous`;
+
+export async function main(given) {
+  const { values } = parseArgs({
+    args: given,
+    options: {
+      port: { type: "string" },
+      database: { type: "string" },
+      policies: { type: "string" },
+      auth: { type: "string" },
+      help: { type: "boolean" },
+    },
+  });
+  // Before anything else: `--help` is how the packages are installed ahead of time.
+  const require = ensure(HERE, HOME);
+  if (values.help || !values.port || !values.database) {
+    console.log(USAGE);
+    process.exitCode = values.help ? 0 : 2;
+    return;
+  }
+  await makeTables(require, values.database);
+  const server = createServer(application(require, values));
+  server.listen(Number(values.port), "127.0.0.1", () => {
+    // Tells who started it where it is, and that it is ready.
+    console.log(`running on http://127.0.0.1:${server.address().port}`);
+  });
+  for (const signal of ["SIGINT", "SIGTERM"]) {
+    process.on(signal, () => process.exit(0));
+  }
+}
+
+function application(require, { database, policies, auth }) {
+  const express = require("express");
+  const { JinagaServer } = require("jinaga-server");
+  const { handler } = JinagaServer.create({
+    pgStore: database,
+    pgKeystore: database,
+    ...(policies ? rules(require("jinaga").RuleSet, policies) : {}),
+  });
+  const app = express();
+  app.use(express.json());
+  app.use(express.text());
+  // Of this host, so that a load generator can see how fast the machine is without the router.
+  app.get("/livez", (_request, response) => response.send("ok"));
+  if (auth) {
+    app.use("/jinaga", authenticate(auth));
+  }
+  app.use("/jinaga", handler);
+  return app;
+}
+
+async function makeTables(require, database) {
+  const { Client } = require("pg");
+  const client = new Client({ connectionString: database });
+  await client.connect();
+  try {
+    await client.query(readFileSync(require.resolve("jinaga-server/setup.sql"), "utf8"));
+  } finally {
+    await client.end();
+  }
+}
