@@ -39,11 +39,16 @@ export async function main(given) {
     process.exitCode = values.help ? 0 : 2;
     return;
   }
+  // Its own default writes several lines for each frame.
+  const { NoOpTracer, Trace } = require("jinaga");
+  Trace.configure(Object.assign(new NoOpTracer(), { error: (error) => console.error(error) }));
   await makeTables(require, values.database);
   const server = createServer(application(require, values));
   server.listen(Number(values.port), "127.0.0.1", () => {
     // Tells who started it where it is, and that it is ready.
     console.log(`running on http://127.0.0.1:${server.address().port}`);
+    // jinaga-server also writes past its tracer.
+    console.log = () => {};
   });
   for (const signal of ["SIGINT", "SIGTERM"]) {
     process.on(signal, () => process.exit(0));

@@ -1,0 +1,76 @@
+// The real Jinaga client from npm against servers on each store.
+//
+// From the environment: WAKELINE_BIN, the server; WAKELINE_TEST_POSTGRES, the URL of a PostgreSQL
+// whose user may make databases; WAKELINE_TEST_REDIS, the URL of a Redis. `cargo xtask test` gives
+// all three. `--upstream` runs against the real jinaga-server instead, without WAKELINE_BIN and on
+// PostgreSQL only; `--store sqlite` takes one store; other arguments are parts of the names of cases.
+
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+import { ensure } from "../../peers/jinaga/packages.mjs";
+import { Hall } from "./hall.mjs";
+import { loadClient } from "./client.mjs";
+import { chosen, runAll } from "./runner.mjs";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { upstream: { type: "boolean" }, store: { type: "string" } },
+});
+const host = values.upstream ? "upstream" : "wakeline";
+let target = join(HERE, "..", "..", "target");
+if (host === "wakeline") {
+  // Absolute, because the servers run in other directories.
+  process.env.WAKELINE_BIN = resolve(process.env.WAKELINE_BIN ?? "target/debug/wakeline");
+  target = dirname(dirname(process.env.WAKELINE_BIN));
+}
+loadClient(ensure(HERE, join(target, "compat", "jinaga")));
+
+for (const file of readdirSync(join(HERE, "cases")).sort()) {
+  await import(join(HERE, "cases", file));
+}
+
+const scratch = mkdtempSync(join(tmpdir(), "jinaga-"));
+const stores = values.store ? [values.store] : host === "upstream" ? ["postgres"] : ["sqlite", "postgres"];
+const counts = { passed: 0, failed: 0 };
+try {
+  await Promise.all(stores.map(async (store) => {
+    const found = await runOn(store);
+    counts.passed += found.passed;
+    counts.failed += found.failed;
+  }));
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
+console.log(`${counts.passed} passed, ${counts.failed} failed`);
+// What a client left open must not keep the process alive.
+process.exit(counts.failed > 0 ? 1 : 0);
+
+async function runOn(store) {
+  const name = `jinaga against ${host} on ${store}`;
+  const hall = new Hall(host, store, join(scratch, store));
+  try {
+    await hall.open();
+    const result = await runAll(hall, chosen({ host, store, parts: positionals }));
+    console.log(`${name}\n${result.report}`);
+    const ended = hall.unexpectedlyEnded();
+    if (ended) {
+      console.log(`${name}: a server has ended by itself`);
+    }
+    if (ended || result.failed > 0) {
+      console.log(hall.logs());
+    }
+    return { passed: result.passed, failed: result.failed + (ended ? 1 : 0) };
+  } catch (error) {
+    // One store that cannot run must not hide the other.
+    console.log(`${name}\n${error.stack}`);
+    return { passed: 0, failed: 1 };
+  } finally {
+    await hall.close();
+  }
+}

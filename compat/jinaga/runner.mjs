@@ -1,0 +1,72 @@
+// Cases: registered by the files in cases/, run side by side, with a second attempt for each.
+
+// Most cases wait rather than work.
+const AT_ONCE = 6;
+const ENDS_WITHIN_MS = 120_000;
+
+const registered = [];
+
+/**
+ * A case, named as a statement. Marks: `wakelineOnly`, what jinaga-server 3.7.5 itself does
+ * otherwise; `nodes`, it needs several servers on one database, so PostgreSQL.
+ */
+export function it(statement, ...rest) {
+  const body = rest.pop();
+  registered.push({ statement, marks: rest[0] ?? {}, body });
+}
+
+export function chosen({ host, store, parts }) {
+  return registered.filter(({ statement, marks }) => {
+    // Not skipped: a case that is not for this host or store is no case of it.
+    const isForThis = !(marks.wakelineOnly && host !== "wakeline") && !(marks.nodes && store !== "postgres");
+    return isForThis && (parts.length === 0 || parts.some((part) => statement.includes(part)));
+  });
+}
+
+export async function runAll(hall, cases) {
+  const waiting = [...cases];
+  const lines = [];
+  const counts = { passed: 0, failed: 0 };
+  await Promise.all(Array.from({ length: AT_ONCE }, async () => {
+    for (let one = waiting.shift(); one; one = waiting.shift()) {
+      const started = Date.now();
+      let failure = await attempt(hall, one);
+      let note = "";
+      if (failure) {
+        // As nextest does here: one bad moment of a busy machine must not cost a whole run. What
+        // needed its second attempt is told: a defect, to be looked into.
+        note = ` (AGAIN, after: ${failure.message.split("\n")[0]})`;
+        failure = await attempt(hall, one);
+      }
+      counts[failure ? "failed" : "passed"] += 1;
+      const time = ((Date.now() - started) / 1000).toFixed(1);
+      lines.push(`  ${failure ? "FAILED" : "passed"} ${one.statement} [${time} s]${note}`);
+      if (failure) {
+        lines.push(indented(failure.stack ?? String(failure)));
+      }
+    }
+  }));
+  return { ...counts, report: lines.join("\n") };
+}
+
+/** The error, if there is one. */
+async function attempt(hall, { statement, body }) {
+  const room = hall.room(statement);
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`has not ended within ${ENDS_WITHIN_MS / 1000} s`)), ENDS_WITHIN_MS);
+  });
+  try {
+    await Promise.race([body(room), late]);
+    return null;
+  } catch (error) {
+    return error;
+  } finally {
+    clearTimeout(timer);
+    await room.leave();
+  }
+}
+
+function indented(text) {
+  return text.split("\n").map((line) => `      ${line}`).join("\n");
+}
