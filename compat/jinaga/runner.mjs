@@ -15,10 +15,10 @@ export function it(statement, ...rest) {
   registered.push({ statement, marks: rest[0] ?? {}, body });
 }
 
-export function chosen({ host, store, parts }) {
+export function chosen({ host, store, all, parts }) {
   return registered.filter(({ statement, marks }) => {
     // Not skipped: a case that is not for this host or store is no case of it.
-    const isForThis = !(marks.wakelineOnly && host !== "wakeline") && !(marks.nodes && store !== "postgres");
+    const isForThis = !(marks.wakelineOnly && host !== "wakeline" && !all) && !(marks.nodes && store !== "postgres");
     return isForThis && (parts.length === 0 || parts.some((part) => statement.includes(part)));
   });
 }

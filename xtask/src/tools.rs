@@ -80,10 +80,20 @@ const PYTHON: Package = Package {
     },
 };
 
+/// Only for the clients under `compat/` that npm installs.
+const NODE: Package = Package {
+    name: "nodejs",
+    present: || find_program("node").is_some(),
+};
+const NPM: Package = Package {
+    name: "npm",
+    present: || find_program("npm").is_some(),
+};
+
 pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
     let mut needed: Vec<&Package> = SERVERS.iter().collect();
     if workspace.root.join("compat").is_dir() {
-        needed.push(&PYTHON);
+        needed.extend([&PYTHON, &NODE, &NPM]);
     }
     let missing = absent(&needed);
     if missing.is_empty() {

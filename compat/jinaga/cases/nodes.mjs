@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+
+import { pages, posts, Comment, somePost, someSite, someone } from "../blog.mjs";
+import { it } from "../runner.mjs";
+import { eventually, sorted } from "../steps.mjs";
+
+async function twoNodes(room, settings) {
+  const ground = await room.ground();
+  return [await ground.node(settings), await ground.node(settings)];
+}
+
+it("what is saved at one node is found at the other", { nodes: true }, async (room) => {
+  const [one, other] = await twoNodes(room);
+  const site = someSite();
+  await room.client({ url: one.url }).fact(somePost(site, "one"));
+  assert.deepEqual(await room.client({ url: other.url }).query(posts, site), ["one"]);
+});
+
+it("a subscription at one node hears what is saved at the other", {
+  nodes: true,
+  wakelineOnly: "upstream's processes know nothing of one another",
+}, async (room) => {
+  const [one, other] = await twoNodes(room);
+  const site = someSite();
+  const { results, loaded } = room.client({ url: one.url }).subscribe(posts, site);
+  await loaded();
+  await room.client({ url: other.url }).fact(somePost(site, "there"));
+  await eventually(() => results, ["there"]);
+  await room.client({ url: one.url }).fact(somePost(site, "here"));
+  await eventually(() => sorted(results), ["here", "there"]);
+});
+
+it("nested projections hear what is saved at the other node", {
+  nodes: true,
+  wakelineOnly: "upstream's processes know nothing of one another",
+}, async (room) => {
+  const [one, other] = await twoNodes(room);
+  const site = someSite();
+  const seen = [];
+  const observer = room.client({ url: one.url }).observe(pages, site, (page) => {
+    page.comments.onAdded((comment) => {
+      seen.push(comment.text);
+    });
+    seen.push(page.createdAt);
+  });
+  await observer.loaded();
+  const post = somePost(site, "post");
+  const writer = room.client({ url: other.url });
+  await writer.fact(post);
+  await eventually(() => seen, ["post"]);
+  await writer.fact(new Comment(post, someone(), "comment"));
+  await eventually(() => seen, ["post", "comment"]);
+});
+
+it("one node answers a feed that another made", {
+  nodes: true,
+  wakelineOnly: "upstream keeps its feeds in memory",
+}, async (room) => {
+  const [one, other] = await twoNodes(room);
+  const site = someSite();
+  await room.client({ url: one.url }).fact(somePost(site, "one"));
+  const { Jinaga } = (await import("../client.mjs")).library();
+  const text = `let s: Blog.Site = #${Jinaga.hash(site)}\n(s: Blog.Site) { p: Blog.Post [ p->site: Blog.Site = s ] }`;
+  const [feed] = await room.streams(one.url).feeds(text);
+  const stream = await room.streams(other.url).open(feed);
+  assert.equal(stream.status, 200);
+  await stream.untilSync(1);
+});
+
+it("a subscriber moves to the other node when its own is killed", {
+  nodes: true,
+  wakelineOnly: "upstream keeps its feeds in memory, and its processes know nothing of one another",
+}, async (room) => {
+  const [one, other] = await twoNodes(room);
+  const { Jinaga } = (await import("../client.mjs")).library();
+  const site = someSite();
+  const writer = room.client({ url: other.url });
+  await writer.fact(somePost(site, "one"));
+  const text = `let s: Blog.Site = #${Jinaga.hash(site)}\n(s: Blog.Site) { p: Blog.Post [ p->site: Blog.Site = s ] }`;
+  const [feed] = await room.streams(one.url).feeds(text);
+  const first = await room.streams(one.url).open(feed);
+  await first.untilSync(1);
+  await one.kill();
+  await writer.fact(somePost(site, "two"));
+  const second = await room.streams(other.url).open(feed, { bookmark: first.bookmark });
+  await second.untilSync(1);
+  assert.equal(second.hashes().length, 1);
+  assert.ok(!first.hashes().includes(second.hashes()[0]));
+});
+
+it("writers at two nodes at the same time are all heard at both", {
+  nodes: true,
+  wakelineOnly: "upstream's processes know nothing of one another",
+}, async (room) => {
+  const nodes = await twoNodes(room);
+  const site = someSite();
+  const subscriptions = [...nodes, ...nodes].map(({ url }) => room.client({ url }).subscribe(posts, site));
+  await Promise.all(subscriptions.map(({ loaded }) => loaded()));
+  const names = Array.from({ length: 80 }, (_, number) => `post ${number}`);
+  const writers = Array.from({ length: 8 }, (_, number) => room.client({ url: nodes[number % 2].url }));
+  await Promise.all(names.map((name, number) => writers[number % writers.length].fact(somePost(site, name))));
+  for (const { results } of subscriptions) {
+    await eventually(() => sorted(results), sorted(names));
+  }
+});

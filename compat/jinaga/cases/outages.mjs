@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+
+import { posts, somePost, someSite } from "../blog.mjs";
+import { it } from "../runner.mjs";
+import { eventually, sorted } from "../steps.mjs";
+
+it("facts outlive a server that is killed", async (room) => {
+  const ground = await room.ground();
+  const node = await ground.node();
+  const site = someSite();
+  await room.client({ url: node.url }).facts(somePost(site, "one"), somePost(site, "two"));
+  await node.kill();
+  await node.start();
+  assert.deepEqual(sorted(await room.client({ url: node.url }).query(posts, site)), ["one", "two"]);
+});
+
+it("a subscription recovers when its server is killed and comes back", {
+  wakelineOnly: "upstream forgets its feeds: the client asks for the same hash for ever and gets 404",
+}, async (room) => {
+  const ground = await room.ground();
+  const node = await ground.node();
+  const site = someSite();
+  const writer = room.client({ url: node.url });
+  await writer.fact(somePost(site, "before"));
+  const { results, loaded } = room.client({ url: node.url, refresh: 1 }).subscribe(posts, site);
+  await loaded();
+  await eventually(() => results, ["before"]);
+  await node.kill();
+  await node.start();
+  await writer.fact(somePost(site, "after"));
+  await eventually(() => sorted(results), ["after", "before"]);
+});
+
+it("a subscription that begins while its server is away is served when it comes", {
+  wakelineOnly: "upstream forgets its feeds",
+}, async (room) => {
+  const ground = await room.ground();
+  const node = await ground.node();
+  const site = someSite();
+  const client = room.client({ url: node.url, refresh: 2 });
+  await client.fact(somePost(site, "before"));
+  // So that the client knows the feed's hash already.
+  assert.deepEqual(await client.query(posts, site), ["before"]);
+  await node.kill();
+  const { results, loaded } = client.subscribe(posts, site);
+  await node.start();
+  await loaded();
+  await room.client({ url: node.url }).fact(somePost(site, "after"));
+  await eventually(() => sorted(results), ["after", "before"]);
+});
+
+it("a server that is stopped lets its streams go, and they go on at the next", {
+  wakelineOnly: "upstream forgets its feeds",
+}, async (room) => {
+  const ground = await room.ground();
+  const node = await ground.node();
+  const site = someSite();
+  const { results, loaded } = room.client({ url: node.url, refresh: 1 }).subscribe(posts, site);
+  await loaded();
+  await node.stop();
+  await node.start();
+  await room.client({ url: node.url }).fact(somePost(site, "after"));
+  await eventually(() => results, ["after"]);
+});
+
+it("a client that keeps writing through a restart loses nothing that was acknowledged", {
+  wakelineOnly: "upstream forgets its feeds",
+}, async (room) => {
+  const ground = await room.ground();
+  const node = await ground.node();
+  const site = someSite();
+  const { results, loaded } = room.client({ url: node.url, refresh: 1 }).subscribe(posts, site);
+  await loaded();
+  const acknowledged = [];
+  let restarts = Promise.resolve();
+  for (let number = 0; number < 60; number += 1) {
+    if (number === 20) {
+      restarts = node.kill().then(() => node.start());
+    }
+    const name = `post ${String(number).padStart(2, "0")}`;
+    try {
+      // A client of its own: a memory store takes a fact that the server did not.
+      await room.client({ url: node.url }).fact(somePost(site, name));
+      acknowledged.push(name);
+    } catch {
+      await restarts;
+    }
+  }
+  assert.ok(acknowledged.length >= 40, `only ${acknowledged.length} were acknowledged`);
+  await eventually(() => acknowledged.filter((name) => !results.includes(name)), []);
+});

@@ -1,0 +1,63 @@
+// Where Wakeline answers otherwise than the record, on purpose, and why.
+//
+// `status`, `headers` (null: anything) and `body` (a pattern) stand in for what was recorded.
+
+const MALFORMED = "the caller's mistake: 400 with what is wrong, where upstream says 500";
+const LENIENT = "accepted: upstream's own sample is written like this";
+const OWN_PAGE = "not found and not allowed are told as elsewhere in this server, not as express does in HTML";
+const LARGER = "bodies may be far larger than 100 kB";
+
+const refused = (status, why, body = /\S/) => ({ status, body, why, headers: { "content-type": null, "x-content-type-options": null } });
+const created = (why) => ({ status: 201, body: /^Created$/, why, headers: { "x-content-type-options": null, "content-type": null } });
+const page = (status) => ({ status, why: OWN_PAGE, body: /[^]*/, headers: { "content-type": null, "x-content-type-options": null, "access-control-allow-origin": null, allow: null } });
+
+const DIFFERENCES = {
+  "00-http-probe": {
+    "save graph no trailing newline": created(LENIENT),
+    "save graph CRLF": created(LENIENT),
+    "save graph bad json": refused(400, MALFORMED),
+    "save graph truncated": refused(400, MALFORMED),
+    "save graph pred out of range": refused(400, MALFORMED),
+    "save graph PK out of order": refused(400, MALFORMED),
+    "save graph bad PEM": refused(400, MALFORMED),
+    "save json missing predecessor (not stored)": refused(400, "upstream stores the fact and loses its edge for ever", /Bench\.Root/),
+    "save json facts not array": refused(400, MALFORMED),
+    "save json no hash": refused(400, MALFORMED),
+    "save json malformed": refused(400, MALFORMED),
+    "save json >100kb": created(LARGER),
+    "save graph type >200 chars": refused(400, MALFORMED),
+    "save graph NUL in field": refused(400, MALFORMED),
+    "save text/plain": refused(415, MALFORMED),
+    "save no body": refused(415, MALFORMED),
+    "load 800 refs json (>100kb)": {
+      status: 200,
+      body: /"facts":\[.*Bench\.Item/,
+      why: LARGER,
+      headers: { "content-type": "application/json", "x-content-type-options": null },
+    },
+    "feeds path type mismatch": refused(400, MALFORMED),
+    "feed bad bookmark": refused(400, MALFORMED),
+    "GET /feeds": page(405),
+    "GET /nothing": page(404),
+    "POST /query": page(404),
+    "PUT /save": page(405),
+    "save gzip content-encoding": refused(415, MALFORMED),
+  },
+  "08-login-signatures": {
+    "18 POST /feeds": {
+      status: 200,
+      body: /"decision":"reactive"/,
+      why: "upstream fails because the rule's given has another name than the client's",
+      headers: { "x-content-type-options": null, "content-type": "application/json" },
+    },
+  },
+};
+
+export function difference(transcript, exchange) {
+  return DIFFERENCES[transcript]?.[exchange];
+}
+
+/** Those that no exchange has: a list that has gone stale. */
+export function unknown(transcript, names) {
+  return Object.keys(DIFFERENCES[transcript] ?? {}).filter((name) => !names.includes(name));
+}
