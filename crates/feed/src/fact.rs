@@ -1,8 +1,20 @@
 //! Facts: what was said once and does not change.
 
-use std::{fmt, sync::Arc};
+mod building;
+mod kinds;
+mod predecessors;
+pub mod record;
+mod unfit;
+
+use std::{cmp::Ordering, fmt, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use sha2::{Digest as _, Sha512};
+
+pub use building::{MAX_FIELDS, MAX_PREDECESSORS};
+pub use kinds::Kinds;
+pub use predecessors::{Roles, read_predecessors, write_predecessors};
+pub use unfit::{MAX_NAME, Unfit, check_name, check_role};
 
 /// SHA-512 of a fact's canonical JSON. Written as padded base64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,6 +26,29 @@ impl Hash {
     pub fn read(text: &str) -> Option<Self> {
         let bytes = STANDARD.decode(text).ok()?;
         Some(Self(bytes.try_into().ok()?))
+    }
+
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self(Sha512::digest(text).into())
+    }
+
+    /// The order of their texts, which is not that of the bytes.
+    #[must_use]
+    pub fn compare_text(&self, other: &Self) -> Ordering {
+        let Some(at) = (0..64).find(|&at| self.0[at] != other.0[at]) else {
+            return Ordering::Equal;
+        };
+        // Three bytes are four characters: what differs is in the group of the first different byte.
+        let group = at / 3 * 3..(at / 3 * 3 + 3).min(64);
+        STANDARD
+            .encode(&self.0[group.clone()])
+            .cmp(&STANDARD.encode(&other.0[group]))
+    }
+
+    /// Appends the 88 characters.
+    pub fn write(&self, out: &mut String) {
+        STANDARD.encode_string(self.0, out);
     }
 }
 
@@ -74,7 +109,7 @@ impl Predecessors {
 pub struct Fact {
     pub reference: Reference,
     /// By role, in the order of their UTF-16 code units.
-    pub predecessors: Vec<(Box<str>, Predecessors)>,
+    pub predecessors: Roles,
     /// Canonical JSON of the object of fields.
     pub fields: Box<str>,
 }
@@ -94,3 +129,6 @@ pub struct Envelope {
     pub fact: Fact,
     pub signatures: Vec<Signature>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,10 @@
 //! cut into, [`query`] what the databases are asked, [`store`] the durable steps.
 
 pub mod fact;
+pub mod graph;
+pub mod json;
 pub mod query;
+pub mod signature;
 pub mod specification;
 pub mod store;
 
