@@ -210,7 +210,7 @@ fn a_predecessor_must_come_before() {
     assert_eq!(
         unwritten,
         Err(Unwritten {
-            successor: facts[1].fact.reference.clone(),
+            successor: facts[1].fact.reference.kind.clone(),
             predecessor: facts[0].fact.reference.clone(),
         })
     );

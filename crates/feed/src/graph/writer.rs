@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use thiserror::Error;
 
 use crate::{
-    fact::{Fact, Predecessors, Reference, Signature},
+    fact::{Fact, Kind, Predecessors, Reference, Signature},
     json,
 };
 
@@ -18,9 +18,10 @@ pub struct Writer {
 
 /// A fact was to be written before its predecessor.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{successor} comes before its predecessor {predecessor}")]
+#[error("a {successor} comes before its predecessor {predecessor}")]
 pub struct Unwritten {
-    pub successor: Reference,
+    /// Its type.
+    pub successor: Kind,
     pub predecessor: Reference,
 }
 
@@ -43,7 +44,7 @@ impl Writer {
         for (_, predecessor) in fact.references() {
             if !self.facts.contains_key(predecessor) {
                 return Err(Unwritten {
-                    successor: fact.reference.clone(),
+                    successor: fact.reference.kind.clone(),
                     predecessor: predecessor.clone(),
                 });
             }
