@@ -10,10 +10,13 @@
 //! In reading order: [`fact`] and [`specification`] are the nouns, `feeds` what a specification is
 //! cut into, [`query`] what the databases are asked, [`store`] the durable steps.
 
+pub mod bookmark;
 pub mod fact;
 pub mod graph;
 pub mod json;
+pub mod paging;
 pub mod query;
+pub mod reading;
 pub mod signature;
 pub mod specification;
 pub mod store;

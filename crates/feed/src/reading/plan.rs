@@ -1,0 +1,130 @@
+//! How a specification is read: a query per level of its projections.
+
+use std::sync::Arc;
+
+use super::Error;
+use crate::{
+    query::Query,
+    specification::{Component, Label, Match, Name, Projection, Single, Specification},
+};
+
+/// A specification that can be read.
+#[derive(Debug)]
+pub struct Plan {
+    pub(super) top: Level,
+}
+
+#[derive(Debug)]
+pub(super) struct Level {
+    /// Its givens are all labels of the levels above.
+    pub(super) query: Arc<Query>,
+    pub(super) shape: Shape,
+}
+
+#[derive(Debug)]
+pub(super) enum Shape {
+    /// Without a projection: the fields of each fact that was found, by label.
+    Fields(Vec<(Name, usize)>),
+    Single(Take),
+    Composite(Vec<(Name, Part)>),
+}
+
+#[derive(Debug)]
+pub(super) enum Part {
+    Single(Take),
+    Collection(Level),
+}
+
+/// What is shown of the fact at a place of the tuple.
+#[derive(Debug)]
+pub(super) struct Take {
+    pub(super) place: usize,
+    pub(super) what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    Field(Name),
+    Hash,
+    Time,
+    Fact,
+}
+
+impl Plan {
+    pub fn of(specification: &Specification) -> Result<Self, Error> {
+        let query = Query::of_specification(specification)?;
+        let labels: Vec<Label> = specification
+            .givens
+            .iter()
+            .map(|given| given.label.clone())
+            .collect();
+        let (matches, projection) = (&specification.matches, &specification.projection);
+        let top = level(query, labels, matches, projection)?;
+        Ok(Self { top })
+    }
+
+    /// Only the tuples are wanted.
+    pub(super) fn of_matches(specification: &Specification) -> Result<Self, Error> {
+        let query = Query::of_specification(specification)?;
+        let top = Level {
+            query: Arc::new(query),
+            shape: Shape::Composite(Vec::new()),
+        };
+        Ok(Self { top })
+    }
+}
+
+fn level(
+    query: Query,
+    mut labels: Vec<Label>,
+    matches: &[Match],
+    projection: &Projection,
+) -> Result<Level, Error> {
+    let above = labels.len();
+    labels.extend(matches.iter().map(|found| found.unknown.clone()));
+    let shape = match projection {
+        Projection::Single(single) => Shape::Single(take(&labels, single)?),
+        Projection::Composite(components) if components.is_empty() => {
+            let found = labels.iter().enumerate().skip(above);
+            Shape::Fields(
+                found
+                    .map(|(place, label)| (label.name.clone(), place))
+                    .collect(),
+            )
+        }
+        Projection::Composite(components) => {
+            let mut parts = Vec::with_capacity(components.len());
+            for (name, component) in components {
+                let part = match component {
+                    Component::Single(single) => Part::Single(take(&labels, single)?),
+                    Component::Collection {
+                        matches,
+                        projection,
+                    } => {
+                        let query = Query::of(&labels, matches)?;
+                        Part::Collection(level(query, labels.clone(), matches, projection)?)
+                    }
+                };
+                parts.push((name.clone(), part));
+            }
+            Shape::Composite(parts)
+        }
+    };
+    Ok(Level {
+        query: Arc::new(query),
+        shape,
+    })
+}
+
+fn take(labels: &[Label], single: &Single) -> Result<Take, Error> {
+    let (label, what) = match single {
+        Single::Field { label, field } => (label, What::Field(field.clone())),
+        Single::Hash(label) => (label, What::Hash),
+        Single::Time(label) => (label, What::Time),
+        Single::Fact(label) => (label, What::Fact),
+    };
+    // An inner label hides an outer one of the same name.
+    let place = labels.iter().rposition(|known| known.name == *label);
+    let place = place.ok_or_else(|| Error::UnknownLabel(label.clone()))?;
+    Ok(Take { place, what })
+}

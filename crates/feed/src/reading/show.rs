@@ -1,0 +1,218 @@
+//! From tuples to results: the facts that the projections show.
+
+use std::collections::{BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+use wakeline_store::Error as StoreError;
+
+use super::{
+    Branch, Error, Place, Value,
+    plan::{Level, Part, Shape, Take, What},
+    value::Members,
+};
+use crate::{
+    fact::{Predecessors, Reference},
+    store::{Position, Store, Stored},
+};
+
+/// Facts per question.
+const PAGE: usize = 1_000;
+/// A projected fact has its predecessors inside, and they theirs.
+const MAX_DEPTH: usize = 100;
+/// Facts in one projected fact.
+const MAX_FACTS: usize = 10_000;
+
+/// The facts that a chunk shows.
+#[derive(Default)]
+pub(super) struct Shown {
+    facts: HashMap<Position, Stored>,
+    places: HashMap<Reference, Position>,
+}
+
+/// Which facts must be loaded.
+#[derive(Default)]
+struct Needed {
+    alone: BTreeSet<Position>,
+    with_ancestors: BTreeSet<Position>,
+}
+
+impl Shown {
+    pub(super) async fn load(
+        store: &dyn Store,
+        level: &Level,
+        branches: &[Branch],
+    ) -> Result<Self, Error> {
+        let mut needed = Needed::default();
+        needed.collect(level, branches);
+        let mut all = needed.alone;
+        if !needed.with_ancestors.is_empty() {
+            let of = needed.with_ancestors.into_iter().collect();
+            all.extend(store.closure(of).await?);
+        }
+        if all.len() > super::MAX_ROWS {
+            return Err(Error::TooLarge(super::MAX_ROWS));
+        }
+        let all: Vec<Position> = all.into_iter().collect();
+        let mut shown = Self::default();
+        for page in all.chunks(PAGE) {
+            for stored in store.facts(page.to_vec()).await? {
+                let reference = stored.fact.reference.clone();
+                shown.places.insert(reference, stored.position);
+                shown.facts.insert(stored.position, stored);
+            }
+        }
+        Ok(shown)
+    }
+
+    pub(super) fn value(&self, level: &Level, branch: &Branch) -> Result<Value, Error> {
+        match &level.shape {
+            Shape::Fields(labels) => {
+                let fields = labels.iter().map(|(name, place)| {
+                    let (position, _) = &branch.tuple[*place];
+                    let value = match self.facts.get(position) {
+                        Some(stored) => json(&stored.fact.fields)?,
+                        None => Value::Missing,
+                    };
+                    Ok((name.clone(), value))
+                });
+                Ok(Value::Object(fields.collect::<Result<_, Error>>()?))
+            }
+            Shape::Single(take) => self.take(take, &branch.tuple),
+            Shape::Composite(parts) => {
+                let mut collections = branch.collections.iter();
+                let members = parts.iter().map(|(name, part)| {
+                    let value = match part {
+                        Part::Single(take) => self.take(take, &branch.tuple)?,
+                        Part::Collection(level) => {
+                            let inner = collections.next().map_or(&[][..], |inner| inner);
+                            let values = inner.iter().map(|branch| self.value(level, branch));
+                            Value::Array(values.collect::<Result<_, _>>()?)
+                        }
+                    };
+                    Ok((name.clone(), value))
+                });
+                Ok(Value::Object(members.collect::<Result<_, Error>>()?))
+            }
+        }
+    }
+
+    fn take(&self, take: &Take, tuple: &[Place]) -> Result<Value, Error> {
+        let (position, reference) = &tuple[take.place];
+        if matches!(take.what, What::Hash) {
+            return Ok(Value::Text(reference.hash.to_string()));
+        }
+        // Purged meanwhile.
+        let Some(stored) = self.facts.get(position) else {
+            return Ok(Value::Missing);
+        };
+        match &take.what {
+            What::Hash => Ok(Value::Text(reference.hash.to_string())),
+            What::Time => Ok(Value::Text(time(stored.learned)?)),
+            What::Fact => {
+                let mut left = MAX_FACTS;
+                self.fact(stored, 0, &mut left)
+            }
+            What::Field(field) => {
+                let Members(members) = members(&stored.fact.fields)?;
+                let found = members.into_iter().find(|(name, _)| name == field);
+                Ok(found.map_or(Value::Missing, |(_, value)| Value::Json(value)))
+            }
+        }
+    }
+
+    /// The fields, the type, and the predecessors by role.
+    fn fact(&self, stored: &Stored, depth: usize, left: &mut usize) -> Result<Value, Error> {
+        if depth > MAX_DEPTH {
+            return Err(Error::TooDeep(MAX_DEPTH));
+        }
+        *left = left.checked_sub(1).ok_or(Error::TooLarge(MAX_FACTS))?;
+        let Members(fields) = members(&stored.fact.fields)?;
+        let mut members: Vec<_> = fields
+            .into_iter()
+            .filter(|(name, _)| &**name != "type")
+            .map(|(name, value)| (name, Value::Json(value)))
+            .collect();
+        let kind = stored.fact.reference.kind.to_string();
+        members.push(("type".into(), Value::Text(kind)));
+        let mut at = |reference: &Reference| {
+            let found = self.places.get(reference);
+            match found.and_then(|position| self.facts.get(position)) {
+                Some(stored) => self.fact(stored, depth + 1, left),
+                None => Ok(Value::Missing),
+            }
+        };
+        for (role, predecessors) in &stored.fact.predecessors {
+            let value = match predecessors {
+                Predecessors::One(reference) => at(reference)?,
+                Predecessors::Many(references) => {
+                    let values = references.iter().map(&mut at);
+                    Value::Array(values.collect::<Result<_, _>>()?)
+                }
+            };
+            // A role that has a field's name, or is called `type`, hides it.
+            members.retain(|(name, _)| **name != **role);
+            members.push((role.as_ref().into(), value));
+        }
+        Ok(Value::Object(members))
+    }
+}
+
+impl Needed {
+    fn collect(&mut self, level: &Level, branches: &[Branch]) {
+        match &level.shape {
+            Shape::Fields(labels) => {
+                for branch in branches {
+                    let positions = labels.iter().map(|(_, place)| branch.tuple[*place].0);
+                    self.alone.extend(positions);
+                }
+            }
+            Shape::Single(take) => self.take(take, branches),
+            Shape::Composite(parts) => {
+                let mut number = 0;
+                for (_, part) in parts {
+                    match part {
+                        Part::Single(take) => self.take(take, branches),
+                        Part::Collection(level) => {
+                            for branch in branches {
+                                self.collect(level, &branch.collections[number]);
+                            }
+                            number += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, take: &Take, branches: &[Branch]) {
+        let positions = branches.iter().map(|branch| branch.tuple[take.place].0);
+        match take.what {
+            What::Hash => {}
+            What::Field(_) | What::Time => self.alone.extend(positions),
+            What::Fact => self.with_ancestors.extend(positions),
+        }
+    }
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Error {
+    Error::Store(StoreError::Failed(format!(
+        "what is stored cannot be read: {error}"
+    )))
+}
+
+fn json(text: &str) -> Result<Value, Error> {
+    RawValue::from_string(text.to_owned())
+        .map(Value::Json)
+        .map_err(unreadable)
+}
+
+fn members(text: &str) -> Result<Members, Error> {
+    serde_json::from_str(text).map_err(unreadable)
+}
+
+/// To the millisecond, as JavaScript writes dates.
+fn time(micros: i64) -> Result<String, Error> {
+    let time = Timestamp::from_millisecond(micros.div_euclid(1_000)).map_err(unreadable)?;
+    Ok(format!("{time:.3}"))
+}
