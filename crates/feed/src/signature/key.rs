@@ -76,7 +76,7 @@ impl Signer {
         })
     }
 
-    /// The same fact and key always give the same signature. Takes about a millisecond.
+    /// The same fact and key always give the same signature. Takes a millisecond or two.
     ///
     /// # Errors
     ///
