@@ -181,12 +181,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Where the next value begins.
-    pub fn position(&mut self) -> usize {
-        self.space();
-        self.at
-    }
-
     fn object(&mut self) -> Result<Value<'a>, Error> {
         let mut members = Vec::new();
         self.members(|parser, key| {
