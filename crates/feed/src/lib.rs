@@ -11,13 +11,17 @@
 //! cut into, [`query`] what the databases are asked, [`store`] the durable steps.
 
 pub mod bookmark;
+pub mod declaration;
 pub mod fact;
+pub mod feeds;
 pub mod graph;
 pub mod json;
 pub mod paging;
+pub mod policy_file;
 pub mod query;
 pub mod reading;
 pub mod signature;
+pub mod skeleton;
 pub mod specification;
 pub mod store;
 

@@ -1,5 +1,14 @@
 //! Specifications: what is looked for, from given facts on.
 
+pub mod cursor;
+pub mod describe;
+pub mod labels;
+pub mod parser;
+pub mod request;
+mod scope;
+pub mod shape;
+pub mod split;
+
 use std::sync::Arc;
 
 use crate::fact::Kind;
@@ -92,4 +101,55 @@ pub enum Single {
     Time(Name),
     /// `x`
     Fact(Name),
+}
+
+impl Match {
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.conditions
+            .iter()
+            .filter_map(|condition| match condition {
+                Condition::Path(path) => Some(path),
+                Condition::Existential(_) => None,
+            })
+    }
+
+    pub fn existentials(&self) -> impl Iterator<Item = &Existential> {
+        self.conditions
+            .iter()
+            .filter_map(|condition| match condition {
+                Condition::Existential(existential) => Some(existential),
+                Condition::Path(_) => None,
+            })
+    }
+}
+
+impl Path {
+    /// `unknown = label`: it only says which fact it is.
+    #[must_use]
+    pub fn is_identity(&self) -> bool {
+        self.left.is_empty() && self.right.is_empty()
+    }
+}
+
+impl Projection {
+    /// The components of a composite one; else none.
+    #[must_use]
+    pub fn components(&self) -> &[(Name, Component)] {
+        match self {
+            Self::Composite(components) => components,
+            Self::Single(_) => &[],
+        }
+    }
+}
+
+impl Single {
+    #[must_use]
+    pub fn label(&self) -> &Name {
+        match self {
+            Self::Field { label, .. }
+            | Self::Hash(label)
+            | Self::Time(label)
+            | Self::Fact(label) => label,
+        }
+    }
 }

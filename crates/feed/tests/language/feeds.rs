@@ -1,0 +1,76 @@
+//! Feeds where upstream fails or would not deliver what is asked for.
+
+use wakeline_feed::{
+    feeds::{self, MAX_FEEDS, TooMany},
+    specification::parser,
+};
+
+use crate::parsed;
+
+fn feeds_of(text: &str) -> Vec<String> {
+    let feeds = feeds::build(&parsed(text)).expect("few feeds");
+    let texts = feeds.iter().map(|feed| {
+        let text = feed.describe();
+        assert_eq!(parser::parse_feed(&text).as_ref(), Ok(feed));
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    });
+    texts.collect()
+}
+
+#[test]
+fn a_condition_within_a_negation_belongs_to_it() {
+    let feeds = feeds_of(
+        "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p E { c: C [c->d: D = d] }] }] }",
+    );
+    assert_eq!(
+        feeds,
+        [
+            "(s: S) { p: P [ p->s: S = s ] d: D [ d->p: P = p ] c: C [ c->d: D = d ] }",
+            "(s: S) { p: P [ p->s: S = s !E { d: D [ d->p: P = p ] c: C [ c->d: D = d ] } ] }",
+        ]
+    );
+}
+
+#[test]
+fn a_name_that_comes_again_is_another_fact() {
+    let feeds = feeds_of(
+        "(s: S) { p: P [p->s: S = s E { x: A [x->p: P = p] } E { x: A [x->q: P = p] }] \
+         x: B [x->p: P = p] } => { c = { y: C [y->b: B = x] } }",
+    );
+    let tuple = "p: P [ p->s: S = s ] x: A [ x->p: P = p ] x_2: A [ x_2->q: P = p ] \
+                 x_3: B [ x_3->p: P = p ]";
+    assert_eq!(
+        feeds,
+        [
+            format!("(s: S) {{ {tuple} }}"),
+            format!("(s: S) {{ {tuple} y: C [ y->b: B = x_3 ] }}"),
+        ]
+    );
+}
+
+#[test]
+fn which_fact_it_is_comes_before_how_it_is_found() {
+    let feeds = feeds_of("(s: S, t: T) { p: P [p->s: S = s] q: P [q->t: T = t q = p] }");
+    assert_eq!(
+        feeds,
+        ["(s: S, t: T) { p: P [ p->s: S = s ] q: P [ q = p q->t: T = t ] }"]
+    );
+}
+
+#[test]
+fn feeds_that_multiply_are_refused() {
+    let depth = 12;
+    let mut text = "(x0: A) {}".to_owned();
+    for n in 1..depth {
+        text.push_str(&format!(
+            " => {{ c = {{ x{n}: A [x{n}->a: A = x{} !E {{ d: A [d->a: A = x{n} !E {{ r: A [r->a: A = d] }}] }}] }}",
+            n - 1
+        ));
+    }
+    text.push_str(&" }".repeat(depth - 1));
+    assert_eq!(feeds::build(&parsed(&text)), Err(TooMany));
+    assert_eq!(
+        TooMany.to_string(),
+        format!("The specification makes more than {MAX_FEEDS} feeds")
+    );
+}
