@@ -126,7 +126,7 @@ pub fn build(specification: &Specification) -> Result<Vec<Specification>, TooMan
         },
     };
     let projection = &specification.projection;
-    builder.matches(&mut tuple, &specification.matches, projection, 0)?;
+    builder.matches(&mut tuple, &specification.matches, Place::first(projection))?;
     builder.emit(&tuple)?;
     builder.collections(&tuple, projection)?;
     let mut feeds = builder.feeds;
@@ -142,6 +142,85 @@ struct Tuple {
     unused: Vec<Label>,
 }
 
+/// Where in a specification matches are.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// Of the specification or collection that they are in.
+    projection: &'a Projection,
+    /// Around them.
+    negations: usize,
+    /// What comes after the match, outside of negations, that they are in.
+    rest: Option<&'a Rest<'a>>,
+}
+
+impl<'a> Place<'a> {
+    fn first(projection: &'a Projection) -> Self {
+        Self {
+            projection,
+            negations: 0,
+            rest: None,
+        }
+    }
+
+    fn before<'b>(self, rest: &'b Rest<'b>) -> Place<'b>
+    where
+        'a: 'b,
+    {
+        match self.negations {
+            0 => Place {
+                rest: Some(rest),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    fn negated(self) -> Self {
+        Self {
+            negations: self.negations + 1,
+            ..self
+        }
+    }
+}
+
+struct Rest<'a> {
+    matches: &'a [Match],
+    outer: Option<&'a Rest<'a>>,
+}
+
+impl Rest<'_> {
+    /// Whether a collection starts from one of these matches.
+    fn is_mentioned(&self, projection: &Projection) -> bool {
+        let mut unknowns = self.matches.iter().map(|found| &found.unknown.name);
+        unknowns.any(|name| collects_from(projection, name))
+            || self
+                .outer
+                .is_some_and(|outer| outer.is_mentioned(projection))
+    }
+}
+
+fn collects_from(projection: &Projection, name: &Name) -> bool {
+    projection
+        .components()
+        .iter()
+        .any(|(_, component)| match component {
+            Component::Single(_) => false,
+            Component::Collection {
+                matches,
+                projection,
+            } => mentions(matches, name) || collects_from(projection, name),
+        })
+}
+
+fn mentions(matches: &[Match], name: &Name) -> bool {
+    matches.iter().any(|found| {
+        found.paths().any(|path| path.right_label == *name)
+            || found
+                .existentials()
+                .any(|condition| mentions(&condition.matches, name))
+    })
+}
+
 struct Builder {
     feeds: Vec<Specification>,
 }
@@ -155,25 +234,28 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds matches to the tuple. `within` counts the negations around them.
     fn matches(
         &mut self,
         tuple: &mut Tuple,
         matches: &[Match],
-        projection: &Projection,
-        within: usize,
+        place: Place<'_>,
     ) -> Result<(), TooMany> {
-        for found in matches {
-            let place = tuple.feed.matches.len();
+        for (index, found) in matches.iter().enumerate() {
+            let at = tuple.feed.matches.len();
             tuple.feed.matches.push(paths_of(found));
             tuple.use_givens(found);
+            let rest = Rest {
+                matches: &matches[index + 1..],
+                outer: place.rest,
+            };
+            let place = place.before(&rest);
             for condition in found.existentials() {
                 if condition.exists {
-                    self.matches(tuple, &condition.matches, projection, within)?;
+                    self.matches(tuple, &condition.matches, place)?;
                 } else {
-                    self.negation(tuple, condition, projection, within + 1)?;
+                    self.negation(tuple, condition, place.negated())?;
                     let condition = tuple.negated(condition);
-                    tuple.feed.matches[place]
+                    tuple.feed.matches[at]
                         .conditions
                         .push(Condition::Existential(condition));
                 }
@@ -188,16 +270,36 @@ impl Builder {
         &mut self,
         tuple: &Tuple,
         condition: &Existential,
-        projection: &Projection,
-        within: usize,
+        place: Place<'_>,
     ) -> Result<(), TooMany> {
         let mut proof = tuple.clone();
-        self.matches(&mut proof, &condition.matches, projection, within)?;
+        self.matches(&mut proof, &condition.matches, place)?;
         self.emit(&proof)?;
-        if within.is_multiple_of(2) {
-            self.collections(&proof, projection)?;
+        if !place.negations.is_multiple_of(2) {
+            return Ok(());
         }
-        Ok(())
+        if place
+            .rest
+            .is_some_and(|rest| rest.is_mentioned(place.projection))
+        {
+            self.complete(&mut proof, place)?;
+        }
+        self.collections(&proof, place.projection)
+    }
+
+    /// Adds the matches after the fact that is brought back, since the collections need them.
+    fn complete(&mut self, proof: &mut Tuple, place: Place<'_>) -> Result<(), TooMany> {
+        let mut next = place.rest;
+        while let Some(rest) = next {
+            let place = Place {
+                negations: 0,
+                rest: rest.outer,
+                ..place
+            };
+            self.matches(proof, rest.matches, place)?;
+            next = rest.outer;
+        }
+        self.emit(proof)
     }
 
     fn collections(&mut self, tuple: &Tuple, projection: &Projection) -> Result<(), TooMany> {
@@ -208,7 +310,7 @@ impl Builder {
             } = component
             {
                 let mut child = tuple.clone();
-                self.matches(&mut child, matches, projection, 0)?;
+                self.matches(&mut child, matches, Place::first(projection))?;
                 self.emit(&child)?;
                 // A given that the collection uses comes again with what is collected within it:
                 // upstream's hashes have it twice.

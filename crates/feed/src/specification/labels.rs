@@ -28,6 +28,7 @@ impl Specification {
             all: self.label_names(),
             known: Vec::new(),
             used: HashSet::new(),
+            negated: HashSet::new(),
         };
         for given in &self.givens {
             names.introduce(&given.label.name);
@@ -206,6 +207,8 @@ struct Distinct {
     known: Vec<(Name, Name)>,
     /// The new names on the way of a tuple to here.
     used: HashSet<Name>,
+    /// Those of negative conditions on the way: what they bring back is collected from too.
+    negated: HashSet<Name>,
 }
 
 impl Names for Distinct {
@@ -236,7 +239,8 @@ impl Names for Distinct {
         let matches = self.matches(&condition.matches);
         self.known.truncate(mark);
         if let Some(used) = used {
-            self.used = used;
+            let negated = std::mem::replace(&mut self.used, used);
+            self.negated.extend(negated);
         }
         Existential {
             exists: condition.exists,
@@ -246,6 +250,8 @@ impl Names for Distinct {
 
     fn collection(&mut self, matches: &[Match], projection: &Projection) -> Component {
         let used = self.used.clone();
+        let negated = std::mem::take(&mut self.negated);
+        self.used.extend(negated.iter().cloned());
         let mark = self.known.len();
         let component = Component::Collection {
             matches: self.matches(matches),
@@ -253,6 +259,7 @@ impl Names for Distinct {
         };
         self.known.truncate(mark);
         self.used = used;
+        self.negated = negated;
         component
     }
 }

@@ -17,9 +17,12 @@ pub struct Split {
 
 impl Specification {
     /// Cuts before the first match, or within the match's path, that goes to successors or has more
-    /// than one condition.
+    /// than one condition. Conditions of givens have to be looked for before anything else.
     #[must_use]
     pub fn split_before_successors(&self) -> Split {
+        if self.givens.iter().any(|given| !given.conditions.is_empty()) {
+            return self.only_tail();
+        }
         let Some(at) = self.matches.iter().position(needs_looking) else {
             return Split {
                 head: Some(self.clone()),
@@ -87,7 +90,8 @@ impl Specification {
         let mut projected = Vec::new();
         names_in_projection(&self.projection, &mut projected);
         let tail_givens = referenced(&tail, projected, &labels);
-        let head_givens = referenced(&head, Vec::new(), &self.givens);
+        let passed_on = tail_givens.iter().map(|given| &given.label.name).collect();
+        let head_givens = referenced(&head, passed_on, &self.givens);
         Split {
             head: Some(Specification {
                 givens: head_givens,

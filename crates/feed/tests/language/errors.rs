@@ -194,7 +194,7 @@ fn what_follows_a_specification_is_ignored_only_where_it_may_be() {
     let error = asked(&text, Trailing::Refused).expect_err("garbage");
     assert_eq!(
         error,
-        "Expected end of input but found 'garbage' (line 2, column 30)"
+        "Expected end of input but found 'garbage' (line 2, column 31)"
     );
 }
 

@@ -58,6 +58,41 @@ fn which_fact_it_is_comes_before_how_it_is_found() {
 }
 
 #[test]
+fn what_is_collected_behind_a_restored_fact_comes_with_it() {
+    let feeds = feeds_of(
+        "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }] \
+         c: C [c->p: P = p] } => { likes = { l: L [l->c: C = c] } }",
+    );
+    let restored = "p: P [ p->s: S = s ] d: D [ d->p: P = p ] r: R [ r->d: D = d ]";
+    let kept = "p: P [ p->s: S = s !E { d: D [ d->p: P = p ] } ] c: C [ c->p: P = p ]";
+    assert_eq!(
+        feeds,
+        [
+            format!("(s: S) {{ {restored} }}"),
+            format!("(s: S) {{ {restored} c: C [ c->p: P = p ] }}"),
+            format!("(s: S) {{ {restored} c: C [ c->p: P = p ] l: L [ l->c: C = c ] }}"),
+            "(s: S) { p: P [ p->s: S = s ] d: D [ d->p: P = p !E { r: R [ r->d: D = d ] } ] }"
+                .to_owned(),
+            format!("(s: S) {{ {kept} }}"),
+            format!("(s: S) {{ {kept} l: L [ l->c: C = c ] }}"),
+        ]
+    );
+}
+
+#[test]
+fn a_name_of_a_negation_may_come_again_in_a_collection() {
+    let feeds = feeds_of(
+        "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }] } \
+         => { c = { r: C [r->p: P = p] } }",
+    );
+    assert_eq!(
+        feeds[1],
+        "(s: S) { p: P [ p->s: S = s ] d: D [ d->p: P = p ] r: R [ r->d: D = d ] \
+         r_2: C [ r_2->p: P = p ] }"
+    );
+}
+
+#[test]
 fn feeds_that_multiply_are_refused() {
     let depth = 12;
     let mut text = "(x0: A) {}".to_owned();

@@ -205,7 +205,8 @@ while (vectors.length < Object.keys(written).length + 120) {
         vectors.push({ name: `random ${vectors.length}`, text, described, given, hashes });
     }
     catch (error) {
-        // A positive condition within a negative one: upstream loses the outer label.
+        // Upstream loses the label around a positive condition within a negative one, and has no
+        // matches behind a restored fact that a collection starts from.
         if (!/^Label \w+ not found/.test(error.message)) throw error;
         refused++;
     }
