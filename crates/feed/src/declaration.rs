@@ -1,6 +1,7 @@
 //! Declared facts: `let site: Blog.Site = { domain: "a.com" }`, before a specification or to be
 //! written.
 
+pub mod facts;
 mod literal;
 mod parser;
 

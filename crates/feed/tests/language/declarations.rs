@@ -1,7 +1,7 @@
 //! Facts as text.
 
 use wakeline_feed::{
-    declaration::{self, Declaration, Literal, Names, Value},
+    declaration::{self, Declaration, Literal, Names, Value, facts},
     fact::Hash,
     specification::Label,
 };
@@ -141,4 +141,68 @@ fn wrong_declarations_are_refused_with_their_place() {
 #[test]
 fn a_field_and_a_role_may_have_one_name() {
     assert!(declared("let a: A = { me, me: 1 }").is_ok());
+}
+
+/// The hashes are upstream's, of the same declarations.
+#[test]
+fn declared_facts_have_upstreams_hashes() {
+    let text = r#"let site: Blog.Site = { domain: "a.com" }
+        let a: Tag = { name: "a" } let b: Tag = { name: "b" }
+        let one: Blog.Post = { site, tags: [b, a, b], n: 1.50, text: "\u00e9\n", yes: true }
+        let same: Blog.Post = one
+        let two: Blog.Post = { tags: [a], site: site }"#;
+    let declared = facts::resolve(&declared(text).expect("declarations"), Vec::new());
+    let hashes: Vec<_> = facts::saved(declared.expect("facts"))
+        .expect("facts")
+        .into_iter()
+        .map(|fact| fact.reference.hash.to_string())
+        .collect();
+    assert_eq!(hashes, HASHES);
+}
+
+const HASHES: [&str; 6] = [
+    "ez/foNQSIyMyZS3X9swnJp9q81e+MJ86UEjJhHKPFa6FLZqWKv7Ith/43mE7mr2mJ9kwuIMh1uf8Fm7w4FvSgQ==",
+    "N1sM54KWdMOmLE3f4a8jjlxBg5hQxNDdcupMjyw6uw2ow2FmazyftoR+q9tVp4QC7wDS7FUuLCDU7EU5l1imVw==",
+    "R+2xBpbdQ2cXFosiIUgF0Jd5gB9wn25FJPolkbk3RtgMWrI6nygmY9JMwBuSlzfg8xX8/LuUtDuDZbqScttuPA==",
+    "mrUvE3lrrQ4x5ONcrbT8HjjfYmxnHIfhh0JiqXEF7xuktXS+jQ0y10Lnf1+Ot3SYUI+hz2IKVt4LhNOIaLvshg==",
+    "mrUvE3lrrQ4x5ONcrbT8HjjfYmxnHIfhh0JiqXEF7xuktXS+jQ0y10Lnf1+Ot3SYUI+hz2IKVt4LhNOIaLvshg==",
+    "f+Q4OMdapp6Y5Ni/ReFuKdBc2o+h5cVAHTdoEV2TD3Axa4V1h/RMkWYN2UA6aZWvAL7xevQdvQXfG+gmnTifHQ==",
+];
+
+#[test]
+fn references_are_not_saved() {
+    let text = format!("let a: A = {{}} let b: B = #{}", Hash([9; 64]));
+    let declared = facts::resolve(&declared(&text).expect("declarations"), Vec::new());
+    let refused = facts::saved(declared.expect("facts")).expect_err("a reference");
+    assert_eq!(
+        refused.to_string(),
+        "References are not allowed while saving."
+    );
+}
+
+#[test]
+fn a_fact_that_nobody_could_keep_is_refused() {
+    let text = format!("let a: {} = {{}}", "A".repeat(1_000));
+    let refused = facts::resolve(&declared(&text).expect("declarations"), Vec::new());
+    let refused = refused.expect_err("a long type").to_string();
+    assert!(refused.starts_with("'a' cannot be a fact: "), "{refused}");
+}
+
+#[test]
+fn what_the_caller_knows_comes_first() {
+    let user = facts::resolve(
+        &declared("let user: Jinaga.User = {}").expect("a user"),
+        Vec::new(),
+    );
+    let mut known = user.expect("a user");
+    known[0].name = "me".into();
+    let me = known[0].reference.clone();
+    let text = "let a: A = { by: me }";
+    let all = facts::resolve(&declared(text).expect("declarations"), known).expect("facts");
+    assert_eq!(all[0].reference, me);
+    let by = all[1]
+        .fact
+        .as_ref()
+        .map(|fact| fact.predecessors[0].1.references());
+    assert_eq!(by, Some([me].as_slice()));
 }

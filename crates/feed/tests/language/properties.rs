@@ -94,6 +94,8 @@ fn soup() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn what_is_described_is_read_as_it_was(specification in random::specification()) {
         let text = specification.describe();

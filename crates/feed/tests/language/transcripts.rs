@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use wakeline_feed::{
-    declaration,
+    declaration::facts,
     fact::Reference,
     feeds,
     skeleton::Skeleton,
@@ -32,22 +32,15 @@ fn the_feeds_of_a_request_have_the_hashes_that_the_server_gave() {
         for request in list(&transcript, "requests") {
             let text = request["request"].as_str().expect("a text");
             let asked = request::parse(text, &known, Trailing::Ignored).expect(text);
+            let declared = facts::resolve(&asked.declarations, Vec::new()).expect("facts");
             let given: Vec<Reference> = asked
                 .specification
                 .givens
                 .iter()
                 .map(|given| {
-                    let mut declared = asked.declarations.iter();
-                    let found = declared
-                        .find(|declaration| declaration.name == given.label.name)
-                        .expect("a declaration");
-                    let declaration::Value::Reference(hash) = found.value else {
-                        panic!("{found:?} is no reference");
-                    };
-                    Reference {
-                        kind: found.kind.clone(),
-                        hash,
-                    }
+                    let mut declared = declared.iter();
+                    let found = declared.find(|declared| declared.name == given.label.name);
+                    found.expect("a declaration").reference.clone()
                 })
                 .collect();
             let built = feeds::of(&asked.specification, &given).expect("few feeds");
