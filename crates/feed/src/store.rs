@@ -1,5 +1,11 @@
 //! The durable steps. Two implementations: SQLite and PostgreSQL.
 
+mod names;
+pub mod postgres;
+mod prepared;
+pub mod sqlite;
+mod text;
+
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -9,6 +15,9 @@ use crate::{
     fact::{Envelope, Fact, Reference, Signature},
     query::Query,
 };
+
+/// Bytes of the name of a type or role: PostgreSQL's indexes take no longer ones.
+pub const MAX_NAME: usize = 1_000;
 
 /// What a step gives when it is done.
 pub type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;
@@ -22,7 +31,7 @@ pub type Position = i64;
 pub struct Horizon {
     /// No fact at or before this will appear any more: whoever has read up to here has all.
     pub settled: Position,
-    /// The last that was given to any save, under way ones too.
+    /// The last that was given to any save, under way ones too, and those that came to nothing.
     pub last: Position,
 }
 
@@ -32,7 +41,9 @@ impl<S: Facts + Queries + Definitions + Keys + Send + Sync + std::fmt::Debug> St
 
 pub trait Facts {
     /// All of it or nothing, each predecessor before its successors. Known facts are left alone, but
-    /// for new signatures. Shares its commit with what else arrived in the same moment.
+    /// for new signatures; so it may be repeated, and of two that save the same one has it as new.
+    /// Shares its commit with what else arrived in the same moment. Done even if it is dropped. Names
+    /// of types and roles have no NUL and at most [`MAX_NAME`] bytes, else PostgreSQL refuses them.
     fn save(&self, envelopes: Arc<[Envelope]>) -> Step<'_, Saved>;
 
     /// Where they are; `None` for what is not stored.
@@ -44,9 +55,10 @@ pub trait Facts {
     /// In the order asked for; what is gone (purged) is left out.
     fn facts(&self, at: Vec<Position>) -> Step<'_, Vec<Stored>>;
 
+    /// Of one store it never goes back; another node's may be some saves behind.
     fn horizon(&self) -> Step<'_, Horizon>;
 
-    /// The facts after a position up to the horizon, at most so many, in order.
+    /// The facts after a position, which is settled, up to the horizon: at most so many, in order.
     fn log(&self, after: Position, limit: usize) -> Step<'_, Log>;
 }
 
@@ -168,13 +180,17 @@ pub struct Definition {
     pub owner: Option<Reference>,
 }
 
+/// When a definition was last used is known to a day, in microseconds.
+pub const REFRESHED_AFTER: i64 = 86_400_000_000;
+
 pub trait Definitions {
-    /// Kept until nobody has asked for it for a long time.
+    /// Kept until nobody has asked for it for a long time. One that is known stays as it is: the hash
+    /// stands for all of it. Writes only what is new, and at most once a day that it is used.
     fn define(&self, definitions: Vec<Definition>) -> Step<'_, ()>;
 
     fn definition(&self, hash: String) -> Step<'_, Option<Definition>>;
 
-    /// Forgets what nobody has asked for since a time; returns how many.
+    /// Forgets what nobody has asked for since a time, some days ago at least; returns how many.
     fn forget_definitions(&self, since: i64) -> Step<'_, u64>;
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use wakeline_store::Error;
@@ -15,19 +15,11 @@ const MAX_NAMES: usize = 100_000;
 /// A role and the type of the successor, which it belongs to.
 pub(super) type RoleName = (Kind, Arc<str>);
 
-/// Ids by name.
+/// Ids by name, of what was asked for and is stored.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ids {
     pub(super) kinds: HashMap<Kind, i32>,
     pub(super) roles: HashMap<RoleName, i32>,
-}
-
-impl Ids {
-    /// Whether a role or type that was asked for is not here.
-    pub(super) fn lack(&self, kinds: &[Kind], roles: &[RoleName]) -> bool {
-        kinds.iter().any(|kind| !self.kinds.contains_key(kind))
-            || roles.iter().any(|role| !self.roles.contains_key(role))
-    }
 }
 
 /// Names by id.
@@ -52,23 +44,56 @@ impl Called {
 /// Only what is committed may be learned.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    known: RwLock<(Ids, Called)>,
+    known: RwLock<Arc<Known>>,
+}
+
+/// What was known in a moment.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    kinds: HashMap<Kind, KnownKind>,
+    called: Called,
+}
+
+#[derive(Clone, Debug)]
+struct KnownKind {
+    id: i32,
+    roles: HashMap<Arc<str>, i32>,
+}
+
+impl Known {
+    pub(super) fn kind_id(&self, kind: &str) -> Option<i32> {
+        Some(self.kinds.get(kind)?.id)
+    }
+
+    pub(super) fn role_id(&self, kind: &str, role: &str) -> Option<i32> {
+        self.kinds.get(kind)?.roles.get(role).copied()
+    }
+
+    /// The name that is kept already, else a new one.
+    pub(super) fn shared(&self, kind: &str) -> Kind {
+        let known = self.kinds.get_key_value(kind);
+        known.map_or_else(|| kind.into(), |(kind, _)| kind.clone())
+    }
 }
 
 impl Names {
-    /// Those that are known here.
-    pub(super) fn ids(&self, kinds: &[Kind], roles: &[RoleName]) -> Ids {
-        let (known, _) = &*self.read();
-        let kinds = kinds
-            .iter()
-            .filter_map(|kind| Some((kind.clone(), *known.kinds.get(kind)?)));
-        let roles = roles
-            .iter()
-            .filter_map(|role| Some((role.clone(), *known.roles.get(role)?)));
-        Ids {
-            kinds: kinds.collect(),
-            roles: roles.collect(),
+    pub(super) fn known(&self) -> Arc<Known> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.clone()
+    }
+
+    /// All of these, or `None` if one is not known here.
+    pub(super) fn ids(&self, kinds: &[Kind], roles: &[RoleName]) -> Option<Ids> {
+        let known = self.known();
+        let mut ids = Ids::default();
+        for kind in kinds {
+            ids.kinds.insert(kind.clone(), known.kind_id(kind)?);
         }
+        for role in roles {
+            let id = known.role_id(&role.0, &role.1)?;
+            ids.roles.insert(role.clone(), id);
+        }
+        Some(ids)
     }
 
     /// What these are called, and which of them nobody here knows.
@@ -77,59 +102,64 @@ impl Names {
         kinds: impl Iterator<Item = i32>,
         roles: impl Iterator<Item = i32>,
     ) -> (Called, Vec<i32>, Vec<i32>) {
-        let (_, known) = &*self.read();
+        let known = self.known();
         let mut called = Called::default();
-        let (mut strange_kinds, mut strange_roles) = (Vec::new(), Vec::new());
-        for id in kinds {
-            if called.kinds.contains_key(&id) {
-                continue;
-            }
-            match known.kinds.get(&id) {
-                Some(name) => drop(called.kinds.insert(id, name.clone())),
-                None => strange_kinds.push(id),
-            }
-        }
-        for id in roles {
-            if called.roles.contains_key(&id) {
-                continue;
-            }
-            match known.roles.get(&id) {
-                Some(name) => drop(called.roles.insert(id, name.clone())),
-                None => strange_roles.push(id),
-            }
-        }
+        let strange_kinds = find(&known.called.kinds, kinds, &mut called.kinds);
+        let strange_roles = find(&known.called.roles, roles, &mut called.roles);
         (called, strange_kinds, strange_roles)
     }
 
     pub(super) fn learn(&self, ids: &Ids) {
-        let (known, called) = &mut *self.write();
-        for (kind, &id) in &ids.kinds {
-            known.kinds.insert(kind.clone(), id);
-            called.kinds.insert(id, kind.clone());
-        }
-        for (role, &id) in &ids.roles {
-            known.roles.insert(role.clone(), id);
-            called.roles.insert(id, role.1.clone());
-        }
+        self.change(|known| {
+            for (kind, &id) in &ids.kinds {
+                known.called.kinds.insert(id, kind.clone());
+                let roles = HashMap::new();
+                let new = || KnownKind { id, roles };
+                known.kinds.entry(kind.clone()).or_insert_with(new);
+            }
+            for ((kind, role), &id) in &ids.roles {
+                known.called.roles.insert(id, role.clone());
+                if let Some(kind) = known.kinds.get_mut(kind) {
+                    kind.roles.insert(role.clone(), id);
+                }
+            }
+        });
     }
 
     pub(super) fn learn_called(&self, names: &Called) {
-        let (_, called) = &mut *self.write();
-        let kinds = names.kinds.iter().map(|(&id, name)| (id, name.clone()));
-        called.kinds.extend(kinds);
-        let roles = names.roles.iter().map(|(&id, name)| (id, name.clone()));
-        called.roles.extend(roles);
+        self.change(|known| {
+            let kinds = names.kinds.iter().map(|(&id, name)| (id, name.clone()));
+            known.called.kinds.extend(kinds);
+            let roles = names.roles.iter().map(|(&id, name)| (id, name.clone()));
+            known.called.roles.extend(roles);
+        });
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, (Ids, Called)> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, (Ids, Called)> {
+    fn change(&self, change: impl FnOnce(&mut Known)) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.1.kinds.len() + known.1.roles.len() > MAX_NAMES {
-            *known = Default::default();
+        if known.called.kinds.len() + known.called.roles.len() > MAX_NAMES {
+            *known = Arc::default();
         }
-        known
+        change(Arc::make_mut(&mut known));
     }
+}
+
+fn find(
+    known: &HashMap<i32, Arc<str>>,
+    ids: impl Iterator<Item = i32>,
+    found: &mut HashMap<i32, Arc<str>>,
+) -> Vec<i32> {
+    let mut strange = Vec::new();
+    for id in ids {
+        if found.contains_key(&id) {
+            continue;
+        }
+        match known.get(&id) {
+            Some(name) => drop(found.insert(id, name.clone())),
+            None => strange.push(id),
+        }
+    }
+    strange.sort_unstable();
+    strange.dedup();
+    strange
 }

@@ -1,13 +1,26 @@
 //! The steps on PostgreSQL: saves of one moment are one call of a function beside this file.
 
+mod combined;
+mod definitions;
+mod facts;
+mod keys;
+mod log;
 mod names;
+mod save;
+mod signers;
+
+use std::sync::atomic::AtomicI64;
 
 use tokio_postgres::{
     Row,
     types::{ToSql, Type},
 };
-use wakeline_store::{Error, Migrations, Postgres};
+use wakeline_store::{
+    Error, Migrations, Postgres,
+    postgres::{Batcher, WORKERS},
+};
 
+use self::{save::Saves, signers::Signers};
 use super::names::Names;
 use crate::DOOR;
 
@@ -22,15 +35,22 @@ pub const MIGRATIONS: Migrations = Migrations {
 #[derive(Debug)]
 pub struct PostgresStore {
     postgres: Postgres,
+    saves: Batcher<Saves>,
     names: Names,
+    signers: Signers,
+    /// The last horizon: what is settled stays so, also while somebody draws behind it.
+    settled: AtomicI64,
 }
 
 impl PostgresStore {
     #[must_use]
     pub fn new(postgres: Postgres) -> Self {
         Self {
+            saves: Batcher::start(&postgres, Saves, WORKERS),
             postgres,
             names: Names::default(),
+            signers: Signers::default(),
+            settled: AtomicI64::new(0),
         }
     }
 
@@ -43,4 +63,10 @@ impl PostgresStore {
     ) -> Result<Vec<Row>, Error> {
         self.postgres.query(kind, statement, parameters).await
     }
+}
+
+/// The only row of an answer that has one.
+fn only(rows: &[Row]) -> Result<&Row, Error> {
+    rows.first()
+        .ok_or_else(|| Error::OutcomeUnknown("an answer without a row".into()))
 }

@@ -1,6 +1,11 @@
 //! The steps on SQLite: the single writer makes each of them a plain sequence of statements.
 
+mod definitions;
+mod facts;
+mod keys;
+mod log;
 mod names;
+mod save;
 
 use std::{
     fmt,
@@ -8,9 +13,11 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use futures_util::FutureExt;
+use rusqlite::Connection;
 use wakeline_store::{Error, Migrations, Sqlite};
 
-use super::names::Names;
+use super::{Step, names::Names};
 use crate::DOOR;
 
 pub const MIGRATIONS: Migrations = Migrations {
@@ -55,9 +62,28 @@ impl SqliteStore {
             names: Arc::default(),
         }
     }
-}
 
-/// What a column holds does not fit.
-fn wrong(text: impl fmt::Display) -> Error {
-    Error::Failed(format!("what is stored cannot be read: {text}"))
+    /// A step of the writer, at the time of its turn.
+    fn write<T: Send + 'static>(
+        &self,
+        kind: &'static str,
+        step: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Step<'_, T> {
+        let clock = self.clock.clone();
+        self.sqlite
+            .write(kind, move |connection| Ok(step(connection, clock())?))
+            .boxed()
+    }
+
+    /// What is read is committed.
+    fn read<T: Send + 'static>(
+        &self,
+        kind: &'static str,
+        question: impl FnOnce(&Connection, &Names) -> Result<T, Error> + Send + 'static,
+    ) -> Step<'_, T> {
+        let names = self.names.clone();
+        self.sqlite
+            .read(kind, move |connection| question(connection, &names))
+            .boxed()
+    }
 }

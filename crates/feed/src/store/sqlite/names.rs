@@ -6,26 +6,21 @@ use wakeline_store::Error;
 use super::SqliteStore;
 use crate::{
     fact::Kind,
-    store::names::{Called, Ids, RoleName},
+    store::names::{Called, Ids, Names, RoleName},
 };
 
 impl SqliteStore {
     /// The ids of those that are stored. What is not stored has no facts.
-    pub(super) async fn ids(
-        &self,
-        kinds: Vec<Kind>,
-        roles: Vec<RoleName>,
-    ) -> Result<Ids, Error> {
-        let known = self.names.ids(&kinds, &roles);
-        if !known.lack(&kinds, &roles) {
-            return Ok(known);
+    pub(super) async fn ids(&self, kinds: Vec<Kind>, roles: Vec<RoleName>) -> Result<Ids, Error> {
+        if let Some(ids) = self.names.ids(&kinds, &roles) {
+            return Ok(ids);
         }
-        let question = move |connection: &Connection| {
-            Ok::<_, Error>(ids(connection, &kinds, &roles, false)?)
-        };
-        let ids = self.sqlite.read("feed_ids", question).await?;
-        self.names.learn(&ids);
-        Ok(ids)
+        self.read("feed_ids", move |connection, names| {
+            let ids = ids(connection, &kinds, &roles, false)?;
+            names.learn(&ids);
+            Ok(ids)
+        })
+        .await
     }
 
     /// Gives an id to each that has none.
@@ -33,39 +28,44 @@ impl SqliteStore {
         &self,
         kinds: Vec<Kind>,
         roles: Vec<RoleName>,
-    ) -> Result<Ids, Error> {
-        let step = move |connection: &Connection| {
-            Ok::<_, Error>(ids(connection, &kinds, &roles, true)?)
-        };
-        let ids = self.sqlite.write("feed_make_ids", step).await?;
+    ) -> Result<(), Error> {
+        if kinds.is_empty() && roles.is_empty() {
+            return Ok(());
+        }
+        let ids = self
+            .write("feed_make_ids", move |connection, _| {
+                ids(connection, &kinds, &roles, true)
+            })
+            .await?;
+        // Not before the commit: one that failed would leave ids that mean something else later.
         self.names.learn(&ids);
-        Ok(ids)
+        Ok(())
     }
+}
 
-    /// What these are called. On a reader: what it sees is committed.
-    pub(super) fn called(
-        names: &crate::store::names::Names,
-        connection: &Connection,
-        kinds: impl Iterator<Item = i32>,
-        roles: impl Iterator<Item = i32>,
-    ) -> rusqlite::Result<Called> {
-        let (mut called, strange_kinds, strange_roles) = names.called(kinds, roles);
-        if strange_kinds.is_empty() && strange_roles.is_empty() {
-            return Ok(called);
-        }
-        let mut kind = connection.prepare_cached("SELECT name FROM feed_type WHERE id = ?1")?;
-        for id in strange_kinds {
-            let name: String = kind.query_row([id], |row| row.get(0))?;
-            called.kinds.insert(id, name.into());
-        }
-        let mut role = connection.prepare_cached("SELECT name FROM feed_role WHERE id = ?1")?;
-        for id in strange_roles {
-            let name: String = role.query_row([id], |row| row.get(0))?;
-            called.roles.insert(id, name.into());
-        }
-        names.learn_called(&called);
-        Ok(called)
+/// What these are called.
+pub(super) fn called(
+    connection: &Connection,
+    names: &Names,
+    kinds: impl Iterator<Item = i32>,
+    roles: impl Iterator<Item = i32>,
+) -> Result<Called, Error> {
+    let (mut called, strange_kinds, strange_roles) = names.called(kinds, roles);
+    if strange_kinds.is_empty() && strange_roles.is_empty() {
+        return Ok(called);
     }
+    let mut kind = connection.prepare_cached("SELECT name FROM feed_type WHERE id = ?1")?;
+    for id in strange_kinds {
+        let name: String = kind.query_row([id], |row| row.get(0))?;
+        called.kinds.insert(id, name.into());
+    }
+    let mut role = connection.prepare_cached("SELECT name FROM feed_role WHERE id = ?1")?;
+    for id in strange_roles {
+        let name: String = role.query_row([id], |row| row.get(0))?;
+        called.roles.insert(id, name.into());
+    }
+    names.learn_called(&called);
+    Ok(called)
 }
 
 fn ids(

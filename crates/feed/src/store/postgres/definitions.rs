@@ -1,0 +1,105 @@
+//! Definitions of feeds on PostgreSQL.
+
+use futures_util::FutureExt;
+use tokio_postgres::types::Type;
+
+use super::PostgresStore;
+use crate::store::{Definition, Definitions, REFRESHED_AFTER, Step, text};
+
+/// Rows that are removed by one statement.
+const FORGOTTEN_AT_ONCE: i64 = 10_000;
+
+impl Definitions for PostgresStore {
+    fn define(&self, definitions: Vec<Definition>) -> Step<'_, ()> {
+        async move {
+            let (mut hashes, mut texts) = (Vec::new(), Vec::new());
+            let (mut givens, mut owners) = (Vec::new(), Vec::new());
+            for one in &definitions {
+                hashes.push(&*one.hash);
+                texts.push(&*one.text);
+                givens.push(text::write_references(&one.given));
+                let owner = one.owner.as_ref().map(std::slice::from_ref);
+                owners.push(owner.map(text::write_references));
+            }
+            self.ask(
+                "feed_define",
+                "SELECT wakeline.feed_define($1, $2, $3, $4, $5)",
+                &[
+                    (&hashes, Type::TEXT_ARRAY),
+                    (&texts, Type::TEXT_ARRAY),
+                    (&givens, Type::TEXT_ARRAY),
+                    (&owners, Type::TEXT_ARRAY),
+                    (&REFRESHED_AFTER, Type::INT8),
+                ],
+            )
+            .await
+            .map(drop)
+        }
+        .boxed()
+    }
+
+    fn definition(&self, hash: String) -> Step<'_, Option<Definition>> {
+        async move {
+            // The database takes no text with a NUL.
+            if hash.contains('\0') {
+                return Ok(None);
+            }
+            let statement = "SELECT text, given, owner, used < wakeline.feed_now() - $2
+                FROM wakeline.feed_definition WHERE hash = $1";
+            let rows = self
+                .ask(
+                    "feed_definition",
+                    statement,
+                    &[(&hash, Type::TEXT), (&REFRESHED_AFTER, Type::INT8)],
+                )
+                .await?;
+            let Some(row) = rows.first() else {
+                return Ok(None);
+            };
+            if row.get(3) {
+                let statement = "SELECT wakeline.feed_refresh(ARRAY[$1], $2)";
+                self.ask(
+                    "feed_refresh",
+                    statement,
+                    &[(&hash, Type::TEXT), (&REFRESHED_AFTER, Type::INT8)],
+                )
+                .await?;
+            }
+            let known = self.names.known();
+            Ok(Some(Definition {
+                hash: hash.into(),
+                text: row.get::<_, &str>(0).into(),
+                given: text::read_references(row.get(1), &known)?,
+                owner: text::read_owner(row.get(2), &known)?,
+            }))
+        }
+        .boxed()
+    }
+
+    fn forget_definitions(&self, since: i64) -> Step<'_, u64> {
+        async move {
+            let statement = "WITH gone AS (
+                    DELETE FROM wakeline.feed_definition WHERE hash IN (
+                        SELECT d.hash FROM wakeline.feed_definition d WHERE d.used < $1
+                        ORDER BY d.used LIMIT $2 FOR UPDATE SKIP LOCKED
+                    ) RETURNING 1
+                ) SELECT count(*) FROM gone";
+            let mut forgotten = 0;
+            loop {
+                let rows = self
+                    .ask(
+                        "feed_forget",
+                        statement,
+                        &[(&since, Type::INT8), (&FORGOTTEN_AT_ONCE, Type::INT8)],
+                    )
+                    .await?;
+                let gone: i64 = super::only(&rows)?.get(0);
+                forgotten += gone.unsigned_abs();
+                if gone < FORGOTTEN_AT_ONCE {
+                    return Ok(forgotten);
+                }
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,51 @@
+//! Users' keys on PostgreSQL.
+
+use futures_util::FutureExt;
+use tokio_postgres::{Row, types::Type};
+
+use super::{PostgresStore, only};
+use crate::store::{KeyPair, Keys, Principal, Step};
+
+impl Keys for PostgresStore {
+    fn key(&self, of: Principal) -> Step<'_, Option<KeyPair>> {
+        async move {
+            let statement = "SELECT public_key, private_key FROM wakeline.feed_user_key
+                WHERE provider = $1 AND user_id = $2";
+            let rows = self
+                .ask(
+                    "feed_key",
+                    statement,
+                    &[(&of.provider, Type::TEXT), (&of.id, Type::TEXT)],
+                )
+                .await?;
+            Ok(rows.first().map(pair))
+        }
+        .boxed()
+    }
+
+    fn keep_key(&self, of: Principal, key: KeyPair) -> Step<'_, KeyPair> {
+        async move {
+            let rows = self
+                .ask(
+                    "feed_keep_key",
+                    "SELECT public_key, private_key FROM wakeline.feed_keep_key($1, $2, $3, $4)",
+                    &[
+                        (&of.provider, Type::TEXT),
+                        (&of.id, Type::TEXT),
+                        (&&*key.public, Type::TEXT),
+                        (&&*key.private, Type::TEXT),
+                    ],
+                )
+                .await?;
+            only(&rows).map(pair)
+        }
+        .boxed()
+    }
+}
+
+fn pair(row: &Row) -> KeyPair {
+    KeyPair {
+        public: row.get::<_, &str>(0).into(),
+        private: row.get::<_, &str>(1).into(),
+    }
+}

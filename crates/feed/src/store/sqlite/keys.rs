@@ -1,0 +1,39 @@
+//! Users' keys on SQLite.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::SqliteStore;
+use crate::store::{KeyPair, Keys, Principal, Step};
+
+impl Keys for SqliteStore {
+    fn key(&self, of: Principal) -> Step<'_, Option<KeyPair>> {
+        self.read("feed_key", move |connection, _| Ok(key(connection, &of)?))
+    }
+
+    fn keep_key(&self, of: Principal, offered: KeyPair) -> Step<'_, KeyPair> {
+        self.write("feed_keep_key", move |connection, _| {
+            if let Some(kept) = key(connection, &of)? {
+                return Ok(kept);
+            }
+            let mut add = connection.prepare_cached(
+                "INSERT INTO feed_user_key (provider, user_id, public_key, private_key)
+                 VALUES (?1, ?2, ?3, ?4)",
+            )?;
+            add.execute((of.provider, of.id, &*offered.public, &*offered.private))?;
+            Ok(offered)
+        })
+    }
+}
+
+fn key(connection: &Connection, of: &Principal) -> rusqlite::Result<Option<KeyPair>> {
+    let mut ask = connection.prepare_cached(
+        "SELECT public_key, private_key FROM feed_user_key WHERE provider = ?1 AND user_id = ?2",
+    )?;
+    ask.query_row((&of.provider, &of.id), |row| {
+        Ok(KeyPair {
+            public: row.get::<_, String>(0)?.into(),
+            private: row.get::<_, String>(1)?.into(),
+        })
+    })
+    .optional()
+}
