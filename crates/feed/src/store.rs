@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use wakeline_store::Error;
 
 use crate::{
-    fact::{Envelope, Fact, Reference, Signature},
+    fact::{Envelope, Fact, Kind, Reference, Signature},
     query::Query,
 };
 
@@ -35,9 +35,15 @@ pub struct Horizon {
     pub last: Position,
 }
 
-pub trait Store: Facts + Queries + Definitions + Keys + Send + Sync + std::fmt::Debug {}
+pub trait Store:
+    Facts + Queries + Checks + Definitions + Keys + Purging + Send + Sync + std::fmt::Debug
+{
+}
 
-impl<S: Facts + Queries + Definitions + Keys + Send + Sync + std::fmt::Debug> Store for S {}
+impl<S> Store for S where
+    S: Facts + Queries + Checks + Definitions + Keys + Purging + Send + Sync + std::fmt::Debug
+{
+}
 
 pub trait Facts {
     /// All of it or nothing, each predecessor before its successors. Known facts are left alone, but
@@ -165,6 +171,26 @@ pub struct Concern {
     pub fact: Position,
     /// `None` where the fact does not say which.
     pub given: Vec<Option<Position>>,
+}
+
+pub trait Checks {
+    /// For each of the givens, in their order, whether the query finds anything from them on. All
+    /// are one question.
+    fn holds(&self, query: Arc<Query>, given: Vec<Vec<Position>>) -> Step<'_, Vec<bool>>;
+}
+
+pub trait Purging {
+    /// Facts of a type after a position, at most so many, in order.
+    fn of_kind(&self, kind: Kind, after: Position, limit: usize) -> Step<'_, Vec<Position>>;
+
+    /// Removes the descendants of `root`, but not the facts of `keep` and their ancestors. At most
+    /// so many at once, newest first, so that what is left has its predecessors; all are gone when
+    /// fewer come back. What was removed can be saved again.
+    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Step<'_, Vec<Position>>;
+
+    /// Removes what was saved onto facts while they were purged: a save that had found them. To be
+    /// asked when all saves that were under way then are settled.
+    fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize>;
 }
 
 /// A feed, as it was asked for.

@@ -1,0 +1,189 @@
+//! Who asks: a token of one of the providers, or nobody where that is allowed.
+
+mod providers;
+mod token;
+mod users;
+
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, header};
+use serde_json::Value;
+
+use crate::{policy::files, store::Principal};
+use providers::{Keys, Provider, Providers};
+use token::{Key, Token};
+
+pub use token::RsaKey;
+pub(crate) use users::user_fact;
+pub use users::{Error as UserError, USER, User, Users};
+
+/// A longer id is not kept with a key.
+const MAX_SUBJECT: usize = 255;
+
+/// Where key sets are read: the server has a client for it.
+pub trait KeySource: Send + Sync + std::fmt::Debug {
+    /// The key named `id` of the set at `uri`: fetched when it is first needed, kept, and fetched
+    /// anew for a name that is not in it. `Ok(None)` if it is not there then.
+    fn key<'a>(
+        &'a self,
+        uri: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<RsaKey>, KeysUnavailable>>;
+}
+
+/// The key set cannot be fetched now.
+#[derive(Debug, thiserror::Error)]
+#[error("the keys of the issuer cannot be fetched; nothing was done, try again later")]
+pub struct KeysUnavailable;
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// `None`: anonymous.
+    pub principal: Option<Principal>,
+    pub display_name: String,
+}
+
+impl Caller {
+    #[must_use]
+    pub fn anonymous() -> Self {
+        Self {
+            principal: None,
+            display_name: String::new(),
+        }
+    }
+}
+
+/// Why somebody is not let in: 401 with this text, but 503 for [`Refused::Unavailable`].
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    #[error("No token")]
+    NoToken,
+    #[error("Invalid token")]
+    Token,
+    #[error("Invalid subject")]
+    Subject,
+    #[error("Invalid issuer")]
+    Issuer,
+    #[error("Invalid audience")]
+    Audience,
+    #[error("Invalid signature")]
+    Signature,
+    #[error("Token expired")]
+    Expired,
+    #[error(transparent)]
+    Unavailable(#[from] KeysUnavailable),
+}
+
+/// The providers, and whether one may come without any.
+#[derive(Debug)]
+pub struct Login {
+    providers: Vec<Provider>,
+    anonymous: bool,
+    keys: Arc<dyn KeySource>,
+}
+
+impl Login {
+    /// From a directory with `*.provider` files, or the marker `allow-anonymous`, or both.
+    pub fn read(directory: &Path, keys: Arc<dyn KeySource>) -> Result<Self, files::Error> {
+        let Providers {
+            providers,
+            anonymous,
+        } = Providers::read(directory)?;
+        Ok(Self {
+            providers,
+            anonymous,
+            keys,
+        })
+    }
+
+    /// Who the request is from. Not to be asked for `OPTIONS`, which has no login.
+    pub async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Refused> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        self.identify_at(headers, now.unwrap_or_default().as_secs())
+            .await
+    }
+
+    /// The same at a time, in seconds since 1970.
+    pub async fn identify_at(&self, headers: &HeaderMap, now: u64) -> Result<Caller, Refused> {
+        let Some(given) = headers.get(header::AUTHORIZATION) else {
+            return self.without_token();
+        };
+        let given = given.to_str().map_err(|_| Refused::Token)?;
+        match given.trim_ascii().split_once(' ') {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+                self.named(token.trim_ascii(), now).await
+            }
+            // Another way to log in says nothing here: as without any.
+            _ => self.without_token(),
+        }
+    }
+
+    fn without_token(&self) -> Result<Caller, Refused> {
+        if self.anonymous {
+            Ok(Caller::anonymous())
+        } else {
+            Err(Refused::NoToken)
+        }
+    }
+
+    async fn named(&self, token: &str, now: u64) -> Result<Caller, Refused> {
+        let token = Token::read(token).ok_or(Refused::Token)?;
+        let key_id = token.header.kid.as_deref().ok_or(Refused::Token)?;
+        let subject = match &token.claims.sub {
+            Value::String(text) if is_subject(text) => text.clone(),
+            _ => return Err(Refused::Subject),
+        };
+        let mut known = self.of(|provider| token.claims.iss == *provider.issuer);
+        if known.is_empty() {
+            return Err(Refused::Issuer);
+        }
+        known.retain(|provider| token.claims.aud == *provider.audience);
+        if known.is_empty() {
+            return Err(Refused::Audience);
+        }
+        for provider in known {
+            let Some(key) = self.key(provider, key_id).await? else {
+                continue;
+            };
+            if token.is_signed_by(&key) {
+                if !token.is_valid_at(now) {
+                    return Err(Refused::Expired);
+                }
+                let display_name = token.claims.display_name.as_str().unwrap_or_default();
+                return Ok(Caller {
+                    principal: Some(Principal {
+                        provider: provider.name.clone(),
+                        id: subject,
+                    }),
+                    display_name: display_name.to_owned(),
+                });
+            }
+        }
+        Err(Refused::Signature)
+    }
+
+    fn of(&self, is_wanted: impl Fn(&Provider) -> bool) -> Vec<&Provider> {
+        let providers = self.providers.iter();
+        providers.filter(|provider| is_wanted(provider)).collect()
+    }
+
+    async fn key(&self, provider: &Provider, id: &str) -> Result<Option<Key>, KeysUnavailable> {
+        match &provider.keys {
+            Keys::Known { id: known, key } if known == id => Ok(Some(key.clone())),
+            Keys::Known { .. } => Ok(None),
+            Keys::Set(uri) => Ok(self.keys.key(uri, id).await?.map(Key::Rsa)),
+        }
+    }
+}
+
+/// PostgreSQL takes no NUL, and nobody a line break in a list.
+fn is_subject(text: &str) -> bool {
+    let length = text.chars().count();
+    (1..=MAX_SUBJECT).contains(&length) && !text.contains(char::is_control)
+}

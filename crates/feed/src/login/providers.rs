@@ -1,0 +1,106 @@
+//! Who may vouch for a user: `*.provider` files, and the marker `allow-anonymous`.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::token::Key;
+use crate::policy::files::{self, Found};
+
+const ENDING: &str = "provider";
+const ANONYMOUS: &str = "allow-anonymous";
+
+/// An issuer of tokens.
+#[derive(Debug)]
+pub(super) struct Provider {
+    pub(super) name: String,
+    pub(super) issuer: String,
+    pub(super) audience: String,
+    pub(super) keys: Keys,
+}
+
+#[derive(Debug)]
+pub(super) enum Keys {
+    Known {
+        id: String,
+        key: Key,
+    },
+    /// A key set, at a URL.
+    Set(String),
+}
+
+#[derive(Debug)]
+pub(super) struct Providers {
+    pub(super) providers: Vec<Provider>,
+    pub(super) anonymous: bool,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    provider: String,
+    issuer: String,
+    audience: String,
+    key_id: Option<String>,
+    key: Option<String>,
+    jwks_uri: Option<String>,
+}
+
+impl Providers {
+    pub(super) fn read(directory: &Path) -> Result<Self, files::Error> {
+        let Found { files, marker } = files::find(directory, ENDING, ANONYMOUS)?;
+        if files.is_empty() && !marker {
+            return Err(files::Error::Neither {
+                directory: directory.to_owned(),
+                ending: ENDING,
+                marker: ANONYMOUS,
+            });
+        }
+        let providers = files.iter().map(|file| Provider::read(file));
+        Ok(Self {
+            providers: providers.collect::<Result<_, _>>()?,
+            anonymous: marker,
+        })
+    }
+}
+
+impl Provider {
+    fn read(file: &Path) -> Result<Self, files::Error> {
+        let at = |reason: String| files::Error::File {
+            file: file.to_owned(),
+            reason,
+        };
+        let text = files::text(file)?;
+        let written: Written =
+            serde_json::from_str(&text).map_err(|error| at(error.to_string()))?;
+        let keys = match written {
+            Written {
+                jwks_uri: Some(uri),
+                key: None,
+                ..
+            } => {
+                if !uri.starts_with("https://") && !uri.starts_with("http://") {
+                    return Err(at("jwks_uri is not a URL".to_owned()));
+                }
+                Keys::Set(uri)
+            }
+            Written {
+                key_id: Some(id),
+                key: Some(key),
+                jwks_uri: None,
+                ..
+            } => Keys::Known {
+                id,
+                key: Key::read(&key).map_err(|reason| at(reason.to_owned()))?,
+            },
+            _ => {
+                return Err(at("give either key_id and key, or jwks_uri".to_owned()));
+            }
+        };
+        Ok(Self {
+            name: written.provider,
+            issuer: written.issuer,
+            audience: written.audience,
+            keys,
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! Users as facts: each has a key pair here, made when it is first needed, and is the fact of the
+//! public key.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::{sync::Semaphore, task};
+
+use crate::{
+    fact::{Envelope, Fact, Kind},
+    json,
+    signature::{self, Signer},
+    store::{KeyPair, Principal, Saved, Store},
+};
+
+/// The type of users' facts.
+pub const USER: &str = "Jinaga.User";
+
+/// Users that are kept in memory; with more, all are forgotten and read again.
+const MAX_KNOWN: usize = 10_000;
+/// Keys that are made at once: each takes a processor for a while.
+const MAX_MAKING: usize = 2;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] wakeline_store::Error),
+    #[error("a key pair cannot be made: {0}")]
+    Make(String),
+    #[error("the key pair of {0:?} cannot be used")]
+    Key(Principal),
+}
+
+/// A user, with what signs for them.
+#[derive(Debug)]
+pub struct User {
+    pub fact: Fact,
+    pub key: KeyPair,
+    pub signer: Signer,
+}
+
+impl User {
+    /// The body of the answer to `GET /login`.
+    #[must_use]
+    pub fn login_answer(&self, display_name: &str) -> String {
+        let profile = serde_json::json!({ "displayName": display_name });
+        let reference = &self.fact.reference;
+        format!(
+            r#"{{"userFact":{{"type":"{}","hash":"{}","predecessors":{{}},"fields":{}}},"profile":{profile}}}"#,
+            reference.kind, reference.hash, self.fact.fields
+        )
+    }
+}
+
+pub struct Users {
+    store: Arc<dyn Store>,
+    known: Mutex<HashMap<Principal, Arc<User>>>,
+    making: Semaphore,
+}
+
+impl std::fmt::Debug for Users {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Users").finish_non_exhaustive()
+    }
+}
+
+impl Users {
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            known: Mutex::default(),
+            making: Semaphore::new(MAX_MAKING),
+        }
+    }
+
+    /// The user of a login. The first time their key pair is made; their fact is stored when this
+    /// returns. On several nodes at once the first one's key is everybody's.
+    pub async fn of(&self, principal: &Principal) -> Result<Arc<User>, Error> {
+        if let Some(user) = self.known().get(principal) {
+            return Ok(user.clone());
+        }
+        let key = match self.store.key(principal.clone()).await? {
+            Some(key) => key,
+            None => self.make(principal).await?,
+        };
+        let bad = || Error::Key(principal.clone());
+        let user = Arc::new(User {
+            fact: user_fact(&USER.into(), &key.public).ok_or_else(bad)?,
+            signer: Signer::new(&key).map_err(|_| bad())?,
+            key,
+        });
+        let envelope = Envelope {
+            fact: user.fact.clone(),
+            signatures: Vec::new(),
+        };
+        match self.store.save(vec![envelope].into()).await? {
+            Saved::Stored { .. } => {}
+            Saved::Missing { .. } => return Err(bad()),
+        }
+        let mut known = self.known();
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.insert(principal.clone(), user.clone());
+        Ok(user)
+    }
+
+    async fn make(&self, principal: &Principal) -> Result<KeyPair, Error> {
+        let failed = |text: String| Error::Make(text);
+        let _turn = self
+            .making
+            .acquire()
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        // Another request of the same user may have made it meanwhile.
+        if let Some(key) = self.store.key(principal.clone()).await? {
+            return Ok(key);
+        }
+        let made = task::spawn_blocking(signature::generate).await;
+        let made = made.map_err(|error| failed(error.to_string()))?;
+        let made = made.map_err(|error| failed(error.to_string()))?;
+        Ok(self.store.keep_key(principal.clone(), made).await?)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Principal, Arc<User>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The fact of whoever has a public key.
+pub(crate) fn user_fact(kind: &Kind, public_key: &str) -> Option<Fact> {
+    let fields = serde_json::json!({ "publicKey": public_key }).to_string();
+    let fields = json::parse(&fields).ok()?;
+    Fact::new(kind.clone(), Vec::new(), &fields).ok()
+}

@@ -1,0 +1,346 @@
+//! Who may know what: the rules `share … with …`.
+//!
+//! A feed is served to a user if a rule shares its shape, or one that contains it, and admits the
+//! user for the feed's givens; or if several rules together share it. It is asked anew whenever
+//! something is served, so that what a rule needs can come later, and can go.
+
+mod composition;
+mod decision;
+pub mod intersection;
+mod loading;
+mod rule;
+mod shape;
+
+use std::collections::{HashMap, HashSet};
+
+use wakeline_store::Error;
+
+use self::{
+    composition::{From, Piece},
+    rule::{Admission, Load, Rule, Shared, With},
+};
+use super::Unfit;
+use crate::{
+    fact::{Kind, Reference},
+    policy_file,
+    skeleton::Skeleton,
+    specification::Specification,
+    store::{Position, Store},
+};
+
+pub use decision::{Code, Decision, Granted, Verdict};
+
+/// Ways that are tried to lay the inputs of a rule onto givens of a feed.
+const MAX_ASSIGNMENTS: usize = 1_000;
+
+#[derive(Debug)]
+pub struct Distribution {
+    rules: Vec<Rule>,
+    /// By type, those for everyone first.
+    loads: HashMap<Kind, Vec<Load>>,
+}
+
+/// What a denied feed waits for: a new result of one of these may admit the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// The users of a rule.
+    pub users: Specification,
+    /// In the order of its givens.
+    pub given: Vec<Reference>,
+}
+
+/// Whether a feed is served to a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Granted,
+    Denied { code: Code, reason: String },
+}
+
+/// A user who asks, and where their fact is stored, if it is.
+#[derive(Clone, Copy, Debug)]
+struct Asker<'a> {
+    user: &'a Reference,
+    at: Option<Position>,
+}
+
+impl Distribution {
+    pub fn new(rules: &[policy_file::Distribution]) -> Result<Self, Unfit> {
+        let rules = rules
+            .iter()
+            .map(|rule| {
+                Rule::new(&rule.share, rule.with.as_ref()).map_err(|Unfit(reason)| {
+                    Unfit(format!("share {}: {reason}", rule.share.describe()))
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut loads: HashMap<Kind, Vec<Load>> = HashMap::new();
+        for load in rules
+            .iter()
+            .flat_map(|rule| &rule.feeds)
+            .flat_map(|feed| &feed.loads)
+        {
+            let known = loads.entry(load.query.variables[0].clone()).or_default();
+            if !known.iter().any(|one| one.query == load.query) {
+                known.push(load.clone());
+            }
+        }
+        for known in loads.values_mut() {
+            known.sort_by_key(|load| load.for_user);
+        }
+        Ok(Self { rules, loads })
+    }
+
+    /// Whether a feed from these facts on is served to a user now. `given` is in the order of the
+    /// feed's givens.
+    pub async fn answer(
+        &self,
+        store: &dyn Store,
+        feed: &Specification,
+        given: &[Reference],
+        user: Option<&Reference>,
+    ) -> Result<Answer, Error> {
+        let asker = match user {
+            Some(user) => Some(Asker {
+                user,
+                at: store
+                    .find(vec![user.clone()])
+                    .await?
+                    .first()
+                    .copied()
+                    .flatten(),
+            }),
+            None => None,
+        };
+        let found = store.find(given.to_vec()).await?;
+        let given = Givens {
+            references: given,
+            found,
+        };
+        self.answer_to(store, feed, &given, asker).await
+    }
+
+    async fn answer_to(
+        &self,
+        store: &dyn Store,
+        feed: &Specification,
+        given: &Givens<'_>,
+        asker: Option<Asker<'_>>,
+    ) -> Result<Answer, Error> {
+        let target = Skeleton::of(feed);
+        let mut reasons = Vec::new();
+        for (rule, shared) in self.sharing(&target) {
+            for binding in shape::bindings(&shared.skeleton, &target) {
+                let (With::Users { described, .. }, Some(asker)) = (&rule.with, asker) else {
+                    if matches!(rule.with, With::Everyone) {
+                        return Ok(Answer::Granted);
+                    }
+                    if reasons.is_empty() {
+                        reasons.push("User is not logged in.".to_owned());
+                    }
+                    continue;
+                };
+                let admitted = admits(store, shared, given, asker, &[binding]).await?;
+                if admitted == [true] {
+                    return Ok(Answer::Granted);
+                }
+                reasons.push(format!("The user does not match {described}"));
+            }
+        }
+        if self.is_composed(store, &target, given, asker).await? {
+            return Ok(Answer::Granted);
+        }
+        Ok(self.denied(feed, &target, &reasons, asker.is_some()))
+    }
+
+    /// The feeds of rules that have the target's shape, or contain it.
+    fn sharing(&self, target: &Skeleton) -> impl Iterator<Item = (&Rule, &Shared)> {
+        let feeds = self
+            .rules
+            .iter()
+            .flat_map(|rule| rule.feeds.iter().map(move |feed| (rule, feed)));
+        feeds.filter(move |(_, shared)| {
+            shape::is_equal(&shared.skeleton, target) || shape::contains(&shared.skeleton, target)
+        })
+    }
+
+    fn denied(
+        &self,
+        feed: &Specification,
+        target: &Skeleton,
+        reasons: &[String],
+        has_user: bool,
+    ) -> Answer {
+        let described = feed.describe();
+        let (code, why) = if !reasons.is_empty() {
+            let code = match has_user {
+                true => Code::PrincipalExcluded,
+                false => Code::NotAuthenticated,
+            };
+            (code, reasons.join("\n"))
+        } else if let Some(rule) = self.nearest(target) {
+            let why = format!(
+                "The specification is more restrictive than the distribution rule {}",
+                rule.specification.describe()
+            );
+            (Code::SpecMoreRestrictiveThanRule, why)
+        } else {
+            (
+                Code::NoMatchingRule,
+                "No rules apply to this feed.".to_owned(),
+            )
+        };
+        Answer::Denied {
+            code,
+            reason: format!("Cannot distribute to {described}{why}"),
+        }
+    }
+
+    fn nearest(&self, target: &Skeleton) -> Option<&Shared> {
+        let mut feeds = self.rules.iter().flat_map(|rule| &rule.feeds);
+        feeds.find(|feed| shape::is_narrower(&feed.skeleton, target))
+    }
+
+    async fn is_composed(
+        &self,
+        store: &dyn Store,
+        target: &Skeleton,
+        given: &Givens<'_>,
+        asker: Option<Asker<'_>>,
+    ) -> Result<bool, Error> {
+        let mut pieces = Vec::new();
+        for shared in self.rules.iter().flat_map(|rule| &rule.feeds) {
+            let from = match (&shared.admission, asker) {
+                (Admission::Everyone, _) => From::Anywhere,
+                (Admission::Users { .. }, None) => continue,
+                (Admission::Users { .. }, Some(asker)) => {
+                    let assigned = assignments(&shared.skeleton, target);
+                    let bindings: Vec<_> =
+                        assigned.iter().map(|(inputs, _)| inputs.clone()).collect();
+                    let held = admits(store, shared, given, asker, &bindings).await?;
+                    let admitted = assigned.into_iter().zip(held).filter(|(_, holds)| *holds);
+                    From::Givens(admitted.map(|((_, facts), _)| facts).collect())
+                }
+            };
+            pieces.push(Piece {
+                skeleton: &shared.skeleton,
+                from,
+            });
+        }
+        Ok(composition::covers(target, &pieces))
+    }
+
+    fn loads(&self, kind: &Kind) -> &[Load] {
+        self.loads.get(kind).map_or(&[], Vec::as_slice)
+    }
+
+    /// What may make a denied feed be served: to be watched while it is denied.
+    #[must_use]
+    pub fn gates(&self, feed: &Specification, given: &[Reference]) -> Vec<Gate> {
+        let target = Skeleton::of(feed);
+        let mut gates = Vec::new();
+        let mut seen = HashSet::new();
+        for rule in &self.rules {
+            let With::Users { specification, .. } = &rule.with else {
+                continue;
+            };
+            for shared in &rule.feeds {
+                let fits = |(inputs, _): &(Vec<usize>, Vec<usize>)| -> Option<Vec<Reference>> {
+                    let references = inputs.iter().map(|index| given.get(*index).cloned());
+                    let bound: Vec<Reference> = references.collect::<Option<_>>()?;
+                    shared.in_order_of_users(specification, &bound)
+                };
+                for users_given in assignments(&shared.skeleton, &target)
+                    .iter()
+                    .filter_map(fits)
+                {
+                    let gate = Gate {
+                        users: specification.clone(),
+                        given: users_given,
+                    };
+                    if seen.insert((gate.users.clone(), gate.given.clone())) {
+                        gates.push(gate);
+                    }
+                }
+            }
+        }
+        gates
+    }
+}
+
+/// The facts that a feed begins with, and where they are stored.
+struct Givens<'a> {
+    references: &'a [Reference],
+    found: Vec<Option<Position>>,
+}
+
+/// For each way to lay the rule's inputs onto the feed's givens, whether it admits the user.
+async fn admits(
+    store: &dyn Store,
+    shared: &Shared,
+    given: &Givens<'_>,
+    asker: Asker<'_>,
+    bindings: &[Vec<usize>],
+) -> Result<Vec<bool>, Error> {
+    let Admission::Users { input, ask } = &shared.admission else {
+        return Ok(vec![true; bindings.len()]);
+    };
+    let is_user = |binding: &Vec<usize>| {
+        input.is_none_or(|input| given.references.get(binding[input]) == Some(asker.user))
+    };
+    let mut admitted: Vec<bool> = bindings.iter().map(is_user).collect();
+    let Some(ask) = ask else {
+        return Ok(admitted);
+    };
+    let mut places = Vec::new();
+    let mut asked = Vec::new();
+    for (place, binding) in bindings.iter().enumerate() {
+        let facts = binding
+            .iter()
+            .map(|index| given.found.get(*index).copied().flatten());
+        let facts = facts.chain(ask.for_user.then_some(asker.at));
+        match facts.collect::<Option<Vec<Position>>>() {
+            Some(facts) if admitted[place] => {
+                places.push(place);
+                asked.push(facts);
+            }
+            _ => admitted[place] = false,
+        }
+    }
+    if !asked.is_empty() {
+        let held = store.holds(ask.query.clone(), asked).await?;
+        for (place, holds) in places.into_iter().zip(held) {
+            admitted[place] = holds;
+        }
+    }
+    Ok(admitted)
+}
+
+/// All ways to lay the inputs of a rule's feed onto those of a target, by type: the givens, and the
+/// target's facts for them.
+fn assignments(rule: &Skeleton, target: &Skeleton) -> Vec<(Vec<usize>, Vec<usize>)> {
+    let kind = |skeleton: &Skeleton, index: usize| {
+        let mut facts = skeleton.facts.iter();
+        let fact = facts.find(|fact| fact.fact_index == index);
+        fact.map(|fact| fact.kind.clone())
+    };
+    let mut ways = vec![(Vec::new(), Vec::new())];
+    for input in &rule.inputs {
+        let wanted = kind(rule, input.fact_index);
+        let mut longer = Vec::new();
+        for (givens, facts) in &ways {
+            for theirs in &target.inputs {
+                if kind(target, theirs.fact_index) == wanted
+                    && !facts.contains(&theirs.fact_index)
+                    && longer.len() < MAX_ASSIGNMENTS
+                {
+                    let (mut givens, mut facts) = (givens.clone(), facts.clone());
+                    givens.push(theirs.input_index);
+                    facts.push(theirs.fact_index);
+                    longer.push((givens, facts));
+                }
+            }
+        }
+        ways = longer;
+    }
+    ways
+}

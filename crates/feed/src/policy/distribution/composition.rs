@@ -1,0 +1,263 @@
+//! A feed that no rule shares as a whole, but several share piece by piece.
+//!
+//! Every edge of the feed must belong to a piece, and a piece begins at givens of the feed or at
+//! facts of pieces before it. A rule for some users is only good for a piece that begins at the
+//! feed's own givens, for which it was asked whether it admits this user: of facts further on nobody
+//! knows which they will be. (Upstream takes a rule that admits the user for one fact of a type to
+//! admit them for all.)
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use crate::skeleton::{Edge, NotExists, Skeleton};
+
+/// States that are looked at: with more the feed counts as not covered.
+const MAX_STATES: usize = 2_000;
+
+/// A rule's feed, and the inputs from which on it may be used: any, or facts of the target.
+#[derive(Debug)]
+pub(super) struct Piece<'a> {
+    pub(super) skeleton: &'a Skeleton,
+    pub(super) from: From,
+}
+
+#[derive(Debug)]
+pub(super) enum From {
+    Anywhere,
+    /// The target's facts for each input.
+    Givens(HashSet<Vec<usize>>),
+}
+
+pub(super) fn covers(target: &Skeleton, pieces: &[Piece<'_>]) -> bool {
+    if target.edges.is_empty() && target.not_exists_conditions.is_empty() {
+        return false;
+    }
+    // Rules that leave something out say nothing about what is left.
+    let pieces: Vec<&Piece<'_>> = pieces
+        .iter()
+        .filter(|piece| {
+            let skeleton = piece.skeleton;
+            skeleton.not_exists_conditions.is_empty() && !skeleton.edges.is_empty()
+        })
+        .collect();
+    let mut left = MAX_STATES;
+    let mut cover = Cover {
+        target,
+        pieces: &pieces,
+        seen: HashSet::new(),
+        left: &mut left,
+    };
+    let inputs = target.inputs.iter().map(|input| input.fact_index);
+    cover.rest(State::of(target, inputs.collect()))
+}
+
+/// What is still to be covered, and the facts from which on.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct State {
+    live: BTreeSet<usize>,
+    edges: BTreeSet<usize>,
+    conditions: BTreeSet<usize>,
+}
+
+impl State {
+    fn of(target: &Skeleton, live: BTreeSet<usize>) -> Self {
+        Self {
+            live,
+            edges: target.edges.iter().map(|edge| edge.edge_index).collect(),
+            conditions: (0..target.not_exists_conditions.len()).collect(),
+        }
+    }
+}
+
+struct Cover<'a> {
+    target: &'a Skeleton,
+    pieces: &'a [&'a Piece<'a>],
+    seen: HashSet<State>,
+    left: &'a mut usize,
+}
+
+impl Cover<'_> {
+    fn rest(&mut self, state: State) -> bool {
+        if state.edges.is_empty() && state.conditions.is_empty() {
+            return true;
+        }
+        if *self.left == 0 || !self.seen.insert(state.clone()) {
+            return false;
+        }
+        *self.left -= 1;
+        for &index in &state.conditions {
+            let condition = &self.target.not_exists_conditions[index];
+            if let Some(anchor) = anchor(condition, &state.live)
+                && self.condition(condition, anchor)
+            {
+                let mut next = state.clone();
+                next.conditions.remove(&index);
+                if self.rest(next) {
+                    return true;
+                }
+            }
+        }
+        for piece in self.pieces {
+            for place in places(piece, self.target, &state) {
+                let mut next = state.clone();
+                next.live.extend(place.values());
+                for edge in &piece.skeleton.edges {
+                    if let Some(index) = edge_at(edge, &place, self.target) {
+                        next.edges.remove(&index);
+                    }
+                }
+                if next.edges.len() < state.edges.len() && self.rest(next) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// What must not exist tells by its absence, so it must be shared as well.
+    fn condition(&mut self, condition: &NotExists, anchor: usize) -> bool {
+        let mut facts = BTreeSet::from([anchor]);
+        facts_of(condition, &mut facts);
+        let of_target = self.target.facts.iter();
+        let inner = Skeleton {
+            edges: condition.edges.clone(),
+            facts: of_target
+                .filter(|fact| facts.contains(&fact.fact_index))
+                .cloned()
+                .collect(),
+            not_exists_conditions: condition.not_exists_conditions.clone(),
+            ..Skeleton::default()
+        };
+        let mut cover = Cover {
+            target: &inner,
+            pieces: self.pieces,
+            seen: HashSet::new(),
+            left: &mut *self.left,
+        };
+        cover.rest(State::of(&inner, BTreeSet::from([anchor])))
+    }
+}
+
+fn anchor(condition: &NotExists, live: &BTreeSet<usize>) -> Option<usize> {
+    let edges = condition.edges.iter();
+    let mut ends = edges.flat_map(|edge| [edge.predecessor_fact_index, edge.successor_fact_index]);
+    ends.find(|fact| live.contains(fact))
+}
+
+fn facts_of(condition: &NotExists, into: &mut BTreeSet<usize>) {
+    for edge in &condition.edges {
+        into.extend([edge.predecessor_fact_index, edge.successor_fact_index]);
+    }
+    for inner in &condition.not_exists_conditions {
+        facts_of(inner, into);
+    }
+}
+
+/// Which fact of the target stands for each fact of a piece.
+type Place = BTreeMap<usize, usize>;
+
+/// All ways to lay a piece onto what is not covered yet.
+fn places(piece: &Piece<'_>, target: &Skeleton, state: &State) -> Vec<Place> {
+    let mut places = vec![Place::new()];
+    for input in &piece.skeleton.inputs {
+        places = places
+            .iter()
+            .flat_map(|place| {
+                let free = state.live.iter().filter(|live| {
+                    kind(target, **live) == kind(piece.skeleton, input.fact_index)
+                        && !place.values().any(|used| used == *live)
+                });
+                free.map(|live| with(place, [(input.fact_index, *live)]))
+            })
+            .collect();
+    }
+    places.retain(|place| is_allowed(piece, place));
+    let mut found = Vec::new();
+    for place in places {
+        lay(
+            piece.skeleton,
+            target,
+            state,
+            place,
+            &BTreeSet::new(),
+            &mut found,
+        );
+    }
+    found
+}
+
+fn is_allowed(piece: &Piece<'_>, place: &Place) -> bool {
+    match &piece.from {
+        From::Anywhere => !piece.skeleton.inputs.is_empty(),
+        From::Givens(admitted) => {
+            let inputs = piece.skeleton.inputs.iter();
+            let at: Vec<usize> = inputs.map(|input| place[&input.fact_index]).collect();
+            admitted.contains(&at)
+        }
+    }
+}
+
+/// Lays the edges one by one, each where one of its ends already is.
+fn lay(
+    piece: &Skeleton,
+    target: &Skeleton,
+    state: &State,
+    place: Place,
+    laid: &BTreeSet<usize>,
+    found: &mut Vec<Place>,
+) {
+    if found.len() >= MAX_STATES {
+        return;
+    }
+    if laid.len() == piece.edges.len() {
+        found.push(place);
+        return;
+    }
+    let next = piece.edges.iter().find(|edge| {
+        !laid.contains(&edge.edge_index)
+            && (place.contains_key(&edge.predecessor_fact_index)
+                || place.contains_key(&edge.successor_fact_index))
+    });
+    let Some(edge) = next else { return };
+    let mut laid = laid.clone();
+    laid.insert(edge.edge_index);
+    for onto in &target.edges {
+        let ends = [
+            (edge.predecessor_fact_index, onto.predecessor_fact_index),
+            (edge.successor_fact_index, onto.successor_fact_index),
+        ];
+        let fits = ends.iter().all(|(ours, theirs)| {
+            kind(piece, *ours) == kind(target, *theirs)
+                && match place.get(ours) {
+                    Some(known) => known == theirs,
+                    None => !place.values().any(|used| used == theirs),
+                }
+        });
+        if onto.role == edge.role && fits && state.edges.contains(&onto.edge_index) {
+            lay(piece, target, state, with(&place, ends), &laid, found);
+        }
+    }
+}
+
+fn with<const N: usize>(place: &Place, more: [(usize, usize); N]) -> Place {
+    let mut place = place.clone();
+    place.extend(more);
+    place
+}
+
+fn edge_at(edge: &Edge, place: &Place, target: &Skeleton) -> Option<usize> {
+    let predecessor = place.get(&edge.predecessor_fact_index)?;
+    let successor = place.get(&edge.successor_fact_index)?;
+    let mut edges = target.edges.iter();
+    let found = edges.find(|onto| {
+        onto.predecessor_fact_index == *predecessor
+            && onto.successor_fact_index == *successor
+            && onto.role == edge.role
+    });
+    found.map(|onto| onto.edge_index)
+}
+
+fn kind(skeleton: &Skeleton, index: usize) -> Option<&str> {
+    let mut facts = skeleton.facts.iter();
+    let fact = facts.find(|fact| fact.fact_index == index);
+    fact.map(|fact| &*fact.kind)
+}

@@ -1,0 +1,252 @@
+//! What is said to whoever asks for feeds.
+
+use wakeline_store::Error;
+
+use super::{Answer, Asker, Distribution, Givens, intersection::intersect, rule::With, shape};
+use crate::{
+    fact::Reference,
+    feeds::{self, Feed, TooMany},
+    skeleton::Skeleton,
+    specification::Specification,
+    store::Store,
+};
+
+/// Why a feed is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    /// A rule shares it, but nobody is logged in.
+    NotAuthenticated,
+    /// A rule shares it, but not with this user.
+    PrincipalExcluded,
+    NoMatchingRule,
+    SpecMoreRestrictiveThanRule,
+}
+
+impl Code {
+    /// As clients know it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotAuthenticated => "not-authenticated",
+            Self::PrincipalExcluded => "principal-excluded",
+            Self::NoMatchingRule => "no-matching-rule",
+            Self::SpecMoreRestrictiveThanRule => "spec-more-restrictive-than-rule",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Authorized,
+    /// Not yet, but a fact can come that admits the user.
+    Reactive,
+    Denied,
+}
+
+impl Verdict {
+    /// As clients know it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Authorized => "authorized",
+            Self::Reactive => "reactive",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// The answer to who asks for the feeds of a specification: one for all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    pub verdict: Verdict,
+    /// `None` where it is authorized.
+    pub code: Option<Code>,
+    pub reason: String,
+    pub feeds: Vec<Granted>,
+}
+
+/// A feed that the client is told of. Whether it is served is asked by [`Distribution::answer`] with
+/// this specification and these facts, whatever the verdict was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    pub hash: String,
+    pub specification: Specification,
+    /// In the order of the specification's givens.
+    pub given: Vec<Reference>,
+    /// The one user that it is for.
+    pub owner: Option<Reference>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DecideError {
+    #[error(transparent)]
+    TooMany(#[from] TooMany),
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl Decision {
+    /// Without any rules everything is served.
+    pub fn unlimited(specification: &Specification, given: &[Reference]) -> Result<Self, TooMany> {
+        Ok(Self::authorized(feeds::of(specification, given)?))
+    }
+
+    fn authorized(feeds: Vec<Feed>) -> Self {
+        Self {
+            verdict: Verdict::Authorized,
+            code: None,
+            reason: "Distribution authorized.".to_owned(),
+            feeds: granted(feeds, None),
+        }
+    }
+}
+
+fn granted(feeds: Vec<Feed>, owner: Option<&Reference>) -> Vec<Granted> {
+    let feeds = feeds.into_iter().map(|feed| Granted {
+        hash: feed.hash,
+        specification: feed.specification,
+        given: feed.given,
+        owner: owner.cloned(),
+    });
+    feeds.collect()
+}
+
+impl Distribution {
+    /// Decides for all feeds of a specification from these facts on.
+    ///
+    /// Where the user is not admitted but a fact can come that does, each rule that could makes
+    /// feeds of its own, named as upstream names those of the narrowed specification. What they
+    /// deliver is the feed itself, once the user is admitted.
+    pub async fn decide(
+        &self,
+        store: &dyn Store,
+        specification: &Specification,
+        given: &[Reference],
+        user: Option<&Reference>,
+    ) -> Result<Decision, DecideError> {
+        let feeds = feeds::of(specification, given)?;
+        let Some((code, reason)) = self.refusal(store, &feeds, user).await? else {
+            return Ok(Decision::authorized(feeds));
+        };
+        let narrowed = match user {
+            Some(user) => self.narrowed(specification, given, &feeds, user)?,
+            None => Vec::new(),
+        };
+        let (verdict, feeds) = if narrowed.is_empty() {
+            (Verdict::Denied, granted(feeds, None))
+        } else {
+            (Verdict::Reactive, narrowed)
+        };
+        Ok(Decision {
+            verdict,
+            code: Some(code),
+            reason,
+            feeds,
+        })
+    }
+
+    /// Why not all of these feeds are served to a user now: the text of a 403 for what is read at
+    /// once. `None` if they are.
+    pub async fn refusal(
+        &self,
+        store: &dyn Store,
+        feeds: &[Feed],
+        user: Option<&Reference>,
+    ) -> Result<Option<(Code, String)>, Error> {
+        let mut wanted: Vec<Reference> = feeds.iter().flat_map(|feed| feed.given.clone()).collect();
+        wanted.extend(user.cloned());
+        wanted.sort();
+        wanted.dedup();
+        let at = store.find(wanted.clone()).await?;
+        let find = |one: &Reference| {
+            let place = wanted.binary_search(one).ok()?;
+            at.get(place).copied().flatten()
+        };
+        let asker = user.map(|user| Asker {
+            user,
+            at: find(user),
+        });
+        let mut refused: Option<(Code, Vec<String>)> = None;
+        for feed in feeds {
+            let givens = Givens {
+                references: &feed.given,
+                found: feed.given.iter().map(find).collect(),
+            };
+            let answer = self
+                .answer_to(store, &feed.specification, &givens, asker)
+                .await?;
+            if let Answer::Denied { code, reason } = answer {
+                let (worst, reasons) = refused.get_or_insert_with(|| (code, Vec::new()));
+                *worst = code.max(*worst);
+                reasons.push(reason);
+            }
+        }
+        Ok(refused.map(|(code, reasons)| (code, reasons.join("\n\n"))))
+    }
+
+    /// The feeds of each rule that shares one of these with users that can still become admitted.
+    /// Rules whose user is a given itself are none of them: a given does not become another.
+    fn narrowed(
+        &self,
+        specification: &Specification,
+        given: &[Reference],
+        feeds: &[Feed],
+        user: &Reference,
+    ) -> Result<Vec<Granted>, TooMany> {
+        let targets: Vec<Skeleton> = feeds
+            .iter()
+            .map(|feed| Skeleton::of(&feed.specification))
+            .collect();
+        let mut given = given.to_vec();
+        given.push(user.clone());
+        let mut found = Vec::new();
+        for rule in &self.rules {
+            let With::Users {
+                specification: users,
+                ..
+            } = &rule.with
+            else {
+                continue;
+            };
+            let mut shared = rule.feeds.iter();
+            let is_shared = shared.any(|shared| {
+                targets
+                    .iter()
+                    .any(|target| shape::is_equal(&shared.skeleton, target))
+            });
+            if !is_shared || users.is_identity() {
+                continue;
+            }
+            if let Some(narrowed) = intersect(specification, users) {
+                found.extend(rows_of(feeds, &narrowed, &given, user)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The feeds as the narrowed specification names them. Those of its feeds that only tell whether the
+/// user is admitted are left out: they have none of the facts that were asked for.
+fn rows_of(
+    feeds: &[Feed],
+    narrowed: &Specification,
+    given: &[Reference],
+    user: &Reference,
+) -> Result<Vec<Granted>, TooMany> {
+    let named = feeds::of(narrowed, given)?;
+    let named = named.into_iter().filter_map(|named| {
+        let matches = &named.specification.matches;
+        // Narrowed matches come first; what follows them is the feed's own.
+        let own = feeds.iter().find(|feed| {
+            let own = &feed.specification.matches;
+            matches.len() > own.len() && matches.ends_with(own)
+        });
+        own.map(|feed| Granted {
+            hash: named.hash,
+            specification: feed.specification.clone(),
+            given: feed.given.clone(),
+            owner: Some(user.clone()),
+        })
+    });
+    Ok(named.collect())
+}

@@ -1,0 +1,182 @@
+//! A rule: what it shares, and with whom.
+
+use std::sync::Arc;
+
+use super::intersection::projected;
+use crate::{
+    fact::Reference,
+    feeds,
+    login::USER,
+    policy::{Unfit, pattern::Pattern},
+    query::Query,
+    skeleton::Skeleton,
+    specification::{Name, Specification},
+};
+
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) feeds: Vec<Shared>,
+    pub(super) with: With,
+}
+
+/// A feed of what a rule shares.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) specification: Specification,
+    pub(super) skeleton: Skeleton,
+    /// Which of the rule's givens each input is.
+    places: Vec<usize>,
+    /// Whether a user is among those it is shared with.
+    pub(super) admission: Admission,
+    /// From which facts on it is asked whether somebody may load them.
+    pub(super) loads: Vec<Load>,
+}
+
+#[derive(Debug)]
+pub(super) enum With {
+    Everyone,
+    Users {
+        specification: Specification,
+        described: String,
+    },
+}
+
+#[derive(Debug)]
+pub(super) enum Admission {
+    Everyone,
+    Users {
+        /// The feed's input that the user must be. `None` where the users are not named by one: with
+        /// nothing asked it can be any, for the rule names them by a given that this feed lacks.
+        input: Option<usize>,
+        ask: Option<Ask>,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct Ask {
+    /// From the feed's inputs, in their order, and the user on where `for_user`.
+    pub(super) query: Arc<Query>,
+    pub(super) for_user: bool,
+}
+
+/// Facts at one place of a feed that is shared.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    /// From the fact on, and from the user where `for_user`.
+    pub(super) query: Arc<Query>,
+    pub(super) for_user: bool,
+}
+
+impl Rule {
+    pub(super) fn new(share: &Specification, with: Option<&Specification>) -> Result<Self, Unfit> {
+        let built = feeds::build(share).map_err(|error| Unfit(error.to_string()))?;
+        let with = match with {
+            None => With::Everyone,
+            Some(users) => {
+                check_users(share, users)?;
+                With::Users {
+                    specification: users.clone(),
+                    described: users.describe(),
+                }
+            }
+        };
+        let feeds = built
+            .into_iter()
+            .map(|feed| Shared::new(feed, share, &with))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { feeds, with })
+    }
+}
+
+fn check_users(share: &Specification, users: &Specification) -> Result<(), Unfit> {
+    let Some((_, kind)) = projected(users) else {
+        return Err(Unfit(
+            "the users must be one label of their specification".into(),
+        ));
+    };
+    if &*kind != USER {
+        return Err(Unfit(format!(
+            "the users must be of type {USER}, not {kind}"
+        )));
+    }
+    let kinds = |one: &Specification| -> Vec<_> {
+        let givens = one.givens.iter().map(|given| given.label.kind.clone());
+        givens.collect()
+    };
+    if kinds(share) != kinds(users) {
+        return Err(Unfit(
+            "what is shared and the users must have givens of the same types in the same order"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
+impl Shared {
+    /// What the feed's inputs are bound to, in the order of the users' givens; `None` where the feed
+    /// does not use them all.
+    pub(super) fn in_order_of_users(
+        &self,
+        users: &Specification,
+        bound: &[Reference],
+    ) -> Option<Vec<Reference>> {
+        let given = (0..users.givens.len()).map(|place| {
+            let input = self.places.iter().position(|one| *one == place)?;
+            bound.get(input).cloned()
+        });
+        given.collect()
+    }
+
+    fn new(feed: Specification, share: &Specification, with: &With) -> Result<Self, Unfit> {
+        let skeleton = Skeleton::of(&feed);
+        let users = match with {
+            With::Everyone => None,
+            With::Users { specification, .. } => Some(specification),
+        };
+        // The givens of the users are those of what is shared, place by place.
+        let place = |name: &Name| {
+            let mut givens = share.givens.iter();
+            givens.position(|given| given.label.name == *name)
+        };
+        let inputs = skeleton.inputs.iter();
+        let places: Option<Vec<usize>> = inputs
+            .map(|input| place(&feed.givens.get(input.input_index)?.label.name))
+            .collect();
+        let places =
+            places.ok_or_else(|| Unfit("a feed has a given that it was not built of".into()))?;
+        Ok(Self {
+            admission: Admission::new(&places, users)?,
+            places,
+            loads: super::loading::loads(&feed, share, users)?,
+            specification: feed,
+            skeleton,
+        })
+    }
+}
+
+impl Admission {
+    fn new(bound: &[usize], users: Option<&Specification>) -> Result<Self, Unfit> {
+        let Some(users) = users else {
+            return Ok(Self::Everyone);
+        };
+        let pattern = Pattern::of(users).map_err(|error| Unfit(error.to_string()))?;
+        let user = projected(users).and_then(|(label, _)| pattern.variable(&label));
+        let user = user.ok_or_else(|| Unfit("the users' label is not known".into()))?;
+        let input = bound.iter().position(|given| *given == user);
+        let query = pattern.query();
+        let is_plain = user < users.givens.len()
+            && query.edges.is_empty()
+            && query.equals.is_empty()
+            && query.conditions.is_empty();
+        let ask = (!is_plain).then(|| {
+            let for_user = input.is_none();
+            let mut roots = bound.to_vec();
+            roots.extend(for_user.then_some(user));
+            Ask {
+                query: pattern.from(&roots),
+                for_user,
+            }
+        });
+        Ok(Self::Users { input, ask })
+    }
+}

@@ -1,0 +1,87 @@
+//! Removing what a purge condition says is not needed any more.
+
+use futures_util::FutureExt;
+use tokio_postgres::types::Type;
+use wakeline_store::Error;
+
+use super::PostgresStore;
+use crate::{
+    fact::Kind,
+    store::{Position, Purging, Step},
+};
+
+const OF_KIND: &str = "SELECT position FROM wakeline.feed_fact
+    WHERE type_id = (SELECT id FROM wakeline.feed_type WHERE name = $1) AND position > $2
+    ORDER BY position LIMIT $3";
+
+const REMOVE: &str = "WITH RECURSIVE kept (position) AS (
+        SELECT unnest($2::bigint[])
+        UNION
+        SELECT e.predecessor FROM kept k JOIN wakeline.feed_edge e ON e.successor = k.position
+    ), descendant (position) AS (
+        SELECT successor FROM wakeline.feed_edge WHERE predecessor = ANY ($1::bigint[])
+        UNION
+        SELECT e.successor FROM descendant d
+        JOIN wakeline.feed_edge e ON e.predecessor = d.position
+    ), gone AS MATERIALIZED (
+        SELECT position FROM descendant EXCEPT SELECT position FROM kept
+        ORDER BY position DESC LIMIT $3
+    ), signatures AS (
+        DELETE FROM wakeline.feed_signature WHERE position IN (SELECT position FROM gone)
+    ), edges AS (
+        DELETE FROM wakeline.feed_edge WHERE successor IN (SELECT position FROM gone)
+    ), facts AS (
+        DELETE FROM wakeline.feed_fact WHERE position IN (SELECT position FROM gone)
+    )
+    SELECT position FROM gone";
+
+impl Purging for PostgresStore {
+    fn of_kind(&self, kind: Kind, after: Position, limit: usize) -> Step<'_, Vec<Position>> {
+        async move {
+            let limit = at_most(limit);
+            let parameters = [
+                (&&*kind as _, Type::TEXT),
+                (&after as _, Type::INT8),
+                (&limit as _, Type::INT8),
+            ];
+            let rows = self.ask("feed-of-kind", OF_KIND, &parameters).await?;
+            Ok(rows.iter().map(|row| row.get(0)).collect())
+        }
+        .boxed()
+    }
+
+    fn purge(
+        &self,
+        root: Position,
+        keep: Vec<Position>,
+        limit: usize,
+    ) -> Step<'_, Vec<Position>> {
+        async move { self.remove(vec![root], keep, limit).await }.boxed()
+    }
+
+    fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize> {
+        async move { Ok(self.remove(of, Vec::new(), usize::MAX).await?.len()) }.boxed()
+    }
+}
+
+impl PostgresStore {
+    async fn remove(
+        &self,
+        of: Vec<Position>,
+        keep: Vec<Position>,
+        limit: usize,
+    ) -> Result<Vec<Position>, Error> {
+        let limit = at_most(limit);
+        let parameters = [
+            (&of as _, Type::INT8_ARRAY),
+            (&keep as _, Type::INT8_ARRAY),
+            (&limit as _, Type::INT8),
+        ];
+        let rows = self.ask("feed-purge", REMOVE, &parameters).await?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+}
+
+fn at_most(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
