@@ -15,6 +15,7 @@ pub mod declaration;
 pub mod fact;
 pub mod feeds;
 pub mod graph;
+pub mod hub;
 pub mod json;
 pub mod login;
 pub mod paging;
@@ -26,6 +27,8 @@ pub mod signature;
 pub mod skeleton;
 pub mod specification;
 pub mod store;
+pub mod topic;
+pub mod waitlist;
 
 /// The door's name: of its topics, its tables and in the metrics.
 pub const DOOR: &str = "feed";

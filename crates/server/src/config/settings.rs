@@ -226,6 +226,25 @@ settings! {
         ping_timeout: Duration = "20s", duration(100 * MS, HOUR), "How long it may take to answer.";
     }
 
+    [feeds "feeds": Feeds] "The feed door." {
+        policies: Option<String> = "", optional_text(1), "Directory with `*.policy` files (who may save and see what), or with the empty file `no-security-policies`. Empty: everybody may everything.";
+        authentication: Option<String> = "", optional_text(1), "Directory with `*.provider` files (whose tokens are let in at `/jinaga`). Empty: the server's own login decides.";
+        origins: Vec<String> = "*", Kind::List { min_chars: 1 }, "Origins whose pages may call `/jinaga`; `*` is any.";
+        page_size: usize = "100", integer(1, 10_000), "Tuples of a page.";
+        max_initial_pages: usize = "1000", integer(1, 1_000_000), "Pages that a stream sends in one cycle; then others have their turn, and it goes on.";
+        waitlist_cap: usize = "50000", integer(1, 10_000_000), "Facts that may wait for a stream; past it, the stream is closed.";
+        page_delay_every: usize = "10", integer(0, 1_000_000), "After so many pages a stream lets others go first, if some wait. 0: never.";
+        page_delay: Duration = "10ms", duration(0, MINUTE), "For how long.";
+        heartbeat: Duration = "30s", duration(100 * MS, HOUR), "How often a stream sends a blank line when there is nothing else.";
+        slow_reader: Duration = "1m", duration(100 * MS, DAY), "How long a client may leave a stream unread; then the stream ends.";
+        max_age: Duration = "0s", duration(0, 30 * DAY), "How long a stream lives at most. 0: as long as its client.";
+        max_body: usize = "64MiB", bytes(KIB, 4 * GIB), "Largest body of JSON or text at `/jinaga`.";
+        max_graph: usize = "512MiB", bytes(KIB, 16 * GIB), "Largest graph of facts in one save.";
+        max_facts: usize = "1000000", integer(1, 100_000_000), "Facts in one save.";
+        max_references: usize = "100000", integer(1, 10_000_000), "Facts asked for in one load.";
+        keep_definitions: Duration = "90d", duration(DAY, 3_650 * DAY), "How long a feed is known that nobody asks for.";
+    }
+
     [durable "durable": Durable] "The durable door: what is shown of it." {
         schema: Option<String> = "", optional_text(1), "Schema of `wakeline-durable` that is shown under `/v1/durable`. Empty: none, or `durable` where `durable.database` is given.";
         database: Option<Url> = "", Kind::Url { word: "", schemes: &["postgres", "postgresql"] }, "URL of the PostgreSQL database that has it. Empty: the store's.";
@@ -282,6 +301,17 @@ impl Setting {
     }
 }
 
+/// By its key, also as the design of the feeds writes it: `feeds.maxInitialPages`.
 pub(super) fn setting(key: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.key == key)
+    let exact = SETTINGS.iter().find(|setting| setting.key == key);
+    exact.or_else(|| {
+        let mut snake = String::with_capacity(key.len() + 4);
+        for c in key.chars() {
+            if c.is_ascii_uppercase() {
+                snake.push('_');
+            }
+            snake.push(c.to_ascii_lowercase());
+        }
+        SETTINGS.iter().find(|setting| setting.key == snake)
+    })
 }

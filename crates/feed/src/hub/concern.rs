@@ -1,0 +1,124 @@
+//! From new facts to the givens that they can concern.
+
+use std::sync::Arc;
+
+use wakeline_store::Error;
+
+use crate::{
+    query::Query,
+    store::{Concern, Concerned, LogEntry, Position, Store},
+};
+
+/// Facts that fit a place in a query.
+#[derive(Debug)]
+pub(super) struct Task {
+    query: Arc<Query>,
+    how: How,
+}
+
+#[derive(Debug)]
+enum How {
+    /// Each given is a predecessor of the fact itself: the log has it.
+    Known(Vec<Concern>),
+    Asked(Concerned),
+}
+
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) query: Arc<Query>,
+    pub(super) concerns: Vec<Concern>,
+}
+
+impl Task {
+    pub(super) fn new(
+        query: Arc<Query>,
+        variable: usize,
+        entries: &[&LogEntry],
+        watched: impl Fn() -> Vec<Vec<Position>>,
+    ) -> Self {
+        let how = match direct_roles(&query, variable) {
+            Some(roles) => How::Known(
+                entries
+                    .iter()
+                    .flat_map(|entry| direct(entry, &roles))
+                    .collect(),
+            ),
+            None => How::Asked(Concerned {
+                variable,
+                facts: entries.iter().map(|entry| entry.position).collect(),
+                watched: if all_are_above(&query, variable) {
+                    Vec::new()
+                } else {
+                    watched()
+                },
+                query: query.clone(),
+            }),
+        };
+        Self { query, how }
+    }
+
+    pub(super) async fn answer(self, store: &dyn Store) -> Result<Found, Error> {
+        let concerns = match self.how {
+            How::Known(concerns) => concerns,
+            How::Asked(asked) => store.concerned(asked).await?,
+        };
+        Ok(Found {
+            query: self.query,
+            concerns,
+        })
+    }
+}
+
+/// The role under which `variable` has each given, if it has all of them itself.
+fn direct_roles(query: &Query, variable: usize) -> Option<Vec<Arc<str>>> {
+    (0..query.givens)
+        .map(|given| {
+            let edge = query
+                .edges
+                .iter()
+                .find(|edge| edge.successor == variable && edge.predecessor == given)?;
+            Some(edge.role.clone())
+        })
+        .collect()
+}
+
+/// A fact may have several predecessors under a role: every choice of them.
+fn direct(entry: &LogEntry, roles: &[Arc<str>]) -> Vec<Concern> {
+    let mut concerns = vec![Concern {
+        fact: entry.position,
+        given: Vec::with_capacity(roles.len()),
+    }];
+    for role in roles {
+        let choices: Vec<Position> = entry
+            .predecessors
+            .iter()
+            .filter(|(name, _)| name == role)
+            .map(|(_, position)| *position)
+            .collect();
+        concerns = concerns
+            .into_iter()
+            .flat_map(|concern| {
+                choices.iter().map(move |choice| {
+                    let mut concern = concern.clone();
+                    concern.given.push(Some(*choice));
+                    concern
+                })
+            })
+            .collect();
+    }
+    concerns
+}
+
+/// Whether every given is found by going from predecessor to predecessor.
+fn all_are_above(query: &Query, variable: usize) -> bool {
+    let mut above = vec![false; query.variables.len()];
+    let mut open = vec![variable];
+    while let Some(next) = open.pop() {
+        for edge in query.edges.iter().filter(|edge| edge.successor == next) {
+            if !std::mem::replace(&mut above[edge.predecessor], true) {
+                open.push(edge.predecessor);
+            }
+        }
+    }
+    above[..query.givens].iter().all(|is_above| *is_above)
+}

@@ -1,0 +1,157 @@
+//! Reads what is saved, in order, once per node, and tells the streams.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::Mutex as Turn, time::sleep};
+use wakeline_store::Error;
+use wakeline_wake::{Engine, Outcome, Settled};
+
+use super::Hub;
+use crate::{
+    store::{Position, Store},
+    topic,
+};
+
+/// Facts that are looked at together.
+const BATCH: usize = 1_000;
+/// So many batches behind, each stream looks for itself: that costs less than looking at each fact.
+const TOO_FAR: i64 = 100_000;
+/// How long to wait for saves that began before others that have ended: the first time, and at most.
+const UNSETTLED: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(200));
+const OUTAGE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// A follower waits as long as there are streams.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// See the module. Runs only while there are streams.
+#[derive(Debug)]
+pub struct Follower {
+    hub: Arc<Hub>,
+    store: Arc<dyn Store>,
+    engine: Arc<Engine>,
+    /// Where it is; `None` while it does not run.
+    at: Mutex<Option<Position>>,
+    /// Only one starts it.
+    starting: Turn<()>,
+}
+
+impl Follower {
+    #[must_use]
+    pub fn new(hub: Arc<Hub>, store: Arc<dyn Store>, engine: Arc<Engine>) -> Arc<Self> {
+        Arc::new(Self {
+            hub,
+            store,
+            engine,
+            at: Mutex::new(None),
+            starting: Turn::new(()),
+        })
+    }
+
+    /// After this, whatever is settled later is told. Called by a stream that has registered, before
+    /// it looks into the store: so nothing falls between the two.
+    pub async fn follows(self: &Arc<Self>) -> Result<(), Error> {
+        if self.at().is_some() {
+            return Ok(());
+        }
+        let _turn = self.starting.lock().await;
+        if self.at().is_some() {
+            return Ok(());
+        }
+        let horizon = self.store.horizon().await?;
+        self.set(Some(horizon.settled));
+        tokio::spawn(self.clone().follow());
+        Ok(())
+    }
+
+    /// Where it is, while there are streams.
+    #[must_use]
+    pub fn at(&self) -> Option<Position> {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, at: Option<Position>) {
+        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    }
+
+    async fn follow(self: Arc<Self>) {
+        let place = topic::place(topic::log());
+        let mut outage = OUTAGE.0;
+        let mut unsettled = UNSETTLED.0;
+        // Before the first look, so that what is saved meanwhile is not missed.
+        let mut waiter = loop {
+            match self.engine.register(std::slice::from_ref(&place), FOREVER) {
+                Ok(waiter) => break waiter,
+                Err(_) if self.engine.is_draining() => return self.set(None),
+                Err(_) => sleep(OUTAGE.1).await,
+            }
+        };
+        loop {
+            match self.read_on().await {
+                Ok(Read::More) => continue,
+                Ok(Read::All) => {
+                    (outage, unsettled) = (OUTAGE.0, UNSETTLED.0);
+                }
+                Ok(Read::Unsettled) => {
+                    self.engine.alarm(&place, unsettled);
+                    outage = OUTAGE.0;
+                    unsettled = (unsettled * 2).min(UNSETTLED.1);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the feeds' log cannot be read; trying again");
+                    sleep(outage).await;
+                    outage = (outage * 2).min(OUTAGE.1);
+                    continue;
+                }
+            }
+            if self.has_nobody() {
+                return;
+            }
+            waiter.settle(Settled::Found);
+            match waiter.park().await {
+                Outcome::Woken { .. } => {}
+                Outcome::Deadline | Outcome::Drain => return self.set(None),
+            }
+        }
+    }
+
+    async fn read_on(&self) -> Result<Read, Error> {
+        let Some(at) = self.at() else {
+            return Ok(Read::All);
+        };
+        let log = self.store.log(at, BATCH).await?;
+        if log.last - at > TOO_FAR {
+            let horizon = self.store.horizon().await?;
+            self.hub.skip(at, horizon.settled);
+            self.set(Some(horizon.settled));
+            return Ok(Read::More);
+        }
+        self.hub.matched(&log).await?;
+        self.set(Some(log.to));
+        Ok(if log.entries.len() >= BATCH {
+            Read::More
+        } else if log.to < log.last {
+            Read::Unsettled
+        } else {
+            Read::All
+        })
+    }
+
+    /// Ends it when no stream is left. Under the lock that a stream asks through after it has
+    /// registered: so it is either seen here, or finds that nobody follows.
+    fn has_nobody(&self) -> bool {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.hub.streams() == 0 {
+            *at = None;
+        }
+        at.is_none()
+    }
+}
+
+enum Read {
+    More,
+    All,
+    /// There are facts beyond the horizon.
+    Unsettled,
+}

@@ -1,0 +1,285 @@
+//! The open streams, by what they look for.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use wakeline_wake::Topic;
+
+use super::{
+    Hub,
+    concern::{Found, Task},
+};
+use crate::{
+    fact::{Kind, Reference},
+    query::Query,
+    store::{Log, LogEntry, Position},
+    waitlist::Waitlist,
+};
+
+type StreamId = u64;
+
+/// What the follower and a stream share.
+#[derive(Debug)]
+pub struct Signal {
+    waitlist: Mutex<Waitlist>,
+    is_overrun: AtomicBool,
+}
+
+impl Signal {
+    pub fn waitlist(&self) -> MutexGuard<'_, Waitlist> {
+        self.waitlist.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// More came than may wait.
+    #[must_use]
+    pub fn is_overrun(&self) -> bool {
+        self.is_overrun.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, fact: Position, to: Position) {
+        if !self.waitlist().add(fact, to) {
+            self.is_overrun.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a stream wants to hear of.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    pub query: Arc<Query>,
+    /// Where the givens are.
+    pub given: Vec<Position>,
+    /// Whether a tuple here changes what the stream stands on, instead of being one of it.
+    pub is_ground: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    streams: HashMap<StreamId, Stream>,
+    last: StreamId,
+    shapes: HashMap<Arc<Query>, Shape>,
+    /// Where in which query a fact of a type can stand.
+    by_kind: HashMap<Kind, Vec<(Arc<Query>, usize)>>,
+    /// Who waits for a fact that its feed begins with.
+    anchors: HashMap<Reference, HashSet<StreamId>>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    topic: Topic,
+    signal: Arc<Signal>,
+    watches: Vec<Watch>,
+    anchors: Vec<Reference>,
+}
+
+/// The streams of one query, by their givens.
+#[derive(Debug, Default)]
+struct Shape {
+    by_given: HashMap<Vec<Position>, HashMap<StreamId, bool>>,
+}
+
+impl Registry {
+    pub(super) fn open(&mut self, topic: Topic, cap: usize) -> (StreamId, Arc<Signal>) {
+        self.last += 1;
+        let signal = Arc::new(Signal {
+            waitlist: Mutex::new(Waitlist::new(cap)),
+            is_overrun: AtomicBool::new(false),
+        });
+        let stream = Stream {
+            topic,
+            signal: signal.clone(),
+            watches: Vec::new(),
+            anchors: Vec::new(),
+        };
+        self.streams.insert(self.last, stream);
+        (self.last, signal)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.streams.len()
+    }
+
+    fn watch(&mut self, id: StreamId, watches: Vec<Watch>, anchors: Vec<Reference>) {
+        self.forget(id);
+        for anchor in &anchors {
+            self.anchors.entry(anchor.clone()).or_default().insert(id);
+        }
+        for watch in &watches {
+            if !self.shapes.contains_key(&watch.query) {
+                for &variable in &watch.query.outputs {
+                    let kind = watch.query.variables[variable].clone();
+                    let places = self.by_kind.entry(kind).or_default();
+                    places.push((watch.query.clone(), variable));
+                }
+            }
+            let shape = self.shapes.entry(watch.query.clone()).or_default();
+            let streams = shape.by_given.entry(watch.given.clone()).or_default();
+            // A feed may stand on what is also in it: then the ground decides.
+            *streams.entry(id).or_default() |= watch.is_ground;
+        }
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.watches = watches;
+            stream.anchors = anchors;
+        }
+    }
+
+    /// Takes back what `watch` said.
+    fn forget(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
+        let (watches, anchors) = (
+            std::mem::take(&mut stream.watches),
+            std::mem::take(&mut stream.anchors),
+        );
+        for anchor in anchors {
+            if let Some(streams) = self.anchors.get_mut(&anchor) {
+                streams.remove(&id);
+                if streams.is_empty() {
+                    self.anchors.remove(&anchor);
+                }
+            }
+        }
+        for watch in watches {
+            let Some(shape) = self.shapes.get_mut(&watch.query) else {
+                continue;
+            };
+            if let Some(streams) = shape.by_given.get_mut(&watch.given) {
+                streams.remove(&id);
+                if streams.is_empty() {
+                    shape.by_given.remove(&watch.given);
+                }
+            }
+            if shape.by_given.is_empty() {
+                self.shapes.remove(&watch.query);
+                self.by_kind.retain(|_, places| {
+                    places.retain(|(query, _)| *query != watch.query);
+                    !places.is_empty()
+                });
+            }
+        }
+    }
+
+    fn close(&mut self, id: StreamId) {
+        self.forget(id);
+        self.streams.remove(&id);
+    }
+
+    /// What has to be found out about these facts.
+    pub(super) fn tasks(&self, entries: &[LogEntry]) -> Vec<Task> {
+        let mut by_kind: HashMap<&Kind, Vec<&LogEntry>> = HashMap::new();
+        for entry in entries {
+            if self.by_kind.contains_key(&entry.reference.kind) {
+                by_kind
+                    .entry(&entry.reference.kind)
+                    .or_default()
+                    .push(entry);
+            }
+        }
+        let mut tasks = Vec::new();
+        for (kind, entries) in by_kind {
+            for (query, variable) in &self.by_kind[kind] {
+                let watched = || {
+                    let shape = self.shapes.get(query);
+                    shape.map_or_else(Vec::new, |shape| shape.by_given.keys().cloned().collect())
+                };
+                tasks.push(Task::new(query.clone(), *variable, &entries, watched));
+            }
+        }
+        tasks
+    }
+
+    /// Puts the facts on the waitlists of those whom they concern; returns which topics to wake.
+    pub(super) fn tell(&self, log: &Log, found: Vec<Found>) -> HashSet<Topic> {
+        let mut topics = HashSet::new();
+        let mut tell = |id: &StreamId, fact: Position, is_ground: bool| {
+            if let Some(stream) = self.streams.get(id) {
+                if is_ground {
+                    stream.signal.waitlist().begin_anew(log.to);
+                } else {
+                    stream.signal.add(fact, log.to);
+                }
+                topics.insert(stream.topic.clone());
+            }
+        };
+        for entry in &log.entries {
+            for id in self.anchors.get(&entry.reference).into_iter().flatten() {
+                tell(id, entry.position, true);
+            }
+        }
+        for Found { query, concerns } in found {
+            let Some(shape) = self.shapes.get(&query) else {
+                continue;
+            };
+            for concern in concerns {
+                let exact: Option<Vec<Position>> = concern.given.iter().copied().collect();
+                if let Some(given) = exact {
+                    for (id, is_ground) in shape.by_given.get(&given).into_iter().flatten() {
+                        tell(id, concern.fact, *is_ground);
+                    }
+                    continue;
+                }
+                for (given, streams) in &shape.by_given {
+                    let mut pairs = concern.given.iter().zip(given);
+                    if pairs.all(|(found, given)| found.is_none_or(|found| found == *given)) {
+                        for (id, is_ground) in streams {
+                            tell(id, concern.fact, *is_ground);
+                        }
+                    }
+                }
+            }
+        }
+        topics
+    }
+
+    /// Everybody looks at everything after `after`.
+    pub(super) fn tell_all(&self, after: Position, to: Position) -> HashSet<Topic> {
+        for stream in self.streams.values() {
+            stream.signal.add(after + 1, to);
+        }
+        self.streams
+            .values()
+            .map(|stream| stream.topic.clone())
+            .collect()
+    }
+}
+
+/// A stream's place in the hub. Dropping it leaves nothing behind.
+#[derive(Debug)]
+pub struct Registration {
+    hub: Arc<Hub>,
+    stream: StreamId,
+    signal: Arc<Signal>,
+}
+
+impl Registration {
+    pub(super) fn new(hub: Arc<Hub>, stream: StreamId, signal: Arc<Signal>) -> Self {
+        Self {
+            hub,
+            stream,
+            signal,
+        }
+    }
+
+    /// From here on it hears of these, instead of what it was told to hear before. What came before
+    /// is in the store: look after this.
+    pub fn watch(&self, watches: Vec<Watch>, anchors: Vec<Reference>) {
+        self.hub.registry().watch(self.stream, watches, anchors);
+    }
+
+    #[must_use]
+    pub fn signal(&self) -> &Signal {
+        &self.signal
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.hub.registry().close(self.stream);
+    }
+}

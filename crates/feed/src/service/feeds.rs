@@ -1,0 +1,125 @@
+//! Feeds: declared, read by the page, followed as streams.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, timeout_at};
+
+use super::Feeds;
+use crate::{
+    bookmark::Bookmark,
+    error::Error,
+    feed::Feed,
+    login::Caller,
+    pages::Page,
+    policy::Decision as Judgement,
+    session::{Decide, Decision, Denial, Event, Session},
+};
+
+/// What a specification was cut into, and whether the caller may have it.
+#[derive(Debug)]
+pub struct Declared {
+    pub feeds: Vec<Arc<Feed>>,
+    pub judgements: Vec<(Arc<str>, Judgement)>,
+}
+
+/// A page, and how long it was waited for.
+#[derive(Debug)]
+pub struct Held {
+    /// `None`: nothing after the bookmark.
+    pub page: Option<Arc<Page>>,
+    pub is_woken: bool,
+    pub hold: Duration,
+}
+
+impl Feeds {
+    /// A page of what is there now; with `wait`, the first that comes.
+    pub async fn page(
+        &self,
+        caller: &Caller,
+        hash: &str,
+        bookmark: Bookmark,
+        wait: Duration,
+    ) -> Result<Held, Error> {
+        let began = Instant::now();
+        if wait.is_zero() {
+            let feed = self.definitions.find(hash).await?;
+            let decide = self.decision(caller, &feed).await?;
+            if let Decision::Denied(_) = decide().await? {
+                return Ok(Held {
+                    page: None,
+                    is_woken: false,
+                    hold: began.elapsed(),
+                });
+            }
+            let to = crate::paging::settled(&*self.store).await?;
+            let page = self.ground.pages.page(&feed, &bookmark, to).await?;
+            return Ok(Held {
+                page: (!page.references.is_empty()).then_some(page),
+                is_woken: false,
+                hold: began.elapsed(),
+            });
+        }
+        let deadline = began + wait.min(self.settings.max_hold);
+        let mut session = self.stream(caller, hash, bookmark).await?;
+        let mut is_woken = false;
+        loop {
+            let event = timeout_at(deadline, session.next()).await;
+            let page = match event {
+                Ok(Some(Event::Page { page, .. })) => Some(page),
+                Ok(Some(Event::Sync(_) | Event::Denied { .. } | Event::Heartbeat)) => {
+                    is_woken = true;
+                    continue;
+                }
+                // The end of a session is that of the server: its clients come again.
+                Ok(None) | Err(_) => None,
+            };
+            return Ok(Held {
+                is_woken: is_woken && page.is_some(),
+                page,
+                hold: began.elapsed(),
+            });
+        }
+    }
+
+    /// Registers at once, so that nothing saved after this is missed.
+    pub async fn stream(
+        &self,
+        caller: &Caller,
+        hash: &str,
+        bookmark: Bookmark,
+    ) -> Result<Session, Error> {
+        let feed = self.definitions.find(hash).await?;
+        let decide = self.decision(caller, &feed).await?;
+        Ok(Session::open(self.ground.clone(), feed, decide, bookmark)?)
+    }
+
+    /// Asked again whenever a stream begins to look.
+    async fn decision(&self, caller: &Caller, feed: &Arc<Feed>) -> Result<Decide, Error> {
+        if !self.policies.ask_who_reads() {
+            return Ok(Arc::new(|| Box::pin(async { Ok(Decision::Allowed) })));
+        }
+        let user = self.user_reference(caller).await?;
+        let (policies, store, feed) = (self.policies.clone(), self.store.clone(), feed.clone());
+        Ok(Arc::new(move || {
+            let (policies, store) = (policies.clone(), store.clone());
+            let (user, feed) = (user.clone(), feed.clone());
+            Box::pin(async move {
+                // It was made for its owner, with the rule built in.
+                if feed.owner.is_some() && feed.owner == user {
+                    return Ok(Decision::Allowed);
+                }
+                let judgement = policies
+                    .distribute(&store, &feed.specification, &feed.given, user.as_ref())
+                    .await?;
+                Ok(match judgement {
+                    Judgement::Authorized | Judgement::Reactive => Decision::Allowed,
+                    Judgement::Denied(denied) => Decision::Denied(Denial {
+                        code: denied.code.name(),
+                        reason: denied.reason,
+                        watched: denied.watched,
+                    }),
+                })
+            })
+        }))
+    }
+}

@@ -1,0 +1,71 @@
+//! Loading: the facts that were asked for and all that they stand on.
+
+use std::sync::Arc;
+
+use futures_util::{Stream, stream::try_unfold};
+
+use super::Feeds;
+use crate::{
+    error::Error,
+    fact::Reference,
+    login::Caller,
+    store::{Position, Store, Stored},
+};
+
+/// Facts that are fetched at once.
+const CHUNK: usize = 1_000;
+
+/// Which facts are sent, predecessors first.
+#[derive(Debug)]
+pub struct Loaded {
+    store: Arc<dyn Store>,
+    positions: Vec<Position>,
+}
+
+impl Feeds {
+    /// What is not known is left out. What the caller may not see is refused, all of it.
+    pub async fn load(
+        &self,
+        caller: &Caller,
+        references: Vec<Reference>,
+    ) -> Result<Loaded, Error> {
+        let user = if self.policies.ask_who_reads() {
+            self.user_reference(caller).await?
+        } else {
+            None
+        };
+        let found = self.store.find(references.clone()).await?;
+        let (known, positions): (Vec<Reference>, Vec<Position>) = references
+            .into_iter()
+            .zip(found)
+            .filter_map(|(reference, at)| Some((reference, at?)))
+            .unzip();
+        let may = self
+            .policies
+            .may_load(&self.store, user.as_ref(), &known, &positions)
+            .await?;
+        if !may {
+            return Err(Error::Forbidden("Unauthorized".to_owned()));
+        }
+        let positions = self.store.closure(positions).await?;
+        Ok(Loaded {
+            store: self.store.clone(),
+            positions,
+        })
+    }
+}
+
+impl Loaded {
+    /// In chunks, so that a long history is not in memory at once.
+    pub fn chunks(self) -> impl Stream<Item = Result<Vec<Stored>, Error>> + Send {
+        try_unfold((self, 0), |(loaded, from)| async move {
+            if from >= loaded.positions.len() {
+                return Ok(None);
+            }
+            let to = (from + CHUNK).min(loaded.positions.len());
+            let chunk = loaded.positions[from..to].to_vec();
+            let facts = loaded.store.facts(chunk).await?;
+            Ok(Some((facts, (loaded, to))))
+        })
+    }
+}

@@ -1,0 +1,33 @@
+//! The door's question to its store: has something been saved that the follower has not read?
+
+use std::time::Duration;
+
+use futures_util::{FutureExt, future::BoxFuture};
+use wakeline_bus::{Due, Recheck};
+use wakeline_store::Error;
+use wakeline_wake::Waiting;
+
+use super::Feeds;
+use crate::{DOOR, topic};
+
+impl Recheck for Feeds {
+    fn door(&self) -> &'static str {
+        DOOR
+    }
+
+    /// One statement, whoever waits: streams are told by the follower.
+    fn recheck(&self, _: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+        async move {
+            let Some(at) = self.ground.follower.at() else {
+                return Ok(Vec::new());
+            };
+            let horizon = self.store.horizon().await?;
+            let due = Due {
+                place: topic::place(topic::log()),
+                after: Duration::ZERO,
+            };
+            Ok(if horizon.last > at { vec![due] } else { Vec::new() })
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,120 @@
+//! Saving: checked, ordered, allowed, stored, told.
+
+use std::{collections::HashMap, sync::Arc};
+
+use wakeline_wake::Wake;
+
+use super::Feeds;
+use crate::{
+    error::Error,
+    fact::{Envelope, Reference},
+    login::Caller,
+    store::{Position, Saved},
+    topic,
+};
+
+impl Feeds {
+    /// All of it or nothing. What is known is left alone, so that it can be sent again.
+    pub async fn save(&self, caller: &Caller, envelopes: Vec<Envelope>) -> Result<(), Error> {
+        if envelopes.is_empty() {
+            return Ok(());
+        }
+        let envelopes = ordered(envelopes);
+        let user = if self.policies.ask_who_saves() {
+            self.user(caller).await?
+        } else {
+            None
+        };
+        let envelopes = self
+            .policies
+            .authorize(&self.store, user.as_deref(), envelopes)
+            .await?;
+        let envelopes: Arc<[Envelope]> = envelopes.into();
+        match self.store.save(envelopes.clone()).await? {
+            Saved::Missing { predecessor } => Err(Error::Invalid(format!(
+                "The fact {predecessor} is named as a predecessor, but it was not found in storage \
+                 and was not included in the request. Send the full closure of predecessors \
+                 together, or commit the predecessors first."
+            ))),
+            Saved::Stored { new } => {
+                metrics::counter!("wakeline_feed_facts_saved_total").increment(new.len() as u64);
+                if !new.is_empty() {
+                    self.bus.publish(&[Wake::all(topic::log())]);
+                    self.purge_after(&envelopes, &new);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Purging is nobody's to wait for.
+    fn purge_after(&self, envelopes: &[Envelope], new: &[(usize, Position)]) {
+        if !self.policies.purges() {
+            return;
+        }
+        let facts: Vec<(Reference, Position)> = new
+            .iter()
+            .map(|(index, position)| (envelopes[*index].fact.reference.clone(), *position))
+            .collect();
+        let (policies, store) = (self.policies.clone(), self.store.clone());
+        tokio::spawn(async move {
+            if let Err(error) = policies.purge_after(&store, &facts).await {
+                tracing::warn!(%error, "what should be purged was not; it is at the next start");
+            }
+        });
+    }
+}
+
+/// Each fact once, with all its signatures, and its predecessors before it. A fact that names itself
+/// in a circle cannot be: its hash would have to be known before it is made.
+fn ordered(envelopes: Vec<Envelope>) -> Vec<Envelope> {
+    let mut places: HashMap<Reference, usize> = HashMap::with_capacity(envelopes.len());
+    let mut once: Vec<Envelope> = Vec::with_capacity(envelopes.len());
+    let mut is_ordered = true;
+    for envelope in envelopes {
+        if let Some(place) = places.get(&envelope.fact.reference) {
+            let known = &mut once[*place].signatures;
+            for signature in envelope.signatures {
+                if !known.contains(&signature) {
+                    known.push(signature);
+                }
+            }
+            continue;
+        }
+        places.insert(envelope.fact.reference.clone(), once.len());
+        once.push(envelope);
+    }
+    for (place, envelope) in once.iter().enumerate() {
+        let after = |reference: &Reference| places.get(reference).is_some_and(|at| *at > place);
+        is_ordered &= !envelope.fact.references().any(|(_, reference)| after(reference));
+    }
+    if is_ordered {
+        return once;
+    }
+    let mut slots: Vec<Option<Envelope>> = once.into_iter().map(Some).collect();
+    let mut sorted = Vec::with_capacity(slots.len());
+    let mut is_begun = vec![false; slots.len()];
+    for first in 0..slots.len() {
+        // A stack of its own: chains are as deep as they are long.
+        let mut open = vec![first];
+        while let Some(&place) = open.last() {
+            if slots[place].is_none() {
+                open.pop();
+                continue;
+            }
+            if std::mem::replace(&mut is_begun[place], true) {
+                open.pop();
+                sorted.extend(slots[place].take());
+                continue;
+            }
+            if let Some(envelope) = &slots[place] {
+                let before = envelope.fact.references().filter_map(|(_, reference)| {
+                    places.get(reference).filter(|at| !is_begun[**at])
+                });
+                let before: Vec<usize> = before.copied().collect();
+                open.extend(before);
+            }
+        }
+    }
+    sorted
+}

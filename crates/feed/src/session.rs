@@ -1,0 +1,397 @@
+//! A stream: backfills its feed to the end, says SYNC, and follows live.
+//!
+//! One query cycle at a time, by being one loop. It is asked for its next event when the connection
+//! can take one, so a slow reader holds up only itself, and what waits for it is its waitlist.
+
+mod telemetry;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use tokio::time::{Instant, sleep, timeout_at};
+use wakeline_store::Error;
+use wakeline_wake::{Engine, Outcome, Refused, Settled, Waiter};
+
+use crate::{
+    bookmark::Bookmark,
+    fact::Reference,
+    feed::Feed,
+    hub::{Follower, Hub, Registration, Watch},
+    pages::{Page, Pages},
+    paging,
+    query::Query,
+    store::{Position, Store},
+    topic,
+};
+pub use telemetry::{Ending, Telemetry};
+
+/// The waits between attempts while the database is away.
+const OUTAGE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Pages of one cycle; then others have a turn.
+    pub max_initial_pages: usize,
+    /// Facts that may wait for a stream; past it the stream is closed.
+    pub waitlist_cap: usize,
+    /// After so many pages a stream lets others go first, for `page_delay`. 0: never.
+    pub page_delay_every: usize,
+    pub page_delay: Duration,
+    /// How often a blank line is sent when nothing else is.
+    pub heartbeat: Duration,
+    /// How long a reader may leave a frame unread; then its stream ends.
+    pub slow_reader: Duration,
+    /// How long a stream lives at most.
+    pub max_age: Option<Duration>,
+}
+
+/// Whether the caller may have the feed, as it is now.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    Allowed,
+    Denied(Denial),
+}
+
+#[derive(Clone, Debug)]
+pub struct Denial {
+    pub code: &'static str,
+    pub reason: String,
+    /// What may change it: facts that bring a tuple here.
+    pub watched: Vec<(Arc<Query>, Vec<Reference>)>,
+}
+
+/// Asks for a [`Decision`].
+pub type Decide = Arc<dyn Fn() -> BoxFuture<'static, Result<Decision, Error>> + Send + Sync>;
+
+/// What streams stand on.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    pub store: Arc<dyn Store>,
+    pub engine: Arc<Engine>,
+    pub hub: Arc<Hub>,
+    pub follower: Arc<Follower>,
+    pub pages: Arc<Pages>,
+    pub limits: Arc<Limits>,
+}
+
+#[derive(Debug)]
+pub enum Event {
+    /// `is_synced`: a SYNC follows at once.
+    Page { page: Arc<Page>, is_synced: bool },
+    /// Nothing more for now.
+    Sync(String),
+    /// Not for this caller; it may become so.
+    Denied { denial: Denial, bookmark: String },
+    /// Nothing has happened.
+    Heartbeat,
+}
+
+/// See the module.
+pub struct Session {
+    ground: Ground,
+    feed: Arc<Feed>,
+    decide: Decide,
+    registration: Registration,
+    waiter: Waiter,
+    stage: Stage,
+    /// Where it is.
+    bookmark: Bookmark,
+    /// What the client knows: nothing is announced before there was something.
+    shown: String,
+    pages_of_cycle: usize,
+    began: Instant,
+    /// When the last event was given.
+    told: Instant,
+    telemetry: Telemetry,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// What the feed stands on is not known yet, or no longer.
+    Opening,
+    /// Up to a settled position.
+    Cycle(Position),
+    Live,
+    Over,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Session")
+            .field("feed", &self.feed.hash)
+            .field("stage", &self.stage)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Registers first: whatever is saved from here on is heard of. Refused when too many wait.
+    pub fn open(
+        ground: Ground,
+        feed: Arc<Feed>,
+        decide: Decide,
+        bookmark: Bookmark,
+    ) -> Result<Self, Refused> {
+        let topic = topic::stream(&feed.hash);
+        let place = topic::place(topic.clone());
+        let waiter = ground.engine.register(&[place], FOREVER)?;
+        let registration = ground.hub.register(topic, ground.limits.waitlist_cap);
+        let now = Instant::now();
+        Ok(Self {
+            telemetry: Telemetry::new(feed.hash.clone()),
+            shown: bookmark.to_string(),
+            ground,
+            feed,
+            decide,
+            registration,
+            waiter,
+            stage: Stage::Opening,
+            bookmark,
+            pages_of_cycle: 0,
+            began: now,
+            told: now,
+        })
+    }
+
+    #[must_use]
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    /// What is to be sent next; `None` when the stream ends.
+    pub async fn next(&mut self) -> Option<Event> {
+        // The first call comes at once; every other one when the last event has been taken.
+        if self.telemetry.frames > 0 && self.told.elapsed() > self.ground.limits.slow_reader {
+            return self.end(Ending::SlowReader);
+        }
+        self.told = Instant::now();
+        let mut pause = OUTAGE.0;
+        loop {
+            if let Some(ending) = self.ending() {
+                return self.end(ending);
+            }
+            if self.is_silent() {
+                return Some(self.give(Event::Heartbeat));
+            }
+            match self.step().await {
+                Ok(Some(event)) => return Some(self.give(event)),
+                Ok(None) => pause = OUTAGE.0,
+                Err(error) => {
+                    tracing::warn!(%error, feed = %self.feed.hash, "a stream waits for the database");
+                    sleep(pause).await;
+                    pause = (pause * 2).min(OUTAGE.1);
+                }
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<Option<Event>, Error> {
+        match self.stage {
+            Stage::Opening => self.stand().await,
+            Stage::Cycle(to) => self.page(to).await,
+            Stage::Live => Ok(self.wait().await),
+            Stage::Over => Ok(None),
+        }
+    }
+
+    /// Finds out where the givens are and whether the caller may have the feed, hears of all that can
+    /// change either, and only then takes the horizon: what comes after it is heard of.
+    async fn stand(&mut self) -> Result<Option<Event>, Error> {
+        self.ground.follower.follows().await?;
+        let store = &*self.ground.store;
+        let heard = self.registration.signal().waitlist().span();
+        // Before anything is looked up.
+        self.registration.watch(Vec::new(), self.feed.given.clone());
+        let decision = (self.decide)().await?;
+        let mut watches = Vec::new();
+        let at = store.find(self.feed.given.clone()).await?;
+        let at: Option<Vec<Position>> = at.into_iter().collect();
+        let mut anchors = self.feed.given.clone();
+        if let Some(given) = at {
+            watches.push(Watch {
+                query: self.feed.query.clone(),
+                given,
+                is_ground: false,
+            });
+            anchors.clear();
+        }
+        if let Decision::Denied(denial) = &decision {
+            for (query, given) in &denial.watched {
+                let at = store.find(given.clone()).await?;
+                match at.into_iter().collect() {
+                    Some(at) => watches.push(Watch {
+                        query: query.clone(),
+                        given: at,
+                        is_ground: true,
+                    }),
+                    None => anchors.extend(given.iter().cloned()),
+                }
+            }
+        }
+        self.registration.watch(watches, anchors);
+        // Again, now that it is heard of: it may have come in between.
+        let decision = match decision {
+            Decision::Allowed => Decision::Allowed,
+            Decision::Denied(_) => (self.decide)().await?,
+        };
+        let to = paging::settled(store).await?;
+        if let Some(span) = heard {
+            self.registration.signal().waitlist().settle(span.to.min(to));
+        }
+        self.pages_of_cycle = 0;
+        self.telemetry.cycles += 1;
+        match decision {
+            Decision::Allowed => {
+                self.stage = Stage::Cycle(to);
+                Ok(None)
+            }
+            Decision::Denied(denial) => {
+                self.stage = Stage::Live;
+                // Whatever comes while it is denied is looked at from the beginning.
+                self.bookmark = Bookmark::START;
+                Ok(Some(Event::Denied {
+                    denial,
+                    bookmark: self.shown.clone(),
+                }))
+            }
+        }
+    }
+
+    async fn page(&mut self, to: Position) -> Result<Option<Event>, Error> {
+        let ground = &self.ground;
+        let page = ground.pages.page(&self.feed, &self.bookmark, to).await?;
+        self.bookmark = page.bookmark.clone();
+        let is_synced = page.is_last && self.is_caught_up(to);
+        if page.references.is_empty() {
+            return Ok(is_synced.then(|| self.sync()));
+        }
+        self.telemetry.page(&page);
+        self.shown = self.bookmark.to_string();
+        self.pages_of_cycle += 1;
+        let limits = self.ground.limits.clone();
+        if self.pages_of_cycle >= limits.max_initial_pages {
+            // Enough for one cycle: the next begins where this one ends, after the others' turn.
+            self.pages_of_cycle = 0;
+            self.telemetry.cycles += 1;
+            sleep(limits.page_delay).await;
+        } else if limits.page_delay_every > 0
+            && self.pages_of_cycle.is_multiple_of(limits.page_delay_every)
+            && !is_synced
+            && self.ground.pages.are_under_way()
+        {
+            sleep(limits.page_delay).await;
+        }
+        if is_synced {
+            self.telemetry.synced();
+        }
+        Ok(Some(Event::Page { page, is_synced }))
+    }
+
+    /// The cycle up to `to` is at its end. Either nothing has come meanwhile, or another one follows.
+    fn is_caught_up(&mut self, to: Position) -> bool {
+        let mut waitlist = self.registration.signal().waitlist();
+        waitlist.settle(to);
+        let span = waitlist.span();
+        drop(waitlist);
+        self.bookmark = Bookmark::finished(to);
+        match span {
+            None => {
+                self.stage = Stage::Live;
+                true
+            }
+            Some(span) => {
+                self.telemetry.restarts += 1;
+                self.look(span.after, span.to);
+                false
+            }
+        }
+    }
+
+    /// A cycle over what the waitlist says.
+    fn look(&mut self, after: Position, to: Position) {
+        self.pages_of_cycle = 0;
+        self.telemetry.cycles += 1;
+        // Nothing before it concerns this stream, so that all streams of a feed ask the same.
+        let done = self.bookmark.finished_at().unwrap_or(0);
+        if after == 0 {
+            self.bookmark = Bookmark::START;
+            self.stage = Stage::Opening;
+        } else {
+            self.bookmark = Bookmark::finished(after.max(done));
+            self.stage = Stage::Cycle(to);
+        }
+    }
+
+    fn sync(&mut self) -> Event {
+        self.telemetry.synced();
+        if !self.shown.is_empty() {
+            self.shown = self.bookmark.to_string();
+        }
+        Event::Sync(self.shown.clone())
+    }
+
+    /// Until something may have come, or it is time for a sign of life.
+    async fn wait(&mut self) -> Option<Event> {
+        let silent = self.told + self.ground.limits.heartbeat;
+        let until = self.until().map_or(silent, |end| end.min(silent));
+        match timeout_at(until, self.waiter.park()).await {
+            Err(_) => return None,
+            Ok(Outcome::Deadline | Outcome::Drain) => {
+                self.stage = Stage::Over;
+                return None;
+            }
+            Ok(Outcome::Woken { .. }) => {}
+        }
+        self.waiter.settle(Settled::Found);
+        let mut waitlist = self.registration.signal().waitlist();
+        if let Some(done) = self.bookmark.finished_at() {
+            waitlist.settle(done);
+        }
+        let span = waitlist.span();
+        drop(waitlist);
+        if let Some(span) = span {
+            self.look(span.after, span.to);
+        }
+        None
+    }
+
+    fn until(&self) -> Option<Instant> {
+        self.ground.limits.max_age.map(|age| self.began + age)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.told.elapsed() >= self.ground.limits.heartbeat
+    }
+
+    fn ending(&self) -> Option<Ending> {
+        if matches!(self.stage, Stage::Over) || self.ground.engine.is_draining() {
+            Some(Ending::Drain)
+        } else if self.registration.signal().is_overrun() {
+            Some(Ending::Overrun)
+        } else if self.until().is_some_and(|end| Instant::now() >= end) {
+            Some(Ending::Age)
+        } else {
+            None
+        }
+    }
+
+    fn end(&mut self, ending: Ending) -> Option<Event> {
+        self.stage = Stage::Over;
+        self.telemetry.ending = Some(ending);
+        None
+    }
+
+    fn give(&mut self, event: Event) -> Event {
+        self.told = Instant::now();
+        self.telemetry.frames += 1;
+        event
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.telemetry.waitlist_peak = self.registration.signal().waitlist().peak();
+        self.telemetry.report();
+    }
+}
