@@ -83,7 +83,11 @@ impl Stores {
         let sqlite = Sqlite::open(
             &path,
             &options,
-            &[queue_sqlite::MIGRATIONS, jobs_sqlite::MIGRATIONS],
+            &[
+                queue_sqlite::MIGRATIONS,
+                jobs_sqlite::MIGRATIONS,
+                feed_sqlite::MIGRATIONS,
+            ],
         )
         .context("data")?;
         Ok(Self::Sqlite {
@@ -110,6 +114,16 @@ impl Stores {
             Self::Postgres { postgres, .. } => {
                 JobsStores::of(Arc::new(JobsPostgres::new(postgres.clone())))
             }
+        }
+    }
+
+    pub(crate) fn feeds(&self) -> Arc<dyn wakeline_feed::store::Store> {
+        match self {
+            Self::Sqlite { sqlite, .. } => {
+                let clock = feed_sqlite::system_clock();
+                Arc::new(FeedSqlite::new(sqlite.clone(), clock))
+            }
+            Self::Postgres { postgres, .. } => Arc::new(FeedPostgres::new(postgres.clone())),
         }
     }
 

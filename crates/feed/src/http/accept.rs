@@ -47,6 +47,11 @@ fn fits(range: &str, offer: &str) -> Option<u8> {
     of_it.then_some(1)
 }
 
+/// Whether `kind` would be taken: by name, by its family, or because anything is.
+pub(super) fn takes(headers: &HeaderMap, kind: &str) -> bool {
+    !headers.contains_key(header::ACCEPT) || preferred(headers, &[kind]).is_some()
+}
+
 /// Whether the header names `kind` itself.
 pub(super) fn names(headers: &HeaderMap, kind: &str) -> bool {
     headers

@@ -111,7 +111,9 @@ impl Registry {
         }
         for watch in &watches {
             if !self.shapes.contains_key(&watch.query) {
-                for &variable in &watch.query.outputs {
+                // A given that arrives is an anchor.
+                let arrivals = watch.query.arrivals().into_iter();
+                for variable in arrivals.filter(|variable| *variable >= watch.query.givens) {
                     let kind = watch.query.variables[variable].clone();
                     let places = self.by_kind.entry(kind).or_default();
                     places.push((watch.query.clone(), variable));

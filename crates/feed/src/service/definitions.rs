@@ -63,7 +63,7 @@ impl Definitions {
         };
         let specification = parser::parse_feed(&definition.text)
             .map_err(|error| unreadable(error.to_string()))?;
-        let query = Query::of_feed(&specification).map_err(|error| unreadable(error.to_string()))?;
+        let query = Query::of_specification(&specification).map_err(|error| unreadable(error.to_string()))?;
         let feed = Arc::new(Feed {
             hash: hash.into(),
             specification,

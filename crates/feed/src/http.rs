@@ -1,0 +1,114 @@
+//! The routes, in the replicator's shapes.
+
+mod accept;
+mod answer;
+mod body;
+mod cors;
+mod csv;
+mod facts;
+mod feeds;
+mod login;
+mod read;
+mod stream;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::{FromRequestParts, Request, State},
+    http::request::Parts,
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+use wakeline_web::{Identity, need_by_method};
+
+pub use cors::Origins;
+
+use crate::{
+    error::Error,
+    login::{Caller, Login},
+    service::Feeds,
+    store::Principal,
+};
+
+/// Where the routes are, as the replicator has them.
+pub const PREFIX: &str = "/jinaga";
+
+/// Who the server's own login says that somebody is.
+const OWN_PROVIDER: &str = "wakeline";
+
+/// What the routes need.
+#[derive(Clone, Debug)]
+pub struct Door {
+    pub feeds: Arc<Feeds>,
+    /// Providers of the door's own; without them the server's login decides.
+    pub login: Option<Arc<Login>>,
+    pub origins: Origins,
+    pub limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub max_body: usize,
+    pub max_graph: usize,
+    pub body_timeout: Duration,
+}
+
+/// All routes of this door.
+pub fn router(door: Door) -> OpenApiRouter {
+    let own_login = door.login.is_some();
+    let origins = door.origins.clone();
+    let routes = OpenApiRouter::new()
+        .routes(routes!(login::login))
+        .routes(routes!(facts::save))
+        .routes(routes!(facts::load))
+        .routes(routes!(facts::write))
+        .routes(routes!(read::read))
+        .routes(routes!(feeds::declare))
+        .routes(routes!(feeds::follow));
+    let routes = if own_login {
+        routes
+    } else {
+        need_by_method(routes)
+    };
+    routes
+        .route_layer(from_fn_with_state(door.clone(), identify))
+        .with_state(door)
+        .layer(from_fn_with_state(origins, cors::allow))
+}
+
+/// Who calls is found out once, before the handler.
+async fn identify(State(door): State<Door>, mut request: Request, next: Next) -> Response {
+    let caller = match &door.login {
+        Some(login) => match login.identify(request.headers()).await {
+            Ok(caller) => caller,
+            Err(refused) => return Error::from(refused).into_response(),
+        },
+        None => own(request.extensions().get::<Identity>()),
+    };
+    request.extensions_mut().insert(caller);
+    next.run(request).await
+}
+
+fn own(identity: Option<&Identity>) -> Caller {
+    let subject = identity.and_then(|identity| identity.subject.clone());
+    match subject {
+        None => Caller::anonymous(),
+        Some(id) => Caller {
+            display_name: id.clone(),
+            principal: Some(Principal {
+                provider: OWN_PROVIDER.to_owned(),
+                id,
+            }),
+        },
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
+        let caller = parts.extensions.get().cloned();
+        Ok(caller.unwrap_or_else(Self::anonymous))
+    }
+}
