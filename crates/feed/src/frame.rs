@@ -28,7 +28,7 @@ impl Form {
         let mut text = String::new();
         match event {
             Event::Page { page, is_synced } => {
-                let bookmark = page.bookmark.to_string();
+                let bookmark = page.reached.to_string();
                 self.frame(&mut text, "page", &bookmark, &body(&page.references, &bookmark));
                 if *is_synced {
                     self.frame(&mut text, "sync", &bookmark, &body(&[], &bookmark));

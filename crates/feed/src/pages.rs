@@ -36,8 +36,8 @@ pub struct Page {
     /// Each once, in the order of their first tuples.
     pub references: Vec<Reference>,
     pub tuples: usize,
-    /// Where it ends.
-    pub bookmark: Bookmark,
+    /// Where the next one begins.
+    pub reached: Bookmark,
     /// Nothing more comes up to the horizon that was asked for.
     pub is_last: bool,
 }
@@ -79,10 +79,11 @@ impl Pages {
         self.under_way.load(Ordering::Relaxed) > 0
     }
 
-    /// What comes after `at`, up to `to`, which is settled.
+    /// What comes after `at`, up to `to`, which is settled. `given` is where the feed's givens are.
     pub async fn page(
         &self,
         feed: &Arc<Feed>,
+        given: &[Position],
         at: &Bookmark,
         to: Position,
     ) -> Result<Arc<Page>, Error> {
@@ -93,7 +94,7 @@ impl Pages {
             if let Some(page) = known {
                 page.clone()
             } else {
-                let page = self.ask(feed, at, to);
+                let page = self.ask(feed, given, at, to);
                 kept.keep(key, page.clone());
                 page
             }
@@ -101,16 +102,17 @@ impl Pages {
         asked.await
     }
 
-    fn ask(&self, feed: &Arc<Feed>, at: &Bookmark, to: Position) -> Asked {
-        let (store, feed, at, size) = (self.store.clone(), feed.clone(), at.clone(), self.size);
+    fn ask(&self, feed: &Arc<Feed>, given: &[Position], at: &Bookmark, to: Position) -> Asked {
+        let (store, query, size) = (self.store.clone(), feed.query.clone(), self.size);
+        let (given, at) = (given.to_vec(), at.clone());
         let under_way = UnderWay::new(&self.under_way);
         async move {
             let _under_way = under_way;
-            let page = paging::next_page(&*store, &feed.query, &feed.given, &at, to, size).await?;
+            let page = paging::page_at(&*store, &query, &given, &at, to, size).await?;
             Ok(Arc::new(Page {
                 references: once_each(&page.tuples),
                 tuples: page.tuples.len(),
-                bookmark: page.bookmark,
+                reached: page.reached,
                 is_last: page.is_last,
             }))
         }

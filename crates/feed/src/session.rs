@@ -95,6 +95,8 @@ pub struct Session {
     registration: Registration,
     waiter: Waiter,
     stage: Stage,
+    /// Where the givens are, once all are stored.
+    given: Option<Vec<Position>>,
     /// Where it is.
     bookmark: Bookmark,
     /// What the client knows: nothing is announced before there was something.
@@ -147,6 +149,7 @@ impl Session {
             registration,
             waiter,
             stage: Stage::Opening,
+            given: None,
             bookmark,
             pages_of_cycle: 0,
             began: now,
@@ -205,16 +208,15 @@ impl Session {
         self.registration.watch(Vec::new(), self.feed.given.clone());
         let decision = (self.decide)().await?;
         let mut watches = Vec::new();
-        let at = store.find(self.feed.given.clone()).await?;
-        let at: Option<Vec<Position>> = at.into_iter().collect();
-        let mut anchors = self.feed.given.clone();
-        if let Some(given) = at {
-            watches.push(Watch {
+        self.given = paging::find_given(store, &self.feed.query, &self.feed.given).await?;
+        let mut anchors = Vec::new();
+        match &self.given {
+            Some(given) => watches.push(Watch {
                 query: self.feed.query.clone(),
-                given,
+                given: given.clone(),
                 is_ground: false,
-            });
-            anchors.clear();
+            }),
+            None => anchors.clone_from(&self.feed.given),
         }
         if let Decision::Denied(denial) = &decision {
             for (query, given) in &denial.watched {
@@ -235,7 +237,12 @@ impl Session {
             Decision::Allowed => Decision::Allowed,
             Decision::Denied(_) => (self.decide)().await?,
         };
-        let to = paging::settled(store).await?;
+        let horizon = paging::fresh_horizon(store).await?;
+        let to = horizon.settled;
+        if self.bookmark.is_beyond(horizon.last) {
+            // Of another store: clients skip what they have.
+            self.bookmark = Bookmark::Start;
+        }
         if let Some(span) = heard {
             self.registration.signal().waitlist().settle(span.to.min(to));
         }
@@ -249,7 +256,7 @@ impl Session {
             Decision::Denied(denial) => {
                 self.stage = Stage::Live;
                 // Whatever comes while it is denied is looked at from the beginning.
-                self.bookmark = Bookmark::START;
+                self.bookmark = Bookmark::Start;
                 Ok(Some(Event::Denied {
                     denial,
                     bookmark: self.shown.clone(),
@@ -259,15 +266,18 @@ impl Session {
     }
 
     async fn page(&mut self, to: Position) -> Result<Option<Event>, Error> {
-        let ground = &self.ground;
-        let page = ground.pages.page(&self.feed, &self.bookmark, to).await?;
-        self.bookmark = page.bookmark.clone();
+        let Some(given) = &self.given else {
+            return Ok(self.is_caught_up(to).then(|| self.sync()));
+        };
+        let pages = &self.ground.pages;
+        let page = pages.page(&self.feed, given, &self.bookmark, to).await?;
+        self.bookmark = page.reached.clone();
         let is_synced = page.is_last && self.is_caught_up(to);
         if page.references.is_empty() {
             return Ok(is_synced.then(|| self.sync()));
         }
         self.telemetry.page(&page);
-        self.shown = self.bookmark.to_string();
+        self.shown = page.reached.to_string();
         self.pages_of_cycle += 1;
         let limits = self.ground.limits.clone();
         if self.pages_of_cycle >= limits.max_initial_pages {
@@ -294,7 +304,7 @@ impl Session {
         waitlist.settle(to);
         let span = waitlist.span();
         drop(waitlist);
-        self.bookmark = Bookmark::finished(to);
+        self.bookmark = Bookmark::Finished(to);
         match span {
             None => {
                 self.stage = Stage::Live;
@@ -313,12 +323,12 @@ impl Session {
         self.pages_of_cycle = 0;
         self.telemetry.cycles += 1;
         // Nothing before it concerns this stream, so that all streams of a feed ask the same.
-        let done = self.bookmark.finished_at().unwrap_or(0);
+        let done = self.bookmark.base();
         if after == 0 {
-            self.bookmark = Bookmark::START;
+            self.bookmark = Bookmark::Start;
             self.stage = Stage::Opening;
         } else {
-            self.bookmark = Bookmark::finished(after.max(done));
+            self.bookmark = Bookmark::Finished(after.max(done));
             self.stage = Stage::Cycle(to);
         }
     }
@@ -345,9 +355,7 @@ impl Session {
         }
         self.waiter.settle(Settled::Found);
         let mut waitlist = self.registration.signal().waitlist();
-        if let Some(done) = self.bookmark.finished_at() {
-            waitlist.settle(done);
-        }
+        waitlist.settle(self.bookmark.base());
         let span = waitlist.span();
         drop(waitlist);
         if let Some(span) = span {

@@ -105,7 +105,9 @@ pub(super) async fn follow(
         .map_err(|problem| Error::invalid(problem.detail()))?;
     let resumed = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let asked = resumed.or(params.get("b")).unwrap_or_default().to_owned();
-    let bookmark = Bookmark::parse(&asked).map_err(|error| Error::invalid(error.to_string()))?;
+    let bookmark = asked
+        .parse::<Bookmark>()
+        .map_err(|error| Error::Invalid(format!("b: {error}")))?;
     for form in [Form::Jinaga, Form::Events] {
         if accept::names(&headers, form.content_type()) {
             let session = door.feeds.stream(&caller, &hash, bookmark).await?;
@@ -120,7 +122,7 @@ pub(super) async fn follow(
 /// An empty page repeats the bookmark it was asked with.
 fn page(held: &Held, asked: &str, prefer: Prefer, max_hold: Duration) -> Response {
     let text = match &held.page {
-        Some(page) => frame::body(&page.references, &page.bookmark.to_string()),
+        Some(page) => frame::body(&page.references, &page.reached.to_string()),
         None => frame::body(&[], asked),
     };
     let mut response = answer::json(text);

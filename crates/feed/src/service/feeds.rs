@@ -11,6 +11,7 @@ use crate::{
     feed::Feed,
     login::Caller,
     pages::Page,
+    paging,
     policy::Decision as Judgement,
     session::{Decide, Decision, Denial, Event, Session},
 };
@@ -51,10 +52,9 @@ impl Feeds {
                     hold: began.elapsed(),
                 });
             }
-            let to = crate::paging::settled(&*self.store).await?;
-            let page = self.ground.pages.page(&feed, &bookmark, to).await?;
+            let page = self.page_now(&feed, bookmark).await?;
             return Ok(Held {
-                page: (!page.references.is_empty()).then_some(page),
+                page,
                 is_woken: false,
                 hold: began.elapsed(),
             });
@@ -79,6 +79,27 @@ impl Feeds {
                 hold: began.elapsed(),
             });
         }
+    }
+
+    async fn page_now(
+        &self,
+        feed: &Arc<Feed>,
+        bookmark: Bookmark,
+    ) -> Result<Option<Arc<Page>>, Error> {
+        let store = &*self.store;
+        let horizon = paging::fresh_horizon(store).await?;
+        // Of another store: clients skip what they have.
+        let bookmark = if bookmark.is_beyond(horizon.last) {
+            Bookmark::Start
+        } else {
+            bookmark
+        };
+        let Some(given) = paging::find_given(store, &feed.query, &feed.given).await? else {
+            return Ok(None);
+        };
+        let pages = &self.ground.pages;
+        let page = pages.page(feed, &given, &bookmark, horizon.settled).await?;
+        Ok((!page.references.is_empty()).then_some(page))
     }
 
     /// Registers at once, so that nothing saved after this is missed.

@@ -1,0 +1,137 @@
+//! Results of a specification.
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::Response,
+};
+use bytes::Bytes;
+use futures_util::{
+    Stream, StreamExt,
+    stream::{self, try_unfold},
+};
+use http::{HeaderValue, header};
+
+use super::{Door, accept, csv, feeds::text};
+use crate::{
+    error::Error,
+    login::Caller,
+    reading::{Reading, Value},
+};
+
+const CSV: &str = "text/csv";
+const LINES: &str = "application/x-ndjson";
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain";
+
+/// How results are written.
+enum Layout {
+    /// As many lines as it takes, for people.
+    Indented,
+    Compact,
+    Lines,
+    Columns(Vec<std::sync::Arc<str>>),
+}
+
+/// Reads the results of a specification.
+///
+/// They are sent as they are found. By `Accept`: indented JSON (default), compact JSON, a line of
+/// JSON each, or comma-separated values.
+#[utoipa::path(
+    post, path = "/jinaga/read", tag = "feed",
+    request_body(content = String, content_type = "text/plain", description = "Declarations and a specification"),
+    responses(
+        (status = 200, description = "The results", content((String = "text/plain"), (Object = "application/json"), (String = "application/x-ndjson"), (String = "text/csv"))),
+        (status = 400, description = "The text cannot be read", content_type = "text/plain", body = String),
+        (status = 403, description = "No rule lets the caller have them", content_type = "text/plain", body = String),
+    ),
+)]
+pub(super) async fn read(
+    State(door): State<Door>,
+    caller: Caller,
+    request: Request,
+) -> Result<Response, Error> {
+    let accepted = accept::preferred(request.headers(), &[TEXT, CSV, LINES, JSON]);
+    let text = text(&door, request).await?;
+    let (specification, reading) = door.feeds.read(&caller, &text).await?;
+    let (layout, kind) = match accepted {
+        Some(CSV) => (
+            Layout::Columns(csv::columns(&specification)?),
+            "text/csv; charset=utf-8",
+        ),
+        Some(LINES) => (Layout::Lines, "application/x-ndjson"),
+        Some(JSON) => (Layout::Compact, "application/json; charset=utf-8"),
+        _ => (Layout::Indented, "text/plain; charset=utf-8"),
+    };
+    // The first results before the answer begins: what is wrong with them is still an error then.
+    let mut reading = reading;
+    let first = reading.next().await?;
+    let mut response = Response::new(Body::from_stream(written(layout, first, reading)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    Ok(response)
+}
+
+fn written(
+    layout: Layout,
+    first: Option<Vec<Value>>,
+    reading: Reading,
+) -> impl Stream<Item = Result<Bytes, Error>> + Send {
+    let begin = match &layout {
+        Layout::Indented | Layout::Compact => "[".to_owned(),
+        Layout::Lines => String::new(),
+        Layout::Columns(columns) => csv::header(columns),
+    };
+    let is_empty = first.is_none();
+    let end = match &layout {
+        Layout::Indented if !is_empty => "\n]",
+        Layout::Indented | Layout::Compact => "]",
+        Layout::Lines | Layout::Columns(_) => "",
+    };
+    let chunks = try_unfold(
+        (first, reading, true),
+        |(chunk, mut reading, is_first)| async move {
+            let Some(values) = chunk else {
+                return Ok(None);
+            };
+            let next = reading.next().await?;
+            Ok(Some(((values, is_first), (next, reading, false))))
+        },
+    );
+    let chunks = chunks.map(move |chunk: Result<(Vec<Value>, bool), Error>| {
+        let (values, is_first) = chunk?;
+        let mut text = String::new();
+        for (index, value) in values.iter().enumerate() {
+            layout.write(&mut text, value, is_first && index == 0);
+        }
+        Ok(Bytes::from(text))
+    });
+    stream::once(async move { Ok(Bytes::from(begin)) })
+        .chain(chunks)
+        .chain(stream::once(async move { Ok(Bytes::from_static(end.as_bytes())) }))
+}
+
+impl Layout {
+    fn write(&self, text: &mut String, value: &Value, is_first: bool) {
+        let comma = if is_first { "" } else { "," };
+        match self {
+            Self::Indented => {
+                text.push_str(comma);
+                let lines = serde_json::to_string_pretty(value).unwrap_or_default();
+                for line in lines.lines() {
+                    text.push_str("\n  ");
+                    text.push_str(line);
+                }
+            }
+            Self::Compact => {
+                text.push_str(comma);
+                text.push_str(&serde_json::to_string(value).unwrap_or_default());
+            }
+            Self::Lines => {
+                text.push_str(&serde_json::to_string(value).unwrap_or_default());
+                text.push('\n');
+            }
+            Self::Columns(columns) => csv::row(text, columns, value),
+        }
+    }
+}
