@@ -2,6 +2,13 @@
 
 use wakeline_wake::Refused;
 
+use crate::{
+    fact::record,
+    login::{self, users},
+    policy::distribution::DecideError,
+    reading,
+};
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The caller's mistake. Doing it again does not help.
@@ -28,5 +35,70 @@ pub enum Error {
 impl Error {
     pub fn invalid(text: impl Into<String>) -> Self {
         Self::Invalid(text.into())
+    }
+}
+
+impl From<crate::specification::cursor::Error> for Error {
+    fn from(error: crate::specification::cursor::Error) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}
+
+impl From<crate::declaration::facts::Error> for Error {
+    fn from(error: crate::declaration::facts::Error) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}
+
+impl From<crate::graph::Error> for Error {
+    fn from(error: crate::graph::Error) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}
+
+impl From<record::Refused> for Error {
+    fn from(refused: record::Refused) -> Self {
+        match refused {
+            record::Refused::WrongHash { .. } => Self::Forbidden(refused.to_string()),
+            _ => Self::Invalid(refused.to_string()),
+        }
+    }
+}
+
+impl From<reading::Error> for Error {
+    fn from(error: reading::Error) -> Self {
+        match error {
+            reading::Error::Store(error) => Self::Store(error),
+            other => Self::Invalid(other.to_string()),
+        }
+    }
+}
+
+impl From<users::Error> for Error {
+    fn from(error: users::Error) -> Self {
+        match error {
+            users::Error::Store(error) => Self::Store(error),
+            other => Self::Store(wakeline_store::Error::Failed(other.to_string())),
+        }
+    }
+}
+
+impl From<login::Refused> for Error {
+    fn from(refused: login::Refused) -> Self {
+        match refused {
+            login::Refused::Unavailable(_) => {
+                Self::Store(wakeline_store::Error::Unavailable(refused.to_string()))
+            }
+            refused => Self::Unauthorized(refused.to_string()),
+        }
+    }
+}
+
+impl From<DecideError> for Error {
+    fn from(error: DecideError) -> Self {
+        match error {
+            DecideError::Store(error) => Self::Store(error),
+            DecideError::TooMany(error) => Self::Invalid(error.to_string()),
+        }
     }
 }

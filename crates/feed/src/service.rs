@@ -1,8 +1,10 @@
 //! The operations, in the order of a fact's life: saved, declared a feed of, followed, loaded, read.
 
+mod declaring;
 mod definitions;
-mod feeds;
+mod following;
 mod loading;
+mod reading;
 mod recheck;
 mod saving;
 
@@ -19,11 +21,15 @@ use crate::{
     pages::Pages,
     policy::Policies,
     session::{self, Ground},
+    signature::Verifier,
     store::Store,
 };
 use definitions::Definitions;
-pub use feeds::{Declared, Held};
+pub use declaring::Declared;
+pub use following::Held;
 pub use loading::Loaded;
+
+const TIDYING: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -44,8 +50,10 @@ pub struct Feeds {
     bus: Arc<Bus>,
     ground: Ground,
     definitions: Definitions,
-    policies: Arc<Policies>,
+    /// `None`: everybody may everything.
+    policies: Option<Arc<Policies>>,
     users: Users,
+    verifier: Arc<Verifier>,
     settings: Settings,
 }
 
@@ -55,7 +63,7 @@ impl Feeds {
         store: Arc<dyn Store>,
         engine: Arc<Engine>,
         bus: Arc<Bus>,
-        policies: Policies,
+        policies: Option<Policies>,
         settings: Settings,
     ) -> Arc<Self> {
         let hub = Hub::new(store.clone(), engine.clone());
@@ -75,7 +83,8 @@ impl Feeds {
             store,
             bus,
             ground,
-            policies: Arc::new(policies),
+            policies: policies.map(Arc::new),
+            verifier: Arc::default(),
             settings,
         })
     }
@@ -95,12 +104,37 @@ impl Feeds {
     pub async fn user(&self, caller: &Caller) -> Result<Option<Arc<User>>, Error> {
         match &caller.principal {
             None => Ok(None),
-            Some(principal) => Ok(Some(self.users.user(principal).await?)),
+            Some(principal) => Ok(Some(self.users.of(principal).await?)),
         }
     }
 
-    async fn user_reference(&self, caller: &Caller) -> Result<Option<Reference>, Error> {
+    /// Which user rules are asked about.
+    async fn reader(&self, caller: &Caller) -> Result<Option<Reference>, Error> {
         let user = self.user(caller).await?;
         Ok(user.map(|user| user.fact.reference.clone()))
+    }
+
+    /// Purges what conditions that are newer than the facts make obsolete, and forgets feeds that
+    /// nobody asks for, for ever.
+    pub async fn tidy(self: Arc<Self>) {
+        if let Some(policies) = &self.policies {
+            match policies.purge.all(&*self.store).await {
+                Ok(0) => {}
+                Ok(removed) => tracing::info!(removed, "facts were purged"),
+                Err(error) => tracing::warn!(%error, "not everything obsolete was purged"),
+            }
+        }
+        loop {
+            let kept = jiff::SignedDuration::try_from(self.settings.keep_definitions);
+            let since = jiff::Timestamp::now() - kept.unwrap_or(jiff::SignedDuration::MAX);
+            if let Err(error) = self
+                .store
+                .forget_definitions(since.as_microsecond())
+                .await
+            {
+                tracing::warn!(%error, "old feeds could not be forgotten");
+            }
+            tokio::time::sleep(TIDYING).await;
+        }
     }
 }

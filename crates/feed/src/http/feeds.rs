@@ -53,20 +53,20 @@ fn declared_text(declared: &Declared) -> String {
         text.push('"');
     }
     text.push_str("],\"decisions\":[");
-    for (index, (feed, judgement)) in declared.judgements.iter().enumerate() {
+    for (index, feed) in declared.feeds.iter().enumerate() {
         text.push_str(if index > 0 { "," } else { "" });
         text.push_str("{\"feed\":\"");
-        text.push_str(feed);
+        text.push_str(&feed.hash);
         text.push_str("\",\"decision\":\"");
-        text.push_str(judgement.name());
+        text.push_str(declared.verdict.as_str());
         text.push('"');
-        if let Some(code) = judgement.code() {
+        if let Some(code) = declared.code {
             text.push_str(",\"code\":\"");
-            text.push_str(code);
+            text.push_str(code.as_str());
             text.push('"');
         }
         text.push_str(",\"reason\":");
-        write_string(&mut text, judgement.reason());
+        write_string(&mut text, &declared.reason);
         text.push('}');
     }
     text.push_str("]}");

@@ -3,7 +3,7 @@
 use axum::{extract::State, response::Response};
 
 use super::{Door, answer};
-use crate::{error::Error, fact::record, json::write_string, login::Caller};
+use crate::{error::Error, login::Caller};
 
 /// The caller's fact and profile.
 ///
@@ -16,12 +16,7 @@ use crate::{error::Error, fact::record, json::write_string, login::Caller};
     ),
 )]
 pub(super) async fn login(State(door): State<Door>, caller: Caller) -> Result<Response, Error> {
-    let user = door.feeds.login(&caller).await?;
+    let user = door.feeds.user(&caller).await?;
     let user = user.ok_or_else(|| Error::Unauthorized("Unauthorized".to_owned()))?;
-    let mut text = String::from("{\"userFact\":");
-    record::write_sent(&mut text, &user.fact);
-    text.push_str(",\"profile\":{\"displayName\":");
-    write_string(&mut text, &caller.display_name);
-    text.push_str("}}");
-    Ok(answer::json(text))
+    Ok(answer::json(user.login_answer(&caller.display_name)))
 }

@@ -29,24 +29,18 @@ impl Feeds {
         caller: &Caller,
         references: Vec<Reference>,
     ) -> Result<Loaded, Error> {
-        let user = if self.policies.ask_who_reads() {
-            self.user_reference(caller).await?
-        } else {
-            None
-        };
-        let found = self.store.find(references.clone()).await?;
-        let (known, positions): (Vec<Reference>, Vec<Position>) = references
-            .into_iter()
-            .zip(found)
-            .filter_map(|(reference, at)| Some((reference, at?)))
-            .unzip();
-        let may = self
-            .policies
-            .may_load(&self.store, user.as_ref(), &known, &positions)
-            .await?;
-        if !may {
-            return Err(Error::Forbidden("Unauthorized".to_owned()));
+        if let Some(policies) = &self.policies {
+            let user = self.reader(caller).await?;
+            let distribution = &policies.distribution;
+            let may = distribution
+                .may_load(&*self.store, user.as_ref(), &references)
+                .await?;
+            if may.contains(&false) {
+                return Err(Error::Forbidden("Unauthorized".to_owned()));
+            }
         }
+        let found = self.store.find(references).await?;
+        let positions: Vec<Position> = found.into_iter().flatten().collect();
         let positions = self.store.closure(positions).await?;
         Ok(Loaded {
             store: self.store.clone(),

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use tokio::task::spawn_blocking;
 use wakeline_wake::Wake;
 
 use super::Feeds;
@@ -9,6 +10,7 @@ use crate::{
     error::Error,
     fact::{Envelope, Reference},
     login::Caller,
+    policy::authorization::{Refused, Verdict},
     store::{Position, Saved},
     topic,
 };
@@ -19,17 +21,8 @@ impl Feeds {
         if envelopes.is_empty() {
             return Ok(());
         }
-        let envelopes = ordered(envelopes);
-        let user = if self.policies.ask_who_saves() {
-            self.user(caller).await?
-        } else {
-            None
-        };
-        let envelopes = self
-            .policies
-            .authorize(&self.store, user.as_deref(), envelopes)
-            .await?;
-        let envelopes: Arc<[Envelope]> = envelopes.into();
+        let envelopes = ordered(self.verified(envelopes).await?);
+        let envelopes: Arc<[Envelope]> = self.authorized(caller, envelopes).await?.into();
         match self.store.save(envelopes.clone()).await? {
             Saved::Missing { predecessor } => Err(Error::Invalid(format!(
                 "The fact {predecessor} is named as a predecessor, but it was not found in storage \
@@ -47,19 +40,76 @@ impl Feeds {
         }
     }
 
+    async fn verified(&self, envelopes: Vec<Envelope>) -> Result<Vec<Envelope>, Error> {
+        if envelopes.iter().all(|envelope| envelope.signatures.is_empty()) {
+            return Ok(envelopes);
+        }
+        let verifier = self.verifier.clone();
+        // Thousands of signatures take a processor for a while.
+        let checked = spawn_blocking(move || verifier.verify(&envelopes).map(|()| envelopes));
+        match checked.await {
+            Ok(Ok(envelopes)) => Ok(envelopes),
+            Ok(Err(invalid)) => Err(Error::Forbidden(format!(
+                "The signatures on the facts are invalid. {invalid}"
+            ))),
+            Err(_) => Err(wakeline_store::Error::Failed("signatures: a panic".to_owned()).into()),
+        }
+    }
+
+    /// Signed for the caller where it is the caller's key that a rule accepts.
+    async fn authorized(
+        &self,
+        caller: &Caller,
+        mut envelopes: Vec<Envelope>,
+    ) -> Result<Vec<Envelope>, Error> {
+        let Some(policies) = &self.policies else {
+            return Ok(envelopes);
+        };
+        let user = self.user(caller).await?;
+        let key = user.as_ref().map(|user| &*user.key.public);
+        let verdicts = policies
+            .authorization
+            .authorize(&*self.store, &envelopes, key)
+            .await?
+            .map_err(|refused| match refused {
+                Refused::Facts { .. } => Error::Forbidden(refused.to_string()),
+                Refused::Missing(_) => Error::Invalid(refused.to_string()),
+            })?;
+        let Some(user) = user else {
+            return Ok(envelopes);
+        };
+        let signing = spawn_blocking(move || {
+            for (envelope, verdict) in envelopes.iter_mut().zip(verdicts) {
+                let is_signed = || {
+                    let mut signatures = envelope.signatures.iter();
+                    signatures.any(|signature| signature.key == user.key.public)
+                };
+                if matches!(verdict, Verdict::Accepted { for_caller: true }) && !is_signed() {
+                    let signature = user.signer.sign(&envelope.fact)?;
+                    envelope.signatures.push(signature);
+                }
+            }
+            Ok::<_, ring::error::Unspecified>(envelopes)
+        });
+        match signing.await {
+            Ok(Ok(envelopes)) => Ok(envelopes),
+            _ => Err(wakeline_store::Error::Failed("a fact cannot be signed".to_owned()).into()),
+        }
+    }
+
     /// Purging is nobody's to wait for.
     fn purge_after(&self, envelopes: &[Envelope], new: &[(usize, Position)]) {
-        if !self.policies.purges() {
+        let Some(policies) = self.policies.clone() else {
             return;
-        }
+        };
         let facts: Vec<(Reference, Position)> = new
             .iter()
             .map(|(index, position)| (envelopes[*index].fact.reference.clone(), *position))
             .collect();
-        let (policies, store) = (self.policies.clone(), self.store.clone());
+        let store = self.store.clone();
         tokio::spawn(async move {
-            if let Err(error) = policies.purge_after(&store, &facts).await {
-                tracing::warn!(%error, "what should be purged was not; it is at the next start");
+            if let Err(error) = policies.purge.saved(&*store, &facts).await {
+                tracing::warn!(%error, "what is obsolete was not purged; it is at the next start");
             }
         });
     }

@@ -1,4 +1,4 @@
-//! Feeds: declared, read by the page, followed as streams.
+//! Feeds: read by the page, followed as streams.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,20 +8,15 @@ use super::Feeds;
 use crate::{
     bookmark::Bookmark,
     error::Error,
+    fact::Reference,
     feed::Feed,
     login::Caller,
     pages::Page,
     paging,
-    policy::Decision as Judgement,
+    policy::distribution::{Answer, Distribution},
+    query::Query,
     session::{Decide, Decision, Denial, Event, Session},
 };
-
-/// What a specification was cut into, and whether the caller may have it.
-#[derive(Debug)]
-pub struct Declared {
-    pub feeds: Vec<Arc<Feed>>,
-    pub judgements: Vec<(Arc<str>, Judgement)>,
-}
 
 /// A page, and how long it was waited for.
 #[derive(Debug)]
@@ -116,31 +111,43 @@ impl Feeds {
 
     /// Asked again whenever a stream begins to look.
     async fn decision(&self, caller: &Caller, feed: &Arc<Feed>) -> Result<Decide, Error> {
-        if !self.policies.ask_who_reads() {
+        let Some(policies) = self.policies.clone() else {
             return Ok(Arc::new(|| Box::pin(async { Ok(Decision::Allowed) })));
+        };
+        let user = self.reader(caller).await?;
+        // It was named for one user; what it is called tells others nothing.
+        if feed.owner.is_some() && feed.owner != user {
+            return Err(Error::FeedNotFound);
         }
-        let user = self.user_reference(caller).await?;
-        let (policies, store, feed) = (self.policies.clone(), self.store.clone(), feed.clone());
+        let (store, feed) = (self.store.clone(), feed.clone());
         Ok(Arc::new(move || {
             let (policies, store) = (policies.clone(), store.clone());
             let (user, feed) = (user.clone(), feed.clone());
             Box::pin(async move {
-                // It was made for its owner, with the rule built in.
-                if feed.owner.is_some() && feed.owner == user {
-                    return Ok(Decision::Allowed);
-                }
-                let judgement = policies
-                    .distribute(&store, &feed.specification, &feed.given, user.as_ref())
+                let rules = &policies.distribution;
+                let answer = rules
+                    .answer(&*store, &feed.specification, &feed.given, user.as_ref())
                     .await?;
-                Ok(match judgement {
-                    Judgement::Authorized | Judgement::Reactive => Decision::Allowed,
-                    Judgement::Denied(denied) => Decision::Denied(Denial {
-                        code: denied.code.name(),
-                        reason: denied.reason,
-                        watched: denied.watched,
+                Ok(match answer {
+                    Answer::Granted => Decision::Allowed,
+                    Answer::Denied { code, reason } => Decision::Denied(Denial {
+                        code: code.as_str(),
+                        reason,
+                        watched: watched(rules, &feed),
                     }),
                 })
             })
         }))
     }
+}
+
+/// What can make a denied feed be served.
+fn watched(rules: &Distribution, feed: &Feed) -> Vec<(Arc<Query>, Vec<Reference>)> {
+    let gates = rules.gates(&feed.specification, &feed.given).into_iter();
+    gates
+        .filter_map(|gate| {
+            let query = Query::of_specification(&gate.users).ok()?;
+            Some((Arc::new(query), gate.given))
+        })
+        .collect()
 }

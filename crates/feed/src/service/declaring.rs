@@ -1,0 +1,171 @@
+//! From the text of a specification to feeds that are known by their hashes.
+
+use std::sync::Arc;
+
+use super::Feeds;
+use crate::{
+    declaration::{
+        self,
+        facts::{self, Declared as Named},
+    },
+    error::Error,
+    fact::{Envelope, Reference},
+    feed::Feed,
+    login::Caller,
+    policy::distribution::{Code, Decision, Verdict},
+    query::Query,
+    specification::{Label, Specification, cursor::Cursor, parser},
+};
+
+/// What the caller's own fact is called in a text.
+const ME: &str = "me";
+
+/// What a specification was cut into, and whether the caller may have it.
+#[derive(Debug)]
+pub struct Declared {
+    pub feeds: Vec<Arc<Feed>>,
+    pub verdict: Verdict,
+    pub code: Option<Code>,
+    pub reason: String,
+}
+
+/// A specification, and the facts that it begins with.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) specification: Specification,
+    pub(super) given: Vec<Reference>,
+}
+
+/// Whether more may follow the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    Ignored,
+    Refused,
+}
+
+impl Feeds {
+    /// Each feed is kept, so that every node knows it, also after a restart.
+    pub async fn declare(&self, caller: &Caller, text: &str) -> Result<Declared, Error> {
+        let Asked {
+            specification,
+            given,
+        } = self.asked(caller, text, Rest::Ignored).await?;
+        let decision = match &self.policies {
+            None => Decision::unlimited(&specification, &given)
+                .map_err(|error| Error::invalid(error.to_string()))?,
+            Some(policies) => {
+                let user = self.reader(caller).await?;
+                let rules = &policies.distribution;
+                rules
+                    .decide(&*self.store, &specification, &given, user.as_ref())
+                    .await?
+            }
+        };
+        let feeds: Vec<Feed> = decision
+            .feeds
+            .into_iter()
+            .map(|granted| {
+                let query = Query::of_specification(&granted.specification)
+                    .map_err(|error| Error::invalid(error.to_string()))?;
+                Ok(Feed {
+                    hash: granted.hash.into(),
+                    specification: granted.specification,
+                    query: Arc::new(query),
+                    given: granted.given,
+                    owner: granted.owner,
+                })
+            })
+            .collect::<Result<_, Error>>()?;
+        Ok(Declared {
+            feeds: self.definitions.define(feeds).await?,
+            verdict: decision.verdict,
+            code: decision.code,
+            reason: decision.reason,
+        })
+    }
+
+    /// Reads a text of declarations and a specification, and checks that it may be asked.
+    pub(super) async fn asked(
+        &self,
+        caller: &Caller,
+        text: &str,
+        rest: Rest,
+    ) -> Result<Asked, Error> {
+        let known = self.known(caller).await?;
+        let mut cursor = Cursor::new(text)?;
+        let declarations = declaration::declarations(&mut cursor, &labels(&known))?;
+        let specification = parser::specification(&mut cursor)?;
+        if rest == Rest::Refused {
+            cursor.expect_end()?;
+        }
+        let declared = facts::resolve(&declarations, known)?;
+        let given = given(&specification, &declared)?;
+        if let Some(policies) = &self.policies {
+            policies
+                .purge
+                .check(&specification)
+                .map_err(|unfit| Error::invalid(unfit.to_string()))?;
+        }
+        Ok(Asked {
+            specification,
+            given,
+        })
+    }
+
+    /// Saves the facts that are declared.
+    pub async fn write(&self, caller: &Caller, text: &str) -> Result<(), Error> {
+        let known = self.known(caller).await?;
+        let declarations = declaration::parse(text, &labels(&known))?;
+        let facts = facts::saved(facts::resolve(&declarations, known)?)?;
+        let unsigned = |fact| Envelope {
+            fact,
+            signatures: Vec::new(),
+        };
+        self.save(caller, facts.into_iter().map(unsigned).collect())
+            .await
+    }
+
+    async fn known(&self, caller: &Caller) -> Result<Vec<Named>, Error> {
+        let user = self.user(caller).await?;
+        let me = |user: Arc<crate::login::User>| Named {
+            name: ME.into(),
+            reference: user.fact.reference.clone(),
+            fact: Some(user.fact.clone()),
+        };
+        Ok(user.map(me).into_iter().collect())
+    }
+}
+
+fn labels(known: &[Named]) -> Vec<Label> {
+    known
+        .iter()
+        .map(|known| Label {
+            name: known.name.clone(),
+            kind: known.reference.kind.clone(),
+        })
+        .collect()
+}
+
+/// The facts of the givens, by name.
+fn given(specification: &Specification, declared: &[Named]) -> Result<Vec<Reference>, Error> {
+    specification
+        .givens
+        .iter()
+        .enumerate()
+        .map(|(index, given)| {
+            let Label { name, kind } = &given.label;
+            // The last of a name is meant.
+            let found = declared.iter().rev().find(|declared| declared.name == *name);
+            let found = found
+                .ok_or_else(|| Error::Invalid(format!("No fact named {name} was declared")))?;
+            if found.reference.kind != *kind {
+                return Err(Error::Invalid(format!(
+                    "The type of start fact {index} ({}) does not match the type of input {index} \
+                     ({kind})",
+                    found.reference.kind
+                )));
+            }
+            Ok(found.reference.clone())
+        })
+        .collect()
+}
