@@ -29,7 +29,12 @@ impl Form {
         match event {
             Event::Page { page, is_synced } => {
                 let bookmark = page.reached.to_string();
-                self.frame(&mut text, "page", &bookmark, &body(&page.references, &bookmark));
+                self.frame(
+                    &mut text,
+                    "page",
+                    &bookmark,
+                    &body(&page.references, &bookmark),
+                );
                 if *is_synced {
                     self.frame(&mut text, "sync", &bookmark, &body(&[], &bookmark));
                 }

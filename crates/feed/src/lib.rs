@@ -12,17 +12,24 @@
 
 pub mod bookmark;
 pub mod declaration;
+pub mod error;
 pub mod fact;
+pub mod feed;
 pub mod feeds;
+pub mod frame;
 pub mod graph;
+pub mod http;
 pub mod hub;
 pub mod json;
 pub mod login;
+pub mod pages;
 pub mod paging;
 pub mod policy;
 pub mod policy_file;
 pub mod query;
 pub mod reading;
+pub mod service;
+pub mod session;
 pub mod signature;
 pub mod skeleton;
 pub mod specification;

@@ -2,7 +2,7 @@
 
 mod providers;
 mod token;
-mod users;
+pub mod users;
 
 use std::{
     path::Path,

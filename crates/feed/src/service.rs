@@ -24,8 +24,8 @@ use crate::{
     signature::Verifier,
     store::Store,
 };
-use definitions::Definitions;
 pub use declaring::Declared;
+use definitions::Definitions;
 pub use following::Held;
 pub use loading::Loaded;
 
@@ -127,11 +127,7 @@ impl Feeds {
         loop {
             let kept = jiff::SignedDuration::try_from(self.settings.keep_definitions);
             let since = jiff::Timestamp::now() - kept.unwrap_or(jiff::SignedDuration::MAX);
-            if let Err(error) = self
-                .store
-                .forget_definitions(since.as_microsecond())
-                .await
-            {
+            if let Err(error) = self.store.forget_definitions(since.as_microsecond()).await {
                 tracing::warn!(%error, "old feeds could not be forgotten");
             }
             tokio::time::sleep(TIDYING).await;

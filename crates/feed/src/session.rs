@@ -244,7 +244,10 @@ impl Session {
             self.bookmark = Bookmark::Start;
         }
         if let Some(span) = heard {
-            self.registration.signal().waitlist().settle(span.to.min(to));
+            self.registration
+                .signal()
+                .waitlist()
+                .settle(span.to.min(to));
         }
         self.pages_of_cycle = 0;
         self.telemetry.cycles += 1;

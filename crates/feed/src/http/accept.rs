@@ -74,7 +74,10 @@ mod tests {
     #[test]
     fn the_best_that_is_offered_is_chosen() {
         assert_eq!(choose("application/json"), Some("application/json"));
-        assert_eq!(choose("text/plain;q=0.5, application/json"), Some("application/json"));
+        assert_eq!(
+            choose("text/plain;q=0.5, application/json"),
+            Some("application/json")
+        );
         assert_eq!(choose("text/*, application/json;q=0.9"), Some("text/csv"));
         assert_eq!(choose("image/png"), None);
         assert_eq!(choose("text/csv;q=0, */*;q=0.1"), Some("application/json"));

@@ -53,8 +53,8 @@ impl Pieces {
                     ))
                 })?;
             let Some(frame) = frame else { return Ok(None) };
-            let frame = frame
-                .map_err(|error| Error::invalid(format!("body: it broke off ({error})")))?;
+            let frame =
+                frame.map_err(|error| Error::invalid(format!("body: it broke off ({error})")))?;
             let Ok(data) = frame.into_data() else {
                 continue;
             };
@@ -102,7 +102,11 @@ pub(super) fn described(headers: &HeaderMap) -> String {
         None => "No Content-Type header was received.".to_owned(),
         Some(value) => {
             let echoed: String = value.chars().take(ECHOED).collect();
-            let more = if echoed.len() < value.len() { "…" } else { "" };
+            let more = if echoed.len() < value.len() {
+                "…"
+            } else {
+                ""
+            };
             format!("Received Content-Type: {echoed}{more}.")
         }
     }

@@ -30,7 +30,11 @@ pub(super) async fn allow(
         Origins::These(these) => request
             .headers()
             .get(header::ORIGIN)
-            .filter(|origin| these.iter().any(|known| known.as_bytes() == origin.as_bytes()))
+            .filter(|origin| {
+                these
+                    .iter()
+                    .any(|known| known.as_bytes() == origin.as_bytes())
+            })
             .cloned(),
     };
     let asked = (request.method() == Method::OPTIONS)
@@ -71,7 +75,10 @@ fn options(path: &str) -> Option<HeaderMap> {
             "text/plain",
         ),
         "/login" => ("GET, OPTIONS", "Accept, Authorization", ""),
-        _ if route.strip_prefix("/feeds/").is_some_and(|hash| !hash.contains('/')) => {
+        _ if route
+            .strip_prefix("/feeds/")
+            .is_some_and(|hash| !hash.contains('/')) =>
+        {
             ("GET, OPTIONS", "Accept, Authorization", "")
         }
         _ => return None,

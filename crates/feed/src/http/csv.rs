@@ -65,7 +65,11 @@ pub(super) fn row(text: &mut String, columns: &[Arc<str>], value: &Value) {
     };
     for (index, column) in columns.iter().enumerate() {
         let found = members.iter().find(|(name, _)| name == column);
-        cell(text, index, &found.map_or_else(String::new, |(_, value)| shown(value)));
+        cell(
+            text,
+            index,
+            &found.map_or_else(String::new, |(_, value)| shown(value)),
+        );
     }
     text.push('\n');
 }

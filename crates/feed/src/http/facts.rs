@@ -121,8 +121,7 @@ pub(super) async fn load(
 }
 
 fn wants_json(headers: &HeaderMap) -> bool {
-    accept::preferred(headers, &[GRAPH, JSON]) == Some(JSON)
-        && !accept::takes(headers, GRAPH)
+    accept::preferred(headers, &[GRAPH, JSON]) == Some(JSON) && !accept::takes(headers, GRAPH)
 }
 
 fn as_json(loaded: Loaded) -> impl Stream<Item = Result<Bytes, Error>> + Send {
@@ -145,9 +144,9 @@ fn as_graph(loaded: Loaded) -> impl Stream<Item = Result<Bytes, Error>> + Send {
     let mut writer = graph::Writer::default();
     loaded.chunks().and_then(move |chunk| {
         let mut text = String::new();
-        let written = chunk.iter().try_for_each(|stored| {
-            writer.write(&mut text, &stored.fact, &stored.signatures)
-        });
+        let written = chunk
+            .iter()
+            .try_for_each(|stored| writer.write(&mut text, &stored.fact, &stored.signatures));
         // Only a purge between two chunks can take a predecessor away.
         let written = written
             .map(|()| Bytes::from(text))

@@ -104,7 +104,7 @@ pub(super) async fn follow(
     let params = Params::parse(uri.query().unwrap_or_default())
         .map_err(|problem| Error::invalid(problem.detail()))?;
     let resumed = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
-    let asked = resumed.or(params.get("b")).unwrap_or_default().to_owned();
+    let asked = resumed.or(params.text("b")).unwrap_or_default().to_owned();
     let bookmark = asked
         .parse::<Bookmark>()
         .map_err(|error| Error::Invalid(format!("b: {error}")))?;

@@ -108,7 +108,9 @@ fn written(
     });
     stream::once(async move { Ok(Bytes::from(begin)) })
         .chain(chunks)
-        .chain(stream::once(async move { Ok(Bytes::from_static(end.as_bytes())) }))
+        .chain(stream::once(async move {
+            Ok(Bytes::from_static(end.as_bytes()))
+        }))
 }
 
 impl Layout {

@@ -199,7 +199,7 @@ impl Authorization {
                 }
                 Rest::Tail { from, kind, query } => {
                     let questions = tails
-                        .entry(Arc::as_ptr(query))
+                        .entry(Arc::as_ptr(query).addr())
                         .or_insert_with(|| (query, Vec::new()));
                     for row in &rows {
                         let given: Option<Vec<Reference>> =
@@ -231,7 +231,7 @@ impl Authorization {
 type Question = (usize, bool, Vec<Reference>);
 
 /// By the address of their query, so that each is asked once.
-type Tails<'a> = HashMap<*const Query, (&'a Arc<Query>, Vec<Question>)>;
+type Tails<'a> = HashMap<usize, (&'a Arc<Query>, Vec<Question>)>;
 
 fn accept(verdict: &mut Option<Verdict>, for_caller: bool) {
     let before = matches!(verdict, Some(Verdict::Accepted { for_caller: true }));

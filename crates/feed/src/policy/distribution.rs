@@ -28,7 +28,7 @@ use crate::{
     store::{Position, Store},
 };
 
-pub use decision::{Code, Decision, Granted, Verdict};
+pub use decision::{Code, DecideError, Decision, Granted, Verdict};
 
 /// Ways that are tried to lay the inputs of a rule onto givens of a feed.
 const MAX_ASSIGNMENTS: usize = 1_000;

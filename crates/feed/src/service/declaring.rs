@@ -155,7 +155,10 @@ fn given(specification: &Specification, declared: &[Named]) -> Result<Vec<Refere
         .map(|(index, given)| {
             let Label { name, kind } = &given.label;
             // The last of a name is meant.
-            let found = declared.iter().rev().find(|declared| declared.name == *name);
+            let found = declared
+                .iter()
+                .rev()
+                .find(|declared| declared.name == *name);
             let found = found
                 .ok_or_else(|| Error::Invalid(format!("No fact named {name} was declared")))?;
             if found.reference.kind != *kind {

@@ -61,9 +61,10 @@ impl Definitions {
         let unreadable = |what: String| {
             wakeline_store::Error::Failed(format!("the feed {hash} cannot be read: {what}"))
         };
-        let specification = parser::parse_feed(&definition.text)
+        let specification =
+            parser::parse_feed(&definition.text).map_err(|error| unreadable(error.to_string()))?;
+        let query = Query::of_specification(&specification)
             .map_err(|error| unreadable(error.to_string()))?;
-        let query = Query::of_specification(&specification).map_err(|error| unreadable(error.to_string()))?;
         let feed = Arc::new(Feed {
             hash: hash.into(),
             specification,

@@ -24,11 +24,7 @@ pub struct Loaded {
 
 impl Feeds {
     /// What is not known is left out. What the caller may not see is refused, all of it.
-    pub async fn load(
-        &self,
-        caller: &Caller,
-        references: Vec<Reference>,
-    ) -> Result<Loaded, Error> {
+    pub async fn load(&self, caller: &Caller, references: Vec<Reference>) -> Result<Loaded, Error> {
         if let Some(policies) = &self.policies {
             let user = self.reader(caller).await?;
             let distribution = &policies.distribution;

@@ -26,7 +26,11 @@ impl Recheck for Feeds {
                 place: topic::place(topic::log()),
                 after: Duration::ZERO,
             };
-            Ok(if horizon.last > at { vec![due] } else { Vec::new() })
+            Ok(if horizon.last > at {
+                vec![due]
+            } else {
+                Vec::new()
+            })
         }
         .boxed()
     }

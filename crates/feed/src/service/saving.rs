@@ -41,7 +41,10 @@ impl Feeds {
     }
 
     async fn verified(&self, envelopes: Vec<Envelope>) -> Result<Vec<Envelope>, Error> {
-        if envelopes.iter().all(|envelope| envelope.signatures.is_empty()) {
+        if envelopes
+            .iter()
+            .all(|envelope| envelope.signatures.is_empty())
+        {
             return Ok(envelopes);
         }
         let verifier = self.verifier.clone();
@@ -136,7 +139,10 @@ fn ordered(envelopes: Vec<Envelope>) -> Vec<Envelope> {
     }
     for (place, envelope) in once.iter().enumerate() {
         let after = |reference: &Reference| places.get(reference).is_some_and(|at| *at > place);
-        is_ordered &= !envelope.fact.references().any(|(_, reference)| after(reference));
+        is_ordered &= !envelope
+            .fact
+            .references()
+            .any(|(_, reference)| after(reference));
     }
     if is_ordered {
         return once;
