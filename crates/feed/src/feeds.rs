@@ -16,9 +16,13 @@ use crate::{
 
 /// Conditions within conditions multiply with collections: a short text could ask for millions.
 pub const MAX_FEEDS: usize = 500;
+/// Matches and steps of all feeds of a specification: each feed has again what others have.
+pub const MAX_PARTS: usize = 20_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("The specification makes more than {MAX_FEEDS} feeds")]
+#[error(
+    "The specification makes more than {MAX_FEEDS} feeds, or feeds of more than {MAX_PARTS} parts"
+)]
 pub struct TooMany;
 
 /// A feed of given facts.
@@ -112,7 +116,10 @@ struct StartReference<'a> {
 /// givens alone is in no feed: a client has it with them.
 pub fn build(specification: &Specification) -> Result<Vec<Specification>, TooMany> {
     let specification = specification.distinct();
-    let mut builder = Builder { feeds: Vec::new() };
+    let mut builder = Builder {
+        feeds: Vec::new(),
+        parts: MAX_PARTS,
+    };
     let mut tuple = Tuple {
         unused: specification
             .givens
@@ -191,38 +198,49 @@ struct Rest<'a> {
 impl Rest<'_> {
     /// Whether a collection starts from one of these matches.
     fn is_mentioned(&self, projection: &Projection) -> bool {
-        let mut unknowns = self.matches.iter().map(|found| &found.unknown.name);
-        unknowns.any(|name| collects_from(projection, name))
-            || self
-                .outer
-                .is_some_and(|outer| outer.is_mentioned(projection))
+        let mut names = HashSet::new();
+        collected_from(projection, &mut names);
+        let mut next = Some(self);
+        while let Some(rest) = next {
+            if rest
+                .matches
+                .iter()
+                .any(|found| names.contains(&found.unknown.name))
+            {
+                return true;
+            }
+            next = rest.outer;
+        }
+        false
     }
 }
 
-fn collects_from(projection: &Projection, name: &Name) -> bool {
-    projection
-        .components()
-        .iter()
-        .any(|(_, component)| match component {
-            Component::Single(_) => false,
-            Component::Collection {
-                matches,
-                projection,
-            } => mentions(matches, name) || collects_from(projection, name),
-        })
+fn collected_from<'a>(projection: &'a Projection, names: &mut HashSet<&'a Name>) {
+    for (_, component) in projection.components() {
+        if let Component::Collection {
+            matches,
+            projection,
+        } = component
+        {
+            mentioned(matches, names);
+            collected_from(projection, names);
+        }
+    }
 }
 
-fn mentions(matches: &[Match], name: &Name) -> bool {
-    matches.iter().any(|found| {
-        found.paths().any(|path| path.right_label == *name)
-            || found
-                .existentials()
-                .any(|condition| mentions(&condition.matches, name))
-    })
+fn mentioned<'a>(matches: &'a [Match], names: &mut HashSet<&'a Name>) {
+    for found in matches {
+        names.extend(found.paths().map(|path| &path.right_label));
+        for condition in found.existentials() {
+            mentioned(&condition.matches, names);
+        }
+    }
 }
 
 struct Builder {
     feeds: Vec<Specification>,
+    /// How many more the feeds may have.
+    parts: usize,
 }
 
 impl Builder {
@@ -230,6 +248,8 @@ impl Builder {
         if self.feeds.len() == MAX_FEEDS {
             return Err(TooMany);
         }
+        let parts = parts(&tuple.feed.matches);
+        self.parts = self.parts.checked_sub(parts).ok_or(TooMany)?;
         self.feeds.push(tuple.feed.clone());
         Ok(())
     }
@@ -320,6 +340,19 @@ impl Builder {
         }
         Ok(())
     }
+}
+
+fn parts(matches: &[Match]) -> usize {
+    let of = |found: &Match| {
+        let steps = found
+            .paths()
+            .map(|path| path.left.len() + path.right.len() + 1);
+        let inner = found
+            .existentials()
+            .map(|condition| parts(&condition.matches));
+        1 + steps.sum::<usize>() + inner.sum::<usize>()
+    };
+    matches.iter().map(of).sum()
 }
 
 impl Tuple {

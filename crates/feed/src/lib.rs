@@ -7,7 +7,7 @@
 //! * a page costs what is on it, not what came before it;
 //! * a stream that waits costs the database nothing, and a save wakes only those it can concern.
 //!
-//! In reading order: [`fact`] and [`specification`] are the nouns, `feeds` what a specification is
+//! In reading order: [`fact`] and [`specification`] are the nouns, [`feeds`] what a specification is
 //! cut into, [`query`] what the databases are asked, [`store`] the durable steps.
 
 pub mod bookmark;

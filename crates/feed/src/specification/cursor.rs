@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::{fact::Kind, specification::Name};
+use crate::{
+    fact::{Kind, MAX_NAME},
+    specification::Name,
+};
 
 /// Longer texts are refused before they are read.
 pub const MAX_TEXT: usize = 1024 * 1024;
@@ -135,21 +138,27 @@ impl<'a> Cursor<'a> {
     }
 
     pub fn identifier(&mut self) -> Result<Name, Error> {
-        self.name(in_identifier)
-            .ok_or_else(|| self.expected("identifier"))
+        self.name("identifier", in_identifier)
     }
 
     pub fn kind(&mut self) -> Result<Kind, Error> {
-        self.name(|c| in_identifier(c) || c == '.')
-            .ok_or_else(|| self.expected("type"))
+        self.name("type", |c| in_identifier(c) || c == '.')
     }
 
-    fn name(&mut self, within: impl Fn(char) -> bool) -> Option<Arc<str>> {
-        let rest = self.rest();
-        if !rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-            return None;
+    fn name(&mut self, what: &str, within: impl Fn(char) -> bool) -> Result<Arc<str>, Error> {
+        let at = self.at;
+        if !self
+            .rest()
+            .starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        {
+            return Err(self.expected(what));
         }
-        Some(self.take_while(within).into())
+        let name = self.take_while(within);
+        if name.len() > MAX_NAME {
+            let message = format!("The {what} is longer than {MAX_NAME} characters");
+            return Err(self.error_at(at, message));
+        }
+        Ok(name.into())
     }
 
     pub fn take_while(&mut self, within: impl Fn(char) -> bool) -> &'a str {

@@ -28,7 +28,6 @@ impl Specification {
             all: self.label_names(),
             known: Vec::new(),
             used: HashSet::new(),
-            negated: HashSet::new(),
         };
         for given in &self.givens {
             names.introduce(&given.label.name);
@@ -207,8 +206,6 @@ struct Distinct {
     known: Vec<(Name, Name)>,
     /// The new names on the way of a tuple to here.
     used: HashSet<Name>,
-    /// Those of negative conditions on the way: what they bring back is collected from too.
-    negated: HashSet<Name>,
 }
 
 impl Names for Distinct {
@@ -232,16 +229,11 @@ impl Names for Distinct {
     }
 
     fn existential(&mut self, condition: &Existential) -> Existential {
-        // The facts of a positive condition come into the tuple, those of a negative one only into
-        // tuples of their own.
-        let used = (!condition.exists).then(|| self.used.clone());
+        // Its names stay used: its facts come into a tuple, and other matches and collections after
+        // them.
         let mark = self.known.len();
         let matches = self.matches(&condition.matches);
         self.known.truncate(mark);
-        if let Some(used) = used {
-            let negated = std::mem::replace(&mut self.used, used);
-            self.negated.extend(negated);
-        }
         Existential {
             exists: condition.exists,
             matches,
@@ -250,8 +242,6 @@ impl Names for Distinct {
 
     fn collection(&mut self, matches: &[Match], projection: &Projection) -> Component {
         let used = self.used.clone();
-        let negated = std::mem::take(&mut self.negated);
-        self.used.extend(negated.iter().cloned());
         let mark = self.known.len();
         let component = Component::Collection {
             matches: self.matches(matches),
@@ -259,7 +249,6 @@ impl Names for Distinct {
         };
         self.known.truncate(mark);
         self.used = used;
-        self.negated = negated;
         component
     }
 }

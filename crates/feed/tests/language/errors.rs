@@ -271,3 +271,21 @@ fn a_specification_of_too_many_parts_is_refused() {
         "The specification has more than {MAX_PARTS} parts"
     )));
 }
+
+#[test]
+fn long_names_are_refused() {
+    let long = "a".repeat(201);
+    let cases = [
+        (
+            format!("({long}: A) {{}}"),
+            "The identifier is longer than 200 characters (line 1, column 2)",
+        ),
+        (
+            format!("(a: {long}) {{}}"),
+            "The type is longer than 200 characters (line 1, column 5)",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(error(&text), expected);
+    }
+}

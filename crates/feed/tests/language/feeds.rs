@@ -1,7 +1,7 @@
 //! Feeds where upstream fails or would not deliver what is asked for.
 
 use wakeline_feed::{
-    feeds::{self, MAX_FEEDS, TooMany},
+    feeds::{self, TooMany},
     specification::parser,
 };
 
@@ -104,8 +104,51 @@ fn feeds_that_multiply_are_refused() {
     }
     text.push_str(&" }".repeat(depth - 1));
     assert_eq!(feeds::build(&parsed(&text)), Err(TooMany));
+}
+
+#[test]
+fn feeds_that_are_large_together_are_refused() {
+    let condition = |n: usize| format!("!E {{ d: A [d->a: A{} = x{n}] }}", "->a: A".repeat(3));
+    let matches: String = (1..100)
+        .map(|n| format!("x{n}: A [x{n}->a: A = x{} {}]", n - 1, condition(n)))
+        .collect();
     assert_eq!(
-        TooMany.to_string(),
-        format!("The specification makes more than {MAX_FEEDS} feeds")
+        feeds::build(&parsed(&format!("(x0: A) {{ {matches} }}"))),
+        Err(TooMany)
+    );
+}
+
+/// What the parser lets through, the store can give back.
+#[test]
+fn the_longest_feed_can_be_read_again() {
+    let (kind, role) = ("K".repeat(200), "r".repeat(200));
+    let deep = 40;
+    let mut text = format!("(x0: {kind}) {{ x1: {kind} [x1->{role}: {kind} = x0 ");
+    for n in 2..deep {
+        let quantifier = if n == 2 { "!E" } else { "E" };
+        text.push_str(&format!(
+            "{quantifier} {{ x{n}: {kind} [x{n}{} = x{} ",
+            format!("->{role}: {kind}").repeat(20),
+            n - 1
+        ));
+    }
+    text.push_str(&"] }".repeat(deep - 1));
+    let feeds = feeds::build(&parsed(&text)).expect("few feeds");
+    assert_eq!(feeds.len(), 2);
+    for feed in feeds {
+        assert_eq!(parser::parse_feed(&feed.describe()), Ok(feed));
+    }
+}
+
+#[test]
+fn a_name_of_a_negation_may_come_again_behind_it() {
+    let feeds = feeds_of(
+        "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }] \
+         r: C [r->p: P = p] } => { likes = { l: L [l->c: C = r] } }",
+    );
+    assert_eq!(
+        feeds[1],
+        "(s: S) { p: P [ p->s: S = s ] d: D [ d->p: P = p ] r: R [ r->d: D = d ] \
+         r_2: C [ r_2->p: P = p ] }"
     );
 }

@@ -1,4 +1,4 @@
-//! Where upstream's split loses something.
+//! Where upstream's split loses something, and what else is said of shapes.
 
 use crate::parsed;
 
@@ -24,4 +24,25 @@ fn the_tail_is_given_what_it_projects() {
     let tail = parsed(text).split_before_successors().tail.expect("a tail");
     let givens: Vec<_> = tail.givens.iter().map(|given| &*given.label.name).collect();
     assert_eq!(givens, ["u", "b"]);
+}
+
+#[test]
+fn conditions_of_givens_are_not_lost() {
+    let text = "(a: A [!E { c: C [c->a: A = a] }]) { u: U [u = a->u: U] } => u";
+    let specification = parsed(text);
+    let split = specification.split_before_successors();
+    assert_eq!((split.head, split.tail), (None, Some(specification)));
+}
+
+#[test]
+fn all_types_are_named_once() {
+    let text = "(a: A [E { b: B [b->a: A = a] }]) { c: C [c->d: D->f: F = a->e: Z->f: F] } \
+                => { g = { h: H [h->c: C = c !E { i: I [i->h: H = h] }] } => { j = { k: K [k->h: H = h] } } }";
+    let specification = parsed(text);
+    let kinds: Vec<_> = specification
+        .kinds()
+        .into_iter()
+        .map(|kind| &**kind)
+        .collect();
+    assert_eq!(kinds, ["A", "B", "C", "D", "F", "Z", "H", "I", "K"]);
 }
