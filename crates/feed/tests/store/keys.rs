@@ -1,0 +1,45 @@
+//! Users' keys.
+
+use wakeline_feed::store::{KeyPair, Principal};
+
+use crate::{database::Database, ground::Ground};
+
+pub(crate) fn pair(name: &str) -> KeyPair {
+    KeyPair {
+        public: format!("public {name}").into(),
+        private: format!("private {name}").into(),
+    }
+}
+
+pub(crate) fn principal(provider: &str, id: &str) -> Principal {
+    Principal {
+        provider: provider.into(),
+        id: id.into(),
+    }
+}
+
+pub(crate) async fn whoever_comes_first_decides(database: Database) {
+    let ground = Ground::new(database).await;
+    let store = &ground.store;
+    let anna = principal("google", "anna");
+    assert_eq!(store.key(anna.clone()).await.unwrap(), None);
+    let first = store.keep_key(anna.clone(), pair("a")).await.unwrap();
+    let second = store.keep_key(anna.clone(), pair("b")).await.unwrap();
+    assert_eq!((first, second), (pair("a"), pair("a")));
+    assert_eq!(store.key(anna).await.unwrap(), Some(pair("a")));
+}
+
+pub(crate) async fn principals_have_keys_of_their_own(database: Database) {
+    let ground = Ground::new(database).await;
+    let store = &ground.store;
+    let all = [("x", "anna"), ("x", "ben"), ("y", "anna")];
+    for (provider, id) in all {
+        let key = pair(&format!("{provider}/{id}"));
+        let of = principal(provider, id);
+        store.keep_key(of, key).await.unwrap();
+    }
+    for (provider, id) in all {
+        let kept = store.key(principal(provider, id)).await.unwrap();
+        assert_eq!(kept, Some(pair(&format!("{provider}/{id}"))));
+    }
+}

@@ -1,0 +1,179 @@
+//! Two nodes at the same moment.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use futures_util::future::join_all;
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
+use tokio::sync::{Barrier, watch};
+use wakeline_feed::{
+    fact::{Fact, Reference},
+    store::{Position, Saved},
+};
+
+use crate::{
+    database::{Database, Steps},
+    ground::{Ground, fact, many, one, read_log, save},
+    keys::{pair, principal},
+};
+
+const SAVERS: usize = 8;
+const ROUNDS: usize = 20;
+
+async fn nodes(ground: &Ground) -> [Arc<dyn Steps>; 2] {
+    [ground.store.clone(), ground.database.store().await]
+}
+
+fn new_of(told: Saved) -> Vec<(usize, Position)> {
+    match told {
+        Saved::Stored { new } => new,
+        refused => panic!("{refused:?}"),
+    }
+}
+
+pub(crate) async fn a_fact_saved_by_many_is_new_to_one(database: Database) {
+    let ground = Ground::new(database).await;
+    let nodes = nodes(&ground).await;
+    for round in 0..ROUNDS {
+        let barrier = Arc::new(Barrier::new(SAVERS));
+        let saves = (0..SAVERS).map(|number| {
+            let (store, barrier) = (nodes[number % 2].clone(), barrier.clone());
+            let shared = fact("Site", &format!("site {round}"), &[]);
+            let name = format!("post {round} {number}");
+            let own = fact("Post", &name, &[("site", one(&shared))]);
+            tokio::spawn(async move {
+                barrier.wait().await;
+                let new = new_of(save(&*store, &[&shared, &own]).await);
+                assert_eq!(new.last().unwrap().0, 1);
+                new.len() - 1
+            })
+        });
+        let firsts: usize = join_all(saves).await.into_iter().map(Result::unwrap).sum();
+        assert_eq!(firsts, 1);
+    }
+    let count = i64::try_from(ROUNDS * (SAVERS + 1)).unwrap();
+    assert_eq!(ground.database.count("feed_fact").await, count);
+    in_order(&ground).await;
+}
+
+/// Every predecessor is before its successors.
+async fn in_order(ground: &Ground) {
+    let turned = "feed_edge WHERE predecessor >= successor";
+    assert_eq!(ground.database.count(turned).await, 0);
+}
+
+/// A site, and posts that have it and some of those before as predecessors.
+fn graph(random: &mut StdRng, round: usize) -> Vec<Fact> {
+    let mut facts = vec![fact("Site", &format!("site {round}"), &[])];
+    for number in 0..30 {
+        let mut before: Vec<&Fact> = facts.iter().collect();
+        before.shuffle(random);
+        before.truncate(random.random_range(0..4));
+        let name = format!("post {round} {number}");
+        let roles = [("site", one(&facts[0])), ("others", many(&before))];
+        let post = fact("Post", &name, &roles);
+        facts.push(post);
+    }
+    facts
+}
+
+pub(crate) async fn graphs_that_overlap_are_saved_once(database: Database) {
+    let seed = rand::random();
+    eprintln!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let ground = Ground::new(database).await;
+    let nodes = nodes(&ground).await;
+    for round in 0..ROUNDS {
+        let facts = Arc::new(graph(&mut random, round));
+        let barrier = Arc::new(Barrier::new(SAVERS));
+        let saves = (0..SAVERS).map(|number| {
+            let (store, barrier) = (nodes[number % 2].clone(), barrier.clone());
+            let (facts, end) = (facts.clone(), random.random_range(1..=facts.len()));
+            tokio::spawn(async move {
+                let facts: Vec<&Fact> = facts[..end].iter().collect();
+                barrier.wait().await;
+                new_of(save(&*store, &facts).await)
+            })
+        });
+        let saves: Vec<_> = saves.collect();
+        let mut new = BTreeSet::new();
+        for told in join_all(saves).await {
+            for (place, _) in told.unwrap() {
+                assert!(new.insert(place), "{place} was new twice");
+            }
+        }
+        assert!(
+            new.into_iter()
+                .enumerate()
+                .all(|(count, place)| count == place)
+        );
+    }
+    in_order(&ground).await;
+}
+
+pub(crate) async fn a_follower_sees_every_fact_once(database: Database) {
+    let ground = Ground::new(database).await;
+    let nodes = nodes(&ground).await;
+    let (told, mut done) = watch::channel(false);
+    let follower = {
+        let store = ground.database.store().await;
+        tokio::spawn(async move {
+            let (mut seen, mut at) = (Vec::new(), 0);
+            loop {
+                let is_over = *done.borrow_and_update();
+                let (entries, to) = read_log(&*store, at, 7).await;
+                seen.extend(entries);
+                at = to;
+                if is_over {
+                    return seen;
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+    };
+    let writers = (0..SAVERS).map(|number| {
+        let store = nodes[number % 2].clone();
+        tokio::spawn(async move {
+            let site = fact("Site", "site", &[]);
+            let mut saved = BTreeSet::from([site.reference.clone()]);
+            for round in 0..ROUNDS {
+                let name = format!("{number} {round}");
+                let post = fact("Post", &name, &[("site", one(&site))]);
+                let comment = fact("Comment", &name, &[("post", one(&post))]);
+                save(&*store, &[&site, &post, &comment]).await;
+                saved.extend([post.reference, comment.reference]);
+            }
+            saved
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let mut saved: BTreeSet<Reference> = BTreeSet::new();
+    for writer in join_all(writers).await {
+        saved.extend(writer.unwrap());
+    }
+    told.send_replace(true);
+    let seen = follower.await.unwrap();
+    assert!(seen.is_sorted_by(|a, b| a.position < b.position));
+    assert_eq!(seen.len(), saved.len());
+    let seen: BTreeSet<Reference> = seen.into_iter().map(|entry| entry.reference).collect();
+    assert_eq!(seen, saved);
+}
+
+pub(crate) async fn of_many_keys_one_is_kept(database: Database) {
+    let ground = Ground::new(database).await;
+    let nodes = nodes(&ground).await;
+    let barrier = Arc::new(Barrier::new(SAVERS));
+    let keepers = (0..SAVERS).map(|number| {
+        let (store, barrier) = (nodes[number % 2].clone(), barrier.clone());
+        tokio::spawn(async move {
+            barrier.wait().await;
+            let anna = principal("google", "anna");
+            let kept = store.keep_key(anna, pair(&number.to_string())).await;
+            kept.unwrap()
+        })
+    });
+    let kept: Vec<_> = join_all(keepers.collect::<Vec<_>>()).await;
+    let decided = ground.store.key(principal("google", "anna")).await.unwrap();
+    for kept in kept {
+        assert_eq!(Some(kept.unwrap()), decided);
+    }
+}
