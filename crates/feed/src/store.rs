@@ -1,5 +1,6 @@
 //! The durable steps. Two implementations: SQLite and PostgreSQL.
 
+mod checks;
 mod names;
 pub mod postgres;
 mod prepared;

@@ -50,7 +50,13 @@ impl Check {
         };
         let places = (0..query.givens).map(|index| Some(given(index))).collect();
         let kinds = query.variables.clone();
-        let text = writer.scope(places, &kinds, &query.edges, &query.equals, &query.conditions);
+        let text = writer.scope(
+            places,
+            &kinds,
+            &query.edges,
+            &query.equals,
+            &query.conditions,
+        );
         Self {
             text,
             names: writer.names,
@@ -85,7 +91,10 @@ impl Writer {
             tables.push(format!("{} {name}", self.dialect.table("edge")));
             let role = self.role(&kinds[edge.successor], &edge.role);
             terms.push(format!("{name}.role_id = {role}"));
-            for (variable, column) in [(edge.successor, "successor"), (edge.predecessor, "predecessor")] {
+            for (variable, column) in [
+                (edge.successor, "successor"),
+                (edge.predecessor, "predecessor"),
+            ] {
                 let column = format!("{name}.{column}");
                 match &places[variable] {
                     Some(place) => terms.push(format!("{column} = {place}")),
@@ -100,14 +109,18 @@ impl Writer {
         }
         // A role belongs to the successor's type, but leads to a predecessor of any.
         for (variable, kind) in kinds.iter().enumerate().skip(outside) {
-            let Some(place) = &places[variable] else { continue };
+            let Some(place) = &places[variable] else {
+                continue;
+            };
             if !edges.iter().any(|edge| edge.successor == variable) {
                 self.tables += 1;
                 let name = format!("f{}", self.tables);
                 tables.push(format!("{} {name}", self.dialect.table("fact")));
                 let place = place.clone();
                 let kind = self.kind(kind);
-                terms.push(format!("{name}.position = {place} AND {name}.type_id = {kind}"));
+                terms.push(format!(
+                    "{name}.position = {place} AND {name}.type_id = {kind}"
+                ));
             }
         }
         for condition in conditions {

@@ -1,11 +1,13 @@
 //! The steps on PostgreSQL: saves of one moment are one call of a function beside this file.
 
+mod checking;
 mod combined;
 mod definitions;
 mod facts;
 mod keys;
 mod log;
 mod names;
+mod purging;
 mod save;
 mod signers;
 

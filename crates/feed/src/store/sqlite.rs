@@ -1,10 +1,12 @@
 //! The steps on SQLite: the single writer makes each of them a plain sequence of statements.
 
+mod checking;
 mod definitions;
 mod facts;
 mod keys;
 mod log;
 mod names;
+mod purging;
 mod save;
 
 use std::{

@@ -50,12 +50,7 @@ impl Purging for PostgresStore {
         .boxed()
     }
 
-    fn purge(
-        &self,
-        root: Position,
-        keep: Vec<Position>,
-        limit: usize,
-    ) -> Step<'_, Vec<Position>> {
+    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Step<'_, Vec<Position>> {
         async move { self.remove(vec![root], keep, limit).await }.boxed()
     }
 

@@ -35,12 +35,7 @@ impl Purging for SqliteStore {
             .boxed()
     }
 
-    fn purge(
-        &self,
-        root: Position,
-        keep: Vec<Position>,
-        limit: usize,
-    ) -> Step<'_, Vec<Position>> {
+    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Step<'_, Vec<Position>> {
         self.sqlite
             .write("feed-purge", move |connection| {
                 remove_descendants(connection, &[root], &keep, limit)
