@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process";
 import { openSync, closeSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const STARTS_WITHIN_MS = 120_000;
@@ -34,6 +35,7 @@ export class Node {
     const log = openSync(this.#log, "w");
     this.#process = spawn(command[0], command.slice(1), {
       stdio: ["ignore", log, log],
+      cwd: dirname(this.#log),
       // Settings of the one who runs the tests are none of this server's.
       env: { PATH: process.env.PATH ?? "" },
     });

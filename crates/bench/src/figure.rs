@@ -29,6 +29,16 @@ pub(crate) enum Unit {
     ReadsPerSecond,
     #[serde(rename = "tasks/s")]
     TasksPerSecond,
+    #[serde(rename = "saves/s")]
+    SavesPerSecond,
+    #[serde(rename = "facts/s")]
+    FactsPerSecond,
+    #[serde(rename = "tuples/s")]
+    TuplesPerSecond,
+    #[serde(rename = "statements/min")]
+    StatementsPerMinute,
+    #[serde(rename = "times")]
+    Times,
     #[serde(rename = "orchestrations/s")]
     OrchestrationsPerSecond,
     #[serde(rename = "orchestrations")]
@@ -133,6 +143,11 @@ impl Unit {
             Self::TransactionsPerSecond => "transactions/s",
             Self::ReadsPerSecond => "reads/s",
             Self::TasksPerSecond => "tasks/s",
+            Self::SavesPerSecond => "saves/s",
+            Self::FactsPerSecond => "facts/s",
+            Self::TuplesPerSecond => "tuples/s",
+            Self::StatementsPerMinute => "statements/min",
+            Self::Times => "times",
             Self::OrchestrationsPerSecond => "orchestrations/s",
             Self::Orchestrations => "orchestrations",
             Self::Reads => "reads",
@@ -147,15 +162,20 @@ impl Unit {
             Self::MessagesPerSecond
             | Self::RequestsPerSecond
             | Self::ReadsPerSecond
+            | Self::SavesPerSecond
+            | Self::FactsPerSecond
+            | Self::TuplesPerSecond
             | Self::Orchestrations
             | Self::Reads
             | Self::Bytes => show_count(value.round().max(0.0) as usize),
-            Self::TasksPerSecond | Self::OrchestrationsPerSecond | Self::Statements => {
-                format!("{value:.1}")
-            }
-            Self::StatementsPerSecond | Self::TransactionsPerSecond | Self::Millis => {
-                format!("{value:.2}")
-            }
+            Self::TasksPerSecond
+            | Self::OrchestrationsPerSecond
+            | Self::StatementsPerMinute
+            | Self::Statements => format!("{value:.1}"),
+            Self::StatementsPerSecond
+            | Self::TransactionsPerSecond
+            | Self::Times
+            | Self::Millis => format!("{value:.2}"),
         }
     }
 }

@@ -11,6 +11,7 @@ mod contestant;
 mod databases;
 mod durable;
 mod failures;
+mod feed;
 mod figure;
 mod hold;
 mod jobs;
@@ -27,6 +28,7 @@ mod units;
 mod verify;
 
 pub use durable::{Connecting, DurableArgs, Peer};
+pub use feed::FeedArgs;
 pub use hold::HoldArgs;
 pub use jobs::JobsArgs;
 pub use queue::QueueArgs;
@@ -42,6 +44,13 @@ pub enum Command {
     /// It starts a PostgreSQL of its own. `cargo run --release --manifest-path peers/Cargo.toml`
     /// does the same beside duroxide-pg and duroxide-pg-opt.
     Durable(DurableArgs),
+    /// Save facts on a server that speaks Jinaga's protocol and stream them back: its rates, how the
+    /// backfill grows, and how late a saved fact is at many open streams.
+    ///
+    /// Without --url it starts servers of its own. With --side-by-side they are a host of
+    /// jinaga-server, Wakeline on the same PostgreSQL and Wakeline on SQLite, and every phase runs on
+    /// each in turn.
+    Feed(FeedArgs),
     /// Hold many pops on a server: what they cost while nothing happens, and how fast they wake.
     ///
     /// Memory per waiter is what the server's process grew by, so start the server afresh for
@@ -73,6 +82,7 @@ pub enum Command {
 pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Durable(args) => durable::run(args, &[]).await,
+        Command::Feed(args) => feed::run(args).await,
         Command::Hold(args) => hold::run(args).await,
         Command::Jobs(args) => jobs::run(args).await,
         Command::Queue(args) => queue::run(args).await,

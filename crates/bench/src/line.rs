@@ -9,6 +9,7 @@ use anyhow::{Context, ensure};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
@@ -196,6 +197,18 @@ impl Line {
         }
     }
 
+    /// An answer that goes on, with the connection that it takes up.
+    pub(crate) async fn stream(mut self, ask: Ask, within: Duration) -> anyhow::Result<Incoming> {
+        let mut sender = self.sender().await?;
+        let request = self.request(ask);
+        let response = tokio::time::timeout(within, sender.send_request(request))
+            .await
+            .with_context(|| format!("nothing within {within:?}"))??;
+        let status = response.status();
+        ensure!(status.is_success(), "{status}");
+        Ok(response.into_body())
+    }
+
     fn request(&self, ask: Ask) -> Request<Full<Bytes>> {
         let has_body = ask.method != Method::GET;
         let mut request = Request::new(Full::new(ask.body));
@@ -211,7 +224,7 @@ impl Line {
         }
         if has_body {
             let json = HeaderValue::from_static("application/json");
-            headers.insert(header::CONTENT_TYPE, json);
+            headers.entry(header::CONTENT_TYPE).or_insert(json);
         }
         request
     }

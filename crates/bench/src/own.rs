@@ -91,6 +91,19 @@ impl OwnServer {
         Ok(server)
     }
 
+    /// The host of jinaga-server that the script `start` becomes.
+    pub(crate) fn replicator(node: &Path, start: &Path, postgres: &str) -> anyhow::Result<Self> {
+        let mut server = Self::new("jinaga-server", node)?;
+        server.arguments = vec![
+            start.display().to_string(),
+            format!("--port={}", server.port),
+            format!("--database={postgres}"),
+        ];
+        server.announces = Some("running on");
+        server.start()?;
+        Ok(server)
+    }
+
     /// A provider of zndraw-joblib that the script becomes. It serves by calling `url`.
     pub(crate) fn provider(
         python: &Path,
