@@ -4,6 +4,8 @@ mod checks;
 mod names;
 pub mod postgres;
 mod prepared;
+mod rows;
+mod sql;
 pub mod sqlite;
 mod text;
 

@@ -1,6 +1,9 @@
 //! From tuples to results: the facts that the projections show.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
@@ -9,10 +12,10 @@ use wakeline_store::Error as StoreError;
 use super::{
     Branch, Error, Place, Value,
     plan::{Level, Part, Shape, Take, What},
-    value::Members,
 };
 use crate::{
     fact::{Predecessors, Reference},
+    json,
     store::{Position, Store, Stored},
 };
 
@@ -71,7 +74,7 @@ impl Shown {
                 let fields = labels.iter().map(|(name, place)| {
                     let (position, _) = &branch.tuple[*place];
                     let value = match self.facts.get(position) {
-                        Some(stored) => json(&stored.fact.fields)?,
+                        Some(stored) => raw(stored.fact.fields.to_string())?,
                         None => Value::Missing,
                     };
                     Ok((name.clone(), value))
@@ -114,9 +117,10 @@ impl Shown {
                 self.fact(stored, 0, &mut left)
             }
             What::Field(field) => {
-                let Members(members) = members(&stored.fact.fields)?;
-                let found = members.into_iter().find(|(name, _)| name == field);
-                Ok(found.map_or(Value::Missing, |(_, value)| Value::Json(value)))
+                let found = members(&stored.fact.fields)?
+                    .into_iter()
+                    .find(|(name, _)| name == field);
+                Ok(found.map_or(Value::Missing, |(_, value)| value))
             }
         }
     }
@@ -127,12 +131,8 @@ impl Shown {
             return Err(Error::TooDeep(MAX_DEPTH));
         }
         *left = left.checked_sub(1).ok_or(Error::TooLarge(MAX_FACTS))?;
-        let Members(fields) = members(&stored.fact.fields)?;
-        let mut members: Vec<_> = fields
-            .into_iter()
-            .filter(|(name, _)| &**name != "type")
-            .map(|(name, value)| (name, Value::Json(value)))
-            .collect();
+        let mut members = members(&stored.fact.fields)?;
+        members.retain(|(name, _)| &**name != "type");
         let kind = stored.fact.reference.kind.to_string();
         members.push(("type".into(), Value::Text(kind)));
         let mut at = |reference: &Reference| {
@@ -201,14 +201,20 @@ fn unreadable(error: impl std::fmt::Display) -> Error {
     )))
 }
 
-fn json(text: &str) -> Result<Value, Error> {
-    RawValue::from_string(text.to_owned())
+fn raw(text: String) -> Result<Value, Error> {
+    RawValue::from_string(text)
         .map(Value::Json)
         .map_err(unreadable)
 }
 
-fn members(text: &str) -> Result<Members, Error> {
-    serde_json::from_str(text).map_err(unreadable)
+/// A fact's fields, in their order.
+fn members(fields: &str) -> Result<Vec<(Arc<str>, Value)>, Error> {
+    let object = json::parse(fields).map_err(unreadable)?;
+    let members = object.as_object().map_or(&[][..], json::Object::members);
+    members
+        .iter()
+        .map(|(name, value)| Ok((name.to_lossy().into(), raw(value.canonical())?)))
+        .collect()
 }
 
 /// To the millisecond, as JavaScript writes dates.

@@ -1,11 +1,8 @@
 //! A result, ready to be written as JSON in any layout.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{MapAccess, Visitor},
-};
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 #[derive(Clone, Debug)]
@@ -34,30 +31,5 @@ impl Serialize for Value {
             }
             Self::Array(values) => serializer.collect_seq(values),
         }
-    }
-}
-
-/// The members of a JSON object, in their order.
-pub(super) struct Members(pub(super) Vec<(Arc<str>, Box<RawValue>)>);
-
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Members;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-                let mut members = Vec::new();
-                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    members.push((name.into(), value));
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Reader)
     }
 }

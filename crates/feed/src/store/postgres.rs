@@ -8,6 +8,7 @@ mod keys;
 mod log;
 mod names;
 mod purging;
+mod queries;
 mod save;
 mod signers;
 
@@ -31,6 +32,7 @@ pub const MIGRATIONS: Migrations = Migrations {
     steps: &[
         include_str!("postgres/001_tables.sql"),
         include_str!("postgres/002_steps.sql"),
+        include_str!("postgres/003_ask.sql"),
     ],
 };
 

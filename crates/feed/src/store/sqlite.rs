@@ -7,6 +7,7 @@ mod keys;
 mod log;
 mod names;
 mod purging;
+mod queries;
 mod save;
 
 use std::{

@@ -1,5 +1,8 @@
 //! Questions on SQLite.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use futures_util::FutureExt;

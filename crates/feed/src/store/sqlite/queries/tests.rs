@@ -1,0 +1,198 @@
+//! What a page costs, in steps of SQLite's machine. PostgreSQL's rows are counted in `tests/asking`.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use rusqlite::Connection;
+use wakeline_store::testing::SqliteDatabase;
+
+use super::rows;
+use crate::{
+    fact::{Envelope, Fact, Predecessors},
+    json,
+    query::Query,
+    specification::{Condition, Label, Match, Path, Role},
+    store::{
+        Facts, Position, Row, Slice,
+        sqlite::{MIGRATIONS, SqliteStore, system_clock},
+    },
+};
+
+const MANY: usize = 10_000;
+const PAGE: usize = 100;
+/// Steps for each tuple of a page, and for a page whatever is on it.
+const EACH: u64 = 60;
+const ALWAYS: u64 = 1_000;
+
+struct Ground {
+    database: SqliteDatabase,
+    store: SqliteStore,
+}
+
+impl Ground {
+    async fn with(facts: &[Fact]) -> Self {
+        let database = SqliteDatabase::new();
+        let store = SqliteStore::new(database.open(&[MIGRATIONS]), system_clock());
+        let ground = Self { database, store };
+        ground.save(facts).await;
+        ground
+    }
+
+    async fn save(&self, facts: &[Fact]) {
+        let envelopes = facts.iter().map(|fact| Envelope {
+            fact: fact.clone(),
+            signatures: Vec::new(),
+        });
+        self.store.save(envelopes.collect()).await.unwrap();
+    }
+
+    /// With the steps that it took.
+    async fn rows(&self, slice: &Slice) -> (Vec<Row>, u64) {
+        let ids = self.store.ids_of(&slice.query).await.unwrap();
+        let mut connection = Connection::open(self.database.path()).unwrap();
+        let steps = Arc::new(AtomicU64::new(0));
+        let counted = steps.clone();
+        let count = move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        connection.progress_handler(1, Some(count)).unwrap();
+        let rows = rows(&connection, &ids, slice).unwrap();
+        (rows, steps.load(Ordering::Relaxed))
+    }
+
+    async fn last(&self) -> Position {
+        self.store.horizon().await.unwrap().last
+    }
+
+    /// A page in the middle of all.
+    async fn middle(&self, query: Query) {
+        let mut slice = Slice {
+            query: Arc::new(query),
+            given: vec![1],
+            from: 0,
+            to: self.last().await,
+            newest: 0,
+            after: None,
+            limit: MANY / 2 + 7,
+        };
+        let (before, _) = self.rows(&slice).await;
+        slice.after = before.last().map(|row| row.at.clone());
+        slice.limit = PAGE;
+        let (page, steps) = self.rows(&slice).await;
+        assert!(before.last().unwrap().at < page[0].at);
+        assert_small(&page, steps);
+    }
+}
+
+fn assert_small(page: &[Row], steps: u64) {
+    assert_eq!(page.len(), PAGE);
+    eprintln!("a page of {PAGE} among {MANY} took {steps} steps");
+    let most = ALWAYS + EACH * PAGE as u64;
+    assert!(steps < most, "{steps} are more than {most}");
+}
+
+fn fact(kind: &str, n: usize, of: Option<(&str, &Fact)>) -> Fact {
+    let roles = of.map(|(role, fact)| {
+        let one = Predecessors::One(fact.reference.clone());
+        (role.into(), one)
+    });
+    let fields = format!("{{\"n\":{n}}}");
+    let fields = json::parse(&fields).unwrap();
+    Fact::new(kind.into(), roles.into_iter().collect(), &fields).unwrap()
+}
+
+/// Each a successor of the one before.
+fn chain(kinds: &[(&str, &str)]) -> Query {
+    let label = |name: &str, kind: &str| Label {
+        name: name.into(),
+        kind: kind.into(),
+    };
+    let site = label("Site", "Site");
+    let mut before = site.clone();
+    let mut matches = Vec::new();
+    for (kind, role) in kinds {
+        let unknown = label(kind, kind);
+        let left = Role {
+            name: (*role).into(),
+            kind: before.kind.clone(),
+        };
+        let path = Path {
+            left: vec![left],
+            right_label: before.name.clone(),
+            right: Vec::new(),
+        };
+        matches.push(Match {
+            unknown: unknown.clone(),
+            conditions: vec![Condition::Path(path)],
+        });
+        before = unknown;
+    }
+    Query::of(&[site], &matches).unwrap()
+}
+
+fn posts() -> Query {
+    chain(&[("Post", "site")])
+}
+
+fn comments() -> Query {
+    chain(&[("Post", "site"), ("Comment", "post")])
+}
+
+#[tokio::test]
+async fn a_page_of_one_level_takes_steps_for_the_page() {
+    let site = fact("Site", 1, None);
+    let mut facts = vec![site.clone()];
+    facts.extend((0..MANY).map(|n| fact("Post", n, Some(("site", &site)))));
+    Ground::with(&facts).await.middle(posts()).await;
+}
+
+#[tokio::test]
+async fn a_page_of_two_levels_takes_steps_for_the_page() {
+    let site = fact("Site", 1, None);
+    let mut facts = vec![site.clone()];
+    for n in 0..MANY / 100 {
+        let post = fact("Post", n, Some(("site", &site)));
+        facts.push(post.clone());
+        facts.extend((0..100).map(|n| fact("Comment", n, Some(("post", &post)))));
+    }
+    Ground::with(&facts).await.middle(comments()).await;
+}
+
+#[tokio::test]
+async fn a_page_inside_a_crowded_parent_takes_steps_for_the_page() {
+    let site = fact("Site", 1, None);
+    let post = fact("Post", 1, Some(("site", &site)));
+    let mut facts = vec![site, post.clone()];
+    facts.extend((0..MANY).map(|n| fact("Comment", n, Some(("post", &post)))));
+    Ground::with(&facts).await.middle(comments()).await;
+}
+
+#[tokio::test]
+async fn new_facts_below_many_old_ones_take_steps_for_the_new_ones() {
+    let site = fact("Site", 1, None);
+    let posts: Vec<Fact> = (0..MANY)
+        .map(|n| fact("Post", n, Some(("site", &site))))
+        .collect();
+    let mut facts = vec![site];
+    facts.extend(posts.iter().cloned());
+    let ground = Ground::with(&facts).await;
+    let from = ground.last().await;
+    let new: Vec<Fact> = (0..PAGE)
+        .map(|n| fact("Comment", n, Some(("post", &posts[n * 90]))))
+        .collect();
+    ground.save(&new).await;
+    let slice = Slice {
+        query: Arc::new(comments()),
+        given: vec![1],
+        from,
+        to: ground.last().await,
+        newest: 1,
+        after: None,
+        limit: PAGE,
+    };
+    let (page, steps) = ground.rows(&slice).await;
+    assert_small(&page, steps);
+}
