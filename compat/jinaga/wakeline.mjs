@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { policies, providers } from "./rules.mjs";
 
-/** `feedPolicies` names a directory below policies/; `providers` lets users in by tokens. */
+/** `policies` names a directory below policies/; `providers` lets users in by tokens. */
 export function process(ground, number, settings) {
   return (port) => {
     const command = [
@@ -13,8 +13,8 @@ export function process(ground, number, settings) {
       ["--listen", `127.0.0.1:${port}`],
       ["--data", join(ground.place, `data-${number}`)],
       ground.database ? ["--store", ground.database, "--bus-channel", ground.channel] : [],
-      settings.policies ? ["--feed-policies", policies(settings.policies)] : [],
-      settings.providers ? ["--feed-authentication", providers()] : [],
+      settings.policies ? ["--feeds-policies", policies(settings.policies)] : [],
+      settings.providers ? ["--feeds-authentication", providers()] : [],
     ];
     return { command: command.flat(), ready: /listening on +http/ };
   };
