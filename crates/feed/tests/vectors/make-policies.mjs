@@ -122,7 +122,7 @@ const messages = "(a: Jinaga.User, b: Jinaga.User) { m: Message [m->from: Jinaga
 const toFrom = rules(share(messages, "(a: Jinaga.User, b: Jinaga.User) { } => a"));
 decide("two givens of a type, the right one", toFrom, messages, ["alice", "bob"], "alice");
 decide("two givens of a type, the wrong one", toFrom, messages, ["alice", "bob"], "bob", {
-    ours: { verdict: "denied", code: "principal-excluded" },
+    ours: { verdict: "denied", code: "principal-excluded", reason: false },
     why: "upstream exchanges givens of one type, whatever part they play",
 });
 decide("two givens of a type, neither", toFrom, messages, ["alice", "bob"], "carol", {

@@ -1,0 +1,192 @@
+//! Whether feeds are served.
+
+use wakeline_feed::{
+    feeds,
+    policy::distribution::{Answer, Code, Distribution, Verdict},
+    store::Store,
+};
+
+use crate::{
+    database::Database,
+    world::{World, distribution, made, save, specification},
+};
+
+const OFFICES: &str = "(c: Company) { o: Office [o->company: Company = c] }";
+const TO_ADMINS: &str = "distribution { share (c: Company) { o: Office [o->company: Company = c] }
+    with (c: Company) { a: Administrator [a->company: Company = c]
+        u: Jinaga.User [u = a->user: Jinaga.User] } => u }";
+
+pub(crate) async fn decisions_are_those_of_the_real_library(database: Database) {
+    let world = World::read();
+    let store = database.store();
+    world.save(&*store, &[]).await;
+    for case in world.cases["distribution"].as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        let rules = distribution(case["policy"].as_str().unwrap());
+        let wanted = specification(case["specification"].as_str().unwrap());
+        let given = case["given"].as_array().unwrap().iter();
+        let given: Vec<_> = given
+            .map(|one| world.reference(one.as_str().unwrap()))
+            .collect();
+        let user = case["user"].as_str().map(|user| world.reference(user));
+        let decided = rules
+            .decide(&*store, &wanted, &given, user.as_ref())
+            .await
+            .unwrap();
+        let expected = &case["expected"];
+        let ours = case.get("ours").unwrap_or(expected);
+        assert_eq!(decided.verdict.as_str(), ours["verdict"], "{name}");
+        assert_eq!(
+            decided.code.map(Code::as_str),
+            ours["code"].as_str(),
+            "{name}"
+        );
+        if expected["reason"].is_string() && ours["reason"] != false {
+            assert_eq!(
+                decided.reason,
+                expected["reason"].as_str().unwrap(),
+                "{name}"
+            );
+        }
+        if decided.verdict == Verdict::Reactive {
+            assert!(!decided.feeds.is_empty(), "{name}");
+            assert!(
+                decided.feeds.iter().all(|feed| feed.owner == user),
+                "{name}"
+            );
+        } else if expected["verdict"] == decided.verdict.as_str() {
+            let hashes: Vec<_> = decided.feeds.iter().map(|feed| &*feed.hash).collect();
+            assert_eq!(serde_json::json!(hashes), expected["feeds"], "{name}");
+        }
+        is_answered_alike(
+            &rules,
+            &*store,
+            &decided.feeds,
+            user.as_ref(),
+            decided.verdict,
+            name,
+        )
+        .await;
+    }
+}
+
+/// Each feed by itself is granted if all were; else at least one is denied.
+async fn is_answered_alike(
+    rules: &Distribution,
+    store: &dyn Store,
+    feeds: &[wakeline_feed::policy::distribution::Granted],
+    user: Option<&wakeline_feed::fact::Reference>,
+    verdict: Verdict,
+    name: &str,
+) {
+    let mut denied = 0;
+    for feed in feeds {
+        let answer = rules
+            .answer(store, &feed.specification, &feed.given, user)
+            .await
+            .unwrap();
+        denied += usize::from(answer != Answer::Granted);
+    }
+    assert_eq!(denied > 0, verdict != Verdict::Authorized, "{name}");
+}
+
+pub(crate) async fn a_feed_is_served_once_the_fact_that_admits_has_come(database: Database) {
+    let world = World::read();
+    let store = database.store();
+    world.save(&*store, &[]).await;
+    let rules = distribution(TO_ADMINS);
+    let given = [world.reference("acme")];
+    let carol = world.reference("carol");
+    let wanted = specification(OFFICES);
+    let decided = rules
+        .decide(&*store, &wanted, &given, Some(&carol))
+        .await
+        .unwrap();
+    assert_eq!(decided.verdict, Verdict::Reactive);
+    let feed = &decided.feeds[0];
+    assert_eq!(
+        feed.specification,
+        feeds::of(&wanted, &given).unwrap()[0].specification
+    );
+    let answer = || rules.answer(&*store, &feed.specification, &feed.given, Some(&carol));
+    assert!(matches!(
+        answer().await.unwrap(),
+        Answer::Denied {
+            code: Code::PrincipalExcluded,
+            ..
+        }
+    ));
+    let predecessors = [("company", given[0].clone()), ("user", carol.clone())];
+    save(&*store, vec![made("Administrator", &predecessors, "{}")]).await;
+    assert_eq!(answer().await.unwrap(), Answer::Granted);
+    let decided = rules
+        .decide(&*store, &wanted, &given, Some(&carol))
+        .await
+        .unwrap();
+    assert_eq!(decided.verdict, Verdict::Authorized);
+}
+
+pub(crate) async fn a_denied_feed_says_what_it_waits_for(database: Database) {
+    let world = World::read();
+    let store = database.store();
+    world.save(&*store, &[]).await;
+    let rules = distribution(TO_ADMINS);
+    let given = [world.reference("acme")];
+    let gates = rules.gates(&specification(OFFICES), &given);
+    assert_eq!(gates.len(), 1);
+    assert_eq!(gates[0].given, given);
+    let admins = wakeline_feed::reading::tuples(&store, &gates[0].users, &gates[0].given);
+    let admins: Vec<_> = admins
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|tuple| tuple[1].clone())
+        .collect();
+    assert!(admins.contains(&world.reference("bob")));
+    let posts = specification("(s: Site) { p: Post [p->site: Site = s] }");
+    assert_eq!(rules.gates(&posts, &[world.reference("site")]), []);
+}
+
+pub(crate) async fn a_given_that_a_feed_does_not_use_can_be_any(database: Database) {
+    let world = World::read();
+    let store = database.store();
+    world.save(&*store, &[]).await;
+    let share = "(c: Company, u: Jinaga.User) { o: Office [o->company: Company = c] }
+        => { mine = { m: Manager [m->office: Office = o m->user: Jinaga.User = u] } }";
+    let rules = distribution(&format!(
+        "distribution {{ share {share} with (c: Company, u: Jinaga.User) {{ }} => u }}"
+    ));
+    let given = world.references(&["acme", "carol"]);
+    for (user, verdict) in [("carol", Verdict::Authorized), ("bob", Verdict::Denied)] {
+        let user = world.reference(user);
+        let decided = rules
+            .decide(&*store, &specification(share), &given, Some(&user))
+            .await;
+        assert_eq!(decided.unwrap().verdict, verdict);
+    }
+}
+
+pub(crate) async fn a_user_who_is_a_given_can_have_conditions(database: Database) {
+    let world = World::read();
+    let store = database.store();
+    world.save(&*store, &[]).await;
+    let share = "(c: Company, u: Jinaga.User) { a: Administrator [a->company: Company = c a->user: Jinaga.User = u] }";
+    let with = "(c: Company, u: Jinaga.User) { a: Administrator [a->company: Company = c a->user: Jinaga.User = u
+        !E { r: Administrator.Revoked [r->administrator: Administrator = a] }] } => u";
+    let rules = distribution(&format!("distribution {{ share {share} with {with} }}"));
+    let cases = [
+        ("bob", "bob", true),
+        ("bob", "dave", false),
+        ("dave", "dave", false),
+        ("carol", "carol", false),
+    ];
+    for (given, user, is_admitted) in cases {
+        let given = world.references(&["acme", given]);
+        let feed = &feeds::of(&specification(share), &given).unwrap()[0];
+        let user = world.reference(user);
+        let answer = rules
+            .answer(&*store, &feed.specification, &feed.given, Some(&user))
+            .await;
+        assert_eq!(answer.unwrap() == Answer::Granted, is_admitted, "{user}");
+    }
+}
