@@ -2,7 +2,12 @@
 
 use wakeline_store::Error;
 
-use super::{Answer, Asker, Distribution, Givens, intersection::intersect, rule::With, shape};
+use super::{
+    Answer, Asker, Distribution, Givens,
+    intersection::{DISTRIBUTION_USER, intersect},
+    rule::With,
+    shape,
+};
 use crate::{
     fact::Reference,
     feeds::{self, Feed, TooMany},
@@ -237,16 +242,34 @@ fn rows_of(
     let named = named.into_iter().filter_map(|named| {
         let matches = &named.specification.matches;
         // Narrowed matches come first; what follows them is the feed's own.
-        let own = feeds.iter().find(|feed| {
+        let own = feeds.iter().filter(|feed| {
             let own = &feed.specification.matches;
             matches.len() > own.len() && matches.ends_with(own)
         });
+        let own = own.max_by_key(|feed| feed.specification.matches.len());
         own.map(|feed| Granted {
-            hash: named.hash,
+            hash: feeds::hash(&pinned_last(&named.specification), &named.given),
             specification: feed.specification.clone(),
             given: feed.given.clone(),
             owner: Some(user.clone()),
         })
     });
     Ok(named.collect())
+}
+
+/// As upstream orders it: where a fact is said to be the user comes after what else is said of it,
+/// while our feeds begin with it. The hash tells one from the other.
+fn pinned_last(feed: &Specification) -> Specification {
+    let mut feed = feed.clone();
+    for one in &mut feed.matches {
+        let paths = one.paths().count();
+        let is_pinned = one
+            .paths()
+            .next()
+            .is_some_and(|path| path.is_identity() && &*path.right_label == DISTRIBUTION_USER);
+        if is_pinned && let Some(paths) = one.conditions.get_mut(..paths) {
+            paths.rotate_left(1);
+        }
+    }
+    feed
 }
