@@ -54,7 +54,7 @@ pub(crate) async fn what_a_granted_feed_delivers_may_be_loaded(database: Databas
             // One by one: nothing is allowed because something else is.
             for fact in facts {
                 let may = rules
-                    .may_load(&*store, user.as_ref(), &[fact.clone()])
+                    .may_load(&*store, user.as_ref(), std::slice::from_ref(&fact))
                     .await;
                 assert_eq!(may.unwrap(), [true], "{name}: {fact}");
                 delivered += 1;
