@@ -12,6 +12,7 @@ mod horizon;
 mod keys;
 mod large;
 mod model;
+mod plans;
 mod races;
 mod random;
 mod reading;
