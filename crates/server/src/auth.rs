@@ -1,6 +1,6 @@
 //! Who is let in: with one of `auth.tokens`, or with a token that a key of `auth.jwt` has signed.
 
-mod jwks;
+pub(crate) mod jwks;
 mod jwt;
 mod key;
 mod ring_provider;

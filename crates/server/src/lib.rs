@@ -7,6 +7,7 @@ mod auth;
 pub mod config;
 mod document;
 mod durable;
+mod feeds;
 mod health;
 mod jobs;
 mod listen;
@@ -79,7 +80,9 @@ pub async fn serve(config: Config) -> Result<()> {
     );
     tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
     let jobs = jobs::Door::open(&config, stores.jobs(), engine.clone(), bus.clone()).await?;
-    let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone(), jobs.jobs.clone()];
+    let feeds = feeds::open(&config, stores.feeds(), engine.clone(), bus.clone())?;
+    let doors: Vec<Arc<dyn Recheck>> =
+        vec![queue.clone(), jobs.jobs.clone(), feeds.feeds.clone()];
     let intervals = Intervals {
         fallback: config.wake.fallback,
         degraded: config.wake.fallback_degraded,
@@ -97,9 +100,14 @@ pub async fn serve(config: Config) -> Result<()> {
         stores,
         stopping: stopping.clone(),
     };
-    let durable = durable::view(&config);
     let sockets = jobs.sockets.clone();
-    let router = router(&shared, queue.clone(), jobs, durable, metering, &auth);
+    let doors = Doors {
+        queue: queue.clone(),
+        jobs,
+        feeds,
+        durable: durable::view(&config),
+    };
+    let router = router(&shared, doors, metering, &auth);
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
@@ -177,19 +185,26 @@ fn queue_limits(config: &Config) -> wakeline_queue::Limits {
     }
 }
 
+struct Doors {
+    queue: Arc<Queue>,
+    jobs: jobs::Door,
+    feeds: wakeline_feed::http::Door,
+    durable: Option<Arc<View>>,
+}
+
 /// All routes, and the document that describes them.
 fn router(
     shared: &Shared,
-    queue: Arc<Queue>,
-    jobs: jobs::Door,
-    durable: Option<Arc<View>>,
+    doors: Doors,
     metering: metering::Metering,
     auth: &Auth,
 ) -> Router {
+    let jobs = doors.jobs;
     let (router, document) = OpenApiRouter::with_openapi(document::begun())
-        .merge(wakeline_queue::http::router(queue))
+        .merge(wakeline_queue::http::router(doors.queue))
         .merge(wakeline_jobs::http::router(jobs.jobs, jobs.frames))
-        .merge(durable::router(durable))
+        .merge(wakeline_feed::http::router(doors.feeds))
+        .merge(durable::router(doors.durable))
         .merge(health::router(shared.clone()))
         .merge(waits::router(shared.clone()))
         .merge(metering::router(shared.clone(), metering))

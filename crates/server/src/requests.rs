@@ -21,12 +21,14 @@ pub(crate) struct Gate {
     auth: Auth,
     max_url: usize,
     limits: Limits,
+    feeds_have_own_login: bool,
 }
 
 impl Gate {
     pub(crate) fn new(auth: Auth, config: &Config) -> Self {
         Self {
             auth,
+            feeds_have_own_login: config.feeds.authentication.is_some(),
             max_url: config.http.max_url,
             limits: Limits {
                 max_body: config.http.max_body,
@@ -77,7 +79,12 @@ impl Gate {
         let path = request.uri().path();
         let identified = self.auth.identify(path, request.headers());
         // Whom this login does not know may be known to the door's own.
-        if is_of(path, &wakeline_jobs::http::PATHS) {
+        let has_own_login = is_of(path, &wakeline_jobs::http::PATHS)
+            || (self.feeds_have_own_login && is_of(path, &[wakeline_feed::http::PREFIX]));
+        // Browsers ask what they may send without saying who they are.
+        let asks_first = request.method() == http::Method::OPTIONS
+            && is_of(path, &[wakeline_feed::http::PREFIX]);
+        if has_own_login || asks_first {
             return Ok(identified.unwrap_or(None));
         }
         identified

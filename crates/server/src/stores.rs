@@ -3,6 +3,11 @@
 use std::{fmt, fs::File, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result, bail};
+use wakeline_feed::store::{
+    Store as FeedStore,
+    postgres::{self as feed_postgres, PostgresStore as FeedPostgres},
+    sqlite::{self as feed_sqlite, SqliteStore as FeedSqlite},
+};
 use wakeline_jobs::store::{
     postgres::{self as jobs_postgres, PostgresStore as JobsPostgres},
     sqlite::{self as jobs_sqlite, SqliteStore as JobsSqlite},
@@ -45,7 +50,11 @@ impl Stores {
                 let postgres = Postgres::open(
                     url.expose(),
                     &options,
-                    &[queue_postgres::MIGRATIONS, jobs_postgres::MIGRATIONS],
+                    &[
+                        queue_postgres::MIGRATIONS,
+                        jobs_postgres::MIGRATIONS,
+                        feed_postgres::MIGRATIONS,
+                    ],
                 )
                 .await
                 .with_context(|| format!("store: {url}"))?;
@@ -117,7 +126,7 @@ impl Stores {
         }
     }
 
-    pub(crate) fn feeds(&self) -> Arc<dyn wakeline_feed::store::Store> {
+    pub(crate) fn feeds(&self) -> Arc<dyn FeedStore> {
         match self {
             Self::Sqlite { sqlite, .. } => {
                 let clock = feed_sqlite::system_clock();

@@ -18,7 +18,7 @@ use fetch::Fetch;
 use pace::{Pace, Why};
 
 #[derive(Debug)]
-pub(super) struct Jwks {
+pub(crate) struct Jwks {
     fetch: Fetch,
     refresh: Duration,
     known: RwLock<Option<Known>>,
@@ -35,9 +35,14 @@ pub(super) struct Known {
 
 impl Jwks {
     pub(super) fn new(url: &config::Url, config: &config::Jwt) -> Result<Arc<Self>> {
+        Self::at(url.expose(), config.jwks_timeout, config.jwks_refresh)
+    }
+
+    /// A key set that somebody else than `auth.jwt` names.
+    pub(crate) fn at(url: &str, timeout: Duration, refresh: Duration) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
-            fetch: Fetch::new(url, config.jwks_timeout)?,
-            refresh: config.jwks_refresh,
+            fetch: Fetch::new(url, timeout)?,
+            refresh,
             known: RwLock::new(None),
             pace: Mutex::new(Pace::default()),
         }))
@@ -55,13 +60,19 @@ impl Jwks {
     }
 
     /// Not while somebody is at it, nor right after a failure.
+    /// Modulus and exponent of the RSA key of this name, if the set is at hand and has it.
+    pub(crate) fn rsa(self: &Arc<Self>, id: &str) -> Option<(Vec<u8>, Vec<u8>)> {
+        let known = self.known()?;
+        known.keys.iter().find_map(|key| key.rsa(id))
+    }
+
     fn may_refresh(&self) -> bool {
         let pace = self.pace.try_lock();
         pace.is_ok_and(|pace| pace.allows(Why::Old, Instant::now()))
     }
 
     /// Whether there is any set afterwards; not whether it is a new one.
-    pub(super) async fn renew(&self) -> bool {
+    pub(crate) async fn renew(&self) -> bool {
         let seen = self.at_hand().map(|known| known.since);
         let why = match seen {
             None => Why::Missing,

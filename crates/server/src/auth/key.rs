@@ -97,6 +97,19 @@ impl Key {
         })
     }
 
+    /// Modulus and exponent, if it is an RSA key of this name.
+    pub(super) fn rsa(&self, id: &str) -> Option<(Vec<u8>, Vec<u8>)> {
+        if self.id.as_deref() != Some(id) {
+            return None;
+        }
+        match self.decoding.kind() {
+            jsonwebtoken::DecodingKeyKind::RsaModulusExponent { n, e } => {
+                Some((n.clone(), e.clone()))
+            }
+            _ => None,
+        }
+    }
+
     /// Where either has no id, the signature alone tells.
     pub(super) fn may_have_signed(&self, header: &Header) -> bool {
         let is_named = match (&self.id, &header.kid) {

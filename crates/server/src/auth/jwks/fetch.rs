@@ -16,7 +16,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::key::Key;
-use crate::config;
 
 /// A set of more is not read to its end.
 const MAX_BYTES: usize = 256 * 1024;
@@ -36,8 +35,8 @@ struct KeySet {
 }
 
 impl Fetch {
-    pub(super) fn new(url: &config::Url, timeout: Duration) -> Result<Self> {
-        let uri: Uri = url.expose().parse().context("not a URL")?;
+    pub(super) fn new(url: &str, timeout: Duration) -> Result<Self> {
+        let uri: Uri = url.parse().context("not a URL")?;
         let authority = uri.authority().context("a URL without a host")?;
         ensure!(
             !authority.as_str().contains('@'),
