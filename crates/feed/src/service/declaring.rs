@@ -14,7 +14,10 @@ use crate::{
     login::Caller,
     policy::distribution::{Code, Decision, Verdict},
     query::Query,
-    specification::{Label, Specification, cursor::Cursor, parser},
+    specification::{
+        Label, Name, Specification,
+        request::{self, Request, Trailing},
+    },
 };
 
 /// What the caller's own fact is called in a text.
@@ -36,20 +39,13 @@ pub(super) struct Asked {
     pub(super) given: Vec<Reference>,
 }
 
-/// Whether more may follow the specification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
-    Ignored,
-    Refused,
-}
-
 impl Feeds {
     /// Each feed is kept, so that every node knows it, also after a restart.
     pub async fn declare(&self, caller: &Caller, text: &str) -> Result<Declared, Error> {
         let Asked {
             specification,
             given,
-        } = self.asked(caller, text, Rest::Ignored).await?;
+        } = self.asked(caller, text, Trailing::Ignored).await?;
         let decision = match &self.policies {
             None => Decision::unlimited(&specification, &given)
                 .map_err(|error| Error::invalid(error.to_string()))?,
@@ -89,17 +85,15 @@ impl Feeds {
         &self,
         caller: &Caller,
         text: &str,
-        rest: Rest,
+        trailing: Trailing,
     ) -> Result<Asked, Error> {
         let known = self.known(caller).await?;
-        let mut cursor = Cursor::new(text)?;
-        let declarations = declaration::declarations(&mut cursor, &labels(&known))?;
-        let specification = parser::specification(&mut cursor)?;
-        if rest == Rest::Refused {
-            cursor.expect_end()?;
-        }
+        let Request {
+            declarations,
+            specification,
+        } = request::parse(text, &labels(&known), trailing)?;
         let declared = facts::resolve(&declarations, known)?;
-        let given = given(&specification, &declared)?;
+        let given = given(&specification, &declared);
         if let Some(policies) = &self.policies {
             policies
                 .purge
@@ -146,29 +140,12 @@ fn labels(known: &[Named]) -> Vec<Label> {
         .collect()
 }
 
-/// The facts of the givens, by name.
-fn given(specification: &Specification, declared: &[Named]) -> Result<Vec<Reference>, Error> {
+/// The facts of the givens, by name: each is declared, as the reading of the text has found.
+fn given(specification: &Specification, declared: &[Named]) -> Vec<Reference> {
+    let fact = |name: &Name| declared.iter().rev().find(|declared| declared.name == *name);
     specification
         .givens
         .iter()
-        .enumerate()
-        .map(|(index, given)| {
-            let Label { name, kind } = &given.label;
-            // The last of a name is meant.
-            let found = declared
-                .iter()
-                .rev()
-                .find(|declared| declared.name == *name);
-            let found = found
-                .ok_or_else(|| Error::Invalid(format!("No fact named {name} was declared")))?;
-            if found.reference.kind != *kind {
-                return Err(Error::Invalid(format!(
-                    "The type of start fact {index} ({}) does not match the type of input {index} \
-                     ({kind})",
-                    found.reference.kind
-                )));
-            }
-            Ok(found.reference.clone())
-        })
+        .filter_map(|given| Some(fact(&given.label.name)?.reference.clone()))
         .collect()
 }

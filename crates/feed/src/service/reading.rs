@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{
-    Feeds,
-    declaring::{Asked, Rest},
-};
+use super::{Feeds, declaring::Asked};
 use crate::{
     error::Error,
     feeds,
     login::Caller,
     reading::{Plan, Reading},
-    specification::Specification,
+    specification::{Specification, request::Trailing},
 };
 
 impl Feeds {
@@ -24,7 +21,7 @@ impl Feeds {
         let Asked {
             specification,
             given,
-        } = self.asked(caller, text, Rest::Refused).await?;
+        } = self.asked(caller, text, Trailing::Refused).await?;
         if let Some(policies) = &self.policies {
             let user = self.reader(caller).await?;
             let feeds = feeds::of(&specification, &given)
