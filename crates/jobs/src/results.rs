@@ -63,6 +63,11 @@ pub enum Kept {
 /// A future that is dropped half way may have done its step or not: who begins a question must not
 /// be dropped before it has asked it.
 pub trait Results: Send + Sync + std::fmt::Debug {
+    /// Whether it is the database that has the providers too, which answers for both at once.
+    fn is_store(&self) -> bool {
+        false
+    }
+
     /// What is there for each key; in one question. What is older than its time is not there.
     fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>>;
 

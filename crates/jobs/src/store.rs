@@ -16,6 +16,7 @@ use crate::{
     name::FullName,
     page::{Page, Paged},
     provider::{NewProvider, Provider, ProviderRegistered},
+    results::Look,
     task::{Claimed, Loss, NewTask, Submitted, Swept, Task, TaskFilter, Terms, Update, Updated},
     topic::Wait,
     worker::{Owned, Worker, WorkerSummary},
@@ -92,6 +93,12 @@ pub trait Providers {
 
     /// What is registered under each name; in one statement.
     fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>>;
+
+    /// The same, with what this database keeps of their answers to these hashes; in one statement.
+    fn find_answers(
+        &self,
+        questions: Vec<(FullName, String)>,
+    ) -> Step<'_, Vec<Option<(Provider, Look)>>>;
 
     fn provider(&self, provider: Uuid) -> Step<'_, Option<Provider>>;
 

@@ -49,6 +49,7 @@ pub struct NewUser {
     pub password: Option<PasswordHash>,
     pub is_superuser: bool,
     pub is_verified: bool,
+    pub is_guest: bool,
 }
 
 /// What becomes different; the rest stays.

@@ -52,6 +52,8 @@ pub struct Settings {
     /// Whether anybody may be a guest, or register; in dev mode they may.
     pub guests: bool,
     pub registration: bool,
+    /// How long a guest without workers is known.
+    pub keep_guests: Duration,
     /// Whether lists are read without a token, as zndraw-joblib lets them be; in dev mode they are.
     pub open_lists: bool,
 }
@@ -65,6 +67,7 @@ impl Default for Settings {
             admin: None,
             guests: false,
             registration: false,
+            keep_guests: Duration::from_secs(30 * 86_400),
             open_lists: false,
         }
     }
@@ -80,6 +83,7 @@ impl fmt::Debug for Settings {
             .field("admin", &admin)
             .field("guests", &self.guests)
             .field("registration", &self.registration)
+            .field("keep_guests", &self.keep_guests)
             .field("open_lists", &self.open_lists)
             .finish()
     }

@@ -74,6 +74,7 @@ impl Door {
             .context("jobs: the server's own user")?;
         tokio::spawn(jobs.clone().sweep());
         tokio::spawn(jobs.clone().sweep_results());
+        tokio::spawn(users.sweep_guests());
         tokio::spawn(jobs.clone().run_internals(server));
         Ok(Self {
             jobs,
@@ -122,6 +123,7 @@ fn user_settings(config: &Config) -> users::Settings {
             .map(|(email, password)| (email, password.expose().to_owned())),
         guests: jobs.guests,
         registration: jobs.registration,
+        keep_guests: jobs.keep_guests,
         open_lists: jobs.open_lists,
     }
 }

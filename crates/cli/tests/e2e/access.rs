@@ -45,8 +45,7 @@ async fn call(server: &Server, request: Request<Bytes>, token: &str) -> Answer {
         .await
 }
 
-/// Routes of jobs and providers have users of their own, and zndraw-joblib's shapes: their tests are
-/// in `crates/jobs` and `compat/joblib`.
+/// Routes of jobs and providers have users of their own, and zndraw-joblib's shapes.
 pub(crate) fn has_own_users(path: &str) -> bool {
     let beginnings = ["/v1/joblib", "/v1/auth", "/v1/rooms", "/v1/problems"];
     beginnings

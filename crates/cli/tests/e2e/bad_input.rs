@@ -4,6 +4,7 @@
 mod bodies;
 mod cases;
 mod flood;
+mod jobs;
 
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use cases::Case;
 
 on_both_stores! {
     bad_input_is_refused_and_neighbours_are_served,
+    bad_input_of_jobs_and_providers_is_refused,
     bodies_past_the_limit_are_refused_and_neighbours_are_served,
 }
 
@@ -50,6 +52,19 @@ async fn bad_input_is_refused_and_neighbours_are_served(ground: Ground) {
         wrong
     };
     let wrong = beside_neighbours(&server, bad).await;
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    still_works(&server).await;
+}
+
+async fn bad_input_of_jobs_and_providers_is_refused(ground: Ground) {
+    let server = ground.serve().start().await;
+    let document = server.get("/openapi.json").await.json();
+    let wrong = beside_neighbours(&server, jobs::wrong(&server, &document)).await;
     assert!(
         wrong.is_empty(),
         "{} wrong:\n{}",

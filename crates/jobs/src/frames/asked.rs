@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
+use wakeline_web::Timing;
 
 use super::{Frames, no_frame, unprocessable};
 use crate::{
@@ -17,6 +18,29 @@ use crate::{
     room::Room,
 };
 
+/// What was asked for, and how long that was held; without a timing all of it was there.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    pub(super) frames: HashMap<i64, Frame>,
+    pub(super) timing: Option<Timing>,
+    bytes: u64,
+}
+
+impl Asked {
+    fn add(&mut self, number: i64, frame: Frame, timing: Option<Timing>, since: Instant) {
+        self.bytes += frame.bytes().len() as u64;
+        self.frames.insert(number, frame);
+        let store = self.timing.map_or(Duration::ZERO, |timing| timing.store);
+        if let Some(one) = timing {
+            self.timing = Some(Timing {
+                hold: since.elapsed(),
+                store: store + one.store,
+                ..one
+            });
+        }
+    }
+}
+
 impl Frames {
     /// These frames of a mounted room, within `wait` in all.
     pub(super) async fn ask_all(
@@ -25,9 +49,9 @@ impl Frames {
         room: &Room,
         numbers: Vec<i64>,
         wait: Duration,
-    ) -> Result<HashMap<i64, Frame>, Error> {
+    ) -> Result<Asked, Error> {
         if numbers.is_empty() {
-            return Ok(HashMap::new());
+            return Ok(Asked::default());
         }
         if numbers.len() > self.limits.asked {
             return Err(unprocessable(format!(
@@ -41,33 +65,33 @@ impl Frames {
         let Some(provider) = provider else {
             return Err(no_frame(&numbers, room.stored));
         };
-        let deadline = Instant::now() + wait;
+        let since = Instant::now();
+        let deadline = since + wait;
         let asking = numbers.into_iter().map(|number| {
             let provider = provider.clone();
             async move {
-                let frame = self.ask_one(caller, provider, number, deadline).await?;
-                Ok::<_, Error>((number, frame))
+                let (frame, timing) = self.ask_one(caller, provider, number, deadline).await?;
+                Ok::<_, Error>((number, frame, timing))
             }
         });
         // The first that fails ends them all: what is under way for the others stays with the
         // provider, so that asking again finds it.
         let answers = stream::iter(asking).buffer_unordered(self.limits.asked_at_once.max(1));
         let kept = answers.try_fold(
-            (HashMap::new(), 0_u64),
-            |(mut frames, bytes), (number, frame)| async move {
-                let bytes = bytes + frame.bytes().len() as u64;
-                if bytes > self.limits.asked_bytes {
+            Asked::default(),
+            |mut asked, (number, frame, timing)| async move {
+                asked.add(number, frame, timing, since);
+                if asked.bytes > self.limits.asked_bytes {
                     return Err(unprocessable(format!(
                         "these frames are more than {} bytes together (jobs.asked_bytes); ask for \
                          fewer",
                         self.limits.asked_bytes
                     )));
                 }
-                frames.insert(number, frame);
-                Ok((frames, bytes))
+                Ok(asked)
             },
         );
-        kept.await.map(|(frames, _)| frames)
+        kept.await
     }
 
     async fn ask_one(
@@ -76,21 +100,22 @@ impl Frames {
         provider: Provider,
         number: i64,
         deadline: Instant,
-    ) -> Result<Frame, Error> {
+    ) -> Result<(Frame, Option<Timing>), Error> {
         let name = provider.name.to_string();
         let wait = deadline.saturating_duration_since(Instant::now());
         let params = vec![("index".to_owned(), number.to_string())];
-        let answer = self.asking.ask(caller, provider, params, wait).await?;
+        let (answer, timing) = self.asking.ask(caller, provider, params, wait).await?;
         let is_error = answer.is_error;
         let bytes = self.read(&name, answer).await?;
         if is_error {
             return Err(told(&bytes));
         }
-        Frame::read(&bytes, self.limits.frame).map_err(|refusal| {
+        let frame = Frame::read(&bytes, self.limits.frame).map_err(|refusal| {
             failed(format!(
                 "Provider '{name}' answered for frame {number} what is none: {refusal}"
             ))
-        })
+        })?;
+        Ok((frame, timing))
     }
 
     async fn read(&self, provider: &str, answer: Answer) -> Result<Bytes, Error> {

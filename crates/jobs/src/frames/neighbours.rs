@@ -4,6 +4,7 @@ use std::{fmt, time::Duration};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use wakeline_web::Timing;
 
 use crate::{
     caller::Caller,
@@ -14,14 +15,15 @@ use crate::{
 /// Asks providers.
 pub trait Asking: Send + Sync + fmt::Debug {
     /// The same held read as a read of the provider: from what is kept, or asked for once however
-    /// many want it, and waited for. Not answered in time: `provider-timeout`.
+    /// many want it, and waited for. Not answered in time: `provider-timeout`. Without a timing the
+    /// answer was there.
     fn ask(
         &self,
         caller: Caller,
         provider: Provider,
         params: Vec<(String, String)>,
         wait: Duration,
-    ) -> BoxFuture<'_, Result<Answer, Error>>;
+    ) -> BoxFuture<'_, Result<(Answer, Option<Timing>), Error>>;
 
     /// The provider of category `frames` that was registered last in this room.
     fn frames_provider(&self, room: &str) -> BoxFuture<'_, Result<Option<Provider>, Error>>;

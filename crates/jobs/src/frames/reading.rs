@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
+use wakeline_web::Timing;
 
 use super::{Frames, no_frame, no_room, unprocessable};
 use crate::{
@@ -44,8 +45,8 @@ pub struct Reading {
     numbers: Numbers,
     /// Taken from the numbers and not given yet.
     next: VecDeque<i64>,
-    /// A provider was asked.
-    pub was_held: bool,
+    /// How long a provider was waited for; without one everything was there.
+    pub timing: Option<Timing>,
 }
 
 #[derive(Debug)]
@@ -72,27 +73,27 @@ impl Frames {
         asked.unwrap_or(self.limits.wait).min(self.limits.max_wait)
     }
 
-    /// One frame, and whether a provider was asked for it.
+    /// One frame, and how long a provider was waited for, if one was.
     pub async fn frame(
         &self,
         caller: Caller,
         room: String,
         number: i64,
         wait: Duration,
-    ) -> Result<(Frame, bool), Error> {
+    ) -> Result<(Frame, Option<Timing>), Error> {
         let found = self.store.frame(room.clone(), number).await?;
         let (room, stored) = found.ok_or_else(|| no_room(&room))?;
         if let Some(stored) = stored {
-            return Ok((stored.frame, false));
+            return Ok((stored.frame, None));
         }
         let total = room.frame_count();
         if !(0..total).contains(&number) {
             return Err(no_frame(&[number], total));
         }
         let mut asked = self.ask_all(caller, &room, vec![number], wait).await?;
-        let frame = asked.remove(&number);
+        let frame = asked.frames.remove(&number);
         let frame = frame.ok_or_else(|| no_frame(&[number], total))?;
-        Ok((frame, true))
+        Ok((frame, asked.timing))
     }
 
     pub async fn frames(
@@ -122,17 +123,16 @@ impl Frames {
         let (room, runs) = found.ok_or_else(|| no_room(&room))?;
         let numbers = choose(wanted, room.frame_count())?;
         let missing = numbers.missing(room.stored, self.limits.asked);
-        let was_held = !missing.is_empty();
         let asked = self.ask_all(caller, &room, missing, wait).await?;
         Ok(Reading {
             store: self.store.clone(),
             room,
             runs,
-            asked,
+            asked: asked.frames,
             keys,
             numbers,
             next: VecDeque::new(),
-            was_held,
+            timing: asked.timing,
         })
     }
 }

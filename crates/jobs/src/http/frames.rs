@@ -6,6 +6,7 @@ mod upload;
 use std::{
     collections::{BTreeMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 
 use axum::{
@@ -19,7 +20,7 @@ use http::{HeaderMap, HeaderValue, header};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
-use wakeline_web::{Params, Prefer, path};
+use wakeline_web::{Params, Prefer, Timing, path};
 
 use super::{
     rooms::{named, number, unprocessable},
@@ -79,7 +80,7 @@ pub(super) async fn list(
     let mut reading = reading.await?;
     // With the first frames in hand, most of what can go wrong is still answered as a problem.
     let begin = reading.begin().await?;
-    let was_held = reading.was_held;
+    let timing = reading.timing;
     let body = if reading.left() == 0 {
         Body::from(begin)
     } else {
@@ -88,8 +89,7 @@ pub(super) async fn list(
         });
         Body::from_stream(stream::iter([Ok(begin)]).chain(rest))
     };
-    let applied = prefer.applied(wait).filter(|_| was_held);
-    Ok(answer(body, applied))
+    Ok(answer(body, held(timing, prefer, wait)))
 }
 
 /// One frame, as an array with one map in MessagePack.
@@ -116,7 +116,7 @@ pub(super) async fn one(
 ) -> Result<Response, Error> {
     let (room, index) = place(at)?;
     let wait = frames.wait(prefer.wait);
-    let (frame, was_held) = frames.frame(caller, room, index, wait).await?;
+    let (frame, timing) = frames.frame(caller, room, index, wait).await?;
     let frame = match keys(&params) {
         Some(keys) => frame.only(&keys),
         None => frame,
@@ -124,8 +124,7 @@ pub(super) async fn one(
     let mut out = Vec::with_capacity(1 + frame.bytes().len());
     put_array(&mut out, 1);
     out.extend_from_slice(frame.bytes());
-    let applied = prefer.applied(wait).filter(|_| was_held);
-    Ok(answer(Body::from(out), applied))
+    Ok(answer(Body::from(out), held(timing, prefer, wait)))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -184,11 +183,7 @@ pub(super) async fn metadata(
 ) -> Result<(HeaderMap, Json<MetadataAnswer>), Error> {
     let (room, index) = place(at)?;
     let wait = frames.wait(prefer.wait);
-    let (frame, was_held) = frames.frame(caller, room.clone(), index, wait).await?;
-    let mut headers = HeaderMap::new();
-    if let Some(applied) = prefer.applied(wait).filter(|_| was_held) {
-        headers.insert(PREFERENCE_APPLIED, applied);
-    }
+    let (frame, timing) = frames.frame(caller, room.clone(), index, wait).await?;
     let properties = frame.properties().into_iter();
     let answer = MetadataAnswer {
         frame_id: index,
@@ -197,17 +192,26 @@ pub(super) async fn metadata(
             .collect(),
         source_room: room,
     };
-    Ok((headers, Json(answer)))
+    Ok((held(timing, prefer, wait), Json(answer)))
 }
 
-fn answer(body: Body, applied: Option<HeaderValue>) -> Response {
+fn answer(body: Body, headers: HeaderMap) -> Response {
     let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, MSGPACK);
-    if let Some(applied) = applied {
-        headers.insert(PREFERENCE_APPLIED, applied);
-    }
+    *response.headers_mut() = headers;
+    response.headers_mut().insert(header::CONTENT_TYPE, MSGPACK);
     response
+}
+
+/// What an answer says that was waited for.
+fn held(timing: Option<Timing>, prefer: Prefer, wait: Duration) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if let Some(timing) = timing {
+        timing.write(&mut headers);
+        if let Some(applied) = prefer.applied(wait) {
+            headers.insert(PREFERENCE_APPLIED, applied);
+        }
+    }
+    headers
 }
 
 fn place(at: OneOfRoom) -> Result<(String, i64), Error> {

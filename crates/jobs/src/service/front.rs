@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt, future::BoxFuture};
 use serde_json::{Value, json};
 use uuid::Uuid;
+use wakeline_web::Timing;
 
 use super::Jobs;
 use crate::{
@@ -120,14 +121,14 @@ impl Asking for Arc<Jobs> {
         provider: Provider,
         params: Vec<(String, String)>,
         wait: Duration,
-    ) -> BoxFuture<'_, Result<Answer, Error>> {
+    ) -> BoxFuture<'_, Result<(Answer, Option<Timing>), Error>> {
         async move {
             let name = provider.name.to_string();
             let params = Params::from_pairs(params);
             let read = self
                 .read_provider(caller, provider.name, &name, params, wait)
                 .await?;
-            Ok(read.found.answer)
+            Ok((read.found.answer, read.timing))
         }
         .boxed()
     }

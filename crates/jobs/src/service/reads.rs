@@ -74,30 +74,54 @@ impl Reads {
 /// A place, the numbers of the questions that it is asked, and what.
 type Asked<'a> = (&'a Arc<dyn Results>, Vec<usize>, Vec<Key>);
 
-/// One question to the store, and one to each place where answers are kept.
+/// One question to the store, and one to each other place where answers are kept.
 async fn look(
     store: &dyn Store,
     results: &Choice,
     questions: &[Question],
 ) -> Result<Vec<Option<Seen>>, wakeline_store::Error> {
-    let names = questions.iter().map(|(name, _)| name.clone()).collect();
-    let providers = store.find_providers(names).await?;
-    let mut seen: Vec<Option<Seen>> = Vec::with_capacity(questions.len());
+    let mut seen: Vec<Option<Seen>> = vec![None; questions.len()];
+    let (here, elsewhere): (Vec<usize>, Vec<usize>) = (0..questions.len())
+        .partition(|index| results.of(&questions[*index].0.category).is_store());
+    if !here.is_empty() {
+        let asked = here.iter().map(|index| questions[*index].clone()).collect();
+        for (index, found) in here.into_iter().zip(store.find_answers(asked).await?) {
+            seen[index] = found.map(|(provider, look)| Seen {
+                provider: Arc::new(provider),
+                look,
+            });
+        }
+    }
+    if !elsewhere.is_empty() {
+        look_elsewhere(store, results, questions, elsewhere, &mut seen).await?;
+    }
+    Ok(seen)
+}
+
+async fn look_elsewhere(
+    store: &dyn Store,
+    results: &Choice,
+    questions: &[Question],
+    wanted: Vec<usize>,
+    seen: &mut [Option<Seen>],
+) -> Result<(), wakeline_store::Error> {
+    let names = wanted.iter().map(|index| questions[*index].0.clone());
+    let providers = store.find_providers(names.collect()).await?;
     let mut by_place: Vec<Asked<'_>> = Vec::new();
-    for (index, ((name, hash), provider)) in questions.iter().zip(providers).enumerate() {
+    for (index, provider) in wanted.into_iter().zip(providers) {
         let Some(provider) = provider else {
-            seen.push(None);
             continue;
         };
+        let (name, hash) = &questions[index];
         let key = Key {
             provider: provider.id,
             version: provider.version,
             hash: hash.clone(),
         };
-        seen.push(Some(Seen {
+        seen[index] = Some(Seen {
             provider: Arc::new(provider),
             look: Look::default(),
-        }));
+        });
         let place = results.of(&name.category);
         match by_place
             .iter_mut()
@@ -117,7 +141,7 @@ async fn look(
             }
         }
     }
-    Ok(seen)
+    Ok(())
 }
 
 impl Jobs {

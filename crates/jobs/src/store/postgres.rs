@@ -39,6 +39,9 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/003_users.sql"),
         include_str!("postgres/003_results.sql"),
         include_str!("postgres/004_frames.sql"),
+        include_str!("postgres/005_guests.sql"),
+        include_str!("postgres/006_claims.sql"),
+        include_str!("postgres/007_answers.sql"),
     ],
 };
 

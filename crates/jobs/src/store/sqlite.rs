@@ -27,6 +27,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("sqlite/001_tables.sql"),
         include_str!("sqlite/003_results.sql"),
         include_str!("sqlite/004_frames.sql"),
+        include_str!("sqlite/005_guests.sql"),
     ],
 };
 

@@ -1,5 +1,7 @@
 //! The steps of users.
 
+use std::time::Duration;
+
 use uuid::Uuid;
 
 use super::Step;
@@ -24,4 +26,8 @@ pub trait Users: Send + Sync + std::fmt::Debug {
 
     /// Only one without workers.
     fn delete_user(&self, user: Uuid) -> Step<'_, UserDeleted>;
+
+    /// Removes guests without workers that came longer ago than `kept`, the oldest first and at
+    /// most `limit`. How many.
+    fn sweep_guests(&self, kept: Duration, limit: i64) -> Step<'_, i64>;
 }

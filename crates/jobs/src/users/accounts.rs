@@ -1,6 +1,6 @@
 //! What becomes of a user: made, logged in, changed, deleted.
 
-use std::fmt;
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use uuid::Uuid;
@@ -17,6 +17,9 @@ use crate::{
 const DELETE_ROUNDS: usize = 5;
 /// How often a guest's address may turn out to be taken.
 const GUEST_ROUNDS: usize = 3;
+/// How often guests are looked for that came too long ago, and how many go in one step.
+const SWEEP: Duration = Duration::from_secs(60 * 60);
+const SWEPT_AT_ONCE: i64 = 500;
 
 #[derive(Clone)]
 pub struct Credentials {
@@ -64,6 +67,7 @@ impl Users {
                 ),
                 is_superuser: true,
                 is_verified: true,
+                is_guest: false,
             };
             // Where another node was first, it has made the same.
             self.store.create_user(new).await?;
@@ -107,6 +111,7 @@ impl Users {
                 password: None,
                 is_superuser: self.settings.is_dev,
                 is_verified: false,
+                is_guest: true,
             };
             if let Some(user) = self.store.create_user(new).await? {
                 let token = self.token(user.id, user.epoch);
@@ -117,6 +122,21 @@ impl Users {
             "guests",
             "no free address was found for a guest; nothing was done, try again",
         )))
+    }
+
+    /// Removes guests that came too long ago, for ever. Guests that work are not in its way, so it
+    /// looks at an interval and not at a due time.
+    pub async fn sweep_guests(self: Arc<Self>) {
+        // The first token of a guest is good for as long as it says.
+        let kept = self.settings.keep_guests.max(self.settings.token_lifetime);
+        loop {
+            match self.store.sweep_guests(kept, SWEPT_AT_ONCE).await {
+                Ok(SWEPT_AT_ONCE) => continue,
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "guests could not be swept; trying again"),
+            }
+            tokio::time::sleep(kept.min(SWEEP)).await;
+        }
     }
 
     /// Anybody, where the settings say so; and always a superuser, for others.
@@ -146,6 +166,7 @@ impl Users {
             password: Some(self.passwords.hash(place, password).await?),
             is_superuser: self.settings.is_dev,
             is_verified: false,
+            is_guest: false,
         };
         let made = self.store.create_user(new).await?;
         made.ok_or(Error::Detail(

@@ -43,6 +43,7 @@ fn user(id: Uuid, email: &str) -> NewUser {
         password: None,
         is_superuser: false,
         is_verified: false,
+        is_guest: false,
     }
 }
 

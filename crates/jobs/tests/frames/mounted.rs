@@ -71,6 +71,8 @@ pub(crate) async fn a_read_is_held_until_the_provider_answers(ground: Ground) {
     let (read, ()) = tokio::join!(reading, answering);
     assert_eq!(read.marks(), ["one", "two"]);
     assert_eq!(read.header("preference-applied"), Some("wait=30"));
+    let timing = read.header("server-timing").unwrap();
+    assert!(timing.starts_with("hold;dur="), "{timing}");
 }
 
 pub(crate) async fn a_batch_is_asked_for_at_once_and_within_bounds(ground: Ground) {

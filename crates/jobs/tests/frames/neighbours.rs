@@ -25,6 +25,8 @@ use wakeline_jobs::{
     problem,
     provider::{Answer, AnswerBody, Provider},
 };
+use wakeline_wake::Cause;
+use wakeline_web::Timing;
 
 /// How long something may take that is certain to come.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -124,8 +126,9 @@ impl Asking for Neighbours {
         provider: Provider,
         params: Vec<(String, String)>,
         wait: Duration,
-    ) -> BoxFuture<'_, Result<Answer, Error>> {
+    ) -> BoxFuture<'_, Result<(Answer, Option<Timing>), Error>> {
         async move {
+            let since = Instant::now();
             let under_way = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
             let _under_way = UnderWay(&self.at_once);
             self.most_at_once.fetch_max(under_way, Ordering::SeqCst);
@@ -137,7 +140,14 @@ impl Asking for Neighbours {
             let mut answers = self.answers.subscribe();
             let answered = answers.wait_for(|answers| answers.contains_key(&number));
             match timeout_at(Instant::now() + wait, answered).await {
-                Ok(answers) => Ok(answers.unwrap()[&number].clone()),
+                Ok(answers) => {
+                    let timing = Timing {
+                        hold: since.elapsed(),
+                        woken_by: Some(Cause::Notify),
+                        store: Duration::ZERO,
+                    };
+                    Ok((answers.unwrap()[&number].clone(), Some(timing)))
+                }
                 Err(_) => Err(Error::problem(
                     &problem::PROVIDER_TIMEOUT,
                     format!(

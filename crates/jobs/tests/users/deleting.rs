@@ -139,3 +139,56 @@ pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(database: Databas
     other.batch_execute("COMMIT").await.unwrap();
     assert_eq!(deleting.await.unwrap(), Ok(UserDeleted::HasWorkers));
 }
+
+const SOON: Duration = Duration::from_micros(1);
+
+async fn guest(door: &Door) -> (Uuid, String) {
+    let token = door.guest().await;
+    let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
+    (me.id(), token)
+}
+
+pub(crate) async fn a_guest_goes_when_its_time_is_over(database: Database) {
+    let door = Door::new(&database, guarded()).await;
+    let (first, first_token) = guest(&door).await;
+    let (second, _) = guest(&door).await;
+    door.register("ada@example.com").await;
+    let store = database.store().await;
+    let day = Duration::from_secs(86_400);
+    assert_eq!(store.sweep_guests(day, 10).await.unwrap(), 0);
+    // The oldest first, and no more than was asked for.
+    assert_eq!(store.sweep_guests(SOON, 1).await.unwrap(), 1);
+    assert!(store.user(first).await.unwrap().is_none());
+    assert!(store.user(second).await.unwrap().is_some());
+    assert_eq!(store.sweep_guests(SOON, 10).await.unwrap(), 1);
+    assert!(store.user(second).await.unwrap().is_none());
+    assert!(
+        store
+            .login("ada@example.com".to_owned())
+            .await
+            .unwrap()
+            .is_some()
+    );
+    // Another node has not known it: its token is of nobody.
+    let other = Door::new(&database, guarded()).await;
+    let me = other.ask("GET /v1/auth/users/me", Some(&first_token)).await;
+    assert_eq!(me.refusal(), r#"401 {"detail":"Unauthorized"}"#);
+}
+
+pub(crate) async fn a_guest_that_works_or_has_a_password_stays(database: Database) {
+    let door = Door::new(&database, guarded()).await;
+    let (works, _) = guest(&door).await;
+    let (named, token) = guest(&door).await;
+    let worker = database.add_worker(works).await;
+    let password = serde_json::json!({ "password": PASSWORD });
+    let me = "PATCH /v1/auth/users/me";
+    let changed = door.tell(me, Some(&token), password).await;
+    assert_eq!(changed.status, StatusCode::OK);
+    let store = database.store().await;
+    assert_eq!(store.sweep_guests(SOON, 10).await.unwrap(), 0);
+    assert!(store.user(named).await.unwrap().is_some());
+    database.remove_worker(worker).await;
+    assert_eq!(store.sweep_guests(SOON, 10).await.unwrap(), 1);
+    assert!(store.user(works).await.unwrap().is_none());
+    assert!(store.user(named).await.unwrap().is_some());
+}

@@ -58,7 +58,9 @@ conformance! {
         a_deleted_user_is_nobody,
         its_workers_leave_first,
         workers_that_stay_keep_the_user,
-        a_worker_that_is_being_made_keeps_its_user;
+        a_worker_that_is_being_made_keeps_its_user,
+        a_guest_goes_when_its_time_is_over,
+        a_guest_that_works_or_has_a_password_stays;
     tokens:
         a_token_of_fastapi_users_is_taken,
         a_forged_token_is_not_taken,

@@ -186,6 +186,7 @@ settings! {
         admin_email: Option<String> = "", optional_text(3), "Email of a superuser that is made at the start. Without one and on a loopback address without a login, every user is a superuser, and so is who sends no token.";
         admin_password: Option<Secret> = "", optional_text(8), "Its password.", secret;
         guests: bool = "false", Kind::Bool, "Whether anybody may be a guest (`POST /v1/auth/guest`).";
+        keep_guests: Duration = "30d", duration(SECOND, 3_650 * DAY), "How long a guest without workers is known, and no shorter than `jobs.token_lifetime`.";
         registration: bool = "false", Kind::Bool, "Whether anybody may register (`POST /v1/auth/register`).";
         open_lists: bool = "false", Kind::Bool, "Whether jobs, workers, tasks and providers are listed to who sends no token, as by zndraw-joblib.";
         categories: Vec<String> = "modifiers,selections,analysis,filesystem", Kind::List { min_chars: 1 }, "Categories that a job may have.";

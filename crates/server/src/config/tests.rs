@@ -398,6 +398,7 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
     admin_email = "" # default
     admin_password = "" # default
     guests = false # default
+    keep_guests = "30d" # default
     registration = false # default
     open_lists = false # default
     categories = ["modifiers", "selections", "analysis", "filesystem"] # default

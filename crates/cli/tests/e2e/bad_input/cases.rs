@@ -69,7 +69,10 @@ pub(super) fn filled(path: &str) -> String {
         .join("/")
 }
 
-fn parameters<'a>(operation: &'a Value, place: &'a str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn parameters<'a>(
+    operation: &'a Value,
+    place: &'a str,
+) -> impl Iterator<Item = &'a Value> {
     let all = operation["parameters"].as_array().into_iter().flatten();
     all.filter(move |parameter| parameter["in"] == place)
 }

@@ -9,11 +9,12 @@ use tokio_postgres::{
 };
 use uuid::Uuid;
 
-use super::{PostgresStore, only};
+use super::{PostgresStore, only, results};
 use crate::{
     name::FullName,
     page::{Page, Paged},
     provider::{NewProvider, Provider, ProviderRegistered},
+    results::Look,
     store::{Providers, Step, in_micros},
     worker::Owned,
 };
@@ -103,6 +104,35 @@ impl Providers for PostgresStore {
                 .map(|provider| (provider.name.clone(), provider))
                 .collect();
             Ok(names.iter().map(|name| found.get(name).cloned()).collect())
+        }
+        .boxed()
+    }
+
+    fn find_answers(
+        &self,
+        questions: Vec<(FullName, String)>,
+    ) -> Step<'_, Vec<Option<(Provider, Look)>>> {
+        async move {
+            let part = |part: fn(&(FullName, String)) -> &str| -> Vec<&str> {
+                questions.iter().map(part).collect()
+            };
+            let rooms = part(|(name, _)| &name.room);
+            let categories = part(|(name, _)| &name.category);
+            let called = part(|(name, _)| &name.name);
+            let hashes = part(|(_, hash)| hash);
+            let statement = "SELECT * FROM wakeline.jobs_answers($1, $2, $3, $4)";
+            let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+                (&rooms, Type::TEXT_ARRAY),
+                (&categories, Type::TEXT_ARRAY),
+                (&called, Type::TEXT_ARRAY),
+                (&hashes, Type::TEXT_ARRAY),
+            ];
+            let rows = self.ask("find_answers", statement, &parameters).await?;
+            let found = rows.iter().map(|row| {
+                let id: Option<Uuid> = row.get(0);
+                id.map(|_| (seen(row, 0), results::seen(row, 11)))
+            });
+            Ok(found.collect())
         }
         .boxed()
     }

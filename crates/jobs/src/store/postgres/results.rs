@@ -17,6 +17,10 @@ use crate::{
 };
 
 impl Results for PostgresStore {
+    fn is_store(&self) -> bool {
+        true
+    }
+
     fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>> {
         async move {
             // What many ask for is sent once.
@@ -41,7 +45,7 @@ impl Results for PostgresStore {
                     ],
                 )
                 .await?;
-            let looks: Vec<Look> = rows.iter().map(seen).collect();
+            let looks: Vec<Look> = rows.iter().map(|row| seen(row, 0)).collect();
             Ok(keys.iter().map(|key| looks[places[key]].clone()).collect())
         }
         .boxed()
@@ -177,14 +181,14 @@ impl Results for PostgresStore {
     }
 }
 
-fn seen(row: &Row) -> Look {
-    let is_error: Option<bool> = row.get(0);
-    let in_flight: Option<i64> = row.get(3);
+pub(super) fn seen(row: &Row, from: usize) -> Look {
+    let is_error: Option<bool> = row.get(from);
+    let in_flight: Option<i64> = row.get(from + 3);
     Look {
         answer: is_error.map(|is_error| Answer {
             is_error,
-            etag: row.get(1),
-            body: AnswerBody::Bytes(Bytes::copy_from_slice(row.get(2))),
+            etag: row.get(from + 1),
+            body: AnswerBody::Bytes(Bytes::copy_from_slice(row.get(from + 2))),
         }),
         in_flight: in_flight.map(left),
     }

@@ -1,5 +1,7 @@
 //! Users on PostgreSQL.
 
+use std::time::Duration;
+
 use futures_util::FutureExt;
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
@@ -7,7 +9,7 @@ use wakeline_store::Error;
 
 use super::{PostgresStore, Step, only};
 use crate::{
-    store::Users,
+    store::{Users, in_micros},
     user::{Login, NewUser, PasswordHash, User, UserChange, UserChanged, UserDeleted},
 };
 
@@ -26,8 +28,8 @@ impl Users for PostgresStore {
     fn create_user(&self, user: NewUser) -> Step<'_, Option<User>> {
         self.write(
             "INSERT INTO wakeline.jobs_user
-                 (id, email, password, is_superuser, is_verified, created_at)
-             VALUES ($1, $2, $3, $4, $5, wakeline.jobs_now())
+                 (id, email, password, is_superuser, is_verified, is_guest, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6, wakeline.jobs_now())
              ON CONFLICT DO NOTHING
              RETURNING id, email, is_active, is_superuser, is_verified, epoch",
             vec![
@@ -36,6 +38,7 @@ impl Users for PostgresStore {
                 (Box::new(user.password.map(|hash| hash.0)), Type::TEXT),
                 (Box::new(user.is_superuser), Type::BOOL),
                 (Box::new(user.is_verified), Type::BOOL),
+                (Box::new(user.is_guest), Type::BOOL),
             ],
             |rows| Ok(rows.first().map(|row| read_user(row, 0))),
         )
@@ -122,6 +125,17 @@ impl Users for PostgresStore {
                 2 => Ok(UserDeleted::Done),
                 other => Err(unknown(other)),
             },
+        )
+    }
+
+    fn sweep_guests(&self, kept: Duration, limit: i64) -> Step<'_, i64> {
+        self.write(
+            "SELECT wakeline.jobs_sweep_guests($1, $2)",
+            vec![
+                (Box::new(in_micros(kept)), Type::INT8),
+                (Box::new(limit), Type::INT8),
+            ],
+            |rows| Ok(only(rows)?.get(0)),
         )
     }
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
 
-use super::{SqliteStore, tasks::name, workers};
+use super::{SqliteStore, results, tasks::name, workers};
 use crate::{
     name::FullName,
     page::{Page, Paged},
-    provider::{NewProvider, Provider, ProviderRegistered},
+    provider::{Key, NewProvider, Provider, ProviderRegistered},
+    results::Look,
     store::{Providers, Step, in_micros},
     worker::Owned,
 };
@@ -51,6 +52,27 @@ impl Providers for SqliteStore {
                 .iter()
                 .map(|name| named(connection, name))
                 .collect::<Result<_, _>>()
+        })
+    }
+
+    fn find_answers(
+        &self,
+        questions: Vec<(FullName, String)>,
+    ) -> Step<'_, Vec<Option<(Provider, Look)>>> {
+        self.read("find_answers", move |connection, now| {
+            let answer = |(name, hash): (FullName, String)| {
+                let Some(provider) = named(connection, &name)? else {
+                    return Ok(None);
+                };
+                let key = Key {
+                    provider: provider.id,
+                    version: provider.version,
+                    hash,
+                };
+                let look = results::seen(connection, &key, now)?;
+                Ok(Some((provider, look)))
+            };
+            questions.into_iter().map(answer).collect()
         })
     }
 

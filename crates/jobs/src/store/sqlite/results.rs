@@ -15,6 +15,10 @@ use crate::{
 };
 
 impl Results for SqliteStore {
+    fn is_store(&self) -> bool {
+        true
+    }
+
     fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>> {
         self.read("look", move |connection, now| {
             let mut known: HashMap<&Key, Look> = HashMap::new();
@@ -161,7 +165,7 @@ impl Results for SqliteStore {
     }
 }
 
-fn seen(connection: &Connection, key: &Key, now: i64) -> rusqlite::Result<Look> {
+pub(super) fn seen(connection: &Connection, key: &Key, now: i64) -> rusqlite::Result<Look> {
     connection
         .prepare_cached(
             "SELECT r.is_error, r.etag, r.body, m.until

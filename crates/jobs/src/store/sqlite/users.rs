@@ -1,11 +1,13 @@
 //! Users on SQLite.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
 
 use super::{SqliteStore, Step};
 use crate::{
-    store::Users,
+    store::{Users, in_micros},
     user::{Login, NewUser, PasswordHash, User, UserChange, UserChanged, UserDeleted},
 };
 
@@ -25,8 +27,8 @@ impl Users for SqliteStore {
             connection
                 .query_row(
                     "INSERT INTO jobs_user
-                         (id, email, password, is_superuser, is_verified, created_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                         (id, email, password, is_superuser, is_verified, is_guest, created_at)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                      ON CONFLICT DO NOTHING
                      RETURNING id, email, is_active, is_superuser, is_verified, epoch",
                     params![
@@ -35,6 +37,7 @@ impl Users for SqliteStore {
                         user.password.map(|hash| hash.0),
                         user.is_superuser,
                         user.is_verified,
+                        user.is_guest,
                         now
                     ],
                     read_user,
@@ -120,6 +123,21 @@ impl Users for SqliteStore {
                 0 => UserDeleted::NotFound,
                 _ => UserDeleted::Done,
             })
+        })
+    }
+
+    fn sweep_guests(&self, kept: Duration, limit: i64) -> Step<'_, i64> {
+        self.write("sweep-guests", move |connection, now| {
+            let deleted = connection.execute(
+                "DELETE FROM jobs_user WHERE id IN (
+                     SELECT id FROM jobs_user u
+                     WHERE is_guest AND password IS NULL AND created_at <= ?1
+                         AND NOT EXISTS (SELECT 1 FROM jobs_worker WHERE user_id = u.id)
+                     ORDER BY created_at LIMIT ?2
+                 )",
+                [now - in_micros(kept), limit],
+            )?;
+            Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
         })
     }
 }

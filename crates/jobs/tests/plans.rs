@@ -1,0 +1,82 @@
+//! What a claim reads must not grow with the line or with what has ended, whatever the planner
+//! believes of the table.
+
+use tokio_postgres::{Client, types::Type};
+use wakeline_jobs::store::postgres::MIGRATIONS;
+use wakeline_store::testing::PostgresDatabase;
+
+const MANY: i64 = 5_000;
+const FEW: i64 = 400;
+const ANALYZE: &str = "ANALYZE wakeline.jobs_task";
+const USER: &str = "00000000-0000-4000-8000-000000000001";
+const WORKER: &str = "00000000-0000-4000-8000-000000000002";
+
+/// Index entries and rows of tasks read so far in this transaction.
+async fn rows_read(client: &Client) -> i64 {
+    let rows = client
+        .query_typed(
+            "SELECT coalesce(t.seq_tup_read, 0) + coalesce(t.idx_tup_fetch, 0) + coalesce(
+                 (SELECT sum(pg_stat_get_xact_tuples_returned(i.indexrelid))
+                  FROM pg_index i WHERE i.indrelid = t.relid), 0)::bigint
+             FROM pg_stat_xact_user_tables t
+             WHERE t.schemaname = 'wakeline' AND t.relname = $1",
+            &[(&"jobs_task", Type::TEXT)],
+        )
+        .await
+        .expect("the statistics can be read");
+    rows[0].get(0)
+}
+
+/// Tasks of the worker's jobs, each in the state with this number.
+fn tasks(status: i16) -> String {
+    format!(
+        "INSERT INTO wakeline.jobs_task (id, job_id, room, payload, status, completed_at, created_at)
+         SELECT gen_random_uuid(), j.id, 'r', '{{}}', {status}, CASE WHEN {status} > 2 THEN 1 END, 0
+         FROM generate_series(1, {MANY}) CROSS JOIN wakeline.jobs_job j"
+    )
+}
+
+async fn a_claim_reads_few(jobs: i64, before: &str, after: &str) {
+    let database = PostgresDatabase::new(&[MIGRATIONS]).await;
+    let postgres = database.open(&[MIGRATIONS]).await;
+    let client = postgres.connector().connect().await.expect("it answers");
+    let (ended, pending) = (tasks(3), tasks(0));
+    let fill = format!(
+        "ALTER TABLE wakeline.jobs_task SET (autovacuum_enabled = false);
+         INSERT INTO wakeline.jobs_user (id, email, created_at) VALUES ('{USER}', 'u', 0);
+         INSERT INTO wakeline.jobs_worker (id, user_id, beat_at, created_at)
+         VALUES ('{WORKER}', '{USER}', 0, 0);
+         INSERT INTO wakeline.jobs_job (id, room, category, name, schema, max_retries, created_at)
+         SELECT gen_random_uuid(), 'r', 'c', 'j' || n, '{{}}', 0, 0 FROM generate_series(1, {jobs}) n;
+         INSERT INTO wakeline.jobs_link (worker_id, job_id, created_at)
+         SELECT '{WORKER}', id, 0 FROM wakeline.jobs_job;
+         {ended}; {before}; {pending}; {after};"
+    );
+    client.batch_execute(&fill).await.expect("a full database");
+    client.batch_execute("BEGIN").await.expect("a transaction");
+    let read = rows_read(&client).await;
+    let claim = format!("SELECT * FROM wakeline.jobs_task_claim('{WORKER}', '{USER}')");
+    let told = client.query_typed(&claim, &[]).await.expect("a claim");
+    assert_eq!(told[0].get::<_, i16>(0), 0, "a task is claimed");
+    let read = rows_read(&client).await - read;
+    assert!(read < FEW, "a claim of {jobs} jobs read {read} rows");
+    client.batch_execute("COMMIT").await.expect("a commit");
+}
+
+#[tokio::test]
+async fn without_statistics() {
+    a_claim_reads_few(1, "", "").await;
+    a_claim_reads_few(3, "", "").await;
+}
+
+#[tokio::test]
+async fn with_statistics_from_before_the_line() {
+    a_claim_reads_few(1, ANALYZE, "").await;
+    a_claim_reads_few(3, ANALYZE, "").await;
+}
+
+#[tokio::test]
+async fn with_statistics_of_the_line() {
+    a_claim_reads_few(1, "", ANALYZE).await;
+    a_claim_reads_few(3, "", ANALYZE).await;
+}
