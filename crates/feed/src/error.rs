@@ -9,6 +9,9 @@ use crate::{
     reading,
 };
 
+/// What clients know for every hash or signature that is wrong; what is wrong follows.
+pub(crate) const BAD_SIGNATURES: &str = "The signatures on the facts are invalid.";
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The caller's mistake. Doing it again does not help.
@@ -59,7 +62,9 @@ impl From<crate::graph::Error> for Error {
 impl From<record::Refused> for Error {
     fn from(refused: record::Refused) -> Self {
         match refused {
-            record::Refused::WrongHash { .. } => Self::Forbidden(refused.to_string()),
+            record::Refused::WrongHash { .. } => {
+                Self::Forbidden(format!("{BAD_SIGNATURES} {refused}"))
+            }
             _ => Self::Invalid(refused.to_string()),
         }
     }

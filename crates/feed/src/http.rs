@@ -71,8 +71,13 @@ pub fn router(door: Door) -> OpenApiRouter {
     } else {
         need_by_method(routes)
     };
+    let mut routes = routes.route_layer(from_fn_with_state(door.clone(), identify));
+    // After it: what may be sent is told to everybody.
+    for path in cors::PATHS {
+        let path = format!("{PREFIX}{path}");
+        routes = routes.route(&path, axum::routing::options(cors::options));
+    }
     routes
-        .route_layer(from_fn_with_state(door.clone(), identify))
         .with_state(door)
         .layer(from_fn_with_state(origins, cors::allow))
 }

@@ -38,6 +38,9 @@ pub struct Limits {
     /// After so many pages a stream lets others go first, for `page_delay`. 0: never.
     pub page_delay_every: usize,
     pub page_delay: Duration,
+    /// How long after a live page SYNC is said. Jinaga's client forgets a page whose facts it could
+    /// not load as soon as SYNC comes: so a server that dies in between has not said it yet.
+    pub sync_delay: Duration,
     /// How often a blank line is sent when nothing else is.
     pub heartbeat: Duration,
     /// How long a reader may leave a frame unread; then its stream ends.
@@ -102,10 +105,18 @@ pub struct Session {
     /// What the client knows: nothing is announced before there was something.
     shown: String,
     pages_of_cycle: usize,
+    /// When SYNC is to be said after a live page, and since when it could be.
+    sync: Option<Pending>,
     began: Instant,
     /// When the last event was given.
     told: Instant,
     telemetry: Telemetry,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    since: Instant,
+    due: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -152,6 +163,7 @@ impl Session {
             given: None,
             bookmark,
             pages_of_cycle: 0,
+            sync: None,
             began: now,
             told: now,
         })
@@ -270,14 +282,20 @@ impl Session {
 
     async fn page(&mut self, to: Position) -> Result<Option<Event>, Error> {
         let Some(given) = &self.given else {
-            return Ok(self.is_caught_up(to).then(|| self.sync()));
+            let says_so = self.is_caught_up(to) && self.sync.is_none();
+            return Ok(says_so.then(|| self.sync()));
         };
         let pages = &self.ground.pages;
         let page = pages.page(&self.feed, given, &self.bookmark, to).await?;
         self.bookmark = page.reached.clone();
-        let is_synced = page.is_last && self.is_caught_up(to);
+        let is_caught_up = page.is_last && self.is_caught_up(to);
         if page.references.is_empty() {
-            return Ok(is_synced.then(|| self.sync()));
+            let says_so = is_caught_up && self.sync.is_none();
+            return Ok(says_so.then(|| self.sync()));
+        }
+        let is_synced = is_caught_up && self.telemetry.syncs == 0;
+        if self.telemetry.syncs > 0 {
+            self.sync_later();
         }
         self.telemetry.page(&page);
         self.shown = page.reached.to_string();
@@ -297,6 +315,7 @@ impl Session {
         }
         if is_synced {
             self.telemetry.synced();
+            self.shown = self.bookmark.to_string();
         }
         Ok(Some(Event::Page { page, is_synced }))
     }
@@ -336,7 +355,19 @@ impl Session {
         }
     }
 
+    /// Soon after the last page, and not much later than the first.
+    fn sync_later(&mut self) {
+        let delay = self.ground.limits.sync_delay;
+        let now = Instant::now();
+        let since = self.sync.map_or(now, |pending| pending.since);
+        self.sync = Some(Pending {
+            since,
+            due: (now + delay).min(since + delay * 4),
+        });
+    }
+
     fn sync(&mut self) -> Event {
+        self.sync = None;
         self.telemetry.synced();
         if !self.shown.is_empty() {
             self.shown = self.bookmark.to_string();
@@ -347,8 +378,10 @@ impl Session {
     /// Until something may have come, or it is time for a sign of life.
     async fn wait(&mut self) -> Option<Event> {
         let silent = self.told + self.ground.limits.heartbeat;
-        let until = self.until().map_or(silent, |end| end.min(silent));
+        let sync = self.sync.map_or(silent, |pending| pending.due);
+        let until = self.until().map_or(silent, |end| end.min(silent)).min(sync);
         match timeout_at(until, self.waiter.park()).await {
+            Err(_) if self.sync.is_some() && Instant::now() >= sync => return Some(self.sync()),
             Err(_) => return None,
             Ok(Outcome::Deadline | Outcome::Drain) => {
                 self.stage = Stage::Over;

@@ -70,6 +70,7 @@ fn service(config: &Config) -> Settings {
             waitlist_cap: feeds.waitlist_cap,
             page_delay_every: feeds.page_delay_every,
             page_delay: feeds.page_delay,
+            sync_delay: feeds.sync_delay,
             heartbeat: feeds.heartbeat,
             slow_reader: feeds.slow_reader,
             max_age: (!feeds.max_age.is_zero()).then_some(feeds.max_age),

@@ -81,8 +81,7 @@ pub async fn serve(config: Config) -> Result<()> {
     tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
     let jobs = jobs::Door::open(&config, stores.jobs(), engine.clone(), bus.clone()).await?;
     let feeds = feeds::open(&config, stores.feeds(), engine.clone(), bus.clone())?;
-    let doors: Vec<Arc<dyn Recheck>> =
-        vec![queue.clone(), jobs.jobs.clone(), feeds.feeds.clone()];
+    let doors: Vec<Arc<dyn Recheck>> = vec![queue.clone(), jobs.jobs.clone(), feeds.feeds.clone()];
     let intervals = Intervals {
         fallback: config.wake.fallback,
         degraded: config.wake.fallback_degraded,
@@ -193,12 +192,7 @@ struct Doors {
 }
 
 /// All routes, and the document that describes them.
-fn router(
-    shared: &Shared,
-    doors: Doors,
-    metering: metering::Metering,
-    auth: &Auth,
-) -> Router {
+fn router(shared: &Shared, doors: Doors, metering: metering::Metering, auth: &Auth) -> Router {
     let jobs = doors.jobs;
     let (router, document) = OpenApiRouter::with_openapi(document::begun())
         .merge(wakeline_queue::http::router(doors.queue))

@@ -10,7 +10,7 @@ use crate::json::{self, Limits, Parser, Value};
 pub enum Refused {
     #[error(transparent)]
     Json(#[from] json::Error),
-    #[error("expected an array '{0}' in the object")]
+    #[error("Expected an array '{0}' property.")]
     NoList(&'static str),
     #[error("{list}[{index}]: {unfit}")]
     Unfit {

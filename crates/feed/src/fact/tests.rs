@@ -240,7 +240,7 @@ fn a_wrong_hash_is_told_from_a_wrong_shape() {
 
     let refused = |body: &str| read_facts(body.as_bytes(), 2).unwrap_err().to_string();
     assert_eq!(refused("[]"), "expected an object at byte 0");
-    assert_eq!(refused("{}"), "expected an array 'facts' in the object");
+    assert_eq!(refused("{}"), "Expected an array 'facts' property.");
     assert_eq!(refused(r#"{"facts":7}"#), "expected an array at byte 9");
     assert_eq!(
         refused(r#"{"facts":[7]}"#),

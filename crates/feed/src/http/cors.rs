@@ -7,7 +7,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 
 const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
 
@@ -18,8 +18,18 @@ pub enum Origins {
     These(Arc<[String]>),
 }
 
-/// Adds the origin to every answer, errors too, and answers `OPTIONS` without a login: browsers send
-/// none with it.
+/// The routes that can be asked what they take.
+pub(super) const PATHS: [&str; 7] = [
+    "/login",
+    "/save",
+    "/load",
+    "/read",
+    "/write",
+    "/feeds",
+    "/feeds/{hash}",
+];
+
+/// Adds the origin to every answer, errors too.
 pub(super) async fn allow(
     State(origins): State<Origins>,
     request: Request,
@@ -37,13 +47,7 @@ pub(super) async fn allow(
             })
             .cloned(),
     };
-    let asked = (request.method() == Method::OPTIONS)
-        .then(|| options(request.uri().path()))
-        .flatten();
-    let mut response = match asked {
-        Some(headers) => (StatusCode::NO_CONTENT, headers).into_response(),
-        None => next.run(request).await,
-    };
+    let mut response = next.run(request).await;
     if let Some(allowed) = allowed {
         let headers = response.headers_mut();
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
@@ -54,9 +58,9 @@ pub(super) async fn allow(
     response
 }
 
-/// What a route takes.
-fn options(path: &str) -> Option<HeaderMap> {
-    let route = path.strip_prefix(super::PREFIX)?;
+/// What a route takes. Clients decide by it how they save.
+pub(super) async fn options(uri: Uri) -> Response {
+    let route = uri.path().strip_prefix(super::PREFIX).unwrap_or_default();
     let (methods, sent, posted) = match route {
         "/save" => (
             "POST, OPTIONS",
@@ -74,14 +78,7 @@ fn options(path: &str) -> Option<HeaderMap> {
             "Content-Type, Accept, Authorization",
             "text/plain",
         ),
-        "/login" => ("GET, OPTIONS", "Accept, Authorization", ""),
-        _ if route
-            .strip_prefix("/feeds/")
-            .is_some_and(|hash| !hash.contains('/')) =>
-        {
-            ("GET, OPTIONS", "Accept, Authorization", "")
-        }
-        _ => return None,
+        _ => ("GET, OPTIONS", "Accept, Authorization", ""),
     };
     let mut headers = HeaderMap::new();
     let mut set = |name: HeaderName, value: &'static str| {
@@ -96,5 +93,5 @@ fn options(path: &str) -> Option<HeaderMap> {
         set(header::ACCESS_CONTROL_EXPOSE_HEADERS, "Accept-Post");
         set(ACCEPT_POST, posted);
     }
-    Some(headers)
+    (StatusCode::NO_CONTENT, headers).into_response()
 }

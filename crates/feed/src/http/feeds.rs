@@ -151,11 +151,16 @@ pub(super) async fn text(door: &Door, request: Request) -> Result<String, Error>
     let patience = door.limits.body_timeout;
     let pieces = body::Pieces::new(sent, door.limits.max_body, "feeds.max_body", patience)?;
     let bytes = pieces.all().await?;
-    if bytes.is_empty() || !body::is_of_type(&parts.headers, TEXT) {
+    if !body::is_of_type(&parts.headers, TEXT) {
         return Err(Error::Invalid(format!(
-            "Expected Content-Type text/plain and a text. {}",
+            "Expected a string. Check the content type of the request: text/plain is expected. {}",
             body::described(&parts.headers)
         )));
+    }
+    if bytes.is_empty() {
+        return Err(Error::invalid(
+            "The request body is empty; a text is expected.",
+        ));
     }
     String::from_utf8(bytes.into()).map_err(|_| Error::invalid("body: it is not UTF-8"))
 }

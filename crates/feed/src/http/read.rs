@@ -119,11 +119,8 @@ impl Layout {
         match self {
             Self::Indented => {
                 text.push_str(comma);
-                let lines = serde_json::to_string_pretty(value).unwrap_or_default();
-                for line in lines.lines() {
-                    text.push_str("\n  ");
-                    text.push_str(line);
-                }
+                text.push_str("\n  ");
+                indented(text, &serde_json::to_string(value).unwrap_or_default());
             }
             Self::Compact => {
                 text.push_str(comma);
@@ -135,5 +132,78 @@ impl Layout {
             }
             Self::Columns(columns) => csv::row(text, columns, value),
         }
+    }
+}
+
+/// Lays out compact JSON, one level deep already: fields are kept as text and have no layout.
+fn indented(text: &mut String, compact: &str) {
+    let mut depth = 1;
+    let mut is_string = false;
+    let mut characters = compact.chars().peekable();
+    let line = |text: &mut String, depth: usize| {
+        text.push('\n');
+        text.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(c) = characters.next() {
+        if is_string {
+            text.push(c);
+            match c {
+                '\\' => text.extend(characters.next()),
+                '"' => is_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match c {
+            '{' | '[' => {
+                text.push(c);
+                if characters
+                    .peek()
+                    .is_some_and(|next| matches!(next, '}' | ']'))
+                {
+                    text.extend(characters.next());
+                } else {
+                    depth += 1;
+                    line(text, depth);
+                }
+            }
+            '}' | ']' => {
+                depth -= 1;
+                line(text, depth);
+                text.push(c);
+            }
+            ',' => {
+                text.push(c);
+                line(text, depth);
+            }
+            ':' => text.push_str(": "),
+            _ => {
+                is_string = c == '"';
+                text.push(c);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_laid_out_as_javascript_does() {
+        let mut text = String::new();
+        indented(&mut text, r#"{"a":[],"b":{"c":"x:,{\"}"},"d":[1,{}]}"#);
+        insta::assert_snapshot!(text, @r#"
+        {
+            "a": [],
+            "b": {
+              "c": "x:,{\"}"
+            },
+            "d": [
+              1,
+              {}
+            ]
+          }
+        "#);
     }
 }

@@ -142,7 +142,12 @@ fn labels(known: &[Named]) -> Vec<Label> {
 
 /// The facts of the givens, by name: each is declared, as the reading of the text has found.
 fn given(specification: &Specification, declared: &[Named]) -> Vec<Reference> {
-    let fact = |name: &Name| declared.iter().rev().find(|declared| declared.name == *name);
+    let fact = |name: &Name| {
+        declared
+            .iter()
+            .rev()
+            .find(|declared| declared.name == *name)
+    };
     specification
         .givens
         .iter()

@@ -7,10 +7,11 @@ use wakeline_wake::Wake;
 
 use super::Feeds;
 use crate::{
-    error::Error,
+    error::{BAD_SIGNATURES, Error},
     fact::{Envelope, Reference},
     login::Caller,
     policy::authorization::{Refused, Verdict},
+    signature::Flaw,
     store::{Position, Saved},
     topic,
 };
@@ -52,9 +53,10 @@ impl Feeds {
         let checked = spawn_blocking(move || verifier.verify(&envelopes).map(|()| envelopes));
         match checked.await {
             Ok(Ok(envelopes)) => Ok(envelopes),
-            Ok(Err(invalid)) => Err(Error::Forbidden(format!(
-                "The signatures on the facts are invalid. {invalid}"
-            ))),
+            Ok(Err(invalid)) => Err(match invalid.flaw {
+                Flaw::Key(_) => Error::Invalid(invalid.to_string()),
+                _ => Error::Forbidden(format!("{BAD_SIGNATURES} {invalid}")),
+            }),
             Err(_) => Err(wakeline_store::Error::Failed("signatures: a panic".to_owned()).into()),
         }
     }
