@@ -88,6 +88,9 @@ impl Follower {
             }
         };
         loop {
+            if self.has_nobody() {
+                return;
+            }
             match self.read_on().await {
                 Ok(Read::More) => continue,
                 Ok(Read::All) => {
@@ -104,9 +107,6 @@ impl Follower {
                     outage = (outage * 2).min(OUTAGE.1);
                     continue;
                 }
-            }
-            if self.has_nobody() {
-                return;
             }
             waiter.settle(Settled::Found);
             match waiter.park().await {

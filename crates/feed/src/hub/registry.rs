@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use wakeline_wake::Topic;
+use wakeline_wake::{Cause, Topic, Wake};
 
 use super::{
     Hub,
@@ -18,6 +18,7 @@ use crate::{
     fact::{Kind, Reference},
     query::Query,
     store::{Log, LogEntry, Position},
+    topic,
     waitlist::Waitlist,
 };
 
@@ -282,6 +283,14 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.hub.registry().close(self.stream);
+        let mut registry = self.hub.registry();
+        registry.close(self.stream);
+        let is_last = registry.len() == 0;
+        drop(registry);
+        if is_last {
+            // The follower waits for this too: it ends.
+            let wake = Wake::all(topic::log());
+            self.hub.engine.wake(&wake, Cause::Notify);
+        }
     }
 }
