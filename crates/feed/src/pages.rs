@@ -106,7 +106,8 @@ impl Pages {
         let (store, query, size) = (self.store.clone(), feed.query.clone(), self.size);
         let (given, at) = (given.to_vec(), at.clone());
         let under_way = UnderWay::new(&self.under_way);
-        async move {
+        // A task of its own: the stream that asks first may go away, and others wait for it too.
+        let asked = tokio::spawn(async move {
             let _under_way = under_way;
             let page = paging::page_at(&*store, &query, &given, &at, to, size).await?;
             Ok(Arc::new(Page {
@@ -115,6 +116,10 @@ impl Pages {
                 reached: page.reached,
                 is_last: page.is_last,
             }))
+        });
+        async move {
+            let panicked = |_| Err(Error::Failed("a page: a panic".to_owned()));
+            asked.await.unwrap_or_else(panicked)
         }
         .boxed()
         .shared()
