@@ -100,6 +100,9 @@ pub struct Session {
     stage: Stage,
     /// Where the givens are, once all are stored.
     given: Option<Vec<Position>>,
+    /// They are stored, and the caller may have the feed. Else whatever comes is a reason to find
+    /// out again, and nothing is a page.
+    stands: bool,
     /// Where it is.
     bookmark: Bookmark,
     /// What the client knows: nothing is announced before there was something.
@@ -161,6 +164,7 @@ impl Session {
             waiter,
             stage: Stage::Opening,
             given: None,
+            stands: false,
             bookmark,
             pages_of_cycle: 0,
             sync: None,
@@ -222,7 +226,10 @@ impl Session {
         let mut watches = Vec::new();
         self.given = paging::find_given(store, &self.feed.query, &self.feed.given).await?;
         let mut anchors = Vec::new();
+        let is_denied = matches!(decision, Decision::Denied(_));
         match &self.given {
+            // What is denied is not heard of.
+            Some(_) if is_denied => {}
             Some(given) => watches.push(Watch {
                 query: self.feed.query.clone(),
                 given: given.clone(),
@@ -247,8 +254,13 @@ impl Session {
         // Again, now that it is heard of: it may have come in between.
         let decision = match decision {
             Decision::Allowed => Decision::Allowed,
-            Decision::Denied(_) => (self.decide)().await?,
+            Decision::Denied(_) => match (self.decide)().await? {
+                // From the beginning, so that it hears of its own facts too.
+                Decision::Allowed => return Ok(None),
+                denied => denied,
+            },
         };
+        self.stands = !is_denied && self.given.is_some();
         let horizon = paging::fresh_horizon(store).await?;
         let to = horizon.settled;
         if self.bookmark.is_beyond(horizon.last) {
@@ -346,7 +358,7 @@ impl Session {
         self.telemetry.cycles += 1;
         // Nothing before it concerns this stream, so that all streams of a feed ask the same.
         let done = self.bookmark.base();
-        if after == 0 {
+        if after == 0 || !self.stands {
             self.bookmark = Bookmark::Start;
             self.stage = Stage::Opening;
         } else {
