@@ -5,7 +5,14 @@
 
 mod telemetry;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -113,6 +120,7 @@ pub struct Session {
     began: Instant,
     /// When the last event was given.
     told: Instant,
+    is_slow: Arc<AtomicBool>,
     telemetry: Telemetry,
 }
 
@@ -170,12 +178,22 @@ impl Session {
             sync: None,
             began: now,
             told: now,
+            is_slow: Arc::default(),
         })
     }
 
     #[must_use]
     pub fn telemetry(&self) -> &Telemetry {
         &self.telemetry
+    }
+
+    pub(crate) fn slow_reader(&self) -> Duration {
+        self.ground.limits.slow_reader
+    }
+
+    /// Set by whoever drops it because its reader has stopped to read.
+    pub(crate) fn is_slow(&self) -> Arc<AtomicBool> {
+        self.is_slow.clone()
     }
 
     /// What is to be sent next; `None` when the stream ends.
@@ -447,6 +465,9 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        if self.is_slow.load(Ordering::Relaxed) {
+            self.telemetry.ending = Some(Ending::SlowReader);
+        }
         self.telemetry.waitlist_peak = self.registration.signal().waitlist().peak();
         self.telemetry.report();
     }
