@@ -1,0 +1,165 @@
+//! History, from the first page to SYNC.
+
+use std::collections::BTreeSet;
+
+use wakeline_feed::{
+    fact::{Fact, Hash, Predecessors, Reference},
+    service::Settings,
+    session::Limits,
+};
+
+use crate::{
+    client::JINAGA,
+    database::Database,
+    door::{eventually, soon},
+    facts::{POSTS, post, posts, references, saved, site, sorted},
+    node::{Node, settings},
+    stand::{patient, received},
+};
+
+const LONG: u64 = 100_000;
+
+fn small_pages() -> Settings {
+    Settings {
+        page_size: 10,
+        ..settings()
+    }
+}
+
+pub(crate) async fn session_wiring(database: Database) {
+    let node = Node::new(&database).await;
+    let home = site("home");
+    let all = posts(&home, "post", 3);
+    node.save(&[vec![home.clone()], all.clone()].concat()).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    let mut stream = node.stream(&path).await;
+    assert_eq!(stream.head.header("content-type"), Some(JINAGA));
+    assert_eq!(stream.head.header("transfer-encoding"), Some("chunked"));
+    assert_eq!(stream.head.header("cache-control"), Some("no-cache"));
+    let frames = stream.until_sync().await;
+    assert_eq!(received(&frames), references(&all));
+    assert_eq!(node.feeds.streams(), 1);
+    drop(stream);
+    node.is_left().await;
+}
+
+pub(crate) async fn complete_historical_stream(database: Database) {
+    let node = Node::new(&database).await;
+    let home = site("home");
+    let all = posts(&home, "post", 350);
+    node.save(&[vec![home.clone()], all.clone()].concat()).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    let frames = node.stream(&path).await.until_sync().await;
+    let sizes: Vec<usize> = frames.iter().map(|frame| frame.references.len()).collect();
+    assert_eq!(sizes, [100, 100, 100, 50, 0]);
+    assert_eq!(received(&frames), references(&all));
+    assert_eq!(frames[3].bookmark, frames[4].bookmark);
+
+    // From any bookmark on, the rest.
+    let resumed = format!("{path}?b={}", frames[1].bookmark);
+    let rest = node.stream(&resumed).await.until_sync().await;
+    assert_eq!(received(&rest), references(&all[200..]));
+    // The same by pages.
+    let (mut pages, mut bookmark) = (Vec::new(), String::new());
+    loop {
+        let page = node.get(&format!("{path}?b={bookmark}"), &[]).await.page();
+        if page.references.is_empty() {
+            assert_eq!(page.bookmark, bookmark);
+            break;
+        }
+        bookmark = page.bookmark;
+        pages.extend(page.references);
+    }
+    assert_eq!(pages, references(&all));
+}
+
+pub(crate) async fn race_during_backfill(database: Database) {
+    let node = Node::with(&database, small_pages()).await;
+    let home = site("home");
+    let old = posts(&home, "old", 55);
+    node.save(&[vec![home.clone()], old.clone()].concat()).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    // Between any two pages, the last one too, something is saved.
+    node.store.hold_up(0);
+    let mut stream = node.stream(&path).await;
+    let mut all = old;
+    for number in 0..6 {
+        soon("a page", node.store.is_held_up()).await;
+        let new = post(&home, &format!("new {number}"));
+        node.add(&new).await;
+        all.push(new);
+        node.store.let_one_go();
+    }
+    node.store.let_go();
+    let mut frames = stream.until(all.len()).await;
+    frames.extend(stream.until_sync().await);
+    assert_eq!(sorted(received(&frames)), sorted(references(&all)));
+}
+
+pub(crate) async fn disconnect_handling(database: Database) {
+    let node = Node::with(&database, small_pages()).await;
+    let home = site("home");
+    node.save(&[vec![home.clone()], posts(&home, "post", 100)].concat())
+        .await;
+    let path = node.declare(POSTS, &[&home]).await;
+    node.store.hold_up(2);
+    let mut stream = node.stream(&path).await;
+    stream.next().await.unwrap();
+    soon("the third page", node.store.is_held_up()).await;
+    assert_eq!(node.feeds.streams(), 1);
+    drop(stream);
+    node.is_left().await;
+    node.store.let_go();
+    // A page that nobody waits for is not asked on.
+    node.add(&post(&home, "later")).await;
+    assert_eq!(node.store.slices(), 3);
+    assert_eq!(node.feeds.streams(), 0);
+}
+
+pub(crate) async fn timeout_long_feeds(database: Database) {
+    let limited = Settings {
+        stream: Limits {
+            max_initial_pages: 30,
+            ..patient()
+        },
+        page_size: 1_000,
+        ..settings()
+    };
+    let node = Node::with(&database, limited).await;
+    let home = site("home");
+    // Hashes that no client would find cost nothing.
+    let hash = |number: u64| {
+        let mut bytes = [0; 64];
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        Hash(bytes)
+    };
+    let mut graph = vec![home.clone()];
+    graph.extend((0..LONG).map(|number| Fact {
+        reference: Reference {
+            kind: "Post".into(),
+            hash: hash(number),
+        },
+        predecessors: vec![("site".into(), Predecessors::One(home.reference.clone()))],
+        fields: "{}".into(),
+    }));
+    saved(&*node.store, &graph).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    let mut stream = node.stream(&path).await;
+    let (mut seen, mut frames) = (BTreeSet::new(), 0);
+    loop {
+        let frame = stream.next().await.unwrap();
+        if frame.is_sync() {
+            break;
+        }
+        frames += 1;
+        seen.extend(frame.references.into_iter().map(|reference| reference.hash));
+    }
+    assert_eq!(frames, 100);
+    assert_eq!(seen, (0..LONG).map(hash).collect());
+    // It is live after all that.
+    let last = post(&home, "last");
+    node.add(&last).await;
+    assert_eq!(received(&stream.until_sync().await), references(&[last]));
+    drop(stream);
+    eventually("it to be gone", async || node.feeds.streams() == 0).await;
+}

@@ -1,0 +1,181 @@
+//! A store whose questions are counted. A test may hold its pages up after they have been read.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use futures_util::FutureExt;
+use tokio::sync::{Semaphore, watch};
+use wakeline_feed::{
+    fact::{Envelope, Kind, Reference},
+    query::Query,
+    store::{
+        Checks, Concern, Concerned, Definition, Definitions, Facts, Gather, Gathered, Horizon,
+        KeyPair, Keys, Log, Position, Principal, Purging, Queries, Row, Saved, Slice, Step, Store,
+        Stored,
+    },
+};
+
+const NONE: usize = usize::MAX;
+
+#[derive(Debug)]
+pub(crate) struct Counted {
+    inner: Arc<dyn Store>,
+    asked: AtomicUsize,
+    slices: AtomicUsize,
+    under_way: AtomicUsize,
+    most_under_way: AtomicUsize,
+    /// From which slice on they are held up, counted from one.
+    held_from: watch::Sender<usize>,
+    had: Semaphore,
+}
+
+impl Counted {
+    pub(crate) fn new(inner: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            asked: AtomicUsize::new(0),
+            slices: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
+            most_under_way: AtomicUsize::new(0),
+            held_from: watch::Sender::new(NONE),
+            had: Semaphore::new(0),
+        })
+    }
+
+    /// Questions of all kinds, and saves.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn slices(&self) -> usize {
+        self.slices.load(Ordering::SeqCst)
+    }
+
+    /// The most slices that were asked for at the same time.
+    pub(crate) fn most_under_way(&self) -> usize {
+        self.most_under_way.load(Ordering::SeqCst)
+    }
+
+    /// All slices after so many more are held up.
+    pub(crate) fn hold_up(&self, after: usize) {
+        self.held_from.send_replace(self.slices() + 1 + after);
+    }
+
+    /// What it found is known, and nobody has heard it.
+    pub(crate) async fn is_held_up(&self) {
+        self.had.acquire().await.unwrap().forget();
+    }
+
+    /// The one that is held up goes on; the next is held up.
+    pub(crate) fn let_one_go(&self) {
+        self.hold_up(0);
+    }
+
+    pub(crate) fn let_go(&self) {
+        self.held_from.send_replace(NONE);
+    }
+
+    fn count(&self) -> &dyn Store {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        &*self.inner
+    }
+}
+
+impl Facts for Counted {
+    fn save(&self, envelopes: Arc<[Envelope]>) -> Step<'_, Saved> {
+        self.count().save(envelopes)
+    }
+
+    fn find(&self, references: Vec<Reference>) -> Step<'_, Vec<Option<Position>>> {
+        self.count().find(references)
+    }
+
+    fn closure(&self, of: Vec<Position>) -> Step<'_, Vec<Position>> {
+        self.count().closure(of)
+    }
+
+    fn facts(&self, at: Vec<Position>) -> Step<'_, Vec<Stored>> {
+        self.count().facts(at)
+    }
+
+    fn horizon(&self) -> Step<'_, Horizon> {
+        self.count().horizon()
+    }
+
+    fn log(&self, after: Position, limit: usize) -> Step<'_, Log> {
+        self.count().log(after, limit)
+    }
+}
+
+impl Queries for Counted {
+    fn slice(&self, slice: Slice) -> Step<'_, Vec<Row>> {
+        async move {
+            let number = self.slices.fetch_add(1, Ordering::SeqCst) + 1;
+            let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
+            let rows = self.count().slice(slice).await;
+            if number >= *self.held_from.borrow() {
+                self.had.add_permits(1);
+                let mut held_from = self.held_from.subscribe();
+                held_from.wait_for(|from| number < *from).await.unwrap();
+            }
+            self.under_way.fetch_sub(1, Ordering::SeqCst);
+            rows
+        }
+        .boxed()
+    }
+
+    fn gather(&self, gather: Gather) -> Step<'_, Vec<Gathered>> {
+        self.count().gather(gather)
+    }
+
+    fn concerned(&self, asked: Concerned) -> Step<'_, Vec<Concern>> {
+        self.count().concerned(asked)
+    }
+}
+
+impl Checks for Counted {
+    fn holds(&self, query: Arc<Query>, given: Vec<Vec<Position>>) -> Step<'_, Vec<bool>> {
+        self.count().holds(query, given)
+    }
+}
+
+impl Purging for Counted {
+    fn of_kind(&self, kind: Kind, after: Position, limit: usize) -> Step<'_, Vec<Position>> {
+        self.count().of_kind(kind, after, limit)
+    }
+
+    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Step<'_, Vec<Position>> {
+        self.count().purge(root, keep, limit)
+    }
+
+    fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize> {
+        self.count().purge_orphans(of)
+    }
+}
+
+impl Definitions for Counted {
+    fn define(&self, definitions: Vec<Definition>) -> Step<'_, ()> {
+        self.count().define(definitions)
+    }
+
+    fn definition(&self, hash: String) -> Step<'_, Option<Definition>> {
+        self.count().definition(hash)
+    }
+
+    fn forget_definitions(&self, since: i64) -> Step<'_, u64> {
+        self.count().forget_definitions(since)
+    }
+}
+
+impl Keys for Counted {
+    fn key(&self, of: Principal) -> Step<'_, Option<KeyPair>> {
+        self.count().key(of)
+    }
+
+    fn keep_key(&self, of: Principal, key: KeyPair) -> Step<'_, KeyPair> {
+        self.count().keep_key(of, key)
+    }
+}

@@ -1,0 +1,151 @@
+//! How a stream ends that its client does not end: properly, and with a bookmark to go on from.
+
+use std::time::Duration;
+
+use wakeline_feed::{fact::Fact, service::Settings, session::Limits};
+
+use crate::{
+    client::{JINAGA, Stream},
+    database::Database,
+    door::soon,
+    facts::{POSTS, post, posts, references, saved, site, sorted},
+    node::{Node, settings},
+    stand::{patient, received},
+};
+
+/// More than all buffers between two sockets hold.
+const MUCH: usize = 45_000;
+
+fn limited(stream: Limits) -> Settings {
+    Settings {
+        stream,
+        page_size: 1_000,
+        ..settings()
+    }
+}
+
+async fn much(node: &Node) -> (Vec<Fact>, String) {
+    let home = site("home");
+    let all = posts(&home, "post", MUCH);
+    saved(&*node.store, &[vec![home.clone()], all.clone()].concat()).await;
+    (all, node.declare(POSTS, &[&home]).await)
+}
+
+async fn narrow(node: &Node, path: &str) -> Stream {
+    Stream::narrow(node.address, path, &[("Accept", JINAGA)]).await
+}
+
+pub(crate) async fn a_slow_reader_is_paused_and_then_ended(database: Database) {
+    let short = limited(Limits {
+        slow_reader: Duration::from_millis(300),
+        ..patient()
+    });
+    let node = Node::with(&database, short).await;
+    let (all, path) = much(&node).await;
+    let mut stream = narrow(&node, &path).await;
+    // Nothing is read, so no more pages are asked for; and then nothing is left of it.
+    node.is_left().await;
+    assert!(node.store.slices() < MUCH / 1_000);
+    let mut frames = stream.rest().await;
+    let bookmark = &frames.last().unwrap().bookmark;
+    let mut stream = node.stream(&format!("{path}?b={bookmark}")).await;
+    frames.extend(stream.until_sync().await);
+    assert_eq!(received(&frames), references(&all));
+}
+
+pub(crate) async fn more_than_may_wait_ends_it_and_it_resumes(database: Database) {
+    let short = limited(Limits {
+        waitlist_cap: 50,
+        ..patient()
+    });
+    let node = Node::with(&database, short).await;
+    let home = site("home");
+    node.save(std::slice::from_ref(&home)).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    let mut stream = node.stream(&path).await;
+    let mut frames = stream.until_sync().await;
+    let all = posts(&home, "burst", 1_000);
+    node.save(&[vec![home.clone()], all.clone()].concat()).await;
+    frames.extend(stream.rest().await);
+    let bookmark = &frames.last().unwrap().bookmark;
+    let mut stream = node.stream(&format!("{path}?b={bookmark}")).await;
+    frames.extend(stream.until_sync().await);
+    assert_eq!(sorted(received(&frames)), sorted(references(&all)));
+}
+
+pub(crate) async fn a_silent_stream_shows_that_it_lives(database: Database) {
+    let lively = limited(Limits {
+        heartbeat: Duration::from_millis(30),
+        ..patient()
+    });
+    let node = Node::with(&database, lively).await;
+    let home = site("home");
+    node.save(std::slice::from_ref(&home)).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    let mut stream = node.stream(&path).await;
+    stream.until_sync().await;
+    for _ in 0..3 {
+        stream.heartbeat().await;
+    }
+    let new = post(&home, "new");
+    node.add(&new).await;
+    assert_eq!(received(&stream.until(1).await), references(&[new]));
+    stream.until_sync().await;
+    stream.heartbeat().await;
+    // Nothing is asked for them.
+    let asked = node.store.asked();
+    for _ in 0..5 {
+        stream.heartbeat().await;
+    }
+    assert_eq!(node.store.asked(), asked);
+}
+
+pub(crate) async fn an_old_stream_ends_properly(database: Database) {
+    let short = limited(Limits {
+        max_age: Some(Duration::from_millis(200)),
+        ..patient()
+    });
+    let node = Node::with(&database, short).await;
+    let home = site("home");
+    let all = posts(&home, "post", 10);
+    node.save(&[vec![home.clone()], all.clone()].concat()).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    let frames = node.stream(&path).await.rest().await;
+    assert_eq!(received(&frames), references(&all));
+    assert!(frames.last().unwrap().is_sync());
+    node.is_left().await;
+}
+
+pub(crate) async fn a_drain_ends_all_properly(database: Database) {
+    let node = Node::new(&database).await;
+    let home = site("home");
+    let all = posts(&home, "post", 350);
+    node.save(&[vec![home.clone()], all.clone()].concat()).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    let mut live = node.stream(&path).await;
+    live.until_sync().await;
+    let unborn = node.declare(POSTS, &[&site("unborn")]).await;
+    let mut waiting = node.stream(&unborn).await;
+    waiting.until_sync().await;
+    // A page that is under way is sent, and says where to go on. It is not one that is known.
+    node.save(&[site("other")]).await;
+    let half = node.get(&path, &[]).await.page().bookmark;
+    node.store.hold_up(0);
+    let mut reading = node.stream(&format!("{path}?b={half}")).await;
+    soon("a page", node.store.is_held_up()).await;
+    node.engine.drain();
+    assert!(live.rest().await.is_empty());
+    assert!(waiting.rest().await.is_empty());
+    node.store.let_go();
+    let frames = reading.rest().await;
+    assert_eq!(received(&frames), references(&all[100..200]));
+    node.is_left().await;
+    // Who comes now is sent elsewhere.
+    let refused = Stream::open(node.address, &path, &[("Accept", JINAGA)]).await;
+    assert_eq!(refused.head.status, 503);
+    assert_eq!(refused.head.header("retry-after"), Some("1"));
+    let rest = format!("{path}?b={}", frames.last().unwrap().bookmark);
+    let node = Node::new(&database).await;
+    let rest = node.stream(&rest).await.until_sync().await;
+    assert_eq!(received(&rest), references(&all[200..]));
+}

@@ -1,0 +1,110 @@
+//! A blog: sites, their posts, and what is said about those.
+
+use std::sync::Arc;
+
+use wakeline_feed::{
+    fact::{Envelope, Fact, Predecessors, Reference},
+    feed::Feed,
+    feeds, graph, json,
+    query::Query,
+    specification::parser,
+    store::{Position, Saved, Store},
+};
+
+pub(crate) const POSTS: &str = "(s: Site) { p: Post [p->site: Site = s] }";
+pub(crate) const COMMENTS: &str =
+    "(s: Site) { p: Post [p->site: Site = s] c: Comment [c->post: Post = p] }";
+/// The last of its feeds.
+pub(crate) const KEPT_POSTS: &str =
+    "(s: Site) { p: Post [p->site: Site = s !E { d: Delete [d->post: Post = p] }] }";
+pub(crate) const POSTS_OF: &str =
+    "(s: Site, a: Author) { p: Post [p->site: Site = s p->author: Author = a] }";
+
+pub(crate) fn fact(kind: &str, name: &str, predecessors: &[(&str, &Fact)]) -> Fact {
+    let fields = format!("{{\"name\":\"{name}\"}}");
+    let predecessors = predecessors
+        .iter()
+        .map(|(role, fact)| ((*role).into(), Predecessors::One(fact.reference.clone())));
+    let fields = json::parse(&fields).unwrap();
+    Fact::new(kind.into(), predecessors.collect(), &fields).unwrap()
+}
+
+pub(crate) fn site(name: &str) -> Fact {
+    fact("Site", name, &[])
+}
+
+pub(crate) fn author(name: &str) -> Fact {
+    fact("Author", name, &[])
+}
+
+pub(crate) fn post(site: &Fact, name: &str) -> Fact {
+    fact("Post", name, &[("site", site)])
+}
+
+pub(crate) fn posts(site: &Fact, prefix: &str, count: usize) -> Vec<Fact> {
+    (0..count)
+        .map(|number| post(site, &format!("{prefix} {number}")))
+        .collect()
+}
+
+pub(crate) fn comment(post: &Fact, name: &str) -> Fact {
+    fact("Comment", name, &[("post", post)])
+}
+
+pub(crate) fn references(facts: &[Fact]) -> Vec<Reference> {
+    facts.iter().map(|fact| fact.reference.clone()).collect()
+}
+
+pub(crate) fn sorted(mut references: Vec<Reference>) -> Vec<Reference> {
+    references.sort();
+    references
+}
+
+pub(crate) fn envelopes(facts: &[Fact]) -> Arc<[Envelope]> {
+    let unsigned = |fact: &Fact| Envelope {
+        fact: fact.clone(),
+        signatures: Vec::new(),
+    };
+    facts.iter().map(unsigned).collect()
+}
+
+/// Where the last of them is.
+pub(crate) async fn saved(store: &dyn Store, facts: &[Fact]) -> Position {
+    match store.save(envelopes(facts)).await.unwrap() {
+        Saved::Stored { new } => new.last().map_or(0, |(_, at)| *at),
+        refused => panic!("{refused:?}"),
+    }
+}
+
+pub(crate) fn as_graph(facts: &[Fact]) -> String {
+    let (mut writer, mut text) = (graph::Writer::default(), String::new());
+    for fact in facts {
+        writer.write(&mut text, fact, &[]).unwrap();
+    }
+    text
+}
+
+/// The last feed of a specification.
+pub(crate) fn feed(text: &str, given: &[&Fact]) -> Arc<Feed> {
+    let specification = parser::parse(text).unwrap();
+    let given: Vec<Reference> = given.iter().map(|fact| fact.reference.clone()).collect();
+    let feed = feeds::of(&specification, &given).unwrap().pop().unwrap();
+    Arc::new(Feed {
+        hash: feed.hash.into(),
+        query: Arc::new(Query::of_specification(&feed.specification).unwrap()),
+        specification: feed.specification,
+        given: feed.given,
+        owner: None,
+    })
+}
+
+/// As a client asks for feeds: the facts by their hashes, then the specification.
+pub(crate) fn asked(text: &str, given: &[&Fact]) -> String {
+    let names = text[1..text.find(')').unwrap()].split(',');
+    let mut out = String::new();
+    for (name, fact) in names.zip(given) {
+        let reference = &fact.reference;
+        out.push_str(&format!("let {} = #{}\n", name.trim(), reference.hash));
+    }
+    out + text
+}

@@ -1,0 +1,251 @@
+//! Transactions that commit late, on PostgreSQL: their positions are before what was read already.
+
+use std::{cmp::Ordering, fmt::Write, sync::Arc, time::Duration};
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio_postgres::Client;
+use wakeline_feed::fact::{Fact, Reference};
+
+use crate::{
+    client::{Frame, Stream},
+    database::Database,
+    door::soon,
+    facts::{POSTS, post, references, site, sorted},
+    node::Node,
+    stand::received,
+};
+
+const CLIENTS: usize = 6;
+const WRITERS: usize = 3;
+const ROUNDS: usize = 25;
+
+fn bytes(reference: &Reference) -> String {
+    let mut text = String::from("'\\x");
+    for byte in reference.hash.0 {
+        write!(text, "{byte:02x}").unwrap();
+    }
+    text + "'::bytea"
+}
+
+/// Saves a post of a stored site in the session's transaction. Some post has to be known.
+async fn save_in(session: &Client, home: &Fact, post: &Fact) {
+    let (new, outside) = (bytes(&post.reference), bytes(&home.reference));
+    let (fields, predecessors) = (&post.fields, post.predecessors_text());
+    let kind = |name: &str| format!("(SELECT id FROM wakeline.feed_type WHERE name = '{name}')");
+    let (of_post, of_site) = (kind("Post"), kind("Site"));
+    let role =
+        format!("(SELECT id FROM wakeline.feed_role WHERE type_id = {of_post} AND name = 'site')");
+    let sql = format!(
+        "SELECT wakeline.feed_save(
+             ARRAY[{of_post}], ARRAY[{new}], ARRAY['{fields}'], ARRAY['{predecessors}'], ARRAY[1],
+             ARRAY[{of_site}], ARRAY[{outside}], ARRAY[1], ARRAY[{role}], ARRAY[-1],
+             '{{}}', '{{}}', '{{}}', '{{}}', '{{}}')"
+    );
+    session.batch_execute(&sql).await.unwrap();
+}
+
+struct Ground {
+    database: Database,
+    node: Node,
+    home: Fact,
+    first: Fact,
+    path: String,
+}
+
+impl Ground {
+    async fn new() -> Self {
+        let database = Database::postgres().await;
+        let node = Node::new(&database).await;
+        let home = site("home");
+        let first = post(&home, "first");
+        node.save(&[home.clone(), first.clone()]).await;
+        Self {
+            path: node.declare(POSTS, &[&home]).await,
+            database,
+            node,
+            home,
+            first,
+        }
+    }
+
+    async fn held(&self, post: &Fact) -> Client {
+        let session = self.database.session().await;
+        session.batch_execute("BEGIN").await.unwrap();
+        save_in(&session, &self.home, post).await;
+        session
+    }
+}
+
+fn assert_in_order(frames: &[Frame]) {
+    let is_before = |pair: &[Frame]| pair[0].place().compare(&pair[1].place()) != Ordering::Greater;
+    assert!(frames.windows(2).all(is_before), "{frames:?}");
+}
+
+/// A save is under way while two others commit; then it `ends`, while streams are open and as one
+/// comes.
+async fn held_until(ends: &str, is_kept: bool) {
+    let ground = Ground::new().await;
+    let (node, home) = (&ground.node, &ground.home);
+    let mut before = node.stream(&ground.path).await;
+    let mut frames = before.until_sync().await;
+    let held = post(home, "held");
+    let session = ground.held(&held).await;
+    let later = ["a", "b"].map(|name| post(home, name));
+    for post in &later {
+        node.add(post).await;
+    }
+    // It comes while the save is held, and is told of what is settled.
+    let mut between = node.stream(&ground.path).await;
+    let mut seen = between.until_sync().await;
+    assert_eq!(
+        received(&seen),
+        references(std::slice::from_ref(&ground.first))
+    );
+    session.batch_execute(ends).await.unwrap();
+    let mut all = later.to_vec();
+    if is_kept {
+        all.push(held);
+    }
+    frames.extend(before.until(all.len()).await);
+    frames.extend(before.until_sync().await);
+    seen.extend(between.until(all.len()).await);
+    seen.extend(between.until_sync().await);
+    all.push(ground.first.clone());
+    for frames in [frames, seen] {
+        assert_eq!(sorted(received(&frames)), sorted(references(&all)));
+        assert_in_order(&frames);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_commits_late_is_not_missed() {
+    held_until("COMMIT", true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_rolled_back_holds_nobody_up() {
+    held_until("ROLLBACK", false).await;
+}
+
+/// Nobody is told of a commit that no node has made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_commits_last_is_not_missed() {
+    let ground = Ground::new().await;
+    let mut stream = ground.node.stream(&ground.path).await;
+    stream.until_sync().await;
+    let held = post(&ground.home, "held");
+    let session = ground.held(&held).await;
+    let later = post(&ground.home, "later");
+    ground.node.add(&later).await;
+    let silent = tokio::time::timeout(Duration::from_millis(300), stream.line()).await;
+    assert!(silent.is_err(), "it is not settled: {silent:?}");
+    session.batch_execute("COMMIT").await.unwrap();
+    let frames = stream.until(2).await;
+    assert_eq!(
+        sorted(received(&frames)),
+        sorted(references(&[held, later]))
+    );
+}
+
+/// A bookmark that was given while a save was under way, used after it has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bookmark_from_before_a_late_commit_misses_nothing() {
+    let ground = Ground::new().await;
+    let held = post(&ground.home, "held");
+    let session = ground.held(&held).await;
+    let later = post(&ground.home, "later");
+    ground.node.add(&later).await;
+    let page = ground.node.get(&ground.path, &[]).await.page();
+    assert_eq!(
+        page.references,
+        references(std::slice::from_ref(&ground.first))
+    );
+    session.batch_execute("COMMIT").await.unwrap();
+    let path = format!("{}?b={}", ground.path, page.bookmark);
+    let page = ground.node.get(&path, &[]).await.page();
+    assert_eq!(sorted(page.references), sorted(references(&[held, later])));
+}
+
+/// Sessions that hold their saves open for a while and commit or not, beside nodes that save, while
+/// clients stay or come again with their bookmarks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_miss_nothing_whatever_is_held_open() {
+    let given = std::env::var("WAKELINE_SEED").ok();
+    let seed: u64 = given.map_or_else(rand::random, |seed| seed.parse().unwrap());
+    eprintln!("WAKELINE_SEED={seed}");
+    let ground = Ground::new().await;
+    let last = post(&ground.home, "last");
+    let ground = Arc::new(ground);
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            let (ground, last) = (ground.clone(), last.reference.clone());
+            tokio::spawn(async move {
+                let (mut frames, mut bookmark) = (Vec::new(), String::new());
+                while !received(&frames).contains(&last) {
+                    let path = format!("{}?b={bookmark}", ground.path);
+                    let stream = ground.node.stream(&path).await;
+                    frames.extend(read(stream, client % 2 == 0, &last).await);
+                    bookmark = frames.last().unwrap().bookmark.clone();
+                }
+                frames
+            })
+        })
+        .collect();
+    let mut writers = Vec::new();
+    for number in 0..WRITERS {
+        let random = StdRng::seed_from_u64(seed.wrapping_add(number as u64));
+        writers.push(tokio::spawn(write(ground.clone(), random, number)));
+    }
+    let mut all = vec![ground.first.reference.clone()];
+    for writer in writers {
+        all.extend(soon("a writer", writer).await.unwrap());
+    }
+    ground.node.add(&last).await;
+    all.push(last.reference);
+    let all = sorted(all);
+    for client in clients {
+        let frames = soon("a client", client).await.unwrap();
+        assert_eq!(sorted(received(&frames)), all);
+        assert_in_order(&frames);
+    }
+}
+
+/// To the last post, or only to the next SYNC.
+async fn read(mut stream: Stream, comes_again: bool, last: &Reference) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    loop {
+        let frame = stream.next().await.unwrap();
+        let is_end = frame.references.contains(last) || (comes_again && frame.is_sync());
+        frames.push(frame);
+        if is_end {
+            return frames;
+        }
+    }
+}
+
+/// What it has committed.
+async fn write(ground: Arc<Ground>, mut random: StdRng, number: usize) -> Vec<Reference> {
+    let session = ground.database.session().await;
+    let mut committed = Vec::new();
+    for round in 0..ROUNDS {
+        session.batch_execute("BEGIN").await.unwrap();
+        let held: Vec<Fact> = (0..random.random_range(0..3))
+            .map(|which| post(&ground.home, &format!("held {number} {round} {which}")))
+            .collect();
+        for post in &held {
+            save_in(&session, &ground.home, post).await;
+        }
+        for which in 0..random.random_range(0..3) {
+            let new = post(&ground.home, &format!("{number} {round} {which}"));
+            ground.node.add(&new).await;
+            committed.push(new.reference);
+        }
+        let is_kept = random.random_bool(0.7);
+        let end = if is_kept { "COMMIT" } else { "ROLLBACK" };
+        session.batch_execute(end).await.unwrap();
+        if is_kept {
+            committed.extend(references(&held));
+        }
+    }
+    committed
+}

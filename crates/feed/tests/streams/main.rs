@@ -1,0 +1,96 @@
+//! Streams, from their sessions to the bytes on the wire: the seed's test plan by its names, and what
+//! the door promises beyond it, on both databases. The cases are listed here once, so that a backend
+//! cannot forget one.
+
+mod client;
+mod counted;
+mod database;
+mod door;
+mod facts;
+mod node;
+mod stand;
+
+mod backfill;
+mod clients;
+mod endings;
+mod forms;
+mod late;
+mod live;
+mod outage;
+mod plan;
+mod rules;
+mod sharing;
+mod telemetry;
+
+macro_rules! conformance {
+    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
+        mod sqlite { $(mod $module { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                crate::$module::$case(crate::database::Database::sqlite()).await;
+            }
+        )+ })+ }
+
+        mod postgres { $(mod $module { $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                crate::$module::$case(crate::database::Database::postgres().await).await;
+            }
+        )+ })+ }
+    };
+}
+
+conformance! {
+    plan:
+        backfill_to_exhaustion,
+        waitlist_triggers_continuation,
+        no_concurrent_cycles,
+        deduplication,
+        tuple_completeness,
+        sync_emission,
+        bookmark_monotonicity,
+        listener_filtering,
+        lifecycle_cleanup,
+        limits;
+    telemetry:
+        telemetry_validation;
+    backfill:
+        session_wiring,
+        complete_historical_stream,
+        race_during_backfill,
+        disconnect_handling,
+        timeout_long_feeds;
+    live:
+        post_sync_updates,
+        waitlist_stress,
+        an_anchor_that_comes_later,
+        a_given_that_comes_later_brings_what_is_older,
+        what_was_read_is_not_sent_again;
+    clients:
+        multiple_concurrent_clients,
+        twenty_clients_have_what_four_writers_saved;
+    sharing:
+        streams_of_a_feed_share_its_pages,
+        a_save_wakes_only_whom_it_can_concern,
+        nothing_is_asked_while_nothing_happens,
+        a_follower_ends_with_the_last_stream;
+    endings:
+        a_slow_reader_is_paused_and_then_ended,
+        more_than_may_wait_ends_it_and_it_resumes,
+        a_silent_stream_shows_that_it_lives,
+        an_old_stream_ends_properly,
+        a_drain_ends_all_properly;
+    forms:
+        events_go_on_where_they_were,
+        a_page_is_waited_for,
+        a_page_is_not_waited_for_longer_than_asked,
+        upstreams_bookmarks_are_the_beginning,
+        a_bookmark_of_another_store_is_the_beginning,
+        a_bad_bookmark_is_refused,
+        an_unknown_feed_is_not_found,
+        a_feed_is_known_after_a_restart;
+    rules:
+        a_denied_feed_says_so_and_goes_live,
+        a_denied_feed_stays_silent_about_what_comes,
+        a_denied_page_is_empty;
+}

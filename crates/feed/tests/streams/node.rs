@@ -1,0 +1,229 @@
+//! One node: the door as `crates/server` wires it, on a listener of its own.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{Router, body::Body};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tower::ServiceExt;
+use wakeline_bus::{Bus, Intervals, Options};
+use wakeline_feed::{
+    fact::Fact,
+    http::{self, Door, Limits, Origins},
+    policy::Policies,
+    service::{Feeds, Settings},
+    store::Store,
+};
+use wakeline_wake::Engine;
+use wakeline_web::{Identity, Role};
+
+use crate::{
+    client::{Answer, JINAGA, Stream, request},
+    counted::Counted,
+    database::Database,
+    door::eventually,
+    facts::{as_graph, asked},
+    stand::patient,
+};
+
+/// Who somebody says to be; the server's own login would have found it out.
+const USER: &str = "x-user";
+
+pub(crate) struct Node {
+    pub(crate) feeds: Arc<Feeds>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) store: Arc<Counted>,
+    pub(crate) bus: Arc<Bus>,
+    pub(crate) address: SocketAddr,
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings {
+        stream: patient(),
+        page_size: 100,
+        max_facts: 250_000,
+        max_references: 100_000,
+        max_hold: Duration::from_secs(60),
+        keep_definitions: Duration::from_secs(3_600),
+    }
+}
+
+impl Node {
+    pub(crate) async fn new(database: &Database) -> Self {
+        Self::with(database, settings()).await
+    }
+
+    pub(crate) async fn with(database: &Database, settings: Settings) -> Self {
+        Self::ruled(database, settings, None).await
+    }
+
+    pub(crate) async fn ruled(
+        database: &Database,
+        settings: Settings,
+        policies: Option<Policies>,
+    ) -> Self {
+        let engine = Engine::new(wakeline_wake::Limits::default());
+        let bus = Bus::local(engine.clone());
+        Self::on(database, engine, bus, settings, policies).await
+    }
+
+    /// Nodes that hear one another: as many as asked for on PostgreSQL, one on SQLite.
+    pub(crate) async fn several(database: &Database, count: usize) -> Vec<Self> {
+        let Some(connector) = database.connector() else {
+            return vec![Self::new(database).await];
+        };
+        let mut nodes = Vec::new();
+        for _ in 0..count {
+            let engine = Engine::new(wakeline_wake::Limits::default());
+            let bus = Bus::postgres(engine.clone(), connector.clone(), &Options::default());
+            nodes.push(Self::on(database, engine, bus, settings(), None).await);
+        }
+        for node in &nodes {
+            eventually("the nodes to know one another", async || {
+                !node.bus.is_alone()
+            })
+            .await;
+        }
+        nodes
+    }
+
+    async fn on(
+        database: &Database,
+        engine: Arc<Engine>,
+        bus: Arc<Bus>,
+        settings: Settings,
+        policies: Option<Policies>,
+    ) -> Self {
+        tokio::spawn(engine.clone().run());
+        let store = Counted::new(database.store().await);
+        let shared: Arc<dyn Store> = store.clone();
+        let feeds = Feeds::new(shared, engine.clone(), bus.clone(), policies, settings);
+        let intervals = Intervals {
+            fallback: Duration::from_secs(3_600),
+            degraded: Duration::from_millis(200),
+        };
+        tokio::spawn(wakeline_bus::watch(
+            bus.clone(),
+            engine.clone(),
+            vec![feeds.clone()],
+            intervals,
+        ));
+        let door = Door {
+            feeds: feeds.clone(),
+            login: None,
+            origins: Origins::Any,
+            limits: Limits {
+                max_body: 10_000_000,
+                max_graph: 100_000_000,
+                body_timeout: Duration::from_secs(30),
+            },
+        };
+        let (router, _) = http::router(door).split_for_parts();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(serve(socket, router.clone()));
+            }
+        });
+        Self {
+            feeds,
+            engine,
+            store,
+            bus,
+            address,
+        }
+    }
+
+    /// As a graph.
+    pub(crate) async fn save(&self, facts: &[Fact]) {
+        let kind = ("Content-Type", "application/x-jinaga-graph-v1");
+        let body = as_graph(facts);
+        let answer = request(self.address, "POST /jinaga/save", &[kind], &body).await;
+        assert_eq!(answer.head.status, 201, "{answer:?}");
+    }
+
+    /// One that stands on what is stored: as JSON, which names its predecessors by hash.
+    pub(crate) async fn add(&self, fact: &Fact) {
+        let roles = fact.predecessors.iter().map(|(role, predecessors)| {
+            let reference = &predecessors.references()[0];
+            let value = serde_json::json!({
+                "type": &*reference.kind,
+                "hash": reference.hash.to_string(),
+            });
+            (role.to_string(), value)
+        });
+        let roles: serde_json::Map<_, _> = roles.collect();
+        let fields: serde_json::Value = serde_json::from_str(&fact.fields).unwrap();
+        let body = serde_json::json!({ "facts": [{
+            "type": &*fact.reference.kind,
+            "hash": fact.reference.hash.to_string(),
+            "predecessors": roles,
+            "fields": fields,
+        }] });
+        let kind = ("Content-Type", "application/json");
+        let body = body.to_string();
+        let answer = request(self.address, "POST /jinaga/save", &[kind], &body).await;
+        assert_eq!(answer.head.status, 201, "{answer:?}");
+    }
+
+    /// The path of the last feed of a specification.
+    pub(crate) async fn declare(&self, text: &str, given: &[&Fact]) -> String {
+        self.declare_as("", text, given).await
+    }
+
+    pub(crate) async fn declare_as(&self, user: &str, text: &str, given: &[&Fact]) -> String {
+        let headers = [("Content-Type", "text/plain"), (USER, user)];
+        let text = asked(text, given);
+        let answer = request(self.address, "POST /jinaga/feeds", &headers, &text).await;
+        assert_eq!(answer.head.status, 200, "{answer:?}");
+        let said = answer.json();
+        let hash = said["feeds"].as_array().unwrap().last().unwrap();
+        format!("/jinaga/feeds/{}", hash.as_str().unwrap())
+    }
+
+    pub(crate) async fn stream(&self, path: &str) -> Stream {
+        self.stream_as("", path).await
+    }
+
+    pub(crate) async fn stream_as(&self, user: &str, path: &str) -> Stream {
+        let headers = [("Accept", JINAGA), (USER, user)];
+        let stream = Stream::open(self.address, path, &headers).await;
+        assert_eq!(stream.head.status, 200, "{:?}", stream.head);
+        stream
+    }
+
+    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        request(self.address, &format!("GET {path}"), headers, "").await
+    }
+
+    pub(crate) async fn get_as(&self, user: &str, path: &str) -> Answer {
+        self.get(path, &[(USER, user)]).await
+    }
+
+    /// Nothing is left of any stream.
+    pub(crate) async fn is_left(&self) {
+        eventually("nothing to be left", async || {
+            self.feeds.streams() == 0 && self.engine.held() == 0
+        })
+        .await;
+        assert_eq!(self.engine.topic_count(), 0);
+    }
+}
+
+async fn serve(socket: TcpStream, router: Router) {
+    let service = service_fn(move |mut request: ::http::Request<Incoming>| {
+        let user = request.headers().get(USER);
+        let user = user.map(|user| user.to_str().unwrap().to_owned());
+        request.extensions_mut().insert(Identity {
+            subject: user.filter(|user| !user.is_empty()),
+            role: Role::Admin,
+        });
+        router.clone().oneshot(request.map(Body::new))
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new());
+    let connection = builder.serve_connection(TokioIo::new(socket), service);
+    let _ = connection.await;
+}

@@ -1,0 +1,71 @@
+//! PostgreSQL goes away and comes back: streams wait, and lose nothing.
+
+use wakeline_testbed::Postgres;
+
+use crate::{
+    client::request,
+    database::Database,
+    door::{eventually, soon},
+    facts::{POSTS, as_graph, post, posts, references, site},
+    node::{Node, settings},
+    stand::received,
+};
+
+const GRAPH: (&str, &str) = ("Content-Type", "application/x-jinaga-graph-v1");
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_live_stream_goes_on_after_an_outage() {
+    let mut server = Postgres::start().unwrap();
+    {
+        let database = Database::on(&server.url()).await;
+        let node = Node::new(&database).await;
+        let home = site("home");
+        node.save(std::slice::from_ref(&home)).await;
+        let path = node.declare(POSTS, &[&home]).await;
+        let mut stream = node.stream(&path).await;
+        stream.until_sync().await;
+        server.crash().unwrap();
+        // Of what is saved meanwhile nothing is told, whatever the answer is.
+        let lost = as_graph(&[home.clone(), post(&home, "lost")]);
+        let answer = request(node.address, "POST /jinaga/save", &[GRAPH], &lost).await;
+        assert_eq!(answer.head.status, 503, "{answer:?}");
+        server.start_again().unwrap();
+        let new = post(&home, "new");
+        let graph = as_graph(&[home.clone(), new.clone()]);
+        eventually("a save", async || {
+            let answer = request(node.address, "POST /jinaga/save", &[GRAPH], &graph).await;
+            answer.head.status == 201
+        })
+        .await;
+        assert_eq!(received(&stream.until(1).await), references(&[new]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backfill_goes_on_after_an_outage() {
+    let mut server = Postgres::start().unwrap();
+    {
+        let database = Database::on(&server.url()).await;
+        let paged = wakeline_feed::service::Settings {
+            page_size: 10,
+            ..settings()
+        };
+        let node = Node::with(&database, paged).await;
+        let home = site("home");
+        let all = posts(&home, "post", 35);
+        node.save(&[vec![home.clone()], all.clone()].concat()).await;
+        let path = node.declare(POSTS, &[&home]).await;
+        node.store.hold_up(1);
+        let mut stream = node.stream(&path).await;
+        let mut frames = vec![stream.next().await.unwrap()];
+        soon("a page", node.store.is_held_up()).await;
+        server.crash().unwrap();
+        let asked = node.store.slices();
+        node.store.let_go();
+        frames.push(stream.next().await.unwrap());
+        eventually("pages in vain", async || node.store.slices() > asked + 1).await;
+        server.start_again().unwrap();
+        frames.extend(stream.until_sync().await);
+        assert_eq!(received(&frames), references(&all));
+    }
+}

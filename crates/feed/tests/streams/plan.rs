@@ -1,0 +1,292 @@
+//! The seed's unit tests, by its names: sessions on a real store.
+
+use std::{cmp::Ordering, sync::Arc};
+
+use wakeline_feed::session::{Ending, Event, Limits};
+use wakeline_wake::{Cause, Wake};
+
+use crate::{
+    client::Frame,
+    database::Database,
+    door::{eventually, soon},
+    facts::{
+        COMMENTS, KEPT_POSTS, POSTS, POSTS_OF, author, comment, fact, feed, post, posts,
+        references, site, sorted,
+    },
+    stand::{Stand, patient, received, until_sync},
+};
+
+/// How many references each frame has.
+fn sizes(frames: &[Frame]) -> Vec<usize> {
+    let sizes = frames.iter().map(|frame| frame.references.len());
+    sizes.collect()
+}
+
+/// Every page goes on; a SYNC stays where it is.
+fn assert_never_back(frames: &[Frame]) {
+    for pair in frames.windows(2) {
+        let order = pair[0].place().compare(&pair[1].place());
+        let expected: &[Ordering] = if pair[1].is_sync() {
+            &[Ordering::Less, Ordering::Equal]
+        } else {
+            &[Ordering::Less]
+        };
+        assert!(expected.contains(&order), "{pair:?}");
+    }
+}
+
+pub(crate) async fn backfill_to_exhaustion(database: Database) {
+    let stand = Stand::new(database, 10).await;
+    let (home, full) = (site("home"), site("full"));
+    let (some, all) = (posts(&home, "some", 25), posts(&full, "all", 20));
+    stand
+        .save(&[vec![home.clone(), full.clone()], some.clone(), all.clone()].concat())
+        .await;
+    let mut session = stand.session(&feed(POSTS, &[&home]));
+    let frames = until_sync(&mut session).await;
+    assert_eq!(sizes(&frames), [10, 10, 5, 0]);
+    assert_eq!(received(&frames), references(&some));
+    assert_never_back(&frames);
+    assert_eq!(frames[2].bookmark, frames[3].bookmark);
+    assert_eq!(session.telemetry().pages, 3);
+    // No page more than there are.
+    let asked = stand.store.slices();
+    let frames = until_sync(&mut stand.session(&feed(POSTS, &[&full]))).await;
+    assert_eq!(sizes(&frames), [10, 10, 0]);
+    assert_eq!(received(&frames), references(&all));
+    assert_eq!(stand.store.slices() - asked, 2);
+}
+
+pub(crate) async fn waitlist_triggers_continuation(database: Database) {
+    let stand = Stand::new(database, 10).await;
+    let home = site("home");
+    stand.save(std::slice::from_ref(&home)).await;
+    let feed = feed(POSTS, &[&home]);
+    let mut session = stand.session(&feed);
+    // The last page is empty, and known to be so, when something comes.
+    stand.store.hold_up(0);
+    let reading = tokio::spawn(async move {
+        let frames = until_sync(&mut session).await;
+        (session, frames)
+    });
+    soon("an empty page", stand.store.is_held_up()).await;
+    let late = posts(&home, "late", 3);
+    stand.save_and_tell(&late).await;
+    stand.store.let_go();
+    let (session, frames) = soon("SYNC", reading).await.unwrap();
+    assert_eq!(sizes(&frames), [3, 0]);
+    assert_eq!(received(&frames), references(&late));
+    let telemetry = session.telemetry();
+    assert_eq!((telemetry.cycles, telemetry.restarts), (2, 1));
+    assert_eq!(telemetry.syncs, 1);
+}
+
+pub(crate) async fn no_concurrent_cycles(database: Database) {
+    let stand = Stand::new(database, 3).await;
+    let home = site("home");
+    stand.save(std::slice::from_ref(&home)).await;
+    let feed = feed(POSTS, &[&home]);
+    let all = posts(&home, "post", 60);
+    let mut session = stand.session(&feed);
+    let count = all.len();
+    let reading = tokio::spawn(async move {
+        let mut frames = until_sync(&mut session).await;
+        while received(&frames).len() < count {
+            frames.extend(until_sync(&mut session).await);
+        }
+        frames
+    });
+    let wake = Wake::all(wakeline_feed::topic::stream(&feed.hash));
+    for one in all.chunks(2) {
+        stand.save(one).await;
+        for _ in 0..10 {
+            stand.ground.engine.wake(&wake, Cause::Notify);
+        }
+    }
+    let frames = soon("all of them", reading).await.unwrap();
+    assert_eq!(stand.store.most_under_way(), 1);
+    assert_eq!(sorted(received(&frames)), sorted(references(&all)));
+}
+
+pub(crate) async fn deduplication(database: Database) {
+    let stand = Stand::new(database, 10).await;
+    let home = site("home");
+    let said = post(&home, "said");
+    let comments = ["a", "b", "c"].map(|name| comment(&said, name));
+    let all = [&[home.clone(), said.clone()], &comments[..]].concat();
+    stand.save(&all).await;
+    let mut session = stand.session(&feed(COMMENTS, &[&home]));
+    let frames = until_sync(&mut session).await;
+    assert_eq!(sizes(&frames), [4, 0]);
+    assert_eq!(sorted(received(&frames)), sorted(references(&all[1..])));
+}
+
+pub(crate) async fn tuple_completeness(database: Database) {
+    let stand = Stand::new(database, 10).await;
+    let home = site("home");
+    stand.save(std::slice::from_ref(&home)).await;
+    let mut session = stand.session(&feed(COMMENTS, &[&home]));
+    assert_eq!(sizes(&until_sync(&mut session).await), [0]);
+    let said = post(&home, "said");
+    stand.save_and_tell(std::slice::from_ref(&said)).await;
+    let comments = ["a", "b"].map(|name| comment(&said, name));
+    for one in &comments {
+        stand.save_and_tell(std::slice::from_ref(one)).await;
+        // Half of a tuple was never sent, and the other half comes with it.
+        let frames = until_sync(&mut session).await;
+        let whole = [said.clone(), one.clone()];
+        assert_eq!(received(&frames), references(&whole));
+    }
+
+    // What will never be a tuple is looked for once.
+    let kept = feed(KEPT_POSTS, &[&home]);
+    let mut session = stand.session(&kept);
+    until_sync(&mut session).await;
+    let before = session.telemetry().cycles;
+    let gone = post(&home, "gone");
+    let delete = fact("Delete", "it", &[("post", &gone)]);
+    stand.save_and_tell(&[gone, delete]).await;
+    assert_eq!(sizes(&until_sync(&mut session).await), [0]);
+    let last = post(&home, "last");
+    stand.save_and_tell(std::slice::from_ref(&last)).await;
+    let frames = until_sync(&mut session).await;
+    assert_eq!(received(&frames), references(&[last]));
+    assert_eq!(session.telemetry().cycles, before + 2);
+}
+
+pub(crate) async fn sync_emission(database: Database) {
+    let stand = Stand::new(database, 2).await;
+    let home = site("home");
+    stand.save(std::slice::from_ref(&home)).await;
+    let mut session = stand.session(&feed(POSTS, &[&home]));
+    let frames = until_sync(&mut session).await;
+    assert_eq!(sizes(&frames), [0]);
+    assert_eq!(frames[0].bookmark, "");
+    for (name, pages) in [("a", vec![2, 1, 0]), ("b", vec![2, 1, 0])] {
+        stand.save_and_tell(&posts(&home, name, 3)).await;
+        let frames = until_sync(&mut session).await;
+        assert_eq!(sizes(&frames), pages);
+    }
+    assert_eq!(session.telemetry().syncs, 3);
+    // More that comes between the pages is sent before SYNC is said.
+    stand.store.hold_up(1);
+    let reading = tokio::spawn(async move { until_sync(&mut session).await });
+    stand.save_and_tell(&posts(&home, "c", 3)).await;
+    soon("a page", stand.store.is_held_up()).await;
+    stand.save_and_tell(&posts(&home, "d", 1)).await;
+    stand.store.let_go();
+    let frames = soon("SYNC", reading).await.unwrap();
+    assert_eq!(sizes(&frames), [2, 1, 1, 0]);
+}
+
+pub(crate) async fn bookmark_monotonicity(database: Database) {
+    let stand = Arc::new(Stand::new(database, 3).await);
+    let home = site("home");
+    let first = post(&home, "first");
+    let mut all = vec![home.clone(), first.clone()];
+    all.extend((0..20).map(|number| comment(&first, &format!("old {number}"))));
+    stand.save(&all).await;
+    let mut session = stand.session(&feed(COMMENTS, &[&home]));
+    let writing = {
+        let (stand, home, first) = (stand.clone(), home.clone(), first.clone());
+        tokio::spawn(async move {
+            let mut said = vec![first];
+            for number in 0..20 {
+                let new = post(&home, &format!("{number}"));
+                let on_new = comment(&new, "on a new one");
+                let on_old = comment(&said[number / 2], &format!("on an old one {number}"));
+                said.push(new.clone());
+                stand.save(&[new, on_new, on_old]).await;
+            }
+        })
+    };
+    let mut frames = Vec::new();
+    let comments = |frames: &[Frame]| {
+        let all = received(frames).into_iter();
+        all.filter(|reference| &*reference.kind == "Comment")
+            .count()
+    };
+    while comments(&frames) < 60 {
+        frames.extend(until_sync(&mut session).await);
+    }
+    writing.await.unwrap();
+    assert_eq!(comments(&frames), 60);
+    assert_never_back(&frames);
+}
+
+pub(crate) async fn listener_filtering(database: Database) {
+    let stand = Stand::new(database, 10).await;
+    let (home, other) = (site("home"), site("other"));
+    let (anna, ben) = (author("anna"), author("ben"));
+    let all = [&home, &other, &anna, &ben].map(Clone::clone);
+    stand.save(&all).await;
+    let mut session = stand.session(&feed(POSTS_OF, &[&home, &anna]));
+    until_sync(&mut session).await;
+    let before = session.telemetry().cycles;
+    let by = |site, author, name| fact("Post", name, &[("site", site), ("author", author)]);
+    stand.save_and_tell(&[by(&home, &ben, "of another")]).await;
+    stand.save_and_tell(&[by(&other, &anna, "elsewhere")]).await;
+    stand.save_and_tell(&[post(&home, "of nobody")]).await;
+    let own = by(&home, &anna, "own");
+    stand.save_and_tell(std::slice::from_ref(&own)).await;
+    let frames = until_sync(&mut session).await;
+    assert_eq!(received(&frames), references(&[own]));
+    assert_eq!(session.telemetry().cycles, before + 1);
+}
+
+pub(crate) async fn lifecycle_cleanup(database: Database) {
+    let stand = Stand::new(database, 5).await;
+    let home = site("home");
+    let mut all = vec![home.clone()];
+    all.extend(posts(&home, "post", 20));
+    stand.save(&all).await;
+    let feed = feed(POSTS, &[&home]);
+    let mut live = stand.session(&feed);
+    until_sync(&mut live).await;
+    let mut halfway = stand.session(&feed);
+    assert!(matches!(
+        soon("a page", halfway.next()).await,
+        Some(Event::Page {
+            is_synced: false,
+            ..
+        })
+    ));
+    assert_eq!(stand.ground.hub.streams(), 2);
+    drop(halfway);
+    assert_eq!(stand.ground.hub.streams(), 1);
+    drop(live);
+    let engine = &stand.ground.engine;
+    eventually("nobody to wait", async || engine.held() == 0).await;
+    assert_eq!(stand.ground.hub.streams(), 0);
+    assert_eq!(engine.topic_count(), 0);
+    assert_eq!(stand.ground.follower.at(), None);
+    let asked = stand.store.slices();
+    stand.save(&posts(&home, "more", 1)).await;
+    assert_eq!(stand.store.slices(), asked);
+}
+
+pub(crate) async fn limits(database: Database) {
+    let narrow = Limits {
+        waitlist_cap: 5,
+        max_initial_pages: 2,
+        ..patient()
+    };
+    let stand = Stand::with(database, 3, narrow).await;
+    let home = site("home");
+    let old = posts(&home, "old", 20);
+    stand
+        .save(&[vec![home.clone()], old.clone()].concat())
+        .await;
+    let mut session = stand.session(&feed(POSTS, &[&home]));
+    // Cycles have a limit, and all the history is sent.
+    let frames = until_sync(&mut session).await;
+    assert_eq!(received(&frames), references(&old));
+    assert_eq!(session.telemetry().cycles, 4);
+    stand.save_and_tell(&posts(&home, "few", 5)).await;
+    assert_eq!(received(&until_sync(&mut session).await).len(), 5);
+    stand.save_and_tell(&posts(&home, "too many", 6)).await;
+    assert!(soon("the end", session.next()).await.is_none());
+    assert_eq!(session.telemetry().ending, Some(Ending::Overrun));
+    drop(session);
+    assert_eq!(stand.ground.hub.streams(), 0);
+}

@@ -1,0 +1,122 @@
+//! What a session stands on, without HTTP.
+
+use std::{sync::Arc, time::Duration};
+
+use wakeline_feed::{
+    bookmark::Bookmark,
+    fact::{Fact, Reference},
+    feed::Feed,
+    frame::Form,
+    hub::{Follower, Hub},
+    pages::Pages,
+    session::{Decide, Decision, Event, Ground, Limits, Session},
+    store::{Position, Store},
+    topic,
+};
+use wakeline_wake::{Cause, Engine, Wake};
+
+use crate::{
+    client::Frame,
+    counted::Counted,
+    database::Database,
+    door::{eventually, soon},
+    facts::saved,
+};
+
+/// Long enough that no test meets a limit that it does not mean to.
+pub(crate) fn patient() -> Limits {
+    Limits {
+        max_initial_pages: 1_000,
+        waitlist_cap: 50_000,
+        page_delay_every: 10,
+        page_delay: Duration::from_millis(1),
+        sync_delay: Duration::ZERO,
+        heartbeat: Duration::from_secs(3_600),
+        slow_reader: Duration::from_secs(3_600),
+        max_age: None,
+    }
+}
+
+pub(crate) struct Stand {
+    pub(crate) store: Arc<Counted>,
+    pub(crate) ground: Ground,
+    _database: Database,
+}
+
+impl Stand {
+    pub(crate) async fn new(database: Database, page_size: usize) -> Self {
+        Self::with(database, page_size, patient()).await
+    }
+
+    pub(crate) async fn with(database: Database, page_size: usize, limits: Limits) -> Self {
+        let store = Counted::new(database.store().await);
+        let engine = Engine::new(wakeline_wake::Limits::default());
+        tokio::spawn(engine.clone().run());
+        let shared: Arc<dyn Store> = store.clone();
+        let hub = Hub::new(shared.clone(), engine.clone());
+        let ground = Ground {
+            follower: Follower::new(hub.clone(), shared.clone(), engine.clone()),
+            pages: Arc::new(Pages::new(shared.clone(), page_size)),
+            store: shared,
+            engine,
+            hub,
+            limits: Arc::new(limits),
+        };
+        Self {
+            store,
+            ground,
+            _database: database,
+        }
+    }
+
+    pub(crate) fn session(&self, feed: &Arc<Feed>) -> Session {
+        let allowed: Decide = Arc::new(|| Box::pin(async { Ok(Decision::Allowed) }));
+        let ground = self.ground.clone();
+        Session::open(ground, feed.clone(), allowed, Bookmark::Start).unwrap()
+    }
+
+    /// As the service does it.
+    pub(crate) async fn save(&self, facts: &[Fact]) -> Position {
+        let at = saved(&*self.store, facts).await;
+        let wake = Wake::all(topic::log());
+        self.ground.engine.wake(&wake, Cause::Notify);
+        at
+    }
+
+    /// Saved, and whom it concerns is told.
+    pub(crate) async fn save_and_tell(&self, facts: &[Fact]) {
+        let at = self.save(facts).await;
+        eventually("the follower", async || {
+            self.ground
+                .follower
+                .at()
+                .is_some_and(|reached| reached >= at)
+        })
+        .await;
+    }
+}
+
+/// Every event until the stream is live, as the frames that a client would get.
+pub(crate) async fn until_sync(session: &mut Session) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    loop {
+        let event = soon("a frame", session.next()).await.expect("it goes on");
+        let is_synced = match &event {
+            Event::Page { is_synced, .. } => *is_synced,
+            Event::Sync(_) => true,
+            Event::Denied { .. } | Event::Heartbeat => false,
+        };
+        let bytes = Form::Jinaga.encode(&event);
+        let text = std::str::from_utf8(&bytes).unwrap();
+        frames.extend(text.lines().filter_map(Frame::read));
+        if is_synced {
+            assert!(frames.last().unwrap().is_sync());
+            return frames;
+        }
+    }
+}
+
+pub(crate) fn received(frames: &[Frame]) -> Vec<Reference> {
+    let all = frames.iter().flat_map(|frame| frame.references.clone());
+    all.collect()
+}

@@ -1,0 +1,146 @@
+//! What is counted, as a sink of metrics gets it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit,
+};
+use wakeline_feed::session::Limits;
+
+use crate::{
+    database::Database,
+    door::soon,
+    facts::{POSTS, feed, posts, site},
+    stand::{Stand, patient, until_sync},
+};
+
+/// What was added up, and every value that was recorded.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<HashMap<String, Vec<f64>>>>);
+
+struct Told {
+    sink: Sink,
+    name: String,
+}
+
+impl Sink {
+    fn told(&self, key: &Key) -> Arc<Told> {
+        let labels: Vec<_> = key.labels().map(metrics::Label::value).collect();
+        let name = [&[key.name()], &labels[..]].concat().join(" ");
+        let sink = self.clone();
+        Arc::new(Told { sink, name })
+    }
+
+    fn values(&self, name: &str) -> Vec<f64> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(name).cloned().unwrap_or_default()
+    }
+
+    fn sum(&self, name: &str) -> f64 {
+        self.values(name).iter().sum()
+    }
+}
+
+impl Told {
+    fn tell(&self, value: f64) {
+        let mut all = self.sink.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(self.name.clone()).or_default().push(value);
+    }
+}
+
+impl CounterFn for Told {
+    fn increment(&self, value: u64) {
+        self.tell(value as f64);
+    }
+
+    fn absolute(&self, _: u64) {
+        panic!("{} is counted up", self.name);
+    }
+}
+
+impl GaugeFn for Told {
+    fn increment(&self, value: f64) {
+        self.tell(value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.tell(-value);
+    }
+
+    fn set(&self, _: f64) {
+        panic!("{} goes up and down", self.name);
+    }
+}
+
+impl HistogramFn for Told {
+    fn record(&self, value: f64) {
+        self.tell(value);
+    }
+}
+
+impl Recorder for Sink {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.told(key))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.told(key))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.told(key))
+    }
+}
+
+pub(crate) async fn telemetry_validation(database: Database) {
+    // For this thread, which is the one that the sessions run on.
+    let sink = Sink::default();
+    let _guard = metrics::set_default_local_recorder(&sink);
+    let narrow = Limits {
+        waitlist_cap: 4,
+        ..patient()
+    };
+    let stand = Stand::with(database, 10, narrow).await;
+    let home = site("home");
+    let mut all = vec![home.clone()];
+    all.extend(posts(&home, "old", 25));
+    stand.save(&all).await;
+    let mut session = stand.session(&feed(POSTS, &[&home]));
+    assert_eq!(sink.sum("wakeline_feed_streams"), 1.0);
+    until_sync(&mut session).await;
+    assert_eq!(sink.values("wakeline_feed_time_to_sync_seconds").len(), 1);
+    stand.save_and_tell(&posts(&home, "new", 3)).await;
+    until_sync(&mut session).await;
+    stand.save_and_tell(&posts(&home, "too many", 5)).await;
+    assert!(soon("the end", session.next()).await.is_none());
+    let told = session.telemetry();
+    assert_eq!((told.frames, told.pages, told.references), (5, 4, 28));
+    assert_eq!((told.cycles, told.syncs, told.restarts), (2, 2, 0));
+    assert!(told.seconds_to_sync.is_some());
+    drop(session);
+
+    assert_eq!(sink.sum("wakeline_feed_streams"), 0.0);
+    for (name, expected) in [
+        ("wakeline_feed_frames_total", 5.0),
+        ("wakeline_feed_pages_total", 4.0),
+        ("wakeline_feed_references_total", 28.0),
+        ("wakeline_feed_cycles_total", 2.0),
+        ("wakeline_feed_syncs_total", 2.0),
+        ("wakeline_feed_restarts_total", 0.0),
+        ("wakeline_feed_dropped_total overrun", 1.0),
+    ] {
+        assert_eq!(sink.sum(name), expected, "{name}");
+    }
+    assert_eq!(sink.values("wakeline_feed_waitlist_peak"), [4.0]);
+    assert_eq!(sink.values("wakeline_feed_time_to_sync_seconds").len(), 1);
+}
