@@ -6,12 +6,14 @@ use wakeline_feed::{
     fact::{Fact, Hash, Predecessors, Reference},
     service::Settings,
     session::Limits,
+    topic,
 };
+use wakeline_wake::Wake;
 
 use crate::{
     client::JINAGA,
     database::Database,
-    door::{eventually, soon},
+    door::soon,
     facts::{POSTS, post, posts, references, saved, site, sorted},
     node::{Node, settings},
     stand::{patient, received},
@@ -116,6 +118,28 @@ pub(crate) async fn disconnect_handling(database: Database) {
     assert_eq!(node.feeds.streams(), 0);
 }
 
+/// Hashes that no client would find cost nothing.
+fn hash(number: u64) -> Hash {
+    let mut bytes = [0; 64];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    Hash(bytes)
+}
+
+fn long(home: &Fact) -> Vec<Fact> {
+    let mut graph = vec![home.clone()];
+    graph.extend((0..LONG).map(|number| Fact {
+        reference: Reference {
+            kind: "Post".into(),
+            hash: hash(number),
+        },
+        predecessors: vec![("site".into(), Predecessors::One(home.reference.clone()))],
+        fields: "{}".into(),
+    }));
+    graph
+}
+
+/// Two streams: one comes when all is there, the other waits for its given, which comes in one save
+/// with more than is looked at fact by fact.
 pub(crate) async fn timeout_long_feeds(database: Database) {
     let limited = Settings {
         stream: Limits {
@@ -127,39 +151,30 @@ pub(crate) async fn timeout_long_feeds(database: Database) {
     };
     let node = Node::with(&database, limited).await;
     let home = site("home");
-    // Hashes that no client would find cost nothing.
-    let hash = |number: u64| {
-        let mut bytes = [0; 64];
-        bytes[..8].copy_from_slice(&number.to_be_bytes());
-        Hash(bytes)
-    };
-    let mut graph = vec![home.clone()];
-    graph.extend((0..LONG).map(|number| Fact {
-        reference: Reference {
-            kind: "Post".into(),
-            hash: hash(number),
-        },
-        predecessors: vec![("site".into(), Predecessors::One(home.reference.clone()))],
-        fields: "{}".into(),
-    }));
-    saved(&*node.store, &graph).await;
     let path = node.declare(POSTS, &[&home]).await;
-    let mut stream = node.stream(&path).await;
-    let (mut seen, mut frames) = (BTreeSet::new(), 0);
-    loop {
-        let frame = stream.next().await.unwrap();
-        if frame.is_sync() {
-            break;
-        }
-        frames += 1;
-        seen.extend(frame.references.into_iter().map(|reference| reference.hash));
-    }
-    assert_eq!(frames, 100);
-    assert_eq!(seen, (0..LONG).map(hash).collect());
-    // It is live after all that.
+    let mut waiting = node.stream(&path).await;
+    assert_eq!(waiting.until_sync().await.len(), 1);
+    saved(&*node.store, &long(&home)).await;
+    node.bus.publish(&[Wake::all(topic::log())]);
+    let mut coming = node.stream(&path).await;
     let last = post(&home, "last");
+    for stream in [&mut waiting, &mut coming] {
+        let (mut seen, mut frames) = (BTreeSet::new(), 0);
+        while seen.len() < usize::try_from(LONG).unwrap() {
+            let frame = stream.next().await.unwrap();
+            frames += 1;
+            let hashes = frame.references.into_iter().map(|fact| fact.hash);
+            seen.extend(hashes);
+        }
+        assert_eq!(frames, 100);
+        assert_eq!(seen, (0..LONG).map(hash).collect());
+        assert_eq!(stream.until_sync().await.len(), 1);
+    }
+    // They are live after all that.
     node.add(&last).await;
-    assert_eq!(received(&stream.until_sync().await), references(&[last]));
-    drop(stream);
-    eventually("it to be gone", async || node.feeds.streams() == 0).await;
+    for mut stream in [waiting, coming] {
+        let frames = stream.until_sync().await;
+        assert_eq!(received(&frames), references(std::slice::from_ref(&last)));
+    }
+    node.is_left().await;
 }

@@ -48,7 +48,8 @@ pub(crate) async fn a_slow_reader_is_paused_and_then_ended(database: Database) {
     assert!(node.store.slices() < MUCH / 1_000);
     let mut frames = stream.rest().await;
     let bookmark = &frames.last().unwrap().bookmark;
-    let mut stream = node.stream(&format!("{path}?b={bookmark}")).await;
+    let patient = Node::new(&database).await;
+    let mut stream = patient.stream(&format!("{path}?b={bookmark}")).await;
     frames.extend(stream.until_sync().await);
     assert_eq!(received(&frames), references(&all));
 }

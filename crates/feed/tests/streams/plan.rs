@@ -254,6 +254,18 @@ pub(crate) async fn lifecycle_cleanup(database: Database) {
     assert_eq!(stand.ground.hub.streams(), 2);
     drop(halfway);
     assert_eq!(stand.ground.hub.streams(), 1);
+    // One that goes while its page is read: the page is read to its end, for others.
+    let pages = stand.ground.pages.clone();
+    stand.save_and_tell(&[site("other")]).await;
+    stand.store.hold_up(0);
+    let mut asking = stand.session(&feed);
+    let asking = tokio::spawn(async move { asking.next().await.is_some() });
+    soon("a page", stand.store.is_held_up()).await;
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    stand.store.let_go();
+    eventually("no page to be under way", async || !pages.are_under_way()).await;
+    assert_eq!(stand.ground.hub.streams(), 1);
     drop(live);
     let engine = &stand.ground.engine;
     eventually("nobody to wait", async || engine.held() == 0).await;
