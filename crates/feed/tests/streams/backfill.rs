@@ -151,6 +151,7 @@ pub(crate) async fn timeout_long_feeds(database: Database) {
     };
     let node = Node::with(&database, limited).await;
     let home = site("home");
+    node.save(&[site("other")]).await;
     let path = node.declare(POSTS, &[&home]).await;
     let mut waiting = node.stream(&path).await;
     assert_eq!(waiting.until_sync().await.len(), 1);

@@ -1,6 +1,8 @@
 //! PostgreSQL goes away and comes back: streams wait, and lose nothing.
 
+use wakeline_feed::topic;
 use wakeline_testbed::Postgres;
+use wakeline_wake::Wake;
 
 use crate::{
     client::request,
@@ -25,6 +27,8 @@ async fn a_live_stream_goes_on_after_an_outage() {
         let mut stream = node.stream(&path).await;
         stream.until_sync().await;
         server.crash().unwrap();
+        // Whoever reads what is saved reads in vain.
+        node.bus.publish(&[Wake::all(topic::log())]);
         // Of what is saved meanwhile nothing is told, whatever the answer is.
         let lost = as_graph(&[home.clone(), post(&home, "lost")]);
         let answer = request(node.address, "POST /jinaga/save", &[GRAPH], &lost).await;
