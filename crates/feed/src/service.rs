@@ -104,6 +104,10 @@ impl Feeds {
     pub async fn user(&self, caller: &Caller) -> Result<Option<Arc<User>>, Error> {
         match &caller.principal {
             None => Ok(None),
+            // PostgreSQL cannot keep it.
+            Some(principal) if principal.id.contains('\0') => {
+                Err(Error::Unauthorized("Invalid subject".to_owned()))
+            }
             Some(principal) => Ok(Some(self.users.of(principal).await?)),
         }
     }

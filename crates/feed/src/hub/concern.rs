@@ -9,6 +9,9 @@ use crate::{
     store::{Concern, Concerned, LogEntry, Position, Store},
 };
 
+/// Facts times givens in one question.
+const MAX_PAIRS: usize = 100_000;
+
 /// Facts that fit a place in a query.
 #[derive(Debug)]
 pub(super) struct Task {
@@ -60,13 +63,30 @@ impl Task {
     pub(super) async fn answer(self, store: &dyn Store) -> Result<Found, Error> {
         let concerns = match self.how {
             How::Known(concerns) => concerns,
-            How::Asked(asked) => store.concerned(asked).await?,
+            How::Asked(asked) => ask(store, asked).await?,
         };
         Ok(Found {
             query: self.query,
             concerns,
         })
     }
+}
+
+/// In parts: where givens cannot be found by going up, every fact is compared with each of them.
+async fn ask(store: &dyn Store, asked: Concerned) -> Result<Vec<Concern>, Error> {
+    let together = (MAX_PAIRS / asked.watched.len().max(1)).max(1);
+    if asked.facts.len() <= together {
+        return store.concerned(asked).await;
+    }
+    let mut concerns = Vec::new();
+    for facts in asked.facts.chunks(together) {
+        let part = Concerned {
+            facts: facts.to_vec(),
+            ..asked.clone()
+        };
+        concerns.extend(store.concerned(part).await?);
+    }
+    Ok(concerns)
 }
 
 /// The role under which `variable` has each given, if it has all of them itself.
