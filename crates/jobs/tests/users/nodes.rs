@@ -91,6 +91,9 @@ impl store::Users for Counted {
     fn delete_user(&self, user: Uuid) -> Step<'_, UserDeleted> {
         self.store.delete_user(user)
     }
+    fn sweep_guests(&self, older: Duration, limit: i64) -> Step<'_, i64> {
+        self.store.sweep_guests(older, limit)
+    }
 }
 
 pub(crate) async fn a_known_user_costs_no_question(database: Database) {
