@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 
 import { pages, posts, Comment, somePost, someSite, someone } from "../blog.mjs";
+import { post, send } from "../http.mjs";
 import { it } from "../runner.mjs";
-import { eventually, sorted } from "../steps.mjs";
+import { eventually, sorted, unique } from "../steps.mjs";
 
 async function twoNodes(room, settings) {
   const ground = await room.ground();
@@ -102,4 +103,75 @@ it("writers at two nodes at the same time are all heard at both", {
   for (const { results } of subscriptions) {
     await eventually(() => sorted(results), sorted(names));
   }
+});
+
+const TEXT = "text/plain";
+const ITEMS = "(root: Kill.Root) { item: Kill.Item [ item->root: Kill.Root = root ] }";
+
+/** Follows a feed for ever, at the next node whenever its own has gone, from where it was. */
+async function follow(room, nodes, feed, first, isOver) {
+  const seen = new Set();
+  let bookmark = "";
+  const following = (async () => {
+    for (let turn = first; !isOver(); turn += 1) {
+      try {
+        const stream = await room.streams(nodes[turn % nodes.length].url).open(feed, { bookmark });
+        await eventually(() => {
+          stream.hashes().forEach((hash) => seen.add(hash));
+          bookmark = stream.bookmark || bookmark;
+          return stream.hasEnded || isOver();
+        }, true);
+        stream.close();
+      } catch {
+        // Its node is away, or quiet for long: the next one, from the last bookmark.
+      }
+    }
+  })();
+  return { seen, following };
+}
+
+it("twenty clients have what four writers saved at two nodes of which one was killed", {
+  nodes: true,
+  wakelineOnly: "upstream's processes know nothing of one another, and late commits are skipped",
+}, async (room) => {
+  const nodes = await twoNodes(room);
+  const root = `let root: Kill.Root = { name: "${unique("kill")}" }`;
+  const [feed] = await room.streams(nodes[0].url).feeds(`${root} ${ITEMS}`);
+  let isOver = false;
+  const clients = await Promise.all(Array.from({ length: 20 }, (_, number) => follow(room, nodes, feed, number, () => isOver)));
+  let acknowledged = 0;
+  const write = async (writer) => {
+    for (let number = 0; number < 60; number += 1) {
+      const item = `${root} let item: Kill.Item = { root, number: ${writer * 1000 + number} }`;
+      for (let turn = writer + number; ; turn += 1) {
+        const answer = await post(nodes[turn % nodes.length].url, "/write", TEXT, item).catch(() => undefined);
+        if (answer?.status === 201) {
+          acknowledged += 1;
+          break;
+        }
+      }
+    }
+  };
+  const writing = Promise.all([0, 1, 2, 3].map(write));
+  await eventually(() => acknowledged > 60, true);
+  await nodes[1].kill();
+  await nodes[1].start();
+  await writing;
+  assert.equal(acknowledged, 240);
+  const stored = new Set();
+  for (let bookmark = ""; ;) {
+    const page = JSON.parse((await send(nodes[0].url, { path: `/feeds/${feed}?b=${encodeURIComponent(bookmark)}` })).body);
+    if (page.references.length === 0) {
+      break;
+    }
+    page.references.forEach(({ hash }) => stored.add(hash));
+    bookmark = page.bookmark;
+  }
+  assert.equal(stored.size, 240);
+  for (const { seen } of clients) {
+    await eventually(() => [...stored].filter((hash) => !seen.has(hash)), []);
+    assert.equal(seen.size, stored.size);
+  }
+  isOver = true;
+  await Promise.all(clients.map(({ following }) => following));
 });

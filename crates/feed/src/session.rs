@@ -269,18 +269,24 @@ impl Session {
             }
         }
         self.registration.watch(watches, anchors);
-        // Again, now that it is heard of: it may have come in between.
+        let horizon = paging::fresh_horizon(store).await?;
+        let to = horizon.settled;
+        // Again, behind the horizon: what was heard of up to it is settled, so it must be known. If
+        // it has come in between, all begins anew.
         let decision = match decision {
             Decision::Allowed => Decision::Allowed,
             Decision::Denied(_) => match (self.decide)().await? {
-                // From the beginning, so that it hears of its own facts too.
                 Decision::Allowed => return Ok(None),
                 denied => denied,
             },
         };
+        if self.given.is_none() {
+            let found = paging::find_given(store, &self.feed.query, &self.feed.given).await?;
+            if found.is_some() {
+                return Ok(None);
+            }
+        }
         self.stands = !is_denied && self.given.is_some();
-        let horizon = paging::fresh_horizon(store).await?;
-        let to = horizon.settled;
         if self.bookmark.is_beyond(horizon.last) {
             // Of another store: clients skip what they have.
             self.bookmark = Bookmark::Start;

@@ -74,6 +74,26 @@ pub(crate) async fn an_anchor_that_comes_later(database: Database) {
     assert_eq!(received(&stream.until_sync().await), references(&[next]));
 }
 
+/// Whether it comes before, while or after the streams look for it, each of them gets it.
+pub(crate) async fn an_anchor_that_comes_while_streams_open(database: Database) {
+    let node = &Node::new(&database).await;
+    for round in 0..20 {
+        let home = site(&format!("home {round}"));
+        let path = &node.declare(POSTS, &[&home]).await;
+        let first = post(&home, "first");
+        let streams = (0..8).map(|_| async {
+            let mut stream = node.stream(path).await;
+            received(&stream.until(1).await)
+        });
+        let graph = [home.clone(), first.clone()];
+        let save = node.save(&graph);
+        let (got, ()) = tokio::join!(futures_util::future::join_all(streams), save);
+        for received in got {
+            assert_eq!(received, references(std::slice::from_ref(&first)), "{round}");
+        }
+    }
+}
+
 /// A feed between two givens: one of them comes long after what stands below it.
 pub(crate) async fn a_given_that_comes_later_brings_what_is_older(database: Database) {
     let node = Node::new(&database).await;

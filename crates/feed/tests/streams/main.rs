@@ -64,6 +64,7 @@ conformance! {
         post_sync_updates,
         waitlist_stress,
         an_anchor_that_comes_later,
+        an_anchor_that_comes_while_streams_open,
         a_given_that_comes_later_brings_what_is_older,
         what_was_read_is_not_sent_again;
     clients:
