@@ -20,7 +20,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
-use wakeline_web::{Identity, need_by_method};
+use wakeline_web::{Identity, Need, need};
 
 pub use cors::Origins;
 
@@ -58,18 +58,19 @@ pub struct Limits {
 pub fn router(door: Door) -> OpenApiRouter {
     let own_login = door.login.is_some();
     let origins = door.origins.clone();
-    let routes = OpenApiRouter::new()
+    let reading = OpenApiRouter::new()
         .routes(routes!(login::login))
-        .routes(routes!(facts::save))
         .routes(routes!(facts::load))
-        .routes(routes!(facts::write))
         .routes(routes!(read::read))
         .routes(routes!(feeds::declare))
         .routes(routes!(feeds::follow));
+    let writing = OpenApiRouter::new()
+        .routes(routes!(facts::save))
+        .routes(routes!(facts::write));
     let routes = if own_login {
-        routes
+        reading.merge(writing)
     } else {
-        need_by_method(routes)
+        need(reading, Need::Read).merge(need(writing, Need::Write))
     };
     let mut routes = routes.route_layer(from_fn_with_state(door.clone(), identify));
     // After it: what may be sent is told to everybody.

@@ -53,6 +53,11 @@ pub(crate) fn has_own_users(path: &str) -> bool {
         .any(|beginning| path.starts_with(beginning))
 }
 
+/// Those, and routes of feeds, whose errors are Jinaga's: plain text.
+pub(crate) fn has_own_shapes(path: &str) -> bool {
+    has_own_users(path) || path.starts_with("/jinaga")
+}
+
 /// What a harmless request is answered with.
 async fn status(server: &Server, token: &str) -> u16 {
     call(server, get("/v1/waits"), token).await.status

@@ -3,6 +3,7 @@
 
 mod bodies;
 mod cases;
+mod feeds;
 mod flood;
 mod jobs;
 
@@ -20,6 +21,7 @@ use cases::Case;
 on_both_stores! {
     bad_input_is_refused_and_neighbours_are_served,
     bad_input_of_jobs_and_providers_is_refused,
+    bad_input_of_feeds_is_refused,
     bodies_past_the_limit_are_refused_and_neighbours_are_served,
 }
 
@@ -52,6 +54,18 @@ async fn bad_input_is_refused_and_neighbours_are_served(ground: Ground) {
         wrong
     };
     let wrong = beside_neighbours(&server, bad).await;
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+    still_works(&server).await;
+}
+
+async fn bad_input_of_feeds_is_refused(ground: Ground) {
+    let server = ground.serve().start().await;
+    let wrong = beside_neighbours(&server, feeds::wrong(&server)).await;
     assert!(
         wrong.is_empty(),
         "{} wrong:\n{}",

@@ -89,7 +89,11 @@ pub(crate) async fn an_anchor_that_comes_while_streams_open(database: Database) 
         let save = node.save(&graph);
         let (got, ()) = tokio::join!(futures_util::future::join_all(streams), save);
         for received in got {
-            assert_eq!(received, references(std::slice::from_ref(&first)), "{round}");
+            assert_eq!(
+                received,
+                references(std::slice::from_ref(&first)),
+                "{round}"
+            );
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::bodies;
 use crate::{
-    access::has_own_users,
+    access::has_own_shapes,
     wire::{get, request},
 };
 
@@ -36,7 +36,7 @@ const SPOILT: [&str; 4] = [
 pub(crate) fn all(document: &Value) -> Vec<Case> {
     let mut cases = Vec::new();
     let paths_of_document = document["paths"].as_object().expect("paths").iter();
-    for (path, operations) in paths_of_document.filter(|(path, _)| !has_own_users(path)) {
+    for (path, operations) in paths_of_document.filter(|(path, _)| !has_own_shapes(path)) {
         let operations = operations.as_object().expect("operations");
         for (method, operation) in operations {
             if !operation["requestBody"].is_null() {
