@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_right_name_in_the_wrong_section_finds_its_sections() {
-        assert_eq!(keys("max_body"), ["http.max_body"]);
+        assert_eq!(keys("max_body"), ["http.max_body", "feeds.max_body"]);
         assert_eq!(keys("http_listen"), ["listen"]);
         assert_eq!(
             keys("max_batch"),

@@ -438,6 +438,25 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
     ping_interval = "25s" # default
     ping_timeout = "20s" # default
 
+    [feeds]
+    policies = "" # default
+    authentication = "" # default
+    origins = ["*"] # default
+    page_size = 100 # default
+    max_initial_pages = 1000 # default
+    waitlist_cap = 50000 # default
+    page_delay_every = 10 # default
+    page_delay = "10ms" # default
+    sync_delay = "500ms" # default
+    heartbeat = "30s" # default
+    slow_reader = "1m" # default
+    max_age = "0s" # default
+    max_body = "64MiB" # default
+    max_graph = "512MiB" # default
+    max_facts = 1000000 # default
+    max_references = 100000 # default
+    keep_definitions = "90d" # default
+
     [durable]
     schema = "" # default
     database = "" # default
@@ -538,6 +557,17 @@ fn a_durable_schema_needs_a_postgres_to_be_in() {
         let flags = [("durable.schema", "durable"), (more, "postgres://h/d")];
         load(None, [], pairs(&flags)).unwrap();
     }
+}
+
+#[test]
+fn a_setting_of_feeds_may_be_written_as_its_design_does() {
+    let config = load(
+        file("[feeds]\nmaxInitialPages = 7\nwaitlistCap = 8"),
+        [],
+        Vec::new(),
+    );
+    let feeds = config.unwrap().feeds;
+    assert_eq!((feeds.max_initial_pages, feeds.waitlist_cap), (7, 8));
 }
 
 #[test]
