@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use http::{StatusCode, request::Parts};
 use uuid::Uuid;
-use wakeline_web::Identity;
 
 use crate::{
     error::Error,
@@ -73,8 +72,11 @@ impl<S: HasUsers + Send + Sync> FromRequestParts<S> for Visitor {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
-        let identity = parts.extensions.get::<Identity>();
-        let visitor = state.users().may_list(&parts.headers, identity).await?;
+        let (identity, claims) = (parts.extensions.get(), parts.extensions.get());
+        let visitor = state
+            .users()
+            .may_list(&parts.headers, identity, claims)
+            .await?;
         if visitor.is_some() {
             accept(parts);
         }
@@ -83,8 +85,11 @@ impl<S: HasUsers + Send + Sync> FromRequestParts<S> for Visitor {
 }
 
 async fn recognised(parts: &Parts, state: &(impl HasUsers + Sync)) -> Result<Caller, Nobody> {
-    let identity = parts.extensions.get::<Identity>();
-    let caller = state.users().recognise(&parts.headers, identity).await?;
+    let (identity, claims) = (parts.extensions.get(), parts.extensions.get());
+    let caller = state
+        .users()
+        .recognise(&parts.headers, identity, claims)
+        .await?;
     accept(parts);
     Ok(caller)
 }

@@ -18,11 +18,7 @@ use http::{HeaderMap, HeaderValue, header};
 use uuid::Uuid;
 use wakeline_web::{Identity, Role};
 
-use self::{
-    known::Known,
-    passwords::Passwords,
-    token::{Claims, Key},
-};
+use self::{known::Known, passwords::Passwords, token::Key};
 use crate::{
     caller::Caller,
     error::Error,
@@ -30,12 +26,12 @@ use crate::{
     user::{NewUser, User},
 };
 
-pub(crate) use self::refresh::Accepted;
 pub use self::{
     accounts::{Changes, Credentials},
     passwords::{MAX_PASSWORD, MIN_PASSWORD},
     refresh::{REFRESHED_TOKEN, refreshing},
 };
+pub(crate) use self::{refresh::Accepted, token::Claims};
 
 /// Bytes of a secret that is made here.
 const SECRET: usize = 32;
@@ -164,7 +160,7 @@ impl Users {
         headers: &HeaderMap,
         identity: Option<&Identity>,
     ) -> Result<Caller, Error> {
-        Ok(self.recognise(headers, identity).await?)
+        Ok(self.recognise(headers, identity, None).await?)
     }
 
     /// Who connects with this token.
@@ -177,22 +173,25 @@ impl Users {
     }
 
     /// Who reads a list; `None` is somebody unknown who may.
-    pub async fn may_list(
+    pub(crate) async fn may_list(
         &self,
         headers: &HeaderMap,
         identity: Option<&Identity>,
+        claims: Option<&Claims>,
     ) -> Result<Option<Caller>, Error> {
-        match self.recognise(headers, identity).await {
+        match self.recognise(headers, identity, claims).await {
             Ok(caller) => Ok(Some(caller)),
             Err(Nobody::NoToken | Nobody::BadToken) if self.settings.open_lists => Ok(None),
             Err(nobody) => Err(nobody.into()),
         }
     }
 
+    /// `claims` are what the token in these headers says, where that has been checked already.
     pub(crate) async fn recognise(
         &self,
         headers: &HeaderMap,
         identity: Option<&Identity>,
+        claims: Option<&Claims>,
     ) -> Result<Caller, Nobody> {
         if let Some(identity) = identity {
             let caller = self.outsider(outside::of_identity(identity)).await?;
@@ -200,6 +199,9 @@ impl Users {
                 is_superuser: caller.is_superuser || identity.role == Role::Admin,
                 ..caller
             });
+        }
+        if let Some(claims) = claims {
+            return self.of_claims(*claims).await;
         }
         match headers.get(header::AUTHORIZATION) {
             None => self.of_no_token().await,
@@ -219,6 +221,10 @@ impl Users {
 
     async fn of_token(&self, token: &str) -> Result<Caller, Nobody> {
         let claims = self.claims(token).ok_or(Nobody::BadToken)?;
+        self.of_claims(claims).await
+    }
+
+    async fn of_claims(&self, claims: Claims) -> Result<Caller, Nobody> {
         match self.known.find(&*self.store, claims.user).await? {
             Some(user) if user.epoch == claims.epoch => caller(&user),
             _ => Err(Nobody::BadToken),

@@ -1,5 +1,5 @@
-//! What a claim reads must not grow with the line or with what has ended, whatever the planner
-//! believes of the table.
+//! What a claim reads must not grow with the line or with what has ended, nor what a read looks at
+//! with all that is kept and asked, whatever the planner believes of the tables.
 
 use tokio_postgres::{Client, types::Type};
 use wakeline_jobs::store::postgres::MIGRATIONS;
@@ -11,16 +11,16 @@ const ANALYZE: &str = "ANALYZE wakeline.jobs_task";
 const USER: &str = "00000000-0000-4000-8000-000000000001";
 const WORKER: &str = "00000000-0000-4000-8000-000000000002";
 
-/// Index entries and rows of tasks read so far in this transaction.
-async fn rows_read(client: &Client) -> i64 {
+/// Index entries and rows of these tables read so far in this transaction.
+async fn rows_read(client: &Client, tables: &[&str]) -> i64 {
     let rows = client
         .query_typed(
-            "SELECT coalesce(t.seq_tup_read, 0) + coalesce(t.idx_tup_fetch, 0) + coalesce(
+            "SELECT sum(coalesce(t.seq_tup_read, 0) + coalesce(t.idx_tup_fetch, 0) + coalesce(
                  (SELECT sum(pg_stat_get_xact_tuples_returned(i.indexrelid))
-                  FROM pg_index i WHERE i.indrelid = t.relid), 0)::bigint
+                  FROM pg_index i WHERE i.indrelid = t.relid), 0))::bigint
              FROM pg_stat_xact_user_tables t
-             WHERE t.schemaname = 'wakeline' AND t.relname = $1",
-            &[(&"jobs_task", Type::TEXT)],
+             WHERE t.schemaname = 'wakeline' AND t.relname = ANY ($1)",
+            &[(&tables, Type::TEXT_ARRAY)],
         )
         .await
         .expect("the statistics can be read");
@@ -54,11 +54,11 @@ async fn a_claim_reads_few(jobs: i64, before: &str, after: &str) {
     );
     client.batch_execute(&fill).await.expect("a full database");
     client.batch_execute("BEGIN").await.expect("a transaction");
-    let read = rows_read(&client).await;
+    let read = rows_read(&client, &["jobs_task"]).await;
     let claim = format!("SELECT * FROM wakeline.jobs_task_claim('{WORKER}', '{USER}')");
     let told = client.query_typed(&claim, &[]).await.expect("a claim");
     assert_eq!(told[0].get::<_, i16>(0), 0, "a task is claimed");
-    let read = rows_read(&client).await - read;
+    let read = rows_read(&client, &["jobs_task"]).await - read;
     assert!(read < FEW, "a claim of {jobs} jobs read {read} rows");
     client.batch_execute("COMMIT").await.expect("a commit");
 }
@@ -79,4 +79,80 @@ async fn with_statistics_from_before_the_line() {
 async fn with_statistics_of_the_line() {
     a_claim_reads_few(1, "", ANALYZE).await;
     a_claim_reads_few(3, "", ANALYZE).await;
+}
+
+const ANSWERS: [&str; 2] = ["jobs_result", "jobs_mark"];
+const LOOKS: [&str; 4] = [
+    "SELECT * FROM wakeline.jobs_answers('{r,r,r}', '{c,c,c}', '{p,p,p}', '{r4000,m4000,x}')",
+    "SELECT l.* FROM wakeline.jobs_provider p CROSS JOIN LATERAL wakeline.jobs_result_look(
+         ARRAY[p.id, p.id], ARRAY[p.version, p.version], '{r4000,m4000}') l",
+    "SELECT wakeline.jobs_mark_begin(p.id, p.version, 'm4000', gen_random_uuid(), '{}', 1)
+     FROM wakeline.jobs_provider p",
+    "SELECT wakeline.jobs_mark_begin(p.id, p.version, 'r4000', gen_random_uuid(), '{}', 1)
+     FROM wakeline.jobs_provider p",
+];
+
+/// Of a provider that has answered a lot and has been asked a lot, in a session that has looked
+/// before, when there was nothing.
+async fn a_look_reads_few(before: &[&str], after: &[&str]) {
+    let database = PostgresDatabase::new(&[MIGRATIONS]).await;
+    let postgres = database.open(&[MIGRATIONS]).await;
+    let client = postgres.connector().connect().await.expect("it answers");
+    let kept = format!(
+        "INSERT INTO wakeline.jobs_result (provider_id, version, hash, is_error, etag, body, expires_at)
+         SELECT p.id, p.version, 'r' || n, false, 'e', 'x', 9e15
+         FROM wakeline.jobs_provider p CROSS JOIN generate_series(1, {MANY}) n;
+         INSERT INTO wakeline.jobs_mark (provider_id, version, hash, token, params, until, created_at)
+         SELECT p.id, p.version, 'm' || n, gen_random_uuid(), '{{}}', 9e15, 0
+         FROM wakeline.jobs_provider p CROSS JOIN generate_series(1, {MANY}) n"
+    );
+    let used = format!(
+        "ALTER TABLE wakeline.jobs_result SET (autovacuum_enabled = false);
+         ALTER TABLE wakeline.jobs_mark SET (autovacuum_enabled = false);
+         INSERT INTO wakeline.jobs_user (id, email, created_at) VALUES ('{USER}', 'u', 0);
+         INSERT INTO wakeline.jobs_provider
+             (id, room, category, name, schema, content_type, user_id, created_at)
+         VALUES ('{WORKER}', 'r', 'c', 'p', '{{}}', 'text/plain', '{USER}', 0);
+         {kept}; {EMPTIED}"
+    );
+    // A VACUUM is no part of a transaction, nor of several statements that are sent as one.
+    let full = [&*used].into_iter().chain(before.iter().copied());
+    for statement in full.chain(LOOKS).chain([EMPTIED, &kept]) {
+        let done = client.batch_execute(statement).await;
+        done.expect("a database that was used");
+    }
+    for statement in after {
+        let done = client.batch_execute(statement).await;
+        done.expect("statistics");
+    }
+    for look in LOOKS {
+        client.batch_execute("BEGIN").await.expect("a transaction");
+        let read = rows_read(&client, &ANSWERS).await;
+        client.query_typed(look, &[]).await.expect("an answer");
+        let read = rows_read(&client, &ANSWERS).await - read;
+        assert!(read < FEW, "{look} read {read} rows");
+        client.batch_execute("COMMIT").await.expect("a commit");
+    }
+}
+
+const EMPTIED: &str = "DELETE FROM wakeline.jobs_result; DELETE FROM wakeline.jobs_mark";
+
+#[tokio::test]
+async fn a_look_without_statistics() {
+    a_look_reads_few(&[], &[]).await;
+}
+
+#[tokio::test]
+async fn a_look_with_statistics_of_emptied_tables() {
+    let vacuum = [
+        "VACUUM ANALYZE wakeline.jobs_result",
+        "VACUUM ANALYZE wakeline.jobs_mark",
+    ];
+    a_look_reads_few(&vacuum, &[]).await;
+}
+
+#[tokio::test]
+async fn a_look_with_statistics_of_full_tables() {
+    let analyze = ["ANALYZE wakeline.jobs_result", "ANALYZE wakeline.jobs_mark"];
+    a_look_reads_few(&[], &analyze).await;
 }

@@ -148,7 +148,7 @@ impl Users {
         if self.settings.is_dev || self.settings.registration {
             return Ok(());
         }
-        match self.recognise(headers, identity).await {
+        match self.recognise(headers, identity, None).await {
             Ok(caller) if caller.is_superuser => Ok(()),
             Err(Nobody::Failed(error)) => Err(error),
             Ok(_) | Err(Nobody::NoToken | Nobody::BadToken) => Err(Error::forbidden(

@@ -85,9 +85,14 @@ impl Service<Request> for Refreshing {
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let Some(claims) = self.due(&request) else {
+        let Some(claims) = self.claims(&request) else {
             return Either::Left(self.route.call(request));
         };
+        // For whoever asks who calls: a signature is not checked twice.
+        request.extensions_mut().insert(claims);
+        if !claims.is_due(self.users.settings.token_lifetime, token::now()) {
+            return Either::Left(self.route.call(request));
+        }
         let accepted = Accepted::default();
         request.extensions_mut().insert(accepted.clone());
         let answer = self.route.call(request);
@@ -105,10 +110,8 @@ impl Service<Request> for Refreshing {
 }
 
 impl Refreshing {
-    fn due(&self, request: &Request) -> Option<Claims> {
+    fn claims(&self, request: &Request) -> Option<Claims> {
         let given = request.headers().get(header::AUTHORIZATION)?;
-        let claims = self.users.claims(bearer(given)?)?;
-        let lifetime = self.users.settings.token_lifetime;
-        claims.is_due(lifetime, token::now()).then_some(claims)
+        self.users.claims(bearer(given)?)
     }
 }

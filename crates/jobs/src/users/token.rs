@@ -29,7 +29,7 @@ pub(super) struct Key {
 
 /// What a token says, of what is asked here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Claims {
+pub(crate) struct Claims {
     pub(super) user: Uuid,
     pub(super) epoch: i32,
     /// Seconds since 1970.

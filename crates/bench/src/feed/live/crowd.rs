@@ -24,6 +24,9 @@ const ALL_WITHIN: Duration = Duration::from_secs(600);
 /// A fact that takes longer has not come.
 const COMES_WITHIN: Duration = Duration::from_secs(120);
 const SYNCS_WITHIN: Duration = Duration::from_secs(10);
+/// Wakeline says SYNC half a second after a live page; one who says none at all is not waited for
+/// longer.
+const NO_MORE_SYNCS: Duration = Duration::from_secs(1);
 
 pub(super) struct Crowd {
     roots: Vec<Root>,
@@ -114,9 +117,8 @@ impl Crowd {
     /// Some servers say SYNC for each, some may save themselves some.
     pub(super) async fn until_synced(&mut self, wanted: usize) {
         let deadline = Instant::now() + SYNCS_WITHIN;
-        let quiet = Duration::from_millis(100);
         for _ in 0..wanted {
-            let next = (Instant::now() + quiet).min(deadline);
+            let next = (Instant::now() + NO_MORE_SYNCS).min(deadline);
             if self.next(next).await.is_err() {
                 return;
             }
