@@ -134,19 +134,20 @@ impl Jobs {
             }
             return Ok(vec![full]);
         }
-        match name.split_once('/') {
-            Some((category, called)) if !category.is_empty() && !called.is_empty() => {
-                let rooms = scopes(room, false);
-                let names = rooms
-                    .iter()
-                    .map(|room| FullName::new(room, category, called));
-                Ok(names.collect())
-            }
-            _ => Err(Error::problem(
-                &problem::PROVIDER_NOT_FOUND,
-                format!("Invalid provider name format: {name}"),
-            )),
-        }
+        let short = name
+            .split_once('/')
+            .filter(|(category, called)| !category.is_empty() && !called.is_empty());
+        let names = short.and_then(|(category, called)| {
+            let rooms = scopes(room, false);
+            let names = rooms
+                .iter()
+                .map(|room| FullName::fitting(room, category, called));
+            names.collect()
+        });
+        names.ok_or_else(|| {
+            let text = format!("Invalid provider name format: {name}");
+            Error::problem(&problem::PROVIDER_NOT_FOUND, text)
+        })
     }
 
     pub async fn provider(
