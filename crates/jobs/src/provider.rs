@@ -69,6 +69,9 @@ pub struct Request {
     pub params: String,
 }
 
+/// Bytes of a problem of which the status is looked at.
+pub(crate) const MAX_PROBLEM: u64 = 1 << 20;
+
 /// What a provider answered.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -82,6 +85,6 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub enum AnswerBody {
     Bytes(Bytes),
-    /// On disk; it stays readable while it is open.
+    /// On disk, and no problem but one that is larger than any should be; it stays readable while it is open.
     File(std::sync::Arc<std::fs::File>, u64),
 }
