@@ -49,6 +49,7 @@ conformance! {
         several_workers_do_one_job,
         a_worker_of_nobody_or_another_is_refused,
         another_schema_is_refused,
+        another_schema_of_the_servers_own_job_takes_its_place,
         the_last_to_register_says_how_often_it_is_retried,
         they_are_listed_newest_first;
     tasks:
