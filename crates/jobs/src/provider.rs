@@ -50,6 +50,31 @@ pub enum ProviderRegistered {
     },
 }
 
+/// Which providers are listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderFilter {
+    pub rooms: Vec<String>,
+    /// Of `@internal`, if that is among the rooms, only these; `None`: all.
+    pub internal: Option<Vec<FullName>>,
+}
+
+impl From<Vec<String>> for ProviderFilter {
+    fn from(rooms: Vec<String>) -> Self {
+        Self {
+            rooms,
+            internal: None,
+        }
+    }
+}
+
+impl ProviderFilter {
+    /// Names of `@internal` as both databases compare them.
+    pub(crate) fn internal_texts(&self) -> Option<Vec<String>> {
+        let names = self.internal.as_ref()?;
+        Some(names.iter().map(ToString::to_string).collect())
+    }
+}
+
 /// Which answer of which registration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {

@@ -15,7 +15,7 @@ use crate::{
     name::{FullName, GLOBAL, INTERNAL, check_room, scopes},
     page::{Page, Paged},
     problem::{self, PROVIDER_EXECUTION_FAILED},
-    provider::{Key, NewProvider, Provider, ProviderRegistered},
+    provider::{Key, NewProvider, Provider, ProviderFilter, ProviderRegistered},
     results::{Kept, Upload},
     topic::Wait,
     worker::Owned,
@@ -114,14 +114,16 @@ impl Jobs {
         page: Page,
     ) -> Result<Paged<Provider>, Error> {
         check_room(room)?;
-        let sees_internal = caller.is_some_and(|caller| caller.is_superuser);
-        if room == INTERNAL && !sees_internal {
+        let is_superuser = caller.is_some_and(|caller| caller.is_superuser);
+        let internal = (!is_superuser).then(|| self.internal.for_everybody());
+        if room == INTERNAL && internal.as_ref().is_some_and(Vec::is_empty) {
             return Err(Error::forbidden("Superusers only"));
         }
-        Ok(self
-            .store
-            .providers(scopes(room, sees_internal), page)
-            .await?)
+        let filter = ProviderFilter {
+            rooms: scopes(room, true),
+            internal,
+        };
+        Ok(self.store.providers(filter, page).await?)
     }
 
     /// The provider that `name` names from `room`: a full name, or `category/name`.

@@ -96,6 +96,7 @@ conformance! {
         a_worker_of_nobody_or_another_is_refused,
         they_are_found_by_name,
         they_are_listed_newest_first,
+        of_the_servers_own_only_some_are_listed,
         only_its_owner_removes_and_touches_it;
     ready:
         who_can_be_answered;
