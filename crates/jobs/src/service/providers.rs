@@ -49,7 +49,7 @@ impl Jobs {
         if !self.settings.provider_categories.is_empty() {
             allowed(&offer.category, &self.settings.provider_categories)?;
         }
-        self.check_offer(&offer)?;
+        self.check_offer(room, &offer)?;
         let new = NewProvider {
             name: FullName::new(room, &offer.category, &offer.name),
             schema: offer.schema.to_string(),
