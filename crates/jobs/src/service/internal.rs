@@ -15,7 +15,6 @@ use crate::{
     name::FullName,
     problem::{self, PROVIDER_EXECUTION_FAILED},
     provider::{NewProvider, Provider, ProviderRegistered, Request},
-    results::Upload,
     task::{Status, Task},
 };
 
@@ -50,12 +49,7 @@ impl Jobs {
                     (true, Body::from(document.text()))
                 }
             };
-            let upload = Upload {
-                is_error,
-                body,
-                limit: door.settings.max_result,
-                patience: door.settings.upload_patience,
-            };
+            let upload = door.coming(body, is_error);
             let hash = request.key.hash;
             if let Err(error) = door.answered(&provider, hash, upload, None).await {
                 tracing::warn!(%error, "an answer of the server's own could not be kept");
@@ -122,7 +116,13 @@ impl Jobs {
         let beating = async {
             loop {
                 sleep(self.settings.worker_timeout / BEATS).await;
-                self.heartbeat(caller, worker).await?;
+                match self.heartbeat(caller, worker).await {
+                    Err(Error::Store(error)) => {
+                        tracing::warn!(%error, "the server's own worker could not say that it lives");
+                    }
+                    Err(error) => return Err(error),
+                    Ok(_) => {}
+                }
             }
         };
         let hands = (0..self.settings.internal_tasks.max(1)).map(|_| self.do_tasks(caller, worker));

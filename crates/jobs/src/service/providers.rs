@@ -227,13 +227,19 @@ impl Jobs {
             let text = "Not authorized to upload results for this provider";
             return Err(Error::forbidden(text));
         }
-        let upload = Upload {
+        let upload = self.coming(body, is_error);
+        self.answered(&known, hash, upload, ttl).await
+    }
+
+    /// An answer within the limits of this server.
+    pub(super) fn coming(&self, body: Body, is_error: bool) -> Upload {
+        Upload {
             is_error,
             body,
             limit: self.settings.max_result,
             patience: self.settings.upload_patience,
-        };
-        self.answered(&known, hash, upload, ttl).await
+            memory: self.memory.clone(),
+        }
     }
 
     /// Keeps an answer and wakes who waits for it.
@@ -259,7 +265,7 @@ impl Jobs {
         finished(async move {
             let results = door.results.of(&name.category);
             let kept = results.put(key, upload, ttl.max(NOT_KEPT)).await?;
-            too_much(kept, door.settings.max_result)?;
+            judge(kept, door.settings.max_result)?;
             let wait = Wait::Result(name.clone(), hash.clone());
             door.bus.publish(&[wait.wake()]);
             door.events.result_ready(&name, &hash);
@@ -284,18 +290,13 @@ impl Jobs {
             return Ok(());
         }
         let document = Error::document(&PROVIDER_EXECUTION_FAILED, detail);
-        let upload = Upload {
-            is_error: true,
-            body: Body::from(document.text()),
-            limit: self.settings.max_result,
-            patience: self.settings.upload_patience,
-        };
+        let upload = self.coming(Body::from(document.text()), true);
         self.answered(&provider, hash.to_owned(), upload, None)
             .await
     }
 }
 
-fn too_much(kept: Kept, limit: u64) -> Result<(), Error> {
+fn judge(kept: Kept, limit: u64) -> Result<(), Error> {
     use http::StatusCode;
     use wakeline_web::Problem;
     let problem = match kept {
@@ -304,6 +305,16 @@ fn too_much(kept: Kept, limit: u64) -> Result<(), Error> {
             StatusCode::PAYLOAD_TOO_LARGE,
             "body-too-large",
             format!("body: longer than {limit} bytes, the limit for an answer (jobs.max_result)"),
+        ),
+        Kept::NoRoom => Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body-too-large",
+            "body: it does not fit into what answers on disk may take up (jobs.files_size)",
+        ),
+        Kept::NoMemory => Problem::unavailable(
+            "overloaded",
+            "body: too many answers come in at once (jobs.upload_memory); nothing was kept, try \
+             again later",
         ),
         Kept::TooSlow => Problem::new(
             StatusCode::REQUEST_TIMEOUT,
