@@ -99,26 +99,21 @@ where
                 keys.len() - 1
             });
         }
-        let answers = self.answers(keys).await;
+        let answers = match (self.ask)(keys).await {
+            Ok(values) => values.into_iter().map(Ok).collect(),
+            // As one question it is refused: each key by itself, so that only the bad one fails.
+            Err(Error::Failed(reason)) if places.len() > 1 => {
+                tracing::debug!(reason, "a gathered question was refused; asking one by one");
+                self.one_by_one(in_order(&places)).await
+            }
+            Err(error) => vec![Err(error); places.len()],
+        };
         for (key, answer) in waiting {
             let value = answers
                 .get(places[&key])
                 .cloned()
                 .unwrap_or_else(|| Err(Error::OutcomeUnknown("too few answers".into())));
             let _ = answer.send(value);
-        }
-    }
-
-    /// As one question. When the store refuses it, each key by itself, so that only the bad one
-    /// fails.
-    async fn answers(&self, keys: Vec<K>) -> Vec<Result<V, Error>> {
-        match (self.ask)(keys.clone()).await {
-            Ok(values) => values.into_iter().map(Ok).collect(),
-            Err(Error::Failed(reason)) if keys.len() > 1 => {
-                tracing::debug!(reason, "a gathered question was refused; asking one by one");
-                self.one_by_one(keys).await
-            }
-            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
         }
     }
 
@@ -146,6 +141,13 @@ where
     fn lock(&self) -> std::sync::MutexGuard<'_, State<K, V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Each key in its place.
+fn in_order<K: Clone>(places: &HashMap<K, usize>) -> Vec<K> {
+    let mut keys: Vec<(usize, &K)> = places.iter().map(|(key, place)| (*place, key)).collect();
+    keys.sort_by_key(|(place, _)| *place);
+    keys.into_iter().map(|(_, key)| key.clone()).collect()
 }
 
 #[cfg(test)]
