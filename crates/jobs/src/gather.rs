@@ -99,22 +99,55 @@ where
                 keys.len() - 1
             });
         }
-        let answers = (self.ask)(keys).await;
+        let answers = match (self.ask)(keys).await {
+            Ok(values) => values.into_iter().map(Ok).collect(),
+            // As one question it is refused: each key by itself, so that only the bad one fails.
+            Err(Error::Failed(reason)) if places.len() > 1 => {
+                tracing::debug!(reason, "a gathered question was refused; asking one by one");
+                self.one_by_one(in_order(&places)).await
+            }
+            Err(error) => vec![Err(error); places.len()],
+        };
         for (key, answer) in waiting {
-            let value = match &answers {
-                Ok(values) => values
-                    .get(places[&key])
-                    .cloned()
-                    .ok_or_else(|| Error::OutcomeUnknown("too few answers".into())),
-                Err(error) => Err(error.clone()),
-            };
+            let value = answers
+                .get(places[&key])
+                .cloned()
+                .unwrap_or_else(|| Err(Error::OutcomeUnknown("too few answers".into())));
             let _ = answer.send(value);
         }
+    }
+
+    async fn one_by_one(&self, keys: Vec<K>) -> Vec<Result<V, Error>> {
+        let mut answers = Vec::with_capacity(keys.len());
+        let mut outage = None;
+        for key in keys {
+            // Hundreds in a row must not each wait for a store that has gone.
+            if let Some(error) = &outage {
+                answers.push(Err(Error::clone(error)));
+                continue;
+            }
+            let alone = (self.ask)(vec![key]).await;
+            outage = alone
+                .as_ref()
+                .err()
+                .filter(|error| error.is_outage())
+                .cloned();
+            let too_few = || Error::OutcomeUnknown("too few answers".into());
+            answers.push(alone.and_then(|mut values| values.pop().ok_or_else(too_few)));
+        }
+        answers
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State<K, V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Each key in its place.
+fn in_order<K: Clone>(places: &HashMap<K, usize>) -> Vec<K> {
+    let mut keys: Vec<(usize, &K)> = places.iter().map(|(key, place)| (*place, key)).collect();
+    keys.sort_by_key(|(place, _)| *place);
+    keys.into_iter().map(|(_, key)| key.clone()).collect()
 }
 
 #[cfg(test)]
@@ -172,5 +205,53 @@ mod tests {
             .collect();
         assert_eq!(answers, expected);
         assert_eq!(asked.load(Ordering::SeqCst), 3);
+    }
+
+    #[tokio::test]
+    async fn a_key_that_the_store_refuses_fails_alone() {
+        const BAD: u32 = 13;
+        let gather = Gather::new(|keys: Vec<u32>| {
+            async move {
+                if keys.contains(&BAD) {
+                    return Err(Error::Failed("22021".into()));
+                }
+                Ok(keys.iter().map(|key| key * 2).collect::<Vec<_>>())
+            }
+            .boxed()
+        });
+        // On one thread they come before the first question goes, so all of them share it.
+        let answers = join_all((0..20).map(|key| gather.ask(key))).await;
+        for (key, answer) in (0..20).zip(answers) {
+            match answer {
+                Ok(value) => assert_eq!((key == BAD, value), (false, key * 2)),
+                Err(error) => assert_eq!((key, error.is_outage()), (BAD, false)),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_that_goes_meanwhile_is_not_asked_for_each() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let gather = Gather::new({
+            let asked = asked.clone();
+            move |keys: Vec<u32>| {
+                asked.fetch_add(1, Ordering::SeqCst);
+                let error = if keys.len() > 1 {
+                    Error::Failed("22021".into())
+                } else {
+                    Error::Unavailable("gone".into())
+                };
+                async move { Err::<Vec<u32>, _>(error) }.boxed()
+            }
+        });
+        let answers = join_all((0..20).map(|key| gather.ask(key))).await;
+        assert!(
+            answers
+                .iter()
+                .all(|answer| matches!(answer, Err(Error::Unavailable(_))))
+        );
+        // Both that may be under way at once: the question, and the first of it alone.
+        let asked = asked.load(Ordering::SeqCst);
+        assert!(asked <= 4, "{asked}");
     }
 }

@@ -59,7 +59,7 @@ pub const OPEN_PATHS: [&str; 6] = [
     "/v1/problems/{problem}",
 ];
 
-/// All routes of this door.
+/// All routes of this door. Those of users refresh tokens by themselves.
 pub fn router(door: Arc<Jobs>, frames: Arc<Frames>) -> OpenApiRouter {
     let users = Jobs::users(&door).clone();
     let rooms = frames::router(frames.clone()).merge(rooms::router(frames));

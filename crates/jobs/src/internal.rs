@@ -98,6 +98,16 @@ impl Registry {
         self.providers.iter()
     }
 
+    /// Providers that are not only for superusers.
+    #[must_use]
+    pub fn for_everybody(&self) -> Vec<FullName> {
+        let open = self
+            .providers
+            .iter()
+            .filter(|(_, provider)| !provider.superusers_only());
+        open.map(|(name, _)| name.clone()).collect()
+    }
+
     /// In the order of their names.
     pub fn jobs(&self) -> impl Iterator<Item = (&FullName, &Arc<dyn InternalJob>)> {
         self.jobs.iter()

@@ -12,6 +12,9 @@ pub const INTERNAL: &str = "@internal";
 /// Characters of a room, a category or a name.
 pub const MAX_CHARS: usize = 255;
 
+/// Bytes of the three together. PostgreSQL finds them by an index whose rows have 2,704 at most.
+pub const MAX_BYTES: usize = 2_048;
+
 /// What a job or provider is called everywhere: `room:category:name`. The name may hold colons.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FullName {
@@ -30,12 +33,22 @@ impl FullName {
         }
     }
 
-    /// `None` unless there are three parts.
+    /// `None` unless there are three parts that something can be called by.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ':');
-        let (room, category, name) = (parts.next()?, parts.next()?, parts.next()?);
-        Some(Self::new(room, category, name))
+        Self::fitting(parts.next()?, parts.next()?, parts.next()?)
+    }
+
+    /// `None` where no store would have it: PostgreSQL fails at a NUL, and with it all that is asked
+    /// in the same moment.
+    #[must_use]
+    pub fn fitting(room: &str, category: &str, name: &str) -> Option<Self> {
+        let fits = |part: &str| part.chars().count() <= MAX_CHARS && !part.contains('\0');
+        [room, category, name]
+            .into_iter()
+            .all(fits)
+            .then(|| Self::new(room, category, name))
     }
 
     #[must_use]
@@ -91,6 +104,21 @@ mod tests {
         assert_eq!(name, FullName::new("@global", "modifiers", "a:b/c"));
         assert_eq!(name.to_string(), "@global:modifiers:a:b/c");
         assert_eq!(FullName::parse("room:modifiers"), None);
+    }
+
+    #[test]
+    fn what_no_store_would_have_is_no_name() {
+        let (most, more) = ("ä".repeat(MAX_CHARS), "ä".repeat(MAX_CHARS + 1));
+        for part in 0..3 {
+            let name = |text: &str| {
+                let mut parts = ["r", "c", "n"];
+                parts[part] = text;
+                FullName::parse(&parts.join(":"))
+            };
+            assert!(name(&most).is_some(), "{part}");
+            assert_eq!(name(&more), None, "{part}");
+            assert_eq!(name("a\0"), None, "{part}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use jsonschema::Validator;
+use jsonschema::{ValidationError, Validator, error::ValidationErrorKind as Kind};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -77,30 +77,45 @@ impl Params {
         let given = self.typed(&schema);
         let unfit: Vec<Unfit> = validator
             .iter_errors(&given)
-            .map(|error| {
-                let path = error.instance_path().to_string();
-                let at = path.split('/').nth(1).unwrap_or_default().to_owned();
-                // Of a parameter that is missing the path is its parent's.
-                let at = match missing(&error.to_string()) {
-                    Some(name) if at.is_empty() => name,
-                    _ => at,
-                };
-                let kind = if self.0.contains_key(&at) {
-                    "schema"
-                } else {
-                    "missing"
-                };
-                let input = self
-                    .0
-                    .get(&at)
-                    .map_or(Value::Null, |text| text.as_str().into());
-                Unfit::new(kind, &["query", &at], error.to_string(), input)
-            })
+            .flat_map(|error| self.unfit(&error))
             .collect();
         if unfit.is_empty() {
             Ok(())
         } else {
             Err(Error::Unfit(unfit))
+        }
+    }
+
+    /// One for each parameter that the validator means.
+    fn unfit(&self, error: &ValidationError<'_>) -> Vec<Unfit> {
+        let unfit = |kind, at: &[&str], message: String| {
+            let given = at.get(1).and_then(|name| self.0.get(*name));
+            let input = given.map_or(Value::Null, |text| text.as_str().into());
+            Unfit::new(kind, at, message, input)
+        };
+        let extra = |name: &str| {
+            let message = "Extra inputs are not permitted".to_owned();
+            unfit("extra_forbidden", &["query", name], message)
+        };
+        let mut path = error.instance_path().as_str().split('/').skip(1);
+        // Within a parameter it is that one, whatever is wrong there.
+        if let Some(name) = path.next() {
+            let name = name.replace("~1", "/").replace("~0", "~");
+            return match error.kind() {
+                Kind::FalseSchema if path.next().is_none() => vec![extra(&name)],
+                _ => vec![unfit("schema", &["query", &name], error.to_string())],
+            };
+        }
+        match error.kind() {
+            Kind::AdditionalProperties { unexpected }
+            | Kind::UnevaluatedProperties { unexpected } => {
+                unexpected.iter().map(|name| extra(name)).collect()
+            }
+            Kind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                vec![unfit("missing", &["query", name], error.to_string())]
+            }
+            _ => vec![unfit("schema", &["query"], error.to_string())],
         }
     }
 
@@ -116,12 +131,6 @@ impl Params {
         });
         Value::Object(typed.collect())
     }
-}
-
-/// The validator's text for it is the only place that has the name.
-fn missing(text: &str) -> Option<String> {
-    let name = text.strip_suffix(" is a required property")?;
-    serde_json::from_str(name).ok()
 }
 
 /// The types that a property may have, also by `anyOf` and `$ref` within the schema.
@@ -146,23 +155,32 @@ fn types<'a>(schema: &'a Value, wanted: &'a Value, depth: usize) -> Vec<&'a str>
     found
 }
 
+/// As pydantic reads a text.
 fn read_as(kind: &str, text: &str) -> Option<Value> {
     match kind {
         "string" => Some(text.into()),
-        "integer" => text.parse::<i64>().ok().map(Value::from),
+        "integer" => whole(text).parse::<i64>().ok().map(Value::from),
         "number" => text
             .parse::<f64>()
             .ok()
             .filter(|number| number.is_finite())
             .map(Value::from),
         "boolean" => match text.to_ascii_lowercase().as_str() {
-            "true" | "1" | "yes" | "on" => Some(true.into()),
-            "false" | "0" | "no" | "off" => Some(false.into()),
+            "true" | "t" | "1" | "yes" | "y" | "on" => Some(true.into()),
+            "false" | "f" | "0" | "no" | "n" | "off" => Some(false.into()),
             _ => None,
         },
         "null" if text.is_empty() => Some(Value::Null),
         "array" | "object" => serde_json::from_str(text).ok(),
         _ => None,
+    }
+}
+
+/// Without a fraction that is nothing: `7.0` is 7.
+fn whole(text: &str) -> &str {
+    match text.split_once('.') {
+        Some((whole, rest)) if !rest.is_empty() && rest.bytes().all(|digit| digit == b'0') => whole,
+        _ => text,
     }
 }
 
@@ -279,5 +297,48 @@ mod tests {
         "#);
         assert_eq!(refusal("{}", "a=b"), Vec::<String>::new());
         assert_eq!(refusal(r#"{"type":5}"#, "a=b"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_parameter_that_is_not_allowed_is_named() {
+        let schema = r#"{"additionalProperties":false,"minProperties":1,"properties":{
+            "a/b~c":{"type":"integer"},
+            "in":{"type":"object","required":["x"],"additionalProperties":false}}}"#;
+        let queries = [
+            "x=1&a/b~c=1&~y=2",
+            "a/b~c=z",
+            "",
+            "in={}",
+            "in={%22x%22:1,%22y%22:2}",
+        ];
+        let refused = queries.map(|query| refusal(schema, query).join("\n"));
+        insta::assert_snapshot!(refused.join("\n"), @r#"
+        [String("query"), String("x")] extra_forbidden: Extra inputs are not permitted
+        [String("query"), String("~y")] extra_forbidden: Extra inputs are not permitted
+        [String("query"), String("a/b~c")] schema: "z" is not of type "integer"
+        [String("query")] schema: {} has less than 1 property
+        [String("query"), String("in")] schema: "x" is a required property
+        [String("query"), String("in")] schema: False schema does not allow 1
+        "#);
+        let none = refusal(r#"{"additionalProperties":false}"#, "x=1");
+        insta::assert_snapshot!(none.join("\n"), @r#"[String("query"), String("x")] extra_forbidden: Extra inputs are not permitted"#);
+    }
+
+    #[test]
+    fn texts_are_read_as_pydantic_reads_them() {
+        let schema = r#"{"properties":{"b":{"type":"boolean"},"i":{"type":"integer"}}}"#;
+        for good in "true True t T yes Y on ON 1 false F f no N n off 0".split(' ') {
+            let query = format!("b={good}");
+            assert_eq!(refusal(schema, &query), Vec::<String>::new(), "{query}");
+        }
+        for good in ["7", "-7", "7.0", "7.000", "+7"] {
+            let query = format!("i={}", good.replace('+', "%2B"));
+            assert_eq!(refusal(schema, &query), Vec::<String>::new(), "{query}");
+        }
+        for bad in [
+            "b=2", "b=", "b=tr", "i=7.5", "i=7.", "i=.0", "i=7.0.0", "i=1e3",
+        ] {
+            assert_eq!(refusal(schema, bad).len(), 1, "{bad}");
+        }
     }
 }

@@ -36,12 +36,31 @@ kinds! {
     FORBIDDEN = "forbidden", FORBIDDEN, "This belongs to somebody else, or takes a superuser.";
     INTERNAL_JOB_NOT_CONFIGURED = "internal-job-not-configured", SERVICE_UNAVAILABLE, "This server has nothing that runs this job or provider of @internal.";
     PROVIDER_NOT_FOUND = "provider-not-found", NOT_FOUND, "There is no such provider, or it is not offered to this room.";
-    PROVIDER_TIMEOUT = "provider-timeout", GATEWAY_TIMEOUT, "The provider did not answer in time. Asking again is safe.";
-    PROVIDER_TIMEOUT_AS_NOT_FOUND = "provider-timeout", NOT_FOUND, "The provider did not answer in time (jobs.timeout_status = 404). Asking again is safe.";
+    PROVIDER_TIMEOUT = "provider-timeout", GATEWAY_TIMEOUT, "The provider did not answer in time. Asking again is safe. The status is 404 with jobs.timeout_status = 404.";
     NO_WORKERS_AVAILABLE = "no-workers-available", CONFLICT, "Nobody does this job at the moment (jobs.require_workers).";
     PROVIDER_EXECUTION_FAILED = "provider-execution-failed", BAD_REQUEST, "The provider could not answer; the detail says why.";
     ROOM_NOT_FOUND = "room-not-found", NOT_FOUND, "There is no such room.";
     ROOM_READ_ONLY = "room-read-only", CONFLICT, "The room's frames come from a provider.";
     FRAME_NOT_FOUND = "frame-not-found", NOT_FOUND, "The room has no frame of this number.";
     UNPROCESSABLE_CONTENT = "unprocessable-content", UNPROCESSABLE_ENTITY, "What was sent cannot be used; the detail names the field.";
+}
+
+/// The same kind under another status, where the settings say so: it has one description.
+pub const PROVIDER_TIMEOUT_AS_NOT_FOUND: Kind = Kind {
+    status: StatusCode::NOT_FOUND,
+    ..PROVIDER_TIMEOUT
+};
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_kind_is_listed_once() {
+        let names: BTreeSet<&str> = ALL.iter().map(|kind| kind.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        assert!(names.contains(PROVIDER_TIMEOUT_AS_NOT_FOUND.name));
+    }
 }

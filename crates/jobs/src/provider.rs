@@ -50,6 +50,31 @@ pub enum ProviderRegistered {
     },
 }
 
+/// Which providers are listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderFilter {
+    pub rooms: Vec<String>,
+    /// Of `@internal`, if that is among the rooms, only these; `None`: all.
+    pub internal: Option<Vec<FullName>>,
+}
+
+impl From<Vec<String>> for ProviderFilter {
+    fn from(rooms: Vec<String>) -> Self {
+        Self {
+            rooms,
+            internal: None,
+        }
+    }
+}
+
+impl ProviderFilter {
+    /// Names of `@internal` as both databases compare them.
+    pub(crate) fn internal_texts(&self) -> Option<Vec<String>> {
+        let names = self.internal.as_ref()?;
+        Some(names.iter().map(ToString::to_string).collect())
+    }
+}
+
 /// Which answer of which registration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
@@ -69,6 +94,9 @@ pub struct Request {
     pub params: String,
 }
 
+/// Bytes of a problem of which the status is looked at.
+pub(crate) const MAX_PROBLEM: u64 = 1 << 20;
+
 /// What a provider answered.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -82,6 +110,6 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub enum AnswerBody {
     Bytes(Bytes),
-    /// On disk; it stays readable while it is open.
+    /// On disk, and no problem but one that is larger than any should be; it stays readable while it is open.
     File(std::sync::Arc<std::fs::File>, u64),
 }

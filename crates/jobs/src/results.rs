@@ -8,6 +8,7 @@ pub mod choice;
 mod etag;
 pub mod files;
 mod incoming;
+mod memory;
 pub mod redis;
 
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::{
     store::{Step, in_micros},
 };
 
+pub use self::memory::Memory;
 pub(crate) use self::{etag::Etag, incoming::Incoming};
 
 /// Questions of a provider that are told at once.
@@ -44,8 +46,10 @@ pub struct Upload {
     pub body: Body,
     /// Bytes that it may have.
     pub limit: u64,
-    /// How long it may pause.
+    /// How long it may pause, or wait for memory.
     pub patience: Duration,
+    /// Where it is held as a whole, it waits for its share of this.
+    pub memory: Memory,
 }
 
 /// How an upload ended.
@@ -54,6 +58,10 @@ pub enum Kept {
     Done,
     /// Nothing has changed, as with those that follow.
     TooLarge,
+    /// It does not fit into the place, whatever else would be removed.
+    NoRoom,
+    /// Others have had the memory for it for too long.
+    NoMemory,
     TooSlow,
     BrokenOff,
 }

@@ -20,8 +20,14 @@ use wakeline_bus::Bus;
 use wakeline_wake::Engine;
 
 use crate::{
-    error::Error, events::Events, frames::Frames, internal::Registry, results::choice::Choice,
-    socket::Sockets, store::Store, users::Users,
+    error::Error,
+    events::Events,
+    frames::Frames,
+    internal::Registry,
+    results::{Memory, choice::Choice},
+    socket::Sockets,
+    store::Store,
+    users::Users,
 };
 use dispatch::Dispatchers;
 use reads::Reads;
@@ -62,6 +68,8 @@ pub struct Settings {
     pub require_workers: bool,
     /// Bytes of an answer.
     pub max_result: u64,
+    /// Bytes of all answers together that are held as a whole on their way in.
+    pub upload_memory: u64,
     /// How long an answer may pause on its way in.
     pub upload_patience: Duration,
     /// Bytes of a job's or provider's schema.
@@ -91,6 +99,7 @@ impl Default for Settings {
             timeout_is_not_found: false,
             require_workers: false,
             max_result: 64 << 20,
+            upload_memory: 256 << 20,
             upload_patience: seconds(30),
             max_schema: 256 << 10,
             max_retries: 100,
@@ -124,6 +133,7 @@ pub struct Jobs {
     reads: Reads,
     dispatchers: Dispatchers,
     frames: OnceLock<Arc<Frames>>,
+    memory: Memory,
     settings: Settings,
 }
 
@@ -136,6 +146,7 @@ impl Jobs {
             reads: Reads::new(ground.store.clone(), results.clone()),
             dispatchers: Dispatchers::default(),
             frames: OnceLock::new(),
+            memory: Memory::new(settings.upload_memory),
             store: ground.store,
             engine: ground.engine,
             bus: ground.bus,
@@ -155,6 +166,12 @@ impl Jobs {
     #[must_use]
     pub fn users(&self) -> &Arc<Users> {
         &self.users
+    }
+
+    /// What is left of the memory for answers on their way in.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.memory
     }
 
     /// Said once, before anybody is served: the two know one another.

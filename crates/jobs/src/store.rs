@@ -15,7 +15,7 @@ use crate::{
     job::{Job, NewJob, Registered},
     name::FullName,
     page::{Page, Paged},
-    provider::{NewProvider, Provider, ProviderRegistered},
+    provider::{NewProvider, Provider, ProviderFilter, ProviderRegistered},
     results::Look,
     task::{Claimed, Loss, NewTask, Submitted, Swept, Task, TaskFilter, Terms, Update, Updated},
     topic::Wait,
@@ -89,7 +89,7 @@ pub trait Providers {
     fn register_provider(&self, provider: NewProvider) -> Step<'_, ProviderRegistered>;
 
     /// Newest first.
-    fn providers(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<Provider>>;
+    fn providers(&self, filter: ProviderFilter, page: Page) -> Step<'_, Paged<Provider>>;
 
     /// What is registered under each name; in one statement.
     fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>>;

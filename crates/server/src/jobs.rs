@@ -156,6 +156,7 @@ fn settings(config: &Config) -> Settings {
         timeout_is_not_found: jobs.timeout_status == TimeoutStatus::NotFound,
         require_workers: jobs.require_workers,
         max_result: jobs.max_result as u64,
+        upload_memory: jobs.upload_memory as u64,
         upload_patience: config.http.body_timeout,
         max_schema: jobs.max_schema,
         max_retries: i32::try_from(jobs.max_retries).unwrap_or(i32::MAX),

@@ -13,6 +13,7 @@ mod drain;
 mod durable;
 mod ground;
 mod hang_up;
+mod jobs;
 mod limits;
 mod metrics;
 mod nodes;

@@ -2,19 +2,17 @@
 
 use axum::{body::Body, response::Response};
 use futures_util::stream;
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 
 use crate::{
     error::{Error, PROBLEM_JSON},
-    provider::{Answer, AnswerBody},
+    provider::{Answer, AnswerBody, MAX_PROBLEM},
     service::Found,
 };
 
 /// What is read of a file at once.
 const CHUNK: usize = 256 << 10;
-/// Of a problem no more is looked at for its status.
-const MAX_PROBLEM: usize = 1 << 20;
 
 #[derive(Deserialize)]
 struct Problem {
@@ -30,9 +28,7 @@ pub(super) async fn response(
     if !answer.is_error && is_known(wanted, &answer.etag) {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NOT_MODIFIED;
-        if let Some(etag) = etag {
-            response.headers_mut().insert(header::ETAG, etag);
-        }
+        revalidated(response.headers_mut(), etag);
         return Ok(response);
     }
     let (status, content_type) = if answer.is_error {
@@ -55,13 +51,19 @@ pub(super) async fn response(
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, content_type);
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-    if let Some(etag) = etag.filter(|_| !is_error) {
+    if !is_error {
+        revalidated(headers, etag);
+    }
+    Ok(response)
+}
+
+/// Whoever has it asks whether it is still so. The same on a 304, which tells a cache anew.
+fn revalidated(headers: &mut HeaderMap, etag: Option<HeaderValue>) {
+    if let Some(etag) = etag {
         headers.insert(header::ETAG, etag);
-        // Whoever has it asks whether it is still so.
         let revalidate = HeaderValue::from_static("private, no-cache");
         headers.insert(header::CACHE_CONTROL, revalidate);
     }
-    Ok(response)
 }
 
 /// As Python's web servers do it.
@@ -87,7 +89,7 @@ fn is_known(wanted: Option<&HeaderValue>, etag: &str) -> bool {
 /// The problem's own, if it is one of a failure.
 fn status_of(answer: &Answer) -> StatusCode {
     let known = match &answer.body {
-        AnswerBody::Bytes(bytes) if bytes.len() <= MAX_PROBLEM => {
+        AnswerBody::Bytes(bytes) if bytes.len() as u64 <= MAX_PROBLEM => {
             serde_json::from_slice::<Problem>(bytes).ok()
         }
         _ => None,

@@ -56,6 +56,10 @@ impl Fields {
 
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         match self.take(name)? {
+            // No text of PostgreSQL's has one.
+            Value::String(text) if text.contains('\0') => {
+                self.refuse("value_error", name, "Input should have no NUL", text.into())
+            }
             Value::String(text) => Some(text),
             other => self.refuse("string_type", name, "Input should be a valid string", other),
         }

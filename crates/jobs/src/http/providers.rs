@@ -241,8 +241,10 @@ pub(super) async fn remove(
         (status = 204, description = "Kept, and whoever waits has been woken"),
         (status = 403, description = "Another user's"),
         (status = 404, description = "No such provider"),
-        (status = 413, description = "Longer than `jobs.max_result`"),
+        (status = 408, description = "It stopped coming"),
+        (status = 413, description = "Longer than `jobs.max_result`, or than the place for it"),
         (status = 422, description = "X-Request-Hash"),
+        (status = 503, description = "Too many come in at once (`jobs.upload_memory`)"),
     )
 )]
 pub(super) async fn upload(

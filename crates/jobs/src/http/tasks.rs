@@ -1,6 +1,6 @@
 //! Tasks: `/v1/joblib/rooms/{room}/tasks` and `/v1/joblib/tasks`
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -102,16 +102,16 @@ pub(super) async fn submit(
     Ok(response)
 }
 
-/// As it was sent: a worker may care for the order of its keys.
+/// As it was sent: a worker may care for the order of its keys. Of two the last counts, as it does
+/// where the fields are read.
 fn payload(body: &[u8]) -> String {
-    #[derive(serde::Deserialize)]
-    struct Submit<'a> {
-        #[serde(borrow)]
-        payload: Option<&'a serde_json::value::RawValue>,
-    }
-    let given = serde_json::from_slice::<Submit<'_>>(body).ok();
-    let payload = given.and_then(|given| given.payload);
-    payload.map_or("{}", |payload| payload.get()).to_owned()
+    type Given<'a> = HashMap<String, &'a serde_json::value::RawValue>;
+    let given = serde_json::from_slice::<Given<'_>>(body).unwrap_or_default();
+    let payload = given.get("payload").map(|payload| payload.get());
+    payload
+        .filter(|text| *text != "null")
+        .unwrap_or("{}")
+        .to_owned()
 }
 
 /// The next task for a worker. With `Prefer: wait=N` it is held until there is one.
@@ -205,4 +205,25 @@ pub(super) async fn update(
     fields.end()?;
     let status = status.expect("a body without a state has been refused");
     Ok(Json(door.update(caller, task, status, error).await?.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_kept_as_it_was_sent() {
+        for (body, kept) in [
+            (r#"{"payload": {"b": 1,"a":2} }"#, r#"{"b": 1,"a":2}"#),
+            (
+                r#"{"payload":{"a":1},"other":[],"payload":{"a":2}}"#,
+                r#"{"a":2}"#,
+            ),
+            (r#"{"payload":{"a":1},"payload":null}"#, "{}"),
+            (r#"{"payload":null}"#, "{}"),
+            ("{}", "{}"),
+        ] {
+            assert_eq!(payload(body.as_bytes()), kept, "{body}");
+        }
+    }
 }

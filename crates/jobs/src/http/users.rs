@@ -19,18 +19,19 @@ use crate::{
     caller::Caller,
     error::Error,
     user::User,
-    users::{Changes, Credentials, Users},
+    users::{Changes, Credentials, Users, refreshing},
 };
 
 pub fn router(users: Arc<Users>) -> OpenApiRouter {
-    OpenApiRouter::new()
+    let routes = OpenApiRouter::new()
         .routes(routes!(guest))
         .routes(routes!(register))
         .routes(routes!(login))
         .routes(routes!(logout))
         .routes(routes!(me, change_me))
         .routes(routes!(user, change_user, delete_user))
-        .with_state(users)
+        .with_state(users.clone());
+    refreshing(routes, users)
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -93,7 +93,7 @@ impl Files {
             arriving = written;
             if !has_room {
                 self.discard(arriving).await?;
-                return Ok(Err(incoming.refuse()));
+                return Ok(Err(incoming.refuse(Kept::NoRoom)));
             }
             if is_end {
                 return Ok(Ok(arriving));

@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
-use super::{Etag, Kept, Upload};
+use super::{Etag, Kept, Upload, memory::Lent};
 
 /// How long the rest of a refused body is still taken.
 const DISCARD_TIME: Duration = Duration::from_secs(10);
@@ -30,21 +30,31 @@ impl Incoming {
             patience: upload.patience,
         };
         if is_too_large {
-            return Err(incoming.refuse());
+            return Err(incoming.refuse(Kept::TooLarge));
         }
         Ok(incoming)
     }
 
-    /// All of it in memory, behind `start`.
-    pub(crate) async fn whole(upload: Upload, start: Vec<u8>) -> Result<(Vec<u8>, Etag), Kept> {
+    /// All of it in memory, behind `start`. What is lent for it is kept as long as the bytes are.
+    pub(crate) async fn whole(
+        upload: Upload,
+        start: Vec<u8>,
+    ) -> Result<(Vec<u8>, Etag, Lent), Kept> {
+        let (memory, patience) = (upload.memory.clone(), upload.patience);
+        // One that does not say how long it is may be as long as any.
+        let size = upload.body.size_hint().upper();
+        let size = size.map_or(upload.limit, |size| size.min(upload.limit));
         let mut incoming = Self::new(upload)?;
+        let Some(lent) = memory.lend(size, patience).await else {
+            return Err(incoming.refuse(Kept::NoMemory));
+        };
         let (mut read, mut hasher) = (start, Sha256::new());
         while let Some(chunk) = incoming.next().await? {
             // Chunk by chunk, so that no large answer keeps the thread from others.
             hasher.update(&chunk);
             read.extend_from_slice(&chunk);
         }
-        Ok((read, Etag::of(hasher)))
+        Ok((read, Etag::of(hasher), lent))
     }
 
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Kept> {
@@ -55,7 +65,7 @@ impl Incoming {
             return Ok(None);
         };
         let Some(left) = self.left.checked_sub(chunk.len() as u64) else {
-            return Err(self.refuse());
+            return Err(self.refuse(Kept::TooLarge));
         };
         self.left = left;
         Ok(Some(chunk))
@@ -63,12 +73,12 @@ impl Incoming {
 
     /// The rest is taken while the refusal goes out. Most clients look for an answer only when they
     /// have sent everything: with the connection closed on them they would never see the reason.
-    pub(crate) fn refuse(&mut self) -> Kept {
+    pub(crate) fn refuse(&mut self, why: Kept) -> Kept {
         let nothing = Body::empty().into_data_stream();
         let mut rest = mem::replace(&mut self.chunks, nothing);
         tokio::spawn(timeout(DISCARD_TIME, async move {
             while let Some(Ok(_)) = rest.next().await {}
         }));
-        Kept::TooLarge
+        why
     }
 }

@@ -105,7 +105,7 @@ impl Results for Redis {
     fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
         async move {
             let is_error = upload.is_error;
-            let (mut bytes, etag) = match Incoming::whole(upload, vec![0; HEAD]).await {
+            let (mut bytes, etag, _lent) = match Incoming::whole(upload, vec![0; HEAD]).await {
                 Ok(whole) => whole,
                 Err(kept) => return Ok(kept),
             };

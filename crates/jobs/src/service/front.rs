@@ -141,7 +141,7 @@ impl Asking for Arc<Jobs> {
                 offset: 0,
             };
             // Newest first.
-            let providers = self.store.providers(vec![room], page).await?;
+            let providers = self.store.providers(vec![room].into(), page).await?;
             let mut providers = providers.items.into_iter();
             Ok(providers.find(|provider| provider.name.category == super::providers::FRAMES))
         }

@@ -15,7 +15,6 @@ use crate::{
     name::FullName,
     problem::{self, PROVIDER_EXECUTION_FAILED},
     provider::{NewProvider, Provider, ProviderRegistered, Request},
-    results::Upload,
     task::{Status, Task},
 };
 
@@ -50,12 +49,7 @@ impl Jobs {
                     (true, Body::from(document.text()))
                 }
             };
-            let upload = Upload {
-                is_error,
-                body,
-                limit: door.settings.max_result,
-                patience: door.settings.upload_patience,
-            };
+            let upload = door.coming(body, is_error);
             let hash = request.key.hash;
             if let Err(error) = door.answered(&provider, hash, upload, None).await {
                 tracing::warn!(%error, "an answer of the server's own could not be kept");
@@ -114,14 +108,21 @@ impl Jobs {
                 user: caller.id,
                 worker: Some(worker),
             };
-            if let Registered::Conflict = self.store.register_job(new).await? {
-                tracing::warn!(%name, "another node runs this job with another schema");
+            match self.store.register_job(new).await? {
+                Registered::Done { .. } => {}
+                refused => tracing::warn!(%name, ?refused, "a job of the server's is not offered"),
             }
         }
         let beating = async {
             loop {
                 sleep(self.settings.worker_timeout / BEATS).await;
-                self.heartbeat(caller, worker).await?;
+                match self.heartbeat(caller, worker).await {
+                    Err(Error::Store(error)) => {
+                        tracing::warn!(%error, "the server's own worker could not say that it lives");
+                    }
+                    Err(error) => return Err(error),
+                    Ok(_) => {}
+                }
             }
         };
         let hands = (0..self.settings.internal_tasks.max(1)).map(|_| self.do_tasks(caller, worker));
@@ -133,20 +134,34 @@ impl Jobs {
         ended
     }
 
+    /// Until the worker is lost. Whatever else fails is one task's affair, or passes: the worker's
+    /// other tasks must not fail with it.
     async fn do_tasks(self: &Arc<Self>, caller: Caller, worker: Uuid) -> Result<(), Error> {
+        let time = self.settings.max_task_hold;
         loop {
-            let held = self
-                .claim(caller, worker, self.settings.max_task_hold)
-                .await?;
-            if let Some(task) = held.value {
-                self.do_task(caller, task).await?;
+            let done = match self.claim(caller, worker, time).await {
+                Ok(held) => match held.value {
+                    Some(task) => self.do_task(caller, task).await,
+                    None => Ok(()),
+                },
+                Err(lost @ Error::Problem { .. }) => return Err(lost),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = done {
+                if self.engine.is_draining() {
+                    return Err(error);
+                }
+                tracing::warn!(%error, "the server's own worker goes on in a moment");
+                sleep(OUTAGE_PAUSE).await;
             }
         }
     }
 
     async fn do_task(self: &Arc<Self>, caller: Caller, task: Task) -> Result<(), Error> {
         let id = task.id;
-        self.update(caller, id, Status::Running, None).await?;
+        if !self.put_into(caller, id, Status::Running, None).await? {
+            return Ok(());
+        }
         let job =
             FullName::parse(&task.job_name).and_then(|name| self.internal.job(&name).cloned());
         let payload = serde_json::from_str(&task.payload).unwrap_or_default();
@@ -159,12 +174,38 @@ impl Jobs {
         };
         let (status, error) = match done {
             Ok(()) => (Status::Completed, None),
-            Err(error) => (Status::Failed, Some(error)),
+            // No text of PostgreSQL's has a NUL.
+            Err(error) => (Status::Failed, Some(error.replace('\0', "\u{fffd}"))),
         };
-        match self.update(caller, id, status, error).await {
-            // It was cancelled meanwhile.
-            Ok(_) | Err(Error::Problem { .. }) => Ok(()),
-            Err(error) => Err(error),
+        self.put_into(caller, id, status, error).await?;
+        Ok(())
+    }
+
+    /// Sits an outage out: a task that nobody tells of would stay as it is for as long as the worker
+    /// lives. `false`: it is not ours any more, because it was cancelled.
+    async fn put_into(
+        self: &Arc<Self>,
+        caller: Caller,
+        task: Uuid,
+        status: Status,
+        error: Option<String>,
+    ) -> Result<bool, Error> {
+        let mut is_repeated = false;
+        loop {
+            match self.update(caller, task, status, error.clone()).await {
+                Ok(_) => return Ok(true),
+                // What was done before its answer was lost is not done a second time.
+                Err(Error::Problem { .. }) if is_repeated => {
+                    let known = self.store.task(task).await?;
+                    return Ok(known.is_some_and(|known| known.status == status));
+                }
+                Err(Error::Problem { .. }) => return Ok(false),
+                Err(Error::Store(error)) if error.is_outage() => {
+                    is_repeated = true;
+                    sleep(OUTAGE_PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     caller::Caller,
     error::{Error, Unfit},
     job::{Job, NewJob, Registered},
-    name::{FullName, GLOBAL, INTERNAL, MAX_CHARS, check_room, scopes},
+    name::{FullName, GLOBAL, INTERNAL, MAX_BYTES, MAX_CHARS, check_room, scopes},
     page::{Page, Paged},
     problem,
     topic::Wait,
@@ -40,7 +40,7 @@ impl Jobs {
             return Err(Error::forbidden(text));
         }
         allowed(&offer.category, &self.settings.categories)?;
-        self.check_offer(&offer)?;
+        self.check_offer(room, &offer)?;
         let name = FullName::new(room, &offer.category, &offer.name);
         let new = NewJob {
             name: name.clone(),
@@ -74,7 +74,7 @@ impl Jobs {
     }
 
     /// What every offer must fit.
-    pub(super) fn check_offer(&self, offer: &Offer) -> Result<(), Error> {
+    pub(super) fn check_offer(&self, room: &str, offer: &Offer) -> Result<(), Error> {
         for (field, text) in [("category", &offer.category), ("name", &offer.name)] {
             if text.is_empty() || text.chars().count() > MAX_CHARS || text.contains('\0') {
                 let said = format!("Must have 1 to {MAX_CHARS} characters and no NUL");
@@ -82,6 +82,15 @@ impl Jobs {
                     Unfit::new("value_error", &["body", field], said, text.as_str()).into(),
                 );
             }
+        }
+        let bytes = room.len() + offer.category.len() + offer.name.len();
+        if bytes > MAX_BYTES {
+            let said = format!(
+                "Room, category and name must have {MAX_BYTES} bytes together at most, they have \
+                 {bytes}"
+            );
+            let name = offer.name.as_str();
+            return Err(Unfit::new("value_error", &["body", "name"], said, name).into());
         }
         if offer.category.contains([':', '/']) {
             let said = "Must not contain : or /, which end it in a full name";

@@ -15,7 +15,7 @@ use crate::{
     name::{FullName, GLOBAL, INTERNAL, check_room, scopes},
     page::{Page, Paged},
     problem::{self, PROVIDER_EXECUTION_FAILED},
-    provider::{Key, NewProvider, Provider, ProviderRegistered},
+    provider::{Key, NewProvider, Provider, ProviderFilter, ProviderRegistered},
     results::{Kept, Upload},
     topic::Wait,
     worker::Owned,
@@ -49,7 +49,7 @@ impl Jobs {
         if !self.settings.provider_categories.is_empty() {
             allowed(&offer.category, &self.settings.provider_categories)?;
         }
-        self.check_offer(&offer)?;
+        self.check_offer(room, &offer)?;
         let new = NewProvider {
             name: FullName::new(room, &offer.category, &offer.name),
             schema: offer.schema.to_string(),
@@ -114,14 +114,16 @@ impl Jobs {
         page: Page,
     ) -> Result<Paged<Provider>, Error> {
         check_room(room)?;
-        let sees_internal = caller.is_some_and(|caller| caller.is_superuser);
-        if room == INTERNAL && !sees_internal {
+        let is_superuser = caller.is_some_and(|caller| caller.is_superuser);
+        let internal = (!is_superuser).then(|| self.internal.for_everybody());
+        if room == INTERNAL && internal.as_ref().is_some_and(Vec::is_empty) {
             return Err(Error::forbidden("Superusers only"));
         }
-        Ok(self
-            .store
-            .providers(scopes(room, sees_internal), page)
-            .await?)
+        let filter = ProviderFilter {
+            rooms: scopes(room, true),
+            internal,
+        };
+        Ok(self.store.providers(filter, page).await?)
     }
 
     /// The provider that `name` names from `room`: a full name, or `category/name`.
@@ -134,19 +136,20 @@ impl Jobs {
             }
             return Ok(vec![full]);
         }
-        match name.split_once('/') {
-            Some((category, called)) if !category.is_empty() && !called.is_empty() => {
-                let rooms = scopes(room, false);
-                let names = rooms
-                    .iter()
-                    .map(|room| FullName::new(room, category, called));
-                Ok(names.collect())
-            }
-            _ => Err(Error::problem(
-                &problem::PROVIDER_NOT_FOUND,
-                format!("Invalid provider name format: {name}"),
-            )),
-        }
+        let short = name
+            .split_once('/')
+            .filter(|(category, called)| !category.is_empty() && !called.is_empty());
+        let names = short.and_then(|(category, called)| {
+            let rooms = scopes(room, false);
+            let names = rooms
+                .iter()
+                .map(|room| FullName::fitting(room, category, called));
+            names.collect()
+        });
+        names.ok_or_else(|| {
+            let text = format!("Invalid provider name format: {name}");
+            Error::problem(&problem::PROVIDER_NOT_FOUND, text)
+        })
     }
 
     pub async fn provider(
@@ -224,13 +227,19 @@ impl Jobs {
             let text = "Not authorized to upload results for this provider";
             return Err(Error::forbidden(text));
         }
-        let upload = Upload {
+        let upload = self.coming(body, is_error);
+        self.answered(&known, hash, upload, ttl).await
+    }
+
+    /// An answer within the limits of this server.
+    pub(super) fn coming(&self, body: Body, is_error: bool) -> Upload {
+        Upload {
             is_error,
             body,
             limit: self.settings.max_result,
             patience: self.settings.upload_patience,
-        };
-        self.answered(&known, hash, upload, ttl).await
+            memory: self.memory.clone(),
+        }
     }
 
     /// Keeps an answer and wakes who waits for it.
@@ -256,7 +265,7 @@ impl Jobs {
         finished(async move {
             let results = door.results.of(&name.category);
             let kept = results.put(key, upload, ttl.max(NOT_KEPT)).await?;
-            too_much(kept, door.settings.max_result)?;
+            judge(kept, door.settings.max_result)?;
             let wait = Wait::Result(name.clone(), hash.clone());
             door.bus.publish(&[wait.wake()]);
             door.events.result_ready(&name, &hash);
@@ -281,18 +290,13 @@ impl Jobs {
             return Ok(());
         }
         let document = Error::document(&PROVIDER_EXECUTION_FAILED, detail);
-        let upload = Upload {
-            is_error: true,
-            body: Body::from(document.text()),
-            limit: self.settings.max_result,
-            patience: self.settings.upload_patience,
-        };
+        let upload = self.coming(Body::from(document.text()), true);
         self.answered(&provider, hash.to_owned(), upload, None)
             .await
     }
 }
 
-fn too_much(kept: Kept, limit: u64) -> Result<(), Error> {
+fn judge(kept: Kept, limit: u64) -> Result<(), Error> {
     use http::StatusCode;
     use wakeline_web::Problem;
     let problem = match kept {
@@ -301,6 +305,16 @@ fn too_much(kept: Kept, limit: u64) -> Result<(), Error> {
             StatusCode::PAYLOAD_TOO_LARGE,
             "body-too-large",
             format!("body: longer than {limit} bytes, the limit for an answer (jobs.max_result)"),
+        ),
+        Kept::NoRoom => Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body-too-large",
+            "body: it does not fit into what answers on disk may take up (jobs.files_size)",
+        ),
+        Kept::NoMemory => Problem::unavailable(
+            "overloaded",
+            "body: too many answers come in at once (jobs.upload_memory); nothing was kept, try \
+             again later",
         ),
         Kept::TooSlow => Problem::new(
             StatusCode::REQUEST_TIMEOUT,

@@ -3,12 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
+use wakeline_store::Error;
 
 use super::{Jobs, OUTAGE_PAUSE};
-use crate::{store::in_micros, task::Terms};
+use crate::{results::Results, store::in_micros, task::Terms};
 
 /// Workers and tasks removed in one step.
 const SLICE: i64 = 500;
+/// Slices of answers that one place removes before the others have their turn.
+const SLICES: usize = 100;
 /// Nothing is looked for more often.
 const SHORTEST: Duration = Duration::from_millis(50);
 
@@ -52,7 +55,7 @@ impl Jobs {
         loop {
             let mut pause = self.settings.result_ttl.min(Duration::from_secs(60));
             for results in self.results.places() {
-                match results.sweep().await {
+                match sweep_place(&*results).await {
                     Ok(next) => pause = next.unwrap_or(pause).min(pause),
                     Err(error) => tracing::warn!(%error, "answers could not be swept"),
                 }
@@ -60,4 +63,15 @@ impl Jobs {
             sleep(pause.max(Duration::from_secs(1))).await;
         }
     }
+}
+
+/// Slice after slice, or whoever answers faster than a slice a second would fill the place.
+async fn sweep_place(results: &dyn Results) -> Result<Option<Duration>, Error> {
+    for _ in 1..SLICES {
+        let next = results.sweep().await?;
+        if next != Some(Duration::ZERO) {
+            return Ok(next);
+        }
+    }
+    results.sweep().await
 }

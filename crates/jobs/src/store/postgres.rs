@@ -43,6 +43,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/006_claims.sql"),
         include_str!("postgres/007_answers.sql"),
         include_str!("postgres/008_looks.sql"),
+        include_str!("postgres/009_internal_jobs.sql"),
     ],
 };
 

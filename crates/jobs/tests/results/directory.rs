@@ -83,7 +83,7 @@ async fn what_is_larger_than_the_cap_is_refused() {
     let chunks = (0..2).map(|_| Ok::<_, std::io::Error>(Bytes::from(megabyte())));
     let body = Body::from_stream(stream::iter(chunks));
     let kept = node.put(key("a"), upload(body), LONG).await.unwrap();
-    assert_eq!(kept, Kept::TooLarge);
+    assert_eq!(kept, Kept::NoRoom);
     assert_eq!(names(&place), [""; 0]);
     put(&*node, &key("a"), "fits", LONG).await;
     assert!(found(&*node, &key("a")).await.is_some());

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 use wakeline_jobs::{
     provider::{Answer, AnswerBody, Key, Request},
-    results::{Kept, Look, Results, Upload, files::Files, redis::Redis},
+    results::{Kept, Look, Memory, Results, Upload, files::Files, redis::Redis},
     store::{
         postgres::{self, PostgresStore},
         sqlite::{self, SqliteStore, system_clock},
@@ -180,6 +180,7 @@ pub(crate) fn upload(body: impl Into<Body>) -> Upload {
         body: body.into(),
         limit: LIMIT,
         patience: LONG,
+        memory: Memory::new(u64::MAX),
     }
 }
 

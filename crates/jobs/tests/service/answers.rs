@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{
     database::Database,
     node::{Node, answered},
-    provider::hash_of,
+    provider::{Provider, hash_of},
 };
 
 pub(crate) async fn a_problem_is_handed_to_who_waits(database: Database) {
@@ -72,6 +72,7 @@ pub(crate) async fn what_is_known_is_not_sent_again(database: Database) {
         let answer = answered(read).await;
         assert_eq!(answer.status, StatusCode::NOT_MODIFIED, "{known}");
         assert_eq!(answer.header("etag"), Some(etag.as_str()));
+        assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
         assert!(answer.body.is_empty());
     }
     provider.answer(&node, &hash_of(""), "[2]").await;
@@ -125,19 +126,46 @@ pub(crate) async fn an_answer_is_kept_as_long_as_it_says(database: Database) {
     assert_eq!(known.ttl, Some(std::time::Duration::from_secs(60)));
 }
 
+pub(crate) async fn a_provider_says_how_long_its_answers_are_kept(database: Database) {
+    let node = Node::new(&database).await;
+    let no_store = json!({ "cache_control": "no-store" });
+    let registered = node.register_with("a", no_store).await;
+    let provider = Provider::join(&node, "a", registered.id()).await;
+    // What an answer says of itself counts more.
+    let longer = [("cache-control", "max-age=60")];
+    let kept = provider
+        .upload(&node, &hash_of("x=1"), "[1]", &longer)
+        .await;
+    assert_eq!(kept.status, StatusCode::NO_CONTENT);
+    provider.answer(&node, &hash_of("x=2"), "[2]").await;
+    let at_once = [("prefer", "wait=0")];
+    crate::door::eventually("the provider's own time to be over", async || {
+        let answer = answered(node.read_with("a?x=2", &at_once)).await;
+        answer.status == StatusCode::GATEWAY_TIMEOUT
+    })
+    .await;
+    let answer = answered(node.read_with("a?x=1", &at_once)).await;
+    assert_eq!(
+        (answer.status, &answer.body[..]),
+        (StatusCode::OK, &b"[1]"[..])
+    );
+}
+
 pub(crate) async fn a_parameter_that_does_not_fit_is_named(database: Database) {
     let node = Node::new(&database).await;
     let schema = json!({
         "type": "object",
         "properties": { "index": { "type": "integer", "minimum": 0 }, "path": { "type": "string" } },
         "required": ["path"],
+        "additionalProperties": false,
     });
     let registered = node.register_with("a", json!({ "schema_": schema })).await;
-    let mut provider = crate::provider::Provider::join(&node, "a", registered.id()).await;
+    let mut provider = Provider::join(&node, "a", registered.id()).await;
     for (query, parameter) in [
         ("path=/&index=x", "index"),
         ("path=/&index=-1", "index"),
         ("index=1", "path"),
+        ("path=/&other=1", "other"),
     ] {
         let answer = answered(node.read(&format!("a?{query}"))).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{query}");

@@ -38,6 +38,45 @@ impl Database {
         Self::Postgres(PostgresDatabase::new(&[postgres::MIGRATIONS]).await)
     }
 
+    /// Runs statements past the store, those of this database.
+    pub(crate) async fn run(&self, sqlite: &'static str, postgres: &str) {
+        match self {
+            Self::Sqlite(file) => {
+                let handle = file.open(&[sqlite::MIGRATIONS]);
+                let done = handle.write("test", |connection| {
+                    connection.execute_batch(sqlite)?;
+                    Ok::<_, wakeline_store::Error>(())
+                });
+                done.await.unwrap();
+            }
+            Self::Postgres(database) => {
+                let connections = database.open(&[]).await;
+                let client = connections.connector().connect().await.unwrap();
+                client.batch_execute(postgres).await.unwrap();
+            }
+        }
+    }
+
+    /// How many answers there are, those included that nobody would find.
+    pub(crate) async fn answers(&self) -> i64 {
+        match self {
+            Self::Sqlite(file) => {
+                let handle = file.open(&[sqlite::MIGRATIONS]);
+                let count = handle.read("test", |connection| {
+                    let sql = "SELECT count(*) FROM jobs_result";
+                    let count = connection.query_row(sql, [], |row| row.get(0))?;
+                    Ok::<_, wakeline_store::Error>(count)
+                });
+                count.await.unwrap()
+            }
+            Self::Postgres(database) => {
+                let sql = "SELECT count(*) FROM wakeline.jobs_result";
+                let rows = database.open(&[]).await.query("test", sql, &[]).await;
+                rows.unwrap()[0].get(0)
+            }
+        }
+    }
+
     /// With connections of its own.
     pub(crate) async fn open(&self) -> Stores {
         match self {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use wakeline_jobs::{
     name::FullName,
     provider::{Key, Request},
-    results::{Results, Upload},
+    results::{Memory, Results, Upload},
     task::{NewTask, Status, Update},
     topic::Wait,
 };
@@ -107,6 +107,7 @@ pub(crate) async fn an_answer_for_a_reader(database: Database) {
         body: Body::from("[1]"),
         limit: 100,
         patience: Duration::from_secs(5),
+        memory: Memory::new(100),
     };
     node.results
         .put(key, upload, Duration::from_secs(60))

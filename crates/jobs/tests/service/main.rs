@@ -5,9 +5,13 @@ mod answers;
 mod database;
 mod door;
 mod gated;
+mod internal;
+mod internal_jobs;
 mod listening;
 mod lost_hints;
+mod names;
 mod node;
+mod places;
 #[path = "../socket/poller.rs"]
 #[allow(
     dead_code,
@@ -18,6 +22,7 @@ mod provider;
 mod reads;
 mod sharing;
 mod tasks;
+mod uploads;
 
 macro_rules! conformance {
     ($($module:ident: $($case:ident),+ $(,)?;)+) => {
@@ -61,7 +66,34 @@ conformance! {
         what_it_says_in_the_room_is_heard,
         what_is_known_is_not_sent_again,
         an_answer_is_kept_as_long_as_it_says,
+        a_provider_says_how_long_its_answers_are_kept,
         a_parameter_that_does_not_fit_is_named;
+    places:
+        a_problem_on_disk_keeps_its_status,
+        what_is_known_is_not_read_from_disk,
+        what_is_over_does_not_pile_up;
+    uploads:
+        one_that_is_too_large_is_refused,
+        one_that_does_not_fit_on_disk_is_refused,
+        one_that_stops_coming_is_given_up,
+        too_many_at_once_wait_for_memory;
+    names:
+        a_nul_is_nobodys_name,
+        a_nul_is_no_text,
+        names_fit_into_an_index;
+    internal:
+        the_server_answers_for_its_own,
+        why_it_could_not_is_told,
+        superusers_only,
+        what_is_for_everybody_is_listed,
+        nobody_else_registers_or_removes_it,
+        what_this_server_does_not_run_is_unavailable;
+    internal_jobs:
+        the_server_works_on_its_own_jobs,
+        what_takes_too_long_fails,
+        one_cancelled_before_it_runs_is_passed_over,
+        a_claim_that_fails_is_not_the_end,
+        another_schema_is_offered_after_an_update;
     tasks:
         a_submit_wakes_a_claim,
         a_submit_on_another_node_wakes_a_claim,

@@ -1,6 +1,6 @@
 //! One node: the door as `crates/server` wires it, on a listener of its own.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -15,14 +15,15 @@ use wakeline_bus::{Bus, Options, Recheck};
 use wakeline_jobs::{
     frames::{self, Frames},
     internal::Registry,
-    results::{Results, choice::Choice},
+    results::{Results, choice::Choice, files::Files},
     service::{Ground, Jobs, Settings},
     socket::{Limits, Sockets},
     store::Store,
     topic::{DOOR, Wait},
-    users::{self, Users},
+    users::{self, Changes, Users},
 };
 use wakeline_wake::{Cause, Engine, Wake};
+use wakeline_web::Identity;
 
 use crate::{
     database::{Database, Stores},
@@ -67,6 +68,24 @@ impl Answer {
     }
 }
 
+/// What a node of a test has that others have not.
+pub(crate) struct Wiring {
+    pub(crate) settings: Settings,
+    pub(crate) internal: Registry,
+    /// A directory for answers instead of the store, and how many bytes they may take up there.
+    pub(crate) files: Option<(PathBuf, u64)>,
+}
+
+impl Default for Wiring {
+    fn default() -> Self {
+        Self {
+            settings: patient(),
+            internal: Registry::new(),
+            files: None,
+        }
+    }
+}
+
 /// Long enough that no test meets a deadline that it does not mean to.
 pub(crate) fn patient() -> Settings {
     Settings {
@@ -81,9 +100,17 @@ impl Node {
     }
 
     pub(crate) async fn with(database: &Database, settings: Settings) -> Self {
+        let wiring = Wiring {
+            settings,
+            ..Wiring::default()
+        };
+        Self::wired(database, wiring).await
+    }
+
+    pub(crate) async fn wired(database: &Database, wiring: Wiring) -> Self {
         let engine = Engine::new(wakeline_wake::Limits::default());
         let bus = Bus::local(engine.clone());
-        Self::on(database.open().await, engine, bus, settings).await
+        Self::on(database.open().await, engine, bus, wiring).await
     }
 
     /// Two nodes of one database, which hear one another. Only PostgreSQL has such.
@@ -94,7 +121,7 @@ impl Node {
             let engine = Engine::new(wakeline_wake::Limits::default());
             let connector = stores.postgres.as_ref()?.connector().clone();
             let bus = Bus::postgres(engine.clone(), connector, &Options::default());
-            nodes.push(Self::on(stores, engine, bus, patient()).await);
+            nodes.push(Self::on(stores, engine, bus, Wiring::default()).await);
         }
         let nodes: [Self; 2] = nodes.try_into().ok()?;
         for node in &nodes {
@@ -106,7 +133,7 @@ impl Node {
         Some(nodes)
     }
 
-    async fn on(stores: Stores, engine: Arc<Engine>, bus: Arc<Bus>, settings: Settings) -> Self {
+    async fn on(stores: Stores, engine: Arc<Engine>, bus: Arc<Bus>, wiring: Wiring) -> Self {
         tokio::spawn(engine.clone().run());
         let allowed = users::Settings {
             guests: true,
@@ -121,7 +148,13 @@ impl Node {
             ping_interval: Duration::from_secs(25),
             ping_timeout: Duration::from_secs(20),
         });
-        let results = Arc::new(Gated::new(stores.results));
+        let place: Arc<dyn Results> = match wiring.files {
+            Some((directory, cap)) => {
+                Arc::new(Files::open(&directory, cap, stores.results).unwrap())
+            }
+            None => stores.results,
+        };
+        let results = Arc::new(Gated::new(place));
         let ground = Ground {
             store: stores.store.clone(),
             engine: engine.clone(),
@@ -132,9 +165,9 @@ impl Node {
                 by_category: Vec::new(),
             },
             users: users.clone(),
-            internal: Registry::new(),
+            internal: wiring.internal,
         };
-        let jobs = Jobs::new(ground, settings);
+        let jobs = Jobs::new(ground, wiring.settings);
         let neighbour = Arc::new(jobs.clone());
         let frames = Frames::new(
             stores.frames,
@@ -169,6 +202,26 @@ impl Node {
         node
     }
 
+    /// Offers what the node runs itself and works on it, as the server's own user.
+    pub(crate) async fn run_internals(&self) {
+        let users = self.jobs.users();
+        let headers = HeaderMap::new();
+        let server = users.identify(&headers, Some(&Identity::ANONYMOUS)).await;
+        tokio::spawn(self.jobs.clone().run_internals(server.unwrap()));
+    }
+
+    /// The token of one more user, who may everything.
+    pub(crate) async fn superuser(&self) -> String {
+        let token = self.guest().await;
+        let me = self.send("GET /v1/auth/users/me", &token, &[], "").await;
+        let changes = Changes {
+            is_superuser: Some(true),
+            ..Changes::default()
+        };
+        self.jobs.users().change(me.id(), changes).await.unwrap();
+        token
+    }
+
     async fn guest(&self) -> String {
         let answer = self.send("POST /v1/auth/guest", "", &[], "").await;
         answer.json()["access_token"].as_str().unwrap().to_owned()
@@ -198,7 +251,7 @@ impl Node {
             Answer {
                 status: parts.status,
                 headers: parts.headers,
-                body: axum::body::to_bytes(body, 1 << 20).await.unwrap(),
+                body: axum::body::to_bytes(body, 2 << 20).await.unwrap(),
             }
         })
     }
@@ -246,6 +299,11 @@ impl Node {
     pub(crate) fn read_with(&self, what: &str, headers: &[(&str, &str)]) -> JoinHandle<Answer> {
         let what = format!("GET /v1/joblib/rooms/r/providers/r:fs:{what}");
         self.begin(&what, &self.ben, headers, "")
+    }
+
+    /// For answers on their way in.
+    pub(crate) fn free_memory(&self) -> u64 {
+        self.jobs.memory().free()
     }
 
     /// How many wait for what fits.

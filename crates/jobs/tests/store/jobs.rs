@@ -92,6 +92,29 @@ pub(crate) async fn another_schema_is_refused(database: Database) {
     assert_eq!(workers.total, 1, "no worker was made for it");
 }
 
+pub(crate) async fn another_schema_of_the_servers_own_job_takes_its_place(database: Database) {
+    const OWN: &str = "@internal:modifiers:Rotate";
+    let ground = Ground::new(database).await;
+    let worker = ground.worker().await;
+    let job = ground.job(OWN, worker).await;
+    let new = NewJob {
+        schema: r#"{"a":1}"#.to_owned(),
+        ..new_job(OWN, ground.anna, Some(worker))
+    };
+    let registered = ground.store.register_job(new).await.unwrap();
+    let expected = Job {
+        schema: r#"{"a":1}"#.to_owned(),
+        ..job
+    };
+    let done = Registered::Done {
+        job: expected.clone(),
+        worker,
+        is_new: false,
+    };
+    assert_eq!(registered, done);
+    assert_eq!(ground.known(OWN).await, Some(expected));
+}
+
 pub(crate) async fn the_last_to_register_says_how_often_it_is_retried(database: Database) {
     let ground = Ground::new(database).await;
     let worker = ground.worker().await;

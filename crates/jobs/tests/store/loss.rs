@@ -118,7 +118,7 @@ pub(crate) async fn its_providers_and_links_go(database: Database) {
     };
     assert_eq!(loss, expected);
     let scopes = vec!["r".to_owned(), "@global".to_owned()];
-    let left = ground.store.providers(scopes, Page::default()).await;
+    let left = ground.store.providers(scopes.into(), Page::default()).await;
     assert_eq!(left.unwrap().items, [stays]);
     assert_eq!(ground.database.count("jobs_link").await, 0);
     let workers = ground.store.workers(ALL).await.unwrap();

@@ -49,6 +49,7 @@ conformance! {
         several_workers_do_one_job,
         a_worker_of_nobody_or_another_is_refused,
         another_schema_is_refused,
+        another_schema_of_the_servers_own_job_takes_its_place,
         the_last_to_register_says_how_often_it_is_retried,
         they_are_listed_newest_first;
     tasks:
@@ -95,6 +96,7 @@ conformance! {
         a_worker_of_nobody_or_another_is_refused,
         they_are_found_by_name,
         they_are_listed_newest_first,
+        of_the_servers_own_only_some_are_listed,
         only_its_owner_removes_and_touches_it;
     ready:
         who_can_be_answered;

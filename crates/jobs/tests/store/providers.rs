@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use wakeline_jobs::{
-    provider::{NewProvider, Provider, ProviderRegistered},
+    provider::{NewProvider, Provider, ProviderFilter, ProviderRegistered},
     worker::Owned,
 };
 
@@ -150,7 +150,7 @@ pub(crate) async fn they_are_listed_newest_first(database: Database) {
     all.remove(1);
     let list = |scopes: &[&str], page| {
         let scopes = scopes.iter().map(ToString::to_string).collect();
-        ground.store.providers(scopes, page)
+        ground.store.providers(Vec::into(scopes), page)
     };
     let seen = list(&["r", "@global"], ALL).await.unwrap();
     assert_eq!((&seen.items, seen.total), (&all, 3));
@@ -160,6 +160,30 @@ pub(crate) async fn they_are_listed_newest_first(database: Database) {
     assert_eq!((none.items.len(), none.total), (0, 2));
     let nothing = list(&["nowhere"], ALL).await.unwrap();
     assert_eq!((nothing.items.len(), nothing.total), (0, 0));
+}
+
+pub(crate) async fn of_the_servers_own_only_some_are_listed(database: Database) {
+    let ground = Ground::new(database).await;
+    for name in ["r:fs:a", "@internal:fs:a", "@internal:fs:b", "other:fs:b"] {
+        ground.provider(name, None).await;
+    }
+    let list = async |rooms: &[&str], internal: Option<&[&str]>| {
+        let filter = ProviderFilter {
+            rooms: rooms.iter().map(ToString::to_string).collect(),
+            internal: internal.map(|names| names.iter().map(|name| named(name)).collect()),
+        };
+        let seen = ground.store.providers(filter, ALL).await.unwrap();
+        let names: Vec<_> = seen.items.iter().map(|one| one.name.to_string()).collect();
+        assert_eq!(names.len() as i64, seen.total);
+        names.join(" ")
+    };
+    let both = ["r", "@internal"];
+    let all = "@internal:fs:b @internal:fs:a r:fs:a";
+    assert_eq!(list(&both, None).await, all);
+    let one: &[&str] = &["@internal:fs:b", "other:fs:b"];
+    assert_eq!(list(&both, Some(one)).await, "@internal:fs:b r:fs:a");
+    assert_eq!(list(&both, Some(&[])).await, "r:fs:a");
+    assert_eq!(list(&["r"], Some(one)).await, "r:fs:a");
 }
 
 pub(crate) async fn only_its_owner_removes_and_touches_it(database: Database) {

@@ -71,8 +71,9 @@ impl Door {
             .route("/visitor", get(|Visitor(caller): Visitor| shown(caller)))
             .route("/open", get(|| shown(None)))
             .with_state(users.clone());
-        let all = router(users.clone()).merge(others);
-        let (router, _) = refreshing(all, users.clone()).split_for_parts();
+        let others = refreshing(others, users.clone());
+        // Those of users as the product has them.
+        let (router, _) = router(users.clone()).merge(others).split_for_parts();
         Self { users, router }
     }
 

@@ -206,6 +206,7 @@ settings! {
         error_ttl: Duration = "5s", duration(100 * MS, DAY), "How long a provider's error is kept.";
         inflight_ttl: Duration = "30s", duration(100 * MS, HOUR), "For how long a provider is not asked the same again.";
         max_result: usize = "64MiB", bytes(KIB, 16 * GIB), "Largest answer of a provider.";
+        upload_memory: usize = "256MiB", bytes(MIB, 64 * GIB), "What answers on their way into the store or Redis may take up in memory; further ones wait for their turn.";
         results: Results = "store", Kind::Choice(&["store", "redis", "files"]), "Where answers of providers are kept: the store, Redis, or files in the data directory.";
         results_by_category: Vec<String> = "", Kind::List { min_chars: 3 }, "The same for single categories, as `frames=files`.";
         redis: Option<Url> = "", Kind::Url { word: "", schemes: &["redis", "rediss"] }, "URL of the Redis for answers. Empty: that of the bus.";

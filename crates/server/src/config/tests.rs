@@ -418,6 +418,7 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
     error_ttl = "5s" # default
     inflight_ttl = "30s" # default
     max_result = "64MiB" # default
+    upload_memory = "256MiB" # default
     results = "store" # default
     results_by_category = [] # default
     redis = "" # default

@@ -59,6 +59,7 @@ fn all(document: &Value) -> Vec<Bad> {
             };
             route.queries(&mut cases);
             route.ids(&mut cases);
+            route.names(&mut cases);
             route.waits(&mut cases);
             route.bodies(&mut cases, document);
         }
@@ -129,6 +130,26 @@ impl Route<'_> {
         }
     }
 
+    /// A NUL, which is no text for PostgreSQL.
+    fn names(&self, cases: &mut Vec<Bad>) {
+        for (part, good, named) in [
+            ("{*job_name}", "x:modifiers:x", "job name"),
+            ("{*provider_name}", "x:filesystem:x", "provider name"),
+        ] {
+            if !self.path.contains(part) {
+                continue;
+            }
+            let short = good.split_once(':').map(|(_, rest)| rest.replace(':', "/"));
+            let short = short.expect("a room");
+            for bad in [format!("{good}%00"), format!("{short}%00")] {
+                for behind in ["", "/info", "/tasks"] {
+                    let url = self.url().replace(good, &format!("{bad}{behind}"));
+                    cases.push(self.bad(&url, b"{}".to_vec(), named));
+                }
+            }
+        }
+    }
+
     fn waits(&self, cases: &mut Vec<Bad>) {
         let mut headers = parameters(self.operation, "header");
         if !headers.any(|header| header["name"] == "Prefer") {
@@ -179,14 +200,14 @@ impl Route<'_> {
             let kind = &property["type"];
             let kind = kind.as_str().or_else(|| kind[0].as_str());
             let mut wrong = match kind {
-                Some("string") => vec![json!(5), json!(true), json!([]), json!({})],
+                Some("string") => vec![json!(5), json!(true), json!([]), json!({}), json!("\0")],
                 Some("integer") => vec![json!("x"), json!(1.5), json!([]), json!(-1)],
                 Some("boolean") => vec![json!("x"), json!([]), json!({})],
                 Some("object") => vec![json!("x"), json!(5), json!([])],
                 other => panic!("no wrong values are known for {name}, {other:?}"),
             };
             if property["format"] == "uuid" {
-                wrong.extend([json!("zzz"), json!(""), json!("\0")]);
+                wrong.extend([json!("zzz"), json!("")]);
             }
             for wrong in wrong {
                 let mut body: Value = required.iter().map(|name| (*name, good(name))).collect();

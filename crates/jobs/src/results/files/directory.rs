@@ -5,7 +5,7 @@ use std::{
     fmt::Display,
     fs::{self, DirBuilder, File, Metadata},
     io,
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, FileExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime},
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{arriving, name::Name, shelf::Shelf, tail::Tail};
 use crate::{
-    provider::{Answer, AnswerBody},
+    provider::{Answer, AnswerBody, MAX_PROBLEM},
     results::SWEPT_AT_ONCE,
 };
 
@@ -77,7 +77,7 @@ impl Directory {
         Ok(Some(Answer {
             is_error: tail.is_error,
             etag: tail.etag.to_string(),
-            body: AnswerBody::File(Arc::new(file), length),
+            body: body(file, length, tail.is_error)?,
         }))
     }
 
@@ -209,6 +209,16 @@ impl Directory {
         self.make_room(&mut shelf);
         Ok(())
     }
+}
+
+/// A problem is read at once, for its status is in it.
+fn body(file: File, length: u64, is_error: bool) -> io::Result<AnswerBody> {
+    if !is_error || length > MAX_PROBLEM {
+        return Ok(AnswerBody::File(Arc::new(file), length));
+    }
+    let mut problem = vec![0; usize::try_from(length).unwrap_or_default()];
+    file.read_exact_at(&mut problem, 0)?;
+    Ok(AnswerBody::Bytes(problem.into()))
 }
 
 /// `None`: there is no such file.

@@ -13,7 +13,7 @@ use super::{PostgresStore, only, results};
 use crate::{
     name::FullName,
     page::{Page, Paged},
-    provider::{NewProvider, Provider, ProviderRegistered},
+    provider::{NewProvider, Provider, ProviderFilter, ProviderRegistered},
     results::Look,
     store::{Providers, Step, in_micros},
     worker::Owned,
@@ -21,6 +21,11 @@ use crate::{
 
 const COLUMNS: &str = "p.id, p.room, p.category, p.name, p.schema, p.content_type, p.user_id,
     p.worker_id, p.created_at, p.version, p.ttl";
+
+/// Whether one is among those of a [`ProviderFilter`].
+const LISTED: &str = "room = ANY ($3) AND (
+        room <> '@internal' OR $4 IS NULL OR room || ':' || category || ':' || name = ANY ($4)
+    )";
 
 impl Providers for PostgresStore {
     fn register_provider(&self, provider: NewProvider) -> Step<'_, ProviderRegistered> {
@@ -52,20 +57,22 @@ impl Providers for PostgresStore {
         })
     }
 
-    fn providers(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<Provider>> {
+    fn providers(&self, filter: ProviderFilter, page: Page) -> Step<'_, Paged<Provider>> {
         async move {
+            let internal = filter.internal_texts();
             let statement = format!(
-                "SELECT (SELECT count(*) FROM wakeline.jobs_provider WHERE room = ANY ($3)),
+                "SELECT (SELECT count(*) FROM wakeline.jobs_provider WHERE {LISTED}),
                     {COLUMNS}
                 FROM (SELECT 1) one LEFT JOIN LATERAL (
-                    SELECT * FROM wakeline.jobs_provider WHERE room = ANY ($3)
+                    SELECT * FROM wakeline.jobs_provider WHERE {LISTED}
                     ORDER BY created_at DESC, id LIMIT $1 OFFSET $2
                 ) p ON true ORDER BY p.created_at DESC, p.id"
             );
-            let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
+            let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
                 (&page.limit, Type::INT8),
                 (&page.offset, Type::INT8),
-                (&scopes, Type::TEXT_ARRAY),
+                (&filter.rooms, Type::TEXT_ARRAY),
+                (&internal, Type::TEXT_ARRAY),
             ];
             let rows = self.ask("providers", &statement, &parameters).await?;
             let total = only(&rows)?.get(0);

@@ -54,8 +54,8 @@ impl Results for PostgresStore {
     fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
         async move {
             let is_error = upload.is_error;
-            let (body, etag) = match Incoming::whole(upload, Vec::new()).await {
-                Ok((body, etag)) => (body, etag.to_string()),
+            let (body, etag, _lent) = match Incoming::whole(upload, Vec::new()).await {
+                Ok((body, etag, lent)) => (body, etag.to_string(), lent),
                 Err(kept) => return Ok(kept),
             };
             self.ask(

@@ -9,7 +9,7 @@ use super::{SqliteStore, results, tasks::name, workers};
 use crate::{
     name::FullName,
     page::{Page, Paged},
-    provider::{Key, NewProvider, Provider, ProviderRegistered},
+    provider::{Key, NewProvider, Provider, ProviderFilter, ProviderRegistered},
     results::Look,
     store::{Providers, Step, in_micros},
     worker::Owned,
@@ -18,6 +18,12 @@ use crate::{
 const PROVIDERS: &str = "SELECT id, room, category, name, schema, content_type, user_id, worker_id,
     created_at, version, ttl FROM jobs_provider";
 
+/// Whether one is among those of a [`ProviderFilter`].
+const LISTED: &str = "room IN (SELECT value FROM json_each(?1)) AND (
+        room <> '@internal' OR ?2 IS NULL
+        OR room || ':' || category || ':' || name IN (SELECT value FROM json_each(?2))
+    )";
+
 impl Providers for SqliteStore {
     fn register_provider(&self, provider: NewProvider) -> Step<'_, ProviderRegistered> {
         self.write("register_provider", move |connection, now| {
@@ -25,20 +31,21 @@ impl Providers for SqliteStore {
         })
     }
 
-    fn providers(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<Provider>> {
+    fn providers(&self, filter: ProviderFilter, page: Page) -> Step<'_, Paged<Provider>> {
         self.read("providers", move |connection, _| {
-            let scopes = serde_json::to_string(&scopes).unwrap_or_default();
+            let rooms = serde_json::to_string(&filter.rooms).unwrap_or_default();
+            let internal = filter.internal_texts();
+            let internal = internal.map(|names| serde_json::to_string(&names).unwrap_or_default());
             let total = connection
-                .prepare_cached(
-                    "SELECT count(*) FROM jobs_provider
-                    WHERE room IN (SELECT value FROM json_each(?1))",
-                )?
-                .query_row([&scopes], |row| row.get(0))?;
+                .prepare_cached(&format!(
+                    "SELECT count(*) FROM jobs_provider WHERE {LISTED}"
+                ))?
+                .query_row(params![rooms, internal], |row| row.get(0))?;
             let mut statement = connection.prepare_cached(&format!(
-                "{PROVIDERS} WHERE room IN (SELECT value FROM json_each(?1))
-                ORDER BY created_at DESC, id LIMIT ?2 OFFSET ?3"
+                "{PROVIDERS} WHERE {LISTED} ORDER BY created_at DESC, id LIMIT ?3 OFFSET ?4"
             ))?;
-            let items = statement.query_map(params![scopes, page.limit, page.offset], seen)?;
+            let page = params![rooms, internal, page.limit, page.offset];
+            let items = statement.query_map(page, seen)?;
             Ok(Paged {
                 items: items.collect::<Result<_, _>>()?,
                 total,

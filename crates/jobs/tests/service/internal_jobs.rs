@@ -1,0 +1,234 @@
+//! Jobs of `@internal`: submitted through the door, done by the server.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use http::StatusCode;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use wakeline_jobs::{
+    internal::{InternalJob, Registry},
+    job::{NewJob, Registered},
+    name::FullName,
+    service::Settings,
+    store::Store,
+};
+
+use crate::{
+    database::Database,
+    door::eventually,
+    node::{Node, Wiring, patient},
+};
+
+/// Does what its payload says.
+#[derive(Debug)]
+struct Obey(Arc<Semaphore>);
+
+const SCHEMA: &str = r#"{"type":"object"}"#;
+
+impl InternalJob for Obey {
+    fn category(&self) -> &str {
+        "modifiers"
+    }
+
+    fn name(&self) -> &str {
+        "Obey"
+    }
+
+    fn schema(&self) -> Value {
+        serde_json::from_str(SCHEMA).unwrap()
+    }
+
+    fn run(&self, payload: Value) -> BoxFuture<'_, Result<(), String>> {
+        async move {
+            match payload["do"].as_str() {
+                Some("wait") => {
+                    self.0.acquire().await.unwrap().forget();
+                    Ok(())
+                }
+                Some("fail") => Err("no\0pe".to_owned()),
+                _ => Ok(()),
+            }
+        }
+        .boxed()
+    }
+}
+
+struct Ground {
+    node: Node,
+    /// Lets one that waits go on.
+    gate: Arc<Semaphore>,
+}
+
+impl Ground {
+    async fn new(database: &Database, settings: Settings) -> Self {
+        let gate = Arc::new(Semaphore::new(0));
+        let internal = Registry::new().with_job(Arc::new(Obey(gate.clone())));
+        let wiring = Wiring {
+            settings,
+            internal: internal.unwrap(),
+            files: None,
+        };
+        let node = Node::wired(database, wiring).await;
+        node.run_internals().await;
+        eventually("the job to be offered", async || {
+            let job = node
+                .store
+                .job(FullName::new("@internal", "modifiers", "Obey"));
+            job.await
+                .unwrap()
+                .is_some_and(|job| !job.workers.is_empty())
+        })
+        .await;
+        Self { node, gate }
+    }
+
+    /// The path of a task of Ben's.
+    async fn submit(&self, what: &str) -> String {
+        let body = json!({ "payload": { "do": what } }).to_string();
+        let path = "POST /v1/joblib/rooms/r/tasks/@internal:modifiers:Obey";
+        let submitted = self.node.send(path, &self.node.ben, &[], body).await;
+        assert_eq!(submitted.status, StatusCode::ACCEPTED, "{submitted:?}");
+        submitted.header("location").unwrap().to_owned()
+    }
+
+    async fn task(&self, task: &str, prefer: &str) -> Value {
+        let what = format!("GET {task}");
+        let headers = [("prefer", prefer)];
+        let answer = self.node.send(&what, &self.node.ben, &headers, "").await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        answer.json()
+    }
+
+    /// Its status when it has ended, and its error.
+    async fn ended(&self, task: &str) -> (String, Value) {
+        let task = self.task(task, "wait=9").await;
+        (
+            task["status"].as_str().unwrap().to_owned(),
+            task["error"].clone(),
+        )
+    }
+
+    async fn is_running(&self, task: &str) {
+        eventually("the task to run", async || {
+            self.task(task, "wait=0").await["status"] == "running"
+        })
+        .await;
+    }
+}
+
+fn completed() -> (String, Value) {
+    ("completed".to_owned(), Value::Null)
+}
+
+pub(crate) async fn the_server_works_on_its_own_jobs(database: Database) {
+    let ground = Ground::new(&database, patient()).await;
+    let (waiting, failing) = (ground.submit("wait").await, ground.submit("fail").await);
+    let failed = ("failed".to_owned(), json!("no\u{fffd}pe"));
+    assert_eq!(ground.ended(&failing).await, failed);
+    ground.is_running(&waiting).await;
+    ground.gate.add_permits(1);
+    assert_eq!(ground.ended(&waiting).await, completed());
+}
+
+pub(crate) async fn what_takes_too_long_fails(database: Database) {
+    let settings = Settings {
+        internal_timeout: Duration::from_millis(50),
+        ..patient()
+    };
+    let ground = Ground::new(&database, settings).await;
+    let task = ground.submit("wait").await;
+    let failed = ("failed".to_owned(), json!("Internal worker timeout"));
+    assert_eq!(ground.ended(&task).await, failed);
+    assert_eq!(ground.ended(&ground.submit("").await).await, completed());
+}
+
+/// In the moment of its claim, as if somebody cancelled it right after.
+const CANCELLED: (&str, &str) = (
+    "CREATE TRIGGER cancelled AFTER UPDATE OF status ON jobs_task
+    WHEN NEW.status = 1 AND NEW.payload LIKE '%cancel%' BEGIN
+        UPDATE jobs_task SET status = 5, completed_at = 1 WHERE id = NEW.id;
+    END",
+    "CREATE FUNCTION wakeline.cancelled() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        UPDATE wakeline.jobs_task SET status = 5, completed_at = 1 WHERE id = NEW.id;
+        RETURN NEW;
+    END $$;
+    CREATE TRIGGER cancelled AFTER UPDATE OF status ON wakeline.jobs_task FOR EACH ROW
+    WHEN (NEW.status = 1 AND NEW.payload LIKE '%cancel%') EXECUTE FUNCTION wakeline.cancelled()",
+);
+
+pub(crate) async fn one_cancelled_before_it_runs_is_passed_over(database: Database) {
+    database.run(CANCELLED.0, CANCELLED.1).await;
+    let ground = Ground::new(&database, patient()).await;
+    let waiting = ground.submit("wait").await;
+    ground.is_running(&waiting).await;
+    let cancelled = ground.submit("cancel").await;
+    assert_eq!(ground.ended(&cancelled).await.0, "cancelled");
+    assert_eq!(ground.ended(&ground.submit("").await).await, completed());
+    ground.gate.add_permits(1);
+    assert_eq!(
+        ground.ended(&waiting).await,
+        completed(),
+        "its worker is still there"
+    );
+}
+
+const REFUSED: (&str, &str) = (
+    "CREATE TRIGGER refused BEFORE UPDATE OF status ON jobs_task
+    WHEN NEW.status = 1 AND NEW.payload LIKE '%refuse%' BEGIN
+        SELECT RAISE(ABORT, 'refused');
+    END",
+    "CREATE FUNCTION wakeline.refused() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        RAISE EXCEPTION 'refused';
+    END $$;
+    CREATE TRIGGER refused BEFORE UPDATE OF status ON wakeline.jobs_task FOR EACH ROW
+    WHEN (NEW.status = 1 AND NEW.payload LIKE '%refuse%') EXECUTE FUNCTION wakeline.refused()",
+);
+const LET_GO: (&str, &str) = (
+    "DROP TRIGGER refused",
+    "DROP TRIGGER refused ON wakeline.jobs_task",
+);
+
+pub(crate) async fn a_claim_that_fails_is_not_the_end(database: Database) {
+    database.run(REFUSED.0, REFUSED.1).await;
+    let ground = Ground::new(&database, patient()).await;
+    let waiting = ground.submit("wait").await;
+    ground.is_running(&waiting).await;
+    let refused = ground.submit("refuse").await;
+    // Through the same line it would have been claimed by now.
+    let pending = ground.task(&refused, "wait=1").await;
+    assert_eq!(pending["status"], "pending");
+    database.run(LET_GO.0, LET_GO.1).await;
+    assert_eq!(ground.ended(&refused).await, completed());
+    ground.gate.add_permits(1);
+    assert_eq!(
+        ground.ended(&waiting).await,
+        completed(),
+        "its worker is still there"
+    );
+}
+
+pub(crate) async fn another_schema_is_offered_after_an_update(database: Database) {
+    let stores = database.open().await;
+    let before = Node::new(&database).await;
+    let me = before
+        .send("GET /v1/auth/users/me", &before.anna, &[], "")
+        .await;
+    let earlier = NewJob {
+        name: FullName::new("@internal", "modifiers", "Obey"),
+        schema: r#"{"properties":{}}"#.to_owned(),
+        max_retries: 0,
+        user: me.id(),
+        worker: None,
+    };
+    let store: &dyn Store = &*stores.store;
+    let registered = store.register_job(earlier.clone()).await.unwrap();
+    assert!(matches!(registered, Registered::Done { .. }));
+    let ground = Ground::new(&database, patient()).await;
+    eventually("the schema of this version", async || {
+        let job = store.job(earlier.name.clone()).await.unwrap().unwrap();
+        job.schema == SCHEMA
+    })
+    .await;
+    assert_eq!(ground.ended(&ground.submit("").await).await, completed());
+}

@@ -1,0 +1,108 @@
+//! Answers that lie elsewhere than in the store, and what becomes of those that are over.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use futures_util::future::join_all;
+use http::StatusCode;
+use serde_json::json;
+use tempfile::TempDir;
+use uuid::Uuid;
+use wakeline_jobs::{
+    provider::Key,
+    results::{Kept, Memory, Results, Upload},
+};
+
+use crate::{
+    database::Database,
+    door::eventually,
+    node::{Node, Wiring, answered},
+    provider::hash_of,
+};
+
+const ERROR: [(&str, &str); 1] = [("x-result-status", "error")];
+/// Some seconds' worth of slices, were there one a second.
+const MANY: usize = 2_000;
+
+async fn with_files(database: &Database, directory: &TempDir) -> Node {
+    let wiring = Wiring {
+        files: Some((directory.path().join("answers"), 8 << 20)),
+        ..Wiring::default()
+    };
+    Node::wired(database, wiring).await
+}
+
+pub(crate) async fn a_problem_on_disk_keeps_its_status(database: Database) {
+    let directory = tempfile::tempdir().unwrap();
+    let node = with_files(&database, &directory).await;
+    let mut provider = node.provider("a").await;
+    let read = node.read("a");
+    let (hash, _) = provider.asked().await;
+    let problem = json!({ "title": "Gone", "status": 410, "detail": "not here" }).to_string();
+    provider.upload(&node, &hash, problem.clone(), &ERROR).await;
+    // Who waited, and who comes later.
+    for read in [read, node.read("a")] {
+        let answer = answered(read).await;
+        assert_eq!(
+            (answer.status, &answer.body),
+            (StatusCode::GONE, &problem.clone().into())
+        );
+        let kind = answer.header("content-type");
+        assert_eq!(kind, Some("application/problem+json"));
+    }
+    // One that is too long to be looked at is a failure all the same.
+    let long = format!("{}{problem}", " ".repeat(1 << 20));
+    provider.upload(&node, &hash_of("x=1"), long, &ERROR).await;
+    let answer = answered(node.read("a?x=1")).await;
+    assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
+}
+
+pub(crate) async fn what_is_known_is_not_read_from_disk(database: Database) {
+    let directory = tempfile::tempdir().unwrap();
+    let node = with_files(&database, &directory).await;
+    let provider = node.provider("a").await;
+    provider.answer(&node, &hash_of(""), "[1]").await;
+    let answer = answered(node.read("a")).await;
+    assert_eq!(
+        (answer.status, &answer.body[..]),
+        (StatusCode::OK, &b"[1]"[..])
+    );
+    let etag = answer.header("etag").unwrap().to_owned();
+    let known = [("if-none-match", etag.as_str())];
+    let answer = answered(node.read_with("a", &known)).await;
+    assert_eq!(answer.status, StatusCode::NOT_MODIFIED);
+    assert_eq!(answer.header("etag"), Some(etag.as_str()));
+    assert!(answer.body.is_empty());
+    provider.answer(&node, &hash_of(""), "[2]").await;
+    let answer = answered(node.read_with("a", &known)).await;
+    assert_eq!(
+        (answer.status, &answer.body[..]),
+        (StatusCode::OK, &b"[2]"[..])
+    );
+}
+
+pub(crate) async fn what_is_over_does_not_pile_up(database: Database) {
+    let node = Node::new(&database).await;
+    let memory = Memory::new(1 << 20);
+    let puts = (0..MANY).map(|number| {
+        let key = Key {
+            provider: Uuid::nil(),
+            version: 1,
+            hash: number.to_string(),
+        };
+        let upload = Upload {
+            is_error: false,
+            body: Body::from("[]"),
+            limit: 100,
+            patience: Duration::from_secs(60),
+            memory: memory.clone(),
+        };
+        node.results.put(key, upload, Duration::ZERO)
+    });
+    for kept in join_all(puts).await {
+        assert_eq!(kept.unwrap(), Kept::Done);
+    }
+    assert_eq!(database.answers().await, MANY as i64);
+    tokio::spawn(node.jobs.clone().sweep_results());
+    eventually("all to be swept", async || database.answers().await == 0).await;
+}
