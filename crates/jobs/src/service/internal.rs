@@ -6,8 +6,9 @@ use std::{sync::Arc, time::Duration};
 use axum::body::Body;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
+use wakeline_web::Parcel;
 
-use super::{Jobs, OUTAGE_PAUSE};
+use super::{Claim, Jobs, OUTAGE_PAUSE};
 use crate::{
     caller::Caller,
     error::Error,
@@ -138,7 +139,8 @@ impl Jobs {
             let held = self
                 .claim(caller, worker, self.settings.max_task_hold)
                 .await?;
-            if let Some(task) = held.value {
+            if let Some(Claim { task, receipt }) = held.value {
+                receipt.delivered();
                 self.do_task(caller, task).await?;
             }
         }
@@ -146,7 +148,8 @@ impl Jobs {
 
     async fn do_task(self: &Arc<Self>, caller: Caller, task: Task) -> Result<(), Error> {
         let id = task.id;
-        self.update(caller, id, Status::Running, None).await?;
+        self.update(caller, id, Status::Running, None, task.worker)
+            .await?;
         let job =
             FullName::parse(&task.job_name).and_then(|name| self.internal.job(&name).cloned());
         let payload = serde_json::from_str(&task.payload).unwrap_or_default();
@@ -161,7 +164,7 @@ impl Jobs {
             Ok(()) => (Status::Completed, None),
             Err(error) => (Status::Failed, Some(error)),
         };
-        match self.update(caller, id, status, error).await {
+        match self.update(caller, id, status, error, task.worker).await {
             // It was cancelled meanwhile.
             Ok(_) | Err(Error::Problem { .. }) => Ok(()),
             Err(error) => Err(error),

@@ -42,6 +42,9 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/005_guests.sql"),
         include_str!("postgres/006_claims.sql"),
         include_str!("postgres/007_answers.sql"),
+        include_str!("postgres/008_unclaim.sql"),
+        include_str!("postgres/009_glances.sql"),
+        include_str!("postgres/010_fences.sql"),
     ],
 };
 

@@ -57,8 +57,11 @@ conformance! {
         a_task_may_need_somebody_who_does_it,
         only_the_owner_claims_for_a_worker,
         who_has_waited_longest_comes_first,
+        a_claim_goes_back_to_its_place,
+        a_claim_that_went_back_has_cost_no_retry,
         every_state_leads_where_it_may,
         only_its_workers_owner_updates_it,
+        a_worker_that_says_which_it_is_updates_only_its_own,
         who_has_submitted_it_takes_it_back_while_it_is_pending,
         its_end_says_why,
         a_superuser_claims_for_nobody,
@@ -94,6 +97,7 @@ conformance! {
         only_a_superuser_takes_over,
         a_worker_of_nobody_or_another_is_refused,
         they_are_found_by_name,
+        the_newest_of_a_category_is_found,
         they_are_listed_newest_first,
         only_its_owner_removes_and_touches_it;
     ready:
