@@ -99,8 +99,10 @@ def the_real_client_serves_a_mounted_room(user, room, connect):
 
 def a_batch_that_is_late_is_a_timeout_and_comes_later(user, room, connect):
     may_answer = threading.Event()
+    asked = []
 
     def handler(index):
+        asked.append(index)
         may_answer.wait(steps.PATIENCE)
         return msgpack.packb(_frame(index))
 
@@ -110,6 +112,8 @@ def a_batch_that_is_late_is_a_timeout_and_comes_later(user, room, connect):
     assert late.headers["retry-after"] == "2"
     may_answer.set()
     assert _steps(user.ask("GET", frames, headers={"Prefer": "wait=30"})) == [0, 1, 2, 3, 4]
+    # What the provider was working on was not asked of it again.
+    assert sorted(asked) == [0, 1, 2, 3, 4]
 
 
 def a_frame_that_fails_is_told_to_who_waits(user, room, connect):

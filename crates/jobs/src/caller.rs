@@ -44,6 +44,12 @@ impl Caller {
     pub fn own(self) -> Option<Uuid> {
         (!self.is_superuser).then_some(self.id)
     }
+
+    /// Whether what is asked of a provider of this user's is for this caller.
+    #[must_use]
+    pub fn may_answer_for(self, user: Uuid) -> bool {
+        self.is_superuser || self.id == user
+    }
 }
 
 impl<S: HasUsers + Send + Sync> FromRequestParts<S> for Caller {

@@ -5,11 +5,13 @@ use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::Instant;
 use wakeline_wake::Refused;
-use wakeline_web::Ended;
+use wakeline_web::{Ended, Timing};
 
 use crate::problem::{self, Kind};
 
@@ -28,6 +30,12 @@ pub enum Error {
     Unfit(Vec<Unfit>),
     #[error("{0}")]
     InvalidRoom(String),
+    /// A provider's own problem document, of a kind that is not known here.
+    #[error("a provider's problem, {0}")]
+    Told(StatusCode, Bytes),
+    /// The answer to somebody who was held.
+    #[error("{error}")]
+    Held { error: Box<Self>, timing: Timing },
     #[error("{}", .0.detail())]
     Web(wakeline_web::Problem),
     #[error(transparent)]
@@ -117,6 +125,29 @@ impl Error {
         Self::Detail(StatusCode::UNAUTHORIZED, "Unauthorized")
     }
 
+    #[must_use]
+    pub fn held(self, timing: Timing) -> Self {
+        Self::Held {
+            error: Box::new(self),
+            timing,
+        }
+    }
+
+    /// One of several who were held together speaks for all.
+    #[must_use]
+    pub fn held_since(self, since: Instant) -> Self {
+        match self {
+            Self::Held { error, timing } => Self::Held {
+                error,
+                timing: Timing {
+                    hold: since.elapsed(),
+                    ..timing
+                },
+            },
+            other => other,
+        }
+    }
+
     /// The problem document.
     #[must_use]
     pub fn document<'a>(kind: &Kind, detail: &'a str) -> Document<'a> {
@@ -186,6 +217,16 @@ impl IntoResponse for Error {
             }
             Self::InvalidRoom(detail) => {
                 Self::problem(&problem::INVALID_ROOM_ID, detail).into_response()
+            }
+            Self::Told(status, document) => {
+                let content_type = HeaderValue::from_static(PROBLEM_JSON);
+                let headers = [(header::CONTENT_TYPE, content_type)];
+                (status, headers, document).into_response()
+            }
+            Self::Held { error, timing } => {
+                let mut response = error.into_response();
+                timing.write(response.headers_mut());
+                response
             }
             Self::Detail(status, detail) => {
                 let mut response = answer(status, JSON, &Details { detail });

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 pub use self::{
     chat::Message,
-    neighbours::{Asking, Hearing, Telling},
+    neighbours::{Asking, Hearing, Telling, Together},
     reading::{Reading, Wanted},
 };
 use crate::{

@@ -32,6 +32,7 @@ kinds! {
     WORKER_NOT_FOUND = "worker-not-found", NOT_FOUND, "There is no such worker, or it is another user's.";
     TASK_NOT_FOUND = "task-not-found", NOT_FOUND, "There is no such task.";
     INVALID_TASK_TRANSITION = "invalid-task-transition", CONFLICT, "The task's state does not lead to the one asked for.";
+    NOT_THE_WORKERS_TASK = "not-the-workers-task", CONFLICT, "The worker named in the request does not have this task, or has it no more. Leave it alone.";
     INVALID_ROOM_ID = "invalid-room-id", BAD_REQUEST, "A room's name has no @ and no colon.";
     FORBIDDEN = "forbidden", FORBIDDEN, "This belongs to somebody else, or takes a superuser.";
     INTERNAL_JOB_NOT_CONFIGURED = "internal-job-not-configured", SERVICE_UNAVAILABLE, "This server has nothing that runs this job or provider of @internal.";

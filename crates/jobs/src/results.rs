@@ -39,6 +39,25 @@ pub struct Look {
     pub in_flight: Option<Duration>,
 }
 
+/// What whoever waits is called for. With a hash: whether there is an answer, or nobody has asked for
+/// it. Without one: whether the provider may have been asked something that it has not answered.
+#[derive(Clone, Debug)]
+pub struct Glance {
+    pub provider: Uuid,
+    pub version: i64,
+    pub hash: Option<String>,
+}
+
+impl Glance {
+    pub(crate) fn key(&self) -> Option<Key> {
+        Some(Key {
+            provider: self.provider,
+            version: self.version,
+            hash: self.hash.clone()?,
+        })
+    }
+}
+
 /// An answer on its way in, within the limit of this server.
 #[derive(Debug)]
 pub struct Upload {
@@ -78,6 +97,9 @@ pub trait Results: Send + Sync + std::fmt::Debug {
 
     /// What is there for each key; in one question. What is older than its time is not there.
     fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>>;
+
+    /// The same for those who need not have the answers themselves; in one question.
+    fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>>;
 
     /// Keeps an answer for `ttl`, in the place of an earlier one, and takes the mark off its
     /// question.

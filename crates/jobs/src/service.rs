@@ -1,10 +1,12 @@
 //! The operations: what a worker, a submitter and a reader can do.
 
+mod claims;
 mod dispatch;
 mod front;
 mod internal;
 mod jobs;
 mod providers;
+mod readers;
 mod reads;
 mod recheck;
 mod sweep;
@@ -32,6 +34,7 @@ use crate::{
 use dispatch::Dispatchers;
 use reads::Reads;
 
+pub use claims::{Claim, Receipt};
 pub use jobs::Offer;
 pub use reads::{Found, Read};
 

@@ -30,7 +30,7 @@ use socketioxide::{
 };
 use uuid::Uuid;
 
-use crate::{caller::Caller, name::FullName};
+use crate::{caller::Caller, error::Error, name::FullName};
 use hub::Hub;
 use inbox::Inbox;
 use session::{Session, Sessions};
@@ -73,13 +73,14 @@ pub trait Front: Send + Sync + 'static {
     /// The user of a token. `None`: nobody sent one.
     fn connect(&self, token: Option<String>) -> BoxFuture<'_, Option<Caller>>;
 
-    /// Whether this caller does the job of this name with this worker.
+    /// Whether this caller does the job of this name with this worker. Nobody answers a join, so
+    /// one that cannot be decided ends the connection: the client comes back and joins again.
     fn may_serve_job(
         &self,
         caller: Caller,
         name: FullName,
         worker: Option<Uuid>,
-    ) -> BoxFuture<'_, bool>;
+    ) -> BoxFuture<'_, Result<bool, Error>>;
 
     /// Whether this caller answers for the provider of this name with this worker.
     fn may_serve_provider(
@@ -87,11 +88,11 @@ pub trait Front: Send + Sync + 'static {
         caller: Caller,
         name: FullName,
         worker: Option<Uuid>,
-    ) -> BoxFuture<'_, bool>;
+    ) -> BoxFuture<'_, Result<bool, Error>>;
 
     /// The socket has joined the provider's room. This and [`Front::provider_left`] come one at a
     /// time, in the order in which it happened; [`Sockets`] may be used from both.
-    fn provider_joined(&self, name: FullName, socket: SocketId);
+    fn provider_joined(&self, name: FullName, socket: SocketId, caller: Caller);
 
     /// The last socket of this node has left the provider's room, by saying so or by its end.
     fn provider_left(&self, name: FullName);

@@ -74,6 +74,10 @@ pub trait Tasks {
     /// The task of the worker's jobs that has waited longest. Never waits for another claim.
     fn claim(&self, worker: Uuid, user: Uuid) -> Step<'_, Claimed>;
 
+    /// The task goes back to its place in the line, if the worker has it still and has not begun
+    /// with it. A retry that a loss would cost is not counted.
+    fn unclaim(&self, task: Uuid, worker: Uuid) -> Step<'_, Option<Task>>;
+
     fn task(&self, task: Uuid) -> Step<'_, Option<Task>>;
 
     fn update(&self, update: Update) -> Step<'_, Updated>;
@@ -90,6 +94,9 @@ pub trait Providers {
 
     /// Newest first.
     fn providers(&self, filter: ProviderFilter, page: Page) -> Step<'_, Paged<Provider>>;
+
+    /// The one of this category that was registered last in the room.
+    fn newest_provider(&self, room: String, category: &'static str) -> Step<'_, Option<Provider>>;
 
     /// What is registered under each name; in one statement.
     fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>>;

@@ -135,6 +135,8 @@ pub struct Update {
     pub is_superuser: bool,
     pub status: Status,
     pub error: Option<String>,
+    /// Only if this worker has the task: one that was lost does not touch what another does now.
+    pub worker: Option<Uuid>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,6 +147,8 @@ pub enum Updated {
     Unclaimed,
     /// Its worker is another user's.
     Foreign,
+    /// Another worker has it than the one that was named, or none.
+    OtherWorkers,
     /// Its state does not lead there.
     Stays(Status),
     Done {

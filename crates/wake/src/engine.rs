@@ -43,6 +43,8 @@ pub enum Outcome {
     Woken {
         cause: Cause,
         at: Moment,
+        /// Which of the waiter's places the wake was for, counted from zero.
+        place: usize,
     },
     Deadline,
     Drain,
@@ -225,7 +227,9 @@ impl Waiter {
         poll_fn(|context| {
             let mut inner = self.engine.inner.lock();
             match inner.state.take(self.id) {
-                Some(Taken::Wake(cause, at)) => Poll::Ready(Outcome::Woken { cause, at }),
+                Some(Taken::Wake(cause, at, place)) => {
+                    Poll::Ready(Outcome::Woken { cause, at, place })
+                }
                 Some(Taken::Deadline) => Poll::Ready(Outcome::Deadline),
                 Some(Taken::Drain) => Poll::Ready(Outcome::Drain),
                 None => {

@@ -43,8 +43,8 @@ pub enum Refused {
 /// What a park finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// A wake, and when it was given.
-    Wake(Cause, Moment),
+    /// A wake, when it was given, and for which of the waiter's places.
+    Wake(Cause, Moment, usize),
     Deadline,
     Drain,
 }
@@ -266,7 +266,7 @@ impl State {
         }
         let waiter = self.waiters.get_mut(id);
         if let Some(permit) = waiter.pending.take() {
-            let taken = Taken::Wake(permit.cause, permit.at);
+            let taken = Taken::Wake(permit.cause, permit.at, permit.place as usize);
             waiter.hand = Some(permit);
             self.enter_lines(id);
             return Some(taken);

@@ -308,7 +308,7 @@ fn run(events: &[Event]) {
                 let taken = state.take(model.waiters[seq].id);
                 let waiter = &mut model.waiters[seq];
                 if let Some(permit) = waiter.pending.take() {
-                    assert!(matches!(taken, Some(Taken::Wake(cause, _)) if cause == permit.cause));
+                    assert!(matches!(taken, Some(Taken::Wake(cause, ..)) if cause == permit.cause));
                     waiter.hand = Some(permit);
                 } else {
                     assert_eq!(taken, waiter.timed_out.then_some(Taken::Deadline));

@@ -308,3 +308,17 @@ async fn nothing_is_left_behind_after_a_million_registrations() {
             .all(|(_, counters)| counters.waiters == 0)
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_wake_says_which_place_it_is_for() {
+    let engine = engine();
+    let places = [place("a"), place("b")];
+    let mut waiter = engine.register(&places, HOLD).expect("there is room");
+    for (name, expected) in [("b", 1), ("a", 0)] {
+        engine.wake(&Wake::count([topic(name)], 1), Cause::Notify);
+        let outcome = waiter.park().await;
+        let is_there = matches!(outcome, Outcome::Woken { place, .. } if place == expected);
+        assert!(is_there, "{name}: {outcome:?}");
+        waiter.settle(Settled::Nothing);
+    }
+}

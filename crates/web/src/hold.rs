@@ -28,6 +28,9 @@ pub struct Held<T> {
     /// `None`: the deadline came.
     pub value: Option<T>,
     pub timing: Timing,
+    /// Which of the places the last wake was for. Whoever found something of another one owes it
+    /// to those who wait there.
+    pub place: Option<usize>,
 }
 
 /// Where the time of a held answer went.
@@ -101,6 +104,7 @@ where
         Some(engine.register(places, time).map_err(Ended::Refused)?)
     };
     let mut woken_at = None;
+    let mut place = None;
     loop {
         let asked = Instant::now();
         let checked = check().await;
@@ -120,6 +124,7 @@ where
             return Ok(Held {
                 value: Some(value),
                 timing,
+                place,
             });
         }
         let Some(waiter) = &mut waiter else {
@@ -127,6 +132,7 @@ where
             return Ok(Held {
                 value: None,
                 timing,
+                place,
             });
         };
         if let Checked::Nothing { again: Some(delay) } = checked {
@@ -135,8 +141,11 @@ where
             }
         }
         match waiter.park().await {
-            Outcome::Woken { cause, .. } => {
+            Outcome::Woken {
+                cause, place: at, ..
+            } => {
                 timing.woken_by = Some(cause);
+                place = Some(at);
                 woken_at = Some(Instant::now());
             }
             Outcome::Deadline => {
@@ -145,6 +154,7 @@ where
                 return Ok(Held {
                     value: None,
                     timing,
+                    place,
                 });
             }
             Outcome::Drain => return Err(Ended::Refused(Refused::Draining)),

@@ -1,14 +1,15 @@
 //! Frames that are not stored: asked for of the provider, several at once, all of them or none.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use http::StatusCode;
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
 use wakeline_web::Timing;
 
-use super::{Frames, no_frame, unprocessable};
+use super::{Frames, Together, no_frame, unprocessable};
 use crate::{
     caller::Caller,
     error::Error,
@@ -67,15 +68,15 @@ impl Frames {
         };
         let since = Instant::now();
         let deadline = since + wait;
+        let together = Together::default();
         let asking = numbers.into_iter().map(|number| {
-            let provider = provider.clone();
+            let (provider, together) = (provider.clone(), together.clone());
             async move {
-                let (frame, timing) = self.ask_one(caller, provider, number, deadline).await?;
+                let asked = self.ask_one(caller, provider, number, deadline, together);
+                let (frame, timing) = asked.await?;
                 Ok::<_, Error>((number, frame, timing))
             }
         });
-        // The first that fails ends them all: what is under way for the others stays with the
-        // provider, so that asking again finds it.
         let answers = stream::iter(asking).buffer_unordered(self.limits.asked_at_once.max(1));
         let kept = answers.try_fold(
             Asked::default(),
@@ -91,7 +92,14 @@ impl Frames {
                 Ok(asked)
             },
         );
-        kept.await
+        // Said before the others are dropped, and only when they are dropped here: a caller who
+        // hangs up drops all of this.
+        let mut kept = pin!(kept);
+        let ended = kept.as_mut().await;
+        if ended.is_err() {
+            together.give_up();
+        }
+        ended.map_err(|error| error.held_since(since))
     }
 
     async fn ask_one(
@@ -100,15 +108,17 @@ impl Frames {
         provider: Provider,
         number: i64,
         deadline: Instant,
+        together: Together,
     ) -> Result<(Frame, Option<Timing>), Error> {
         let name = provider.name.to_string();
         let wait = deadline.saturating_duration_since(Instant::now());
         let params = vec![("index".to_owned(), number.to_string())];
-        let (answer, timing) = self.asking.ask(caller, provider, params, wait).await?;
+        let asked = self.asking.ask(caller, provider, params, wait, together);
+        let (answer, timing) = asked.await?;
         let is_error = answer.is_error;
         let bytes = self.read(&name, answer).await?;
         if is_error {
-            return Err(told(&bytes));
+            return Err(told(bytes));
         }
         let frame = Frame::read(&bytes, self.limits.frame).map_err(|refusal| {
             failed(format!(
@@ -158,15 +168,24 @@ fn failed(detail: String) -> Error {
     Error::problem(&problem::PROVIDER_EXECUTION_FAILED, detail)
 }
 
-/// The problem that a provider has uploaded instead of an answer.
-fn told(document: &[u8]) -> Error {
-    let document: Value = serde_json::from_slice(document).unwrap_or_default();
-    let name = document["type"].as_str().unwrap_or_default();
+/// The problem that a provider has uploaded instead of an answer. One that is not known here is
+/// handed on as it is.
+fn told(document: Bytes) -> Error {
+    let problem: Value = serde_json::from_slice(&document).unwrap_or_default();
+    let name = problem["type"].as_str().unwrap_or_default();
     let name = name.rsplit('/').next().unwrap_or_default();
     let kind = problem::ALL.iter().copied().find(|kind| kind.name == name);
-    let detail = document["detail"].as_str();
-    Error::problem(
-        kind.unwrap_or(&problem::PROVIDER_EXECUTION_FAILED),
-        detail.unwrap_or("The provider could not answer"),
-    )
+    let status = problem["status"]
+        .as_u64()
+        .and_then(|status| StatusCode::from_u16(u16::try_from(status).ok()?).ok())
+        .filter(|status| status.is_client_error() || status.is_server_error());
+    match (kind, status) {
+        (None, Some(status)) => Error::Told(status, document),
+        (kind, _) => Error::problem(
+            kind.unwrap_or(&problem::PROVIDER_EXECUTION_FAILED),
+            problem["detail"]
+                .as_str()
+                .unwrap_or("The provider could not answer"),
+        ),
+    }
 }

@@ -1,6 +1,13 @@
 //! What rooms and frames need of the rest of the door.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -11,6 +18,22 @@ use crate::{
     error::Error,
     provider::{Answer, Provider},
 };
+
+/// Questions that are asked together. Whoever gives up on the rest because of one of them says so:
+/// then nobody has hung up, and what the provider works on is not asked of it again.
+#[derive(Clone, Debug, Default)]
+pub struct Together(Arc<AtomicBool>);
+
+impl Together {
+    pub fn give_up(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    #[must_use]
+    pub fn has_given_up(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
 
 /// Asks providers.
 pub trait Asking: Send + Sync + fmt::Debug {
@@ -23,6 +46,7 @@ pub trait Asking: Send + Sync + fmt::Debug {
         provider: Provider,
         params: Vec<(String, String)>,
         wait: Duration,
+        together: Together,
     ) -> BoxFuture<'_, Result<(Answer, Option<Timing>), Error>>;
 
     /// The provider of category `frames` that was registered last in this room.

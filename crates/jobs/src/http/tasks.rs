@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Prefer};
+use wakeline_web::{Delivery, LimitedBody, Prefer};
 
 use super::{
     PREFERENCE_APPLIED,
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     caller::{Caller, Visitor},
     error::Error,
-    service::Jobs,
+    service::{Claim, Jobs},
 };
 
 #[derive(Debug, ToSchema)]
@@ -48,6 +48,8 @@ pub(super) struct TaskUpdateRequest {
     #[schema(example = "completed")]
     status: String,
     error: Option<String>,
+    /// Refused (409) unless this worker has the task.
+    worker_id: Option<Uuid>,
 }
 
 /// A room's tasks, newest first.
@@ -137,15 +139,27 @@ pub(super) async fn claim(
     let time = prefer.wait.unwrap_or(Duration::ZERO);
     let time = time.min(door.settings().max_task_hold);
     let held = Box::pin(door.claim(caller, worker, time)).await?;
-    let answer = TaskClaimResponse {
-        task: held.value.map(TaskResponse::from),
-    };
-    let mut response = Json(answer).into_response();
+    let mut response = claimed(held.value);
     if !time.is_zero() {
         held.timing.write(response.headers_mut());
         applied(response.headers_mut(), prefer, time);
     }
     Ok(response)
+}
+
+/// The body holds the claim until the connection takes it.
+fn claimed(claim: Option<Claim>) -> Response {
+    let Some(Claim { task, receipt }) = claim else {
+        return Json(TaskClaimResponse { task: None }).into_response();
+    };
+    let answer = TaskClaimResponse {
+        task: Some(TaskResponse::from(task)),
+    };
+    let text = serde_json::to_vec(&answer).expect("a task is plain data");
+    let mut response = Response::new(Delivery::body(text.into(), receipt));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
 }
 
 pub(super) fn applied(headers: &mut HeaderMap, prefer: Prefer, time: Duration) {
@@ -188,7 +202,7 @@ pub(super) async fn one(
         (status = 200, body = TaskResponse),
         (status = 403, description = "Not this caller's"),
         (status = 404, description = "No such task"),
-        (status = 409, description = "Its state does not lead there"),
+        (status = 409, description = "Its state does not lead there, or `worker_id` is another's"),
         (status = 422, description = "The status"),
     )
 )]
@@ -202,9 +216,11 @@ pub(super) async fn update(
     let mut fields = Fields::parse(&body)?;
     let status = fields.status("status");
     let error = fields.text("error");
+    let worker = fields.uuid("worker_id");
     fields.end()?;
     let status = status.expect("a body without a state has been refused");
-    Ok(Json(door.update(caller, task, status, error).await?.into()))
+    let task = door.update(caller, task, status, error, worker).await?;
+    Ok(Json(task.into()))
 }
 
 #[cfg(test)]

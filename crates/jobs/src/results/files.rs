@@ -19,7 +19,7 @@ use uuid::Uuid;
 use wakeline_store::Error;
 
 use self::{arriving::Arriving, directory::Directory, name::Name};
-use super::{Incoming, Kept, Look, Results, Upload, lasting, left};
+use super::{Glance, Incoming, Kept, Look, Results, Upload, lasting, left};
 use crate::{
     provider::{Answer, Key, Request},
     store::Step,
@@ -140,6 +140,25 @@ impl Results for Files {
                 None => marked.next().unwrap_or_default(),
             });
             Ok(looks.collect())
+        }
+        .boxed()
+    }
+
+    fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>> {
+        async move {
+            let hashed = at.iter().filter_map(Glance::key);
+            let answers = self
+                .find(hashed.map(|key| Name::of(&key)).collect())
+                .await?;
+            let mut answers = answers.into_iter();
+            let mut is_there = |glance: &Glance| {
+                let answer = glance.hash.as_ref().and_then(|_| answers.next());
+                answer.flatten().is_some()
+            };
+            let there: Vec<bool> = at.iter().map(&mut is_there).collect();
+            let marked = self.marks.glance(at).await?;
+            let both = there.into_iter().zip(marked);
+            Ok(both.map(|(is_there, marked)| is_there || marked).collect())
         }
         .boxed()
     }

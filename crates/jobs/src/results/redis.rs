@@ -18,7 +18,7 @@ use uuid::Uuid;
 use wakeline_store::Error;
 
 use self::line::Line;
-use super::{Etag, Incoming, Kept, LONGEST, Look, MAX_IN_FLIGHT, Results, Upload};
+use super::{Etag, Glance, Incoming, Kept, LONGEST, Look, MAX_IN_FLIGHT, Results, Upload};
 use crate::{
     provider::{Answer, AnswerBody, Key, Request},
     store::Step,
@@ -97,6 +97,42 @@ impl Results for Redis {
             }
             keys.iter()
                 .map(|key| looks.get(places[key]).cloned().ok_or_else(unclear))
+                .collect()
+        }
+        .boxed()
+    }
+
+    fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>> {
+        async move {
+            if at.is_empty() {
+                return Ok(Vec::new());
+            }
+            let mut commands = pipe();
+            for glance in &at {
+                match glance.key() {
+                    // In this order, as when they are looked for.
+                    Some(key) => {
+                        commands.cmd("EXISTS").arg(self.one("mark", &key));
+                        commands.cmd("EXISTS").arg(self.one("answer", &key));
+                    }
+                    // It ends with the last mark in it.
+                    None => {
+                        let list = self.list("marks", glance.provider, glance.version);
+                        commands.cmd("EXISTS").arg(list);
+                    }
+                }
+            }
+            let there: Vec<bool> = self.line.ask(&commands).await?;
+            let mut there = there.into_iter();
+            let mut next = || there.next().ok_or_else(unclear);
+            at.iter()
+                .map(|glance| {
+                    let is_marked = next()?;
+                    match glance.hash {
+                        Some(_) => Ok(next()? || !is_marked),
+                        None => Ok(is_marked),
+                    }
+                })
                 .collect()
         }
         .boxed()

@@ -16,27 +16,50 @@ use wakeline_wake::{Outcome, Settled};
 
 use super::{Jobs, OUTAGE_PAUSE};
 use crate::{
+    caller::Caller,
     events::{PROVIDER_REQUEST, provider_request, provider_room},
     name::FullName,
     provider::{Provider, Request},
+    results::MAX_IN_FLIGHT,
     socket::SocketId,
     topic::Wait,
 };
 
-/// What one provider's task may have to do; a question past it is found in the store.
+/// Questions that may wait for one provider's task; one past it is found in the store.
 const MAX_SAID: usize = 1_024;
+/// From so many on that are known to be sent, it is looked which of them are answered.
+const MANY_SENT: usize = 1_024;
 /// A dispatcher's place in the engine is taken anew after so long.
 const LONG: Duration = Duration::from_secs(24 * 3_600);
 
 /// The providers that have sockets here.
 #[derive(Debug, Default)]
-pub(super) struct Dispatchers(Mutex<HashMap<FullName, mpsc::Sender<Said>>>);
+pub(super) struct Dispatchers(Mutex<HashMap<FullName, Dispatcher>>);
+
+#[derive(Debug)]
+struct Dispatcher {
+    said: mpsc::Sender<Said>,
+    joined: Arc<Newcomers>,
+}
+
+/// Sockets that have been told nothing yet. Not in the line of questions, which may be full: a
+/// socket that is forgotten here is deaf.
+#[derive(Debug, Default)]
+struct Newcomers(Mutex<Vec<Listener>>);
 
 #[derive(Debug)]
 enum Said {
-    /// This socket has been told nothing yet.
-    Joined(SocketId),
-    Asked(Request),
+    /// Somebody is among the newcomers.
+    Joined,
+    /// And whose provider it is asked of.
+    Asked(Request, Uuid),
+}
+
+/// A socket, and who it is: a provider can become another user's while its sockets stay.
+#[derive(Clone, Copy, Debug)]
+struct Listener {
+    socket: SocketId,
+    caller: Caller,
 }
 
 /// Who has been told what.
@@ -44,8 +67,17 @@ enum Said {
 struct Told {
     name: FullName,
     room: String,
-    sockets: Vec<SocketId>,
+    sockets: Vec<Listener>,
+    newcomers: Vec<Listener>,
     sent: HashSet<Uuid>,
+    /// How many may have been sent before it is looked which are answered.
+    most: usize,
+}
+
+/// What a provider has been asked and not answered, and whose it is.
+struct Open {
+    user: Uuid,
+    requests: Vec<Request>,
 }
 
 impl Told {
@@ -54,21 +86,50 @@ impl Told {
             room: provider_room(&name),
             name,
             sockets: Vec::new(),
+            newcomers: Vec::new(),
             sent: HashSet::new(),
+            most: MANY_SENT,
         }
+    }
+
+    /// One that has left and joined again is a newcomer, and not there twice.
+    fn welcome(&mut self, joined: Vec<Listener>) {
+        for new in joined {
+            self.sockets.retain(|known| known.socket != new.socket);
+            self.newcomers.retain(|known| known.socket != new.socket);
+            self.newcomers.push(new);
+        }
+    }
+
+    /// What was sent and is answered by now is forgotten; unless there is more open than was told.
+    fn keep(&mut self, open: &[Request]) {
+        let tokens = open.iter().map(|request| request.token);
+        if open.len() < MAX_IN_FLIGHT {
+            self.sent = tokens.collect();
+        } else {
+            self.sent.extend(tokens);
+        }
+        self.most = MANY_SENT.max(2 * self.sent.len());
+    }
+}
+
+impl Newcomers {
+    fn lock(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Dispatchers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<FullName, mpsc::Sender<Said>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<FullName, Dispatcher>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether somebody here sends it on.
-    fn take(&self, name: &FullName, request: &Request) -> bool {
-        self.lock()
-            .get(name)
-            .is_some_and(|said| said.try_send(Said::Asked(request.clone())).is_ok())
+    fn take(&self, provider: &Provider, request: &Request) -> bool {
+        let asked = || Said::Asked(request.clone(), provider.user);
+        let dispatchers = self.lock();
+        let known = dispatchers.get(&provider.name);
+        known.is_some_and(|known| known.said.try_send(asked()).is_ok())
     }
 }
 
@@ -81,30 +142,42 @@ impl Jobs {
             return;
         }
         let wake = Wait::Requests(provider.name.clone()).wake();
-        if self.dispatchers.take(&provider.name, &request) {
+        if self.dispatchers.take(provider, &request) {
             self.bus.publish_elsewhere(&[wake]);
         } else {
             self.bus.publish(&[wake]);
         }
     }
 
-    pub(super) fn provider_joins(self: &Arc<Self>, name: FullName, socket: SocketId) {
+    pub(super) fn provider_joins(
+        self: &Arc<Self>,
+        name: FullName,
+        socket: SocketId,
+        caller: Caller,
+    ) {
         let mut dispatchers = self.dispatchers.lock();
-        let said = dispatchers.entry(name.clone()).or_insert_with(|| {
+        let known = dispatchers.entry(name.clone()).or_insert_with(|| {
             let (said, hears) = mpsc::channel(MAX_SAID);
-            tokio::spawn(self.clone().send_questions(name, hears));
-            said
+            let joined = Arc::new(Newcomers::default());
+            let sending = self.clone().send_questions(name, hears, joined.clone());
+            tokio::spawn(sending);
+            Dispatcher { said, joined }
         });
-        if said.try_send(Said::Joined(socket)).is_err() {
-            tracing::warn!("a provider's socket joined in a crowd and is told only what comes");
-        }
+        known.joined.lock().push(Listener { socket, caller });
+        // In a full line there is enough that makes the task look at the newcomers.
+        let _ = known.said.try_send(Said::Joined);
     }
 
     pub(super) fn provider_leaves(&self, name: &FullName) {
         self.dispatchers.lock().remove(name);
     }
 
-    async fn send_questions(self: Arc<Self>, name: FullName, mut hears: mpsc::Receiver<Said>) {
+    async fn send_questions(
+        self: Arc<Self>,
+        name: FullName,
+        mut hears: mpsc::Receiver<Said>,
+        joined: Arc<Newcomers>,
+    ) {
         let place = Wait::Requests(name.clone()).place();
         let mut told = Told::new(name);
         'registered: loop {
@@ -117,22 +190,21 @@ impl Jobs {
             };
             self.send_unsent(&mut told).await;
             loop {
+                let newcomers = std::mem::take(&mut *joined.lock());
+                if !newcomers.is_empty() {
+                    told.welcome(newcomers);
+                    self.send_unsent(&mut told).await;
+                }
                 tokio::select! {
                     said = hears.recv() => match said {
                         None => return,
-                        Some(Said::Joined(socket)) => {
-                            // The others have these already.
-                            self.send_unsent(&mut told).await;
-                            for request in self.unanswered(&told.name).await {
-                                told.sent.insert(request.token);
-                                let payload = provider_request(&told.name, &request);
-                                self.sockets.send(socket, PROVIDER_REQUEST, &payload);
-                            }
-                            told.sockets.push(socket);
-                        }
-                        Some(Said::Asked(request)) => {
+                        Some(Said::Joined) => {}
+                        Some(Said::Asked(request, user)) => {
                             if told.sent.insert(request.token) {
-                                self.send(&mut told, &request);
+                                self.send(&mut told, &request, user);
+                            }
+                            if told.sent.len() > told.most {
+                                self.send_unsent(&mut told).await;
                             }
                         }
                     },
@@ -151,48 +223,93 @@ impl Jobs {
 
     /// To each socket by itself and not to the room: one that has just joined is sent everything
     /// when its turn comes, and must not have some of it twice.
-    fn send(&self, told: &mut Told, request: &Request) {
-        let payload = provider_request(&told.name, request);
+    fn send(&self, told: &mut Told, request: &Request, user: Uuid) {
         told.sockets
-            .retain(|socket| self.sockets.is_in(*socket, &told.room));
-        for socket in &told.sockets {
-            self.sockets.send(*socket, PROVIDER_REQUEST, &payload);
+            .retain(|listener| self.sockets.is_in(listener.socket, &told.room));
+        self.send_to(&told.sockets, &told.name, request, user);
+    }
+
+    fn send_to(&self, listeners: &[Listener], name: &FullName, request: &Request, user: Uuid) {
+        let payload = provider_request(name, request);
+        let its = listeners.iter();
+        for listener in its.filter(|listener| listener.caller.may_answer_for(user)) {
+            self.sockets
+                .send(listener.socket, PROVIDER_REQUEST, &payload);
         }
     }
 
-    /// What was sent and is answered by now is forgotten.
+    /// To those who were there what they have not been sent, to newcomers all that is open.
     async fn send_unsent(&self, told: &mut Told) {
-        if told.sockets.is_empty() {
+        if told.sockets.is_empty() && told.newcomers.is_empty() {
             return;
         }
-        let open = self.unanswered(&told.name).await;
-        for request in &open {
-            if !told.sent.contains(&request.token) {
-                self.send(told, request);
-            }
-        }
-        told.sent = open.into_iter().map(|request| request.token).collect();
-    }
-
-    async fn unanswered(&self, name: &FullName) -> Vec<Request> {
-        let asked = async {
-            let found = self.store.find_providers(vec![name.clone()]).await?;
-            match found.into_iter().flatten().next() {
-                Some(provider) => {
-                    let results = self.results.of(&name.category);
-                    results.in_flight(provider.id, provider.version).await
-                }
-                None => Ok(Vec::new()),
-            }
-        };
-        match asked.await {
+        let open = match self.unanswered(&told.name).await {
             Ok(open) => open,
             Err(error) => {
+                // The newcomers stay what they are, and are sent it then.
                 tracing::debug!(%error, "questions for a provider could not be read");
-                let place = Wait::Requests(name.clone()).place();
+                let place = Wait::Requests(told.name.clone()).place();
                 self.engine.alarm(&place, OUTAGE_PAUSE);
-                Vec::new()
+                return;
             }
+        };
+        let Open { user, requests } = open;
+        for request in &requests {
+            if !told.sent.contains(&request.token) {
+                self.send(told, request, user);
+            }
+            self.send_to(&told.newcomers, &told.name, request, user);
         }
+        told.sockets.append(&mut told.newcomers);
+        told.keep(&requests);
+    }
+
+    async fn unanswered(&self, name: &FullName) -> Result<Open, wakeline_store::Error> {
+        let found = self.store.find_providers(vec![name.clone()]).await?;
+        let Some(provider) = found.into_iter().flatten().next() else {
+            return Ok(Open {
+                user: Uuid::nil(),
+                requests: Vec::new(),
+            });
+        };
+        let results = self.results.of(&name.category);
+        Ok(Open {
+            user: provider.user,
+            requests: results.in_flight(provider.id, provider.version).await?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::Key;
+
+    fn requests(count: usize) -> Vec<Request> {
+        let request = |_| Request {
+            key: Key {
+                provider: Uuid::nil(),
+                version: 1,
+                hash: String::new(),
+            },
+            token: Uuid::new_v4(),
+            params: String::new(),
+        };
+        (0..count).map(request).collect()
+    }
+
+    #[test]
+    fn what_is_answered_is_forgotten_unless_not_all_was_told() {
+        let mut told = Told::new(FullName::new("r", "fs", "a"));
+        let old = requests(3);
+        told.keep(&old);
+        told.keep(&requests(2));
+        assert_eq!(told.sent.len(), 2);
+        told.keep(&old);
+        // The old ones are open still, and not among the first ten thousand.
+        told.keep(&requests(MAX_IN_FLIGHT));
+        assert!(old.iter().all(|request| told.sent.contains(&request.token)));
+        told.keep(&[]);
+        assert!(told.sent.is_empty());
     }
 }

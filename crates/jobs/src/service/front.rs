@@ -11,18 +11,14 @@ use super::Jobs;
 use crate::{
     caller::Caller,
     error::Error,
-    frames::{Asking, Hearing, Telling},
+    frames::{Asking, Hearing, Telling, Together},
     name::{FullName, check_room},
-    page::Page,
     params::Params,
     problem,
     provider::{Answer, Provider},
     socket::{Front, SocketId},
     users::Leaving,
 };
-
-/// Providers of a room among which that of its frames is looked for.
-const MAX_LOOKED_AT: i64 = 500;
 
 impl Front for Arc<Jobs> {
     fn connect(&self, token: Option<String>) -> BoxFuture<'_, Option<Caller>> {
@@ -40,17 +36,19 @@ impl Front for Arc<Jobs> {
         caller: Caller,
         name: FullName,
         worker: Option<Uuid>,
-    ) -> BoxFuture<'_, bool> {
+    ) -> BoxFuture<'_, Result<bool, Error>> {
         async move {
-            let Ok(Some(job)) = self.store.job(name).await else {
-                return false;
+            let Some(job) = self.store.job(name).await? else {
+                return Ok(false);
             };
+            if caller.is_superuser {
+                return Ok(true);
+            }
             match worker {
                 Some(worker) if job.workers.contains(&worker) => {
-                    let owner = self.store.worker_owner(worker).await;
-                    caller.is_superuser || matches!(owner, Ok(Some(owner)) if owner == caller.id)
+                    Ok(self.store.worker_owner(worker).await? == Some(caller.id))
                 }
-                _ => caller.is_superuser,
+                _ => Ok(false),
             }
         }
         .boxed()
@@ -61,19 +59,17 @@ impl Front for Arc<Jobs> {
         caller: Caller,
         name: FullName,
         _: Option<Uuid>,
-    ) -> BoxFuture<'_, bool> {
+    ) -> BoxFuture<'_, Result<bool, Error>> {
         async move {
-            let found = self.store.find_providers(vec![name]).await;
-            let provider = found
-                .ok()
-                .and_then(|found| found.into_iter().flatten().next());
-            provider.is_some_and(|provider| caller.is_superuser || provider.user == caller.id)
+            let found = self.store.find_providers(vec![name]).await?;
+            let provider = found.into_iter().flatten().next();
+            Ok(provider.is_some_and(|provider| caller.may_answer_for(provider.user)))
         }
         .boxed()
     }
 
-    fn provider_joined(&self, name: FullName, socket: SocketId) {
-        self.provider_joins(name, socket);
+    fn provider_joined(&self, name: FullName, socket: SocketId, caller: Caller) {
+        self.provider_joins(name, socket, caller);
     }
 
     fn provider_left(&self, name: FullName) {
@@ -121,12 +117,13 @@ impl Asking for Arc<Jobs> {
         provider: Provider,
         params: Vec<(String, String)>,
         wait: Duration,
+        together: Together,
     ) -> BoxFuture<'_, Result<(Answer, Option<Timing>), Error>> {
         async move {
             let name = provider.name.to_string();
             let params = Params::from_pairs(params);
             let read = self
-                .read_provider(caller, provider.name, &name, params, wait)
+                .read_provider(caller, provider.name, &name, params, wait, together)
                 .await?;
             Ok((read.found.answer, read.timing))
         }
@@ -136,14 +133,8 @@ impl Asking for Arc<Jobs> {
     fn frames_provider(&self, room: &str) -> BoxFuture<'_, Result<Option<Provider>, Error>> {
         let room = room.to_owned();
         async move {
-            let page = Page {
-                limit: MAX_LOOKED_AT,
-                offset: 0,
-            };
-            // Newest first.
-            let providers = self.store.providers(vec![room].into(), page).await?;
-            let mut providers = providers.items.into_iter();
-            Ok(providers.find(|provider| provider.name.category == super::providers::FRAMES))
+            let category = super::providers::FRAMES;
+            Ok(self.store.newest_provider(room, category).await?)
         }
         .boxed()
     }

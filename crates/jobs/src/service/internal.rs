@@ -6,8 +6,9 @@ use std::{sync::Arc, time::Duration};
 use axum::body::Body;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
+use wakeline_web::Parcel;
 
-use super::{Jobs, OUTAGE_PAUSE};
+use super::{Claim, Jobs, OUTAGE_PAUSE};
 use crate::{
     caller::Caller,
     error::Error,
@@ -141,7 +142,10 @@ impl Jobs {
         loop {
             let done = match self.claim(caller, worker, time).await {
                 Ok(held) => match held.value {
-                    Some(task) => self.do_task(caller, task).await,
+                    Some(Claim { task, receipt }) => {
+                        receipt.delivered();
+                        self.do_task(caller, task).await
+                    }
                     None => Ok(()),
                 },
                 Err(lost @ Error::Problem { .. }) => return Err(lost),
@@ -158,8 +162,7 @@ impl Jobs {
     }
 
     async fn do_task(self: &Arc<Self>, caller: Caller, task: Task) -> Result<(), Error> {
-        let id = task.id;
-        if !self.put_into(caller, id, Status::Running, None).await? {
+        if !self.put_into(caller, &task, Status::Running, None).await? {
             return Ok(());
         }
         let job =
@@ -177,7 +180,7 @@ impl Jobs {
             // No text of PostgreSQL's has a NUL.
             Err(error) => (Status::Failed, Some(error.replace('\0', "\u{fffd}"))),
         };
-        self.put_into(caller, id, status, error).await?;
+        self.put_into(caller, &task, status, error).await?;
         Ok(())
     }
 
@@ -186,17 +189,18 @@ impl Jobs {
     async fn put_into(
         self: &Arc<Self>,
         caller: Caller,
-        task: Uuid,
+        task: &Task,
         status: Status,
         error: Option<String>,
     ) -> Result<bool, Error> {
         let mut is_repeated = false;
         loop {
-            match self.update(caller, task, status, error.clone()).await {
+            let updated = self.update(caller, task.id, status, error.clone(), task.worker);
+            match updated.await {
                 Ok(_) => return Ok(true),
                 // What was done before its answer was lost is not done a second time.
                 Err(Error::Problem { .. }) if is_repeated => {
-                    let known = self.store.task(task).await?;
+                    let known = self.store.task(task.id).await?;
                     return Ok(known.is_some_and(|known| known.status == status));
                 }
                 Err(Error::Problem { .. }) => return Ok(false),

@@ -3,20 +3,21 @@
 //! However many ask the same, on however many nodes, the provider is asked once: whoever finds
 //! neither an answer nor a mark that it was asked puts the mark there, and only one can.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_web::{Checked, Timing, hold};
 
-use super::{Jobs, OUTAGE_PAUSE, providers::not_found};
+use super::{
+    Jobs, OUTAGE_PAUSE,
+    providers::not_found,
+    readers::{Readers, Reading},
+};
 use crate::{
     caller::Caller,
     error::Error,
+    frames::Together,
     gather::Gather,
     name::FullName,
     params::{Params, hash},
@@ -28,7 +29,7 @@ use crate::{
 };
 
 /// A provider, and the hash of what it is asked.
-type Question = (FullName, String);
+pub(super) type Question = (FullName, String);
 
 /// What is known of a question.
 #[derive(Clone, Debug)]
@@ -55,7 +56,7 @@ pub struct Read {
 #[derive(Debug)]
 pub(super) struct Reads {
     gather: Arc<Gather<Question, Option<Seen>>>,
-    readers: Arc<Readers>,
+    pub(super) readers: Readers,
 }
 
 impl Reads {
@@ -66,7 +67,7 @@ impl Reads {
         };
         Self {
             gather: Gather::new(look),
-            readers: Arc::default(),
+            readers: Readers::default(),
         }
     }
 }
@@ -161,7 +162,9 @@ impl Jobs {
             names = vec![provider.ok_or_else(|| not_found(name))?.name];
         }
         let named = names.pop().ok_or_else(|| not_found(name))?;
-        self.read_provider(caller, named, name, params, time).await
+        let alone = Together::default();
+        self.read_provider(caller, named, name, params, time, alone)
+            .await
     }
 
     pub(super) async fn read_provider(
@@ -171,6 +174,7 @@ impl Jobs {
         as_asked: &str,
         params: Params,
         time: Duration,
+        together: Together,
     ) -> Result<Read, Error> {
         let text = params.text();
         let question = (named, hash(&text));
@@ -188,7 +192,7 @@ impl Jobs {
             self.check_internal(&provider.name)?;
         }
         // Its size is kept for as long as it is held, and by nobody else.
-        Box::pin(self.held(question, text, time)).await
+        Box::pin(self.held(question, text, time, together)).await
     }
 
     async fn held(
@@ -196,8 +200,9 @@ impl Jobs {
         question: Question,
         text: String,
         time: Duration,
+        together: Together,
     ) -> Result<Read, Error> {
-        let reading = Reading::enter(self, &question);
+        let reading = Reading::enter(self, &question, together);
         let (name, hash) = question.clone();
         let places = [
             Wait::Result(name.clone(), hash).place(),
@@ -215,7 +220,10 @@ impl Jobs {
                 found,
                 timing: Some(held.timing),
             }),
-            None => Err(self.not_answered(&question.0, time).await),
+            None => {
+                let error = self.not_answered(&question.0, time).await;
+                Err(error.held(held.timing))
+            }
         }
     }
 
@@ -281,12 +289,15 @@ impl Jobs {
                     ttl
                 }
                 Ok(true) => {
-                    door.unask(request.key, request.token).await;
+                    door.unask(&question, request.key, request.token).await;
                     ttl
                 }
                 Ok(false) => ttl,
                 Err(error) => {
                     tracing::debug!(%error, "a provider could not be asked; trying again");
+                    // The mark may be there, and nobody has been asked. Nobody is woken: what fails
+                    // again at once would go round and round.
+                    door.unmark(&question, request.key, request.token).await;
                     OUTAGE_PAUSE
                 }
             }
@@ -294,12 +305,22 @@ impl Jobs {
         asking.await.unwrap_or(OUTAGE_PAUSE)
     }
 
-    async fn unask(&self, key: Key, token: Uuid) {
-        for results in self.results.places() {
-            if let Err(error) = results.end(key.clone(), Some(token)).await {
-                tracing::debug!(%error, "a mark stays until its time is over");
-            }
+    /// Takes a mark off. Whoever has seen it and waits, here or on another node, asks now.
+    pub(super) async fn unask(&self, question: &Question, key: Key, token: Uuid) {
+        if self.unmark(question, key, token).await {
+            let (name, hash) = question.clone();
+            self.bus.publish(&[Wait::Result(name, hash).wake()]);
         }
+    }
+
+    /// Whether it is off.
+    async fn unmark(&self, question: &Question, key: Key, token: Uuid) -> bool {
+        let results = self.results.of(&question.0.category);
+        let ended = results.end(key, Some(token)).await;
+        if let Err(error) = &ended {
+            tracing::debug!(%error, "a mark stays until its time is over");
+        }
+        ended.is_ok()
     }
 
     async fn not_answered(&self, name: &FullName, time: Duration) -> Error {
@@ -318,94 +339,6 @@ impl Jobs {
                     format!("Provider '{name}' did not respond within {seconds}s"),
                 )
             }
-        }
-    }
-}
-
-/// Who reads what on this node, so that of a hundred only one asks, and the last one who hangs up
-/// takes the mark along.
-#[derive(Debug, Default)]
-struct Readers(Mutex<HashMap<Question, Reader>>);
-
-#[derive(Debug, Default)]
-struct Reader {
-    count: usize,
-    is_beginning: bool,
-    mark: Option<(Key, Uuid)>,
-}
-
-impl Readers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Question, Reader>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the caller is the one to ask.
-    fn begins(&self, question: &Question) -> bool {
-        match self.lock().get_mut(question) {
-            Some(reader) => !std::mem::replace(&mut reader.is_beginning, true),
-            None => false,
-        }
-    }
-
-    /// Whether anybody still wants to know.
-    fn begun(&self, question: &Question, mark: Option<(Key, Uuid)>) -> bool {
-        match self.lock().get_mut(question) {
-            Some(reader) => {
-                reader.is_beginning = false;
-                if mark.is_some() {
-                    reader.mark = mark;
-                }
-                true
-            }
-            None => false,
-        }
-    }
-}
-
-/// One who reads. Dropped before its read ended, it has hung up.
-struct Reading {
-    door: Arc<Jobs>,
-    question: Question,
-    has_stayed: bool,
-}
-
-impl Reading {
-    fn enter(door: &Arc<Jobs>, question: &Question) -> Self {
-        let mut readers = door.reads.readers.lock();
-        readers.entry(question.clone()).or_default().count += 1;
-        drop(readers);
-        Self {
-            door: door.clone(),
-            question: question.clone(),
-            has_stayed: false,
-        }
-    }
-
-    fn stayed(mut self) {
-        self.has_stayed = true;
-    }
-}
-
-impl Drop for Reading {
-    fn drop(&mut self) {
-        let mut readers = self.door.reads.readers.lock();
-        let Some(reader) = readers.get_mut(&self.question) else {
-            return;
-        };
-        reader.count -= 1;
-        if reader.count > 0 {
-            return;
-        }
-        let mark = readers
-            .remove(&self.question)
-            .and_then(|reader| reader.mark);
-        drop(readers);
-        if let Some((key, token)) = mark
-            && !self.has_stayed
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            let door = self.door.clone();
-            runtime.spawn(async move { door.unask(key, token).await });
         }
     }
 }

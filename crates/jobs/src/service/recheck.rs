@@ -1,6 +1,6 @@
 //! The door's question to its store: who of those that wait can be answered.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use wakeline_bus::{Due, Recheck};
@@ -8,14 +8,19 @@ use wakeline_store::Error;
 use wakeline_wake::Waiting;
 
 use super::Jobs;
-use crate::{name::FullName, provider::Key, topic::DOOR, topic::Wait};
+use crate::{
+    name::FullName,
+    results::Glance,
+    topic::{DOOR, Wait},
+};
 
 impl Recheck for Jobs {
     fn door(&self) -> &'static str {
         DOOR
     }
 
-    /// One statement for tasks and claims, two for all reads and providers together.
+    /// One statement for tasks and claims; for reads and providers one, and one for each place where
+    /// answers are kept.
     fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
         async move {
             let waits: Vec<Wait> = waiting
@@ -43,7 +48,7 @@ impl Recheck for Jobs {
 
 impl Jobs {
     /// Reads that have an answer, or of which nobody has asked the provider; providers that have
-    /// been asked something.
+    /// been asked something and have not answered: their dispatchers look whether they have sent it.
     async fn answerable(&self, asked: Vec<Wait>) -> Result<Vec<Wait>, Error> {
         let mut names: Vec<FullName> = asked
             .iter()
@@ -65,34 +70,31 @@ impl Jobs {
             .collect();
         let mut ready = Vec::new();
         for place in self.results.places() {
-            let (mut waits, mut keys) = (Vec::new(), Vec::new());
+            let (mut waits, mut at) = (Vec::new(), Vec::new());
             for wait in &asked {
-                if let Wait::Result(name, hash) = wait
-                    && let Some(provider) = known.get(name)
-                    && std::sync::Arc::ptr_eq(self.results.of(&name.category), &place)
+                let (name, hash) = match wait {
+                    Wait::Result(name, hash) => (name, Some(hash.clone())),
+                    Wait::Requests(name) => (name, None),
+                    _ => continue,
+                };
+                if let Some(provider) = known.get(name)
+                    && Arc::ptr_eq(self.results.of(&name.category), &place)
                 {
                     waits.push(wait.clone());
-                    keys.push(Key {
+                    at.push(Glance {
                         provider: provider.id,
                         version: provider.version,
-                        hash: hash.clone(),
+                        hash,
                     });
                 }
             }
-            if keys.is_empty() {
+            if at.is_empty() {
                 continue;
             }
-            for (wait, look) in waits.into_iter().zip(place.look(keys).await?) {
-                if look.answer.is_some() || look.in_flight.is_none() {
-                    ready.push(wait);
-                }
-            }
+            let is_ready = place.glance(at).await?;
+            let those = waits.into_iter().zip(is_ready);
+            ready.extend(those.filter_map(|(wait, is_ready)| is_ready.then_some(wait)));
         }
-        // Whoever waits for questions looks by itself whether there is one that it has not sent.
-        let listening = asked
-            .into_iter()
-            .filter(|wait| matches!(wait, Wait::Requests(name) if known.contains_key(name)));
-        ready.extend(listening);
         Ok(ready)
     }
 }

@@ -1,4 +1,4 @@
-//! A task's life: submitted, claimed, done; and whoever waits for its end.
+//! A task's life but for its claim: submitted, done; and whoever waits for its end.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,21 +15,9 @@ use crate::{
     name::check_room,
     page::{Page, Paged},
     problem,
-    task::{Claimed, NewTask, Status, Submitted, Task, TaskFilter, Update, Updated},
+    task::{NewTask, Status, Submitted, Task, TaskFilter, Update, Updated},
     topic::{self, Wait},
 };
-
-/// When others have their hands on all that there is, they are done soon.
-const BUSY_PAUSE: Duration = Duration::from_millis(5);
-/// How often a claim that is not held looks again then.
-const BUSY_TRIES: usize = 20;
-
-/// What a claim found.
-enum Looked {
-    Task(Task),
-    /// The worker does other jobs by now than those that were waited for.
-    OtherJobs(Vec<Uuid>),
-}
 
 impl Jobs {
     pub async fn submit(
@@ -79,124 +67,6 @@ impl Jobs {
         .await
     }
 
-    /// The task that has waited longest among those of the worker's jobs, held for at most `time`
-    /// until there is one.
-    pub async fn claim(
-        self: &Arc<Self>,
-        caller: Caller,
-        worker: Uuid,
-        time: Duration,
-    ) -> Result<Held<Task>, Error> {
-        if time.is_zero() {
-            return self.claim_now(caller, worker).await;
-        }
-        let began = tokio::time::Instant::now();
-        let mut jobs: Vec<Uuid> = Vec::new();
-        loop {
-            let places: Vec<_> = std::iter::once(Wait::Worker(worker))
-                .chain(jobs.iter().copied().map(Wait::Claim))
-                .map(|wait| wait.place())
-                .collect();
-            let left = time.saturating_sub(began.elapsed());
-            let mut was_held = false;
-            let check = || {
-                let (door, jobs) = (self.clone(), jobs.clone());
-                let was_held = std::mem::replace(&mut was_held, true);
-                async move { door.look_for_task(caller, worker, &jobs, was_held).await }
-            };
-            let held = hold(&self.engine, topic::DOOR, &places, left, check).await?;
-            let mut timing = held.timing;
-            timing.hold = began.elapsed();
-            match held.value {
-                Some(Looked::Task(task)) => {
-                    return Ok(Held {
-                        value: Some(task),
-                        timing,
-                    });
-                }
-                Some(Looked::OtherJobs(others)) if !left.is_zero() => jobs = others,
-                _ => {
-                    return Ok(Held {
-                        value: None,
-                        timing,
-                    });
-                }
-            }
-        }
-    }
-
-    async fn claim_now(
-        self: &Arc<Self>,
-        caller: Caller,
-        worker: Uuid,
-    ) -> Result<Held<Task>, Error> {
-        let began = std::time::Instant::now();
-        let mut value = None;
-        for _ in 0..BUSY_TRIES {
-            match self.take(caller, worker).await? {
-                Claimed::Task(task) => value = Some(task),
-                Claimed::Busy => {
-                    tokio::time::sleep(BUSY_PAUSE).await;
-                    continue;
-                }
-                _ => {}
-            }
-            break;
-        }
-        let timing = Timing {
-            hold: began.elapsed(),
-            woken_by: None,
-            store: began.elapsed(),
-        };
-        Ok(Held { value, timing })
-    }
-
-    async fn look_for_task(
-        self: Arc<Self>,
-        caller: Caller,
-        worker: Uuid,
-        jobs: &[Uuid],
-        was_held: bool,
-    ) -> Result<Checked<Looked>, Error> {
-        Ok(match self.take(caller, worker).await {
-            Ok(Claimed::Task(task)) => Checked::Found(Looked::Task(task)),
-            Ok(Claimed::Nothing { jobs: others }) if others != jobs => {
-                Checked::Found(Looked::OtherJobs(others))
-            }
-            Ok(Claimed::Busy) => Checked::Nothing {
-                again: Some(BUSY_PAUSE),
-            },
-            Ok(_) => Checked::Nothing { again: None },
-            // Whoever is already held sits the outage out.
-            Err(Error::Store(error)) if was_held && error.is_outage() => Checked::Nothing {
-                again: Some(OUTAGE_PAUSE),
-            },
-            Err(error) => return Err(error),
-        })
-    }
-
-    /// One claim. It goes on when the caller hangs up, so that what it claims is known to all.
-    async fn take(self: &Arc<Self>, caller: Caller, worker: Uuid) -> Result<Claimed, Error> {
-        let door = self.clone();
-        finished(async move {
-            let claimed = door.store.claim(worker, caller.id).await?;
-            match &claimed {
-                Claimed::NoWorker => Err(Error::problem(
-                    &problem::WORKER_NOT_FOUND,
-                    format!("Worker {worker} not found"),
-                )),
-                Claimed::Foreign => Err(Error::forbidden("Worker belongs to a different user")),
-                Claimed::Task(task) => {
-                    door.bus.publish(&[Wait::Task(task.id).wake()]);
-                    door.events.task_changed(task);
-                    Ok(claimed)
-                }
-                Claimed::Nothing { .. } | Claimed::Busy => Ok(claimed),
-            }
-        })
-        .await
-    }
-
     /// The task as it is when it has ended, or after `time`. Without a value the timing is of no
     /// hold: it had ended already, or nobody wanted to wait.
     pub async fn task(
@@ -234,7 +104,8 @@ impl Jobs {
             Some(ended) => ended,
             None => self.store.task(task).await?,
         };
-        Ok((seen.ok_or_else(not_found)?, Some(held.timing)))
+        let seen = seen.ok_or_else(|| not_found().held(held.timing))?;
+        Ok((seen, Some(held.timing)))
     }
 
     pub async fn update(
@@ -243,6 +114,7 @@ impl Jobs {
         task: Uuid,
         status: Status,
         error: Option<String>,
+        worker: Option<Uuid>,
     ) -> Result<Task, Error> {
         let update = Update {
             task,
@@ -250,6 +122,7 @@ impl Jobs {
             is_superuser: caller.is_superuser,
             status,
             error,
+            worker,
         };
         let door = self.clone();
         finished(async move {
@@ -260,6 +133,10 @@ impl Jobs {
                 )),
                 Updated::Unclaimed => Err(Error::forbidden("Task not claimed by any worker")),
                 Updated::Foreign => Err(Error::forbidden("Not authorized to update this task")),
+                Updated::OtherWorkers => Err(Error::problem(
+                    &problem::NOT_THE_WORKERS_TASK,
+                    format!("Task '{task}' is not, or no more, with the worker that was named"),
+                )),
                 Updated::Stays(from) => Err(Error::problem(
                     &problem::INVALID_TASK_TRANSITION,
                     format!("Cannot transition from '{from}' to '{status}'"),

@@ -14,7 +14,7 @@ use super::{
     rooms::{Joined, Rooms},
     session::{Session, Sessions},
 };
-use crate::name::FullName;
+use crate::{caller::Caller, name::FullName};
 
 pub(super) struct Hub {
     rooms: RwLock<Rooms<Client>>,
@@ -64,11 +64,17 @@ impl Hub {
         self.write().join(id, room)
     }
 
-    pub(super) fn join_offer(&self, id: Sid, offer: Offer, name: FullName) -> Joined {
+    pub(super) fn join_offer(
+        &self,
+        id: Sid,
+        offer: Offer,
+        name: FullName,
+        caller: Caller,
+    ) -> Joined {
         let _turn = self.turn();
         let joined = self.write().join(id, &offer.room(&name));
         if let (Joined::Now, Offer::Provider, Some(front)) = (joined, offer, self.front.get()) {
-            front.provider_joined(name, SocketId(id));
+            front.provider_joined(name, SocketId(id), caller);
         }
         joined
     }

@@ -116,11 +116,19 @@ impl Inbox {
                             .may_serve_provider(self.caller, name.clone(), worker)
                     }
                 };
-                if !may.await {
-                    tracing::debug!(%id, %name, "a client may not serve what it asked to");
-                    return;
+                match may.await {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        tracing::debug!(%id, %name, "a client may not serve what it asked to");
+                        return;
+                    }
+                    Err(error) => {
+                        tracing::info!(%id, %error, "a join could not be decided, its client was cut");
+                        self.session.cut();
+                        return;
+                    }
                 }
-                if self.hub.join_offer(id, offer, name) == Joined::TooMany {
+                if self.hub.join_offer(id, offer, name, self.caller) == Joined::TooMany {
                     tracing::debug!(%id, "a client is in too many rooms");
                 }
             }

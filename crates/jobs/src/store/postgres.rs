@@ -44,6 +44,9 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/007_answers.sql"),
         include_str!("postgres/008_looks.sql"),
         include_str!("postgres/009_internal_jobs.sql"),
+        include_str!("postgres/010_unclaim.sql"),
+        include_str!("postgres/011_glances.sql"),
+        include_str!("postgres/012_fences.sql"),
     ],
 };
 

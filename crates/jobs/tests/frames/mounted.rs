@@ -131,6 +131,16 @@ pub(crate) async fn the_problem_of_the_provider_is_the_answer(ground: Ground) {
         assert_eq!(failed.json(), problem, "{path}");
         assert_eq!(failed.status, StatusCode::BAD_REQUEST);
     }
+    // One of a kind that is not known here keeps its own words.
+    let own =
+        json!({ "type": "/of/its/own", "title": "Gone", "status": 410, "detail": "d", "at": 3 });
+    ground.neighbours.answer(2, answer(true, own.to_string()));
+    let failed = ground.get("/v1/rooms/room/frames/2").await;
+    assert_eq!((failed.status, failed.json()), (StatusCode::GONE, own));
+    assert_eq!(
+        failed.header("content-type"),
+        Some("application/problem+json")
+    );
     ground.neighbours.answer(2, answer(true, "not even JSON"));
     let failed = ground.get("/v1/rooms/room/frames/2").await;
     assert_eq!(

@@ -20,7 +20,7 @@ use uuid::Uuid;
 use wakeline_jobs::{
     Error,
     caller::Caller,
-    frames::{Asking, Hearing, Telling},
+    frames::{Asking, Hearing, Telling, Together},
     name::FullName,
     problem,
     provider::{Answer, AnswerBody, Provider},
@@ -126,6 +126,7 @@ impl Asking for Neighbours {
         provider: Provider,
         params: Vec<(String, String)>,
         wait: Duration,
+        _: Together,
     ) -> BoxFuture<'_, Result<(Answer, Option<Timing>), Error>> {
         async move {
             let since = Instant::now();

@@ -59,7 +59,8 @@ conformance! {
         a_mark_is_taken_off_by_its_own_token_only,
         a_mark_is_taken_off_without_a_token,
         what_is_in_flight_is_told_oldest_first,
-        what_is_in_flight_belongs_to_a_registration;
+        what_is_in_flight_belongs_to_a_registration,
+        a_glance_tells_who_can_be_answered_or_is_asked;
     races:
         one_of_fifty_on_two_nodes_asks,
         two_nodes_that_ask_the_same_in_another_order_do_not_fail,

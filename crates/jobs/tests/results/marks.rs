@@ -1,6 +1,9 @@
 //! Who has been asked what.
 
-use wakeline_jobs::{provider::Request, results::Results};
+use wakeline_jobs::{
+    provider::Request,
+    results::{Glance, Results},
+};
 
 use crate::{
     place::{LONG, PROVIDER, Place, SHORT, begin, found, key, look, of_version, put, request},
@@ -131,4 +134,29 @@ pub(crate) async fn what_is_in_flight_belongs_to_a_registration(place: Place) {
     assert_eq!(second.len(), 1);
     assert_eq!(second[0].key, of_version(2, "b"));
     assert_eq!(place.in_flight(PROVIDER, 3).await.unwrap(), []);
+}
+
+pub(crate) async fn a_glance_tells_who_can_be_answered_or_is_asked(place: Place) {
+    let place = place.node().await;
+    let glance = async || {
+        let at = |version, hash: Option<&str>| Glance {
+            provider: PROVIDER,
+            version,
+            hash: hash.map(str::to_owned),
+        };
+        let at = vec![at(1, Some("a")), at(1, None), at(1, Some("b")), at(2, None)];
+        place.glance(at).await.unwrap()
+    };
+    assert_eq!(place.glance(Vec::new()).await.unwrap(), [false; 0]);
+    // Nobody has asked.
+    assert_eq!(glance().await, [true, false, true, false]);
+    assert!(begin(&*place, &key("a"), LONG).await);
+    assert_eq!(glance().await, [false, true, true, false]);
+    put(&*place, &key("a"), "one", LONG).await;
+    assert_eq!(glance().await, [true, false, true, false]);
+    assert!(begin(&*place, &key("b"), SHORT).await);
+    until("the end of a mark", async || {
+        glance().await[1..3] == [false, true]
+    })
+    .await;
 }

@@ -23,7 +23,7 @@ use crate::{
 
 const HELD: [(&str, &str); 1] = [("prefer", "wait=30")];
 
-fn new_task(name: &str) -> NewTask {
+pub(crate) fn new_task(name: &str) -> NewTask {
     NewTask {
         id: Uuid::new_v4(),
         job: FullName::new("r", "modifiers", name),
@@ -85,6 +85,7 @@ pub(crate) async fn the_end_of_a_task(database: Database) {
         is_superuser: true,
         status: Status::Cancelled,
         error: None,
+        worker: None,
     };
     node.store.update(update).await.unwrap();
     assert_eq!(node.recheck().await, 1);

@@ -2,7 +2,9 @@
 //! are listed here once, so that a backend cannot forget one.
 
 mod answers;
+mod claims;
 mod database;
+mod dispatching;
 mod door;
 mod gated;
 mod internal;
@@ -49,14 +51,18 @@ conformance! {
         cache_miss_with_a_slow_provider,
         timeout,
         race_condition,
+        race_condition_elsewhere,
         abort,
         inflight_dedup,
-        prefer_wait;
+        prefer_wait,
+        a_question_of_unknown_outcome_is_asked,
+        a_batch_that_is_late_is_not_asked_for_again;
     sharing:
         a_hundred_readers_are_one_question,
         a_hundred_readers_of_two_nodes_are_one_question,
         a_provider_on_another_node_is_asked,
         who_stays_is_answered_when_others_hang_up,
+        who_hangs_up_strands_nobody_elsewhere,
         a_hundred_that_hang_up_leave_nothing,
         a_provider_that_comes_late_is_sent_what_is_asked,
         registered_anew_it_is_asked_anew,
@@ -103,6 +109,18 @@ conformance! {
         a_worker_that_is_removed_claims_nothing_more,
         the_end_wakes_who_waits_for_it,
         a_lost_worker_ends_its_tasks;
+    claims:
+        what_was_claimed_for_who_is_gone_goes_to_the_next,
+        what_comes_back_wakes_who_waits,
+        a_claim_that_is_hung_up_on_half_way_goes_back,
+        a_claim_goes_back_when_the_store_is_there_again,
+        who_takes_another_jobs_task_passes_its_wake_on,
+        a_worker_that_names_itself_is_told_that_it_was_replaced;
+    dispatching:
+        providers_without_questions_cost_nothing_each,
+        a_newcomer_is_sent_what_is_open_when_the_store_is_back,
+        who_leaves_and_joins_again_is_asked_once,
+        a_provider_that_is_anothers_by_now_is_asked_of_its_owner;
     lost_hints:
         a_task_for_a_claim,
         another_job_for_a_claim,

@@ -5,7 +5,9 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::{Body, Bytes},
+    response::Response,
 };
+use futures_util::{FutureExt, future::BoxFuture};
 use http::{HeaderMap, Request, StatusCode, header};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -154,9 +156,9 @@ impl Node {
             }
             None => stores.results,
         };
-        let results = Arc::new(Gated::new(place));
+        let results = Arc::new(Gated::new(stores.store.clone(), place));
         let ground = Ground {
-            store: stores.store.clone(),
+            store: results.clone(),
             engine: engine.clone(),
             bus: bus.clone(),
             sockets: sockets.clone(),
@@ -235,6 +237,25 @@ impl Node {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> JoinHandle<Answer> {
+        let responding = self.respond(what, token, headers, body);
+        tokio::spawn(async move {
+            let (parts, body) = responding.await.into_parts();
+            Answer {
+                status: parts.status,
+                headers: parts.headers,
+                body: axum::body::to_bytes(body, 1 << 20).await.unwrap(),
+            }
+        })
+    }
+
+    /// The same, with a body that nobody has taken yet.
+    pub(crate) fn respond(
+        &self,
+        what: &str,
+        token: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> BoxFuture<'static, Response> {
         let (method, path) = what.split_once(' ').unwrap();
         let mut request = Request::builder().method(method).uri(path);
         if !token.is_empty() {
@@ -245,15 +266,7 @@ impl Node {
         }
         let request = request.body(body.into()).unwrap();
         let router = self.router.clone();
-        tokio::spawn(async move {
-            let response = router.oneshot(request).await.unwrap();
-            let (parts, body) = response.into_parts();
-            Answer {
-                status: parts.status,
-                headers: parts.headers,
-                body: axum::body::to_bytes(body, 2 << 20).await.unwrap(),
-            }
-        })
+        async move { router.oneshot(request).await.unwrap() }.boxed()
     }
 
     pub(crate) async fn send(

@@ -20,18 +20,30 @@ pub(crate) struct Provider {
 
 impl Provider {
     pub(crate) async fn join(node: &Node, name: &str, id: Uuid) -> Self {
+        Self::join_as(node, &node.anna, &format!("r:fs:{name}"), id).await
+    }
+
+    /// With this token, the provider of this full name.
+    pub(crate) async fn join_as(node: &Node, token: &str, name: &str, id: Uuid) -> Self {
         let mut socket = Poller::open(node.address).await.unwrap();
-        let connected = socket.connect(&node.anna).await.unwrap();
+        let connected = socket.connect(token).await.unwrap();
         assert!(connected.starts_with("40"), "{connected}");
-        let room = format!("providers:r:fs:{name}");
-        let before = node.sockets.members(&room);
-        let join = format!(r#"42["join_provider_room",{{"provider_name":"r:fs:{name}"}}]"#);
-        socket.say(&join).await.unwrap();
-        eventually("the provider to join", async || {
-            node.sockets.members(&room) > before
+        let room = format!("providers:{name}");
+        let this = Self { id, room, socket };
+        this.say(node, "join", 1).await;
+        this
+    }
+
+    /// Joins or leaves, and is one more or less in its room then.
+    pub(crate) async fn say(&self, node: &Node, what: &str, more: isize) {
+        let expected = node.sockets.members(&self.room).strict_add_signed(more);
+        let name = self.room.strip_prefix("providers:").unwrap();
+        let packet = format!(r#"42["{what}_provider_room",{{"provider_name":"{name}"}}]"#);
+        self.socket.say(&packet).await.unwrap();
+        eventually("the provider to join or leave", async || {
+            node.sockets.members(&self.room) == expected
         })
         .await;
-        Self { id, room, socket }
     }
 
     /// The next question: its hash and its parameters.

@@ -9,9 +9,9 @@ use wakeline_jobs::{service::Settings, topic::Wait};
 
 use crate::{
     database::Database,
-    door::eventually,
+    door::{eventually, soon},
     node::{Node, answered, patient},
-    provider::hash_of,
+    provider::{Provider, hash_of},
 };
 
 pub(crate) async fn cache_hit(database: Database) {
@@ -79,6 +79,8 @@ pub(crate) async fn timeout(database: Database) {
     let answer = answered(node.read("a")).await;
     assert_eq!(answer.status, StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(answer.header("retry-after"), Some("2"));
+    let timing = answer.header("server-timing").unwrap();
+    assert!(timing.starts_with("hold;dur="), "{timing}");
     assert_eq!(
         answer.header("content-type"),
         Some("application/problem+json")
@@ -107,13 +109,23 @@ pub(crate) async fn timeout(database: Database) {
 /// The answer comes when the reader has looked, and before it knows that there was none: first
 /// before it is registered, then after.
 pub(crate) async fn race_condition(database: Database) {
+    answered_while_looking(&Node::new(&database).await).await;
+}
+
+/// The same where answers are kept beside the store.
+pub(crate) async fn race_condition_elsewhere(database: Database) {
     let node = Node::new(&database).await;
+    node.results.stand_apart();
+    answered_while_looking(&node).await;
+}
+
+async fn answered_while_looking(node: &Node) {
     let provider = node.provider("a").await;
     for (after, query) in [(0, "n=0"), (1, "n=1")] {
         node.results.hold_up(after);
         let read = node.read(&format!("a?{query}"));
         node.results.is_held_up().await;
-        provider.answer(&node, &hash_of(query), "[4]").await;
+        provider.answer(node, &hash_of(query), "[4]").await;
         node.results.let_go();
         let answer = answered(read).await;
         assert_eq!(answer.body, "[4]", "look {after}");
@@ -144,7 +156,7 @@ pub(crate) async fn abort(database: Database) {
     assert_eq!(node.engine.topic_count(), 0);
     // Whoever comes then asks anew.
     let registered = node.register("b").await;
-    let mut provider = crate::provider::Provider::join(&node, "b", registered.id()).await;
+    let mut provider = Provider::join(&node, "b", registered.id()).await;
     for _ in 0..2 {
         let read = node.read("b");
         provider.asked().await;
@@ -200,4 +212,51 @@ pub(crate) async fn prefer_wait(database: Database) {
     let detail = "Provider 'r:fs:a' did not respond within 0.05s";
     assert_eq!(answer.json()["detail"], detail);
     assert_eq!(node.waiting(|wait| matches!(wait, Wait::Result(..))), 0);
+}
+
+/// The mark is there, and it is not known that it is.
+pub(crate) async fn a_question_of_unknown_outcome_is_asked(database: Database) {
+    let node = Node::new(&database).await;
+    let mut provider = node.provider("a").await;
+    node.results.fail("begin");
+    let read = node.read("a");
+    let (hash, _) = soon("the question", provider.asked()).await;
+    assert!(node.results.has_failed("begin"));
+    provider.answer(&node, &hash, "[1]").await;
+    assert_eq!(answered(read).await.body, "[1]");
+}
+
+pub(crate) async fn a_batch_that_is_late_is_not_asked_for_again(database: Database) {
+    let node = Node::new(&database).await;
+    let made = node.tell("POST /v1/rooms", json!({ "room_id": "r" })).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{made:?}");
+    let registered = node
+        .register_with("mount", json!({ "category": "frames" }))
+        .await;
+    let name = "r:frames:mount";
+    let mut provider = Provider::join_as(&node, &node.anna, name, registered.id()).await;
+    let count = json!({ "frame_count": 5 });
+    let mounted = node.tell("PATCH /v1/rooms/r", count).await;
+    assert_eq!(mounted.status, StatusCode::OK, "{mounted:?}");
+    for _ in 0..2 {
+        let prefer = [("prefer", "wait=1")];
+        let late = node.send("GET /v1/rooms/r/frames", &node.ben, &prefer, "");
+        let late = late.await;
+        assert_eq!(late.status, StatusCode::GATEWAY_TIMEOUT);
+        let timing = late.header("server-timing").unwrap();
+        assert!(timing.starts_with("hold;dur="), "{timing}");
+    }
+    let mut asked = Vec::new();
+    for _ in 0..5 {
+        let (hash, params) = provider.asked().await;
+        asked.push(params["index"].clone());
+        let frame = [&b"\x81\xa4mark\xa1"[..], b"x"].concat();
+        let uploaded = provider.upload(&node, &hash, frame, &[]).await;
+        assert_eq!(uploaded.status, StatusCode::NO_CONTENT, "{uploaded:?}");
+    }
+    asked.sort_by_key(ToString::to_string);
+    assert_eq!(json!(asked), json!(["0", "1", "2", "3", "4"]));
+    provider.is_asked_nothing(&node).await;
+    let all = node.send("GET /v1/rooms/r/frames", &node.ben, &[], "");
+    assert_eq!(all.await.status, StatusCode::OK);
 }

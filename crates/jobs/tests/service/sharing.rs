@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 
 use crate::{
     database::Database,
-    door::eventually,
+    door::{eventually, soon},
     node::{Node, answered},
     provider::{Provider, hash_of},
 };
@@ -162,4 +162,21 @@ pub(crate) async fn a_provider_that_went_and_came_answers_who_waited(database: D
     assert_eq!(hash, hash_of("n=1"));
     second.answer(&node, &hash, "[1]").await;
     assert_eq!(answered(read).await.body, "[1]");
+}
+
+/// The one that has asked hangs up; who waits for the same on another node asks then.
+pub(crate) async fn who_hangs_up_strands_nobody_elsewhere(database: Database) {
+    let Some([one, other]) = Node::pair(&database).await else {
+        return;
+    };
+    let mut provider = other.provider("a").await;
+    let gone = one.read("a");
+    let (hash, _) = provider.asked().await;
+    let stays = other.read("a");
+    other.readers_are(1).await;
+    gone.abort();
+    let (again, _) = soon("the question again", provider.asked()).await;
+    assert_eq!(again, hash);
+    provider.answer(&other, &hash, "[1]").await;
+    assert_eq!(answered(stays).await.body, "[1]");
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json, value::RawValue};
 use tokio::sync::{RwLock, RwLockWriteGuard};
 use uuid::Uuid;
 use wakeline_jobs::{
+    Error,
     caller::Caller,
     name::FullName,
     socket::{Front, SocketId, Sockets},
@@ -84,7 +85,7 @@ impl Front for Door {
         caller: Caller,
         name: FullName,
         worker: Option<Uuid>,
-    ) -> BoxFuture<'_, bool> {
+    ) -> BoxFuture<'_, Result<bool, Error>> {
         self.may_serve_provider(caller, name, worker)
     }
 
@@ -94,15 +95,18 @@ impl Front for Door {
         caller: Caller,
         name: FullName,
         worker: Option<Uuid>,
-    ) -> BoxFuture<'_, bool> {
+    ) -> BoxFuture<'_, Result<bool, Error>> {
         Box::pin(async move {
             let _answering = self.asking.read().await;
+            if name.room == "nowhere" {
+                return Err(wakeline_store::Error::Unavailable("a test".to_owned()).into());
+            }
             let hers = caller.id == Uuid::from_u128(1) && name.room == "anna";
-            caller.is_superuser || (hers && worker == Some(WORKER))
+            Ok(caller.is_superuser || (hers && worker == Some(WORKER)))
         })
     }
 
-    fn provider_joined(&self, name: FullName, socket: SocketId) {
+    fn provider_joined(&self, name: FullName, socket: SocketId, _: Caller) {
         self.hear(format!("joined {name}"));
         if let Some(sockets) = self.greets.get().and_then(std::sync::Weak::upgrade) {
             let request = RawValue::from_string(r#"{"request_id":"first"}"#.to_owned());

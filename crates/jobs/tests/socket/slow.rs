@@ -78,3 +78,19 @@ async fn a_client_that_asks_for_too_much_at_once_is_cut() -> Result<()> {
     eventually("it to be gone", || ground.sockets.connected() == 0).await;
     Ok(())
 }
+
+/// Its client would wait for ever for what it has not joined.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_whose_join_cannot_be_decided_is_cut() -> Result<()> {
+    let ground = Ground::new().await?;
+    for kind in ["provider", "job"] {
+        let mut anna = ground.websocket("anna").await?;
+        let join = format!(
+            r#"42["join_{kind}_room",{{"{kind}_name":"nowhere:fs:x","worker_id":"{WORKER}"}}]"#
+        );
+        anna.say(&join).await?;
+        assert_eq!(anna.hear().await?, None);
+        eventually("it to be gone", || ground.sockets.connected() == 0).await;
+    }
+    Ok(())
+}

@@ -118,6 +118,7 @@ impl Ground {
             is_superuser,
             status,
             error: None,
+            worker: None,
         };
         self.store.update(update).await.unwrap()
     }

@@ -83,6 +83,16 @@ impl Model {
         Some(task.id)
     }
 
+    pub(crate) fn unclaim(&mut self, index: usize, worker: Uuid) -> bool {
+        let task = &mut self.tasks[index];
+        let is_its = task.status == Status::Claimed && task.worker == Some(worker);
+        if is_its {
+            task.status = Status::Pending;
+            task.worker = None;
+        }
+        is_its
+    }
+
     pub(crate) fn update(
         &mut self,
         index: usize,

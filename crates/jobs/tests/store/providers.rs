@@ -204,3 +204,17 @@ pub(crate) async fn only_its_owner_removes_and_touches_it(database: Database) {
     let touched = touch(internal.id, None).await.unwrap();
     assert_eq!(touched, Owned::Done(internal), "it has no heart, and lives");
 }
+
+pub(crate) async fn the_newest_of_a_category_is_found(database: Database) {
+    let ground = Ground::new(database).await;
+    let newest = async |room: &str| {
+        let found = ground.store.newest_provider(room.to_owned(), "frames");
+        found.await.unwrap().map(|provider| provider.name.name)
+    };
+    assert_eq!(newest("r").await, None);
+    for name in ["r:frames:a", "r:frames:b", "r:fs:c", "s:frames:d"] {
+        ground.provider(name, None).await;
+    }
+    assert_eq!(newest("r").await.as_deref(), Some("b"));
+    assert_eq!(newest("s").await.as_deref(), Some("d"));
+}

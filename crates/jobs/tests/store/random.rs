@@ -96,6 +96,12 @@ impl Sequence<'_> {
                 };
                 assert_eq!(claimed, self.model.claim(worker));
             }
+            (15..17, Some((worker, _))) if !self.model.tasks.is_empty() => {
+                let index = self.random.random_range(0..self.model.tasks.len());
+                let task = self.model.tasks[index].id;
+                let returned = store.unclaim(task, worker).await.unwrap();
+                assert_eq!(returned.is_some(), self.model.unclaim(index, worker));
+            }
             (14, Some((worker, _))) => {
                 let told = store.remove_worker(worker, None).await.unwrap();
                 let Owned::Done(loss) = told else {
@@ -124,6 +130,7 @@ impl Sequence<'_> {
             is_superuser,
             status,
             error: None,
+            worker: None,
         };
         let told = match store.update(update).await.unwrap() {
             Updated::Unclaimed => Said::Unclaimed,
@@ -132,7 +139,7 @@ impl Sequence<'_> {
             Updated::Done { orphan, .. } => Said::Done {
                 is_orphan: orphan.is_some(),
             },
-            Updated::NotFound => panic!("it is there"),
+            other @ (Updated::NotFound | Updated::OtherWorkers) => panic!("{other:?}"),
         };
         let expected = self.model.update(index, user, is_superuser, status);
         assert_eq!(told, expected);

@@ -137,6 +137,38 @@ async fn put(ground: &Ground, worker: Uuid, status: Status) -> Uuid {
     task
 }
 
+pub(crate) async fn a_claim_goes_back_to_its_place(database: Database) {
+    let ground = Ground::new(database).await;
+    let (worker, other) = (ground.worker().await, ground.worker().await);
+    ground.job(JOB, worker).await;
+    let (first, second) = (ground.submit(JOB).await, ground.submit(JOB).await);
+    let unclaim = async |worker| ground.store.unclaim(first.id, worker).await.unwrap();
+    assert_eq!(unclaim(worker).await, None, "nobody has it");
+    assert_eq!(ground.claim(worker).await, Some(first.id));
+    assert_eq!(unclaim(other).await, None, "another has it");
+    assert_eq!(unclaim(worker).await, Some(first.clone()));
+    assert_eq!(unclaim(worker).await, None, "it is back already");
+    assert_eq!(ground.task(second.id).await.queue_position, Some(2));
+    assert_eq!(ground.claim(worker).await, Some(first.id));
+    ground.set(first.id, Status::Running).await;
+    assert_eq!(unclaim(worker).await, None, "it has begun");
+    assert_eq!(ground.task(first.id).await.worker, Some(worker));
+    ground.set(first.id, Status::Completed).await;
+    assert_eq!(unclaim(worker).await, None, "it is over");
+}
+
+pub(crate) async fn a_claim_that_went_back_has_cost_no_retry(database: Database) {
+    let ground = Ground::new(database).await;
+    let worker = ground.worker().await;
+    ground.job_with(JOB, worker, 1).await;
+    let task = ground.submit(JOB).await.id;
+    ground.claim(worker).await;
+    ground.store.unclaim(task, worker).await.unwrap();
+    ground.claim(worker).await;
+    ground.remove(worker).await;
+    assert_eq!(ground.task(task).await.status, Status::Pending);
+}
+
 pub(crate) async fn every_state_leads_where_it_may(database: Database) {
     let ground = Ground::new(database).await;
     let worker = ground.worker().await;
@@ -190,6 +222,38 @@ pub(crate) async fn only_its_workers_owner_updates_it(database: Database) {
     assert!(matches!(done, Updated::Done { .. }), "{done:?}");
 }
 
+/// One that was lost and does not know it shares its user with the one that has the task now.
+pub(crate) async fn a_worker_that_says_which_it_is_updates_only_its_own(database: Database) {
+    let ground = Ground::new(database).await;
+    let (lost, worker) = (ground.worker().await, ground.worker().await);
+    ground.job_with(JOB, lost, 1).await;
+    ground.job_with(JOB, worker, 1).await;
+    let task = ground.submit(JOB).await.id;
+    let update = async |worker, status| {
+        let update = Update {
+            task,
+            user: ground.anna,
+            is_superuser: false,
+            status,
+            error: None,
+            worker: Some(worker),
+        };
+        ground.store.update(update).await.unwrap()
+    };
+    let is_done = |updated: &Updated| matches!(updated, Updated::Done { .. });
+    assert_eq!(ground.claim(lost).await, Some(task));
+    assert!(is_done(&update(lost, Status::Running).await));
+    ground.remove(lost).await;
+    let other = update(lost, Status::Completed).await;
+    assert_eq!(other, Updated::OtherWorkers, "nobody has it");
+    assert_eq!(ground.claim(worker).await, Some(task));
+    assert!(is_done(&update(worker, Status::Running).await));
+    let other = update(lost, Status::Completed).await;
+    assert_eq!(other, Updated::OtherWorkers);
+    assert_eq!(ground.task(task).await.status, Status::Running);
+    assert!(is_done(&update(worker, Status::Completed).await));
+}
+
 pub(crate) async fn who_has_submitted_it_takes_it_back_while_it_is_pending(database: Database) {
     let ground = Ground::new(database).await;
     let worker = ground.worker().await;
@@ -229,6 +293,7 @@ pub(crate) async fn its_end_says_why(database: Database) {
             is_superuser: false,
             status,
             error: error.map(str::to_owned),
+            worker: None,
         };
         ground.store.update(update)
     };
@@ -245,6 +310,7 @@ pub(crate) async fn its_end_says_why(database: Database) {
         is_superuser: false,
         status: Status::Failed,
         error: Some(String::new()),
+        worker: None,
     };
     ground.store.update(update).await.unwrap();
     assert_eq!(

@@ -85,6 +85,20 @@ impl Providers for PostgresStore {
         .boxed()
     }
 
+    fn newest_provider(&self, room: String, category: &'static str) -> Step<'_, Option<Provider>> {
+        async move {
+            let statement = format!(
+                "SELECT {COLUMNS} FROM wakeline.jobs_provider p
+                WHERE p.room = $1 AND p.category = $2 ORDER BY p.created_at DESC, p.id LIMIT 1"
+            );
+            let parameters: [(&(dyn ToSql + Sync), Type); 2] =
+                [(&room, Type::TEXT), (&category, Type::TEXT)];
+            let rows = self.ask("newest_provider", &statement, &parameters).await?;
+            Ok(rows.first().map(|row| seen(row, 0)))
+        }
+        .boxed()
+    }
+
     fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>> {
         async move {
             let part =

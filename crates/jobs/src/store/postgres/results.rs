@@ -12,7 +12,9 @@ use uuid::Uuid;
 use super::{PostgresStore, only};
 use crate::{
     provider::{Answer, AnswerBody, Key, Request},
-    results::{Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left},
+    results::{
+        Glance, Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left,
+    },
     store::Step,
 };
 
@@ -47,6 +49,28 @@ impl Results for PostgresStore {
                 .await?;
             let looks: Vec<Look> = rows.iter().map(|row| seen(row, 0)).collect();
             Ok(keys.iter().map(|key| looks[places[key]].clone()).collect())
+        }
+        .boxed()
+    }
+
+    fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>> {
+        async move {
+            let providers: Vec<Uuid> = at.iter().map(|glance| glance.provider).collect();
+            let versions: Vec<i64> = at.iter().map(|glance| glance.version).collect();
+            let hashes: Vec<Option<&str>> =
+                at.iter().map(|glance| glance.hash.as_deref()).collect();
+            let rows = self
+                .ask(
+                    "glance",
+                    "SELECT wakeline.jobs_result_glance($1, $2, $3)",
+                    &[
+                        (&providers, Type::UUID_ARRAY),
+                        (&versions, Type::INT8_ARRAY),
+                        (&hashes, Type::TEXT_ARRAY),
+                    ],
+                )
+                .await?;
+            Ok(rows.iter().map(|row| row.get(0)).collect())
         }
         .boxed()
     }

@@ -57,6 +57,14 @@ impl Tasks for PostgresStore {
         })
     }
 
+    fn unclaim(&self, task: Uuid, worker: Uuid) -> Step<'_, Option<Task>> {
+        let statement = "SELECT * FROM wakeline.jobs_task_unclaim($1, $2)";
+        let parameters = parameters![task => Type::UUID, worker => Type::UUID];
+        self.write(statement, parameters, |rows| {
+            rows.first().map(told_task).transpose()
+        })
+    }
+
     fn task(&self, task: Uuid) -> Step<'_, Option<Task>> {
         async move {
             let statement = "SELECT CAST(0 AS smallint), NULL::text, s.*
@@ -68,13 +76,14 @@ impl Tasks for PostgresStore {
     }
 
     fn update(&self, update: Update) -> Step<'_, Updated> {
-        let statement = "SELECT * FROM wakeline.jobs_task_update($1, $2, $3, $4, $5)";
+        let statement = "SELECT * FROM wakeline.jobs_task_update($1, $2, $3, $4, $5, $6)";
         let parameters = parameters![
             update.task => Type::UUID,
             update.user => Type::UUID,
             update.is_superuser => Type::BOOL,
             update.status as i16 => Type::INT2,
             update.error => Type::TEXT,
+            update.worker => Type::UUID,
         ];
         self.write(statement, parameters, |rows| {
             let row = only(rows)?;
@@ -87,6 +96,7 @@ impl Tasks for PostgresStore {
                 1 => Updated::NotFound,
                 2 => Updated::Unclaimed,
                 3 => Updated::Foreign,
+                5 => Updated::OtherWorkers,
                 _ => Updated::Stays(status(note.and_then(|text| text.parse().ok()))?),
             })
         })

@@ -53,6 +53,18 @@ impl Providers for SqliteStore {
         })
     }
 
+    fn newest_provider(&self, room: String, category: &'static str) -> Step<'_, Option<Provider>> {
+        self.read("newest_provider", move |connection, _| {
+            connection
+                .prepare_cached(&format!(
+                    "{PROVIDERS} WHERE room = ?1 AND category = ?2
+                    ORDER BY created_at DESC, id LIMIT 1"
+                ))?
+                .query_row([room.as_str(), category], seen)
+                .optional()
+        })
+    }
+
     fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>> {
         self.read("find_providers", move |connection, _| {
             names

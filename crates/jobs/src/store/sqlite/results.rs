@@ -10,7 +10,9 @@ use uuid::Uuid;
 use super::SqliteStore;
 use crate::{
     provider::{Answer, AnswerBody, Key, Request},
-    results::{Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left},
+    results::{
+        Glance, Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left,
+    },
     store::Step,
 };
 
@@ -28,6 +30,39 @@ impl Results for SqliteStore {
                 }
             }
             Ok(keys.iter().map(|key| known[key].clone()).collect())
+        })
+    }
+
+    fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>> {
+        self.read("glance", move |connection, now| {
+            let mut one = connection.prepare_cached(
+                "SELECT EXISTS (
+                    SELECT 1 FROM jobs_result WHERE provider_id = ?1 AND version = ?2
+                        AND hash = ?3 AND expires_at > ?4
+                ) OR NOT EXISTS (
+                    SELECT 1 FROM jobs_mark WHERE provider_id = ?1 AND version = ?2
+                        AND hash = ?3 AND until > ?4
+                )",
+            )?;
+            let mut any = connection.prepare_cached(
+                "SELECT EXISTS (
+                    SELECT 1 FROM jobs_mark WHERE provider_id = ?1 AND version = ?2 AND until > ?3
+                )",
+            )?;
+            at.iter()
+                .map(
+                    |Glance {
+                         provider,
+                         version,
+                         hash,
+                     }| match hash {
+                        Some(hash) => {
+                            one.query_row(params![provider, version, hash, now], |row| row.get(0))
+                        }
+                        None => any.query_row(params![provider, version, now], |row| row.get(0)),
+                    },
+                )
+                .collect()
         })
     }
 

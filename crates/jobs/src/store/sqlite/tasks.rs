@@ -35,6 +35,21 @@ impl Tasks for SqliteStore {
         })
     }
 
+    fn unclaim(&self, task: Uuid, worker: Uuid) -> Step<'_, Option<Task>> {
+        self.write("unclaim", move |connection, _| {
+            let returned = connection
+                .prepare_cached(
+                    "UPDATE jobs_task SET status = 0, worker_id = NULL
+                    WHERE id = ?1 AND worker_id = ?2 AND status = 1",
+                )?
+                .execute([task, worker])?;
+            match returned {
+                0 => Ok(None),
+                _ => one(connection, task),
+            }
+        })
+    }
+
     fn task(&self, task: Uuid) -> Step<'_, Option<Task>> {
         self.read("task", move |connection, _| one(connection, task))
     }
@@ -187,6 +202,9 @@ fn change(connection: &Connection, update: &Update, now: i64) -> rusqlite::Resul
     let Some(known) = known else {
         return Ok(Updated::NotFound);
     };
+    if update.worker.is_some() && update.worker != known.worker {
+        return Ok(Updated::OtherWorkers);
+    }
     // Who has handed a task in may take it back while nobody has it.
     let takes_back = known.status == Status::Pending
         && update.status == Status::Cancelled

@@ -1,0 +1,252 @@
+//! The claim of a task, held until there is one; and handed back when it reached nobody.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+use uuid::Uuid;
+use wakeline_store::Error as StoreError;
+use wakeline_wake::Cause;
+use wakeline_web::{Checked, Held, Parcel, Timing, hold};
+
+use super::{Jobs, OUTAGE_PAUSE, finished};
+use crate::{
+    caller::Caller,
+    error::Error,
+    problem,
+    task::{Claimed, Task},
+    topic::{self, Wait},
+};
+
+/// When others have their hands on all that there is, they are done soon.
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+/// How often a claim that is not held looks again then.
+const BUSY_TRIES: usize = 20;
+/// How often handing back is tried while the store is away.
+const HAND_BACK_TRIES: usize = 60;
+
+/// What one claim came to.
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
+enum Taken {
+    Task(Claim),
+    /// Nothing to do in these, the jobs of the worker.
+    Nothing {
+        jobs: Vec<Uuid>,
+    },
+    Busy,
+}
+
+/// What a held claim found.
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
+enum Looked {
+    Task(Claim),
+    /// The worker does other jobs by now than those that were waited for.
+    OtherJobs(Vec<Uuid>),
+}
+
+impl Jobs {
+    /// The task that has waited longest among those of the worker's jobs, held for at most `time`
+    /// until there is one.
+    pub async fn claim(
+        self: &Arc<Self>,
+        caller: Caller,
+        worker: Uuid,
+        time: Duration,
+    ) -> Result<Held<Claim>, Error> {
+        if time.is_zero() {
+            return self.claim_now(caller, worker).await;
+        }
+        let began = tokio::time::Instant::now();
+        let mut jobs: Vec<Uuid> = Vec::new();
+        loop {
+            let places: Vec<_> = std::iter::once(Wait::Worker(worker))
+                .chain(jobs.iter().copied().map(Wait::Claim))
+                .map(|wait| wait.place())
+                .collect();
+            let left = time.saturating_sub(began.elapsed());
+            let mut was_held = false;
+            let check = || {
+                let (door, jobs) = (self.clone(), jobs.clone());
+                let was_held = std::mem::replace(&mut was_held, true);
+                async move { door.look_for_task(caller, worker, &jobs, was_held).await }
+            };
+            let held = hold(&self.engine, topic::DOOR, &places, left, check).await?;
+            let mut timing = held.timing;
+            timing.hold = began.elapsed();
+            match held.value {
+                Some(Looked::Task(claim)) => {
+                    // The first place is the worker's own.
+                    let woken_for = held.place.and_then(|place| jobs.get(place.checked_sub(1)?));
+                    self.pass_on(woken_for.copied(), &claim.task);
+                    return Ok(Held {
+                        value: Some(claim),
+                        timing,
+                        place: held.place,
+                    });
+                }
+                Some(Looked::OtherJobs(others)) if !left.is_zero() => jobs = others,
+                _ => {
+                    return Ok(Held {
+                        value: None,
+                        timing,
+                        place: held.place,
+                    });
+                }
+            }
+        }
+    }
+
+    async fn claim_now(
+        self: &Arc<Self>,
+        caller: Caller,
+        worker: Uuid,
+    ) -> Result<Held<Claim>, Error> {
+        let began = std::time::Instant::now();
+        let mut value = None;
+        for _ in 0..BUSY_TRIES {
+            match self.take(caller, worker).await? {
+                Taken::Task(claim) => value = Some(claim),
+                Taken::Busy => {
+                    sleep(BUSY_PAUSE).await;
+                    continue;
+                }
+                Taken::Nothing { .. } => {}
+            }
+            break;
+        }
+        let timing = Timing {
+            hold: began.elapsed(),
+            woken_by: None,
+            store: began.elapsed(),
+        };
+        Ok(Held {
+            value,
+            timing,
+            place: None,
+        })
+    }
+
+    /// Woken for a task of one job, it took an older one of another: the next who waits for the
+    /// first is woken. Only here: each node has woken one of its own.
+    fn pass_on(&self, woken_for: Option<Uuid>, task: &Task) {
+        if let Some(job) = woken_for.filter(|job| *job != task.job) {
+            self.engine
+                .wake(&Wait::Claim(job).wake_one(), Cause::Notify);
+        }
+    }
+
+    async fn look_for_task(
+        self: Arc<Self>,
+        caller: Caller,
+        worker: Uuid,
+        jobs: &[Uuid],
+        was_held: bool,
+    ) -> Result<Checked<Looked>, Error> {
+        Ok(match self.take(caller, worker).await {
+            Ok(Taken::Task(claim)) => Checked::Found(Looked::Task(claim)),
+            Ok(Taken::Nothing { jobs: others }) if others != jobs => {
+                Checked::Found(Looked::OtherJobs(others))
+            }
+            Ok(Taken::Nothing { .. }) => Checked::Nothing { again: None },
+            Ok(Taken::Busy) => Checked::Nothing {
+                again: Some(BUSY_PAUSE),
+            },
+            // Whoever is already held sits the outage out.
+            Err(Error::Store(error)) if was_held && error.is_outage() => Checked::Nothing {
+                again: Some(OUTAGE_PAUSE),
+            },
+            Err(error) => return Err(error),
+        })
+    }
+
+    /// One claim. It goes on in a task of its own when the caller hangs up, so that what it claims
+    /// is known to all, and handed back.
+    async fn take(self: &Arc<Self>, caller: Caller, worker: Uuid) -> Result<Taken, Error> {
+        let door = self.clone();
+        finished(async move {
+            Ok(match door.store.claim(worker, caller.id).await? {
+                Claimed::NoWorker => {
+                    return Err(Error::problem(
+                        &problem::WORKER_NOT_FOUND,
+                        format!("Worker {worker} not found"),
+                    ));
+                }
+                Claimed::Foreign => {
+                    return Err(Error::forbidden("Worker belongs to a different user"));
+                }
+                Claimed::Task(task) => {
+                    door.bus.publish(&[Wait::Task(task.id).wake()]);
+                    door.events.task_changed(&task);
+                    let receipt = Receipt {
+                        task: task.id,
+                        worker,
+                        door,
+                        is_delivered: false,
+                    };
+                    Taken::Task(Claim { task, receipt })
+                }
+                Claimed::Nothing { jobs } => Taken::Nothing { jobs },
+                Claimed::Busy => Taken::Busy,
+            })
+        })
+        .await
+    }
+
+    /// There is no lease that ends: what is not handed back stays with the worker for as long as
+    /// its heart beats.
+    async fn hand_back(&self, task: Uuid, worker: Uuid) {
+        for _ in 0..HAND_BACK_TRIES {
+            match self.store.unclaim(task, worker).await {
+                Ok(Some(task)) => {
+                    self.bus.publish(&[Wait::Claim(task.job).wake_one()]);
+                    self.events.task_available(&task);
+                    self.events.task_changed(&task);
+                    return;
+                }
+                // It was cancelled meanwhile, or its worker is gone.
+                Ok(None) => return,
+                // Nothing was done. If that is not known, the worker may have it again by now.
+                Err(StoreError::Unavailable(_) | StoreError::Overloaded) => {
+                    sleep(OUTAGE_PAUSE).await;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, %task, "a claim may not be handed back");
+                    return;
+                }
+            }
+        }
+        tracing::warn!(%task, "a claim could not be handed back; it stays with its worker");
+    }
+}
+
+/// A task on its way to its worker.
+#[derive(Debug)]
+pub struct Claim {
+    pub task: Task,
+    pub receipt: Receipt,
+}
+
+/// Dropped before its task was delivered, it hands the claim back.
+#[derive(Debug)]
+pub struct Receipt {
+    task: Uuid,
+    worker: Uuid,
+    door: Arc<Jobs>,
+    is_delivered: bool,
+}
+
+impl Parcel for Receipt {
+    fn delivered(mut self) {
+        self.is_delivered = true;
+    }
+}
+
+impl Drop for Receipt {
+    fn drop(&mut self) {
+        if !self.is_delivered
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (door, task, worker) = (self.door.clone(), self.task, self.worker);
+            runtime.spawn(async move { door.hand_back(task, worker).await });
+        }
+    }
+}

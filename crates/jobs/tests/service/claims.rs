@@ -1,0 +1,127 @@
+//! Claims that reach nobody, and whose turn it is.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use wakeline_jobs::task::Status;
+
+use crate::{
+    database::Database,
+    door::eventually,
+    node::{Node, answered},
+    tasks::{claim, claims_are, job, submit},
+};
+
+const CLAIM: &str = "POST /v1/joblib/tasks/claim";
+
+fn id(task: &Value) -> Uuid {
+    task.as_str().unwrap().parse().unwrap()
+}
+
+async fn status(node: &Node, task: Uuid) -> Status {
+    node.store.task(task).await.unwrap().unwrap().status
+}
+
+/// The answer is there when its client is gone: nobody has taken it.
+pub(crate) async fn what_was_claimed_for_who_is_gone_goes_to_the_next(database: Database) {
+    let node = Node::new(&database).await;
+    let worker = job(&node, "a", json!({})).await;
+    let (first, second) = (submit(&node, "a").await, submit(&node, "a").await);
+    let body = json!({ "worker_id": worker }).to_string();
+    let unread = node.respond(CLAIM, &node.anna, &[], body).await;
+    assert_eq!(status(&node, id(&first)).await, Status::Claimed);
+    drop(unread);
+    eventually("the task to be back", async || {
+        status(&node, id(&first)).await == Status::Pending
+    })
+    .await;
+    let returned = node.store.task(id(&first)).await.unwrap().unwrap();
+    assert_eq!((returned.worker, returned.queue_position), (None, Some(1)));
+    // It kept its place.
+    for task in [first, second] {
+        let next = answered(claim(&node, &worker)).await;
+        assert_eq!(next.json()["task"]["id"], task);
+        assert_eq!(status(&node, id(&task)).await, Status::Claimed);
+    }
+}
+
+pub(crate) async fn what_comes_back_wakes_who_waits(database: Database) {
+    let node = Node::new(&database).await;
+    let worker = job(&node, "a", json!({})).await;
+    let task = submit(&node, "a").await;
+    let body = json!({ "worker_id": worker }).to_string();
+    let unread = node.respond(CLAIM, &node.anna, &[], body).await;
+    let held = claim(&node, &worker);
+    claims_are(&node, 1).await;
+    drop(unread);
+    assert_eq!(answered(held).await.json()["task"]["id"], task);
+}
+
+/// The claim is done, and its client gone before anybody has heard of it.
+pub(crate) async fn a_claim_that_is_hung_up_on_half_way_goes_back(database: Database) {
+    let node = Node::new(&database).await;
+    let worker = job(&node, "a", json!({})).await;
+    let task = submit(&node, "a").await;
+    node.results.hold_up(0);
+    let gone = claim(&node, &worker);
+    node.results.is_held_up().await;
+    gone.abort();
+    eventually("nobody to wait", async || node.engine.held() == 0).await;
+    assert_eq!(status(&node, id(&task)).await, Status::Claimed);
+    node.results.let_go();
+    let next = answered(claim(&node, &worker)).await;
+    assert_eq!(next.json()["task"]["id"], task);
+}
+
+/// So is one whose store was away when it was to go back.
+pub(crate) async fn a_claim_goes_back_when_the_store_is_there_again(database: Database) {
+    let node = Node::new(&database).await;
+    let worker = job(&node, "a", json!({})).await;
+    let task = submit(&node, "a").await;
+    let body = json!({ "worker_id": worker }).to_string();
+    let unread = node.respond(CLAIM, &node.anna, &[], body).await;
+    node.results.fail("unclaim");
+    drop(unread);
+    let next = answered(claim(&node, &worker)).await;
+    assert_eq!(next.json()["task"]["id"], task);
+    assert!(node.results.has_failed("unclaim"));
+}
+
+/// Woken for a task of one job, a worker takes an older one of another job, for which somebody
+/// else has been woken and is not there yet.
+pub(crate) async fn who_takes_another_jobs_task_passes_its_wake_on(database: Database) {
+    let node = Node::new(&database).await;
+    let both = job(&node, "a", json!({})).await;
+    job(&node, "b", json!({ "worker_id": both })).await;
+    let one = job(&node, "a", json!({})).await;
+    let both = claim(&node, &both);
+    claims_are(&node, 2).await;
+    let one = claim(&node, &one);
+    claims_are(&node, 3).await;
+    let older = crate::lost_hints::new_task("b");
+    let older_id = older.id;
+    node.store.submit(older).await.unwrap();
+    let newer = submit(&node, "a").await;
+    assert_eq!(answered(both).await.json()["task"]["id"], json!(older_id));
+    assert_eq!(answered(one).await.json()["task"]["id"], newer);
+}
+
+pub(crate) async fn a_worker_that_names_itself_is_told_that_it_was_replaced(database: Database) {
+    let node = Node::new(&database).await;
+    let retried = json!({ "max_retries": 1 });
+    let lost = job(&node, "a", retried.clone()).await;
+    let worker = job(&node, "a", retried).await;
+    let task = submit(&node, "a").await;
+    answered(claim(&node, &lost)).await;
+    let remove = format!("DELETE /v1/joblib/workers/{lost}");
+    node.send(&remove, &node.anna, &[], "").await;
+    let taken = answered(claim(&node, &worker)).await;
+    assert_eq!(taken.json()["task"]["id"], task);
+    let what = format!("PATCH /v1/joblib/tasks/{}", task.as_str().unwrap());
+    let running = |worker: &str| json!({ "status": "running", "worker_id": worker });
+    let refused = node.tell(&what, running(&lost)).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT);
+    let kind = refused.json()["type"].clone();
+    assert_eq!(kind, "/v1/problems/not-the-workers-task");
+    assert_eq!(node.tell(&what, running(&worker)).await.status, 200);
+}
