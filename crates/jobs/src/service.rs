@@ -36,7 +36,7 @@ use reads::Reads;
 
 pub use claims::{Claim, Receipt};
 pub use jobs::Offer;
-pub use reads::{Found, Read};
+pub use reads::{Begun, Found, Read};
 
 /// How long a held request leaves the store alone after it has failed to answer.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(1);

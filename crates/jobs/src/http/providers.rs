@@ -24,7 +24,7 @@ use crate::{
     caller::{Caller, Reader, Visitor},
     error::{Error, Unfit},
     params::Params,
-    service::Jobs,
+    service::{Begun, Jobs},
 };
 
 const REQUEST_HASH: &str = "x-request-hash";
@@ -156,22 +156,13 @@ pub(super) async fn read(
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Response, Error> {
-    let (mut parts, _) = request.into_parts();
-    if let Some(name) = name.strip_suffix("/info") {
-        let Visitor(visitor) = extract(&mut parts, &door).await?;
-        let provider = door.provider(visitor, &room, name).await?;
-        return Ok(Json(ProviderResponse::from(provider)).into_response());
-    }
-    crate::name::check_room(&room)?;
-    let Reader(caller) = extract(&mut parts, &door).await?;
-    let params = Params::from_query(query.as_deref().unwrap_or_default())?;
-    let wanted = parts.headers.remove(header::IF_NONE_MATCH);
-    // Its head is not needed while it is held.
-    drop(parts);
-    let settings = door.settings();
-    let time = prefer.wait.unwrap_or(settings.read_hold);
-    let time = time.min(settings.max_read_hold);
-    let read = door.read(caller, &room, &name, params, time).await?;
+    // Boxed, and gone when it is done: a read may be held for long after it.
+    let begun = Box::pin(begin(&door, room, name, prefer, query, request)).await?;
+    let (begun, wanted, time) = match begun {
+        Asked::Read(begun, wanted, time) => (begun, wanted, time),
+        Asked::Info(response) => return Ok(response),
+    };
+    let read = begun.end().await?;
     let timing = read.timing;
     let mut response = answer::response(read.found, wanted.as_ref()).await?;
     if let Some(timing) = timing {
@@ -179,6 +170,38 @@ pub(super) async fn read(
         applied(response.headers_mut(), prefer, time);
     }
     Ok(response)
+}
+
+enum Asked {
+    /// With what the reader has already, and how long it is held.
+    Read(Begun, Option<HeaderValue>, Duration),
+    Info(Response),
+}
+
+async fn begin(
+    door: &Arc<Jobs>,
+    room: String,
+    name: String,
+    prefer: Prefer,
+    query: Option<String>,
+    request: Request,
+) -> Result<Asked, Error> {
+    let (mut parts, _) = request.into_parts();
+    if let Some(name) = name.strip_suffix("/info") {
+        let Visitor(visitor) = extract(&mut parts, door).await?;
+        let provider = door.provider(visitor, &room, name).await?;
+        let response = Json(ProviderResponse::from(provider)).into_response();
+        return Ok(Asked::Info(response));
+    }
+    crate::name::check_room(&room)?;
+    let Reader(caller) = extract(&mut parts, door).await?;
+    let params = Params::from_query(query.as_deref().unwrap_or_default())?;
+    let wanted = parts.headers.remove(header::IF_NONE_MATCH);
+    let settings = door.settings();
+    let time = prefer.wait.unwrap_or(settings.read_hold);
+    let time = time.min(settings.max_read_hold);
+    let begun = door.read(caller, &room, &name, params, time).await?;
+    Ok(Asked::Read(begun, wanted, time))
 }
 
 async fn extract<E: axum::extract::FromRequestParts<Arc<Jobs>, Rejection = Error>>(

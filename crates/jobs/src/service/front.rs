@@ -122,9 +122,10 @@ impl Asking for Arc<Jobs> {
         async move {
             let name = provider.name.to_string();
             let params = Params::from_pairs(params);
-            let read = self
+            let begun = self
                 .read_provider(caller, provider.name, &name, params, wait, together)
                 .await?;
+            let read = begun.end().await?;
             Ok((read.found.answer, read.timing))
         }
         .boxed()

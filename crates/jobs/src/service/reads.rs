@@ -3,9 +3,9 @@
 //! However many ask the same, on however many nodes, the provider is asked once: whoever finds
 //! neither an answer nor a mark that it was asked puts the mark there, and only one can.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 use uuid::Uuid;
 use wakeline_web::{Checked, Timing, hold};
 
@@ -28,8 +28,8 @@ use crate::{
     topic::{self, Wait},
 };
 
-/// A provider, and the hash of what it is asked.
-pub(super) type Question = (FullName, String);
+/// A provider, and the hash of what it is asked. Shared: whoever is held has it in many hands.
+pub(super) type Question = Arc<(FullName, String)>;
 
 /// What is known of a question.
 #[derive(Clone, Debug)]
@@ -51,6 +51,29 @@ pub struct Read {
     pub found: Found,
     /// `None`: the answer was there.
     pub timing: Option<Timing>,
+}
+
+/// A read after its first look.
+pub enum Begun {
+    Answered(Read),
+    /// Whoever awaits it keeps this and nothing else of what has led here.
+    Held(BoxFuture<'static, Result<Read, Error>>),
+}
+
+impl Begun {
+    pub async fn end(self) -> Result<Read, Error> {
+        match self {
+            Self::Answered(read) => Ok(read),
+            Self::Held(held) => held.await,
+        }
+    }
+}
+
+impl fmt::Debug for Begun {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_held = matches!(self, Self::Held(_));
+        out.debug_struct("Begun").field("held", &is_held).finish()
+    }
 }
 
 #[derive(Debug)]
@@ -85,7 +108,7 @@ async fn look(
     let (here, elsewhere): (Vec<usize>, Vec<usize>) = (0..questions.len())
         .partition(|index| results.of(&questions[*index].0.category).is_store());
     if !here.is_empty() {
-        let asked = here.iter().map(|index| questions[*index].clone()).collect();
+        let asked = here.iter().map(|index| (*questions[*index]).clone()).collect();
         for (index, found) in here.into_iter().zip(store.find_answers(asked).await?) {
             seen[index] = found.map(|(provider, look)| Seen {
                 provider: Arc::new(provider),
@@ -113,7 +136,7 @@ async fn look_elsewhere(
         let Some(provider) = provider else {
             continue;
         };
-        let (name, hash) = &questions[index];
+        let (name, hash) = &*questions[index];
         let key = Key {
             provider: provider.id,
             version: provider.version,
@@ -154,7 +177,7 @@ impl Jobs {
         name: &str,
         params: Params,
         time: Duration,
-    ) -> Result<Read, Error> {
+    ) -> Result<Begun, Error> {
         let mut names = self.name_in(room, name)?;
         if names.len() > 1 {
             let found = self.store.find_providers(names).await?;
@@ -175,40 +198,40 @@ impl Jobs {
         params: Params,
         time: Duration,
         together: Together,
-    ) -> Result<Read, Error> {
+    ) -> Result<Begun, Error> {
         let text = params.text();
-        let question = (named, hash(&text));
+        let question = Arc::new((named, hash(&text)));
         let seen = self.reads.gather.ask(question.clone()).await?;
         let Seen { provider, look } = seen.ok_or_else(|| not_found(as_asked))?;
         self.may_read(Some(caller), &provider)?;
         if let Some(answer) = look.answer {
-            return Ok(Read {
+            return Ok(Begun::Answered(Read {
                 found: Found { provider, answer },
                 timing: None,
-            });
+            }));
         }
         params.check(&provider.schema)?;
         if provider.name.is_internal() {
             self.check_internal(&provider.name)?;
         }
-        // Its size is kept for as long as it is held, and by nobody else.
-        Box::pin(self.held(question, text, time, together)).await
+        let held = self.clone().held(question, text, time, together);
+        Ok(Begun::Held(held.boxed()))
     }
 
     async fn held(
-        self: &Arc<Self>,
+        self: Arc<Self>,
         question: Question,
         text: String,
         time: Duration,
         together: Together,
     ) -> Result<Read, Error> {
-        let reading = Reading::enter(self, &question, together);
-        let (name, hash) = question.clone();
+        let reading = Reading::enter(&self, &question, together);
+        let (name, hash) = (*question).clone();
         let places = [
             Wait::Result(name.clone(), hash).place(),
             Wait::Provider(name).place(),
         ];
-        let (question, text) = (Arc::new(question), Arc::new(text));
+        let text: Arc<str> = text.into();
         let check = || {
             let (door, question, text) = (self.clone(), question.clone(), text.clone());
             async move { door.look_for_answer(&question, &text).await }
@@ -308,7 +331,7 @@ impl Jobs {
     /// Takes a mark off. Whoever has seen it and waits, here or on another node, asks now.
     pub(super) async fn unask(&self, question: &Question, key: Key, token: Uuid) {
         if self.unmark(question, key, token).await {
-            let (name, hash) = question.clone();
+            let (name, hash) = (**question).clone();
             self.bus.publish(&[Wait::Result(name, hash).wake()]);
         }
     }

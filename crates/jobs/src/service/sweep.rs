@@ -12,8 +12,10 @@ use crate::{results::Results, store::in_micros, task::Terms};
 const SLICE: i64 = 500;
 /// Slices of answers that one place removes before the others have their turn.
 const SLICES: usize = 100;
-/// Nothing is looked for more often.
-const SHORTEST: Duration = Duration::from_millis(50);
+/// Nothing is looked for more often: workers that are lost one after another are found together.
+const SHORTEST: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// Of the time after which a worker is lost, the part that it may be found later.
+const LATER: u32 = 60;
 
 impl Jobs {
     /// Removes lost workers and old tasks for ever. The store says when the next may be over; one
@@ -30,6 +32,7 @@ impl Jobs {
             .settings
             .worker_timeout
             .min(self.settings.internal_timeout);
+        let shortest = (longest / LATER).clamp(SHORTEST.0, SHORTEST.1);
         loop {
             let pause = match self.store.sweep(terms).await {
                 Ok(swept) => {
@@ -46,7 +49,7 @@ impl Jobs {
                     OUTAGE_PAUSE
                 }
             };
-            sleep(pause.max(SHORTEST)).await;
+            sleep(pause.max(shortest)).await;
         }
     }
 

@@ -238,8 +238,8 @@ impl Providers for Gated {
         self.step("register_provider", self.store.register_provider(provider))
     }
 
-    fn providers(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<Provider>> {
-        self.step("providers", self.store.providers(scopes, page))
+    fn providers(&self, filter: ProviderFilter, page: Page) -> Step<'_, Paged<Provider>> {
+        self.step("providers", self.store.providers(filter, page))
     }
 
     fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>> {
