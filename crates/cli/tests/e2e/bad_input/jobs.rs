@@ -200,19 +200,30 @@ impl Route<'_> {
             let kind = &property["type"];
             let kind = kind.as_str().or_else(|| kind[0].as_str());
             let mut wrong = match kind {
-                Some("string") => vec![json!(5), json!(true), json!([]), json!({}), json!("\0")],
+                Some("string") => vec![json!(5), json!(true), json!([]), json!({})],
                 Some("integer") => vec![json!("x"), json!(1.5), json!([]), json!(-1)],
                 Some("boolean") => vec![json!("x"), json!([]), json!({})],
                 Some("object") => vec![json!("x"), json!(5), json!([])],
                 other => panic!("no wrong values are known for {name}, {other:?}"),
             };
             if property["format"] == "uuid" {
-                wrong.extend([json!("zzz"), json!("")]);
+                wrong.extend([json!("zzz"), json!(""), json!("\0")]);
             }
-            for wrong in wrong {
+            let mut wrong: Vec<_> = wrong
+                .into_iter()
+                .map(|wrong| (wrong, name.as_str()))
+                .collect();
+            match (kind, name.as_str()) {
+                // What is said in a room may be any text.
+                (_, "content") => {}
+                (_, "room_id" | "copy_from") => wrong.push((json!("\0"), "Room ID")),
+                (Some("string"), name) => wrong.push((json!("\0"), name)),
+                _ => {}
+            }
+            for (wrong, named) in wrong {
                 let mut body: Value = required.iter().map(|name| (*name, good(name))).collect();
                 body[name] = wrong;
-                cases.push(self.bad(&url, body.to_string().into_bytes(), name));
+                cases.push(self.bad(&url, body.to_string().into_bytes(), named));
             }
         }
         for left_out in &required {
