@@ -144,10 +144,5 @@ impl Feeds {
 /// What can make a denied feed be served.
 fn watched(rules: &Distribution, feed: &Feed) -> Vec<(Arc<Query>, Vec<Reference>)> {
     let gates = rules.gates(&feed.specification, &feed.given).into_iter();
-    gates
-        .filter_map(|gate| {
-            let query = Query::of_specification(&gate.users).ok()?;
-            Some((Arc::new(query), gate.given))
-        })
-        .collect()
+    gates.map(|gate| (gate.query, gate.given)).collect()
 }
