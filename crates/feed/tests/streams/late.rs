@@ -199,6 +199,26 @@ async fn a_bookmark_from_before_a_late_commit_misses_nothing() {
     assert_eq!(sorted(page.references), sorted(references(&[held, later])));
 }
 
+/// A save holds a floor that it read before others were settled: a horizon can be behind one that was
+/// told before, on another node or on this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bookmark_never_goes_back() {
+    let ground = Ground::new().await;
+    let said = ground.node.stream(&ground.path).await.until_sync().await;
+    let bookmark = &said.last().unwrap().bookmark;
+    let session = ground.database.session().await;
+    let floor = "BEGIN; SELECT pg_advisory_xact_lock_shared(1717921124, 1)";
+    session.batch_execute(floor).await.unwrap();
+    let asked = format!("{}?b={bookmark}", ground.path);
+    let mut stream = ground.node.stream(&asked).await;
+    let frames = stream.until_sync().await;
+    assert_eq!((frames.len(), &frames[0].bookmark), (1, bookmark));
+    session.batch_execute("COMMIT").await.unwrap();
+    let new = post(&ground.home, "new");
+    ground.node.add(&new).await;
+    assert_eq!(received(&stream.until_sync().await), references(&[new]));
+}
+
 /// Sessions that hold their saves open for a while and commit or not, beside nodes that save, while
 /// clients stay or come again with their bookmarks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
