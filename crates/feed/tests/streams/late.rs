@@ -209,13 +209,15 @@ async fn a_bookmark_never_goes_back() {
     let session = ground.database.session().await;
     let floor = "BEGIN; SELECT pg_advisory_xact_lock_shared(1717921124, 1)";
     session.batch_execute(floor).await.unwrap();
+    // A node that has not seen more.
+    let other = Node::new(&ground.database).await;
     let asked = format!("{}?b={bookmark}", ground.path);
-    let mut stream = ground.node.stream(&asked).await;
+    let mut stream = other.stream(&asked).await;
     let frames = stream.until_sync().await;
     assert_eq!((frames.len(), &frames[0].bookmark), (1, bookmark));
     session.batch_execute("COMMIT").await.unwrap();
     let new = post(&ground.home, "new");
-    ground.node.add(&new).await;
+    other.add(&new).await;
     assert_eq!(received(&stream.until_sync().await), references(&[new]));
 }
 
