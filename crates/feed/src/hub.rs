@@ -15,7 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wakeline_store::Error;
 use wakeline_wake::{Cause, Engine, Topic, Wake};
 
-use crate::store::{Log, Position, Store};
+use crate::{
+    query::Query,
+    store::{Log, Position, Store},
+};
 use registry::Registry;
 
 /// The open streams of this node.
@@ -50,24 +53,25 @@ impl Hub {
     }
 
     /// Tells the streams that these facts can concern.
-    pub(crate) async fn matched(&self, log: &Log) -> Result<(), Error> {
+    pub(crate) async fn matched(&self, log: &Log, cause: Cause) -> Result<(), Error> {
         let tasks = self.registry().tasks(&log.entries);
         let mut found = Vec::new();
         for task in tasks {
-            found.push(task.answer(&*self.store).await?);
+            let watched = |query: &Query| self.registry().watched(query);
+            found.push(task.answer(&*self.store, watched).await?);
         }
         let topics = self.registry().tell(log, found);
         for topic in topics {
-            self.engine.wake(&Wake::all(topic), Cause::Notify);
+            self.engine.wake(&Wake::all(topic), cause);
         }
         Ok(())
     }
 
     /// Too much has happened to look at each fact: every stream looks for itself.
-    pub(crate) fn skip(&self, after: Position, to: Position) {
+    pub(crate) fn skip(&self, after: Position, to: Position, cause: Cause) {
         let topics = self.registry().tell_all(after, to);
         for topic in topics {
-            self.engine.wake(&Wake::all(topic), Cause::Notify);
+            self.engine.wake(&Wake::all(topic), cause);
         }
     }
 

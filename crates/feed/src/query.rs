@@ -14,6 +14,9 @@ pub use walk::{By, Step, Walk};
 
 /// Variables of a query and of all its conditions.
 pub const MAX_VARIABLES: usize = 128;
+/// Variables that are looked for together: each is a table of a join, of which SQLite takes 64. Some
+/// are for what is given.
+pub const MAX_TOGETHER: usize = 60;
 /// Conditions inside of conditions.
 pub const MAX_DEPTH: usize = 16;
 
@@ -66,6 +69,8 @@ pub enum Error {
     },
     #[error("the specification has more than {MAX_VARIABLES} facts")]
     TooLarge,
+    #[error("the specification connects more than {MAX_TOGETHER} facts with one another")]
+    TooMuchTogether,
     #[error("the specification has conditions more than {MAX_DEPTH} levels deep")]
     TooDeep,
 }
@@ -88,7 +93,12 @@ impl Query {
             .iter()
             .flat_map(|given| &given.conditions)
             .collect();
-        build::query(&givens, &conditions, &specification.matches)
+        let query = build::query(&givens, &conditions, &specification.matches)?;
+        // From a new fact on, the givens are looked for as well.
+        if query.variables.len() > MAX_TOGETHER {
+            return Err(Error::TooMuchTogether);
+        }
+        Ok(query)
     }
 
     /// Where the newest fact of a tuple can stand: a predecessor of another is never the newest.

@@ -15,9 +15,12 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    task::yield_now,
+    time::{Instant, sleep, timeout_at},
+};
 use wakeline_store::Error;
-use wakeline_wake::{Engine, Outcome, Refused, Settled, Waiter};
+use wakeline_wake::{Cause, Engine, Outcome, Refused, Settled, Waiter};
 
 use crate::{
     bookmark::Bookmark,
@@ -118,9 +121,13 @@ pub struct Session {
     /// When SYNC is to be said after a live page, and since when it could be.
     sync: Option<Pending>,
     began: Instant,
+    /// It was asked for its first event.
+    has_begun: bool,
     /// When the last event was given.
     told: Instant,
     is_slow: Arc<AtomicBool>,
+    looked: Duration,
+    woken_by: Option<Cause>,
     telemetry: Telemetry,
 }
 
@@ -177,8 +184,11 @@ impl Session {
             pages_of_cycle: 0,
             sync: None,
             began: now,
+            has_begun: false,
             told: now,
             is_slow: Arc::default(),
+            looked: Duration::ZERO,
+            woken_by: None,
         })
     }
 
@@ -199,11 +209,14 @@ impl Session {
     /// What is to be sent next; `None` when the stream ends.
     pub async fn next(&mut self) -> Option<Event> {
         // The first call comes at once; every other one when the last event has been taken.
-        if self.telemetry.frames > 0 && self.told.elapsed() > self.ground.limits.slow_reader {
+        if std::mem::replace(&mut self.has_begun, true)
+            && self.told.elapsed() > self.ground.limits.slow_reader
+        {
             return self.end(Ending::SlowReader);
         }
         self.told = Instant::now();
         let mut pause = OUTAGE.0;
+        let mut is_outage = false;
         loop {
             if let Some(ending) = self.ending() {
                 return self.end(ending);
@@ -213,9 +226,12 @@ impl Session {
             }
             match self.step().await {
                 Ok(Some(event)) => return Some(self.give(event)),
-                Ok(None) => pause = OUTAGE.0,
+                Ok(None) => (pause, is_outage) = (OUTAGE.0, false),
                 Err(error) => {
-                    tracing::warn!(%error, feed = %self.feed.hash, "a stream waits for the database");
+                    // Once an outage: many streams wait for its end, and ask again and again.
+                    if !std::mem::replace(&mut is_outage, true) {
+                        tracing::warn!(%error, feed = %self.feed.hash, "a stream waits for the database");
+                    }
                     sleep(pause).await;
                     pause = (pause * 2).min(OUTAGE.1);
                 }
@@ -224,12 +240,27 @@ impl Session {
     }
 
     async fn step(&mut self) -> Result<Option<Event>, Error> {
-        match self.stage {
+        let began = Instant::now();
+        let event = match self.stage {
             Stage::Opening => self.stand().await,
             Stage::Cycle(to) => self.page(to).await,
-            Stage::Live => Ok(self.wait().await),
-            Stage::Over => Ok(None),
-        }
+            Stage::Live => return Ok(self.wait().await),
+            Stage::Over => return Ok(None),
+        };
+        self.looked += began.elapsed();
+        event
+    }
+
+    /// How long it has looked into the store.
+    #[must_use]
+    pub fn looked(&self) -> Duration {
+        self.looked
+    }
+
+    /// What woke it last.
+    #[must_use]
+    pub fn woken_by(&self) -> Option<Cause> {
+        self.woken_by
     }
 
     /// Finds out where the givens are and whether the caller may have the feed, hears of all that can
@@ -298,7 +329,7 @@ impl Session {
                 .settle(span.to.min(to));
         }
         self.pages_of_cycle = 0;
-        self.telemetry.cycles += 1;
+        self.telemetry.cycle();
         match decision {
             Decision::Allowed => {
                 self.stage = Stage::Cycle(to);
@@ -308,6 +339,8 @@ impl Session {
                 self.stage = Stage::Live;
                 // Whatever comes while it is denied is looked at from the beginning.
                 self.bookmark = Bookmark::Start;
+                // What was to be said after a page is not true any more.
+                self.sync = None;
                 Ok(Some(Event::Denied {
                     denial,
                     bookmark: self.shown.clone(),
@@ -321,11 +354,25 @@ impl Session {
             let says_so = self.is_caught_up(to) && self.sync.is_none();
             return Ok(says_so.then(|| self.sync()));
         };
-        let pages = &self.ground.pages;
-        let page = pages.page(&self.feed, given, &self.bookmark, to).await?;
+        let page = self
+            .ground
+            .pages
+            .page(&self.feed, given, &self.bookmark, to);
+        // Both are asked when `to` is settled, so what has taken the feed away by then is known.
+        let (decision, page) = tokio::try_join!((self.decide)(), page)?;
+        if let Decision::Denied(_) = decision {
+            self.stands = false;
+            self.stage = Stage::Opening;
+            return Ok(None);
+        }
         self.bookmark = page.reached.clone();
         let is_caught_up = page.is_last && self.is_caught_up(to);
         if page.references.is_empty() {
+            if !is_caught_up {
+                // A page that others have asked for is there at once: whoever goes round without one
+                // to send must let the rest of the node run.
+                yield_now().await;
+            }
             let says_so = is_caught_up && self.sync.is_none();
             return Ok(says_so.then(|| self.sync()));
         }
@@ -340,7 +387,7 @@ impl Session {
         if self.pages_of_cycle >= limits.max_initial_pages {
             // Enough for one cycle: the next begins where this one ends, after the others' turn.
             self.pages_of_cycle = 0;
-            self.telemetry.cycles += 1;
+            self.telemetry.cycle();
             sleep(limits.page_delay).await;
         } else if limits.page_delay_every > 0
             && self.pages_of_cycle.is_multiple_of(limits.page_delay_every)
@@ -362,14 +409,15 @@ impl Session {
         waitlist.settle(to);
         let span = waitlist.span();
         drop(waitlist);
-        self.bookmark = Bookmark::Finished(to);
+        // This node may be behind the one that the client was at before: it never goes back.
+        self.bookmark = Bookmark::Finished(to.max(self.bookmark.base()));
         match span {
             None => {
                 self.stage = Stage::Live;
                 true
             }
             Some(span) => {
-                self.telemetry.restarts += 1;
+                self.telemetry.restart();
                 self.look(span.after, span.to);
                 false
             }
@@ -379,7 +427,7 @@ impl Session {
     /// A cycle over what the waitlist says.
     fn look(&mut self, after: Position, to: Position) {
         self.pages_of_cycle = 0;
-        self.telemetry.cycles += 1;
+        self.telemetry.cycle();
         // Nothing before it concerns this stream, so that all streams of a feed ask the same.
         let done = self.bookmark.base();
         if after == 0 || !self.stands {
@@ -423,7 +471,7 @@ impl Session {
                 self.stage = Stage::Over;
                 return None;
             }
-            Ok(Outcome::Woken { .. }) => {}
+            Ok(Outcome::Woken { cause, .. }) => self.woken_by = Some(cause),
         }
         self.waiter.settle(Settled::Found);
         let mut waitlist = self.registration.signal().waitlist();
@@ -464,7 +512,13 @@ impl Session {
 
     fn give(&mut self, event: Event) -> Event {
         self.told = Instant::now();
-        self.telemetry.frames += 1;
+        self.telemetry.frames(match event {
+            Event::Page {
+                is_synced: true, ..
+            } => 2,
+            Event::Page { .. } | Event::Sync(_) | Event::Denied { .. } => 1,
+            Event::Heartbeat => 0,
+        });
         event
     }
 }

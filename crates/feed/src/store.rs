@@ -165,9 +165,14 @@ pub struct Concerned {
     /// A variable of the query that the facts may stand at; they have its type.
     pub variable: usize,
     pub facts: Vec<Position>,
-    /// The givens that somebody waits with, for where they cannot be found by going to predecessors.
+    /// The givens that somebody waits with, for where they cannot be found by going to predecessors,
+    /// or where that finds too many. Without them at most [`MAX_CONCERNS`] are found.
     pub watched: Vec<Vec<Position>>,
 }
+
+/// Ways from new facts to givens that are told without knowing who waits with which. A fact may have
+/// thousands of predecessors on each level.
+pub const MAX_CONCERNS: usize = 50_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concern {

@@ -56,7 +56,8 @@ impl Waitlist {
         self.facts.len()
     }
 
-    /// What has to be looked at: everything after `after`, up to `to`.
+    /// What has to be looked at: everything after `after`, up to `to`. Never an empty span: it would
+    /// be looked at for ever, since its fact stays.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         if self.begins_anew {
@@ -66,7 +67,7 @@ impl Waitlist {
             });
         }
         let first = *self.facts.first()?;
-        Some(Span {
+        (first <= self.to).then_some(Span {
             after: first - 1,
             to: self.to,
         })
@@ -114,6 +115,15 @@ mod tests {
         list.settle(8);
         assert!(list.is_empty() && list.span().is_none());
         assert_eq!(list.peak(), 2);
+    }
+
+    #[test]
+    fn what_is_not_settled_is_not_looked_at() {
+        let mut list = Waitlist::new(10);
+        assert!(list.add(6, 5));
+        assert_eq!(list.span(), None);
+        assert!(list.add(7, 7));
+        assert_eq!(list.span(), Some(Span { after: 5, to: 7 }));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! automatic builder keeps room for both protocols in each of them; looking at the first bytes here
 //! and then running just the one that is spoken keeps room for that one only.
 
+mod stall;
+
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, response::Response};
@@ -21,6 +23,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use self::stall::Stalling;
 use crate::{config::Http, requests::Gate, stopping::Stopping};
 
 /// How an HTTP/2 connection begins. The whole of it is waited for here: hyper has no limit on how
@@ -200,8 +203,9 @@ async fn serve_http1(
     _permit: OwnedSemaphorePermit,
 ) {
     let builder = http1_builder(&shared.http);
+    let stream = io_of(stream, &shared.http);
     let service = service_fn(move |request| answer(shared.clone(), request));
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection(stream, service);
     // One that becomes a WebSocket ends here, and with it its place among the connections: it is
     // its door's from then on, which has its own limit and ends it when the server stops.
     let mut connection = std::pin::pin!(connection.with_upgrades());
@@ -222,8 +226,9 @@ async fn serve_http2(
     _permit: OwnedSemaphorePermit,
 ) {
     let builder = http2_builder(&shared.http);
+    let stream = io_of(stream, &shared.http);
     let service = service_fn(move |request| answer(shared.clone(), request));
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut connection = std::pin::pin!(builder.serve_connection(stream, service));
     tokio::select! {
         biased;
         _ = connection.as_mut() => return,
@@ -235,7 +240,7 @@ async fn serve_http2(
 /// One request over HTTP/1.1; over HTTP/2 those that come with the first.
 async fn serve_late(shared: Arc<PerConnection>, stream: TcpStream, speaks_http2: bool) {
     let _ = stream.set_nodelay(true);
-    let stream = TokioIo::new(stream);
+    let stream = io_of(stream, &shared.http);
     let (mut http1, http2) = (http1_builder(&shared.http), http2_builder(&shared.http));
     let service = service_fn(move |request| answer(shared.clone(), request));
     if speaks_http2 {
@@ -248,6 +253,10 @@ async fn serve_late(shared: Arc<PerConnection>, stream: TcpStream, speaks_http2:
             .serve_connection(stream, service)
             .await;
     }
+}
+
+fn io_of(stream: TcpStream, http: &Http) -> TokioIo<Stalling<TcpStream>> {
+    TokioIo::new(Stalling::new(stream, http.write_timeout))
 }
 
 fn http1_builder(http: &Http) -> http1::Builder {

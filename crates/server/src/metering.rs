@@ -41,6 +41,42 @@ pub(crate) fn install() -> Result<Metering> {
     Ok(handle)
 }
 
+fn describe_feeds() {
+    use metrics::describe_histogram as histogram;
+    use metrics::{describe_counter as counter, describe_gauge as gauge};
+    gauge!("wakeline_feed_streams", "Streams of feeds that are open");
+    counter!(
+        "wakeline_feed_frames_total",
+        "Frames sent to streams: pages, SYNC and denials"
+    );
+    counter!("wakeline_feed_pages_total", "Pages sent to streams");
+    counter!(
+        "wakeline_feed_references_total",
+        "Facts that streams were told of"
+    );
+    counter!(
+        "wakeline_feed_cycles_total",
+        "Times that a stream looked for what is new"
+    );
+    counter!("wakeline_feed_syncs_total", "Times that a stream said SYNC");
+    counter!(
+        "wakeline_feed_restarts_total",
+        "Cycles that followed another because something had come meanwhile"
+    );
+    counter!(
+        "wakeline_feed_dropped_total",
+        "Streams that were closed at a limit, by why"
+    );
+    histogram!(
+        "wakeline_feed_waitlist_peak",
+        "The most facts that waited for a stream, when it ends"
+    );
+    histogram!(
+        "wakeline_feed_time_to_sync_seconds",
+        "From the opening of a stream to its first SYNC"
+    );
+}
+
 fn describe() {
     use metrics::describe_histogram as histogram;
     use metrics::{describe_counter as counter, describe_gauge as gauge};
@@ -71,6 +107,7 @@ fn describe() {
         "wakeline_http_requests_total",
         "Answers by method and status"
     );
+    describe_feeds();
     counter!(
         "wakeline_bus_sent_total",
         "Messages sent to the other nodes"

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     time::timeout,
 };
 
@@ -91,4 +91,22 @@ async fn a_body_that_stops_coming_is_given_up() {
         assert_eq!(answer.status, 408);
         assert_eq!(answer.problem()["type"], "urn:wakeline:body-too-slow");
     }
+}
+
+/// It asks and asks, and takes no answer. Whoever is held meanwhile has none to take yet.
+#[tokio::test]
+async fn a_client_that_does_not_read_is_given_up() {
+    let flags = ["--http-write-timeout", "300ms"];
+    let server = Ground::sqlite().serve().flags(&flags).start().await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut stream = socket.connect(server.address()).await.unwrap();
+    let asking = async {
+        let ask = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n";
+        while stream.write_all(ask).await.is_ok() {}
+    };
+    let held = server.get("/api/v1/pop/queue/q?wait=true&timeout=2000");
+    let (given_up, held) = tokio::join!(timeout(PATIENCE, asking), held);
+    assert!(given_up.is_ok(), "it is still open");
+    assert_eq!(held.status, 204);
 }

@@ -7,7 +7,6 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use wakeline_wake::Cause;
 use wakeline_web::{Params, Prefer, Timing};
 
 use super::{Door, accept, answer, body, stream};
@@ -104,10 +103,14 @@ pub(super) async fn follow(
     let params = Params::parse(uri.query().unwrap_or_default())
         .map_err(|problem| Error::invalid(problem.detail()))?;
     let resumed = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
-    let asked = resumed.or(params.text("b")).unwrap_or_default().to_owned();
+    let (name, asked) = match resumed {
+        Some(id) => ("Last-Event-ID", id),
+        None => ("b", params.text("b").unwrap_or_default()),
+    };
+    let asked = asked.to_owned();
     let bookmark = asked
         .parse::<Bookmark>()
-        .map_err(|error| Error::Invalid(format!("b: {error}")))?;
+        .map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
     for form in [Form::Jinaga, Form::Events] {
         if accept::names(&headers, form.content_type()) {
             let session = door.feeds.stream(&caller, &hash, bookmark).await?;
@@ -133,8 +136,8 @@ fn page(held: &Held, asked: &str, prefer: Prefer, max_hold: Duration) -> Respons
         headers.insert(PREFERENCE_APPLIED, applied);
         let timing = Timing {
             hold: held.hold,
-            woken_by: held.is_woken.then_some(Cause::Notify),
-            store: Duration::ZERO,
+            woken_by: held.woken_by,
+            store: held.store,
         };
         timing.write(headers);
     }

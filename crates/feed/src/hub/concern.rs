@@ -1,12 +1,15 @@
 //! From new facts to the givens that they can concern.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use wakeline_store::Error;
 
 use crate::{
     query::Query,
-    store::{Concern, Concerned, LogEntry, Position, Store},
+    store::{Concern, Concerned, LogEntry, MAX_CONCERNS, Position, Store},
 };
 
 /// Facts times givens in one question.
@@ -37,13 +40,13 @@ impl Task {
         query: Arc<Query>,
         variable: usize,
         entries: &[&LogEntry],
-        watched: impl Fn() -> Vec<Vec<Position>>,
+        watched: &HashMap<Vec<Position>, impl Sized>,
     ) -> Self {
         let how = match direct_roles(&query, variable) {
             Some(roles) => How::Known(
                 entries
                     .iter()
-                    .flat_map(|entry| direct(entry, &roles))
+                    .flat_map(|entry| direct(entry, &roles, watched))
                     .collect(),
             ),
             None => How::Asked(Concerned {
@@ -52,7 +55,7 @@ impl Task {
                 watched: if all_are_above(&query, variable) {
                     Vec::new()
                 } else {
-                    watched()
+                    watched.keys().cloned().collect()
                 },
                 query: query.clone(),
             }),
@@ -60,10 +63,29 @@ impl Task {
         Self { query, how }
     }
 
-    pub(super) async fn answer(self, store: &dyn Store) -> Result<Found, Error> {
+    /// `watched` says with which givens somebody waits for a query, where that has to be known.
+    pub(super) async fn answer(
+        self,
+        store: &dyn Store,
+        watched: impl Fn(&Query) -> Vec<Vec<Position>>,
+    ) -> Result<Found, Error> {
         let concerns = match self.how {
             How::Known(concerns) => concerns,
-            How::Asked(asked) => ask(store, asked).await?,
+            How::Asked(asked) => {
+                let first = asked.facts.iter().min().copied();
+                match ask(store, asked, watched).await {
+                    // This question and no other: it would be refused for ever, and all others of
+                    // these facts with it. Whom it was for, look for themselves.
+                    Err(error @ Error::Failed(_)) => {
+                        tracing::error!(%error, "which streams new facts concern cannot be asked");
+                        first
+                            .map(|fact| any(&self.query, fact))
+                            .into_iter()
+                            .collect()
+                    }
+                    answer => answer?,
+                }
+            }
         };
         Ok(Found {
             query: self.query,
@@ -72,8 +94,36 @@ impl Task {
     }
 }
 
-/// In parts: where givens cannot be found by going up, every fact is compared with each of them.
-async fn ask(store: &dyn Store, asked: Concerned) -> Result<Vec<Concern>, Error> {
+/// Whatever is given.
+fn any(query: &Query, fact: Position) -> Concern {
+    Concern {
+        fact,
+        given: vec![None; query.givens],
+    }
+}
+
+async fn ask(
+    store: &dyn Store,
+    asked: Concerned,
+    watched: impl Fn(&Query) -> Vec<Vec<Position>>,
+) -> Result<Vec<Concern>, Error> {
+    if !asked.watched.is_empty() {
+        return compare(store, asked).await;
+    }
+    let concerns = store.concerned(asked.clone()).await?;
+    if concerns.len() < MAX_CONCERNS {
+        return Ok(concerns);
+    }
+    // There were more. Facts with many predecessors multiply; those who wait do not.
+    let watched = watched(&asked.query);
+    if watched.is_empty() {
+        return Ok(Vec::new());
+    }
+    compare(store, Concerned { watched, ..asked }).await
+}
+
+/// In parts: every fact is compared with each of the givens.
+async fn compare(store: &dyn Store, asked: Concerned) -> Result<Vec<Concern>, Error> {
     let together = (MAX_PAIRS / asked.watched.len().max(1)).max(1);
     if asked.facts.len() <= together {
         return store.concerned(asked).await;
@@ -102,31 +152,48 @@ fn direct_roles(query: &Query, variable: usize) -> Option<Vec<Arc<str>>> {
         .collect()
 }
 
-/// A fact may have several predecessors under a role: every choice of them.
-fn direct(entry: &LogEntry, roles: &[Arc<str>]) -> Vec<Concern> {
-    let mut concerns = vec![Concern {
+/// A fact may have several predecessors under a role: every choice of them, or of what is watched
+/// where that is less.
+fn direct(
+    entry: &LogEntry,
+    roles: &[Arc<str>],
+    watched: &HashMap<Vec<Position>, impl Sized>,
+) -> Vec<Concern> {
+    let under = |role: &Arc<str>| -> Vec<Position> {
+        let found = entry.predecessors.iter().filter(|(name, _)| name == role);
+        found.map(|(_, position)| *position).collect()
+    };
+    let choices: Vec<Vec<Position>> = roles.iter().map(under).collect();
+    let ways = choices.iter().map(Vec::len);
+    let concern = |given: &[Position]| Concern {
         fact: entry.position,
-        given: Vec::with_capacity(roles.len()),
-    }];
-    for role in roles {
-        let choices: Vec<Position> = entry
-            .predecessors
-            .iter()
-            .filter(|(name, _)| name == role)
-            .map(|(_, position)| *position)
-            .collect();
-        concerns = concerns
-            .into_iter()
-            .flat_map(|concern| {
-                choices.iter().map(move |choice| {
-                    let mut concern = concern.clone();
-                    concern.given.push(Some(*choice));
-                    concern
-                })
-            })
+        given: given.iter().copied().map(Some).collect(),
+    };
+    if ways.fold(1, usize::saturating_mul) > watched.len() {
+        let choices = choices.into_iter().map(HashSet::from_iter);
+        let choices: Vec<HashSet<Position>> = choices.collect();
+        let fits = |given: &&Vec<Position>| {
+            let mut pairs = given.iter().zip(&choices);
+            pairs.all(|(given, choices)| choices.contains(given))
+        };
+        return watched
+            .keys()
+            .filter(fits)
+            .map(|given| concern(given))
             .collect();
     }
-    concerns
+    let mut givens = vec![Vec::with_capacity(roles.len())];
+    for choices in &choices {
+        let longer = givens.iter().flat_map(|given: &Vec<Position>| {
+            choices.iter().map(move |choice| {
+                let mut given = given.clone();
+                given.push(*choice);
+                given
+            })
+        });
+        givens = longer.collect();
+    }
+    givens.iter().map(|given| concern(given)).collect()
 }
 
 /// Whether every given is found by going from predecessor to predecessor.
@@ -141,4 +208,40 @@ fn all_are_above(query: &Query, variable: usize) -> bool {
         }
     }
     above[..query.givens].iter().all(|is_above| *is_above)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fact::{Hash, Reference};
+
+    const MANY: i64 = 3_000;
+
+    /// Of three roles with thousands of predecessors each, only what somebody waits with is made.
+    #[test]
+    fn predecessors_do_not_multiply() {
+        let roles: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).to_vec();
+        let under = |role: &Arc<str>| {
+            (0..MANY).map({
+                let role = role.clone();
+                move |position| (role.clone(), position)
+            })
+        };
+        let entry = LogEntry {
+            position: MANY,
+            reference: Reference {
+                kind: "Many".into(),
+                hash: Hash([0; 64]),
+            },
+            predecessors: roles.iter().flat_map(under).collect(),
+        };
+        let givens = [[1, 2, 3], [4, 4, 4], [1, 2, MANY]].map(|given| (given.to_vec(), ()));
+        let found = direct(&entry, &roles, &HashMap::from(givens));
+        let mut found: Vec<_> = found.into_iter().map(|concern| concern.given).collect();
+        found.sort();
+        assert_eq!(
+            found,
+            [[1, 2, 3], [4, 4, 4]].map(|given| given.map(Some).to_vec())
+        );
+    }
 }

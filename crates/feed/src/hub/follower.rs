@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{sync::Mutex as Turn, time::sleep};
 use wakeline_store::Error;
-use wakeline_wake::{Engine, Outcome, Settled};
+use wakeline_wake::{Cause, Engine, Outcome, Settled};
 
 use super::Hub;
 use crate::{
@@ -17,11 +17,14 @@ use crate::{
 
 /// Facts that are looked at together.
 const BATCH: usize = 1_000;
-/// So many batches behind, each stream looks for itself: that costs less than looking at each fact.
+/// So many settled positions behind, each stream looks for itself: that costs less than looking at
+/// each fact.
 const TOO_FAR: i64 = 100_000;
 /// How long to wait for saves that began before others that have ended: the first time, and at most.
 const UNSETTLED: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(200));
 const OUTAGE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+/// How often it looks while it may not wait.
+const REFUSED: Duration = Duration::from_millis(500);
 /// A follower waits as long as there are streams.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
@@ -61,8 +64,16 @@ impl Follower {
         }
         let horizon = self.store.horizon().await?;
         self.set(Some(horizon.settled));
-        tokio::spawn(self.clone().follow());
+        tokio::spawn(self.clone().keep_following());
         Ok(())
+    }
+
+    /// After a panic from where it was: streams believe that somebody follows.
+    async fn keep_following(self: Arc<Self>) {
+        while let Err(error) = tokio::spawn(self.clone().follow()).await {
+            tracing::error!(%error, "reading the feeds' log has panicked; beginning again");
+            sleep(OUTAGE.1).await;
+        }
     }
 
     /// Where it is, while there are streams.
@@ -79,19 +90,27 @@ impl Follower {
         let place = topic::place(topic::log());
         let mut outage = OUTAGE.0;
         let mut unsettled = UNSETTLED.0;
+        let mut cause = Cause::Notify;
         // Before the first look, so that what is saved meanwhile is not missed.
         let mut waiter = loop {
             match self.engine.register(std::slice::from_ref(&place), FOREVER) {
                 Ok(waiter) => break waiter,
                 Err(_) if self.engine.is_draining() => return self.set(None),
-                Err(_) => sleep(OUTAGE.1).await,
+                Err(_) if self.has_nobody() => return,
+                // Too many wait: nothing wakes it, so it looks from time to time.
+                Err(_) => {
+                    if let Err(error) = self.read_on(Cause::Fallback).await {
+                        tracing::warn!(%error, "the feeds' log cannot be read; trying again");
+                    }
+                    sleep(REFUSED).await;
+                }
             }
         };
         loop {
             if self.has_nobody() {
                 return;
             }
-            match self.read_on().await {
+            match self.read_on(cause).await {
                 Ok(Read::More) => continue,
                 Ok(Read::All) => {
                     (outage, unsettled) = (OUTAGE.0, UNSETTLED.0);
@@ -110,24 +129,29 @@ impl Follower {
             }
             waiter.settle(Settled::Found);
             match waiter.park().await {
-                Outcome::Woken { .. } => {}
+                Outcome::Woken { cause: by, .. } => cause = by,
                 Outcome::Deadline | Outcome::Drain => return self.set(None),
             }
         }
     }
 
-    async fn read_on(&self) -> Result<Read, Error> {
+    /// `cause`: why it looks, which is why the streams do.
+    async fn read_on(&self, cause: Cause) -> Result<Read, Error> {
         let Some(at) = self.at() else {
             return Ok(Read::All);
         };
         let log = self.store.log(at, BATCH).await?;
         if log.last - at > TOO_FAR {
-            let horizon = self.store.horizon().await?;
-            self.hub.skip(at, horizon.settled);
-            self.set(Some(horizon.settled));
-            return Ok(Read::More);
+            // Only over what is settled: while a transaction holds the horizon up, there is nothing
+            // to look at, however much is behind it.
+            let settled = self.store.horizon().await?.settled;
+            if settled - at > TOO_FAR {
+                self.hub.skip(at, settled, cause);
+                self.set(Some(settled));
+                return Ok(Read::More);
+            }
         }
-        self.hub.matched(&log).await?;
+        self.hub.matched(&log, cause).await?;
         self.set(Some(log.to));
         Ok(if log.entries.len() >= BATCH {
             Read::More

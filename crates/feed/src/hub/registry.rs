@@ -112,12 +112,9 @@ impl Registry {
         }
         for watch in &watches {
             if !self.shapes.contains_key(&watch.query) {
-                // A given that arrives is an anchor.
-                let arrivals = watch.query.arrivals().into_iter();
-                for variable in arrivals.filter(|variable| *variable >= watch.query.givens) {
-                    let kind = watch.query.variables[variable].clone();
-                    let places = self.by_kind.entry(kind).or_default();
-                    places.push((watch.query.clone(), variable));
+                for (kind, variable) in places(&watch.query) {
+                    let known = self.by_kind.entry(kind).or_default();
+                    known.push((watch.query.clone(), variable));
                 }
             }
             let shape = self.shapes.entry(watch.query.clone()).or_default();
@@ -160,10 +157,14 @@ impl Registry {
             }
             if shape.by_given.is_empty() {
                 self.shapes.remove(&watch.query);
-                self.by_kind.retain(|_, places| {
-                    places.retain(|(query, _)| *query != watch.query);
-                    !places.is_empty()
-                });
+                for (kind, _) in places(&watch.query) {
+                    if let Some(known) = self.by_kind.get_mut(&kind) {
+                        known.retain(|(query, _)| *query != watch.query);
+                        if known.is_empty() {
+                            self.by_kind.remove(&kind);
+                        }
+                    }
+                }
             }
         }
     }
@@ -187,14 +188,18 @@ impl Registry {
         let mut tasks = Vec::new();
         for (kind, entries) in by_kind {
             for (query, variable) in &self.by_kind[kind] {
-                let watched = || {
-                    let shape = self.shapes.get(query);
-                    shape.map_or_else(Vec::new, |shape| shape.by_given.keys().cloned().collect())
-                };
-                tasks.push(Task::new(query.clone(), *variable, &entries, watched));
+                if let Some(Shape { by_given }) = self.shapes.get(query) {
+                    tasks.push(Task::new(query.clone(), *variable, &entries, by_given));
+                }
             }
         }
         tasks
+    }
+
+    /// The givens that somebody waits with.
+    pub(super) fn watched(&self, query: &Query) -> Vec<Vec<Position>> {
+        let shape = self.shapes.get(query);
+        shape.map_or_else(Vec::new, |shape| shape.by_given.keys().cloned().collect())
     }
 
     /// Puts the facts on the waitlists of those whom they concern; returns which topics to wake.
@@ -250,6 +255,15 @@ impl Registry {
             .map(|stream| stream.topic.clone())
             .collect()
     }
+}
+
+/// Where new facts can stand in a query. A given that arrives is an anchor.
+fn places(query: &Query) -> Vec<(Kind, usize)> {
+    let arrivals = query.arrivals().into_iter();
+    let arrivals = arrivals.filter(|variable| *variable >= query.givens);
+    arrivals
+        .map(|variable| (query.variables[variable].clone(), variable))
+        .collect()
 }
 
 /// A stream's place in the hub. Dropping it leaves nothing behind.

@@ -6,6 +6,7 @@
 
 mod composition;
 mod decision;
+mod gate;
 pub mod intersection;
 mod loading;
 mod rule;
@@ -29,6 +30,7 @@ use crate::{
 };
 
 pub use decision::{Code, DecideError, Decision, Granted, Verdict};
+pub use gate::Gate;
 
 /// Ways that are tried to lay the inputs of a rule onto givens of a feed.
 const MAX_ASSIGNMENTS: usize = 1_000;
@@ -38,15 +40,6 @@ pub struct Distribution {
     rules: Vec<Rule>,
     /// By type, those for everyone first.
     loads: HashMap<Kind, Vec<Load>>,
-}
-
-/// What a denied feed waits for: a new result of one of these may admit the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gate {
-    /// The users of a rule.
-    pub users: Specification,
-    /// In the order of its givens.
-    pub given: Vec<Reference>,
 }
 
 /// Whether a feed is served to a user.
@@ -239,28 +232,15 @@ impl Distribution {
         let target = Skeleton::of(feed);
         let mut gates = Vec::new();
         let mut seen = HashSet::new();
-        for rule in &self.rules {
-            let With::Users { specification, .. } = &rule.with else {
-                continue;
-            };
-            for shared in &rule.feeds {
-                let fits = |(inputs, _): &(Vec<usize>, Vec<usize>)| -> Option<Vec<Reference>> {
-                    let references = inputs.iter().map(|index| given.get(*index).cloned());
-                    let bound: Vec<Reference> = references.collect::<Option<_>>()?;
-                    shared.in_order_of_users(specification, &bound)
+        let feeds = self.rules.iter().flat_map(|rule| &rule.feeds);
+        for shared in feeds.filter(|shared| !shared.gates.is_empty()) {
+            for (inputs, _) in assignments(&shared.skeleton, &target) {
+                let bound = inputs.iter().map(|index| given.get(*index).cloned());
+                let Some(bound) = bound.collect::<Option<Vec<Reference>>>() else {
+                    continue;
                 };
-                for users_given in assignments(&shared.skeleton, &target)
-                    .iter()
-                    .filter_map(fits)
-                {
-                    let gate = Gate {
-                        users: specification.clone(),
-                        given: users_given,
-                    };
-                    if seen.insert((gate.users.clone(), gate.given.clone())) {
-                        gates.push(gate);
-                    }
-                }
+                let found = shared.gates.iter().filter_map(|gate| gate.bound(&bound));
+                gates.extend(found.filter(|gate| seen.insert(gate.clone())));
             }
         }
         gates

@@ -61,7 +61,16 @@ impl Pattern {
         while let Some(next) = next_of(&order, &edges) {
             order.push(next);
         }
-        let (before, after) = (query.variables.len(), order.len());
+        let before = query.variables.len();
+        // What only a condition speaks of is not connected by an edge.
+        let conditions = query.conditions.iter();
+        let spoken_of = conditions.flat_map(|condition| condition.outer(before));
+        for one in spoken_of.filter(|one| is_wanted(*one)) {
+            if !order.contains(&one) {
+                order.push(one);
+            }
+        }
+        let after = order.len();
         let place = |variable: usize| match order.iter().position(|one| *one == variable) {
             Some(place) => place,
             None => variable + after - before,

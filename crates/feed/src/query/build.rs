@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Edge, Error, Exists, MAX_DEPTH, MAX_VARIABLES, Query};
+use super::{Edge, Error, Exists, MAX_DEPTH, MAX_TOGETHER, MAX_VARIABLES, Query};
 use crate::{
     fact::Kind,
     specification::{Condition, Existential, Label, Match, Path},
@@ -27,6 +27,7 @@ pub(super) fn query(
         let output = part.add(wanted, &mut left)?;
         part.outputs.push(output);
     }
+    check_together(part.kinds.len() - givens.len())?;
     let conditions = part.conditions(0, &mut left)?;
     Ok(Query {
         givens: givens.len(),
@@ -36,6 +37,13 @@ pub(super) fn query(
         conditions,
         outputs: part.outputs,
     })
+}
+
+fn check_together(variables: usize) -> Result<(), Error> {
+    if variables > MAX_TOGETHER {
+        return Err(Error::TooMuchTogether);
+    }
+    Ok(())
 }
 
 /// A query, or the inside of a condition, as far as it is built.
@@ -165,6 +173,7 @@ impl<'a> Part<'a> {
             for wanted in &existential.matches {
                 inner.add(wanted, left)?;
             }
+            check_together(inner.kinds.len() - self.kinds.len())?;
             let own = inner.conditions(depth + 1, left)?;
             conditions.push(Exists {
                 exists: existential.exists,

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, timeout_at};
+use wakeline_wake::Cause;
 
 use super::Feeds;
 use crate::{
@@ -23,8 +24,11 @@ use crate::{
 pub struct Held {
     /// `None`: nothing after the bookmark.
     pub page: Option<Arc<Page>>,
-    pub is_woken: bool,
+    /// What ended the wait, if it was waited for.
+    pub woken_by: Option<Cause>,
     pub hold: Duration,
+    /// How much of it the store took.
+    pub store: Duration,
 }
 
 impl Feeds {
@@ -39,39 +43,34 @@ impl Feeds {
         let began = Instant::now();
         if wait.is_zero() {
             let feed = self.definitions.find(hash).await?;
+            check_cursor(&feed.query, &bookmark)?;
             let decide = self.decision(caller, &feed).await?;
-            if let Decision::Denied(_) = decide().await? {
-                return Ok(Held {
-                    page: None,
-                    is_woken: false,
-                    hold: began.elapsed(),
-                });
-            }
-            let page = self.page_now(&feed, bookmark).await?;
+            let page = match decide().await? {
+                Decision::Denied(_) => None,
+                Decision::Allowed => self.page_now(&feed, bookmark).await?,
+            };
             return Ok(Held {
                 page,
-                is_woken: false,
+                woken_by: None,
                 hold: began.elapsed(),
+                store: began.elapsed(),
             });
         }
         let deadline = began + wait.min(self.settings.max_hold);
         let mut session = self.stream(caller, hash, bookmark).await?;
-        let mut is_woken = false;
         loop {
             let event = timeout_at(deadline, session.next()).await;
             let page = match event {
                 Ok(Some(Event::Page { page, .. })) => Some(page),
-                Ok(Some(Event::Sync(_) | Event::Denied { .. } | Event::Heartbeat)) => {
-                    is_woken = true;
-                    continue;
-                }
+                Ok(Some(Event::Sync(_) | Event::Denied { .. } | Event::Heartbeat)) => continue,
                 // The end of a session is that of the server: its clients come again.
                 Ok(None) | Err(_) => None,
             };
             return Ok(Held {
-                is_woken: is_woken && page.is_some(),
+                woken_by: session.woken_by().filter(|_| page.is_some()),
                 page,
                 hold: began.elapsed(),
+                store: session.looked(),
             });
         }
     }
@@ -105,6 +104,7 @@ impl Feeds {
         bookmark: Bookmark,
     ) -> Result<Session, Error> {
         let feed = self.definitions.find(hash).await?;
+        check_cursor(&feed.query, &bookmark)?;
         let decide = self.decision(caller, &feed).await?;
         Ok(Session::open(self.ground.clone(), feed, decide, bookmark)?)
     }
@@ -141,13 +141,21 @@ impl Feeds {
     }
 }
 
+/// A cursor has a place for each fact that is looked for. Another's would be refused by the database,
+/// again and again.
+fn check_cursor(query: &Query, bookmark: &Bookmark) -> Result<(), Error> {
+    let Bookmark::Within { newest, after, .. } = bookmark else {
+        return Ok(());
+    };
+    if after.len() != query.variables.len() - query.givens || *newest >= query.outputs.len().max(1)
+    {
+        return Err(Error::invalid("b: the bookmark is not one of this feed"));
+    }
+    Ok(())
+}
+
 /// What can make a denied feed be served.
 fn watched(rules: &Distribution, feed: &Feed) -> Vec<(Arc<Query>, Vec<Reference>)> {
     let gates = rules.gates(&feed.specification, &feed.given).into_iter();
-    gates
-        .filter_map(|gate| {
-            let query = Query::of_specification(&gate.users).ok()?;
-            Some((Arc::new(query), gate.given))
-        })
-        .collect()
+    gates.map(|gate| (gate.query, gate.given)).collect()
 }

@@ -1,4 +1,5 @@
-//! What is known of a stream: in the log when it ends, and added up in the metrics.
+//! What is known of a stream: in the log when it ends, and in the metrics as it happens, for a stream
+//! may last for days.
 
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ pub struct Telemetry {
     feed: Arc<str>,
     connection: u64,
     began: Instant,
+    /// A page with its SYNC is two; a sign of life is none.
     pub frames: u64,
     pub pages: u64,
     pub references: u64,
@@ -70,13 +72,32 @@ impl Telemetry {
         }
     }
 
+    pub(super) fn frames(&mut self, count: u64) {
+        self.frames += count;
+        metrics::counter!("wakeline_feed_frames_total").increment(count);
+    }
+
     pub(super) fn page(&mut self, page: &Page) {
+        let references = page.references.len() as u64;
         self.pages += 1;
-        self.references += page.references.len() as u64;
+        self.references += references;
+        metrics::counter!("wakeline_feed_pages_total").increment(1);
+        metrics::counter!("wakeline_feed_references_total").increment(references);
+    }
+
+    pub(super) fn cycle(&mut self) {
+        self.cycles += 1;
+        metrics::counter!("wakeline_feed_cycles_total").increment(1);
+    }
+
+    pub(super) fn restart(&mut self) {
+        self.restarts += 1;
+        metrics::counter!("wakeline_feed_restarts_total").increment(1);
     }
 
     pub(super) fn synced(&mut self) {
         self.syncs += 1;
+        metrics::counter!("wakeline_feed_syncs_total").increment(1);
         if self.seconds_to_sync.is_none() {
             let seconds = self.began.elapsed().as_secs_f64();
             self.seconds_to_sync = Some(seconds);
@@ -86,12 +107,6 @@ impl Telemetry {
 
     pub(super) fn report(&self) {
         metrics::gauge!("wakeline_feed_streams").decrement(1.0);
-        metrics::counter!("wakeline_feed_frames_total").increment(self.frames);
-        metrics::counter!("wakeline_feed_pages_total").increment(self.pages);
-        metrics::counter!("wakeline_feed_references_total").increment(self.references);
-        metrics::counter!("wakeline_feed_cycles_total").increment(self.cycles);
-        metrics::counter!("wakeline_feed_syncs_total").increment(self.syncs);
-        metrics::counter!("wakeline_feed_restarts_total").increment(self.restarts);
         metrics::histogram!("wakeline_feed_waitlist_peak").record(self.waitlist_peak as f64);
         if let Some(ending) = self.ending.filter(|ending| ending.is_drop()) {
             metrics::counter!("wakeline_feed_dropped_total", "why" => ending.name()).increment(1);

@@ -110,6 +110,13 @@ impl Writer {
         // A role belongs to the successor's type, but leads to a predecessor of any.
         for (variable, kind) in kinds.iter().enumerate().skip(outside) {
             let Some(place) = &places[variable] else {
+                // Only a condition speaks of it: any fact of its type.
+                self.tables += 1;
+                let name = format!("f{}", self.tables);
+                tables.push(format!("{} {name}", self.dialect.table("fact")));
+                let kind = self.kind(kind);
+                terms.push(format!("{name}.type_id = {kind}"));
+                places[variable] = Some(format!("{name}.position"));
                 continue;
             };
             if !edges.iter().any(|edge| edge.successor == variable) {

@@ -4,7 +4,7 @@ use serde_json::json;
 use wakeline_feed::{
     feeds,
     policy::distribution::{Answer, Code, Distribution, Verdict},
-    store::Store,
+    store::{Concern, Concerned, Store},
 };
 
 use crate::{
@@ -139,18 +139,24 @@ pub(crate) async fn a_denied_feed_says_what_it_waits_for(database: Database) {
     let store = database.store();
     world.save(&*store, &[]).await;
     let rules = distribution(TO_ADMINS);
-    let given = [world.reference("acme")];
+    let (given, carol) = ([world.reference("acme")], world.reference("carol"));
     let gates = rules.gates(&specification(OFFICES), &given);
     assert_eq!(gates.len(), 1);
     assert_eq!(gates[0].given, given);
-    let admins = wakeline_feed::reading::tuples(&store, &gates[0].users, &gates[0].given);
-    let admins: Vec<_> = admins
-        .await
-        .unwrap()
-        .into_iter()
-        .map(|tuple| tuple[1].clone())
-        .collect();
-    assert!(admins.contains(&world.reference("bob")));
+    // A new administrator is heard of, and so is the company that it is of.
+    let company = store.find(given.to_vec()).await.unwrap()[0];
+    let predecessors = [("company", given[0].clone()), ("user", carol)];
+    let new = made("Administrator", &predecessors, "{}");
+    let fact = save(&*store, vec![new]).await[0].1;
+    let query = gates[0].query.clone();
+    let concerned = store.concerned(Concerned {
+        variable: query.arrivals()[0],
+        query,
+        facts: vec![fact],
+        watched: Vec::new(),
+    });
+    let given = vec![company];
+    assert_eq!(concerned.await.unwrap(), [Concern { fact, given }]);
     let posts = specification("(s: Site) { p: Post [p->site: Site = s] }");
     assert_eq!(rules.gates(&posts, &[world.reference("site")]), []);
 }
@@ -197,4 +203,30 @@ pub(crate) async fn a_user_who_is_a_given_can_have_conditions(database: Database
             .await;
         assert_eq!(answer.unwrap() == Answer::Granted, is_admitted, "{user}");
     }
+}
+
+/// A given that the feed does not have, and that only a condition speaks of.
+pub(crate) async fn a_condition_on_a_given_that_a_feed_does_not_use_is_asked(database: Database) {
+    let world = World::read();
+    let store = database.store();
+    world.save(&*store, &[]).await;
+    let share = "(c: Company, s: Shop) { o: Office [o->company: Company = c] }";
+    let with = "(c: Company, s: Shop) { a: Administrator [a->company: Company = c]
+        u: Jinaga.User [u = a->user: Jinaga.User
+            !E { x: Closed [x->user: Jinaga.User = u x->shop: Shop = s] }] } => u";
+    let rules = distribution(&format!("distribution {{ share {share} with {with} }}"));
+    let (given, bob) = ([world.reference("acme")], world.reference("bob"));
+    let feed = &feeds::of(&specification(OFFICES), &given).unwrap()[0];
+    let is_granted = async || {
+        let answer = rules.answer(&*store, &feed.specification, &feed.given, Some(&bob));
+        answer.await.unwrap() == Answer::Granted
+    };
+    let shop = made("Shop", &[], "{}");
+    let predecessors = [("shop", shop.reference.clone()), ("user", bob.clone())];
+    let closed = made("Closed", &predecessors, "{}");
+    assert!(!is_granted().await);
+    save(&*store, vec![shop]).await;
+    assert!(is_granted().await);
+    save(&*store, vec![closed]).await;
+    assert!(!is_granted().await);
 }

@@ -36,7 +36,8 @@ conformance! {
         a_feed_is_served_once_the_fact_that_admits_has_come,
         a_denied_feed_says_what_it_waits_for,
         a_given_that_a_feed_does_not_use_can_be_any,
-        a_user_who_is_a_given_can_have_conditions;
+        a_user_who_is_a_given_can_have_conditions,
+        a_condition_on_a_given_that_a_feed_does_not_use_is_asked;
     loading:
         what_a_granted_feed_delivers_may_be_loaded,
         what_is_shared_with_everyone_may_be_loaded_by_all,

@@ -1,8 +1,9 @@
-//! A store whose questions are counted. A test may hold its pages up after they have been read.
+//! A store whose questions are counted. A test may hold its pages up after they have been read, or
+//! let it fail.
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use futures_util::FutureExt;
@@ -28,7 +29,11 @@ pub(crate) struct Counted {
     most_under_way: AtomicUsize,
     /// From which slice on they are held up, counted from one.
     held_from: watch::Sender<usize>,
+    /// The one slice that is held up, whatever others are.
+    held: watch::Sender<usize>,
     had: Semaphore,
+    panics: AtomicBool,
+    refuses: AtomicBool,
 }
 
 impl Counted {
@@ -40,8 +45,22 @@ impl Counted {
             under_way: AtomicUsize::new(0),
             most_under_way: AtomicUsize::new(0),
             held_from: watch::Sender::new(NONE),
+            held: watch::Sender::new(NONE),
             had: Semaphore::new(0),
+            panics: AtomicBool::new(false),
+            refuses: AtomicBool::new(false),
         })
+    }
+
+    /// Whoever reads the log next panics.
+    pub(crate) fn panic_once(&self) {
+        self.panics.store(true, Ordering::SeqCst);
+    }
+
+    /// Questions for whom new facts concern are refused from here on, as the database refuses what it
+    /// cannot do.
+    pub(crate) fn refuse_concerned(&self) {
+        self.refuses.store(true, Ordering::SeqCst);
     }
 
     /// Questions of all kinds, and saves.
@@ -63,6 +82,11 @@ impl Counted {
         self.held_from.send_replace(self.slices() + 1 + after);
     }
 
+    /// Only the next slice is held up.
+    pub(crate) fn hold_up_next(&self) {
+        self.held.send_replace(self.slices() + 1);
+    }
+
     /// What it found is known, and nobody has heard it.
     pub(crate) async fn is_held_up(&self) {
         self.had.acquire().await.unwrap().forget();
@@ -75,6 +99,7 @@ impl Counted {
 
     pub(crate) fn let_go(&self) {
         self.held_from.send_replace(NONE);
+        self.held.send_replace(NONE);
     }
 
     fn count(&self) -> &dyn Store {
@@ -105,6 +130,8 @@ impl Facts for Counted {
     }
 
     fn log(&self, after: Position, limit: usize) -> Step<'_, Log> {
+        let panics = self.panics.swap(false, Ordering::SeqCst);
+        assert!(!panics, "this test's panic");
         self.count().log(after, limit)
     }
 }
@@ -121,6 +148,11 @@ impl Queries for Counted {
                 let mut held_from = self.held_from.subscribe();
                 held_from.wait_for(|from| number < *from).await.unwrap();
             }
+            if number == *self.held.borrow() {
+                self.had.add_permits(1);
+                let mut held = self.held.subscribe();
+                held.wait_for(|held| number != *held).await.unwrap();
+            }
             self.under_way.fetch_sub(1, Ordering::SeqCst);
             rows
         }
@@ -132,6 +164,10 @@ impl Queries for Counted {
     }
 
     fn concerned(&self, asked: Concerned) -> Step<'_, Vec<Concern>> {
+        if self.refuses.load(Ordering::SeqCst) {
+            let refused = wakeline_store::Error::Failed("too much".to_owned());
+            return async { Err(refused) }.boxed();
+        }
         self.count().concerned(asked)
     }
 }

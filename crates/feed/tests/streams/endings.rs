@@ -5,9 +5,9 @@ use std::time::Duration;
 use wakeline_feed::{fact::Fact, service::Settings, session::Limits};
 
 use crate::{
-    client::{JINAGA, Stream},
+    client::{EVENTS, JINAGA, Stream},
     database::Database,
-    door::soon,
+    door::{eventually, soon},
     facts::{POSTS, post, posts, references, saved, site, sorted},
     node::{Node, settings},
     stand::{patient, received},
@@ -114,6 +114,45 @@ pub(crate) async fn an_old_stream_ends_properly(database: Database) {
     let frames = node.stream(&path).await.rest().await;
     assert_eq!(received(&frames), references(&all));
     assert!(frames.last().unwrap().is_sync());
+    node.is_left().await;
+}
+
+/// As browsers read it: a comment.
+pub(crate) async fn a_silent_stream_of_events_shows_that_it_lives(database: Database) {
+    let lively = limited(Limits {
+        heartbeat: Duration::from_millis(30),
+        ..patient()
+    });
+    let node = Node::with(&database, lively).await;
+    let path = node.declare(POSTS, &[&site("home")]).await;
+    let mut stream = Stream::open(node.address, &path, &[("Accept", EVENTS)]).await;
+    let mut comments = 0;
+    while comments < 3 {
+        let line = soon("a sign of life", stream.line()).await;
+        if line.expect("it goes on") == ":" {
+            let end = soon("its end", stream.line()).await;
+            assert_eq!(end.as_deref(), Some(""));
+            comments += 1;
+        }
+    }
+}
+
+/// It is answered as if nothing had come: its client comes again, elsewhere.
+pub(crate) async fn a_drain_ends_a_page_that_is_waited_for(database: Database) {
+    let node = Node::new(&database).await;
+    let home = site("home");
+    node.save(&[home.clone(), post(&home, "old")]).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    let bookmark = node.get(&path, &[]).await.page().bookmark;
+    let asked = format!("{path}?b={bookmark}");
+    let held = node.get(&asked, &[("Prefer", "wait=60")]);
+    let draining = async {
+        eventually("the request to be held", async || node.engine.held() == 2).await;
+        node.engine.drain();
+    };
+    let (answer, ()) = tokio::join!(held, draining);
+    let page = answer.page();
+    assert_eq!((page.references.len(), page.bookmark), (0, bookmark));
     node.is_left().await;
 }
 

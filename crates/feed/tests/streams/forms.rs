@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use wakeline_feed::query::MAX_TOGETHER;
+
 use crate::{
-    client::{EVENTS, Frame, JINAGA, Stream},
+    client::{EVENTS, Frame, JINAGA, Stream, request},
     database::Database,
     door::{eventually, soon},
-    facts::{POSTS, post, posts, references, site},
+    facts::{POSTS, asked, fact, post, posts, references, site},
     node::Node,
     stand::received,
 };
@@ -79,6 +81,7 @@ pub(crate) async fn a_page_is_waited_for(database: Database) {
     let (answer, ()) = tokio::join!(held, saving);
     let timing = answer.head.header("server-timing").unwrap();
     assert!(timing.contains("wake;desc=\"notify\""), "{timing}");
+    assert!(!timing.contains("db;dur=0.0"), "{timing}");
     let page = answer.page();
     assert_eq!(page.references, references(&[post(&home, "new")]));
     node.is_left().await;
@@ -131,14 +134,69 @@ pub(crate) async fn a_bad_bookmark_is_refused(database: Database) {
     node.save(std::slice::from_ref(&home)).await;
     let path = node.declare(POSTS, &[&home]).await;
     let long = "1".repeat(5_000);
-    for bookmark in ["xyz", "w1-", "w1-x", "w1-3-2-0-1", "w2-3", "-1", &long] {
+    let of_others = ["w1-0-5-0-1.1.1", "w1-0-5-0-", "w1-1-5-1-1"];
+    let unreadable = ["xyz", "w1-", "w1-x", "w1-3-2-0-1", "w2-3", "-1", &long];
+    for bookmark in unreadable.into_iter().chain(of_others) {
         let asked = format!("{path}?b={bookmark}");
         let answer = node.get(&asked, &[]).await;
         assert_eq!(answer.head.status, 400, "{bookmark}: {answer:?}");
         let stream = Stream::open(node.address, &asked, &[("Accept", JINAGA)]).await;
         assert_eq!(stream.head.status, 400, "{bookmark}");
     }
+    let answer = node.get(&path, &[("Last-Event-ID", "xyz")]).await;
+    assert_eq!(answer.head.status, 400);
+    assert!(answer.body.starts_with("Last-Event-ID: "), "{answer:?}");
     assert_eq!(node.feeds.streams(), 0);
+}
+
+/// So many facts below a site, each under the one before.
+fn chain(count: usize) -> String {
+    let way = "->next: Link".repeat(count - 1);
+    format!("(s: Site) {{ l: Link [l{way}->site: Site = s] }}")
+}
+
+/// The site is one of them.
+pub(crate) async fn a_feed_of_as_many_facts_as_may_be_is_served(database: Database) {
+    let node = Node::new(&database).await;
+    let home = site("home");
+    let mut links = vec![fact("Link", "0", &[("site", &home)])];
+    for number in 1..MAX_TOGETHER {
+        let name = number.to_string();
+        links.push(fact("Link", &name, &[("next", &links[number - 1])]));
+    }
+    let (old, last) = links.split_at(MAX_TOGETHER - 1);
+    let other = fact("Link", "other", &[("next", &old[old.len() - 2])]);
+    node.save(&[std::slice::from_ref(&home), old].concat())
+        .await;
+    let path = node.declare(&chain(MAX_TOGETHER - 1), &[&home]).await;
+    let mut stream = node.stream(&path).await;
+    let frames = stream.until_sync().await;
+    assert_eq!(received(&frames), references(&old[old.len() - 1..]));
+    // The first is too far below, the other is not.
+    node.add(&last[0]).await;
+    node.add(&other).await;
+    assert_eq!(received(&stream.until_sync().await), references(&[other]));
+}
+
+pub(crate) async fn a_feed_of_more_facts_is_refused(database: Database) {
+    let node = Node::new(&database).await;
+    let home = site("home");
+    node.save(std::slice::from_ref(&home)).await;
+    let within = format!(
+        "(s: Site) {{ p: Post [p->site: Site = s !E {{ l: Link [l{}->post: Post = p] }}] }}",
+        "->next: Link".repeat(MAX_TOGETHER)
+    );
+    for text in [chain(MAX_TOGETHER), within] {
+        for path in ["/jinaga/feeds", "/jinaga/read"] {
+            let text = asked(&text, &[&home]);
+            let what = format!("POST {path}");
+            let kind = ("Content-Type", "text/plain");
+            let answer = request(node.address, &what, &[kind], &text).await;
+            assert_eq!(answer.head.status, 400, "{path} {answer:?}");
+            let limit = format!("more than {MAX_TOGETHER} facts");
+            assert!(answer.body.contains(&limit), "{answer:?}");
+        }
+    }
 }
 
 pub(crate) async fn an_unknown_feed_is_not_found(database: Database) {

@@ -9,7 +9,7 @@ use wakeline_feed::fact::{Fact, Reference};
 use crate::{
     client::{Frame, Stream},
     database::Database,
-    door::soon,
+    door::{eventually, soon},
     facts::{POSTS, post, references, site, sorted},
     node::Node,
     stand::received,
@@ -147,6 +147,39 @@ async fn what_commits_last_is_not_missed() {
     );
 }
 
+/// So far behind that streams would look for themselves, with nothing that they could look at: one
+/// transaction that somebody forgot must not keep the node busy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn much_behind_an_open_transaction_holds_nobody_up() {
+    let ground = Ground::new().await;
+    let (node, home) = (&ground.node, &ground.home);
+    let mut streams = [
+        node.stream(&ground.path).await,
+        node.stream(&ground.path).await,
+    ];
+    for stream in &mut streams {
+        stream.until_sync().await;
+    }
+    let held = post(home, "held");
+    let session = ground.held(&held).await;
+    let sequence = "'wakeline.feed_position'";
+    let skip = format!("SELECT setval({sequence}, nextval({sequence}) + 200000)");
+    session.batch_execute(&skip).await.unwrap();
+    let later = post(home, "later");
+    node.add(&later).await;
+    // The follower finds it, and can tell nothing; the node answers as before.
+    let asked = node.store.asked();
+    eventually("the follower", async || node.store.asked() > asked + 3).await;
+    let mut third = node.stream(&ground.path).await;
+    let first = references(std::slice::from_ref(&ground.first));
+    assert_eq!(received(&third.until_sync().await), first);
+    session.batch_execute("COMMIT").await.unwrap();
+    let both = sorted(references(&[held, later]));
+    for stream in streams.iter_mut().chain([&mut third]) {
+        assert_eq!(sorted(received(&stream.until(2).await)), both);
+    }
+}
+
 /// A bookmark that was given while a save was under way, used after it has ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bookmark_from_before_a_late_commit_misses_nothing() {
@@ -164,6 +197,28 @@ async fn a_bookmark_from_before_a_late_commit_misses_nothing() {
     let path = format!("{}?b={}", ground.path, page.bookmark);
     let page = ground.node.get(&path, &[]).await.page();
     assert_eq!(sorted(page.references), sorted(references(&[held, later])));
+}
+
+/// A save holds a floor that it read before others were settled: a horizon can be behind one that was
+/// told before, on another node or on this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bookmark_never_goes_back() {
+    let ground = Ground::new().await;
+    let said = ground.node.stream(&ground.path).await.until_sync().await;
+    let bookmark = &said.last().unwrap().bookmark;
+    let session = ground.database.session().await;
+    let floor = "BEGIN; SELECT pg_advisory_xact_lock_shared(1717921124, 1)";
+    session.batch_execute(floor).await.unwrap();
+    // A node that has not seen more.
+    let other = Node::new(&ground.database).await;
+    let asked = format!("{}?b={bookmark}", ground.path);
+    let mut stream = other.stream(&asked).await;
+    let frames = stream.until_sync().await;
+    assert_eq!((frames.len(), &frames[0].bookmark), (1, bookmark));
+    session.batch_execute("COMMIT").await.unwrap();
+    let new = post(&ground.home, "new");
+    other.add(&new).await;
+    assert_eq!(received(&stream.until_sync().await), references(&[new]));
 }
 
 /// Sessions that hold their saves open for a while and commit or not, beside nodes that save, while

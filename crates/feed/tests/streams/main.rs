@@ -12,7 +12,9 @@ mod stand;
 
 mod backfill;
 mod clients;
+mod delays;
 mod endings;
+mod follower;
 mod forms;
 mod late;
 mod live;
@@ -75,10 +77,22 @@ conformance! {
         a_save_wakes_only_whom_it_can_concern,
         nothing_is_asked_while_nothing_happens,
         a_follower_ends_with_the_last_stream;
+    follower:
+        a_full_node_hears_what_is_saved,
+        a_panic_is_survived,
+        a_question_that_is_refused_stops_nobody,
+        many_predecessors_are_no_product,
+        a_lost_hint_is_found_again;
+    delays:
+        a_live_page_is_not_synced_at_once,
+        sync_comes_after_its_delay,
+        a_long_backfill_lets_others_go_first;
     endings:
         a_slow_reader_is_paused_and_then_ended,
         more_than_may_wait_ends_it_and_it_resumes,
         a_silent_stream_shows_that_it_lives,
+        a_silent_stream_of_events_shows_that_it_lives,
+        a_drain_ends_a_page_that_is_waited_for,
         an_old_stream_ends_properly,
         a_drain_ends_all_properly;
     forms:
@@ -88,10 +102,15 @@ conformance! {
         upstreams_bookmarks_are_the_beginning,
         a_bookmark_of_another_store_is_the_beginning,
         a_bad_bookmark_is_refused,
+        a_feed_of_as_many_facts_as_may_be_is_served,
+        a_feed_of_more_facts_is_refused,
         an_unknown_feed_is_not_found,
         a_feed_is_known_after_a_restart;
     rules:
         a_denied_feed_says_so_and_goes_live,
         a_denied_feed_stays_silent_about_what_comes,
-        a_denied_page_is_empty;
+        a_denied_feed_says_so_in_events_too,
+        a_denied_page_is_empty,
+        a_feed_that_is_taken_away_is_denied_at_once,
+        whatever_admits_lets_a_denied_feed_go_live;
 }

@@ -68,15 +68,35 @@ impl Node {
         Self::on(database, engine, bus, settings, policies).await
     }
 
+    /// Where only so many may wait.
+    pub(crate) async fn crowded(database: &Database, waiters: usize) -> Self {
+        let engine = Engine::new(wakeline_wake::Limits {
+            waiters,
+            ..wakeline_wake::Limits::default()
+        });
+        let bus = Bus::local(engine.clone());
+        Self::on(database, engine, bus, settings(), None).await
+    }
+
     /// Nodes that hear one another: as many as asked for on PostgreSQL, one on SQLite.
     pub(crate) async fn several(database: &Database, count: usize) -> Vec<Self> {
         let Some(connector) = database.connector() else {
             return vec![Self::new(database).await];
         };
+        let buses = |engine| Bus::postgres(engine, connector.clone(), &Options::default());
+        Self::over(database, count, buses).await
+    }
+
+    /// The same over a bus of the test's choice.
+    pub(crate) async fn over(
+        database: &Database,
+        count: usize,
+        bus: impl Fn(Arc<Engine>) -> Arc<Bus>,
+    ) -> Vec<Self> {
         let mut nodes = Vec::new();
         for _ in 0..count {
             let engine = Engine::new(wakeline_wake::Limits::default());
-            let bus = Bus::postgres(engine.clone(), connector.clone(), &Options::default());
+            let bus = bus(engine.clone());
             nodes.push(Self::on(database, engine, bus, settings(), None).await);
         }
         for node in &nodes {

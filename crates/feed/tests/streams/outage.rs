@@ -1,7 +1,8 @@
-//! PostgreSQL goes away and comes back: streams wait, and lose nothing.
+//! PostgreSQL goes away and comes back: streams wait, and lose nothing. And nodes on another bus.
 
+use wakeline_bus::{Bus, Options};
 use wakeline_feed::topic;
-use wakeline_testbed::Postgres;
+use wakeline_testbed::{Postgres, Redis};
 use wakeline_wake::Wake;
 
 use crate::{
@@ -71,5 +72,59 @@ async fn a_backfill_goes_on_after_an_outage() {
         server.start_again().unwrap();
         frames.extend(stream.until_sync().await);
         assert_eq!(received(&frames), references(&all));
+    }
+}
+
+/// The bus goes with the database: what another node saves afterwards is heard of all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_hears_another_node_after_an_outage_of_both() {
+    let mut server = Postgres::start().unwrap();
+    {
+        let database = Database::on(&server.url()).await;
+        let nodes = Node::several(&database, 2).await;
+        let home = site("home");
+        nodes[0].save(std::slice::from_ref(&home)).await;
+        let path = nodes[0].declare(POSTS, &[&home]).await;
+        let mut stream = nodes[1].stream(&path).await;
+        stream.until_sync().await;
+        let before = post(&home, "before");
+        nodes[0].add(&before).await;
+        assert_eq!(received(&stream.until_sync().await), references(&[before]));
+        server.crash().unwrap();
+        nodes[1].bus.publish(&[Wake::all(topic::log())]);
+        server.start_again().unwrap();
+        let new = post(&home, "new");
+        let graph = as_graph(&[home.clone(), new.clone()]);
+        eventually("a save", async || {
+            let address = nodes[0].address;
+            let answer = request(address, "POST /jinaga/save", &[GRAPH], &graph).await;
+            answer.head.status == 201
+        })
+        .await;
+        assert_eq!(received(&stream.until(1).await), references(&[new]));
+    }
+}
+
+/// Facts in PostgreSQL, wakes over Redis.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_hear_one_another_over_redis() {
+    let redis = Redis::start().unwrap();
+    let database = Database::postgres().await;
+    let bus = |engine| Bus::redis(engine, &redis.url(), &Options::default()).unwrap();
+    let nodes = Node::over(&database, 2, bus).await;
+    let home = site("home");
+    nodes[0].save(std::slice::from_ref(&home)).await;
+    let path = nodes[0].declare(POSTS, &[&home]).await;
+    let mut streams = [nodes[0].stream(&path).await, nodes[1].stream(&path).await];
+    for stream in &mut streams {
+        stream.until_sync().await;
+    }
+    for (saver, name) in nodes.iter().zip(["one", "two"]) {
+        let new = post(&home, name);
+        saver.add(&new).await;
+        for stream in &mut streams {
+            let frames = stream.until_sync().await;
+            assert_eq!(received(&frames), references(std::slice::from_ref(&new)));
+        }
     }
 }

@@ -7,9 +7,10 @@ use wakeline_feed::{
 };
 
 use crate::{
-    client::{Frame, Stream},
+    client::{EVENTS, Frame, Stream},
     database::Database,
-    facts::{POSTS, post, posts, references, site},
+    door::soon,
+    facts::{POSTS, fact, post, posts, references, site},
     node::{Node, settings},
     stand::received,
 };
@@ -24,9 +25,32 @@ distribution {
     } => u
 }";
 
+/// Members until they are revoked, and again when that is taken back.
+const REVOCABLE: &str = "
+authorization { any Site any Post any Member any Revoked any Restored any Jinaga.User }
+distribution {
+    share (s: Site) { p: Post [p->site: Site = s] }
+    with (s: Site) {
+        m: Member [
+            m->site: Site = s
+            !E {
+                r: Revoked [
+                    r->member: Member = m
+                    !E { b: Restored [b->revoked: Revoked = r] }
+                ]
+            }
+        ]
+        u: Jinaga.User [u = m->user: Jinaga.User]
+    } => u
+}";
+
 async fn ruled(database: &Database) -> Node {
+    ruled_by(database, RULES).await
+}
+
+async fn ruled_by(database: &Database, rules: &str) -> Node {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("blog.policy"), RULES).unwrap();
+    std::fs::write(directory.path().join("blog.policy"), rules).unwrap();
     let policies = Policies::read(directory.path()).unwrap();
     Node::ruled(database, settings(), policies).await
 }
@@ -41,11 +65,15 @@ async fn user(node: &Node, name: &str) -> Reference {
 }
 
 fn member(site: &Fact, user: &Reference) -> Fact {
-    let predecessors = vec![
-        ("site".into(), Predecessors::One(site.reference.clone())),
-        ("user".into(), Predecessors::One(user.clone())),
-    ];
-    Fact::new("Member".into(), predecessors, &json::parse("{}").unwrap()).unwrap()
+    made("Member", &[("site", &site.reference), ("user", user)])
+}
+
+fn made(kind: &str, predecessors: &[(&str, &Reference)]) -> Fact {
+    let predecessors = predecessors
+        .iter()
+        .map(|(role, one)| ((*role).into(), Predecessors::One((*one).clone())));
+    let fields = json::parse("{}").unwrap();
+    Fact::new(kind.into(), predecessors.collect(), &fields).unwrap()
 }
 
 async fn denied(stream: &mut Stream) -> Frame {
@@ -105,6 +133,26 @@ pub(crate) async fn a_denied_feed_stays_silent_about_what_comes(database: Databa
     assert_eq!(received(&frames), references(&all));
 }
 
+pub(crate) async fn a_denied_feed_says_so_in_events_too(database: Database) {
+    let node = ruled(&database).await;
+    let home = site("home");
+    node.save(&[home.clone(), post(&home, "old")]).await;
+    user(&node, "anna").await;
+    let path = node.declare_as("anna", POSTS, &[&home]).await;
+    let headers = [("Accept", EVENTS), ("x-user", "anna")];
+    let mut stream = Stream::open(node.address, &path, &headers).await;
+    let mut lines = Vec::new();
+    for _ in 0..3 {
+        lines.push(soon("an event", stream.line()).await.unwrap());
+    }
+    assert_eq!(lines[..2], ["event: denied", "id: "]);
+    let frame = Frame::read(lines[2].strip_prefix("data: ").unwrap()).unwrap();
+    assert!(
+        frame.is_denied() && frame.references.is_empty(),
+        "{frame:?}"
+    );
+}
+
 pub(crate) async fn a_denied_page_is_empty(database: Database) {
     let node = ruled(&database).await;
     let home = site("home");
@@ -119,4 +167,96 @@ pub(crate) async fn a_denied_page_is_empty(database: Database) {
     assert_eq!(page.references.len(), 3);
     // It was named for Anna; others are not told of it.
     assert_eq!(node.get_as("ben", &path).await.head.status, 404);
+}
+
+/// Who is out hears of it with the next post, and gets nothing of that; who is in again, everything.
+pub(crate) async fn a_feed_that_is_taken_away_is_denied_at_once(database: Database) {
+    let node = ruled_by(&database, REVOCABLE).await;
+    let home = site("home");
+    let old = post(&home, "old");
+    node.save(&[home.clone(), old.clone()]).await;
+    let anna = user(&node, "anna").await;
+    let member = member(&home, &anna);
+    node.add(&member).await;
+    let path = node.declare_as("anna", POSTS, &[&home]).await;
+    let mut stream = node.stream_as("anna", &path).await;
+    let frames = stream.until_sync().await;
+    assert_eq!(received(&frames), references(std::slice::from_ref(&old)));
+    let revoked = fact("Revoked", "out", &[("member", &member)]);
+    node.add(&revoked).await;
+    let new = post(&home, "new");
+    node.add(&new).await;
+    let frame = denied(&mut stream).await;
+    assert_eq!(frame.bookmark, frames.last().unwrap().bookmark);
+    node.add(&fact("Restored", "in", &[("revoked", &revoked)]))
+        .await;
+    let frames = stream.until_sync().await;
+    let with_facts = frames.iter().filter(|frame| !frame.is_denied());
+    let with_facts: Vec<Frame> = with_facts.cloned().collect();
+    assert_eq!(received(&with_facts), references(&[old, new]));
+}
+
+/// Rules whose last missing fact is not one that leads to the user: each in a condition, or from a
+/// given that the feed has not.
+pub(crate) async fn whatever_admits_lets_a_denied_feed_go_live(database: Database) {
+    let share = "share (s: Site) { p: Post [p->site: Site = s] } with";
+    let of_owner = "u: Jinaga.User [u = s->owner: Jinaga.User";
+    let open = "E { o: Open [o->user: Jinaga.User = u] }";
+    let closed = "!E { c: Close [c->user: Jinaga.User = u !E { o: Undo [o->close: Close = c] }] }";
+    let open_site = "E { o: Open [o->site: Site = s] }";
+    let closed_site = "!E { c: Close [c->site: Site = s !E { o: Undo [o->close: Close = c] }] }";
+    let member = "m: Member [m->site: Site = s";
+    let of_member = "u: Jinaga.User [u = m->user: Jinaga.User]";
+    let accepted = "E { a: Accept [a->member: Member = m] }";
+    let rules = [
+        format!("{share} (s: Site) {{ {member} {accepted}] {of_member} }} => u"),
+        format!("{share} (s: Site) {{ {of_owner} {open}] }} => u"),
+        format!("{share} (s: Site) {{ {of_owner} {closed}] }} => u"),
+        format!("{share} (s: Site [{open_site}]) {{ {of_owner}] }} => u"),
+        format!("{share} (s: Site [{closed_site}]) {{ {of_owner}] }} => u"),
+        format!(
+            "share (s: Site, c: Club) {{ p: Post [p->site: Site = s] }} with (s: Site, c: Club) {{
+                {member}]
+                j: Join [j->club: Club = c j->user: Jinaga.User = m->user: Jinaga.User]
+                {of_member}
+            }} => u"
+        ),
+    ];
+    let database = &database;
+    for (number, rule) in rules.iter().enumerate() {
+        let kinds = "Site Post Member Accept Open Close Undo Club Join Jinaga.User";
+        let kinds = kinds.split(' ').map(|kind| format!("any {kind} "));
+        let kinds: String = kinds.collect();
+        let rules = format!("authorization {{ {kinds} }} distribution {{ {rule} }}");
+        let node = ruled_by(database, &rules).await;
+        let anna = user(&node, &format!("anna {number}")).await;
+        let home = made("Site", &[("owner", &anna)]);
+        let (member, club) = (self::member(&home, &anna), made("Club", &[]));
+        let of_both = [("site", &home.reference), ("user", &anna)];
+        let close = made("Close", &of_both);
+        let old = post(&home, "old");
+        for known in [&home, &member, &club, &close, &old] {
+            node.add(known).await;
+        }
+        let name = format!("anna {number}");
+        let path = node.declare_as(&name, POSTS, &[&home]).await;
+        let mut stream = node.stream_as(&name, &path).await;
+        denied(&mut stream).await;
+        node.add(
+            &[
+                made("Accept", &[("member", &member.reference)]),
+                made("Open", &of_both),
+                made("Undo", &[("close", &close.reference)]),
+                made("Open", &of_both),
+                made("Undo", &[("close", &close.reference)]),
+                made("Join", &[("club", &club.reference), ("user", &anna)]),
+            ][number],
+        )
+        .await;
+        assert_eq!(
+            received(&stream.until(1).await),
+            references(&[old]),
+            "{rule}"
+        );
+    }
 }

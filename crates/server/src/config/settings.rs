@@ -128,6 +128,7 @@ settings! {
         max_headers: usize = "16KiB", bytes(8 * KIB, MIB), "Largest request head: all headers together.";
         header_timeout: Duration = "75s", duration(100 * MS, 10 * MINUTE), "How long a client may take to send a request head; also how long a connection may be idle between two requests.";
         body_timeout: Duration = "30s", duration(100 * MS, 10 * MINUTE), "How long a client may pause while it sends a request body.";
+        write_timeout: Duration = "60s", duration(100 * MS, 10 * MINUTE), "How long a client may leave an answer unread; then its connection is closed. Requests that are held have no answer yet.";
         max_connections: usize = "100000", integer(1, 10_000_000), "Connections open at once.";
         http2_max_streams: u32 = "20000", integer(1, 1_000_000), "Requests open at once on one HTTP/2 connection.";
         max_hold: Duration = "10m", duration(SECOND, DAY), "Longest hold a caller may ask for.";

@@ -347,6 +347,7 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
     max_headers = "16KiB" # default
     header_timeout = "75s" # default
     body_timeout = "30s" # default
+    write_timeout = "1m" # default
     max_connections = 100000 # default
     http2_max_streams = 20000 # default
     max_hold = "10m" # default

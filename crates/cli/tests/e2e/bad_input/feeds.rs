@@ -46,7 +46,8 @@ pub(super) async fn wrong(server: &Server) -> Vec<String> {
 
 fn all() -> Vec<Bad> {
     let nested = format!("[{}]", "[".repeat(200));
-    let deep = format!("(a: A) {}", "{ b: B [ E ".repeat(200));
+    let inner = (1..200).map(|n| format!("{{ x{n}: A [x{n}->a: A = x{} E ", n - 1));
+    let deep = format!("let x0: A = {{}} (x0: A) {}", inner.collect::<String>());
     let fact = |rest: &str| format!(r#"{{"facts":[{{"type":"A","hash":"{HASH}",{rest}}}]}}"#);
     let graph = |body: &str| body.to_owned();
     vec![
@@ -137,7 +138,7 @@ fn all() -> Vec<Bad> {
             400,
             "No fact named a",
         ),
-        ("/jinaga/feeds", TEXT, deep, 400, "line 1"),
+        ("/jinaga/feeds", TEXT, deep, 400, "braces are open"),
         (
             "/jinaga/read",
             TEXT,

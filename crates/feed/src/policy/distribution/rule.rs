@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::intersection::projected;
+use super::{gate::Open, intersection::projected};
 use crate::{
-    fact::Reference,
     feeds,
     login::USER,
     policy::{Unfit, pattern::Pattern},
@@ -24,10 +23,10 @@ pub(super) struct Rule {
 pub(super) struct Shared {
     pub(super) specification: Specification,
     pub(super) skeleton: Skeleton,
-    /// Which of the rule's givens each input is.
-    places: Vec<usize>,
     /// Whether a user is among those it is shared with.
     pub(super) admission: Admission,
+    /// What can admit somebody.
+    pub(super) gates: Vec<Open>,
     /// From which facts on it is asked whether somebody may load them.
     pub(super) loads: Vec<Load>,
 }
@@ -113,20 +112,6 @@ fn check_users(share: &Specification, users: &Specification) -> Result<(), Unfit
 }
 
 impl Shared {
-    /// What the feed's inputs are bound to, in the order of the users' givens; `None` where the feed
-    /// does not use them all.
-    pub(super) fn in_order_of_users(
-        &self,
-        users: &Specification,
-        bound: &[Reference],
-    ) -> Option<Vec<Reference>> {
-        let given = (0..users.givens.len()).map(|place| {
-            let input = self.places.iter().position(|one| *one == place)?;
-            bound.get(input).cloned()
-        });
-        given.collect()
-    }
-
     fn new(feed: Specification, share: &Specification, with: &With) -> Result<Self, Unfit> {
         let skeleton = Skeleton::of(&feed);
         let users = match with {
@@ -146,7 +131,10 @@ impl Shared {
             places.ok_or_else(|| Unfit("a feed has a given that it was not built of".into()))?;
         Ok(Self {
             admission: Admission::new(&places, users)?,
-            places,
+            gates: match users {
+                Some(users) => Open::all(users, &places)?,
+                None => Vec::new(),
+            },
             loads: super::loading::loads(&feed, share, users)?,
             specification: feed,
             skeleton,

@@ -3,7 +3,7 @@
 use super::{Asked, Dialect, Nothing, Table, Text, all, found, slice::lateral};
 use crate::{
     query::Query,
-    store::{Concern, Position, names::Ids},
+    store::{Concern, MAX_CONCERNS, Position, names::Ids},
 };
 
 /// How the givens are found from a variable.
@@ -63,7 +63,7 @@ impl<'a> Concerns<'a> {
             values: facts,
         });
         text.terms.insert(self.variable, "f.g0".into());
-        if self.is_pure() {
+        if watched.is_empty() {
             self.pure(text, &facts)
         } else {
             self.watched(text, &facts, watched)
@@ -83,7 +83,7 @@ impl<'a> Concerns<'a> {
         columns.extend(self.above_givens.iter().map(|given| text.term(*given)));
         let from = format!("({facts}) f");
         let sql = render(&text, &columns, &from, loops, first, None);
-        Ok(text.asked(sql))
+        Ok(text.asked(format!("{sql} LIMIT {MAX_CONCERNS}")))
     }
 
     fn watched(
@@ -127,7 +127,7 @@ impl<'a> Concerns<'a> {
     pub(in crate::store) fn read(&self, row: &[i64], watched: &[Vec<Position>]) -> Option<Concern> {
         let (&fact, found) = row.split_first()?;
         let mut given = vec![None; self.query.givens];
-        if self.is_pure() {
+        if watched.is_empty() {
             for (place, position) in self.above_givens.iter().zip(found) {
                 given[*place] = Some(*position);
             }
@@ -152,23 +152,25 @@ fn render(
 ) -> String {
     let mut tables = vec![from.to_owned()];
     let columns = columns.join(", ");
+    // Without a comparison the same twice does no harm, and each once would need all to be found.
+    let select = match last {
+        Some(_) => "SELECT DISTINCT",
+        None => "SELECT",
+    };
     match text.dialect {
         Dialect::Sqlite => {
             tables.extend((!loops.is_empty()).then(|| text.nested(&loops)));
             tables.extend(last.map(str::to_owned));
             let from = tables.join(" CROSS JOIN ");
             first.extend(loops.into_iter().flat_map(|each| each.conditions));
-            format!(
-                "SELECT DISTINCT {columns} FROM {from} WHERE {}",
-                all(&first)
-            )
+            format!("{select} {columns} FROM {from} WHERE {}", all(&first))
         }
         Dialect::Postgres => {
             tables.extend(loops.iter().map(lateral));
             let mut from = tables.join(" CROSS JOIN LATERAL ");
             from.extend(last.map(|last| format!(" CROSS JOIN {last}")));
             format!(
-                "SELECT DISTINCT ARRAY[{columns}]::bigint[], ARRAY[]::bytea[] FROM {from} WHERE {}",
+                "{select} ARRAY[{columns}]::bigint[], ARRAY[]::bytea[] FROM {from} WHERE {}",
                 all(&first)
             )
         }

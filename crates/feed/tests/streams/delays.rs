@@ -1,0 +1,90 @@
+//! What a stream waits for on purpose.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use wakeline_feed::{service::Settings, session::Limits};
+
+use crate::{
+    database::Database,
+    door::soon,
+    facts::{POSTS, feed, post, posts, references, site},
+    node::{Node, settings},
+    stand::{Stand, patient, received, until_sync},
+};
+
+/// What takes so long does not come in a test.
+const NEVER: Duration = Duration::from_secs(3_600);
+const MOMENT: Duration = Duration::from_millis(100);
+
+fn delayed(sync_delay: Duration) -> Settings {
+    Settings {
+        stream: Limits {
+            sync_delay,
+            ..patient()
+        },
+        ..settings()
+    }
+}
+
+/// The first SYNC comes with the backfill; later ones not before their time, however many pages come.
+pub(crate) async fn a_live_page_is_not_synced_at_once(database: Database) {
+    let node = Node::with(&database, delayed(NEVER)).await;
+    let home = site("home");
+    node.save(std::slice::from_ref(&home)).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    let mut stream = node.stream(&path).await;
+    stream.until_sync().await;
+    for name in ["one", "two", "three"] {
+        let new = post(&home, name);
+        node.add(&new).await;
+        let frame = stream.next().await.unwrap();
+        assert_eq!(frame.references, references(&[new]));
+    }
+}
+
+pub(crate) async fn sync_comes_after_its_delay(database: Database) {
+    let node = Node::with(&database, delayed(MOMENT)).await;
+    let home = site("home");
+    node.save(std::slice::from_ref(&home)).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    let mut stream = node.stream(&path).await;
+    stream.until_sync().await;
+    let new = post(&home, "new");
+    node.add(&new).await;
+    let frames = stream.until_sync().await;
+    assert_eq!((frames.len(), received(&frames)), (2, references(&[new])));
+    assert_eq!(frames[0].bookmark, frames[1].bookmark);
+}
+
+/// After every page it lets others go first, if there are any.
+pub(crate) async fn a_long_backfill_lets_others_go_first(database: Database) {
+    let polite = Limits {
+        page_delay_every: 1,
+        page_delay: NEVER,
+        ..patient()
+    };
+    let stand = Stand::with(database, 10, polite).await;
+    let [home, other] = ["home", "other"].map(site);
+    for site in [&home, &other] {
+        stand
+            .save(&[vec![site.clone()], posts(site, "post", 25)].concat())
+            .await;
+    }
+    // Nobody else: it goes on at once.
+    let mut alone = stand.session(&feed(POSTS, &[&home]));
+    assert_eq!(received(&until_sync(&mut alone).await).len(), 25);
+    stand.store.hold_up_next();
+    let mut reader = stand.session(&feed(POSTS, &[&other]));
+    let reading = tokio::spawn(async move {
+        let _ = reader.next().await;
+    });
+    soon("a page under way", stand.store.is_held_up()).await;
+    // Not a page that is known already.
+    stand.save(&[site("third")]).await;
+    let mut waiting = stand.session(&feed(POSTS, &[&home]));
+    let page = timeout(MOMENT * 5, waiting.next()).await;
+    assert!(page.is_err(), "{page:?}");
+    reading.abort();
+    stand.store.let_go();
+}
