@@ -13,7 +13,7 @@ use crate::{
     bookmark::Bookmark,
     fact::Reference,
     query::Query,
-    store::{Horizon, Position, Row, Slice, Store},
+    store::{Cursor, Horizon, Position, Row, Slice, Store},
 };
 
 /// How long a fresh horizon is waited for while saves are under way.
@@ -177,7 +177,7 @@ struct Place {
     from: Position,
     to: Position,
     newest: usize,
-    after: Option<Vec<Position>>,
+    after: Option<Cursor>,
 }
 
 impl Place {

@@ -19,7 +19,7 @@ use crate::{
     paging::find_given,
     query,
     specification::Specification,
-    store::{Gather, Position, Slice, Store},
+    store::{Cursor, Gather, Position, Slice, Store},
 };
 
 /// Results per chunk.
@@ -65,7 +65,7 @@ pub struct Reading {
     plan: Arc<Plan>,
     given: Vec<Place>,
     to: Position,
-    after: Option<Vec<Position>>,
+    after: Option<Cursor>,
     is_done: bool,
 }
 

@@ -91,20 +91,21 @@ async fn a_page_inside_a_crowded_parent_costs_the_page() {
     assert_small(middle_page(&database, &query(comments()), &site.reference).await);
 }
 
-#[tokio::test]
-async fn new_facts_below_many_old_ones_cost_the_new_ones() {
+/// The cost of a page of new comments on a site with so many posts, where `between` came before them.
+async fn new_page(old: usize, between: &[Fact]) -> u64 {
     let database = Database::postgres().await;
     let store = database.store().await;
     let site = fact("Site", 1, &[]);
-    let posts: Vec<Fact> = (0..MANY)
+    let posts: Vec<Fact> = (0..old)
         .map(|n| fact("Post", n, &[("site", &site)]))
         .collect();
     let mut facts = vec![site.clone()];
     facts.extend(posts.iter().cloned());
     save(&*store, &facts).await;
     let from = store.horizon().await.unwrap().settled;
+    save(&*store, between).await;
     let new: Vec<Fact> = (0..PAGE)
-        .map(|n| fact("Comment", n, &[("post", &posts[n * 90])]))
+        .map(|n| fact("Comment", n, &[("post", &posts[n * old / PAGE])]))
         .collect();
     save(&*store, &new).await;
     let to = store.horizon().await.unwrap().settled;
@@ -119,6 +120,27 @@ async fn new_facts_below_many_old_ones_cost_the_new_ones() {
         })
         .await;
     assert_eq!(page.tuples.len(), PAGE);
-    eprintln!("{PAGE} new ones below {MANY} old ones cost {cost}");
-    assert_small(cost);
+    let between = between.len();
+    eprintln!("{PAGE} new ones below {old} old ones after {between} others cost {cost}");
+    cost
+}
+
+#[tokio::test]
+async fn new_facts_below_many_old_ones_cost_the_new_ones() {
+    assert_small(new_page(MANY, &[]).await);
+}
+
+#[tokio::test]
+async fn new_facts_below_many_old_ones_and_after_many_others_cost_the_new_ones() {
+    let others: Vec<Fact> = (0..MANY / 2).map(|n| fact("Other", n, &[])).collect();
+    assert_small(new_page(MANY, &others).await);
+}
+
+#[tokio::test]
+async fn new_facts_below_few_old_ones_and_after_many_of_their_type_cost_the_new_ones() {
+    let site = fact("Site", 2, &[]);
+    let post = fact("Post", 2, &[("site", &site)]);
+    let mut others = vec![site, post.clone()];
+    others.extend((0..MANY).map(|n| fact("Comment", n, &[("post", &post)])));
+    assert_small(new_page(3, &others).await);
 }

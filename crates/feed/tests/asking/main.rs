@@ -38,6 +38,7 @@ conformance! {
     pages:
         pages_of_any_size_are_all_tuples,
         spans_divide_what_came,
+        both_ways_find_the_same,
         a_feed_without_its_given_is_empty_until_it_comes,
         a_given_that_comes_late_begins_its_feed_anew,
         an_unknown_type_or_role_finds_nothing,

@@ -9,7 +9,7 @@ use wakeline_feed::{
     paging::{fresh_page, next_page},
     query::Query,
     specification::{Label, Match},
-    store::{Position, Store},
+    store::{Cursor, Position, Row, Slice, Store, Way},
 };
 
 use crate::{
@@ -24,7 +24,7 @@ const SEEDS: usize = 6;
 /// Specifications per store.
 const SPECIFICATIONS: usize = 15;
 const FACTS: usize = 24;
-/// A span that is not small: what is new is then found from the givens on.
+/// A span that is not short: which way what is new is found is counted then.
 const FAR: Position = 1_000_000;
 
 type Tuples = Vec<Vec<Reference>>;
@@ -141,6 +141,66 @@ pub(crate) async fn spans_divide_what_came(database: Database) {
             }
         }
     }
+}
+
+/// All rows of a slice by one way, a few at a time.
+async fn by(way: Way, store: &dyn Store, slice: &Slice, limit: usize) -> Vec<Row> {
+    let mut slice = slice.clone();
+    slice.limit = limit;
+    // Before the first: no fact has this position.
+    slice.after = Some(Cursor { way, at: vec![0] });
+    let mut all = Vec::new();
+    loop {
+        let rows = store.slice(slice.clone()).await.unwrap();
+        slice.after = rows.last().map(|row| row.at.clone());
+        all.extend(rows);
+        if slice.after.is_none() {
+            return all;
+        }
+    }
+}
+
+pub(crate) async fn both_ways_find_the_same(database: Database) {
+    let store = database.store().await;
+    let mut others = 0;
+    for seed in seeds(SEEDS) {
+        let mut random = Random::new(seed);
+        let facts = random.facts(FACTS, seed);
+        let positions = save(&*store, &facts).await;
+        let plain = Plain { facts };
+        for _ in 0..4 * SPECIFICATIONS {
+            let specification = random.specification(false);
+            let Some(given) = random.given(&specification, &plain.facts) else {
+                continue;
+            };
+            let query = Arc::new(Query::of_specification(&specification).unwrap());
+            for newest in 0..query.outputs.len() {
+                let slice = Slice {
+                    query: query.clone(),
+                    given: given.iter().map(|number| positions[*number]).collect(),
+                    from: positions[random.0.random_range(0..FACTS / 2)],
+                    to: positions[FACTS - 1],
+                    newest,
+                    after: None,
+                    limit: 0,
+                };
+                let tuples = |rows: &[Row]| -> Vec<Vec<(Position, Reference)>> {
+                    let mut tuples: Vec<_> = rows.iter().map(|row| row.outputs.clone()).collect();
+                    tuples.sort_unstable();
+                    tuples
+                };
+                let limit = random.0.random_range(1..4);
+                let down = by(Way::FromGiven, &*store, &slice, limit).await;
+                let up = by(Way::FromNew, &*store, &slice, limit).await;
+                assert_eq!(tuples(&down), tuples(&up), "{specification:#?} {slice:?}");
+                let at = |rows: &[Row]| -> Vec<Vec<Position>> {
+                    rows.iter().map(|row| row.at.at.clone()).collect()
+                };
+                others += usize::from(at(&down) != at(&up));
+            }
+        }
+    }
+    assert!(others > 0, "there was one way only");
 }
 
 pub(crate) async fn a_feed_without_its_given_is_empty_until_it_comes(database: Database) {
