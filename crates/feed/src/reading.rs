@@ -1,5 +1,6 @@
 //! Reading a whole specification at once, with its projections, as `/read` and the policies do.
 
+mod bare;
 mod plan;
 mod show;
 mod value;
@@ -9,7 +10,7 @@ use std::{collections::HashMap, sync::Arc};
 use futures_util::{FutureExt, future::BoxFuture};
 use wakeline_store::Error as StoreError;
 
-pub use self::{plan::Plan, value::Value};
+pub use self::{bare::bare_givens, plan::Plan, value::Value};
 use self::{
     plan::{Level, Part, Shape},
     show::Shown,

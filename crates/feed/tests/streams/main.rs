@@ -18,6 +18,7 @@ mod late;
 mod live;
 mod outage;
 mod plan;
+mod reads;
 mod rules;
 mod sharing;
 mod telemetry;
@@ -90,6 +91,9 @@ conformance! {
         a_bad_bookmark_is_refused,
         an_unknown_feed_is_not_found,
         a_feed_is_known_after_a_restart;
+    reads:
+        what_may_not_be_loaded_is_not_read_by_its_hash,
+        a_given_that_has_nothing_yet_is_read_from;
     rules:
         a_denied_feed_says_so_and_goes_live,
         a_denied_feed_stays_silent_about_what_comes,

@@ -24,7 +24,7 @@ distribution {
     } => u
 }";
 
-async fn ruled(database: &Database) -> Node {
+pub(crate) async fn ruled(database: &Database) -> Node {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("blog.policy"), RULES).unwrap();
     let policies = Policies::read(directory.path()).unwrap();
@@ -32,7 +32,7 @@ async fn ruled(database: &Database) -> Node {
 }
 
 /// Whom the server calls by this name.
-async fn user(node: &Node, name: &str) -> Reference {
+pub(crate) async fn user(node: &Node, name: &str) -> Reference {
     let said = node.get_as(name, "/jinaga/login").await.json();
     Reference {
         kind: "Jinaga.User".into(),
@@ -40,7 +40,7 @@ async fn user(node: &Node, name: &str) -> Reference {
     }
 }
 
-fn member(site: &Fact, user: &Reference) -> Fact {
+pub(crate) fn member(site: &Fact, user: &Reference) -> Fact {
     let predecessors = vec![
         ("site".into(), Predecessors::One(site.reference.clone())),
         ("user".into(), Predecessors::One(user.clone())),
