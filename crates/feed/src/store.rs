@@ -210,8 +210,12 @@ pub trait Purging {
     /// fewer come back. What was removed can be saved again.
     fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Step<'_, Vec<Position>>;
 
+    /// A position that no fact has: when it is settled, all saves are done that had looked for
+    /// anything before.
+    fn fence(&self) -> Step<'_, Position>;
+
     /// Removes what was saved onto facts while they were purged: a save that had found them. To be
-    /// asked when all saves that were under way then are settled.
+    /// asked when a [`fence`](Purging::fence) is settled that was put up after the purge.
     fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize>;
 }
 

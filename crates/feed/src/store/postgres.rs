@@ -33,6 +33,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/001_tables.sql"),
         include_str!("postgres/002_steps.sql"),
         include_str!("postgres/003_ask.sql"),
+        include_str!("postgres/004_floor.sql"),
     ],
 };
 

@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use tokio_postgres::types::Type;
 use wakeline_store::Error;
 
-use super::PostgresStore;
+use super::{PostgresStore, only};
 use crate::{
     fact::Kind,
     store::{Position, Purging, Step},
@@ -52,6 +52,15 @@ impl Purging for PostgresStore {
 
     fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Step<'_, Vec<Position>> {
         async move { self.remove(vec![root], keep, limit).await }.boxed()
+    }
+
+    fn fence(&self) -> Step<'_, Position> {
+        async move {
+            let statement = "SELECT nextval('wakeline.feed_position')";
+            let rows = self.ask("feed-fence", statement, &[]).await?;
+            Ok(only(&rows)?.get(0))
+        }
+        .boxed()
     }
 
     fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize> {
