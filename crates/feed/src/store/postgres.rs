@@ -41,7 +41,7 @@ pub const MIGRATIONS: Migrations = Migrations {
 pub struct PostgresStore {
     postgres: Postgres,
     saves: Batcher<Saves>,
-    names: Names,
+    pub(super) names: Names,
     signers: Signers,
     /// The last horizon: what is settled stays so, also while somebody draws behind it.
     settled: AtomicI64,
