@@ -6,7 +6,6 @@ use std::sync::Arc;
 use wakeline_feed::{
     bookmark::Bookmark,
     fact::{Fact, Reference},
-    paging::next_page,
     query::Query,
     specification::{Label, Match},
     store::Store,
@@ -15,6 +14,7 @@ use wakeline_feed::{
 use crate::{
     database::Database,
     facts::{fact, save},
+    paged::next_page,
     words::{comments, posts},
 };
 
@@ -34,14 +34,10 @@ async fn middle_page(database: &Database, query: &Arc<Query>, given: &Reference)
     let to = store.horizon().await.unwrap().settled;
     let given = [given.clone()];
     let first = next_page(&*store, query, &given, &Bookmark::Start, to, MANY / 2 + 7).await;
-    let at = first.unwrap().reached;
+    let at = first.reached;
     drop(store);
     let (page, cost) = database
-        .cost(async |store: Arc<dyn Store>| {
-            next_page(&*store, query, &given, &at, to, PAGE)
-                .await
-                .unwrap()
-        })
+        .cost(async |store: Arc<dyn Store>| next_page(&*store, query, &given, &at, to, PAGE).await)
         .await;
     assert_eq!(page.tuples.len(), PAGE);
     eprintln!("a page of {PAGE} of {MANY} cost {cost}");
@@ -113,11 +109,7 @@ async fn new_page(old: usize, between: &[Fact]) -> u64 {
     let (query, given) = (query(comments()), [site.reference]);
     let at = Bookmark::Finished(from);
     let (page, cost) = database
-        .cost(async |store: Arc<dyn Store>| {
-            next_page(&*store, &query, &given, &at, to, PAGE)
-                .await
-                .unwrap()
-        })
+        .cost(async |store: Arc<dyn Store>| next_page(&*store, &query, &given, &at, to, PAGE).await)
         .await;
     assert_eq!(page.tuples.len(), PAGE);
     let between = between.len();

@@ -9,6 +9,7 @@ mod concerns;
 mod costs;
 mod database;
 mod facts;
+mod paged;
 mod pages;
 mod plain;
 mod queries;
