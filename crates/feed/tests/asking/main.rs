@@ -55,5 +55,6 @@ conformance! {
         random_readings_are_as_plain_ones,
         a_result_has_the_shape_of_its_projection,
         more_than_a_chunk_comes_in_chunks,
+        what_is_too_much_at_once_comes_in_smaller_chunks,
         tuples_of_a_rule_are_found;
 }
