@@ -34,6 +34,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/002_steps.sql"),
         include_str!("postgres/003_ask.sql"),
         include_str!("postgres/004_floor.sql"),
+        include_str!("postgres/005_seeks.sql"),
     ],
 };
 
