@@ -14,10 +14,14 @@ mod backfill;
 mod clients;
 mod endings;
 mod forms;
+mod large;
 mod late;
+mod limits;
 mod live;
+mod orders;
 mod outage;
 mod plan;
+mod purges;
 mod reads;
 mod rules;
 mod sharing;
@@ -91,6 +95,16 @@ conformance! {
         a_bad_bookmark_is_refused,
         an_unknown_feed_is_not_found,
         a_feed_is_known_after_a_restart;
+    large:
+        a_large_graph_with_a_deep_chain_comes_back;
+    limits:
+        what_is_too_large_is_refused_by_the_name_of_its_limit;
+    orders:
+        successors_may_be_sent_before_their_predecessors;
+    purges:
+        what_is_deleted_is_purged_after_the_save,
+        a_specification_must_leave_out_what_is_purged,
+        a_server_that_starts_purges_what_is_deleted_already;
     reads:
         what_may_not_be_loaded_is_not_read_by_its_hash,
         a_given_that_has_nothing_yet_is_read_from;
