@@ -2,16 +2,20 @@
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
-use crate::store::Position;
+use crate::store::{Cursor, Position, Way};
 
 /// Longer ones are nobody's.
 pub const MAX_LENGTH: usize = 4_096;
 
 const FORM: &str = "w1";
+const FROM_GIVEN: &str = "g";
+const FROM_NEW: &str = "n";
+/// Spans that bookmarks without a way were read from the new facts in.
+const SHORT_SPAN: Position = 1_000;
 
 /// A feed is read in spans of positions, one after the other: see [`crate::paging`]. Written as
-/// `w1-<to>` after a whole span, and as `w1-<from>-<to>-<newest>-<cursor>` in the middle of one; a
-/// feed's beginning is empty. Bookmarks of upstream's form (`254.253`) say nothing about this store,
+/// `w1-<to>` after a whole span, and as `w1-<from>-<to>-<newest>-<way>-<cursor>` in the middle of one,
+/// the way being `g` (from the given) or `n` (from the new facts); a feed's beginning is empty. Bookmarks of upstream's form (`254.253`) say nothing about this store,
 /// and mean the beginning: clients skip what they have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bookmark {
@@ -24,7 +28,7 @@ pub enum Bookmark {
         from: Position,
         to: Position,
         newest: usize,
-        after: Vec<Position>,
+        after: Cursor,
     },
 }
 
@@ -82,8 +86,12 @@ impl fmt::Display for Bookmark {
                 newest,
                 after,
             } => {
-                let after: Vec<String> = after.iter().map(Position::to_string).collect();
-                write!(out, "{FORM}-{from}-{to}-{newest}-{}", after.join("."))
+                let way = match after.way {
+                    Way::FromGiven => FROM_GIVEN,
+                    Way::FromNew => FROM_NEW,
+                };
+                let at: Vec<String> = after.at.iter().map(Position::to_string).collect();
+                write!(out, "{FORM}-{from}-{to}-{newest}-{way}-{}", at.join("."))
             }
         }
     }
@@ -102,26 +110,46 @@ impl FromStr for Bookmark {
         let parts: Vec<&str> = text.split('-').collect();
         match &*parts {
             [FORM, to] => Ok(Self::Finished(position(to)?)),
-            [FORM, from, to, newest, after] => {
-                let (from, to) = (position(from)?, position(to)?);
-                let newest = usize::try_from(position(newest)?).map_err(|_| Error::Unreadable)?;
-                if from >= to || newest >= crate::query::MAX_VARIABLES {
-                    return Err(Error::Unreadable);
-                }
-                let after = match *after {
-                    "" => Vec::new(),
-                    after => after.split('.').map(position).collect::<Result<_, _>>()?,
-                };
-                Ok(Self::Within {
-                    from,
-                    to,
-                    newest,
-                    after,
-                })
+            [FORM, from, to, newest, at] => within(from, to, newest, None, at),
+            [FORM, from, to, newest, FROM_GIVEN, at] => {
+                within(from, to, newest, Some(Way::FromGiven), at)
+            }
+            [FORM, from, to, newest, FROM_NEW, at] => {
+                within(from, to, newest, Some(Way::FromNew), at)
             }
             _ => Err(Error::Unreadable),
         }
     }
+}
+
+fn within(
+    from: &str,
+    to: &str,
+    newest: &str,
+    way: Option<Way>,
+    at: &str,
+) -> Result<Bookmark, Error> {
+    let (from, to) = (position(from)?, position(to)?);
+    let newest = usize::try_from(position(newest)?).map_err(|_| Error::Unreadable)?;
+    if from >= to || newest >= crate::query::MAX_VARIABLES {
+        return Err(Error::Unreadable);
+    }
+    // Bookmarks that do not name a way were given when the length of the span alone decided.
+    let way = way.unwrap_or(if from > 0 && to - from <= SHORT_SPAN {
+        Way::FromNew
+    } else {
+        Way::FromGiven
+    });
+    let at = match at {
+        "" => Vec::new(),
+        at => at.split('.').map(position).collect::<Result<_, _>>()?,
+    };
+    Ok(Bookmark::Within {
+        from,
+        to,
+        newest,
+        after: Cursor { way, at },
+    })
 }
 
 /// Digits in groups.

@@ -4,6 +4,7 @@ use wakeline_wake::Refused;
 
 use crate::{
     fact::record,
+    graph::Problem,
     login::{self, users},
     policy::distribution::DecideError,
     reading,
@@ -55,8 +56,21 @@ impl From<crate::declaration::facts::Error> for Error {
 
 impl From<crate::graph::Error> for Error {
     fn from(error: crate::graph::Error) -> Self {
-        Self::Invalid(error.to_string())
+        match error.problem {
+            Problem::Many { what, .. } => Self::TooLarge(limited(&error, what)),
+            _ => Self::Invalid(error.to_string()),
+        }
     }
+}
+
+/// Which setting it is that there is too much for, if it is one.
+fn limited(error: &dyn std::error::Error, what: &str) -> String {
+    let setting = match what {
+        "facts" => " (feeds.max_facts)",
+        "references" => " (feeds.max_references)",
+        _ => "",
+    };
+    format!("{error}, the limit of this server{setting}; send it in parts")
 }
 
 impl From<record::Refused> for Error {
@@ -65,6 +79,7 @@ impl From<record::Refused> for Error {
             record::Refused::WrongHash { .. } => {
                 Self::Forbidden(format!("{BAD_SIGNATURES} {refused}"))
             }
+            record::Refused::Many { list, .. } => Self::TooLarge(limited(&refused, list)),
             _ => Self::Invalid(refused.to_string()),
         }
     }

@@ -13,7 +13,7 @@ use crate::{
     bookmark::Bookmark,
     fact::Reference,
     query::Query,
-    store::{Horizon, Position, Row, Slice, Store},
+    store::{Cursor, Horizon, Position, Row, Slice, Store},
 };
 
 /// How long a fresh horizon is waited for while saves are under way.
@@ -31,16 +31,6 @@ pub struct Page {
 }
 
 impl Page {
-    /// What the reader is told: an empty page says again what the reader came with.
-    #[must_use]
-    pub fn bookmark(&self, given: &str) -> String {
-        if self.tuples.is_empty() {
-            given.to_owned()
-        } else {
-            self.reached.to_string()
-        }
-    }
-
     fn nothing(at: &Bookmark) -> Self {
         Self {
             tuples: Vec::new(),
@@ -48,39 +38,6 @@ impl Page {
             is_last: true,
         }
     }
-}
-
-/// The page after a bookmark, up to a settled horizon.
-pub async fn next_page(
-    store: &dyn Store,
-    query: &Arc<Query>,
-    given: &[Reference],
-    bookmark: &Bookmark,
-    to: Position,
-    limit: usize,
-) -> Result<Page, Error> {
-    match find_given(store, query, given).await? {
-        Some(given) => page_at(store, query, &given, bookmark, to, limit).await,
-        None => Ok(Page::nothing(bookmark)),
-    }
-}
-
-/// The same up to a horizon of now. A bookmark of another store begins anew.
-pub async fn fresh_page(
-    store: &dyn Store,
-    query: &Arc<Query>,
-    given: &[Reference],
-    bookmark: &Bookmark,
-    limit: usize,
-) -> Result<Page, Error> {
-    let horizon = fresh_horizon(store).await?;
-    let start = Bookmark::Start;
-    let bookmark = if bookmark.is_beyond(horizon.last) {
-        &start
-    } else {
-        bookmark
-    };
-    next_page(store, query, given, bookmark, horizon.settled, limit).await
 }
 
 /// A horizon that covers all saves that were answered before. Saves that are still under way are
@@ -118,7 +75,7 @@ pub async fn find_given(
     Ok(store.find(given.to_vec()).await?.into_iter().collect())
 }
 
-/// [`next_page`] where the givens are found already.
+/// The page after a bookmark, up to a settled horizon. `given` is where the givens are.
 pub async fn page_at(
     store: &dyn Store,
     query: &Arc<Query>,
@@ -177,7 +134,7 @@ struct Place {
     from: Position,
     to: Position,
     newest: usize,
-    after: Option<Vec<Position>>,
+    after: Option<Cursor>,
 }
 
 impl Place {

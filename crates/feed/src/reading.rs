@@ -1,5 +1,6 @@
 //! Reading a whole specification at once, with its projections, as `/read` and the policies do.
 
+mod bare;
 mod plan;
 mod show;
 mod value;
@@ -9,7 +10,7 @@ use std::{collections::HashMap, sync::Arc};
 use futures_util::{FutureExt, future::BoxFuture};
 use wakeline_store::Error as StoreError;
 
-pub use self::{plan::Plan, value::Value};
+pub use self::{bare::bare_givens, plan::Plan, value::Value};
 use self::{
     plan::{Level, Part, Shape},
     show::Shown,
@@ -19,12 +20,13 @@ use crate::{
     paging::find_given,
     query,
     specification::Specification,
-    store::{Gather, Position, Slice, Store},
+    store::{Cursor, Gather, Position, Slice, Store},
 };
 
 /// Results per chunk.
 pub const CHUNK: usize = 250;
-/// Rows that one chunk may need, those of nested collections counted too.
+/// Rows that one chunk may need, those of nested collections counted too; with more, it is a smaller
+/// chunk.
 pub const MAX_ROWS: usize = 200_000;
 /// Tuples that [`tuples`] gives.
 pub const MAX_TUPLES: usize = 100_000;
@@ -39,8 +41,10 @@ pub enum Error {
     UnknownLabel(Arc<str>),
     #[error("the number of start facts ({given}) does not equal the number of inputs ({wanted})")]
     Givens { given: usize, wanted: usize },
-    #[error("the specification has more than {0} results at once; ask for less")]
+    #[error("a result of the specification has more than {0} parts; ask for less")]
     TooLarge(usize),
+    #[error("the specification has more than {0} results at once; ask for less")]
+    TooMany(usize),
     #[error("a projected fact has more than {0} ancestors in a row; project its fields instead")]
     TooDeep(usize),
     #[error(transparent)]
@@ -65,8 +69,11 @@ pub struct Reading {
     plan: Arc<Plan>,
     given: Vec<Place>,
     to: Position,
-    after: Option<Vec<Position>>,
+    after: Option<Cursor>,
     is_done: bool,
+    /// Results per chunk: fewer and fewer where they need too many rows.
+    chunk: usize,
+    max_rows: usize,
 }
 
 impl Reading {
@@ -90,25 +97,56 @@ impl Reading {
             given: found.unwrap_or_default().into_iter().zip(given).collect(),
             to,
             after: None,
+            chunk: CHUNK,
+            max_rows: MAX_ROWS,
             store,
             plan,
         })
     }
 
+    /// With other rows than [`MAX_ROWS`] in memory at once.
+    #[must_use]
+    pub fn with_rows(self, max_rows: usize) -> Self {
+        Self { max_rows, ..self }
+    }
+
     /// The next results; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<Vec<Value>>, Error> {
-        let (plan, store) = (self.plan.clone(), self.store.clone());
-        let Some(tuples) = self.next_tuples(CHUNK).await? else {
-            return Ok(None);
+        let plan = self.plan.clone();
+        let (branches, shown) = loop {
+            let before = self.after.clone();
+            let Some(tuples) = self.next_tuples(self.chunk).await? else {
+                return Ok(None);
+            };
+            let count = tuples.len();
+            match self.filled(tuples).await {
+                Ok(filled) => break filled,
+                Err(Error::TooLarge(_)) if count > 1 => {
+                    self.chunk = count / 2;
+                    self.after = before;
+                    self.is_done = false;
+                }
+                Err(error) => return Err(error),
+            }
         };
-        let mut rows = tuples.len();
-        let branches = fill(&*store, &plan.top, self.to, tuples, &mut rows).await?;
-        let shown = Shown::load(&*store, &plan.top, &branches).await?;
         branches
             .iter()
             .map(|branch| shown.value(&plan.top, branch))
             .collect::<Result<_, _>>()
             .map(Some)
+    }
+
+    /// With their collections, and the facts that are shown.
+    async fn filled(&self, tuples: Vec<Vec<Place>>) -> Result<(Vec<Branch>, Shown), Error> {
+        let (store, top) = (&*self.store, &self.plan.top);
+        let mut left = Left {
+            rows: self.max_rows,
+            of: self.max_rows,
+        };
+        left.take(tuples.len())?;
+        let branches = fill(store, top, self.to, tuples, &mut left).await?;
+        let shown = Shown::load(store, top, &branches, self.max_rows).await?;
+        Ok((branches, shown))
     }
 
     async fn next_tuples(&mut self, limit: usize) -> Result<Option<Vec<Vec<Place>>>, Error> {
@@ -137,6 +175,20 @@ impl Reading {
     }
 }
 
+/// Rows that may still be read.
+struct Left {
+    rows: usize,
+    of: usize,
+}
+
+impl Left {
+    fn take(&mut self, rows: usize) -> Result<(), Error> {
+        let left = self.rows.checked_sub(rows);
+        self.rows = left.ok_or(Error::TooLarge(self.of))?;
+        Ok(())
+    }
+}
+
 /// All tuples of a specification's matches.
 pub async fn tuples(
     store: &Arc<dyn Store>,
@@ -148,7 +200,7 @@ pub async fn tuples(
     let mut all = Vec::new();
     while let Some(tuples) = reading.next_tuples(PAGE).await? {
         if all.len() + tuples.len() > MAX_TUPLES {
-            return Err(Error::TooLarge(MAX_TUPLES));
+            return Err(Error::TooMany(MAX_TUPLES));
         }
         let outputs = |tuple: Vec<Place>| {
             let outputs = tuple.into_iter().skip(given.len());
@@ -165,7 +217,7 @@ fn fill<'a>(
     level: &'a Level,
     to: Position,
     tuples: Vec<Vec<Place>>,
-    rows: &'a mut usize,
+    left: &'a mut Left,
 ) -> BoxFuture<'a, Result<Vec<Branch>, Error>> {
     async move {
         let mut branches: Vec<Branch> = tuples
@@ -182,8 +234,8 @@ fn fill<'a>(
             let Part::Collection(inner) = part else {
                 continue;
             };
-            let (owners, tuples) = gather(store, inner, to, &branches, rows).await?;
-            let filled = fill(store, inner, to, tuples, rows).await?;
+            let (owners, tuples) = gather(store, inner, to, &branches, left).await?;
+            let filled = fill(store, inner, to, tuples, left).await?;
             let mut collections: HashMap<usize, Vec<Branch>> = HashMap::new();
             for (owner, branch) in owners.into_iter().zip(filled) {
                 collections.entry(owner).or_default().push(branch);
@@ -203,7 +255,7 @@ async fn gather(
     level: &Level,
     to: Position,
     parents: &[Branch],
-    rows: &mut usize,
+    left: &mut Left,
 ) -> Result<(Vec<usize>, Vec<Vec<Place>>), Error> {
     let positions =
         |branch: &Branch| -> Vec<Position> { branch.tuple.iter().map(|(at, _)| *at).collect() };
@@ -219,10 +271,7 @@ async fn gather(
             limit: PAGE,
         };
         let found = store.gather(gather).await?;
-        *rows += found.len();
-        if *rows > MAX_ROWS {
-            return Err(Error::TooLarge(MAX_ROWS));
-        }
+        left.take(found.len())?;
         let is_done = found.len() < PAGE;
         after = found.last().map(|last| (last.of, last.row.at.clone()));
         for each in found {

@@ -8,7 +8,10 @@ mod reading;
 mod recheck;
 mod saving;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use wakeline_bus::Bus;
 use wakeline_wake::Engine;
@@ -22,7 +25,7 @@ use crate::{
     policy::Policies,
     session::{self, Ground},
     signature::Verifier,
-    store::Store,
+    store::{REFRESHED_AFTER, Store},
 };
 pub use declaring::Declared;
 use definitions::Definitions;
@@ -129,12 +132,20 @@ impl Feeds {
             }
         }
         loop {
-            let kept = jiff::SignedDuration::try_from(self.settings.keep_definitions);
-            let since = jiff::Timestamp::now() - kept.unwrap_or(jiff::SignedDuration::MAX);
-            if let Err(error) = self.store.forget_definitions(since.as_microsecond()).await {
+            let now = jiff::Timestamp::now().as_microsecond();
+            if let Err(error) = self.forget_feeds(now, Instant::now()).await {
                 tracing::warn!(%error, "old feeds could not be forgotten");
             }
             tokio::time::sleep(TIDYING).await;
         }
+    }
+
+    /// Those that nobody has asked for since so long before `now`, in microseconds since 1970.
+    async fn forget_feeds(&self, now: i64, instant: Instant) -> Result<u64, Error> {
+        self.definitions.tell_of_followed(instant).await?;
+        let kept = i64::try_from(self.settings.keep_definitions.as_micros()).unwrap_or(i64::MAX);
+        // A node tells the store once a day what it is asked for, and the store notes it once a day.
+        let since = now.saturating_sub(kept).saturating_sub(2 * REFRESHED_AFTER);
+        Ok(self.store.forget_definitions(since).await?)
     }
 }

@@ -107,7 +107,9 @@ pub struct LogEntry {
 }
 
 pub trait Queries {
-    /// Tuples of a feed, a slice at a time.
+    /// Tuples of a feed, a slice at a time. A page costs what is on it; where a slice begins, also as
+    /// many facts as the new ones of its output's type or those between the given and that output,
+    /// whichever are fewer.
     fn slice(&self, slice: Slice) -> Step<'_, Vec<Row>>;
 
     /// Tuples from many givens at once, all that there are up to a position.
@@ -129,15 +131,32 @@ pub struct Slice {
     pub to: Position,
     /// Index into the query's outputs.
     pub newest: usize,
-    /// Where the last slice ended: a row's variables.
-    pub after: Option<Vec<Position>>,
+    /// Where the last slice ended.
+    pub after: Option<Cursor>,
     pub limit: usize,
+}
+
+/// A row's place in its slice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cursor {
+    /// Chosen where a slice begins, and kept to its end.
+    pub way: Way,
+    /// The row's variables, in an order that only the store knows.
+    pub at: Vec<Position>,
+}
+
+/// From which end the tuples of a slice are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Way {
+    FromGiven,
+    /// From the new facts of the span.
+    FromNew,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// In an order that only the store knows; what [`Slice::after`] takes.
-    pub at: Vec<Position>,
+    /// What [`Slice::after`] takes.
+    pub at: Cursor,
     /// The tuple.
     pub outputs: Vec<(Position, Reference)>,
 }
@@ -147,8 +166,8 @@ pub struct Gather {
     pub query: Arc<Query>,
     pub givens: Arc<[Vec<Position>]>,
     pub to: Position,
-    /// Where the last ended: the number of its given, and a row's variables.
-    pub after: Option<(usize, Vec<Position>)>,
+    /// Where the last ended: the number of its given, and a row.
+    pub after: Option<(usize, Cursor)>,
     pub limit: usize,
 }
 
@@ -196,8 +215,12 @@ pub trait Purging {
     /// fewer come back. What was removed can be saved again.
     fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Step<'_, Vec<Position>>;
 
+    /// A position that no fact has: when it is settled, all saves are done that had looked for
+    /// anything before.
+    fn fence(&self) -> Step<'_, Position>;
+
     /// Removes what was saved onto facts while they were purged: a save that had found them. To be
-    /// asked when all saves that were under way then are settled.
+    /// asked when a [`fence`](Purging::fence) is settled that was put up after the purge.
     fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize>;
 }
 

@@ -4,6 +4,7 @@ mod compliance;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use tokio::time::Instant;
 use wakeline_store::Error;
 
 use super::{Unfit, pattern::Pattern};
@@ -22,9 +23,11 @@ const FACTS: usize = 5_000;
 const TRIGGERS: usize = 10_000;
 /// Tuples that are read at once.
 const TUPLES: usize = 1_000;
-/// How often, and how far apart, it is asked whether saves that were under way are done.
-const LOOKS: u32 = 100;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// How far apart it is asked whether saves that were under way are done: more and more.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// A save that takes longer than this has been left open by somebody.
+const PATIENCE: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug)]
 pub struct Purge {
@@ -201,13 +204,19 @@ async fn finish(store: &dyn Store, removed: Vec<Position>) -> Result<usize, Erro
     if removed.is_empty() {
         return Ok(0);
     }
-    let last = store.horizon().await?.last;
-    for _ in 0..LOOKS {
-        if store.horizon().await?.settled >= last {
-            break;
-        }
-        tokio::time::sleep(BETWEEN_LOOKS).await;
+    let fence = store.fence().await?;
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = FIRST_PAUSE;
+    let mut is_settled = store.horizon().await?.settled >= fence;
+    while !is_settled && Instant::now() < deadline {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        is_settled = store.horizon().await?.settled >= fence;
     }
-    let count = removed.len();
-    Ok(count + store.purge_orphans(removed).await?)
+    let count = removed.len() + store.purge_orphans(removed).await?;
+    if is_settled {
+        return Ok(count);
+    }
+    let text = "a transaction has been open for too long: what it saves onto purged facts stays";
+    Err(Error::Failed(text.into()))
 }

@@ -45,6 +45,7 @@ impl Shown {
         store: &dyn Store,
         level: &Level,
         branches: &[Branch],
+        max_rows: usize,
     ) -> Result<Self, Error> {
         let mut needed = Needed::default();
         needed.collect(level, branches);
@@ -53,8 +54,8 @@ impl Shown {
             let of = needed.with_ancestors.into_iter().collect();
             all.extend(store.closure(of).await?);
         }
-        if all.len() > super::MAX_ROWS {
-            return Err(Error::TooLarge(super::MAX_ROWS));
+        if all.len() > max_rows {
+            return Err(Error::TooLarge(max_rows));
         }
         let all: Vec<Position> = all.into_iter().collect();
         let mut shown = Self::default();

@@ -1,6 +1,6 @@
 //! From the text of a specification to feeds that are known by their hashes.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use super::Feeds;
 use crate::{
@@ -73,7 +73,7 @@ impl Feeds {
             })
             .collect::<Result<_, Error>>()?;
         Ok(Declared {
-            feeds: self.definitions.define(feeds).await?,
+            feeds: self.definitions.define(feeds, Instant::now()).await?,
             verdict: decision.verdict,
             code: decision.code,
             reason: decision.reason,

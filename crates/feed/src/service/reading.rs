@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::{Feeds, declaring::Asked};
 use crate::{
     error::Error,
+    fact::Reference,
     feeds,
     login::Caller,
-    reading::{Plan, Reading},
+    reading::{Plan, Reading, bare_givens},
     specification::{Specification, request::Trailing},
 };
 
@@ -32,6 +33,18 @@ impl Feeds {
                 .await?;
             if let Some((_, reason)) = refusal {
                 return Err(Error::Forbidden(reason));
+            }
+            // No feed has these: they are as good as loaded, so they need what loading needs.
+            let bare = bare_givens(&specification).into_iter();
+            let bare: Vec<Reference> = bare.filter_map(|at| given.get(at).cloned()).collect();
+            let may = policies
+                .distribution
+                .may_load(&*self.store, user.as_ref(), &bare)
+                .await?;
+            if let Some((reference, _)) = bare.iter().zip(may).find(|(_, may)| !may) {
+                return Err(Error::Forbidden(format!(
+                    "Unauthorized: no rule shares {reference} with you."
+                )));
             }
         }
         let plan = Arc::new(Plan::of(&specification)?);

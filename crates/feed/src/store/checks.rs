@@ -21,7 +21,7 @@ impl Dialect {
 
     fn parameter(self, number: usize) -> String {
         match self {
-            Self::Postgres => format!("${number}"),
+            Self::Postgres => format!("$2[{number}]"),
             Self::Sqlite => format!("?{number}"),
         }
     }

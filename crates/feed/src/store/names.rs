@@ -1,5 +1,8 @@
 //! The ids of types and roles, kept in memory: they never change once they are committed.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::HashMap,
     sync::{Arc, PoisonError, RwLock},
@@ -42,9 +45,16 @@ impl Called {
 }
 
 /// Only what is committed may be learned.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Names {
     known: RwLock<Arc<Known>>,
+    most: usize,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::at_most(MAX_NAMES)
+    }
 }
 
 /// What was known in a moment.
@@ -77,6 +87,13 @@ impl Known {
 }
 
 impl Names {
+    pub(super) fn at_most(most: usize) -> Self {
+        Self {
+            known: RwLock::default(),
+            most,
+        }
+    }
+
     pub(super) fn known(&self) -> Arc<Known> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.clone()
@@ -137,7 +154,7 @@ impl Names {
 
     fn change(&self, change: impl FnOnce(&mut Known)) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.called.kinds.len() + known.called.roles.len() > MAX_NAMES {
+        if known.called.kinds.len() + known.called.roles.len() > self.most {
             *known = Arc::default();
         }
         change(Arc::make_mut(&mut known));

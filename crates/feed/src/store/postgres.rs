@@ -33,6 +33,8 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/001_tables.sql"),
         include_str!("postgres/002_steps.sql"),
         include_str!("postgres/003_ask.sql"),
+        include_str!("postgres/004_floor.sql"),
+        include_str!("postgres/005_seeks.sql"),
     ],
 };
 
@@ -40,7 +42,7 @@ pub const MIGRATIONS: Migrations = Migrations {
 pub struct PostgresStore {
     postgres: Postgres,
     saves: Batcher<Saves>,
-    names: Names,
+    pub(super) names: Names,
     signers: Signers,
     /// The last horizon: what is settled stays so, also while somebody draws behind it.
     settled: AtomicI64,

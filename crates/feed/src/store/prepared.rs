@@ -33,6 +33,12 @@ pub(super) struct PreparedEdge {
     pub(super) place: usize,
 }
 
+/// How often ids are asked for: they may be forgotten between two questions (see [`Names`]), but not
+/// time and again.
+///
+/// [`Names`]: super::names::Names
+pub(super) const MAX_LOOKS: usize = 5;
+
 /// Names whose ids are not in memory.
 #[derive(Debug, Default)]
 pub(super) struct Lacking {
@@ -44,24 +50,21 @@ pub(super) struct Lacking {
 }
 
 impl Prepared {
-    /// `is_last`: predecessors of a type that is not known have been looked for in vain.
+    /// `absent`: types of predecessors that have been looked for in vain.
     pub(super) fn new(
         envelopes: &Arc<[Envelope]>,
         known: &Known,
-        is_last: bool,
+        absent: &HashSet<Kind>,
     ) -> Result<Self, Box<Lacking>> {
         let mut lacking = Lacking::default();
         let facts: Arc<[_]> = envelopes
             .iter()
             .map(|envelope| prepare(&envelope.fact, known, &mut lacking))
             .collect();
-        if is_last {
-            lacking.predecessors.clear();
-        }
         // What is sent along will be made.
         lacking
             .predecessors
-            .retain(|kind| !lacking.kinds.contains(kind));
+            .retain(|kind| !absent.contains(kind) && !lacking.kinds.contains(kind));
         let Lacking {
             kinds,
             roles,

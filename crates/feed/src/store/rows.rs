@@ -2,7 +2,7 @@
 
 use wakeline_store::Error;
 
-use super::{Gathered, Position, Row, sql::Walking};
+use super::{Cursor, Gathered, Position, Row, sql::Walking};
 use crate::fact::{Hash, Reference};
 
 /// A row as the databases give it: which of the givens, the walk's variables, the outputs' hashes.
@@ -57,7 +57,10 @@ pub(super) fn gathered(
     Ok(Gathered {
         of: first + number,
         row: Row {
-            at: at.to_vec(),
+            at: Cursor {
+                way: walking.way,
+                at: at.to_vec(),
+            },
             outputs,
         },
     })

@@ -4,18 +4,23 @@
 mod concerned;
 mod conditions;
 mod slice;
+mod ways;
 
 use std::collections::HashMap;
 
 use crate::{
     fact::Kind,
     query::{By, Edge, Exists, Query, Step},
-    store::names::{Ids, RoleName},
+    store::{
+        Position,
+        names::{Ids, RoleName},
+    },
 };
 
 pub(super) use self::{
     concerned::Concerns,
     slice::{Level, Walking},
+    ways::Ways,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,6 +190,17 @@ impl<'a> Text<'a> {
         }
     }
 
+    fn given(&mut self, given: &[Position]) {
+        for (variable, position) in given.iter().enumerate() {
+            let term = self.number(*position);
+            let term = match self.dialect {
+                Dialect::Sqlite => term,
+                Dialect::Postgres => format!("({term})"),
+            };
+            self.terms.insert(variable, term);
+        }
+    }
+
     fn term(&self, variable: usize) -> String {
         self.terms.get(&variable).cloned().unwrap_or_default()
     }
@@ -274,6 +290,20 @@ impl<'a> Text<'a> {
             .map(|each| format!("{} {}", each.table, each.alias))
             .collect();
         tables.join(" CROSS JOIN ")
+    }
+
+    /// The same with what they have to match.
+    fn select(&self, loops: &[Loop]) -> (String, String) {
+        match self.dialect {
+            Dialect::Sqlite => {
+                let conditions = loops.iter().flat_map(|each| each.conditions.clone());
+                (self.nested(loops), all(&conditions.collect::<Vec<_>>()))
+            }
+            Dialect::Postgres => {
+                let tables: Vec<String> = loops.iter().map(slice::lateral).collect();
+                (tables.join(" CROSS JOIN LATERAL "), all(&[]))
+            }
+        }
     }
 
     fn asked(self, text: String) -> Asked {

@@ -45,7 +45,7 @@ pub fn system_clock() -> Clock {
 pub struct SqliteStore {
     sqlite: Sqlite,
     clock: Clock,
-    names: Arc<Names>,
+    pub(super) names: Arc<Names>,
 }
 
 impl fmt::Debug for SqliteStore {

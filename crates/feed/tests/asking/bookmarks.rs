@@ -1,13 +1,19 @@
 //! Bookmarks as text.
 
-use wakeline_feed::bookmark::{Bookmark, Error, MAX_LENGTH};
+use wakeline_feed::{
+    bookmark::{Bookmark, Error, MAX_LENGTH},
+    store::{Cursor, Way},
+};
 
-fn within(from: i64, newest: usize, after: &[i64]) -> Bookmark {
+fn within(from: i64, newest: usize, way: Way, at: &[i64]) -> Bookmark {
     Bookmark::Within {
         from,
         to: 100,
         newest,
-        after: after.to_vec(),
+        after: Cursor {
+            way,
+            at: at.to_vec(),
+        },
     }
 }
 
@@ -16,11 +22,27 @@ fn what_is_written_is_read() {
     for (bookmark, text) in [
         (Bookmark::Start, ""),
         (Bookmark::Finished(7), "w1-7"),
-        (within(0, 0, &[3, 12]), "w1-0-100-0-3.12"),
-        (within(9, 1, &[]), "w1-9-100-1-"),
+        (within(0, 0, Way::FromGiven, &[3, 12]), "w1-0-100-0-g-3.12"),
+        (within(9, 1, Way::FromNew, &[]), "w1-9-100-1-n-"),
     ] {
         assert_eq!(bookmark.to_string(), text);
         assert_eq!(text.parse(), Ok(bookmark));
+    }
+}
+
+#[test]
+fn those_without_a_way_are_read_as_they_were_meant() {
+    for (text, way) in [
+        ("w1-9-100-1-3.12", Way::FromNew),
+        ("w1-9-1009-1-3.12", Way::FromNew),
+        ("w1-9-1010-1-3.12", Way::FromGiven),
+        ("w1-0-100-0-3.12", Way::FromGiven),
+    ] {
+        let Ok(Bookmark::Within { after, .. }) = text.parse() else {
+            panic!("{text} is not read");
+        };
+        let at = vec![3, 12];
+        assert_eq!(after, Cursor { way, at }, "{text}");
     }
 }
 
@@ -47,6 +69,8 @@ fn anything_else_is_refused() {
         "w1-99999999999999999999",
         " ",
         "w1-1-2-0-1-1",
+        "w1-1-2-0-x-1",
+        "w1-1-2-0-n",
     ] {
         assert_eq!(text.parse::<Bookmark>(), Err(Error::Unreadable), "{text:?}");
     }
@@ -58,9 +82,9 @@ fn anything_else_is_refused() {
 fn they_ascend_as_a_reader_gets_them() {
     let order = [
         Bookmark::Start,
-        within(0, 0, &[3, 12]),
-        within(0, 0, &[4, 1]),
-        within(0, 1, &[1, 1]),
+        within(0, 0, Way::FromNew, &[3, 12]),
+        within(0, 0, Way::FromNew, &[4, 1]),
+        within(0, 1, Way::FromGiven, &[1, 1]),
         Bookmark::Finished(100),
     ];
     for pair in order.windows(2) {

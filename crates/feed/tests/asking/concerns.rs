@@ -18,7 +18,7 @@ use crate::{
 };
 
 const SEEDS: usize = 4;
-const SPECIFICATIONS: usize = 12;
+const SPECIFICATIONS: usize = 60;
 const FACTS: usize = 20;
 /// Givens tried for a specification.
 const GIVENS: usize = 12;

@@ -9,6 +9,7 @@ mod concerns;
 mod costs;
 mod database;
 mod facts;
+mod paged;
 mod pages;
 mod plain;
 mod queries;
@@ -38,6 +39,7 @@ conformance! {
     pages:
         pages_of_any_size_are_all_tuples,
         spans_divide_what_came,
+        both_ways_find_the_same,
         a_feed_without_its_given_is_empty_until_it_comes,
         a_given_that_comes_late_begins_its_feed_anew,
         an_unknown_type_or_role_finds_nothing,
@@ -53,5 +55,6 @@ conformance! {
         random_readings_are_as_plain_ones,
         a_result_has_the_shape_of_its_projection,
         more_than_a_chunk_comes_in_chunks,
+        what_is_too_much_at_once_comes_in_smaller_chunks,
         tuples_of_a_rule_are_found;
 }

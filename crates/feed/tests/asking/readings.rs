@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wakeline_feed::{
     fact::Reference,
-    reading::{CHUNK, Plan, Reading, tuples},
+    reading::{CHUNK, Error, Plan, Reading, tuples},
     specification::{Component, Projection, Single, Specification},
     store::Store,
 };
@@ -150,6 +150,53 @@ pub(crate) async fn more_than_a_chunk_comes_in_chunks(database: Database) {
     let (all, chunks) = read(&store, &specification, &[site.reference]).await;
     let wanted: Vec<Value> = (0..CHUNK + 1).map(|n| json!(n)).collect();
     assert_eq!((all, chunks), (wanted, 2));
+}
+
+pub(crate) async fn what_is_too_much_at_once_comes_in_smaller_chunks(database: Database) {
+    const POSTS: usize = 40;
+    const COMMENTS: usize = 5;
+    let store = database.store().await;
+    let site = fact("Site", 1, &[]);
+    let mut facts = vec![site.clone()];
+    for n in 0..POSTS {
+        let post = fact("Post", n, &[("site", &site)]);
+        facts.push(post.clone());
+        facts.extend((0..COMMENTS).map(|n| fact("Comment", n, &[("post", &post)])));
+    }
+    save(&*store, &facts).await;
+    let (givens, matches) = posts();
+    let inner = found(
+        "comment",
+        "Comment",
+        vec![path(&[("post", "Post")], "post", &[])],
+    );
+    let comments = Component::Collection {
+        matches: vec![inner],
+        projection: Projection::Single(field("comment", "n")),
+    };
+    let projection = Projection::Composite(vec![
+        ("n".into(), Component::Single(field("post", "n"))),
+        ("comments".into(), comments),
+    ]);
+    let specification = specification(&givens, matches, projection);
+    let plan = Arc::new(Plan::of(&specification).unwrap());
+    let begin = async |rows| {
+        let given = vec![site.reference.clone()];
+        let reading = Reading::start(store.clone(), plan.clone(), given).await;
+        reading.unwrap().with_rows(rows)
+    };
+    // A post with its comments, and no second one.
+    let mut reading = begin(COMMENTS + 2).await;
+    let mut all = Vec::new();
+    while let Some(chunk) = reading.next().await.unwrap() {
+        all.extend(chunk);
+    }
+    let wanted: Vec<Value> = (0..POSTS)
+        .map(|n| json!({ "n": n, "comments": (0..COMMENTS).collect::<Vec<_>>() }))
+        .collect();
+    assert_eq!(serde_json::to_value(&all).unwrap(), json!(wanted));
+    let refused = begin(COMMENTS).await.next().await;
+    assert!(matches!(refused, Err(Error::TooLarge(COMMENTS))));
 }
 
 pub(crate) async fn tuples_of_a_rule_are_found(database: Database) {

@@ -6,7 +6,6 @@ use std::sync::{
 };
 
 use wakeline_feed::store::{
-    Definitions, Facts, Keys,
     postgres::{self, PostgresStore},
     sqlite::{self, SqliteStore},
 };
@@ -18,10 +17,8 @@ use wakeline_store::{
 /// Where SQLite's clock begins: anything but zero.
 const BEGINNING: i64 = 1_700_000_000_000_000;
 
-/// What is tested here; queries have a suite of their own.
-pub(crate) trait Steps: Facts + Definitions + Keys + Send + Sync {}
-
-impl<S: Facts + Definitions + Keys + Send + Sync> Steps for S {}
+/// Queries have a suite of their own.
+pub(crate) use wakeline_feed::store::Store as Steps;
 
 pub(crate) enum Database {
     Sqlite {

@@ -13,6 +13,7 @@ mod keys;
 mod large;
 mod model;
 mod plans;
+mod purging;
 mod races;
 mod random;
 mod reading;

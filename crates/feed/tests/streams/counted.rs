@@ -187,6 +187,10 @@ impl Purging for Counted {
         self.count().purge(root, keep, limit)
     }
 
+    fn fence(&self) -> Step<'_, Position> {
+        self.count().fence()
+    }
+
     fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize> {
         self.count().purge_orphans(of)
     }

@@ -16,10 +16,15 @@ mod delays;
 mod endings;
 mod follower;
 mod forms;
+mod large;
 mod late;
+mod limits;
 mod live;
+mod orders;
 mod outage;
 mod plan;
+mod purges;
+mod reads;
 mod rules;
 mod sharing;
 mod telemetry;
@@ -106,6 +111,19 @@ conformance! {
         a_feed_of_more_facts_is_refused,
         an_unknown_feed_is_not_found,
         a_feed_is_known_after_a_restart;
+    large:
+        a_large_graph_with_a_deep_chain_comes_back;
+    limits:
+        what_is_too_large_is_refused_by_the_name_of_its_limit;
+    orders:
+        successors_may_be_sent_before_their_predecessors;
+    purges:
+        what_is_deleted_is_purged_after_the_save,
+        a_specification_must_leave_out_what_is_purged,
+        a_server_that_starts_purges_what_is_deleted_already;
+    reads:
+        what_may_not_be_loaded_is_not_read_by_its_hash,
+        a_given_that_has_nothing_yet_is_read_from;
     rules:
         a_denied_feed_says_so_and_goes_live,
         a_denied_feed_stays_silent_about_what_comes,

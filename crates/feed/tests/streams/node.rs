@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Who somebody says to be; the server's own login would have found it out.
-const USER: &str = "x-user";
+pub(crate) const USER: &str = "x-user";
 
 pub(crate) struct Node {
     pub(crate) feeds: Arc<Feeds>,

@@ -44,7 +44,7 @@ distribution {
     } => u
 }";
 
-async fn ruled(database: &Database) -> Node {
+pub(crate) async fn ruled(database: &Database) -> Node {
     ruled_by(database, RULES).await
 }
 
@@ -56,7 +56,7 @@ async fn ruled_by(database: &Database, rules: &str) -> Node {
 }
 
 /// Whom the server calls by this name.
-async fn user(node: &Node, name: &str) -> Reference {
+pub(crate) async fn user(node: &Node, name: &str) -> Reference {
     let said = node.get_as(name, "/jinaga/login").await.json();
     Reference {
         kind: "Jinaga.User".into(),
@@ -64,7 +64,7 @@ async fn user(node: &Node, name: &str) -> Reference {
     }
 }
 
-fn member(site: &Fact, user: &Reference) -> Fact {
+pub(crate) fn member(site: &Fact, user: &Reference) -> Fact {
     made("Member", &[("site", &site.reference), ("user", user)])
 }
 

@@ -16,7 +16,7 @@ use wakeline_jobs::{
     job::{Job, NewJob, Registered},
     name::FullName,
     page::{Page, Paged},
-    provider::{Key, NewProvider, Provider, ProviderRegistered, Request},
+    provider::{Key, NewProvider, Provider, ProviderFilter, ProviderRegistered, Request},
     results::{Glance, Kept, Look, Results, Upload},
     store::{Jobs, Providers, Step, Store, Tasks, Workers},
     task::{Claimed, Loss, NewTask, Submitted, Swept, Task, TaskFilter, Terms, Update, Updated},

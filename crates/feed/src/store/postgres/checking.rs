@@ -21,30 +21,27 @@ impl Checks for PostgresStore {
                 return Ok(Vec::new());
             }
             let place = |index: usize| format!("g.v{index}");
-            let check = Check::of(&query, Dialect::Postgres, place, query.givens + 1);
-            let columns: Vec<Vec<Position>> = (0..query.givens)
-                .map(|index| given.iter().map(|facts| facts[index]).collect())
+            let check = Check::of(&query, Dialect::Postgres, place, 1);
+            let (width, rows) = (query.givens, given.len());
+            let columns: String = (0..width)
+                .map(|index| format!(", $1[(n - 1) * {width} + {}] AS v{index}", index + 1))
                 .collect();
-            let list = |part: &dyn Fn(usize) -> String| {
-                let parts: Vec<String> = (0..query.givens).map(part).collect();
-                parts.join(", ")
-            };
-            let arrays = list(&|index| format!("${}::bigint[]", index + 1));
-            let names = list(&|index| format!("v{index}"));
+            // Not by EXISTS: that may become a join, which begins anywhere.
             let text = format!(
-                "SELECT g.n FROM unnest({arrays}) WITH ORDINALITY AS g({names}, n) \
-                 WHERE EXISTS ({})",
+                "SELECT CAST(g.n AS bigint) FROM (SELECT n{columns} \
+                 FROM generate_series(1, {rows}) AS n OFFSET 0) g \
+                 WHERE ({} LIMIT 1) IS NOT NULL",
                 check.text
             );
-            let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> = Vec::new();
-            for column in &columns {
-                parameters.push((column, Type::INT8_ARRAY));
-            }
-            let texts: Vec<&str> = check.names.iter().map(|name| &**name).collect();
-            for text in &texts {
-                parameters.push((text, Type::TEXT));
-            }
-            let rows = self.ask("feed-holds", &text, &parameters).await?;
+            let facts: Vec<Position> = given.iter().flatten().copied().collect();
+            let names: Vec<&str> = check.names.iter().map(|name| &**name).collect();
+            let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
+                (&text, Type::TEXT),
+                (&facts, Type::INT8_ARRAY),
+                (&names, Type::TEXT_ARRAY),
+            ];
+            let statement = "SELECT n FROM wakeline.feed_check($1, $2, $3) AS n";
+            let rows = self.ask("feed-holds", statement, &parameters).await?;
             let mut held = vec![false; given.len()];
             for row in rows {
                 let number: i64 = row.get(0);

@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use tokio_postgres::types::Type;
 use wakeline_store::Error;
 
-use super::PostgresStore;
+use super::{PostgresStore, only};
 use crate::{
     fact::Kind,
     store::{Position, Purging, Step},
@@ -13,27 +13,6 @@ use crate::{
 const OF_KIND: &str = "SELECT position FROM wakeline.feed_fact
     WHERE type_id = (SELECT id FROM wakeline.feed_type WHERE name = $1) AND position > $2
     ORDER BY position LIMIT $3";
-
-const REMOVE: &str = "WITH RECURSIVE kept (position) AS (
-        SELECT unnest($2::bigint[])
-        UNION
-        SELECT e.predecessor FROM kept k JOIN wakeline.feed_edge e ON e.successor = k.position
-    ), descendant (position) AS (
-        SELECT successor FROM wakeline.feed_edge WHERE predecessor = ANY ($1::bigint[])
-        UNION
-        SELECT e.successor FROM descendant d
-        JOIN wakeline.feed_edge e ON e.predecessor = d.position
-    ), gone AS MATERIALIZED (
-        SELECT position FROM descendant EXCEPT SELECT position FROM kept
-        ORDER BY position DESC LIMIT $3
-    ), signatures AS (
-        DELETE FROM wakeline.feed_signature WHERE position IN (SELECT position FROM gone)
-    ), edges AS (
-        DELETE FROM wakeline.feed_edge WHERE successor IN (SELECT position FROM gone)
-    ), facts AS (
-        DELETE FROM wakeline.feed_fact WHERE position IN (SELECT position FROM gone)
-    )
-    SELECT position FROM gone";
 
 impl Purging for PostgresStore {
     fn of_kind(&self, kind: Kind, after: Position, limit: usize) -> Step<'_, Vec<Position>> {
@@ -54,6 +33,15 @@ impl Purging for PostgresStore {
         async move { self.remove(vec![root], keep, limit).await }.boxed()
     }
 
+    fn fence(&self) -> Step<'_, Position> {
+        async move {
+            let statement = "SELECT nextval('wakeline.feed_position')";
+            let rows = self.ask("feed-fence", statement, &[]).await?;
+            Ok(only(&rows)?.get(0))
+        }
+        .boxed()
+    }
+
     fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize> {
         async move { Ok(self.remove(of, Vec::new(), usize::MAX).await?.len()) }.boxed()
     }
@@ -72,8 +60,9 @@ impl PostgresStore {
             (&keep as _, Type::INT8_ARRAY),
             (&limit as _, Type::INT8),
         ];
-        let rows = self.ask("feed-purge", REMOVE, &parameters).await?;
-        Ok(rows.iter().map(|row| row.get(0)).collect())
+        let statement = "SELECT wakeline.feed_purge($1, $2, $3)";
+        let rows = self.ask("feed-purge", statement, &parameters).await?;
+        Ok(only(&rows)?.get(0))
     }
 }
 

@@ -4,14 +4,14 @@ use futures_util::FutureExt;
 use tokio_postgres::{Row as Line, types::Type};
 use wakeline_store::Error;
 
-use super::PostgresStore;
+use super::{PostgresStore, only};
 use crate::{
     query::Query,
     store::{
-        Concern, Concerned, Gather, Gathered, Position, Queries, Row, Slice, Step,
+        Concern, Concerned, Gather, Gathered, Position, Queries, Row, Slice, Step, Way,
         names::Ids,
         rows::{Raw, gathered, is_in_order},
-        sql::{self, Asked, Concerns, Dialect, Level, Nothing, Table, Walking},
+        sql::{self, Asked, Concerns, Dialect, Level, Nothing, Table, Walking, Ways},
     },
 };
 
@@ -37,13 +37,17 @@ impl PostgresStore {
 
     async fn rows(&self, slice: &Slice) -> Result<Vec<Row>, Error> {
         let ids = self.ids_of(&slice.query).await?;
-        let walking = Walking::new(&slice.query, slice.newest, slice.from, slice.to);
+        let way = match &slice.after {
+            Some(after) => after.way,
+            None => self.way(&ids, slice).await?,
+        };
+        let walking = Walking::new(&slice.query, slice.newest, slice.from, slice.to, way);
         if !walking.allows(&slice.given) {
             return Ok(Vec::new());
         }
         let given = std::slice::from_ref(&slice.given);
         let mut found = Vec::new();
-        for level in Level::of(slice.after.as_deref()) {
+        for level in Level::of(slice.after.as_ref()) {
             let left = slice.limit - found.len();
             let asked = walking.one(Dialect::Postgres, &ids, &slice.given, level, left);
             self.run("feed_slice", &walking, asked, given, 0, &mut found)
@@ -56,9 +60,23 @@ impl PostgresStore {
         Ok(found.into_iter().map(|each| each.row).collect())
     }
 
+    async fn way(&self, ids: &Ids, slice: &Slice) -> Result<Way, Error> {
+        let mut ways = Ways::of(slice);
+        loop {
+            let asked = match ways.next(Dialect::Postgres, ids, slice) {
+                Ok(way) => return Ok(way),
+                Err(asked) => asked,
+            };
+            let lines = self.lines("feed_way", &asked).await?;
+            let answer: Vec<i64> = only(&lines)?.get(0);
+            let shorter = answer.first().copied();
+            ways.answer(shorter.ok_or_else(|| Error::Failed("a way cannot be read".into()))?);
+        }
+    }
+
     async fn gather_rows(&self, gather: &Gather) -> Result<Vec<Gathered>, Error> {
         let ids = self.ids_of(&gather.query).await?;
-        let walking = Walking::new(&gather.query, 0, 0, gather.to);
+        let walking = Walking::new(&gather.query, 0, 0, gather.to, Way::FromGiven);
         let mut found = Vec::new();
         let mut first = 0;
         if let Some((of, after)) = &gather.after {

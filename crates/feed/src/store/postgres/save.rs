@@ -1,7 +1,7 @@
 //! Saves in batches: one statement, which is a transaction by itself. Only where something is missing
 //! is it asked again, without those that are refused.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::{Client, Row, types::Type};
@@ -12,8 +12,11 @@ use wakeline_store::{
 
 use super::{PostgresStore, combined::Combined};
 use crate::{
-    fact::Envelope,
-    store::{Position, Saved, prepared::Prepared},
+    fact::{Envelope, Kind},
+    store::{
+        Position, Saved,
+        prepared::{MAX_LOOKS, Prepared},
+    },
 };
 
 #[derive(Debug)]
@@ -42,21 +45,23 @@ impl Batch for Saves {
 
 impl PostgresStore {
     pub(super) async fn prepare(&self, envelopes: &Arc<[Envelope]>) -> Result<Prepared, Error> {
-        let mut is_last = false;
-        loop {
+        let mut absent: HashSet<Kind> = HashSet::new();
+        for _ in 0..MAX_LOOKS {
             let known = self.names.known();
-            match Prepared::new(envelopes, &known, is_last) {
+            match Prepared::new(envelopes, &known, &absent) {
                 Ok(prepared) => return Ok(prepared),
                 Err(lacking) => {
-                    let predecessors: Vec<_> = lacking.predecessors.into_iter().collect();
-                    self.ids(&predecessors, &[]).await?;
+                    let predecessors: Vec<Kind> = lacking.predecessors.into_iter().collect();
+                    let found = self.ids(&predecessors, &[]).await?;
+                    let strange = |kind: &Kind| !found.kinds.contains_key(kind);
+                    absent.extend(predecessors.into_iter().filter(strange));
                     let kinds: Vec<_> = lacking.kinds.into_iter().collect();
                     let roles: Vec<_> = lacking.roles.into_iter().collect();
                     self.make_ids(&kinds, &roles).await?;
-                    is_last = true;
                 }
             }
         }
+        Err(Error::Failed("a save has too many names of types".into()))
     }
 }
 

@@ -3,17 +3,14 @@
 use super::{Asked, Dialect, Loop, Nothing, Table, Text, all, conditions::Told};
 use crate::{
     query::{Query, Walk},
-    store::{Position, names::Ids},
+    store::{Cursor, Position, Way, names::Ids},
 };
-
-/// Spans of at most so many positions are searched from the new facts on, if there is no direct way
-/// to them: so many facts are looked at for a page at most. Cursors depend on it.
-const SMALL_SPAN: Position = 1_000;
 
 /// How the variables of a slice are found, and between which positions they are.
 #[derive(Debug)]
 pub(in crate::store) struct Walking<'a> {
     pub(in crate::store) query: &'a Query,
+    pub(in crate::store) way: Way,
     pub(in crate::store) walk: Walk,
     /// After the first and up to the second, by variable.
     bounds: Vec<(Option<Position>, Option<Position>)>,
@@ -28,14 +25,14 @@ pub(in crate::store) struct Level<'a> {
 impl<'a> Level<'a> {
     /// Deepest first, so that the rows of all come in order. Without a cursor there is one that
     /// bounds nothing.
-    pub(in crate::store) fn of(after: Option<&'a [Position]>) -> Vec<Option<Self>> {
+    pub(in crate::store) fn of(after: Option<&'a Cursor>) -> Vec<Option<Self>> {
         match after {
             None => vec![None],
-            Some(after) => (1..=after.len())
+            Some(Cursor { at, .. }) => (1..=at.len())
                 .rev()
                 .map(|length| {
                     Some(Self {
-                        after: &after[..length],
+                        after: &at[..length],
                     })
                 })
                 .collect(),
@@ -49,6 +46,7 @@ impl<'a> Walking<'a> {
         newest: usize,
         from: Position,
         to: Position,
+        way: Way,
     ) -> Self {
         let mut bounds = vec![(None, None); query.variables.len()];
         for (number, &variable) in query.outputs.iter().enumerate() {
@@ -59,20 +57,13 @@ impl<'a> Walking<'a> {
                 *low = Some(from);
             }
         }
-        let mut walk = query.top_down();
-        let newest = query.outputs.get(newest).copied();
-        if let Some(start) = newest.filter(|start| *start >= query.givens)
-            && from > 0
-            && to.saturating_sub(from) <= SMALL_SPAN
-            && walk
-                .steps
-                .first()
-                .is_some_and(|step| step.variable != start)
-        {
-            walk = query.bottom_up(start);
-        }
+        let walk = match start(query, newest, from).filter(|_| way == Way::FromNew) {
+            Some(start) => query.bottom_up(start),
+            None => query.top_down(),
+        };
         Self {
             query,
+            way,
             walk,
             bounds,
         }
@@ -95,14 +86,7 @@ impl<'a> Walking<'a> {
         limit: usize,
     ) -> Result<Asked, Nothing> {
         let mut text = Text::new(dialect, ids, &self.query.variables);
-        for (variable, position) in given.iter().enumerate() {
-            let term = text.number(*position);
-            let term = match dialect {
-                Dialect::Sqlite => term,
-                Dialect::Postgres => format!("({term})"),
-            };
-            text.terms.insert(variable, term);
-        }
+        text.given(given);
         self.render(text, None, level, limit)
     }
 
@@ -180,7 +164,13 @@ impl<'a> Walking<'a> {
         Ok(text.asked(sql))
     }
 
-    fn bound(&self, text: &mut Text<'_>, each: &mut Loop, number: usize, level: Option<Level<'_>>) {
+    pub(super) fn bound(
+        &self,
+        text: &mut Text<'_>,
+        each: &mut Loop,
+        number: usize,
+        level: Option<Level<'_>>,
+    ) {
         let (mut low, high) = self.bounds[self.walk.steps[number].variable];
         let term = format!("{}.{}", each.alias, each.column);
         if let Some(Level { after }) = level
@@ -246,6 +236,14 @@ impl<'a> Walking<'a> {
         }
         Ok(())
     }
+}
+
+/// The variable of a slice's new facts, if they can be looked for from them: from the beginning on
+/// everything is new, and the first step from the given leads to them by itself.
+pub(super) fn start(query: &Query, newest: usize, from: Position) -> Option<usize> {
+    let start = *query.outputs.get(newest)?;
+    let first = query.top_down().steps.first()?.variable;
+    (from > 0 && start >= query.givens && start != first).then_some(start)
 }
 
 /// Ordered inside, so that it is not merged into what is outside and the loops stay as written.

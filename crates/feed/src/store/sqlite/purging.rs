@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use rusqlite::{Connection, Params};
 use wakeline_store::Error;
 
-use super::SqliteStore;
+use super::{SqliteStore, save::last_value};
 use crate::{
     fact::Kind,
     store::{Position, Purging, Step},
@@ -40,6 +40,13 @@ impl Purging for SqliteStore {
             .write("feed-purge", move |connection| {
                 remove_descendants(connection, &[root], &keep, limit)
             })
+            .boxed()
+    }
+
+    /// There is one writer: nothing is under way while something else is done.
+    fn fence(&self) -> Step<'_, Position> {
+        self.sqlite
+            .read("feed-fence", |connection| Ok(last_value(connection)?))
             .boxed()
     }
 

@@ -13,10 +13,10 @@ use super::SqliteStore;
 use crate::{
     query::Query,
     store::{
-        Concern, Concerned, Gather, Gathered, Position, Queries, Row, Slice, Step,
+        Concern, Concerned, Gather, Gathered, Position, Queries, Row, Slice, Step, Way,
         names::Ids,
         rows::{Raw, gathered, is_in_order},
-        sql::{self, Asked, Concerns, Dialect, Level, Nothing, Table, Walking},
+        sql::{self, Asked, Concerns, Dialect, Level, Nothing, Table, Walking, Ways},
     },
 };
 
@@ -66,13 +66,17 @@ impl Queries for SqliteStore {
 }
 
 fn rows(connection: &Connection, ids: &Ids, slice: &Slice) -> Result<Vec<Row>, Error> {
-    let walking = Walking::new(&slice.query, slice.newest, slice.from, slice.to);
+    let way = match &slice.after {
+        Some(after) => after.way,
+        None => way(connection, ids, slice)?,
+    };
+    let walking = Walking::new(&slice.query, slice.newest, slice.from, slice.to, way);
     if !walking.allows(&slice.given) {
         return Ok(Vec::new());
     }
     let given = std::slice::from_ref(&slice.given);
     let mut found = Vec::new();
-    for level in Level::of(slice.after.as_deref()) {
+    for level in Level::of(slice.after.as_ref()) {
         let left = slice.limit - found.len();
         let asked = walking.one(Dialect::Sqlite, ids, &slice.given, level, left);
         run(connection, &walking, asked, given, 0, &mut found)?;
@@ -84,12 +88,25 @@ fn rows(connection: &Connection, ids: &Ids, slice: &Slice) -> Result<Vec<Row>, E
     Ok(found.into_iter().map(|each| each.row).collect())
 }
 
+fn way(connection: &Connection, ids: &Ids, slice: &Slice) -> Result<Way, Error> {
+    let mut ways = Ways::of(slice);
+    loop {
+        let asked = match ways.next(Dialect::Sqlite, ids, slice) {
+            Ok(way) => return Ok(way),
+            Err(asked) => asked,
+        };
+        let mut statement = connection.prepare_cached(&asked.text)?;
+        let values = rusqlite::params_from_iter(values(&asked));
+        ways.answer(statement.query_row(values, |row| row.get(0))?);
+    }
+}
+
 fn gather_rows(
     connection: &Connection,
     ids: &Ids,
     gather: &Gather,
 ) -> Result<Vec<Gathered>, Error> {
-    let walking = Walking::new(&gather.query, 0, 0, gather.to);
+    let walking = Walking::new(&gather.query, 0, 0, gather.to, Way::FromGiven);
     let mut found = Vec::new();
     let mut first = 0;
     if let Some((of, after)) = &gather.after {

@@ -1,7 +1,10 @@
 //! Saving on SQLite: first everything is looked up, so that a save that is refused has written
 //! nothing.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
@@ -9,30 +12,32 @@ use wakeline_store::Error;
 
 use super::SqliteStore;
 use crate::{
-    fact::{Envelope, Hash},
+    fact::{Envelope, Hash, Kind},
     store::{
         Position, Saved,
-        prepared::{Prepared, PreparedEdge, PreparedFact, referred},
+        prepared::{MAX_LOOKS, Prepared, PreparedEdge, PreparedFact, referred},
     },
 };
 
 impl SqliteStore {
     pub(super) async fn prepare(&self, envelopes: &Arc<[Envelope]>) -> Result<Prepared, Error> {
-        let mut is_last = false;
-        loop {
+        let mut absent: HashSet<Kind> = HashSet::new();
+        for _ in 0..MAX_LOOKS {
             let known = self.names.known();
-            match Prepared::new(envelopes, &known, is_last) {
+            match Prepared::new(envelopes, &known, &absent) {
                 Ok(prepared) => return Ok(prepared),
                 Err(lacking) => {
-                    let predecessors = lacking.predecessors.into_iter().collect();
-                    self.ids(predecessors, Vec::new()).await?;
+                    let predecessors: Vec<Kind> = lacking.predecessors.into_iter().collect();
+                    let found = self.ids(predecessors.clone(), Vec::new()).await?;
+                    let strange = |kind: &Kind| !found.kinds.contains_key(kind);
+                    absent.extend(predecessors.into_iter().filter(strange));
                     let kinds = lacking.kinds.into_iter().collect();
                     let roles = lacking.roles.into_iter().collect();
                     self.make_ids(kinds, roles).await?;
-                    is_last = true;
                 }
             }
         }
+        Err(Error::Failed("a save has too many names of types".into()))
     }
 }
 

@@ -170,18 +170,19 @@ async fn a_page_inside_a_crowded_parent_takes_steps_for_the_page() {
     Ground::with(&facts).await.middle(comments()).await;
 }
 
-#[tokio::test]
-async fn new_facts_below_many_old_ones_take_steps_for_the_new_ones() {
+/// A page of new comments on a site with so many posts, where `between` came before them.
+async fn new_page(old: usize, between: &[Fact]) {
     let site = fact("Site", 1, None);
-    let posts: Vec<Fact> = (0..MANY)
+    let posts: Vec<Fact> = (0..old)
         .map(|n| fact("Post", n, Some(("site", &site))))
         .collect();
     let mut facts = vec![site];
     facts.extend(posts.iter().cloned());
     let ground = Ground::with(&facts).await;
     let from = ground.last().await;
+    ground.save(between).await;
     let new: Vec<Fact> = (0..PAGE)
-        .map(|n| fact("Comment", n, Some(("post", &posts[n * 90]))))
+        .map(|n| fact("Comment", n, Some(("post", &posts[n * old / PAGE]))))
         .collect();
     ground.save(&new).await;
     let slice = Slice {
@@ -195,4 +196,24 @@ async fn new_facts_below_many_old_ones_take_steps_for_the_new_ones() {
     };
     let (page, steps) = ground.rows(&slice).await;
     assert_small(&page, steps);
+}
+
+#[tokio::test]
+async fn new_facts_below_many_old_ones_take_steps_for_the_new_ones() {
+    new_page(MANY, &[]).await;
+}
+
+#[tokio::test]
+async fn new_facts_below_many_old_ones_and_after_many_others_take_steps_for_the_new_ones() {
+    let others: Vec<Fact> = (0..MANY / 2).map(|n| fact("Other", n, None)).collect();
+    new_page(MANY, &others).await;
+}
+
+#[tokio::test]
+async fn new_facts_below_few_old_ones_and_after_many_of_their_type_take_steps_for_the_new_ones() {
+    let site = fact("Site", 2, None);
+    let post = fact("Post", 2, Some(("site", &site)));
+    let mut others = vec![site, post.clone()];
+    others.extend((0..MANY).map(|n| fact("Comment", n, Some(("post", &post)))));
+    new_page(3, &others).await;
 }

@@ -1,0 +1,124 @@
+//! A purge, while saves are under way that have found what it removes: PostgreSQL only, as SQLite has
+//! one writer.
+
+use std::{sync::Arc, time::Duration};
+
+use wakeline_feed::{
+    fact::{Fact, Reference},
+    policy::Policies,
+    policy_file::PolicyFile,
+    store::{Position, Saved},
+};
+
+use crate::{
+    database::Database,
+    ground::{Ground, fact, one},
+};
+
+const RULES: &str = "purge { (s: Site) { x: Site.Deleted [x->site: Site = s] } }";
+/// How long a condition is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Saves that are done, or have to wait, before they look for anything: a lock says so.
+const BEGUN: &str = "SELECT count(*) FROM pg_locks
+    WHERE locktype = 'advisory' AND classid = 1717921124 AND granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+struct Blog {
+    ground: Ground,
+    site: Fact,
+    post: Fact,
+}
+
+impl Blog {
+    async fn new() -> Self {
+        let ground = Ground::new(Database::postgres().await).await;
+        let site = fact("Site", "site", &[]);
+        let post = fact("Post", "post", &[("site", one(&site))]);
+        let comment = fact("Comment", "old", &[("post", one(&post))]);
+        ground.save(&[&site, &post, &comment]).await;
+        Self { ground, site, post }
+    }
+
+    async fn delete(&self) -> Vec<(Reference, Position)> {
+        let deleted = fact("Site.Deleted", "x", &[("site", one(&self.site))]);
+        let Saved::Stored { new } = self.ground.save(&[&deleted]).await else {
+            panic!("it is not saved");
+        };
+        let new = new.into_iter();
+        new.map(|(_, at)| (deleted.reference.clone(), at)).collect()
+    }
+
+    async fn count(&self, table: &str) -> i64 {
+        self.ground.database.count(table).await
+    }
+}
+
+/// Waits until it is so.
+async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, wait).await;
+    waited.unwrap_or_else(|_| panic!("waited in vain for {what}"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_saved_onto_what_a_purge_removes_is_removed() {
+    let blog = Blog::new().await;
+    let new = blog.delete().await;
+    let post = blog.ground.at(&blog.post).await;
+    let session = blog.ground.database.session().await;
+    // What a save does first. It finds the post then, and has drawn no position yet.
+    session
+        .batch_execute(
+            "BEGIN;
+             SELECT pg_advisory_xact_lock_shared(1717921124, CAST(last_value AS integer))
+             FROM wakeline.feed_position",
+        )
+        .await
+        .unwrap();
+    let policies = Policies::new(&PolicyFile::parse(RULES).unwrap()).unwrap();
+    let store = blog.ground.store.clone();
+    let purge = tokio::spawn(async move { policies.purge.saved(&*store, &new).await.unwrap() });
+    eventually("the post to be purged", async || {
+        blog.ground.find(&blog.post).await.is_none()
+    })
+    .await;
+    let late = format!(
+        "INSERT INTO wakeline.feed_fact (position, type_id, hash, fields, predecessors, learned)
+         SELECT nextval('wakeline.feed_position'), id, 'late', '{{}}', '{{}}', 0
+         FROM wakeline.feed_type WHERE name = 'Comment';
+         INSERT INTO wakeline.feed_edge (predecessor, role_id, successor)
+         SELECT {post}, r.id, f.position FROM wakeline.feed_role r, wakeline.feed_fact f
+         WHERE r.name = 'post' AND f.hash = 'late'"
+    );
+    session.batch_execute(&late).await.unwrap();
+    assert!(!purge.is_finished());
+    session.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(purge.await.unwrap(), 3, "the post and both comments");
+    assert_eq!(blog.count("feed_fact WHERE hash = 'late'").await, 0);
+    let edges = format!("feed_edge WHERE predecessor = {post}");
+    assert_eq!(blog.count(&edges).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_save_can_be_waited_for_before_it_looks_for_anything() {
+    let blog = Blog::new().await;
+    let session = blog.ground.database.session().await;
+    session
+        .batch_execute("BEGIN; LOCK TABLE wakeline.feed_fact")
+        .await
+        .unwrap();
+    let store = blog.ground.store.clone();
+    let comment = fact("Comment", "new", &[("post", one(&blog.post))]);
+    let envelope = crate::ground::envelope(&comment);
+    let save = tokio::spawn(async move { store.save(Arc::from([envelope])).await.unwrap() });
+    eventually("the save to begin", async || {
+        blog.ground.database.number(BEGUN).await == 1
+    })
+    .await;
+    session.batch_execute("COMMIT").await.unwrap();
+    assert!(matches!(save.await.unwrap(), Saved::Stored { .. }));
+}
