@@ -108,7 +108,10 @@ async fn look(
     let (here, elsewhere): (Vec<usize>, Vec<usize>) = (0..questions.len())
         .partition(|index| results.of(&questions[*index].0.category).is_store());
     if !here.is_empty() {
-        let asked = here.iter().map(|index| (*questions[*index]).clone()).collect();
+        let asked = here
+            .iter()
+            .map(|index| (*questions[*index]).clone())
+            .collect();
         for (index, found) in here.into_iter().zip(store.find_answers(asked).await?) {
             seen[index] = found.map(|(provider, look)| Seen {
                 provider: Arc::new(provider),
