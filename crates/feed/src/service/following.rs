@@ -147,7 +147,8 @@ fn check_cursor(query: &Query, bookmark: &Bookmark) -> Result<(), Error> {
     let Bookmark::Within { newest, after, .. } = bookmark else {
         return Ok(());
     };
-    if after.len() != query.variables.len() - query.givens || *newest >= query.outputs.len().max(1)
+    if after.at.len() != query.variables.len() - query.givens
+        || *newest >= query.outputs.len().max(1)
     {
         return Err(Error::invalid("b: the bookmark is not one of this feed"));
     }
