@@ -44,9 +44,9 @@ pub(crate) struct Gated {
 impl Gated {
     pub(crate) fn new(store: Arc<dyn Store>, results: Arc<dyn Results>) -> Self {
         Self {
+            is_store: AtomicBool::new(results.is_store()),
             store,
             results,
-            is_store: AtomicBool::new(true),
             failing: Mutex::default(),
             steps: AtomicUsize::new(0),
             looks: AtomicUsize::new(0),
