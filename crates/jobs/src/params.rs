@@ -98,11 +98,14 @@ impl Params {
             unfit("extra_forbidden", &["query", name], message)
         };
         let mut path = error.instance_path().as_str().split('/').skip(1);
+        // Where no property is known at all, the validator names only what they are properties of.
+        let at = error.schema_path().as_str();
+        let is_within = at.ends_with("/additionalProperties");
         // Within a parameter it is that one, whatever is wrong there.
         if let Some(name) = path.next() {
             let name = name.replace("~1", "/").replace("~0", "~");
             return match error.kind() {
-                Kind::FalseSchema if path.next().is_none() => vec![extra(&name)],
+                Kind::FalseSchema if !is_within && path.next().is_none() => vec![extra(&name)],
                 _ => vec![unfit("schema", &["query", &name], error.to_string())],
             };
         }
@@ -115,6 +118,7 @@ impl Params {
                 let name = property.as_str().unwrap_or_default();
                 vec![unfit("missing", &["query", name], error.to_string())]
             }
+            Kind::FalseSchema if is_within => self.0.keys().map(|name| extra(name)).collect(),
             _ => vec![unfit("schema", &["query"], error.to_string())],
         }
     }
@@ -318,10 +322,13 @@ mod tests {
         [String("query"), String("a/b~c")] schema: "z" is not of type "integer"
         [String("query")] schema: {} has less than 1 property
         [String("query"), String("in")] schema: "x" is a required property
-        [String("query"), String("in")] extra_forbidden: Extra inputs are not permitted
+        [String("query"), String("in")] schema: False schema does not allow 1
         "#);
-        let none = refusal(r#"{"additionalProperties":false}"#, "x=1");
-        insta::assert_snapshot!(none.join("\n"), @r#"[String("query"), String("x")] extra_forbidden: Extra inputs are not permitted"#);
+        let none = refusal(r#"{"additionalProperties":false}"#, "x=1&y=2");
+        insta::assert_snapshot!(none.join("\n"), @r#"
+        [String("query"), String("x")] extra_forbidden: Extra inputs are not permitted
+        [String("query"), String("y")] extra_forbidden: Extra inputs are not permitted
+        "#);
     }
 
     #[test]

@@ -243,7 +243,7 @@ impl Node {
             Answer {
                 status: parts.status,
                 headers: parts.headers,
-                body: axum::body::to_bytes(body, 1 << 20).await.unwrap(),
+                body: axum::body::to_bytes(body, 2 << 20).await.unwrap(),
             }
         })
     }
