@@ -73,6 +73,12 @@ impl Pages {
         }
     }
 
+    /// Tuples of a page at most.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
     /// Whether somebody waits for a page.
     #[must_use]
     pub fn are_under_way(&self) -> bool {

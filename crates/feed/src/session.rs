@@ -268,10 +268,19 @@ impl Session {
             let says_so = self.is_caught_up(to) && self.sync.is_none();
             return Ok(says_so.then(|| self.sync()));
         };
-        let page = self
-            .ground
-            .pages
-            .page(&self.feed, given, &self.bookmark, to);
+        let pages = &self.ground.pages;
+        let known = self
+            .registration
+            .signal()
+            .waitlist()
+            .known(&self.bookmark, to)
+            .filter(|page| page.tuples <= pages.size());
+        let page = async {
+            match known {
+                Some(page) => Ok(page),
+                None => pages.page(&self.feed, given, &self.bookmark, to).await,
+            }
+        };
         // Both are asked when `to` is settled, so what has taken the feed away by then is known.
         let (decision, page) = tokio::try_join!((self.decide)(), page)?;
         if let Decision::Denied(_) = decision {

@@ -90,6 +90,9 @@ pub struct Stored {
 
 #[derive(Clone, Debug)]
 pub struct Log {
+    /// What was asked for.
+    pub after: Position,
+    /// In order.
     pub entries: Vec<LogEntry>,
     /// Everything up to here is in the entries: the last one's position if there may be more, else
     /// the settled horizon.

@@ -1,8 +1,8 @@
 //! What a stream has been told of and has not looked for yet.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use crate::store::Position;
+use crate::{bookmark::Bookmark, pages::Page, store::Position};
 
 /// Facts that may have brought tuples. A fact leaves by a query that was asked after it came, tuple
 /// or not: nothing is waited for that may never be.
@@ -13,8 +13,20 @@ pub struct Waitlist {
     to: Position,
     /// What the feed stands on has changed: it is read from its beginning.
     begins_anew: bool,
+    known: Option<Known>,
     cap: usize,
     peak: usize,
+}
+
+/// What the facts that came last have brought, where they say it themselves.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Every tuple after this is on the page.
+    pub after: Position,
+    /// The first of them.
+    pub first: Position,
+    /// The last page up to here.
+    pub page: Arc<Page>,
 }
 
 impl Waitlist {
@@ -24,9 +36,27 @@ impl Waitlist {
             facts: BTreeSet::new(),
             to: 0,
             begins_anew: false,
+            known: None,
             cap,
             peak: 0,
         }
+    }
+
+    /// Instead of what was known before.
+    pub fn know(&mut self, known: Known) {
+        self.known = Some(known);
+    }
+
+    /// What comes after `at` up to `to`, if that is known. Only what came last is: of a stream that is
+    /// behind, nothing.
+    #[must_use]
+    pub fn known(&self, at: &Bookmark, to: Position) -> Option<Arc<Page>> {
+        let (Bookmark::Finished(at), Some(known)) = (at, &self.known) else {
+            return None;
+        };
+        let is_it =
+            (known.after..known.first).contains(at) && known.page.reached == Bookmark::Finished(to);
+        is_it.then(|| known.page.clone())
     }
 
     /// `false` when there are more than may wait.
@@ -79,6 +109,8 @@ impl Waitlist {
             self.begins_anew = false;
         }
         self.facts = self.facts.split_off(&(to + 1));
+        // It would keep its page for as long as nothing else comes.
+        self.known.take_if(|known| known.page.reached.base() <= to);
     }
 
     /// The most that ever waited.
@@ -131,6 +163,40 @@ mod tests {
         let mut list = Waitlist::new(2);
         assert!(list.add(1, 1) && list.add(2, 2) && list.add(2, 2));
         assert!(!list.add(3, 3));
+    }
+
+    fn known(after: Position, first: Position, to: Position) -> Known {
+        let page = Page {
+            references: Vec::new(),
+            tuples: 1,
+            reached: Bookmark::Finished(to),
+            is_last: true,
+        };
+        Known {
+            after,
+            first,
+            page: Arc::new(page),
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_the_whole_span_or_nothing() {
+        let mut list = Waitlist::new(10);
+        list.know(known(5, 8, 9));
+        let is_known = |list: &Waitlist, at, to| list.known(&at, to).is_some();
+        assert!(is_known(&list, Bookmark::Finished(5), 9));
+        assert!(is_known(&list, Bookmark::Finished(7), 9));
+        // Something may be before it; the first is told already; something is after it.
+        assert!(!is_known(&list, Bookmark::Finished(4), 9));
+        assert!(!is_known(&list, Bookmark::Finished(8), 9));
+        assert!(!is_known(&list, Bookmark::Finished(7), 10));
+        assert!(!is_known(&list, Bookmark::Start, 9));
+        list.know(known(9, 11, 12));
+        assert!(!is_known(&list, Bookmark::Finished(7), 12));
+        list.settle(11);
+        assert!(is_known(&list, Bookmark::Finished(10), 12));
+        list.settle(12);
+        assert!(!is_known(&list, Bookmark::Finished(10), 12));
     }
 
     #[test]

@@ -89,11 +89,15 @@ pub(super) async fn measure(
     let detail = |what: &str| format!("  {name}, {what}");
     let times = Percentiles::of(found.times).context("no fact came to a stream")?;
     let answers = Percentiles::of(found.answers).context("no fact was saved")?;
+    let waits = Percentiles::of(found.waits).context("no fact was saved")?;
     let mut figures = vec![
         Figure::time(p99_name(givens, count), times.p99),
         Figure::time(detail("p50"), times.p50),
         Figure::time(detail("max"), times.max),
         Figure::time(detail("save answered p50"), answers.p50),
+        Figure::time(detail("save answered p99"), answers.p99),
+        Figure::time(detail("after the save's answer p50"), waits.p50),
+        Figure::time(detail("after the save's answer p99"), waits.p99),
         Figure::time(detail("all in SYNC within"), opened),
     ];
     // Of a few, it is mostly what the process had to learn.
@@ -120,6 +124,8 @@ struct Found {
     times: Vec<Duration>,
     /// To its own answer.
     answers: Vec<Duration>,
+    /// From that answer to the frame of the last stream: what the waiting adds to the saving.
+    waits: Vec<Duration>,
 }
 
 impl Saves<'_> {
@@ -152,9 +158,12 @@ impl Saves<'_> {
             let (answered, came) = tokio::try_join!(saving, crowd.arrivals(concerned))?;
             // The work that follows, a SYNC for each, is not to be in the way of the next one.
             crowd.until_synced(concerned).await;
-            found.answers.push(answered);
             let late = |at: Instant| at.saturating_duration_since(sent);
-            found.times.extend(came.into_iter().map(late));
+            let times: Vec<Duration> = came.into_iter().map(late).collect();
+            let last = times.iter().max().copied().unwrap_or_default();
+            found.waits.push(last.saturating_sub(answered));
+            found.answers.push(answered);
+            found.times.extend(times);
         }
         Ok(found)
     }

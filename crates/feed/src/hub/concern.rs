@@ -20,6 +20,7 @@ const MAX_PAIRS: usize = 100_000;
 pub(super) struct Task {
     query: Arc<Query>,
     how: How,
+    is_whole: bool,
 }
 
 #[derive(Debug)]
@@ -33,6 +34,9 @@ enum How {
 pub(super) struct Found {
     pub(super) query: Arc<Query>,
     pub(super) concerns: Vec<Concern>,
+    /// Each concern is a tuple, which is the fact, and there are no others: nothing has to be looked
+    /// for.
+    pub(super) is_whole: bool,
 }
 
 impl Task {
@@ -60,7 +64,12 @@ impl Task {
                 query: query.clone(),
             }),
         };
-        Self { query, how }
+        let is_whole = matches!(how, How::Known(_)) && is_one_step(&query, variable);
+        Self {
+            query,
+            how,
+            is_whole,
+        }
     }
 
     /// `watched` says with which givens somebody waits for a query, where that has to be known.
@@ -90,6 +99,7 @@ impl Task {
         Ok(Found {
             query: self.query,
             concerns,
+            is_whole: self.is_whole,
         })
     }
 }
@@ -137,6 +147,15 @@ async fn compare(store: &dyn Store, asked: Concerned) -> Result<Vec<Concern>, Er
         concerns.extend(store.concerned(part).await?);
     }
     Ok(concerns)
+}
+
+/// Whether a tuple is one fact, and all that is asked of it is which givens it has.
+fn is_one_step(query: &Query, variable: usize) -> bool {
+    query.outputs == [variable]
+        && query.variables.len() == query.givens + 1
+        && query.edges.len() == query.givens
+        && query.equals.is_empty()
+        && query.conditions.is_empty()
 }
 
 /// The role under which `variable` has each given, if it has all of them itself.

@@ -15,11 +15,13 @@ use super::{
     concern::{Found, Task},
 };
 use crate::{
+    bookmark::Bookmark,
     fact::{Kind, Reference},
+    pages::Page,
     query::Query,
-    store::{Log, LogEntry, Position},
+    store::{Concern, Log, LogEntry, Position},
     topic,
-    waitlist::Waitlist,
+    waitlist::{Known, Waitlist},
 };
 
 type StreamId = u64;
@@ -220,10 +222,14 @@ impl Registry {
                 tell(id, entry.position, true);
             }
         }
-        for Found { query, concerns } in found {
-            let Some(shape) = self.shapes.get(&query) else {
+        for found in found {
+            let Some(shape) = self.shapes.get(&found.query) else {
                 continue;
             };
+            if found.is_whole {
+                self.know(shape, log, &found.concerns);
+            }
+            let concerns = found.concerns;
             for concern in concerns {
                 let exact: Option<Vec<Position>> = concern.given.iter().copied().collect();
                 if let Some(given) = exact {
@@ -243,6 +249,47 @@ impl Registry {
             }
         }
         topics
+    }
+
+    /// Tells streams what they would find, so that they need not look.
+    fn know(&self, shape: &Shape, log: &Log, concerns: &[Concern]) {
+        let mut brought: HashMap<Vec<Position>, Vec<Position>> = HashMap::new();
+        for concern in concerns {
+            let given: Option<Vec<Position>> = concern.given.iter().copied().collect();
+            if let Some(given) = given.filter(|given| shape.by_given.contains_key(given)) {
+                brought.entry(given).or_default().push(concern.fact);
+            }
+        }
+        for (given, mut facts) in brought {
+            // A fact may have the same predecessor twice.
+            facts.dedup();
+            let Some(&first) = facts.first() else {
+                continue;
+            };
+            let reference = |fact: &Position| {
+                let at = |entry: &LogEntry| entry.position.cmp(fact);
+                let place = log.entries.binary_search_by(at).ok()?;
+                Some(log.entries[place].reference.clone())
+            };
+            let Some(references) = facts.iter().map(reference).collect() else {
+                continue;
+            };
+            let page = Arc::new(Page {
+                references,
+                tuples: facts.len(),
+                reached: Bookmark::Finished(log.to),
+                is_last: true,
+            });
+            for (id, is_ground) in &shape.by_given[&given] {
+                if let Some(stream) = self.streams.get(id).filter(|_| !is_ground) {
+                    stream.signal.waitlist().know(Known {
+                        after: log.after,
+                        first,
+                        page: page.clone(),
+                    });
+                }
+            }
+        }
     }
 
     /// Everybody looks at everything after `after`.

@@ -79,6 +79,7 @@ conformance! {
         twenty_clients_have_what_four_writers_saved;
     sharing:
         streams_of_a_feed_share_its_pages,
+        live_pages_are_asked_for_once,
         a_save_wakes_only_whom_it_can_concern,
         nothing_is_asked_while_nothing_happens,
         a_follower_ends_with_the_last_stream;

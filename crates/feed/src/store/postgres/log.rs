@@ -53,6 +53,11 @@ impl PostgresStore {
             })
         });
         let entries = entries.collect::<Result<_, Error>>()?;
-        Ok(Log { entries, to, last })
+        Ok(Log {
+            after,
+            entries,
+            to,
+            last,
+        })
     }
 }

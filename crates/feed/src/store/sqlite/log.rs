@@ -54,7 +54,12 @@ pub(super) fn log(
             })
         });
     let entries = entries.collect::<Result<_, Error>>()?;
-    Ok(Log { entries, to, last })
+    Ok(Log {
+        after,
+        entries,
+        to,
+        last,
+    })
 }
 
 /// Role and position.
