@@ -5,11 +5,13 @@
 //!
 //! Keys, behind the prefix: `answer` and `mark` for each question; `answers` and `marks` list the
 //! hashes of a registration by the time of their end, and `registrations` those of a provider, so
-//! that they can be found to be forgotten. The lists live as long as the longest in them.
+//! that they can be found to be forgotten. The lists live as long as the longest in them. An `upload`
+//! is a hash with the pieces of an answer that is too long for one value.
 
 mod line;
+mod pieces;
 
-use std::{collections::HashMap, fmt, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -17,8 +19,11 @@ use redis::{Client, Cmd, Pipeline, Value, cmd, pipe};
 use uuid::Uuid;
 use wakeline_store::Error;
 
-use self::line::Line;
-use super::{Etag, Glance, Incoming, Kept, LONGEST, Look, MAX_IN_FLIGHT, Results, Upload};
+use self::{line::Line, pieces::RedisPieces};
+use super::{
+    Content, Etag, GRACE, Glance, Kept, LONGEST, Look, MAX_IN_FLIGHT, Pieced, Pieces, Results,
+    Upload, receive,
+};
 use crate::{
     provider::{Answer, AnswerBody, Key, Request},
     store::Step,
@@ -27,14 +32,30 @@ use crate::{
 /// Keys that are forgotten at once: Redis does nothing else meanwhile.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
 
-/// Before an answer's bytes: whether it is a problem, and the tag.
+/// Before an answer's bytes: what it is, and the tag.
 const HEAD: usize = 1 + Etag::BYTES;
+/// What it can be.
+const PROBLEM: u8 = 1;
+const IN_PIECES: u8 = 2;
+/// Of one in pieces, instead of the bytes: the upload's id as text, and how long they are.
+const UPLOAD: usize = 32;
+const LENGTH: usize = 8;
 /// Before a mark's parameters: the token, and the time in microseconds as digits.
 const TOKEN: usize = 16;
 const TIME: usize = 16;
 
+const PUT: &str = concat!(
+    include_str!("redis/free.lua"),
+    include_str!("redis/put.lua")
+);
+const FORGET: &str = concat!(
+    include_str!("redis/free.lua"),
+    include_str!("redis/forget.lua")
+);
+
 pub struct Redis {
-    line: Line,
+    line: Arc<Line>,
+    pieces: Arc<dyn Pieces>,
     prefix: String,
 }
 
@@ -51,10 +72,35 @@ impl Redis {
     /// `prefix` begins every key, so that others can use the same Redis. Connects when it is first
     /// asked something.
     pub fn new(url: &str, prefix: &str) -> Result<Self, redis::RedisError> {
+        let line = Arc::new(Line::new(Client::open(url)?));
         Ok(Self {
-            line: Line::new(Client::open(url)?),
+            pieces: Arc::new(RedisPieces::new(line.clone(), prefix)),
+            line,
             prefix: prefix.to_owned(),
         })
+    }
+
+    /// What Redis has thrown out for want of memory, but for its head, is no answer.
+    async fn without_torn(
+        &self,
+        mut looks: Vec<Look>,
+        uploads: Vec<(usize, &Key, String)>,
+    ) -> Result<Vec<Look>, Error> {
+        if uploads.is_empty() {
+            return Ok(looks);
+        }
+        let mut commands = pipe();
+        for (_, key, upload) in &uploads {
+            let keys = [self.one("answer", key), pieces::key(&self.prefix, upload)];
+            let mut there = script(include_str!("redis/there.lua"), &keys);
+            there.arg(upload);
+            commands.add_command(there);
+        }
+        let there: Vec<bool> = self.line.ask(&commands).await?;
+        for ((at, ..), _) in uploads.iter().zip(there).filter(|(_, there)| !there) {
+            looks[*at].answer = None;
+        }
+        Ok(looks)
     }
 
     fn one(&self, kind: &str, key: &Key) -> String {
@@ -92,9 +138,17 @@ impl Results for Redis {
             let values: Vec<Value> = self.line.ask(&commands).await?;
             let mut values = values.into_iter();
             let mut looks = Vec::with_capacity(places.len());
+            let mut uploads = Vec::new();
             while let (Some(left), Some(answer)) = (values.next(), values.next()) {
-                looks.push(seen(&left, answer)?);
+                let (look, upload) = seen(&left, answer, &self.pieces)?;
+                uploads.extend(upload.map(|upload| (looks.len(), upload)));
+                looks.push(look);
             }
+            let by_place: HashMap<usize, &Key> =
+                places.iter().map(|(key, place)| (*place, *key)).collect();
+            let uploads = uploads.into_iter();
+            let uploads = uploads.map(|(at, upload)| (at, by_place[&at], upload));
+            let looks = self.without_torn(looks, uploads.collect()).await?;
             keys.iter()
                 .map(|key| looks.get(places[key]).cloned().ok_or_else(unclear))
                 .collect()
@@ -141,29 +195,50 @@ impl Results for Redis {
     fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
         async move {
             let is_error = upload.is_error;
-            let (mut bytes, etag, _lent) = match Incoming::whole(upload, vec![0; HEAD]).await {
-                Ok(whole) => whole,
+            let came = match receive(&self.pieces, upload, vec![0; HEAD]).await? {
+                Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
-            bytes[0] = u8::from(is_error);
-            bytes[1..HEAD].copy_from_slice(etag.as_bytes());
             let ttl = millis(ttl);
-            let mut set = cmd("SET");
-            set.arg(self.one("answer", &key)).arg(&bytes[..]);
-            set.arg("PX").arg(ttl);
-            drop(bytes);
             let keys = [
                 self.one("mark", &key),
                 self.list("marks", key.provider, key.version),
                 self.list("answers", key.provider, key.version),
                 self.all("registrations", key.provider),
+                self.one("answer", &key),
             ];
-            let mut list = script(include_str!("redis/put.lua"), &keys);
+            let mut list = script(PUT, &keys);
             list.arg(&key.hash).arg(ttl).arg(key.version);
+            list.arg(pieces::key(&self.prefix, "")).arg(millis(GRACE));
             let mut commands = pipe();
-            commands.atomic().add_command(set).add_command(list);
-            let _: Vec<Value> = self.line.ask(&commands).await?;
-            Ok(Kept::Done)
+            commands.atomic();
+            let problem = u8::from(is_error) * PROBLEM;
+            match came.content {
+                Content::Whole(mut bytes) => {
+                    bytes[0] = problem;
+                    bytes[1..HEAD].copy_from_slice(came.etag.as_bytes());
+                    let mut set = cmd("SET");
+                    set.arg(&keys[4]).arg(&bytes[..]).arg("PX").arg(ttl);
+                    drop(bytes);
+                    // After the list, which frees the pieces of an earlier one.
+                    commands.add_command(list).add_command(set);
+                }
+                Content::Pieces {
+                    upload,
+                    length,
+                    count,
+                } => {
+                    let upload = upload.simple().to_string();
+                    let mut head = vec![problem | IN_PIECES];
+                    head.extend_from_slice(came.etag.as_bytes());
+                    head.extend_from_slice(upload.as_bytes());
+                    head.extend_from_slice(&length.to_be_bytes());
+                    list.arg(upload).arg(count).arg(head);
+                    commands.add_command(list);
+                }
+            }
+            let done: Vec<Value> = self.line.ask(&commands).await?;
+            Ok(Kept::if_there(done.first() == Some(&Value::Int(1))))
         }
         .boxed()
     }
@@ -228,12 +303,13 @@ impl Results for Redis {
     fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()> {
         async move {
             let keys = [self.all("registrations", provider)];
-            let mut forget = script(include_str!("redis/forget.lua"), &keys);
+            let mut forget = script(FORGET, &keys);
             forget.arg(version.map_or("+inf".to_owned(), |version| format!("({version}")));
             forget.arg(FORGOTTEN_AT_ONCE);
             for kind in ["answer", "answers", "mark", "marks"] {
                 forget.arg(format!("{}:", self.all(kind, provider)));
             }
+            forget.arg(pieces::key(&self.prefix, "")).arg(millis(GRACE));
             let forget = alone(forget);
             loop {
                 let (is_more,): (bool,) = self.line.ask(&forget).await?;
@@ -270,29 +346,47 @@ fn millis(ttl: Duration) -> u64 {
     millis.unwrap_or(u64::MAX).max(1)
 }
 
-fn seen(left: &Value, answer: Value) -> Result<Look, Error> {
+/// With the upload of an answer that is in pieces.
+fn seen(
+    left: &Value,
+    answer: Value,
+    pieces: &Arc<dyn Pieces>,
+) -> Result<(Look, Option<String>), Error> {
     let Value::Int(left) = left else {
         return Err(unclear());
     };
-    Ok(Look {
-        answer: match answer {
-            Value::Nil => None,
-            Value::BulkString(bytes) => Some(kept(bytes.into()).ok_or_else(unclear)?),
-            _ => return Err(unclear()),
-        },
-        // Below zero there is none.
-        in_flight: u64::try_from(*left).ok().map(Duration::from_millis),
-    })
+    let (answer, upload) = match answer {
+        Value::Nil => (None, None),
+        Value::BulkString(bytes) => {
+            let (answer, upload) = kept(bytes.into(), pieces).ok_or_else(unclear)?;
+            (Some(answer), upload)
+        }
+        _ => return Err(unclear()),
+    };
+    // Below zero there is none.
+    let in_flight = u64::try_from(*left).ok().map(Duration::from_millis);
+    Ok((Look { answer, in_flight }, upload))
 }
 
-fn kept(bytes: Bytes) -> Option<Answer> {
-    let (is_error, rest) = bytes.split_first()?;
+fn kept(bytes: Bytes, pieces: &Arc<dyn Pieces>) -> Option<(Answer, Option<String>)> {
+    let (what, rest) = bytes.split_first()?;
     let etag = Etag::from_bytes(*rest.first_chunk()?);
-    Some(Answer {
-        is_error: *is_error != 0,
+    let rest = bytes.slice(HEAD..);
+    let (body, upload) = if what & IN_PIECES == 0 {
+        (AnswerBody::Bytes(rest), None)
+    } else {
+        let (upload, length) = rest.split_at_checked(UPLOAD)?;
+        let upload = str::from_utf8(upload).ok()?;
+        let length = u64::from_be_bytes(*length.first_chunk::<LENGTH>()?);
+        let pieced = Pieced::new(pieces.clone(), upload.parse().ok()?, length);
+        (AnswerBody::Pieces(pieced), Some(upload.to_owned()))
+    };
+    let answer = Answer {
+        is_error: what & PROBLEM != 0,
         etag: etag.to_string(),
-        body: AnswerBody::Bytes(bytes.slice(HEAD..)),
-    })
+        body,
+    };
+    Some((answer, upload))
 }
 
 /// With the time at which it was asked.

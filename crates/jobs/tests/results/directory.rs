@@ -97,7 +97,7 @@ async fn what_is_open_stays_readable_when_it_is_removed() {
     let open = answer(&*node, &key("a")).await.unwrap();
     put(&*node, &key("b"), megabyte(), LONG).await;
     assert!(found(&*node, &key("a")).await.is_none());
-    assert!(bytes(&open) == megabyte());
+    assert!(bytes(&open).await == megabyte());
 }
 
 #[tokio::test]
