@@ -16,6 +16,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    pieces::memory,
     place::{LIMIT, LONG, Place, SHORT, answer, bytes, found, key, put, upload},
     wait::until,
 };
@@ -211,14 +212,6 @@ async fn others_cannot_read_the_answers() {
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(place.files()), 0o700);
     assert_eq!(mode(only_file(&place)), 0o600);
-}
-
-/// The most that this process has had in memory, in bytes.
-fn memory() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let peak = status.lines().find(|line| line.starts_with("VmHWM:"));
-    let kilobytes = peak.unwrap().split_whitespace().nth(1).unwrap();
-    kilobytes.parse::<usize>().unwrap() * 1_024
 }
 
 #[tokio::test]

@@ -75,7 +75,8 @@ conformance! {
     races:
         one_of_fifty_on_two_nodes_asks,
         two_nodes_that_ask_the_same_in_another_order_do_not_fail,
-        whoever_comes_while_it_is_answered_does_not_ask_again;
+        whoever_comes_while_it_is_answered_does_not_ask_again,
+        a_large_answer_that_is_replaced_all_the_time_is_read_whole;
     uploads:
         one_that_says_that_it_is_too_large_is_refused,
         one_that_turns_out_too_large_is_refused,

@@ -73,7 +73,7 @@ impl Reading {
 }
 
 /// The most that this process has had in memory, in bytes.
-fn memory() -> usize {
+pub(crate) fn memory() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find(|line| line.starts_with("VmHWM:"));
     let kilobytes = peak.unwrap().split_whitespace().nth(1).unwrap();

@@ -95,8 +95,10 @@ impl Coming {
         let left = Unfinished::new(place.clone());
         let (mut count, mut bytes) = (0, Bytes::from(first).slice(from..));
         loop {
-            if !place.add(left.upload, count, bytes, self.ttl).await? {
-                return Ok(Err(self.incoming.refuse(Kept::TooSlow)));
+            let added = place.add(left.upload, count, bytes, self.ttl).await;
+            if !matches!(added, Ok(true)) {
+                let kept = self.incoming.refuse(Kept::TooSlow);
+                return added.map(|_| Err(kept));
             }
             count += 1;
             if is_end {
