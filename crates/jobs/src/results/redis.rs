@@ -10,39 +10,30 @@
 
 mod line;
 mod pieces;
+mod value;
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures_util::FutureExt;
 use redis::{Client, Cmd, Pipeline, Value, cmd, pipe};
 use uuid::Uuid;
 use wakeline_store::Error;
 
-use self::{line::Line, pieces::RedisPieces};
+use self::{
+    line::Line,
+    pieces::RedisPieces,
+    value::{HEAD, asked, seen, unclear},
+};
 use super::{
-    Content, Etag, GRACE, Glance, Kept, LONGEST, Look, MAX_IN_FLIGHT, Pieced, Pieces, Results,
-    Upload, receive,
+    Content, GRACE, Glance, Kept, LONGEST, Look, MAX_IN_FLIGHT, Pieces, Results, Upload, receive,
 };
 use crate::{
-    provider::{Answer, AnswerBody, Key, Request},
+    provider::{Key, Request},
     store::Step,
 };
 
 /// Keys that are forgotten at once: Redis does nothing else meanwhile.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
-
-/// Before an answer's bytes: what it is, and the tag.
-const HEAD: usize = 1 + Etag::BYTES;
-/// What it can be.
-const PROBLEM: u8 = 1;
-const IN_PIECES: u8 = 2;
-/// Of one in pieces, instead of the bytes: the upload's id as text, and how long they are.
-const UPLOAD: usize = 32;
-const LENGTH: usize = 8;
-/// Before a mark's parameters: the token, and the time in microseconds as digits.
-const TOKEN: usize = 16;
-const TIME: usize = 16;
 
 const PUT: &str = concat!(
     include_str!("redis/free.lua"),
@@ -81,26 +72,29 @@ impl Redis {
     }
 
     /// What Redis has thrown out for want of memory, but for its head, is no answer.
-    async fn without_torn(
+    async fn leave_torn_out(
         &self,
-        mut looks: Vec<Look>,
-        uploads: Vec<(usize, &Key, String)>,
-    ) -> Result<Vec<Look>, Error> {
-        if uploads.is_empty() {
-            return Ok(looks);
-        }
+        places: &HashMap<&Key, usize>,
+        looks: &mut [Look],
+        uploads: &HashMap<usize, String>,
+    ) -> Result<(), Error> {
         let mut commands = pipe();
-        for (_, key, upload) in &uploads {
+        let mut asked = Vec::with_capacity(uploads.len());
+        for (key, at) in places {
+            let Some(upload) = uploads.get(at) else {
+                continue;
+            };
             let keys = [self.one("answer", key), pieces::key(&self.prefix, upload)];
             let mut there = script(include_str!("redis/there.lua"), &keys);
             there.arg(upload);
             commands.add_command(there);
+            asked.push(*at);
         }
         let there: Vec<bool> = self.line.ask(&commands).await?;
-        for ((at, ..), _) in uploads.iter().zip(there).filter(|(_, there)| !there) {
-            looks[*at].answer = None;
+        for (at, _) in asked.into_iter().zip(there).filter(|(_, there)| !there) {
+            looks[at].answer = None;
         }
-        Ok(looks)
+        Ok(())
     }
 
     fn one(&self, kind: &str, key: &Key) -> String {
@@ -138,17 +132,15 @@ impl Results for Redis {
             let values: Vec<Value> = self.line.ask(&commands).await?;
             let mut values = values.into_iter();
             let mut looks = Vec::with_capacity(places.len());
-            let mut uploads = Vec::new();
+            let mut uploads: HashMap<usize, String> = HashMap::new();
             while let (Some(left), Some(answer)) = (values.next(), values.next()) {
                 let (look, upload) = seen(&left, answer, &self.pieces)?;
                 uploads.extend(upload.map(|upload| (looks.len(), upload)));
                 looks.push(look);
             }
-            let by_place: HashMap<usize, &Key> =
-                places.iter().map(|(key, place)| (*place, *key)).collect();
-            let uploads = uploads.into_iter();
-            let uploads = uploads.map(|(at, upload)| (at, by_place[&at], upload));
-            let looks = self.without_torn(looks, uploads.collect()).await?;
+            if !uploads.is_empty() {
+                self.leave_torn_out(&places, &mut looks, &uploads).await?;
+            }
             keys.iter()
                 .map(|key| looks.get(places[key]).cloned().ok_or_else(unclear))
                 .collect()
@@ -212,11 +204,9 @@ impl Results for Redis {
             list.arg(pieces::key(&self.prefix, "")).arg(millis(GRACE));
             let mut commands = pipe();
             commands.atomic();
-            let problem = u8::from(is_error) * PROBLEM;
             match came.content {
                 Content::Whole(mut bytes) => {
-                    bytes[0] = problem;
-                    bytes[1..HEAD].copy_from_slice(came.etag.as_bytes());
+                    value::head(&mut bytes, is_error, &came.etag);
                     let mut set = cmd("SET");
                     set.arg(&keys[4]).arg(&bytes[..]).arg("PX").arg(ttl);
                     drop(bytes);
@@ -229,11 +219,8 @@ impl Results for Redis {
                     count,
                 } => {
                     let upload = upload.simple().to_string();
-                    let mut head = vec![problem | IN_PIECES];
-                    head.extend_from_slice(came.etag.as_bytes());
-                    head.extend_from_slice(upload.as_bytes());
-                    head.extend_from_slice(&length.to_be_bytes());
-                    list.arg(upload).arg(count).arg(head);
+                    let answer = value::in_pieces(is_error, &came.etag, &upload, length);
+                    list.arg(upload).arg(count).arg(answer);
                     commands.add_command(list);
                 }
             }
@@ -344,64 +331,4 @@ fn alone(command: Cmd) -> Pipeline {
 fn millis(ttl: Duration) -> u64 {
     let millis = u64::try_from(ttl.min(LONGEST).as_millis());
     millis.unwrap_or(u64::MAX).max(1)
-}
-
-/// With the upload of an answer that is in pieces.
-fn seen(
-    left: &Value,
-    answer: Value,
-    pieces: &Arc<dyn Pieces>,
-) -> Result<(Look, Option<String>), Error> {
-    let Value::Int(left) = left else {
-        return Err(unclear());
-    };
-    let (answer, upload) = match answer {
-        Value::Nil => (None, None),
-        Value::BulkString(bytes) => {
-            let (answer, upload) = kept(bytes.into(), pieces).ok_or_else(unclear)?;
-            (Some(answer), upload)
-        }
-        _ => return Err(unclear()),
-    };
-    // Below zero there is none.
-    let in_flight = u64::try_from(*left).ok().map(Duration::from_millis);
-    Ok((Look { answer, in_flight }, upload))
-}
-
-fn kept(bytes: Bytes, pieces: &Arc<dyn Pieces>) -> Option<(Answer, Option<String>)> {
-    let (what, rest) = bytes.split_first()?;
-    let etag = Etag::from_bytes(*rest.first_chunk()?);
-    let rest = bytes.slice(HEAD..);
-    let (body, upload) = if what & IN_PIECES == 0 {
-        (AnswerBody::Bytes(rest), None)
-    } else {
-        let (upload, length) = rest.split_at_checked(UPLOAD)?;
-        let upload = str::from_utf8(upload).ok()?;
-        let length = u64::from_be_bytes(*length.first_chunk::<LENGTH>()?);
-        let pieced = Pieced::new(pieces.clone(), upload.parse().ok()?, length);
-        (AnswerBody::Pieces(pieced), Some(upload.to_owned()))
-    };
-    let answer = Answer {
-        is_error: what & PROBLEM != 0,
-        etag: etag.to_string(),
-        body,
-    };
-    Some((answer, upload))
-}
-
-/// With the time at which it was asked.
-fn asked(key: Key, mark: &[u8]) -> Option<(u64, Request)> {
-    let (token, rest) = mark.split_at_checked(TOKEN)?;
-    let (time, params) = rest.split_at_checked(TIME)?;
-    let request = Request {
-        key,
-        token: Uuid::from_slice(token).ok()?,
-        params: String::from_utf8(params.to_vec()).ok()?,
-    };
-    Some((str::from_utf8(time).ok()?.parse().ok()?, request))
-}
-
-/// Somebody else writes under the same prefix.
-fn unclear() -> Error {
-    Error::Failed("Redis: a value under this prefix is not one of ours".into())
 }
