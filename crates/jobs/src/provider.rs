@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use uuid::Uuid;
 
-use crate::name::FullName;
+use crate::{name::FullName, results::pieces::Pieced};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider {
@@ -112,4 +112,6 @@ pub enum AnswerBody {
     Bytes(Bytes),
     /// On disk, and no problem but one that is larger than any should be; it stays readable while it is open.
     File(std::sync::Arc<std::fs::File>, u64),
+    /// Where it is kept, piece by piece; it stays readable for as long as somebody reads it.
+    Pieces(Pieced),
 }

@@ -9,6 +9,7 @@ mod etag;
 pub mod files;
 mod incoming;
 mod memory;
+pub mod pieces;
 pub mod redis;
 
 use std::time::Duration;
@@ -22,7 +23,11 @@ use crate::{
 };
 
 pub use self::memory::Memory;
-pub(crate) use self::{etag::Etag, incoming::Incoming};
+pub(crate) use self::{
+    etag::Etag,
+    incoming::Incoming,
+    pieces::{Content, GRACE, Pieced, Pieces, REMOVED_AT_ONCE, receive},
+};
 
 /// Questions of a provider that are told at once.
 pub const MAX_IN_FLIGHT: usize = 10_000;
@@ -67,7 +72,7 @@ pub struct Upload {
     pub limit: u64,
     /// How long it may pause, or wait for memory.
     pub patience: Duration,
-    /// Where it is held as a whole, it waits for its share of this.
+    /// Where it is kept as values, what it has in hand is lent from this.
     pub memory: Memory,
 }
 
@@ -83,6 +88,13 @@ pub enum Kept {
     NoMemory,
     TooSlow,
     BrokenOff,
+}
+
+impl Kept {
+    /// Of one whose pieces were there when it was put, or had been swept as it came too slowly.
+    pub(crate) fn if_there(is_there: bool) -> Self {
+        if is_there { Self::Done } else { Self::TooSlow }
+    }
 }
 
 /// A place for answers. Each method is one atomic step that may be repeated.
@@ -102,7 +114,7 @@ pub trait Results: Send + Sync + std::fmt::Debug {
     fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>>;
 
     /// Keeps an answer for `ttl`, in the place of an earlier one, and takes the mark off its
-    /// question.
+    /// question, once all of it has come. Whoever reads the earlier one still gets all of it.
     fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept>;
 
     /// Marks a question as asked for `ttl`. `false`: somebody has, and it is not over yet; or the

@@ -71,7 +71,7 @@ pub struct Settings {
     pub require_workers: bool,
     /// Bytes of an answer.
     pub max_result: u64,
-    /// Bytes of all answers together that are held as a whole on their way in.
+    /// Bytes that all answers together have in hand on their way into the store or Redis.
     pub upload_memory: u64,
     /// How long an answer may pause on its way in.
     pub upload_patience: Duration,

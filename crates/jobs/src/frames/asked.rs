@@ -133,6 +133,7 @@ impl Frames {
         let length = match &answer.body {
             AnswerBody::Bytes(bytes) => bytes.len() as u64,
             AnswerBody::File(_, length) => *length,
+            AnswerBody::Pieces(pieced) => pieced.length(),
         };
         if length > limit {
             return Err(failed(format!(
@@ -145,12 +146,11 @@ impl Frames {
             AnswerBody::File(file, length) => {
                 let read = tokio::task::spawn_blocking(move || from_file(&file, length));
                 let read = read.await.map_err(std::io::Error::other).flatten();
-                read.map_err(|error| {
-                    tracing::warn!(%error, provider, "a kept answer cannot be read");
-                    failed(format!(
-                        "The answer of provider '{provider}' is not readable any more; try again"
-                    ))
-                })
+                read.map_err(|error| unreadable(provider, &error))
+            }
+            AnswerBody::Pieces(pieced) => {
+                let read = pieced.whole().await;
+                read.map_err(|error| unreadable(provider, &error))
             }
         }
     }
@@ -162,6 +162,13 @@ fn from_file(file: &Arc<std::fs::File>, length: u64) -> std::io::Result<Bytes> {
     let mut bytes = vec![0; usize::try_from(length).map_err(std::io::Error::other)?];
     file.read_exact_at(&mut bytes, 0)?;
     Ok(bytes.into())
+}
+
+fn unreadable(provider: &str, error: &dyn std::error::Error) -> Error {
+    tracing::warn!(%error, provider, "a kept answer cannot be read");
+    failed(format!(
+        "The answer of provider '{provider}' is not readable any more; try again"
+    ))
 }
 
 fn failed(detail: String) -> Error {

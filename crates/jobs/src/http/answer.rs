@@ -23,13 +23,23 @@ pub(super) async fn response(
     found: Found,
     wanted: Option<&HeaderValue>,
 ) -> Result<Response, Error> {
-    let Found { provider, answer } = found;
+    let Found {
+        provider,
+        mut answer,
+    } = found;
     let etag = HeaderValue::from_str(&answer.etag).ok();
     if !answer.is_error && is_known(wanted, &answer.etag) {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         revalidated(response.headers_mut(), etag);
         return Ok(response);
+    }
+    // A problem is read at once, for its status is in it.
+    if answer.is_error
+        && let AnswerBody::Pieces(pieced) = &answer.body
+        && pieced.length() <= MAX_PROBLEM
+    {
+        answer.body = AnswerBody::Bytes(pieced.clone().whole().await?);
     }
     let (status, content_type) = if answer.is_error {
         (status_of(&answer), HeaderValue::from_static(PROBLEM_JSON))
@@ -45,6 +55,10 @@ pub(super) async fn response(
             (Body::from(bytes), length)
         }
         AnswerBody::File(file, length) => (streamed(file, length), length),
+        AnswerBody::Pieces(pieced) => {
+            let length = pieced.length();
+            (Body::from_stream(pieced.open().await?), length)
+        }
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;

@@ -1,5 +1,5 @@
-//! Answers as files in a directory, for those that are too large to be held in memory. What has
-//! been asked is marked elsewhere.
+//! Answers as files in a directory, for those that are too large for a database. What has been
+//! asked is marked elsewhere.
 //!
 //! Several nodes may share the directory: a file that is gone is an answer that is not there. Each
 //! keeps to the cap with the files that it knows: its own, those that it has read, and what it saw

@@ -4,10 +4,9 @@ use std::{mem, time::Duration};
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
 use futures_util::StreamExt;
-use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
-use super::{Etag, Kept, Upload, memory::Lent};
+use super::{Kept, Upload};
 
 /// How long the rest of a refused body is still taken.
 const DISCARD_TIME: Duration = Duration::from_secs(10);
@@ -33,28 +32,6 @@ impl Incoming {
             return Err(incoming.refuse(Kept::TooLarge));
         }
         Ok(incoming)
-    }
-
-    /// All of it in memory, behind `start`. What is lent for it is kept as long as the bytes are.
-    pub(crate) async fn whole(
-        upload: Upload,
-        start: Vec<u8>,
-    ) -> Result<(Vec<u8>, Etag, Lent), Kept> {
-        let (memory, patience) = (upload.memory.clone(), upload.patience);
-        // One that does not say how long it is may be as long as any.
-        let size = upload.body.size_hint().upper();
-        let size = size.map_or(upload.limit, |size| size.min(upload.limit));
-        let mut incoming = Self::new(upload)?;
-        let Some(lent) = memory.lend(size, patience).await else {
-            return Err(incoming.refuse(Kept::NoMemory));
-        };
-        let (mut read, mut hasher) = (start, Sha256::new());
-        while let Some(chunk) = incoming.next().await? {
-            // Chunk by chunk, so that no large answer keeps the thread from others.
-            hasher.update(&chunk);
-            read.extend_from_slice(&chunk);
-        }
-        Ok((read, Etag::of(hasher), lent))
     }
 
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Kept> {

@@ -1,4 +1,4 @@
-//! Memory for answers that are held as a whole on their way in.
+//! Memory for what answers have in hand on their way in.
 
 use std::{fmt, sync::Arc, time::Duration};
 

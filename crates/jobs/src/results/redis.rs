@@ -5,36 +5,48 @@
 //!
 //! Keys, behind the prefix: `answer` and `mark` for each question; `answers` and `marks` list the
 //! hashes of a registration by the time of their end, and `registrations` those of a provider, so
-//! that they can be found to be forgotten. The lists live as long as the longest in them.
+//! that they can be found to be forgotten. The lists live as long as the longest in them. An `upload`
+//! is a hash with the pieces of an answer that is too long for one value.
 
 mod line;
+mod pieces;
+mod value;
 
-use std::{collections::HashMap, fmt, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures_util::FutureExt;
 use redis::{Client, Cmd, Pipeline, Value, cmd, pipe};
 use uuid::Uuid;
 use wakeline_store::Error;
 
-use self::line::Line;
-use super::{Etag, Glance, Incoming, Kept, LONGEST, Look, MAX_IN_FLIGHT, Results, Upload};
+use self::{
+    line::Line,
+    pieces::RedisPieces,
+    value::{HEAD, asked, seen, unclear},
+};
+use super::{
+    Content, GRACE, Glance, Kept, LONGEST, Look, MAX_IN_FLIGHT, Pieces, Results, Upload, receive,
+};
 use crate::{
-    provider::{Answer, AnswerBody, Key, Request},
+    provider::{Key, Request},
     store::Step,
 };
 
 /// Keys that are forgotten at once: Redis does nothing else meanwhile.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
 
-/// Before an answer's bytes: whether it is a problem, and the tag.
-const HEAD: usize = 1 + Etag::BYTES;
-/// Before a mark's parameters: the token, and the time in microseconds as digits.
-const TOKEN: usize = 16;
-const TIME: usize = 16;
+const PUT: &str = concat!(
+    include_str!("redis/free.lua"),
+    include_str!("redis/put.lua")
+);
+const FORGET: &str = concat!(
+    include_str!("redis/free.lua"),
+    include_str!("redis/forget.lua")
+);
 
 pub struct Redis {
-    line: Line,
+    line: Arc<Line>,
+    pieces: Arc<dyn Pieces>,
     prefix: String,
 }
 
@@ -51,10 +63,38 @@ impl Redis {
     /// `prefix` begins every key, so that others can use the same Redis. Connects when it is first
     /// asked something.
     pub fn new(url: &str, prefix: &str) -> Result<Self, redis::RedisError> {
+        let line = Arc::new(Line::new(Client::open(url)?));
         Ok(Self {
-            line: Line::new(Client::open(url)?),
+            pieces: Arc::new(RedisPieces::new(line.clone(), prefix)),
+            line,
             prefix: prefix.to_owned(),
         })
+    }
+
+    /// What Redis has thrown out for want of memory, but for its head, is no answer.
+    async fn leave_torn_out(
+        &self,
+        places: &HashMap<&Key, usize>,
+        looks: &mut [Look],
+        uploads: &HashMap<usize, String>,
+    ) -> Result<(), Error> {
+        let mut commands = pipe();
+        let mut asked = Vec::with_capacity(uploads.len());
+        for (key, at) in places {
+            let Some(upload) = uploads.get(at) else {
+                continue;
+            };
+            let keys = [self.one("answer", key), pieces::key(&self.prefix, upload)];
+            let mut there = script(include_str!("redis/there.lua"), &keys);
+            there.arg(upload);
+            commands.add_command(there);
+            asked.push(*at);
+        }
+        let there: Vec<bool> = self.line.ask(&commands).await?;
+        for (at, _) in asked.into_iter().zip(there).filter(|(_, there)| !there) {
+            looks[at].answer = None;
+        }
+        Ok(())
     }
 
     fn one(&self, kind: &str, key: &Key) -> String {
@@ -92,8 +132,14 @@ impl Results for Redis {
             let values: Vec<Value> = self.line.ask(&commands).await?;
             let mut values = values.into_iter();
             let mut looks = Vec::with_capacity(places.len());
+            let mut uploads: HashMap<usize, String> = HashMap::new();
             while let (Some(left), Some(answer)) = (values.next(), values.next()) {
-                looks.push(seen(&left, answer)?);
+                let (look, upload) = seen(&left, answer, &self.pieces)?;
+                uploads.extend(upload.map(|upload| (looks.len(), upload)));
+                looks.push(look);
+            }
+            if !uploads.is_empty() {
+                self.leave_torn_out(&places, &mut looks, &uploads).await?;
             }
             keys.iter()
                 .map(|key| looks.get(places[key]).cloned().ok_or_else(unclear))
@@ -141,29 +187,45 @@ impl Results for Redis {
     fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
         async move {
             let is_error = upload.is_error;
-            let (mut bytes, etag, _lent) = match Incoming::whole(upload, vec![0; HEAD]).await {
-                Ok(whole) => whole,
+            let came = match receive(&self.pieces, upload, vec![0; HEAD]).await? {
+                Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
-            bytes[0] = u8::from(is_error);
-            bytes[1..HEAD].copy_from_slice(etag.as_bytes());
             let ttl = millis(ttl);
-            let mut set = cmd("SET");
-            set.arg(self.one("answer", &key)).arg(&bytes[..]);
-            set.arg("PX").arg(ttl);
-            drop(bytes);
             let keys = [
                 self.one("mark", &key),
                 self.list("marks", key.provider, key.version),
                 self.list("answers", key.provider, key.version),
                 self.all("registrations", key.provider),
+                self.one("answer", &key),
             ];
-            let mut list = script(include_str!("redis/put.lua"), &keys);
+            let mut list = script(PUT, &keys);
             list.arg(&key.hash).arg(ttl).arg(key.version);
+            list.arg(pieces::key(&self.prefix, "")).arg(millis(GRACE));
             let mut commands = pipe();
-            commands.atomic().add_command(set).add_command(list);
-            let _: Vec<Value> = self.line.ask(&commands).await?;
-            Ok(Kept::Done)
+            commands.atomic();
+            match came.content {
+                Content::Whole(mut bytes) => {
+                    value::head(&mut bytes, is_error, &came.etag);
+                    let mut set = cmd("SET");
+                    set.arg(&keys[4]).arg(&bytes[..]).arg("PX").arg(ttl);
+                    drop(bytes);
+                    // After the list, which frees the pieces of an earlier one.
+                    commands.add_command(list).add_command(set);
+                }
+                Content::Pieces {
+                    upload,
+                    length,
+                    count,
+                } => {
+                    let upload = upload.simple().to_string();
+                    let answer = value::in_pieces(is_error, &came.etag, &upload, length);
+                    list.arg(upload).arg(count).arg(answer);
+                    commands.add_command(list);
+                }
+            }
+            let done: Vec<Value> = self.line.ask(&commands).await?;
+            Ok(Kept::if_there(done.first() == Some(&Value::Int(1))))
         }
         .boxed()
     }
@@ -228,12 +290,13 @@ impl Results for Redis {
     fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()> {
         async move {
             let keys = [self.all("registrations", provider)];
-            let mut forget = script(include_str!("redis/forget.lua"), &keys);
+            let mut forget = script(FORGET, &keys);
             forget.arg(version.map_or("+inf".to_owned(), |version| format!("({version}")));
             forget.arg(FORGOTTEN_AT_ONCE);
             for kind in ["answer", "answers", "mark", "marks"] {
                 forget.arg(format!("{}:", self.all(kind, provider)));
             }
+            forget.arg(pieces::key(&self.prefix, "")).arg(millis(GRACE));
             let forget = alone(forget);
             loop {
                 let (is_more,): (bool,) = self.line.ask(&forget).await?;
@@ -268,46 +331,4 @@ fn alone(command: Cmd) -> Pipeline {
 fn millis(ttl: Duration) -> u64 {
     let millis = u64::try_from(ttl.min(LONGEST).as_millis());
     millis.unwrap_or(u64::MAX).max(1)
-}
-
-fn seen(left: &Value, answer: Value) -> Result<Look, Error> {
-    let Value::Int(left) = left else {
-        return Err(unclear());
-    };
-    Ok(Look {
-        answer: match answer {
-            Value::Nil => None,
-            Value::BulkString(bytes) => Some(kept(bytes.into()).ok_or_else(unclear)?),
-            _ => return Err(unclear()),
-        },
-        // Below zero there is none.
-        in_flight: u64::try_from(*left).ok().map(Duration::from_millis),
-    })
-}
-
-fn kept(bytes: Bytes) -> Option<Answer> {
-    let (is_error, rest) = bytes.split_first()?;
-    let etag = Etag::from_bytes(*rest.first_chunk()?);
-    Some(Answer {
-        is_error: *is_error != 0,
-        etag: etag.to_string(),
-        body: AnswerBody::Bytes(bytes.slice(HEAD..)),
-    })
-}
-
-/// With the time at which it was asked.
-fn asked(key: Key, mark: &[u8]) -> Option<(u64, Request)> {
-    let (token, rest) = mark.split_at_checked(TOKEN)?;
-    let (time, params) = rest.split_at_checked(TIME)?;
-    let request = Request {
-        key,
-        token: Uuid::from_slice(token).ok()?,
-        params: String::from_utf8(params.to_vec()).ok()?,
-    };
-    Some((str::from_utf8(time).ok()?.parse().ok()?, request))
-}
-
-/// Somebody else writes under the same prefix.
-fn unclear() -> Error {
-    Error::Failed("Redis: a value under this prefix is not one of ours".into())
 }

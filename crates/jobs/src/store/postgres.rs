@@ -11,11 +11,14 @@ macro_rules! parameters {
 mod call;
 mod frames;
 mod jobs;
+mod pieces;
 mod providers;
 mod results;
 mod tasks;
 mod users;
 mod workers;
+
+use std::sync::Arc;
 
 use futures_util::FutureExt;
 use tokio_postgres::{
@@ -27,9 +30,12 @@ use wakeline_store::{
     postgres::{Batcher, WORKERS},
 };
 
-use self::call::{Call, Calls, Parameter};
+use self::{
+    call::{Call, Calls, Parameter},
+    pieces::PostgresPieces,
+};
 use super::Step;
-use crate::topic;
+use crate::{results::Pieces, topic};
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
@@ -47,6 +53,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("postgres/010_unclaim.sql"),
         include_str!("postgres/011_glances.sql"),
         include_str!("postgres/012_fences.sql"),
+        include_str!("postgres/013_pieces.sql"),
     ],
 };
 
@@ -54,6 +61,7 @@ pub const MIGRATIONS: Migrations = Migrations {
 pub struct PostgresStore {
     postgres: Postgres,
     calls: Batcher<Calls>,
+    pieces: Arc<dyn Pieces>,
 }
 
 impl PostgresStore {
@@ -61,6 +69,7 @@ impl PostgresStore {
     pub fn new(postgres: Postgres) -> Self {
         Self {
             calls: Batcher::start(&postgres, Calls, WORKERS),
+            pieces: Arc::new(PostgresPieces(postgres.clone())),
             postgres,
         }
     }

@@ -2,6 +2,7 @@
 
 mod frames;
 mod jobs;
+mod pieces;
 mod providers;
 mod results;
 mod tasks;
@@ -18,8 +19,9 @@ use futures_util::FutureExt;
 use rusqlite::Connection;
 use wakeline_store::{Migrations, Sqlite};
 
+use self::pieces::SqlitePieces;
 use super::Step;
-use crate::topic;
+use crate::{results::Pieces, topic};
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
@@ -28,6 +30,7 @@ pub const MIGRATIONS: Migrations = Migrations {
         include_str!("sqlite/003_results.sql"),
         include_str!("sqlite/004_frames.sql"),
         include_str!("sqlite/005_guests.sql"),
+        include_str!("sqlite/006_pieces.sql"),
     ],
 };
 
@@ -48,6 +51,7 @@ pub fn system_clock() -> Clock {
 pub struct SqliteStore {
     sqlite: Sqlite,
     clock: Clock,
+    pieces: Arc<dyn Pieces>,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -61,7 +65,11 @@ impl fmt::Debug for SqliteStore {
 impl SqliteStore {
     #[must_use]
     pub fn new(sqlite: Sqlite, clock: Clock) -> Self {
-        Self { sqlite, clock }
+        Self {
+            pieces: Arc::new(SqlitePieces::new(sqlite.clone(), clock.clone())),
+            sqlite,
+            clock,
+        }
     }
 
     /// A step of the writer, at the time of its turn.

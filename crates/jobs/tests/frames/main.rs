@@ -74,6 +74,7 @@ conformance! {
         the_problem_of_the_provider_is_the_answer,
         what_is_no_frame_is_a_failure_of_the_provider,
         an_answer_on_disk_is_read,
+        an_answer_in_pieces_is_read,
         more_than_is_asked_for_at_once_is_refused,
         stored_frames_come_before_the_providers;
     mounting:

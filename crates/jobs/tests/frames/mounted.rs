@@ -1,16 +1,25 @@
 use std::{
     io::Write,
     sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
 
 use http::StatusCode;
 use serde_json::json;
-use wakeline_jobs::provider::{Answer, AnswerBody};
+use uuid::Uuid;
+use wakeline_jobs::{
+    provider::{Answer, AnswerBody, Key},
+    results::{Kept, Memory, Results, Upload, pieces::PIECE},
+    store::sqlite::{MIGRATIONS, SqliteStore, system_clock},
+};
+use wakeline_store::testing::SqliteDatabase;
 
 use crate::{
     ground::{Ground, frame, frame_of},
     neighbours::{answer, provider},
 };
+
+const LONG: Duration = Duration::from_secs(60);
 
 fn frame_answer(mark: &str) -> Answer {
     answer(false, frame(mark).bytes().clone())
@@ -188,6 +197,35 @@ pub(crate) async fn an_answer_on_disk_is_read(ground: Ground) {
     for _ in 0..2 {
         assert_eq!(ground.marks("room").await, ["disk"]);
     }
+}
+
+pub(crate) async fn an_answer_in_pieces_is_read(ground: Ground) {
+    mounted(&ground, 1, 0).await;
+    let large = frame(&"x".repeat(3 * PIECE));
+    let file = SqliteDatabase::new();
+    let place = SqliteStore::new(file.open(&[MIGRATIONS]), system_clock());
+    let key = Key {
+        provider: Uuid::nil(),
+        version: 1,
+        hash: "a".to_owned(),
+    };
+    let upload = Upload {
+        is_error: false,
+        body: large.bytes().clone().into(),
+        limit: 8 * PIECE as u64,
+        patience: LONG,
+        memory: Memory::new(u64::MAX),
+    };
+    let kept = place.put(key.clone(), upload, LONG).await.unwrap();
+    assert_eq!(kept, Kept::Done);
+    let looks = place.look(vec![key]).await.unwrap();
+    let kept = looks[0].answer.clone().unwrap();
+    assert!(matches!(kept.body, AnswerBody::Pieces(_)));
+    ground.neighbours.answer(0, kept);
+    assert_eq!(
+        ground.get("/v1/rooms/room/frames/0").await.frames(),
+        [large]
+    );
 }
 
 pub(crate) async fn more_than_is_asked_for_at_once_is_refused(ground: Ground) {

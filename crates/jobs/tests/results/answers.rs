@@ -2,11 +2,15 @@
 
 use wakeline_jobs::{
     provider::Key,
-    results::{Kept, Upload},
+    results::{Kept, Upload, pieces::PIECE},
 };
 
 use crate::{
-    place::{LONG, OTHER, Place, SHORT, answer, bytes, found, key, look, of_version, put, upload},
+    pieces::{Reading, patterned, tag},
+    place::{
+        LONG, OTHER, PROVIDER, Place, SHORT, answer, bytes, found, key, look, of_version, put,
+        upload,
+    },
     wait::until,
 };
 
@@ -43,10 +47,13 @@ pub(crate) async fn many_keys_are_answered_in_their_order(place: Place) {
         of_version(2, "a"),
     ];
     let looks = place.look(keys).await.unwrap();
-    let found: Vec<_> = looks
-        .iter()
-        .map(|look| look.answer.as_ref().map(bytes))
-        .collect();
+    let mut found = Vec::new();
+    for look in looks {
+        found.push(match &look.answer {
+            Some(answer) => Some(bytes(answer).await),
+            None => None,
+        });
+    }
     let (one, two) = (b"one".to_vec(), b"two".to_vec());
     assert_eq!(found, [Some(two.clone()), None, Some(one), Some(two)]);
 }
@@ -69,10 +76,10 @@ pub(crate) async fn a_later_answer_takes_the_place_of_an_earlier(place: Place) {
     let first = answer(&*place, &key("a")).await.unwrap();
     put(&*place, &key("a"), "another", LONG).await;
     let second = answer(&*place, &key("a")).await.unwrap();
-    assert_eq!(bytes(&second), b"another");
+    assert_eq!(bytes(&second).await, b"another");
     assert_ne!(first.etag, second.etag);
     // Whoever has the first can still read it.
-    assert_eq!(bytes(&first), b"a longer one");
+    assert_eq!(bytes(&first).await, b"a longer one");
 }
 
 pub(crate) async fn a_problem_is_told_from_an_answer(place: Place) {
@@ -85,7 +92,7 @@ pub(crate) async fn a_problem_is_told_from_an_answer(place: Place) {
     assert_eq!(kept, Kept::Done);
     let found = answer(&*place, &key("a")).await.unwrap();
     assert!(found.is_error);
-    assert_eq!(bytes(&found), br#"{"status":400}"#);
+    assert_eq!(bytes(&found).await, br#"{"status":400}"#);
     put(&*place, &key("a"), "{}", LONG).await;
     assert!(!answer(&*place, &key("a")).await.unwrap().is_error);
 }
@@ -115,7 +122,7 @@ pub(crate) async fn an_empty_answer_is_one(place: Place) {
     let place = place.node().await;
     put(&*place, &key("a"), "", LONG).await;
     let found = answer(&*place, &key("a")).await.unwrap();
-    assert_eq!(bytes(&found), b"");
+    assert_eq!(bytes(&found).await, b"");
     assert_eq!(found.etag, "\"e3b0c44298fc1c149afbf4c8996fb924\"");
 }
 
@@ -124,6 +131,44 @@ pub(crate) async fn a_large_answer_comes_back(place: Place) {
     let large: Vec<u8> = (0..5_000_000_u32).map(|at| (at % 251) as u8).collect();
     put(&*place, &key("a"), large.clone(), LONG).await;
     assert!(found(&*place, &key("a")).await.unwrap() == large);
+}
+
+pub(crate) async fn answers_around_the_length_of_a_piece_come_back(place: Place) {
+    let place = place.node().await;
+    for length in [
+        PIECE - 1,
+        PIECE,
+        PIECE + 1,
+        2 * PIECE - 1,
+        2 * PIECE,
+        7 * PIECE + 1,
+    ] {
+        let body = patterned(length);
+        put(&*place, &key("a"), body.clone(), LONG).await;
+        let found = answer(&*place, &key("a")).await.unwrap();
+        assert_eq!(found.etag, tag(&body), "{length}");
+        assert!(bytes(&found).await == body, "{length}");
+    }
+}
+
+/// Whatever takes its place, and when it is swept.
+pub(crate) async fn who_reads_one_that_goes_gets_all_of_it(place: Place) {
+    let node = place.node().await;
+    let large = patterned(40 * PIECE);
+    for (at, next) in [None, Some(patterned(10)), Some(patterned(3 * PIECE))]
+        .into_iter()
+        .enumerate()
+    {
+        let key = key(&at.to_string());
+        put(&*node, &key, large.clone(), LONG).await;
+        let mut reading = Reading::begin(answer(&*node, &key).await.unwrap()).await;
+        match next {
+            Some(next) => put(&*node, &key, next, LONG).await,
+            None => node.forget(PROVIDER, None).await.unwrap(),
+        }
+        node.sweep().await.unwrap();
+        assert!(reading.end().await == large);
+    }
 }
 
 pub(crate) async fn the_same_bytes_have_the_same_tag_everywhere(place: Place) {

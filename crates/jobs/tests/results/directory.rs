@@ -16,6 +16,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    pieces::memory,
     place::{LIMIT, LONG, Place, SHORT, answer, bytes, found, key, put, upload},
     wait::until,
 };
@@ -97,7 +98,7 @@ async fn what_is_open_stays_readable_when_it_is_removed() {
     let open = answer(&*node, &key("a")).await.unwrap();
     put(&*node, &key("b"), megabyte(), LONG).await;
     assert!(found(&*node, &key("a")).await.is_none());
-    assert!(bytes(&open) == megabyte());
+    assert!(bytes(&open).await == megabyte());
 }
 
 #[tokio::test]
@@ -211,14 +212,6 @@ async fn others_cannot_read_the_answers() {
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(place.files()), 0o700);
     assert_eq!(mode(only_file(&place)), 0o600);
-}
-
-/// The most that this process has had in memory, in bytes.
-fn memory() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let peak = status.lines().find(|line| line.starts_with("VmHWM:"));
-    let kilobytes = peak.unwrap().split_whitespace().nth(1).unwrap();
-    kilobytes.parse::<usize>().unwrap() * 1_024
 }
 
 #[tokio::test]

@@ -11,13 +11,22 @@ mod directory;
 mod forgetting;
 mod marks;
 mod outage;
+mod pieces;
 mod place;
 mod races;
 mod shared;
+mod upgrade;
 mod uploads;
 mod wait;
 
 macro_rules! conformance {
+    (in_pieces $($module:ident: $($case:ident),+ $(,)?;)+) => {
+        mod in_pieces {
+            conformance! { @place sqlite { $($module: $($case),+;)+ } }
+            conformance! { @place postgres { $($module: $($case),+;)+ } }
+            conformance! { @place redis { $($module: $($case),+;)+ } }
+        }
+    };
     ($($module:ident: $($case:ident),+ $(,)?;)+) => {
         conformance! { @place sqlite { $($module: $($case),+;)+ } }
         conformance! { @place postgres { $($module: $($case),+;)+ } }
@@ -46,6 +55,8 @@ conformance! {
         any_bytes_come_back,
         an_empty_answer_is_one,
         a_large_answer_comes_back,
+        answers_around_the_length_of_a_piece_come_back,
+        who_reads_one_that_goes_gets_all_of_it,
         the_same_bytes_have_the_same_tag_everywhere,
         another_node_finds_what_was_put;
     marks:
@@ -64,13 +75,15 @@ conformance! {
     races:
         one_of_fifty_on_two_nodes_asks,
         two_nodes_that_ask_the_same_in_another_order_do_not_fail,
-        whoever_comes_while_it_is_answered_does_not_ask_again;
+        whoever_comes_while_it_is_answered_does_not_ask_again,
+        a_large_answer_that_is_replaced_all_the_time_is_read_whole;
     uploads:
         one_that_says_that_it_is_too_large_is_refused,
         one_that_turns_out_too_large_is_refused,
         one_of_just_the_limit_is_kept,
         one_that_stops_coming_is_given_up,
         one_that_breaks_off_is_not_kept,
+        one_that_is_coming_leaves_memory_to_others,
         one_that_is_dropped_half_way_leaves_nothing;
     forgetting:
         earlier_registrations_are_forgotten,
@@ -78,4 +91,17 @@ conformance! {
         more_than_one_slice_is_forgotten,
         what_is_over_is_swept,
         a_sweep_says_when_there_may_be_more;
+}
+
+// What is kept as values, and in pieces if it is long.
+conformance! {
+    in_pieces
+    pieces:
+        a_large_answer_is_never_in_memory_as_a_whole,
+        one_that_has_lost_a_piece_breaks_off,
+        pieces_are_over_some_time_after_their_answer,
+        what_is_replaced_or_forgotten_is_left_to_its_readers,
+        reading_keeps_the_rest,
+        one_that_was_swept_before_its_end_is_not_kept,
+        a_broken_upload_of_many_pieces_leaves_nothing;
 }

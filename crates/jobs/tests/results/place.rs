@@ -22,7 +22,7 @@ pub(crate) const LIMIT: u64 = 16 << 20;
 const CAP: u64 = 1 << 30;
 
 const REDIS: &str = "WAKELINE_TEST_REDIS";
-const TABLES: [&str; 2] = ["jobs_result", "jobs_mark"];
+const TABLES: [&str; 4] = ["jobs_result", "jobs_mark", "jobs_upload", "jobs_piece"];
 
 pub(crate) enum Place {
     Sqlite(SqliteDatabase),
@@ -133,12 +133,10 @@ impl Place {
                 usize::try_from(all).unwrap()
             }
             Self::Redis { url, prefix } => {
-                let client = redis::Client::open(url.as_str()).unwrap();
-                let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-                let mut keys = redis::cmd("KEYS");
-                keys.arg(format!("{prefix}*"));
-                let keys: Vec<String> = keys.query_async(&mut connection).await.unwrap();
-                keys.len()
+                let all = format!("{prefix}*");
+                told::<Vec<String>>(url, redis::cmd("KEYS").arg(all))
+                    .await
+                    .len()
             }
             Self::Files { marks, .. } => {
                 let files = match fs::read_dir(self.files()) {
@@ -149,6 +147,115 @@ impl Place {
             }
         }
     }
+}
+
+/// Of the pieces of large answers.
+impl Place {
+    /// One of each upload is gone.
+    pub(crate) async fn lose_a_piece(&self, number: i64) {
+        match self {
+            Self::Redis { url, prefix } => {
+                for upload in uploads(url, prefix).await {
+                    let mut lose = redis::cmd("HDEL");
+                    lose.arg(upload).arg(number);
+                    told::<i64>(url, &lose).await;
+                }
+            }
+            _ => {
+                let sql = format!("DELETE FROM jobs_piece WHERE number = {number}");
+                self.run(sql).await;
+            }
+        }
+    }
+
+    pub(crate) async fn uploads_end_in(&self, left: Duration) {
+        let micros = left.as_micros();
+        match self {
+            Self::Redis { url, prefix } => {
+                for upload in uploads(url, prefix).await {
+                    let mut end = redis::cmd("PEXPIRE");
+                    end.arg(upload).arg(micros / 1_000);
+                    told::<i64>(url, &end).await;
+                }
+            }
+            _ => {
+                let now = self.now();
+                self.run(format!(
+                    "UPDATE jobs_upload SET expires_at = {now} + {micros}"
+                ))
+                .await;
+            }
+        }
+    }
+
+    /// How long until all are over; `None`: there are none.
+    pub(crate) async fn uploads_end(&self) -> Option<Duration> {
+        let now = self.now();
+        let sql = format!("SELECT max(expires_at) - {now} FROM jobs_upload");
+        let left: Option<i64> = match self {
+            Self::Sqlite(file) => {
+                let sqlite = file.open(&[sqlite::MIGRATIONS]);
+                let left = sqlite.read("test", move |connection| {
+                    Ok::<_, wakeline_store::Error>(
+                        connection.query_row(&sql, [], |row| row.get(0))?,
+                    )
+                });
+                left.await.unwrap()
+            }
+            Self::Postgres(database) => {
+                let sql = sql.replace("jobs_upload", "wakeline.jobs_upload");
+                let postgres = database.open(&[]).await;
+                postgres.query("test", &sql, &[]).await.unwrap()[0].get(0)
+            }
+            Self::Redis { url, prefix } => {
+                let mut most = None;
+                for upload in uploads(url, prefix).await {
+                    let left = told::<i64>(url, redis::cmd("PTTL").arg(upload)).await;
+                    most = most.max(Some(left * 1_000));
+                }
+                most
+            }
+            Self::Files { .. } => panic!("there are none"),
+        };
+        left.map(|left| Duration::from_micros(u64::try_from(left).unwrap_or(0)))
+    }
+
+    /// Microseconds since 1970, as the database computes them.
+    fn now(&self) -> &'static str {
+        match self {
+            Self::Postgres(_) => "wakeline.jobs_now()",
+            _ => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+        }
+    }
+
+    async fn run(&self, sql: String) {
+        match self {
+            Self::Sqlite(file) => {
+                let sqlite = file.open(&[sqlite::MIGRATIONS]);
+                let done = sqlite.write("test", move |connection| {
+                    Ok::<_, wakeline_store::Error>(connection.execute_batch(&sql)?)
+                });
+                done.await.unwrap();
+            }
+            Self::Postgres(database) => {
+                let postgres = database.open(&[]).await;
+                let client = postgres.connector().connect().await.unwrap();
+                let sql = format!("SET search_path = wakeline; {sql}");
+                client.batch_execute(&sql).await.unwrap();
+            }
+            Self::Redis { .. } | Self::Files { .. } => panic!("no SQL there"),
+        }
+    }
+}
+
+async fn told<T: redis::FromRedisValue>(url: &str, command: &redis::Cmd) -> T {
+    let client = redis::Client::open(url).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    command.query_async(&mut connection).await.unwrap()
+}
+
+async fn uploads(url: &str, prefix: &str) -> Vec<String> {
+    told(url, redis::cmd("KEYS").arg(format!("{prefix}upload:*"))).await
 }
 
 pub(crate) fn key(hash: &str) -> Key {
@@ -205,10 +312,13 @@ pub(crate) async fn answer(place: &dyn Results, key: &Key) -> Option<Answer> {
 
 /// The bytes of the answer, if there is one.
 pub(crate) async fn found(place: &dyn Results, key: &Key) -> Option<Vec<u8>> {
-    answer(place, key).await.as_ref().map(bytes)
+    match answer(place, key).await {
+        Some(answer) => Some(bytes(&answer).await),
+        None => None,
+    }
 }
 
-pub(crate) fn bytes(answer: &Answer) -> Vec<u8> {
+pub(crate) async fn bytes(answer: &Answer) -> Vec<u8> {
     match &answer.body {
         AnswerBody::Bytes(bytes) => bytes.to_vec(),
         AnswerBody::File(file, length) => {
@@ -216,5 +326,6 @@ pub(crate) fn bytes(answer: &Answer) -> Vec<u8> {
             file.read_exact_at(&mut bytes, 0).unwrap();
             bytes
         }
+        AnswerBody::Pieces(pieced) => pieced.clone().whole().await.unwrap().to_vec(),
     }
 }

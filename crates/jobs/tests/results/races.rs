@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::Barrier;
+use wakeline_jobs::results::pieces::PIECE;
 
 use crate::place::{LONG, Place, begin, found, key, put};
 
@@ -84,5 +85,39 @@ pub(crate) async fn whoever_comes_while_it_is_answered_does_not_ask_again(place:
         for reader in readers {
             reader.await.unwrap();
         }
+    }
+}
+
+pub(crate) async fn a_large_answer_that_is_replaced_all_the_time_is_read_whole(place: Place) {
+    const WRITERS: u8 = 4;
+    const ROUNDS: usize = 6;
+    // Each of one byte only: a mixture would show.
+    let body = |writer: u8| vec![writer; (2 + usize::from(writer) % 3) * PIECE + 1];
+    let nodes = [place.node().await, place.node().await];
+    put(&*nodes[0], &key("a"), body(0), LONG).await;
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let node = nodes[usize::from(writer) % 2].clone();
+            tokio::spawn(async move {
+                for _ in 0..ROUNDS {
+                    put(&*node, &key("a"), body(writer), LONG).await;
+                    node.sweep().await.unwrap();
+                }
+            })
+        })
+        .collect();
+    let readers: Vec<_> = (0..8)
+        .map(|reader| {
+            let node = nodes[reader % 2].clone();
+            tokio::spawn(async move {
+                for _ in 0..ROUNDS {
+                    let read = found(&*node, &key("a")).await.unwrap();
+                    assert!(read == body(read[0]));
+                }
+            })
+        })
+        .collect();
+    for task in writers.into_iter().chain(readers) {
+        task.await.unwrap();
     }
 }

@@ -31,7 +31,7 @@ async fn a_node_removes_for_its_cap_what_it_has_read_of_others() {
         assert!(found(node, &key("a")).await.is_none());
         assert!(found(node, &key("b")).await.is_some());
     }
-    assert_eq!(bytes(&open).len(), MEGABYTE);
+    assert_eq!(bytes(&open).await.len(), MEGABYTE);
 }
 
 #[tokio::test]

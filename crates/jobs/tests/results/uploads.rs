@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
-use wakeline_jobs::results::{Kept, Results, Upload};
+use wakeline_jobs::results::{Kept, Memory, Results, Upload};
 
 use crate::{
     place::{LONG, Place, begin, found, key, look, put, upload},
@@ -88,6 +88,34 @@ pub(crate) async fn one_that_breaks_off_is_not_kept(place: Place) {
         ))
     };
     refused(&place, make, Kept::BrokenOff).await;
+}
+
+/// However long it is or may become, and however slowly it comes.
+pub(crate) async fn one_that_is_coming_leaves_memory_to_others(place: Place) {
+    let node = place.node().await;
+    let memory = Memory::new(1 << 20);
+    let slow = Upload {
+        memory: memory.clone(),
+        ..upload(Body::from_stream(chunks(3_000).chain(stream::pending())))
+    };
+    let mut coming = node.put(key("slow"), slow, LONG);
+    let quick = Upload {
+        memory: memory.clone(),
+        patience: Duration::from_secs(5),
+        ..upload(vec![b'y'; 400_000])
+    };
+    let before = place.stored().await;
+    tokio::select! {
+        kept = &mut coming => panic!("{kept:?}"),
+        () = until("some of it to be stored", async || place.stored().await > before) => {}
+    }
+    tokio::select! {
+        kept = &mut coming => panic!("{kept:?}"),
+        kept = node.put(key("quick"), quick, LONG) => assert_eq!(kept.unwrap(), Kept::Done),
+    }
+    assert_eq!(found(&*node, &key("quick")).await.unwrap().len(), 400_000);
+    drop(coming);
+    assert_eq!(memory.free(), 1 << 20);
 }
 
 pub(crate) async fn one_that_is_dropped_half_way_leaves_nothing(place: Place) {

@@ -9,6 +9,7 @@ mod door;
 mod gated;
 mod internal;
 mod internal_jobs;
+mod large;
 mod listening;
 mod lost_hints;
 mod names;
@@ -78,6 +79,11 @@ conformance! {
         a_problem_on_disk_keeps_its_status,
         what_is_known_is_not_read_from_disk,
         what_is_over_does_not_pile_up;
+    large:
+        one_is_told_with_its_length_and_tag,
+        who_reads_one_that_is_replaced_gets_all_of_it,
+        one_that_is_lost_meanwhile_breaks_off,
+        a_problem_keeps_its_status;
     uploads:
         one_that_is_too_large_is_refused,
         one_that_does_not_fit_on_disk_is_refused,

@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use futures_util::{StreamExt, stream};
 use http::StatusCode;
 use tokio::sync::mpsc;
-use wakeline_jobs::service::Settings;
+use wakeline_jobs::{results::pieces::PIECE, service::Settings};
 
 use crate::{
     database::Database,
@@ -99,8 +99,8 @@ fn slow() -> (mpsc::Sender<()>, Body) {
 
 pub(crate) async fn too_many_at_once_wait_for_memory(database: Database) {
     let settings = Settings {
-        max_result: 1 << 20,
-        upload_memory: 1 << 20,
+        max_result: 100 << 20,
+        upload_memory: 2 * PIECE as u64,
         upload_patience: Duration::from_secs(1),
         ..patient()
     };
@@ -116,7 +116,7 @@ pub(crate) async fn too_many_at_once_wait_for_memory(database: Database) {
             body,
         )
     };
-    // It does not say how long it is, so it has all the memory.
+    // It does not say how long it is, so it has what a long one has in hand: all there is.
     let (going, body) = slow();
     let first = upload("x=1", body);
     eventually("the first to have begun", async || node.free_memory() == 0).await;
@@ -136,5 +136,5 @@ pub(crate) async fn too_many_at_once_wait_for_memory(database: Database) {
         let answer = soon("it to be kept", upload).await.unwrap();
         assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
     }
-    assert_eq!(node.free_memory(), 1 << 20);
+    assert_eq!(node.free_memory(), 2 * PIECE as u64);
 }

@@ -151,7 +151,7 @@ impl Providers for PostgresStore {
             let rows = self.ask("find_answers", statement, &parameters).await?;
             let found = rows.iter().map(|row| {
                 let id: Option<Uuid> = row.get(0);
-                id.map(|_| (seen(row, 0), results::seen(row, 11)))
+                id.map(|_| (seen(row, 0), results::seen(row, 11, &self.pieces)))
             });
             Ok(found.collect())
         }

@@ -2,7 +2,7 @@
 //! flush to disk that a group could share, nobody waits behind a large answer of somebody else, and
 //! two nodes that ask the same in another order do not wait for each other.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -13,7 +13,8 @@ use super::{PostgresStore, only};
 use crate::{
     provider::{Answer, AnswerBody, Key, Request},
     results::{
-        Glance, Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left,
+        Content, GRACE, Glance, Kept, Look, MAX_IN_FLIGHT, Pieced, Pieces, REMOVED_AT_ONCE,
+        Results, SWEPT_AT_ONCE, Upload, lasting, left, receive,
     },
     store::Step,
 };
@@ -47,7 +48,7 @@ impl Results for PostgresStore {
                     ],
                 )
                 .await?;
-            let looks: Vec<Look> = rows.iter().map(|row| seen(row, 0)).collect();
+            let looks: Vec<Look> = rows.iter().map(|row| seen(row, 0, &self.pieces)).collect();
             Ok(keys.iter().map(|key| looks[places[key]].clone()).collect())
         }
         .boxed()
@@ -78,25 +79,34 @@ impl Results for PostgresStore {
     fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
         async move {
             let is_error = upload.is_error;
-            let (body, etag, _lent) = match Incoming::whole(upload, Vec::new()).await {
-                Ok((body, etag, lent)) => (body, etag.to_string(), lent),
+            let came = match receive(&self.pieces, upload, Vec::new()).await? {
+                Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
-            self.ask(
-                "put_result",
-                "SELECT wakeline.jobs_result_put($1, $2, $3, $4, $5, $6, $7)",
-                &[
-                    (&key.provider, Type::UUID),
-                    (&key.version, Type::INT8),
-                    (&key.hash, Type::TEXT),
-                    (&is_error, Type::BOOL),
-                    (&etag, Type::TEXT),
-                    (&body, Type::BYTEA),
-                    (&lasting(ttl), Type::INT8),
-                ],
-            )
-            .await?;
-            Ok(Kept::Done)
+            let etag = came.etag.to_string();
+            let (body, pieces, length) = match &came.content {
+                Content::Whole(body) => (&body[..], None, None),
+                Content::Pieces { upload, length, .. } => (&[][..], Some(*upload), Some(*length)),
+            };
+            let rows = self
+                .ask(
+                    "put_result",
+                    "SELECT wakeline.jobs_result_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                    &[
+                        (&key.provider, Type::UUID),
+                        (&key.version, Type::INT8),
+                        (&key.hash, Type::TEXT),
+                        (&is_error, Type::BOOL),
+                        (&etag, Type::TEXT),
+                        (&body, Type::BYTEA),
+                        (&lasting(ttl), Type::INT8),
+                        (&pieces, Type::UUID),
+                        (&length, Type::INT8),
+                        (&lasting(GRACE), Type::INT8),
+                    ],
+                )
+                .await?;
+            Ok(Kept::if_there(only(&rows)?.get(0)))
         }
         .boxed()
     }
@@ -178,11 +188,19 @@ impl Results for PostgresStore {
                 "forget_results",
                 "WITH answers AS (
                     DELETE FROM wakeline.jobs_result
-                    WHERE provider_id = $1 AND ($2 IS NULL OR version < $2)
+                    WHERE provider_id = $1 AND ($2 IS NULL OR version < $2) RETURNING upload_id
+                ), freed AS (
+                    UPDATE wakeline.jobs_upload u
+                    SET expires_at = least(u.expires_at, wakeline.jobs_now() + $3)
+                    FROM answers a WHERE u.id = a.upload_id
                 )
                 DELETE FROM wakeline.jobs_mark
                 WHERE provider_id = $1 AND ($2 IS NULL OR version < $2)",
-                &[(&provider, Type::UUID), (&version, Type::INT8)],
+                &[
+                    (&provider, Type::UUID),
+                    (&version, Type::INT8),
+                    (&lasting(GRACE), Type::INT8),
+                ],
             )
             .await?;
             Ok(())
@@ -195,8 +213,8 @@ impl Results for PostgresStore {
             let rows = self
                 .ask(
                     "sweep_results",
-                    "SELECT wakeline.jobs_result_sweep($1)",
-                    &[(&SWEPT_AT_ONCE, Type::INT8)],
+                    "SELECT wakeline.jobs_result_sweep($1, $2)",
+                    &[(&SWEPT_AT_ONCE, Type::INT8), (&REMOVED_AT_ONCE, Type::INT8)],
                 )
                 .await?;
             Ok(only(&rows)?.get::<_, Option<i64>>(0).map(left))
@@ -205,14 +223,21 @@ impl Results for PostgresStore {
     }
 }
 
-pub(super) fn seen(row: &Row, from: usize) -> Look {
+pub(super) fn seen(row: &Row, from: usize, pieces: &Arc<dyn Pieces>) -> Look {
     let is_error: Option<bool> = row.get(from);
     let in_flight: Option<i64> = row.get(from + 3);
     Look {
         answer: is_error.map(|is_error| Answer {
             is_error,
             etag: row.get(from + 1),
-            body: AnswerBody::Bytes(Bytes::copy_from_slice(row.get(from + 2))),
+            body: match row.get(from + 4) {
+                None => AnswerBody::Bytes(Bytes::copy_from_slice(row.get(from + 2))),
+                Some(upload) => AnswerBody::Pieces(Pieced::new(
+                    pieces.clone(),
+                    upload,
+                    row.get::<_, i64>(from + 5).unsigned_abs(),
+                )),
+            },
         }),
         in_flight: in_flight.map(left),
     }

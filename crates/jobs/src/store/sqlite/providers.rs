@@ -78,6 +78,7 @@ impl Providers for SqliteStore {
         &self,
         questions: Vec<(FullName, String)>,
     ) -> Step<'_, Vec<Option<(Provider, Look)>>> {
+        let pieces = self.pieces.clone();
         self.read("find_answers", move |connection, now| {
             let answer = |(name, hash): (FullName, String)| {
                 let Some(provider) = named(connection, &name)? else {
@@ -88,7 +89,7 @@ impl Providers for SqliteStore {
                     version: provider.version,
                     hash,
                 };
-                let look = results::seen(connection, &key, now)?;
+                let look = results::seen(connection, &key, now, &pieces)?;
                 Ok(Some((provider, look)))
             };
             questions.into_iter().map(answer).collect()

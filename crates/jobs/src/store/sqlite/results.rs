@@ -1,17 +1,18 @@
 //! Answers and marks of providers on SQLite.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
-use super::SqliteStore;
+use super::{SqliteStore, pieces};
 use crate::{
     provider::{Answer, AnswerBody, Key, Request},
     results::{
-        Glance, Incoming, Kept, Look, MAX_IN_FLIGHT, Results, SWEPT_AT_ONCE, Upload, lasting, left,
+        Content, Glance, Kept, Look, MAX_IN_FLIGHT, Pieced, Pieces, Results, SWEPT_AT_ONCE, Upload,
+        lasting, left, receive,
     },
     store::Step,
 };
@@ -22,11 +23,12 @@ impl Results for SqliteStore {
     }
 
     fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>> {
+        let pieces = self.pieces.clone();
         self.read("look", move |connection, now| {
             let mut known: HashMap<&Key, Look> = HashMap::new();
             for key in &keys {
                 if !known.contains_key(key) {
-                    known.insert(key, seen(connection, key, now)?);
+                    known.insert(key, seen(connection, key, now, &pieces)?);
                 }
             }
             Ok(keys.iter().map(|key| known[key].clone()).collect())
@@ -69,30 +71,46 @@ impl Results for SqliteStore {
     fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
         async move {
             let is_error = upload.is_error;
-            let (body, etag, _lent) = match Incoming::whole(upload, Vec::new()).await {
-                Ok((body, etag, lent)) => (body, etag.to_string(), lent),
+            let came = match receive(&self.pieces, upload, Vec::new()).await? {
+                Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
-            self.write("put_result", move |connection, now| {
+            let is_there = self.write("put_result", move |connection, now| {
+                let (body, pieces, length) = match &came.content {
+                    Content::Whole(body) => (&body[..], None, None),
+                    Content::Pieces { upload, length, .. } => {
+                        (&[][..], Some(*upload), Some(*length))
+                    }
+                };
+                let expires_at = now + lasting(ttl);
+                if let Some(upload) = pieces
+                    && !pieces::keep(connection, upload, now, expires_at)?
+                {
+                    return Ok(false);
+                }
+                free(connection, &key, now)?;
                 connection
                     .prepare_cached(
                         "INSERT OR REPLACE INTO jobs_result
-                            (provider_id, version, hash, is_error, etag, expires_at, body)
-                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                            (provider_id, version, hash, is_error, etag, expires_at, upload_id,
+                                length, body)
+                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                     )?
                     .execute(params![
                         key.provider,
                         key.version,
                         key.hash,
                         is_error,
-                        etag,
-                        now + lasting(ttl),
+                        came.etag.to_string(),
+                        expires_at,
+                        pieces,
+                        length,
                         body
                     ])?;
-                unmark(connection, &key, None)
-            })
-            .await?;
-            Ok(Kept::Done)
+                unmark(connection, &key, None)?;
+                Ok(true)
+            });
+            Ok(Kept::if_there(is_there.await?))
         }
         .boxed()
     }
@@ -156,7 +174,18 @@ impl Results for SqliteStore {
     }
 
     fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()> {
-        self.write("forget_results", move |connection, _| {
+        self.write("forget_results", move |connection, now| {
+            let uploads = connection
+                .prepare_cached(
+                    "SELECT upload_id FROM jobs_result
+                    WHERE provider_id = ?1 AND (?2 IS NULL OR version < ?2)
+                        AND upload_id IS NOT NULL",
+                )?
+                .query_map(params![provider, version], |row| row.get(0))?
+                .collect::<rusqlite::Result<Vec<Uuid>>>()?;
+            for upload in uploads {
+                pieces::free(connection, upload, now)?;
+            }
             for table in ["jobs_result", "jobs_mark"] {
                 connection
                     .prepare_cached(&format!(
@@ -187,11 +216,13 @@ impl Results for SqliteStore {
                     )",
                 )?
                 .execute([now, SWEPT_AT_ONCE])?;
+            pieces::sweep(connection, now)?;
             let next: Option<i64> = connection
                 .prepare_cached(
                     "SELECT min(at) FROM (
                         SELECT min(expires_at) AS at FROM jobs_result
                         UNION ALL SELECT min(until) FROM jobs_mark
+                        UNION ALL SELECT min(expires_at) FROM jobs_upload
                     )",
                 )?
                 .query_row([], |row| row.get(0))?;
@@ -200,10 +231,15 @@ impl Results for SqliteStore {
     }
 }
 
-pub(super) fn seen(connection: &Connection, key: &Key, now: i64) -> rusqlite::Result<Look> {
+pub(super) fn seen(
+    connection: &Connection,
+    key: &Key,
+    now: i64,
+    pieces: &Arc<dyn Pieces>,
+) -> rusqlite::Result<Look> {
     connection
         .prepare_cached(
-            "SELECT r.is_error, r.etag, r.body, m.until
+            "SELECT r.is_error, r.etag, r.body, m.until, r.upload_id, r.length
             FROM (SELECT 1) one
             LEFT JOIN jobs_result r ON r.provider_id = ?1 AND r.version = ?2 AND r.hash = ?3
                 AND r.expires_at > ?4
@@ -217,7 +253,13 @@ pub(super) fn seen(connection: &Connection, key: &Key, now: i64) -> rusqlite::Re
                 Some(is_error) => Some(Answer {
                     is_error,
                     etag: row.get(1)?,
-                    body: AnswerBody::Bytes(Bytes::from(row.get::<_, Vec<u8>>(2)?)),
+                    body: match row.get(4)? {
+                        None => AnswerBody::Bytes(Bytes::from(row.get::<_, Vec<u8>>(2)?)),
+                        Some(upload) => {
+                            let length = row.get::<_, i64>(5)?.unsigned_abs();
+                            AnswerBody::Pieces(Pieced::new(pieces.clone(), upload, length))
+                        }
+                    },
                 }),
             };
             let until: Option<i64> = row.get(3)?;
@@ -226,6 +268,23 @@ pub(super) fn seen(connection: &Connection, key: &Key, now: i64) -> rusqlite::Re
                 in_flight: until.map(|until| left(until - now)),
             })
         })
+}
+
+/// Leaves the pieces of what is to be replaced to those who read them.
+fn free(connection: &Connection, key: &Key, now: i64) -> rusqlite::Result<()> {
+    let upload = connection
+        .prepare_cached(
+            "SELECT upload_id FROM jobs_result
+            WHERE provider_id = ?1 AND version = ?2 AND hash = ?3",
+        )?
+        .query_row(params![key.provider, key.version, key.hash], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    match upload.flatten() {
+        Some(upload) => pieces::free(connection, upload, now),
+        None => Ok(()),
+    }
 }
 
 fn unmark(connection: &Connection, key: &Key, token: Option<Uuid>) -> rusqlite::Result<()> {

@@ -1,0 +1,11 @@
+-- Leaves the pieces of an answer that goes to those who read them, unless they are those of `but`.
+local function free(answer, uploads, grace, but)
+    local head = redis.call('GETRANGE', answer, 0, 48)
+    if head == '' or string.byte(head) < 2 then
+        return
+    end
+    local upload = string.sub(head, 18)
+    if upload ~= but and redis.call('PTTL', uploads .. upload) > tonumber(grace) then
+        redis.call('PEXPIRE', uploads .. upload, grace)
+    end
+end

@@ -1,0 +1,89 @@
+//! Pieces of large answers in Redis: a hash for each upload, which ends as one.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use redis::{Value, pipe};
+use uuid::Uuid;
+
+use super::{Line, millis};
+use crate::{
+    results::{GRACE, Pieces},
+    store::Step,
+};
+
+pub(super) struct RedisPieces {
+    line: Arc<Line>,
+    prefix: String,
+}
+
+impl RedisPieces {
+    pub(super) fn new(line: Arc<Line>, prefix: &str) -> Self {
+        Self {
+            line,
+            prefix: prefix.to_owned(),
+        }
+    }
+
+    fn key(&self, upload: Uuid) -> String {
+        key(&self.prefix, &upload.simple().to_string())
+    }
+}
+
+/// Of an upload.
+pub(super) fn key(prefix: &str, upload: &str) -> String {
+    format!("{prefix}upload:{upload}")
+}
+
+impl fmt::Debug for RedisPieces {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("RedisPieces")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pieces for RedisPieces {
+    fn add(&self, upload: Uuid, number: i64, bytes: Bytes, ttl: Duration) -> Step<'_, bool> {
+        async move {
+            let key = self.key(upload);
+            let mut commands = pipe();
+            commands.atomic();
+            commands.cmd("HSET").arg(&key).arg(number).arg(&bytes[..]);
+            commands.cmd("PEXPIRE").arg(&key).arg(millis(ttl));
+            commands.cmd("HLEN").arg(&key);
+            drop(bytes);
+            let (_, _, count): (i64, i64, i64) = self.line.ask(&commands).await?;
+            Ok(count == number + 1)
+        }
+        .boxed()
+    }
+
+    fn get(&self, upload: Uuid, number: i64) -> Step<'_, Option<Bytes>> {
+        async move {
+            let key = self.key(upload);
+            let mut commands = pipe();
+            commands.cmd("HGET").arg(&key).arg(number);
+            commands.cmd("PTTL").arg(&key);
+            let (bytes, left): (Option<Vec<u8>>, i64) = self.line.ask(&commands).await?;
+            if bytes.is_some() && u64::try_from(left).is_ok_and(|left| left < millis(GRACE) / 2) {
+                let mut keep = pipe();
+                keep.cmd("PEXPIRE").arg(&key).arg(millis(GRACE));
+                let _: Value = self.line.ask(&keep).await?;
+            }
+            Ok(bytes.map(Bytes::from))
+        }
+        .boxed()
+    }
+
+    fn remove(&self, upload: Uuid) -> Step<'_, bool> {
+        async move {
+            let mut unlink = pipe();
+            unlink.cmd("UNLINK").arg(self.key(upload));
+            let _: Value = self.line.ask(&unlink).await?;
+            Ok(false)
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,99 @@
+//! Answers that are too long for one row of the store, as readers get them.
+
+use http::StatusCode;
+use http_body_util::BodyExt;
+use serde_json::json;
+use wakeline_jobs::results::{Results, pieces::PIECE};
+
+use crate::{
+    database::Database,
+    node::{Node, answered},
+    provider::{Provider, hash_of},
+};
+
+const ERROR: [(&str, &str); 1] = [("x-result-status", "error")];
+const READ: &str = "GET /v1/joblib/rooms/r/providers/r:fs:a";
+
+/// Such that no two pieces are the same.
+fn patterned(length: usize) -> Vec<u8> {
+    let words = (0_u32..).flat_map(u32::to_le_bytes);
+    words.take(length).collect()
+}
+
+async fn uploaded(node: &Node, provider: &Provider, body: Vec<u8>) {
+    let answer = provider.upload(node, &hash_of(""), body, &[]).await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
+}
+
+pub(crate) async fn one_is_told_with_its_length_and_tag(database: Database) {
+    let node = Node::new(&database).await;
+    let mut provider = node.provider("a").await;
+    let held = node.read("a");
+    let (hash, _) = provider.asked().await;
+    let large = patterned(5 * PIECE + 3);
+    let answer = provider.upload(&node, &hash, large.clone(), &[]).await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
+    // Who waited, and who comes later.
+    let mut etag = String::new();
+    for read in [held, node.read("a")] {
+        let answer = answered(read).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        assert!(answer.body == large);
+        let length = large.len().to_string();
+        assert_eq!(answer.header("content-length"), Some(&*length));
+        answer.header("etag").unwrap().clone_into(&mut etag);
+    }
+    let read = node.read_with("a", &[("if-none-match", &*etag)]);
+    let answer = answered(read).await;
+    assert_eq!(answer.status, StatusCode::NOT_MODIFIED);
+    assert!(answer.body.is_empty());
+}
+
+pub(crate) async fn who_reads_one_that_is_replaced_gets_all_of_it(database: Database) {
+    let node = Node::new(&database).await;
+    let provider = node.provider("a").await;
+    let large = patterned(5 * PIECE);
+    uploaded(&node, &provider, large.clone()).await;
+    let reading = node.respond(READ, &node.ben, &[], "").await;
+    uploaded(&node, &provider, b"[]".to_vec()).await;
+    assert_eq!(answered(node.read("a")).await.body, "[]");
+    node.results.sweep().await.unwrap();
+    let body = reading.into_body().collect().await.unwrap();
+    assert!(body.to_bytes() == large);
+}
+
+pub(crate) async fn one_that_is_lost_meanwhile_breaks_off(database: Database) {
+    let node = Node::new(&database).await;
+    let provider = node.provider("a").await;
+    uploaded(&node, &provider, patterned(5 * PIECE)).await;
+    let reading = node.respond(READ, &node.ben, &[], "").await;
+    assert_eq!(reading.status(), StatusCode::OK);
+    let lost = "DELETE FROM jobs_piece";
+    database.run(lost, "DELETE FROM wakeline.jobs_piece").await;
+    assert!(reading.into_body().collect().await.is_err());
+    // Who has not got anything of it is told so.
+    let answer = answered(node.read("a")).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+pub(crate) async fn a_problem_keeps_its_status(database: Database) {
+    let node = Node::new(&database).await;
+    let provider = node.provider("a").await;
+    let problem = json!({ "title": "Gone", "status": 410, "detail": "not here" }).to_string();
+    // One that is too long to be looked at is a failure all the same.
+    for (length, status) in [
+        (2 * PIECE, StatusCode::GONE),
+        (4 * PIECE, StatusCode::BAD_GATEWAY),
+    ] {
+        let long = format!("{}{problem}", " ".repeat(length));
+        let answer = provider
+            .upload(&node, &hash_of(""), long.clone(), &ERROR)
+            .await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT);
+        let answer = answered(node.read("a")).await;
+        assert_eq!(answer.status, status);
+        assert!(answer.body == long);
+        let kind = answer.header("content-type");
+        assert_eq!(kind, Some("application/problem+json"));
+    }
+}
