@@ -25,6 +25,7 @@ mod outage;
 mod plan;
 mod purges;
 mod reads;
+mod restored;
 mod rules;
 mod sharing;
 mod telemetry;
@@ -124,6 +125,11 @@ conformance! {
     reads:
         what_may_not_be_loaded_is_not_read_by_its_hash,
         a_given_that_has_nothing_yet_is_read_from;
+    restored:
+        what_follows_a_restored_fact_comes_live,
+        what_follows_a_fact_that_was_deleted_again_does_not,
+        a_rule_shares_what_follows_a_restored_fact,
+        rules_for_upstreams_feeds_are_enough;
     rules:
         a_denied_feed_says_so_and_goes_live,
         a_denied_feed_stays_silent_about_what_comes,
