@@ -74,6 +74,7 @@ conformance! {
         an_anchor_that_comes_later,
         an_anchor_that_comes_while_streams_open,
         a_given_that_comes_later_brings_what_is_older,
+        a_user_who_comes_later_is_heard_of,
         what_was_read_is_not_sent_again;
     clients:
         multiple_concurrent_clients,
