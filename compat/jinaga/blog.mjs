@@ -71,6 +71,14 @@ export const livePosts = model.given(Site).match((site) => site
     .notExists((deleted) => deleted.successors(Restored, (restored) => restored.deleted)))
   .select((post) => post.createdAt));
 
+/** What is said about posts that are not deleted, or are restored. */
+export const liveComments = model.given(Site).match((site) => site
+  .successors(Post, (post) => post.site)
+  .notExists((post) => post.successors(Deleted, (deleted) => deleted.post)
+    .notExists((deleted) => deleted.successors(Restored, (restored) => restored.deleted)))
+  .selectMany((post) => post.successors(Comment, (comment) => comment.post)
+    .select((comment) => comment.text)));
+
 export const publishedPosts = model.given(Site).match((site) => site
   .successors(Post, (post) => post.site)
   .exists((post) => post.successors(Published, (published) => published.post))

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-import { Approved, Comment, Deleted, Restored, Title, livePosts, pages, posts, somePost, someSite, someone } from "../blog.mjs";
+import { Approved, Comment, Deleted, Restored, Title, liveComments, livePosts, pages, posts, somePost, someSite, someone } from "../blog.mjs";
 import { it } from "../runner.mjs";
 import { eventually, sorted } from "../steps.mjs";
 
@@ -79,6 +79,26 @@ it("a deleted fact leaves a subscription and comes back when it is restored", as
   await eventually(() => results, []);
   await writer.fact(new Restored(deleted));
   await eventually(() => results, ["one"]);
+});
+
+it("what is said about a restored fact comes with it, and what is said later too", {
+  wakelineOnly: "upstream has no feed of what follows a restored fact",
+}, async (room) => {
+  const site = someSite();
+  const post = somePost(site, "one");
+  const deleted = new Deleted(post, "today");
+  const writer = room.client();
+  await writer.facts(new Comment(post, someone(), "c1"), deleted);
+  const { results, loaded } = room.client().subscribe(liveComments, site);
+  await loaded();
+  assert.deepEqual(results, []);
+  await writer.fact(new Restored(deleted));
+  await eventually(() => results, ["c1"]);
+  await writer.fact(new Comment(post, someone(), "c2"));
+  await eventually(() => sorted(results), ["c1", "c2"]);
+  assert.deepEqual(sorted(await room.client().query(liveComments, site)), ["c1", "c2"]);
+  await writer.fact(new Deleted(post, "again"));
+  await eventually(() => results, []);
 });
 
 async function eightSubscribers(room, site) {

@@ -38,6 +38,8 @@ pub enum Error {
     Unreadable,
     #[error("the bookmark is longer than {MAX_LENGTH} characters")]
     TooLong,
+    #[error("the bookmark is not one of this feed")]
+    OfAnotherFeed,
 }
 
 impl Bookmark {

@@ -3,6 +3,7 @@
 use wakeline_wake::Refused;
 
 use crate::{
+    bookmark,
     fact::record,
     graph::Problem,
     login::{self, users},
@@ -18,6 +19,9 @@ pub enum Error {
     /// The caller's mistake. Doing it again does not help.
     #[error("{0}")]
     Invalid(String),
+    /// The same. What it was sent as, only the route knows.
+    #[error(transparent)]
+    Bookmark(#[from] bookmark::Error),
     #[error("{0}")]
     Forbidden(String),
     /// Somebody has to log in.

@@ -2,6 +2,7 @@
 
 mod build;
 mod place;
+mod restored;
 
 use std::collections::HashSet;
 
@@ -16,6 +17,7 @@ use crate::{
 };
 
 pub use build::build;
+pub use restored::build as build_added;
 
 /// Conditions within conditions multiply with collections: a short text could ask for millions.
 pub const MAX_FEEDS: usize = 500;
@@ -35,13 +37,19 @@ pub struct Feed {
     pub specification: Specification,
     /// In the order of the feed's givens, which is not that of what it was built from.
     pub given: Vec<Reference>,
+    /// Upstream does not have it. What rules say of the specification is said of the others.
+    pub is_added: bool,
 }
 
-/// The feeds of a specification from these facts on, one for each of its givens; each feed once.
+/// The feeds of a specification from these facts on, one for each of its givens; each feed once,
+/// upstream's first.
 pub fn of(specification: &Specification, given: &[Reference]) -> Result<Vec<Feed>, TooMany> {
     let mut feeds = Vec::new();
     let mut seen = HashSet::new();
-    for feed in build(specification)? {
+    let upstreams = build(specification)?.into_iter().map(|feed| (feed, false));
+    let added = build_added(specification);
+    let added = added.into_iter().map(|feed| (feed, true));
+    for (feed, is_added) in upstreams.chain(added) {
         let given = bind(&feed, specification, given);
         let hash = hash(&feed, &given);
         if seen.insert(hash.clone()) {
@@ -49,6 +57,7 @@ pub fn of(specification: &Specification, given: &[Reference]) -> Result<Vec<Feed
                 hash,
                 specification: feed,
                 given,
+                is_added,
             });
         }
     }

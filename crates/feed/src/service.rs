@@ -20,7 +20,7 @@ use crate::{
     error::Error,
     fact::Reference,
     hub::{Follower, Hub},
-    login::{Caller, User, Users},
+    login::{Caller, Found, User, Users},
     pages::Pages,
     policy::Policies,
     session::{self, Ground},
@@ -111,7 +111,12 @@ impl Feeds {
             Some(principal) if principal.id.contains('\0') => {
                 Err(Error::Unauthorized("Invalid subject".to_owned()))
             }
-            Some(principal) => Ok(Some(self.users.of(principal).await?)),
+            Some(principal) => {
+                let Found { user, is_new } = self.users.of(principal).await?;
+                // A feed can begin with a user who was not there yet.
+                self.tell_of(usize::from(is_new));
+                Ok(Some(user))
+            }
         }
     }
 

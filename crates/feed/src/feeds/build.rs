@@ -8,26 +8,15 @@ use crate::specification::{
     Component, Condition, Existential, Given, Label, Match, Projection, Specification,
 };
 
-/// The feeds of a specification, most of which have some of its givens only. What follows from the
-/// givens alone is in no feed: a client has it with them.
+/// The feeds of a specification as upstream cuts it, most of which have some of its givens only. What
+/// follows from the givens alone is in no feed: a client has it with them.
 pub fn build(specification: &Specification) -> Result<Vec<Specification>, TooMany> {
     let specification = specification.distinct();
     let mut builder = Builder {
         feeds: Vec::new(),
         parts: MAX_PARTS,
     };
-    let mut tuple = Tuple {
-        unused: specification
-            .givens
-            .iter()
-            .map(|given| given.label.clone())
-            .collect(),
-        feed: Specification {
-            givens: Vec::new(),
-            matches: Vec::new(),
-            projection: Projection::empty(),
-        },
-    };
+    let mut tuple = Tuple::first(&specification);
     let projection = &specification.projection;
     builder.matches(&mut tuple, &specification.matches, Place::first(projection))?;
     builder.emit(&tuple)?;
@@ -39,8 +28,8 @@ pub fn build(specification: &Specification) -> Result<Vec<Specification>, TooMan
 
 /// A feed that grows match by match.
 #[derive(Clone)]
-struct Tuple {
-    feed: Specification,
+pub(super) struct Tuple {
+    pub(super) feed: Specification,
     /// The givens that it does not have yet.
     unused: Vec<Label>,
 }
@@ -150,7 +139,7 @@ impl Builder {
     }
 }
 
-fn parts(matches: &[Match]) -> usize {
+pub(super) fn parts(matches: &[Match]) -> usize {
     let of = |found: &Match| {
         let steps = found
             .paths()
@@ -164,7 +153,20 @@ fn parts(matches: &[Match]) -> usize {
 }
 
 impl Tuple {
-    fn use_givens(&mut self, found: &Match) {
+    /// Without any match.
+    pub(super) fn first(of: &Specification) -> Self {
+        let givens = of.givens.iter();
+        Self {
+            unused: givens.map(|given| given.label.clone()).collect(),
+            feed: Specification {
+                givens: Vec::new(),
+                matches: Vec::new(),
+                projection: Projection::empty(),
+            },
+        }
+    }
+
+    pub(super) fn use_givens(&mut self, found: &Match) {
         for path in found.paths() {
             let mut unused = self.unused.iter();
             if let Some(index) = unused.position(|label| label.name == path.right_label) {
@@ -200,7 +202,7 @@ impl Tuple {
 
 /// A path without roles is first: the skeleton says of the other paths where they lead, but of this
 /// one only that it is where they start.
-fn paths_of(found: &Match) -> Match {
+pub(super) fn paths_of(found: &Match) -> Match {
     let mut paths: Vec<_> = found.paths().cloned().collect();
     paths.sort_by_key(|path| !path.is_identity());
     Match {

@@ -19,6 +19,7 @@ impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let (status, message) = match &self {
             Self::Invalid(text) => (StatusCode::BAD_REQUEST, text.clone()),
+            Self::Bookmark(error) => (StatusCode::BAD_REQUEST, error.to_string()),
             Self::Forbidden(text) => (StatusCode::FORBIDDEN, text.clone()),
             Self::Unauthorized(text) => (StatusCode::UNAUTHORIZED, text.clone()),
             Self::FeedNotFound => (StatusCode::NOT_FOUND, self.to_string()),

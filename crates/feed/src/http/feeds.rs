@@ -108,17 +108,22 @@ pub(super) async fn follow(
         None => ("b", params.text("b").unwrap_or_default()),
     };
     let asked = asked.to_owned();
-    let bookmark = asked
-        .parse::<Bookmark>()
-        .map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
+    let named = |error: Error| match error {
+        Error::Bookmark(error) => Error::Invalid(format!("{name}: {error}")),
+        other => other,
+    };
+    let bookmark: Bookmark = asked
+        .parse()
+        .map_err(|error| named(Error::Bookmark(error)))?;
     for form in [Form::Jinaga, Form::Events] {
         if accept::names(&headers, form.content_type()) {
-            let session = door.feeds.stream(&caller, &hash, bookmark).await?;
-            return Ok(stream::respond(session, form));
+            let session = door.feeds.stream(&caller, &hash, bookmark).await;
+            return Ok(stream::respond(session.map_err(named)?, form));
         }
     }
     let wait = prefer.wait.unwrap_or(Duration::ZERO);
-    let held = door.feeds.page(&caller, &hash, bookmark, wait).await?;
+    let held = door.feeds.page(&caller, &hash, bookmark, wait).await;
+    let held = held.map_err(named)?;
     Ok(page(&held, &asked, prefer, door.feeds.settings().max_hold))
 }
 

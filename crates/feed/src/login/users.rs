@@ -54,6 +54,13 @@ impl User {
     }
 }
 
+/// The user of a login, and whether that made their fact: then those who wait for it are to be told.
+#[derive(Debug)]
+pub struct Found {
+    pub user: Arc<User>,
+    pub is_new: bool,
+}
+
 pub struct Users {
     store: Arc<dyn Store>,
     known: Mutex<HashMap<Principal, Arc<User>>>,
@@ -78,9 +85,12 @@ impl Users {
 
     /// The user of a login. The first time their key pair is made; their fact is stored when this
     /// returns. On several nodes at once the first one's key is everybody's.
-    pub async fn of(&self, principal: &Principal) -> Result<Arc<User>, Error> {
+    pub async fn of(&self, principal: &Principal) -> Result<Found, Error> {
         if let Some(user) = self.known().get(principal) {
-            return Ok(user.clone());
+            return Ok(Found {
+                user: user.clone(),
+                is_new: false,
+            });
         }
         let key = match self.store.key(principal.clone()).await? {
             Some(key) => key,
@@ -96,16 +106,16 @@ impl Users {
             fact: user.fact.clone(),
             signatures: Vec::new(),
         };
-        match self.store.save(vec![envelope].into()).await? {
-            Saved::Stored { .. } => {}
+        let is_new = match self.store.save(vec![envelope].into()).await? {
+            Saved::Stored { new } => !new.is_empty(),
             Saved::Missing { .. } => return Err(bad()),
-        }
+        };
         let mut known = self.known();
         if known.len() >= MAX_KNOWN {
             known.clear();
         }
         known.insert(principal.clone(), user.clone());
-        Ok(user)
+        Ok(Found { user, is_new })
     }
 
     async fn make(&self, principal: &Principal) -> Result<KeyPair, Error> {

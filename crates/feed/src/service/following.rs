@@ -7,7 +7,7 @@ use wakeline_wake::Cause;
 
 use super::Feeds;
 use crate::{
-    bookmark::Bookmark,
+    bookmark::{self, Bookmark},
     error::Error,
     fact::Reference,
     feed::Feed,
@@ -143,14 +143,14 @@ impl Feeds {
 
 /// A cursor has a place for each fact that is looked for. Another's would be refused by the database,
 /// again and again.
-fn check_cursor(query: &Query, bookmark: &Bookmark) -> Result<(), Error> {
+fn check_cursor(query: &Query, bookmark: &Bookmark) -> Result<(), bookmark::Error> {
     let Bookmark::Within { newest, after, .. } = bookmark else {
         return Ok(());
     };
     if after.at.len() != query.variables.len() - query.givens
         || *newest >= query.outputs.len().max(1)
     {
-        return Err(Error::invalid("b: the bookmark is not one of this feed"));
+        return Err(bookmark::Error::OfAnotherFeed);
     }
     Ok(())
 }

@@ -23,20 +23,30 @@ pub struct Loaded {
 }
 
 impl Feeds {
-    /// What is not known is left out. What the caller may not see is refused, all of it.
-    pub async fn load(&self, caller: &Caller, references: Vec<Reference>) -> Result<Loaded, Error> {
+    /// What is not known, or not for the caller to see, is left out; refused is who may see nothing
+    /// of it. Clients ask for a whole page at once, after it was sent, and go on behind it even if
+    /// they are refused: one fact that is hidden meanwhile must not take the others along.
+    pub async fn load(
+        &self,
+        caller: &Caller,
+        mut references: Vec<Reference>,
+    ) -> Result<Loaded, Error> {
+        let mut is_hidden = false;
         if let Some(policies) = &self.policies {
             let user = self.reader(caller).await?;
             let distribution = &policies.distribution;
             let may = distribution
                 .may_load(&*self.store, user.as_ref(), &references)
                 .await?;
-            if may.contains(&false) {
-                return Err(Error::Forbidden("Unauthorized".to_owned()));
-            }
+            is_hidden = may.contains(&false);
+            let mut may = may.into_iter();
+            references.retain(|_| may.next() == Some(true));
         }
         let found = self.store.find(references).await?;
         let positions: Vec<Position> = found.into_iter().flatten().collect();
+        if is_hidden && positions.is_empty() {
+            return Err(Error::Forbidden("Unauthorized".to_owned()));
+        }
         let positions = self.store.closure(positions).await?;
         Ok(Loaded {
             store: self.store.clone(),

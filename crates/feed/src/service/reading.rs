@@ -25,8 +25,10 @@ impl Feeds {
         } = self.asked(caller, text, Trailing::Refused).await?;
         if let Some(policies) = &self.policies {
             let user = self.reader(caller).await?;
-            let feeds = feeds::of(&specification, &given)
+            let mut feeds = feeds::of(&specification, &given)
                 .map_err(|error| Error::invalid(error.to_string()))?;
+            // Nothing is refused for those that were added, so they are not asked about.
+            feeds.retain(|feed| !feed.is_added);
             let refusal = policies
                 .distribution
                 .refusal(&*self.store, &feeds, user.as_ref())

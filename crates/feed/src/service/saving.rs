@@ -31,13 +31,20 @@ impl Feeds {
                  together, or commit the predecessors first."
             ))),
             Saved::Stored { new } => {
-                metrics::counter!("wakeline_feed_facts_saved_total").increment(new.len() as u64);
+                self.tell_of(new.len());
                 if !new.is_empty() {
-                    self.bus.publish(&[Wake::all(topic::log())]);
                     self.purge_after(&envelopes, &new);
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// So many new facts are stored: each node's follower reads them.
+    pub(super) fn tell_of(&self, new: usize) {
+        if new > 0 {
+            metrics::counter!("wakeline_feed_facts_saved_total").increment(new as u64);
+            self.bus.publish(&[Wake::all(topic::log())]);
         }
     }
 

@@ -15,6 +15,7 @@ mod plain;
 mod queries;
 mod random;
 mod readings;
+mod restored;
 mod words;
 
 macro_rules! conformance {

@@ -2,13 +2,21 @@
 
 use wakeline_feed::{
     feeds::{self, TooMany},
-    specification::parser,
+    specification::{Specification, parser},
 };
 
 use crate::parsed;
 
 fn feeds_of(text: &str) -> Vec<String> {
-    let feeds = feeds::build(&parsed(text)).expect("few feeds");
+    described(&feeds::build(&parsed(text)).expect("few feeds"))
+}
+
+/// Those that upstream does not have.
+fn added_to(text: &str) -> Vec<String> {
+    described(&feeds::build_added(&parsed(text)))
+}
+
+fn described(feeds: &[Specification]) -> Vec<String> {
     let texts = feeds.iter().map(|feed| {
         let text = feed.describe();
         assert_eq!(parser::parse_feed(&text).as_ref(), Ok(feed));
@@ -151,4 +159,95 @@ fn a_name_of_a_negation_may_come_again_behind_it() {
         "(s: S) { p: P [ p->s: S = s ] d: D [ d->p: P = p ] r: R [ r->d: D = d ] \
          r_2: C [ r_2->p: P = p ] }"
     );
+}
+
+const RESTORED: &str = "p: P [ p->s: S = s !E { d: D [ d->p: P = p !E { r: R [ r->d: D = d ] } ] } ] \
+                        d: D [ d->p: P = p ] r: R [ r->d: D = d ]";
+
+#[test]
+fn what_follows_a_restored_fact_has_a_feed_of_its_own() {
+    let text = "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }] \
+                c: C [c->p: P = p] }";
+    assert_eq!(
+        added_to(text),
+        [format!("(s: S) {{ {RESTORED} c: C [ c->p: P = p ] }}")]
+    );
+    // As upstream builds them.
+    assert_eq!(
+        feeds_of(text),
+        [
+            "(s: S) { p: P [ p->s: S = s ] d: D [ d->p: P = p ] r: R [ r->d: D = d ] }",
+            "(s: S) { p: P [ p->s: S = s ] d: D [ d->p: P = p !E { r: R [ r->d: D = d ] } ] }",
+            "(s: S) { p: P [ p->s: S = s !E { d: D [ d->p: P = p ] } ] c: C [ c->p: P = p ] }",
+        ]
+    );
+}
+
+#[test]
+fn what_is_taken_away_behind_a_restored_fact_has_feeds_too() {
+    let added = added_to(
+        "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }] \
+         c: C [c->p: P = p !E { e: E [e->c: C = c] }] }",
+    );
+    assert_eq!(
+        added,
+        [
+            format!("(s: S) {{ {RESTORED} c: C [ c->p: P = p ] e: E [ e->c: C = c ] }}"),
+            format!("(s: S) {{ {RESTORED} c: C [ c->p: P = p !E {{ e: E [ e->c: C = c ] }} ] }}"),
+        ]
+    );
+}
+
+#[test]
+fn where_nothing_follows_nothing_is_added() {
+    let restored = "p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d] }] }]";
+    let texts = [
+        format!("(s: S) {{ {restored} }}"),
+        format!("(s: S) {{ b: B [b->s: S = s] {restored} }}"),
+        format!("(s: S) {{ {restored} }} => {{ c = {{ c: C [c->p: P = p] }} }}"),
+        "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p] }] c: C [c->p: P = p] }".to_owned(),
+    ];
+    for text in texts {
+        assert_eq!(added_to(&text), [""; 0], "{text}");
+    }
+}
+
+#[test]
+fn a_given_of_a_condition_is_one_of_the_feed() {
+    let added = added_to(
+        "(s: S, t: T) { p: P [p->s: S = s !E { d: D [d->p: P = p \
+         !E { r: R [r->d: D = d r->t: T = t] }] }] c: C [c->p: P = p] }",
+    );
+    assert_eq!(added.len(), 1);
+    assert!(added[0].starts_with("(s: S, t: T) {"), "{}", added[0]);
+}
+
+/// One after another, each of which can be brought back.
+fn chain(length: usize) -> String {
+    let matches: String = (1..=length)
+        .map(|n| {
+            let condition = format!(
+                "!E {{ d{n}: D [d{n}->a: A = x{n} !E {{ r{n}: R [r{n}->d: D = d{n}] }}] }}"
+            );
+            format!("x{n}: A [x{n}->a: A = x{} {condition}]", n - 1)
+        })
+        .collect();
+    format!("(x0: A) {{ {matches} }}")
+}
+
+#[test]
+fn what_is_added_does_not_double_with_every_match() {
+    let mut counts = Vec::new();
+    for length in 1..8 {
+        counts.push(added_to(&chain(length)).len());
+    }
+    // For each place the rest behind it, and two feeds for each further place.
+    assert_eq!(counts, [0, 3, 8, 15, 24, 35, 48]);
+}
+
+#[test]
+fn what_upstream_serves_is_not_refused_for_what_is_added() {
+    let long = chain(30);
+    assert!(feeds::build(&parsed(&long)).is_ok());
+    assert_eq!(added_to(&long), [""; 0]);
 }

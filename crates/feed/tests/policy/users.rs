@@ -21,8 +21,13 @@ pub(crate) async fn a_user_has_one_key_on_all_nodes(database: Database) {
     let somebody = principal("somebody");
     let (one, other) = tokio::join!(nodes[0].of(&somebody), nodes[1].of(&somebody));
     let (one, other) = (one.unwrap(), other.unwrap());
+    // One of them has stored it, whichever that was.
+    assert!(one.is_new != other.is_new);
+    let (one, other) = (one.user, other.user);
     assert_eq!(one.fact, other.fact);
-    assert_eq!(nodes[0].of(&somebody).await.unwrap().fact, one.fact);
+    let again = nodes[0].of(&somebody).await.unwrap();
+    assert!(!again.is_new);
+    assert_eq!(again.user.fact, one.fact);
     let signed = made("Thing", &[("by", one.fact.reference.clone())], "{}");
     let signature = other.signer.sign(&signed).unwrap();
     assert_eq!(signature.key, one.key.public);
@@ -38,7 +43,8 @@ pub(crate) async fn a_user_is_a_stored_fact(database: Database) {
     let user = Users::new(store.clone())
         .of(&principal("somebody"))
         .await
-        .unwrap();
+        .unwrap()
+        .user;
     assert_eq!(&*user.fact.reference.kind, USER);
     let found = store.find(vec![user.fact.reference.clone()]).await.unwrap();
     assert!(found[0].is_some());

@@ -17,6 +17,10 @@ pub(crate) const COMMENTS: &str =
 /// The last of its feeds.
 pub(crate) const KEPT_POSTS: &str =
     "(s: Site) { p: Post [p->site: Site = s !E { d: Delete [d->post: Post = p] }] }";
+/// Upstream's feeds, and one for what was brought back.
+pub(crate) const KEPT_COMMENTS: &str = "(s: Site) { p: Post [p->site: Site = s
+    !E { d: Delete [d->post: Post = p !E { r: Restore [r->delete: Delete = d] }] }]
+    c: Comment [c->post: Post = p] }";
 pub(crate) const POSTS_OF: &str =
     "(s: Site, a: Author) { p: Post [p->site: Site = s p->author: Author = a] }";
 

@@ -1,6 +1,8 @@
 //! What comes after SYNC.
 
-use wakeline_feed::{service::Settings, session::Limits};
+use wakeline_feed::{
+    fact::Fact, json, login::USER, service::Settings, session::Limits, signature, store::Principal,
+};
 
 use crate::{
     database::Database,
@@ -124,6 +126,31 @@ pub(crate) async fn a_given_that_comes_later_brings_what_is_older(database: Data
     assert_eq!(sorted(received(&again)), sorted(references(&old)));
     let asked = format!("{path}?b={}", frames[0].bookmark);
     let frames = node.stream(&asked).await.until_sync().await;
+    assert_eq!(sorted(received(&frames)), sorted(references(&old)));
+}
+
+/// A user has a key before their fact is stored, where a node ended between the two.
+pub(crate) async fn a_user_who_comes_later_is_heard_of(database: Database) {
+    let node = Node::new(&database).await;
+    let home = site("home");
+    let old = posts(&home, "old", 2);
+    node.save(&[vec![home.clone()], old.clone()].concat()).await;
+    let anna = Principal {
+        provider: "wakeline".to_owned(),
+        id: "anna".to_owned(),
+    };
+    let store = database.store().await;
+    let key = store.keep_key(anna, signature::generate().unwrap());
+    let fields = serde_json::json!({ "publicKey": &*key.await.unwrap().public }).to_string();
+    let user = Fact::new(USER.into(), Vec::new(), &json::parse(&fields).unwrap()).unwrap();
+    let seen_by = "(s: Site, u: Jinaga.User) { p: Post [p->site: Site = s
+        !E { h: Hidden [h->post: Post = p h->user: Jinaga.User = u] }] }";
+    let path = node.declare(seen_by, &[&home, &user]).await;
+    let mut stream = node.stream(&path).await;
+    assert_eq!(stream.until_sync().await.len(), 1);
+    let answer = node.get_as("anna", "/jinaga/login").await.json();
+    assert_eq!(answer["userFact"]["hash"], user.reference.hash.to_string());
+    let frames = stream.until(2).await;
     assert_eq!(sorted(received(&frames)), sorted(references(&old)));
 }
 

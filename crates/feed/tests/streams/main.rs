@@ -25,6 +25,7 @@ mod outage;
 mod plan;
 mod purges;
 mod reads;
+mod restored;
 mod rules;
 mod sharing;
 mod telemetry;
@@ -73,6 +74,7 @@ conformance! {
         an_anchor_that_comes_later,
         an_anchor_that_comes_while_streams_open,
         a_given_that_comes_later_brings_what_is_older,
+        a_user_who_comes_later_is_heard_of,
         what_was_read_is_not_sent_again;
     clients:
         multiple_concurrent_clients,
@@ -124,7 +126,13 @@ conformance! {
         a_server_that_starts_purges_what_is_deleted_already;
     reads:
         what_may_not_be_loaded_is_not_read_by_its_hash,
-        a_given_that_has_nothing_yet_is_read_from;
+        a_given_that_has_nothing_yet_is_read_from,
+        what_is_hidden_meanwhile_is_left_out_of_a_load;
+    restored:
+        what_follows_a_restored_fact_comes_live,
+        what_follows_a_fact_that_was_deleted_again_does_not,
+        a_rule_shares_what_follows_a_restored_fact,
+        rules_for_upstreams_feeds_are_enough;
     rules:
         a_denied_feed_says_so_and_goes_live,
         a_denied_feed_stays_silent_about_what_comes,

@@ -194,13 +194,26 @@ impl Node {
     }
 
     pub(crate) async fn declare_as(&self, user: &str, text: &str, given: &[&Fact]) -> String {
+        let mut paths = self.declare_all_as(user, text, given).await;
+        paths.pop().unwrap()
+    }
+
+    /// The paths of all its feeds.
+    pub(crate) async fn declare_all_as(
+        &self,
+        user: &str,
+        text: &str,
+        given: &[&Fact],
+    ) -> Vec<String> {
         let headers = [("Content-Type", "text/plain"), (USER, user)];
         let text = asked(text, given);
         let answer = request(self.address, "POST /jinaga/feeds", &headers, &text).await;
         assert_eq!(answer.head.status, 200, "{answer:?}");
         let said = answer.json();
-        let hash = said["feeds"].as_array().unwrap().last().unwrap();
-        format!("/jinaga/feeds/{}", hash.as_str().unwrap())
+        let hashes = said["feeds"].as_array().unwrap().iter();
+        hashes
+            .map(|hash| format!("/jinaga/feeds/{}", hash.as_str().unwrap()))
+            .collect()
     }
 
     pub(crate) async fn stream(&self, path: &str) -> Stream {

@@ -5,9 +5,9 @@ use wakeline_feed::fact::Fact;
 use crate::{
     client::{Answer, request},
     database::Database,
-    facts::{POSTS, asked, posts, site},
+    facts::{POSTS, asked, comment, fact, post, posts, site},
     node::{Node, USER},
-    rules::{member, ruled, user},
+    rules::{member, ruled, ruled_by, user},
 };
 
 async fn read(node: &Node, who: &str, text: &str, given: &[&Fact]) -> Answer {
@@ -21,12 +21,23 @@ async fn read(node: &Node, who: &str, text: &str, given: &[&Fact]) -> Answer {
 }
 
 async fn load(node: &Node, who: &str, fact: &Fact) -> Answer {
-    let reference = serde_json::json!({
-        "type": &*fact.reference.kind,
-        "hash": fact.reference.hash.to_string(),
+    load_all(node, who, &[fact]).await
+}
+
+async fn load_all(node: &Node, who: &str, facts: &[&Fact]) -> Answer {
+    let references = facts.iter().map(|fact| {
+        serde_json::json!({
+            "type": &*fact.reference.kind,
+            "hash": fact.reference.hash.to_string(),
+        })
     });
-    let body = serde_json::json!({ "references": [reference] }).to_string();
-    let headers = [("Content-Type", "application/json"), (USER, who)];
+    let references: Vec<_> = references.collect();
+    let body = serde_json::json!({ "references": references }).to_string();
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json"),
+        (USER, who),
+    ];
     request(node.address, "POST /jinaga/load", &headers, &body).await
 }
 
@@ -65,4 +76,36 @@ pub(crate) async fn a_given_that_has_nothing_yet_is_read_from(database: Database
     let answer = read(&node, "anna", POSTS, &[&home]).await;
     assert_eq!(answer.head.status, 200, "{answer:?}");
     assert_eq!(answer.json(), serde_json::json!([]));
+}
+
+/// A client asks for all facts of a page at once, some time after the page was sent, and goes on
+/// behind it whatever the answer is: a fact that is hidden by then must not take the others along.
+pub(crate) async fn what_is_hidden_meanwhile_is_left_out_of_a_load(database: Database) {
+    let rules = "authorization { any Site any Post any Comment any Delete }
+        distribution { share (s: Site) { p: Post [p->site: Site = s
+            !E { d: Delete [d->post: Post = p] }] c: Comment [c->post: Post = p] } with everyone }";
+    let node = ruled_by(&database, rules).await;
+    let home = site("home");
+    let [kept, gone] = ["kept", "gone"].map(|name| post(&home, name));
+    let (about, hidden) = (comment(&kept, "about"), comment(&gone, "hidden"));
+    let graph = [home, kept.clone(), gone.clone()];
+    node.save(&[&graph[..], &[about.clone(), hidden.clone()]].concat())
+        .await;
+    let loaded = async || {
+        let answer = load_all(&node, "anna", &[&kept, &about, &gone, &hidden]).await;
+        assert_eq!(answer.head.status, 200, "{answer:?}");
+        let facts = answer.json()["facts"].as_array().unwrap().clone();
+        let mut names: Vec<String> = facts
+            .iter()
+            .map(|fact| fact["fields"]["name"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(loaded().await, ["about", "gone", "hidden", "home", "kept"]);
+    node.add(&fact("Delete", "delete", &[("post", &gone)]))
+        .await;
+    // That it is deleted is shared with its post; what was said about it is not any more.
+    assert_eq!(loaded().await, ["about", "gone", "home", "kept"]);
+    assert_eq!(load(&node, "anna", &hidden).await.head.status, 403);
 }

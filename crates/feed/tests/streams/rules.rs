@@ -48,7 +48,7 @@ pub(crate) async fn ruled(database: &Database) -> Node {
     ruled_by(database, RULES).await
 }
 
-async fn ruled_by(database: &Database, rules: &str) -> Node {
+pub(crate) async fn ruled_by(database: &Database, rules: &str) -> Node {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("blog.policy"), rules).unwrap();
     let policies = Policies::read(directory.path()).unwrap();

@@ -129,10 +129,14 @@ impl Distribution {
         given: &[Reference],
         user: Option<&Reference>,
     ) -> Result<Decision, DecideError> {
-        let feeds = feeds::of(specification, given)?;
-        let Some((code, reason)) = self.refusal(store, &feeds, user).await? else {
+        let mut feeds = feeds::of(specification, given)?;
+        let answers = self.answers(store, &feeds, user).await?;
+        let Some((code, reason)) = refused(&feeds, &answers) else {
+            let mut answers = answers.into_iter();
+            feeds.retain(|_| answers.next() == Some(Answer::Granted));
             return Ok(Decision::authorized(feeds));
         };
+        feeds.retain(|feed| !feed.is_added || self.is_shared(&feed.specification));
         let narrowed = match user {
             Some(user) => self.narrowed(specification, given, &feeds, user)?,
             None => Vec::new(),
@@ -158,6 +162,17 @@ impl Distribution {
         feeds: &[Feed],
         user: Option<&Reference>,
     ) -> Result<Option<(Code, String)>, Error> {
+        let answers = self.answers(store, feeds, user).await?;
+        Ok(refused(feeds, &answers))
+    }
+
+    /// For each of these feeds whether it is served to a user now.
+    async fn answers(
+        &self,
+        store: &dyn Store,
+        feeds: &[Feed],
+        user: Option<&Reference>,
+    ) -> Result<Vec<Answer>, Error> {
         let mut wanted: Vec<Reference> = feeds.iter().flat_map(|feed| feed.given.clone()).collect();
         wanted.extend(user.cloned());
         wanted.sort();
@@ -171,22 +186,21 @@ impl Distribution {
             user,
             at: find(user),
         });
-        let mut refused: Option<(Code, Vec<String>)> = None;
+        let mut answers = Vec::with_capacity(feeds.len());
         for feed in feeds {
             let givens = Givens {
                 references: &feed.given,
                 found: feed.given.iter().map(find).collect(),
             };
-            let answer = self
-                .answer_to(store, &feed.specification, &givens, asker)
-                .await?;
-            if let Answer::Denied { code, reason } = answer {
-                let (worst, reasons) = refused.get_or_insert_with(|| (code, Vec::new()));
-                *worst = code.max(*worst);
-                reasons.push(reason);
-            }
+            let answer = self.answer_to(store, &feed.specification, &givens, asker);
+            answers.push(answer.await?);
         }
-        Ok(refused.map(|(code, reasons)| (code, reasons.join("\n\n"))))
+        Ok(answers)
+    }
+
+    /// Whether there is a rule for it at all.
+    fn is_shared(&self, feed: &Specification) -> bool {
+        self.sharing(&Skeleton::of(feed)).next().is_some()
     }
 
     /// The feeds of each rule that shares one of these with users that can still become admitted.
@@ -200,6 +214,7 @@ impl Distribution {
     ) -> Result<Vec<Granted>, TooMany> {
         let targets: Vec<Skeleton> = feeds
             .iter()
+            .filter(|feed| !feed.is_added)
             .map(|feed| Skeleton::of(&feed.specification))
             .collect();
         let mut given = given.to_vec();
@@ -230,6 +245,21 @@ impl Distribution {
     }
 }
 
+/// The refusal of a specification. Rules are written for upstream's feeds: one that was added is left
+/// out where no rule shares it, and nothing else is refused for it.
+fn refused(feeds: &[Feed], answers: &[Answer]) -> Option<(Code, String)> {
+    let upstreams = feeds.iter().zip(answers).filter(|(feed, _)| !feed.is_added);
+    let mut refused: Option<(Code, Vec<&str>)> = None;
+    for (_, answer) in upstreams {
+        if let Answer::Denied { code, reason } = answer {
+            let (worst, reasons) = refused.get_or_insert_with(|| (*code, Vec::new()));
+            *worst = (*code).max(*worst);
+            reasons.push(reason);
+        }
+    }
+    refused.map(|(code, reasons)| (code, reasons.join("\n\n")))
+}
+
 /// The feeds as the narrowed specification names them. Those of its feeds that only tell whether the
 /// user is admitted are left out: they have none of the facts that were asked for.
 fn rows_of(
@@ -244,7 +274,7 @@ fn rows_of(
         // Narrowed matches come first; what follows them is the feed's own.
         let own = feeds.iter().filter(|feed| {
             let own = &feed.specification.matches;
-            matches.len() > own.len() && matches.ends_with(own)
+            feed.is_added == named.is_added && matches.len() > own.len() && matches.ends_with(own)
         });
         let own = own.max_by_key(|feed| feed.specification.matches.len());
         own.map(|feed| Granted {

@@ -79,10 +79,13 @@ impl Rule {
                 }
             }
         };
-        let feeds = built
+        let mut feeds = built
             .into_iter()
             .map(|feed| Shared::new(feed, share, &with))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        // One that is too much together with the users is not shared; the rule is good without it.
+        let added = feeds::build_added(share).into_iter();
+        feeds.extend(added.filter_map(|feed| Shared::new(feed, share, &with).ok()));
         Ok(Self { feeds, with })
     }
 }

@@ -143,9 +143,13 @@ fn are_conditions_kept(conditions: &[NotExists], moved: &impl Fn(usize) -> usize
     })
 }
 
-/// What is nested does not count: feeds have no conditions within conditions.
 fn is_same_condition(one: &NotExists, other: &NotExists) -> bool {
     is_same_set(&one.edges, &other.edges, |one, other| one == other)
+        && is_same_set(
+            &one.not_exists_conditions,
+            &other.not_exists_conditions,
+            is_same_condition,
+        )
 }
 
 fn is_same_set<T>(one: &[T], other: &[T], is_same: impl Fn(&T, &T) -> bool) -> bool {

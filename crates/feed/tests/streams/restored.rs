@@ -1,0 +1,148 @@
+//! What stands behind a fact that was brought back.
+
+use std::collections::BTreeSet;
+
+use wakeline_feed::fact::{Fact, Reference};
+
+use crate::{
+    client::{Stream, request},
+    database::Database,
+    facts::{KEPT_COMMENTS, comment, fact, post, references, site, sorted},
+    node::{Node, USER},
+    rules::{member, ruled_by, user},
+    stand::received,
+};
+
+fn delete(post: &Fact, name: &str) -> Fact {
+    fact("Delete", name, &[("post", post)])
+}
+
+fn restore(delete: &Fact) -> Fact {
+    fact("Restore", "restore", &[("delete", delete)])
+}
+
+/// What a client has that follows all feeds, each until its next SYNC.
+async fn follow(streams: &mut [Stream]) -> BTreeSet<Reference> {
+    let mut all = BTreeSet::new();
+    for stream in streams {
+        all.extend(received(&stream.until_sync().await));
+    }
+    all
+}
+
+async fn open(node: &Node, user: &str, given: &Fact) -> Vec<Stream> {
+    let mut streams = Vec::new();
+    for path in node.declare_all_as(user, KEPT_COMMENTS, &[given]).await {
+        streams.push(node.stream_as(user, &path).await);
+    }
+    streams
+}
+
+pub(crate) async fn what_follows_a_restored_fact_comes_live(database: Database) {
+    let node = Node::new(&database).await;
+    let home = site("home");
+    let said = post(&home, "said");
+    let (about, gone) = (comment(&said, "about"), delete(&said, "gone"));
+    node.save(&[home.clone(), said.clone(), about.clone(), gone.clone()])
+        .await;
+    let mut streams = open(&node, "", &home).await;
+    let had = follow(&mut streams).await;
+    assert!(!had.contains(&about.reference), "{had:?}");
+    let back = restore(&gone);
+    node.add(&back).await;
+    let mut last = streams.pop().unwrap();
+    let frames = last.until_sync().await;
+    let tuple = [said, gone, back, about];
+    assert_eq!(sorted(received(&frames)), sorted(references(&tuple)));
+    // What is said about it from now on comes as well.
+    let new = comment(&tuple[0], "new");
+    node.add(&new).await;
+    assert!(received(&last.until_sync().await).contains(&new.reference));
+}
+
+pub(crate) async fn what_follows_a_fact_that_was_deleted_again_does_not(database: Database) {
+    let node = Node::new(&database).await;
+    let home = site("home");
+    let said = post(&home, "said");
+    let gone = delete(&said, "gone");
+    let again = delete(&said, "again");
+    node.save(&[home.clone(), said.clone(), gone.clone(), restore(&gone)])
+        .await;
+    let path = node.declare(KEPT_COMMENTS, &[&home]).await;
+    node.add(&again).await;
+    let about = comment(&said, "about");
+    node.add(&about).await;
+    assert_eq!(node.get(&path, &[]).await.page().references, []);
+    node.add(&restore(&again)).await;
+    let page = node.get(&path, &[]).await.page();
+    assert!(page.references.contains(&about.reference), "{page:?}");
+}
+
+async fn load(node: &Node, user: &str, one: &Reference) -> u16 {
+    let body = serde_json::json!({
+        "references": [{ "type": &*one.kind, "hash": one.hash.to_string() }],
+    });
+    let headers = [("Content-Type", "application/json"), (USER, user)];
+    let body = body.to_string();
+    let answer = request(node.address, "POST /jinaga/load", &headers, &body).await;
+    answer.head.status
+}
+
+const AUTHORIZATION: &str = "authorization { any Site any Post any Comment any Delete any Restore \
+                             any Member any Jinaga.User }";
+const MEMBERS: &str = "(s: Site) { m: Member [m->site: Site = s]
+    u: Jinaga.User [u = m->user: Jinaga.User] } => u";
+
+/// A rule that shares a specification shares what is added to its feeds.
+pub(crate) async fn a_rule_shares_what_follows_a_restored_fact(database: Database) {
+    let rules = format!("{AUTHORIZATION} distribution {{ share {KEPT_COMMENTS} with {MEMBERS} }}");
+    let node = ruled_by(&database, &rules).await;
+    let home = site("home");
+    let said = post(&home, "said");
+    let (about, gone) = (comment(&said, "about"), delete(&said, "gone"));
+    node.save(&[home.clone(), said.clone(), about.clone(), gone.clone()])
+        .await;
+    let anna = user(&node, "anna").await;
+    // She is no member yet: her feeds are named for her, and wait.
+    assert_eq!(open(&node, "anna", &home).await.len(), 4);
+    let mut last = open(&node, "anna", &home).await.pop().unwrap();
+    assert!(last.next().await.unwrap().is_denied());
+    node.add(&member(&home, &anna)).await;
+    let mut streams = open(&node, "anna", &home).await;
+    assert_eq!(streams.len(), 4);
+    assert!(!follow(&mut streams).await.contains(&about.reference));
+    assert_eq!(load(&node, "anna", &about.reference).await, 403);
+    node.add(&restore(&gone)).await;
+    for mut stream in [last, streams.pop().unwrap()] {
+        let mut frames = Vec::new();
+        while received(&frames).is_empty() {
+            frames.extend(stream.until_sync().await);
+        }
+        assert!(received(&frames).contains(&about.reference));
+    }
+    assert_eq!(load(&node, "anna", &about.reference).await, 200);
+    assert_eq!(load(&node, "ben", &about.reference).await, 403);
+}
+
+/// Rules that name upstream's feeds one by one say nothing of the one that is added: it is left out,
+/// and the others are served as before.
+pub(crate) async fn rules_for_upstreams_feeds_are_enough(database: Database) {
+    let rules = format!(
+        "{AUTHORIZATION} distribution {{
+            share (s: Site) {{ p: Post [p->site: Site = s] d: Delete [d->post: Post = p]
+                r: Restore [r->delete: Delete = d] }} with everyone
+            share (s: Site) {{ p: Post [p->site: Site = s] d: Delete [d->post: Post = p
+                !E {{ r: Restore [r->delete: Delete = d] }}] }} with everyone
+            share (s: Site) {{ p: Post [p->site: Site = s
+                !E {{ d: Delete [d->post: Post = p] }}] c: Comment [c->post: Post = p] }} with everyone
+        }}"
+    );
+    let node = ruled_by(&database, &rules).await;
+    let home = site("home");
+    let said = post(&home, "said");
+    let about = comment(&said, "about");
+    node.save(&[home.clone(), said, about.clone()]).await;
+    let mut streams = open(&node, "anna", &home).await;
+    assert_eq!(streams.len(), 3);
+    assert!(follow(&mut streams).await.contains(&about.reference));
+}
