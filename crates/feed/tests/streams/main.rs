@@ -126,6 +126,7 @@ conformance! {
         a_server_that_starts_purges_what_is_deleted_already;
     reads:
         what_may_not_be_loaded_is_not_read_by_its_hash,
+        what_no_rule_would_deliver_is_not_read,
         a_given_that_has_nothing_yet_is_read_from,
         what_is_hidden_meanwhile_is_left_out_of_a_load;
     restored:

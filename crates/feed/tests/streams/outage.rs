@@ -102,6 +102,11 @@ async fn a_stream_hears_another_node_after_an_outage_of_both() {
         })
         .await;
         assert_eq!(received(&stream.until(1).await), references(&[new]));
+        stream.until_sync().await;
+        // That one was found by whoever tried to read in vain. Now nobody tries: this one is told.
+        let later = post(&home, "later");
+        nodes[0].add(&later).await;
+        assert_eq!(received(&stream.until(1).await), references(&[later]));
     }
 }
 

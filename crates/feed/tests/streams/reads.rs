@@ -67,6 +67,28 @@ pub(crate) async fn what_may_not_be_loaded_is_not_read_by_its_hash(database: Dat
     }
 }
 
+/// Its givens are hers to see, or nobody's: what is found from them is not.
+pub(crate) async fn what_no_rule_would_deliver_is_not_read(database: Database) {
+    let node = ruled(&database).await;
+    let home = site("home");
+    let post = posts(&home, "old", 1).remove(0);
+    node.save(&[home.clone(), post.clone()]).await;
+    let anna = user(&node, "anna").await;
+    let text = "(s: Site) { p: Post [p->site: Site = s] } => { name = p.name }";
+    for who in ["anna", ""] {
+        let answer = read(&node, who, text, &[&home]).await;
+        assert_eq!(answer.head.status, 403, "{who}: {answer:?}");
+        assert!(!answer.body.contains("old"), "{answer:?}");
+    }
+    node.add(&member(&home, &anna)).await;
+    let answer = read(&node, "anna", text, &[&home]).await;
+    assert_eq!(answer.json(), serde_json::json!([{ "name": "old 0" }]));
+    // No rule is for comments at all.
+    let comments = "(p: Post) { c: Comment [c->post: Post = p] } => { name = c.name }";
+    let answer = read(&node, "anna", comments, &[&post]).await;
+    assert_eq!(answer.head.status, 403, "{answer:?}");
+}
+
 pub(crate) async fn a_given_that_has_nothing_yet_is_read_from(database: Database) {
     let node = ruled(&database).await;
     let home = site("home");

@@ -7,7 +7,7 @@ use wakeline_feed::fact::{Fact, Reference};
 use crate::{
     client::{Stream, request},
     database::Database,
-    facts::{KEPT_COMMENTS, comment, fact, post, references, site, sorted},
+    facts::{KEPT_COMMENTS, asked, comment, fact, post, references, site, sorted},
     node::{Node, USER},
     rules::{member, ruled_by, user},
     stand::received,
@@ -142,6 +142,13 @@ pub(crate) async fn rules_for_upstreams_feeds_are_enough(database: Database) {
     let said = post(&home, "said");
     let about = comment(&said, "about");
     node.save(&[home.clone(), said, about.clone()]).await;
+    let headers = [("Content-Type", "text/plain"), (USER, "anna")];
+    let text = asked(KEPT_COMMENTS, &[&home]);
+    let answer = request(node.address, "POST /jinaga/feeds", &headers, &text).await;
+    let said = answer.json();
+    let decisions = said["decisions"].as_array().unwrap().iter();
+    let decisions: Vec<_> = decisions.map(|one| &one["decision"]).collect();
+    assert_eq!(decisions, ["authorized"; 3], "{said}");
     let mut streams = open(&node, "anna", &home).await;
     assert_eq!(streams.len(), 3);
     assert!(follow(&mut streams).await.contains(&about.reference));
