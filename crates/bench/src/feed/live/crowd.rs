@@ -151,7 +151,7 @@ async fn follow(mut stream: Stream, events: &mpsc::UnboundedSender<Event>) -> an
     }
 }
 
-/// The hashes of their feeds, in their order.
+/// Stores them. Returns the hashes of their feeds, in their order.
 async fn make_known(server: &Contestant, roots: &[Root]) -> anyhow::Result<Vec<String>> {
     let next = AtomicUsize::new(0);
     let asking = (0..FEEDS_AT_ONCE.min(roots.len())).map(|_| async {
@@ -162,6 +162,8 @@ async fn make_known(server: &Contestant, roots: &[Root]) -> anyhow::Result<Vec<S
             let Some(root) = roots.get(number) else {
                 return anyhow::Ok(known);
             };
+            // Else the first save of each would also be the arrival of what its feed begins with.
+            root.save(&mut line, 0..0).await?;
             known.push((number, root.feed(&mut line).await?));
         }
     });
