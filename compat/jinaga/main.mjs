@@ -4,7 +4,7 @@
 // whose user may make databases; WAKELINE_TEST_REDIS, the URL of a Redis. `cargo xtask test` gives
 // all three. `--upstream` runs against the real jinaga-server instead, without WAKELINE_BIN and on
 // PostgreSQL only, and with `--all` also the cases that it is known to fail; `--store sqlite` takes one
-// store; other arguments are parts of the names of cases.
+// store; `--install` only installs the client; other arguments are parts of the names of cases.
 
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +21,14 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { upstream: { type: "boolean" }, store: { type: "string" }, all: { type: "boolean" } },
+  options: {
+    upstream: { type: "boolean" },
+    store: { type: "string" },
+    all: { type: "boolean" },
+    install: { type: "boolean" },
+    // Every case is on every store anyway.
+    full: { type: "boolean" },
+  },
 });
 const host = values.upstream ? "upstream" : "wakeline";
 let target = join(HERE, "..", "..", "target");
@@ -30,7 +37,11 @@ if (host === "wakeline") {
   process.env.WAKELINE_BIN = resolve(process.env.WAKELINE_BIN ?? "target/debug/wakeline");
   target = dirname(dirname(process.env.WAKELINE_BIN));
 }
-loadClient(ensure(HERE, join(target, "compat", "jinaga")));
+const client = ensure(HERE, join(target, "compat", "jinaga"));
+if (values.install) {
+  process.exit(0);
+}
+loadClient(client);
 
 for (const file of readdirSync(join(HERE, "cases")).sort()) {
   await import(join(HERE, "cases", file));
@@ -57,8 +68,10 @@ async function runOn(store) {
   const hall = new Hall(host, store, join(scratch, store));
   try {
     await hall.open();
-    const result = await runAll(hall, chosen({ host, store, all: values.all, parts: positionals }));
-    console.log(`${name}\n${result.report}`);
+    const result = await runAll(hall, name, chosen({ host, store, all: values.all, parts: positionals }));
+    if (result.failed > 0) {
+      console.log(`${name}\n${result.report}`);
+    }
     const ended = hall.unexpectedlyEnded();
     if (ended) {
       console.log(`${name}: a server has ended by itself`);

@@ -1,4 +1,4 @@
-// Cases: registered by the files in cases/, run side by side, with a second attempt for each.
+// Cases: registered by the files in cases/, run side by side.
 
 // Most cases wait rather than work.
 const AT_ONCE = 6;
@@ -23,30 +23,25 @@ export function chosen({ host, store, all, parts }) {
   });
 }
 
-export async function runAll(hall, cases) {
+/** Says how each ended, a line for each; the report has what the failed ones said. */
+export async function runAll(hall, name, cases) {
   const waiting = [...cases];
-  const lines = [];
+  const report = [];
   const counts = { passed: 0, failed: 0 };
+  console.log(`${cases.length} cases`);
   await Promise.all(Array.from({ length: AT_ONCE }, async () => {
     for (let one = waiting.shift(); one; one = waiting.shift()) {
       const started = Date.now();
-      let failure = await attempt(hall, one);
-      let note = "";
-      if (failure) {
-        // As nextest does here: one bad moment of a busy machine must not cost a whole run. What
-        // needed its second attempt is told: a defect, to be looked into.
-        note = ` (AGAIN, after: ${failure.message.split("\n")[0]})`;
-        failure = await attempt(hall, one);
-      }
+      const failure = await attempt(hall, one);
       counts[failure ? "failed" : "passed"] += 1;
       const time = ((Date.now() - started) / 1000).toFixed(1);
-      lines.push(`  ${failure ? "FAILED" : "passed"} ${one.statement} [${time} s]${note}`);
+      console.log(`${failure ? "FAILED" : "passed"} ${name}: ${one.statement} [${time} s]`);
       if (failure) {
-        lines.push(indented(failure.stack ?? String(failure)));
+        report.push(one.statement, indented(failure.stack ?? String(failure)));
       }
     }
   }));
-  return { ...counts, report: lines.join("\n") };
+  return { ...counts, report: report.join("\n") };
 }
 
 /** The error, if there is one. */

@@ -18,6 +18,8 @@ from ground import Ground
 HOST = os.environ.get("JOBLIB_HOST", "wakeline")
 STORE = os.environ.get("JOBLIB_STORE", "sqlite")
 REDIS = bool(os.environ.get("JOBLIB_REDIS"))
+# Or "nodes": only those that need several servers on one database.
+CASES = os.environ.get("JOBLIB_CASES", "all")
 # More than any case asks at the same time.
 AT_ONCE = 120
 
@@ -40,7 +42,10 @@ def _is_for_this_run(item):
         return False
     if item.get_closest_marker("wakeline_only") and HOST != "wakeline":
         return False
-    return not (item.get_closest_marker("nodes") and STORE != "postgres")
+    is_for_nodes = item.get_closest_marker("nodes") is not None
+    if CASES == "nodes" and not is_for_nodes:
+        return False
+    return STORE == "postgres" or not is_for_nodes
 
 
 @pytest.fixture(scope="session")

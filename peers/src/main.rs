@@ -1,4 +1,4 @@
-//! `wakeline bench durable`, with the other two PostgreSQL providers of duroxide in the same run.
+//! `wakeline-bench durable`, with the other two PostgreSQL providers of duroxide in the same run.
 
 use std::sync::Arc;
 

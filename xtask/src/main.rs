@@ -15,8 +15,10 @@ use crate::interrupt::Interrupted;
 use crate::workspace::Workspace;
 
 const HELP: &str = "\
-cargo xtask test [nextest arguments]   everything: tools, check, servers, all tests;
-                                       with arguments only nextest, with those arguments
+cargo xtask test                       everything: tools, check, build, all tests, real clients
+cargo xtask test --full                the same, with every combination of client and store
+cargo xtask test queue [jobs …]        only these crates, and the clients of these doors
+cargo xtask test -p wakeline-queue …   only nextest, with these arguments
 cargo xtask check [--advisories]       format, lints, licences, dependency arrows, docs;
                                        --advisories also asks the RustSec database (network)
 cargo xtask help                       this text";

@@ -1,7 +1,6 @@
-//! A child process that can be interrupted and whose lines can be read while
-//! they pass through to the terminal.
+//! A child process that can be interrupted and whose lines are read as they come.
 
-use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -24,7 +23,15 @@ pub(crate) enum Line {
     Err(String),
 }
 
-/// Runs to the end; `seen` gets every line after it was shown.
+/// Runs to the end, and shows every line.
+pub(crate) fn run_shown(command: &mut Command) -> Result<ExitStatus> {
+    run(command, |line| match line {
+        Line::Out(text) => println!("{text}"),
+        Line::Err(text) => eprintln!("{text}"),
+    })
+}
+
+/// Runs to the end; `seen` gets every line, and nothing is shown.
 pub(crate) fn run(command: &mut Command, mut seen: impl FnMut(Line)) -> Result<ExitStatus> {
     interrupt::check()?;
     if io::stderr().is_terminal() && std::env::var_os("CARGO_TERM_COLOR").is_none() {
@@ -41,8 +48,8 @@ pub(crate) fn run(command: &mut Command, mut seen: impl FnMut(Line)) -> Result<E
         .with_context(|| format!("starting {}", command.get_program().display()))?;
 
     let (sender, lines) = channel();
-    pass_on(child.stdout.take(), io::stdout(), Line::Out, sender.clone());
-    pass_on(child.stderr.take(), io::stderr(), Line::Err, sender);
+    pass_on(child.stdout.take(), Line::Out, sender.clone());
+    pass_on(child.stderr.take(), Line::Err, sender);
 
     let ended = wait(&mut child, &lines, &mut seen);
     if ended.is_err() {
@@ -55,7 +62,6 @@ pub(crate) fn run(command: &mut Command, mut seen: impl FnMut(Line)) -> Result<E
 
 fn pass_on(
     from: Option<impl Read + Send + 'static>,
-    mut to: impl Write + Send + 'static,
     kind: fn(String) -> Line,
     lines: Sender<Line>,
 ) {
@@ -64,8 +70,6 @@ fn pass_on(
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
         while from.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            // A closed terminal must not stop the tests.
-            let _ = to.write_all(&line).and_then(|()| to.flush());
             let text = String::from_utf8_lossy(&line).trim_end().to_owned();
             if lines.send(kind(text)).is_err() {
                 return;

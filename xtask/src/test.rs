@@ -1,119 +1,199 @@
 //! `cargo xtask test`: from a bare machine to one line, `N passed, N failed`.
 
+mod board;
+mod build;
+mod choice;
 mod compat;
 mod counts;
-mod report;
+mod nextest;
 mod scratch;
 mod servers;
 
-use std::process::Command;
+use std::thread::{self, ScopedJoinHandle};
 
 use anyhow::Result;
 
+use self::board::Board;
+use self::build::{Build, SCHEDULES};
+use self::choice::Choice;
+use self::compat::Suite;
 use self::counts::Counts;
-use self::report::Report;
+use self::nextest::run_nextest;
 use self::servers::Servers;
 use crate::run::{Line, run};
 use crate::workspace::Workspace;
 use crate::{check, tools};
 
-/// Returns whether all went well. With `filter`, only nextest runs.
-pub(crate) fn test(workspace: &Workspace, filter: &[String]) -> Result<bool> {
-    let mut report = Report::default();
-    phases(workspace, filter, &mut report)?;
-    report.print();
-    Ok(report.total().failed == Some(0))
-}
-
-/// An error is only an interruption; every failure is in the report. Each
-/// phase runs even when one before it failed, unless it cannot without it.
-fn phases(workspace: &Workspace, filter: &[String], report: &mut Report) -> Result<()> {
-    let everything = filter.is_empty();
-
-    let tools = report.phase("tools", || {
-        tools::ensure_packages(workspace)?;
-        tools::NEXTEST.ensure(workspace)?;
-        Ok(Counts::none())
-    })?;
-    if !tools {
-        return Ok(());
-    }
-    if everything {
-        report.phase("check", || {
-            let well = check::check(workspace, false)?;
-            Ok(Counts::without_tests(well))
-        })?;
-    }
-
-    let mut servers = None;
-    report.phase("servers", || {
-        servers = Some(Servers::start()?);
-        Ok(Counts::none())
-    })?;
-    let Some(servers) = servers else {
-        return Ok(());
+/// Returns whether all went well.
+pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<bool> {
+    let choice = Choice::parse(arguments, workspace)?;
+    let board = Board::new();
+    let run = Run {
+        workspace,
+        build: Build::new(workspace)?,
+        suites: compat::suites(&workspace.root)
+            .into_iter()
+            .filter(|suite| choice.has_suite(&suite.name))
+            .collect(),
+        choice,
+        board: &board,
     };
-
-    // The end-to-end tests start the real binary.
-    let built = report.phase("build", || {
-        let status = run(&mut workspace.cargo(&["build", "-p", "wakeline"]), |_| {})?;
-        Ok(Counts::without_tests(status.success()))
-    })?;
-    if !built {
-        return Ok(());
-    }
-
-    report.phase("nextest", || {
-        let mut command = workspace.cargo(&["nextest", "run", "--no-fail-fast"]);
-        if !names_packages(filter) {
-            command.arg("--workspace");
-        }
-        command.args(filter);
-        nextest(servers.pass_to(&mut command))
-    })?;
-    if !everything {
-        return Ok(());
-    }
-
-    report.phase("doc tests", || {
-        let mut command = workspace.cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]);
-        let mut counts = Counts::none();
-        let status = run(servers.pass_to(&mut command), |line| {
-            if let Line::Out(line) = line {
-                counts = counts.and(counts::of_libtest(&line));
-            }
-        })?;
-        Ok(counts.settled(status))
-    })?;
-
-    if workspace
-        .root
-        .join("crates/wake/tests/shuttle.rs")
-        .is_file()
-    {
-        report.phase("schedules", || {
-            let arguments =
-                "nextest run --no-fail-fast -p wakeline-wake --features shuttle --test shuttle";
-            let arguments: Vec<&str> = arguments.split(' ').collect();
-            nextest(servers.pass_to(&mut workspace.cargo(&arguments)))
-        })?;
-    }
-
-    for suite in compat::suites(&workspace.root) {
-        report.phase(&suite.name, || suite.run(workspace, &servers))?;
-    }
-    Ok(())
+    board.while_saying(|| run.phases())?;
+    board.print();
+    let total = board.total();
+    // A filter that fits no test, or a summary that could not be read, proves nothing.
+    Ok(total.failed == Some(0) && total.passed > Some(0))
 }
 
-fn nextest(command: &mut Command) -> Result<Counts> {
-    let mut counts = Counts::none();
-    let status = run(command, |line| {
-        // The last summary wins: a failed test may have printed one of its own.
-        if let Line::Err(line) = line {
-            counts = counts::of_nextest(&line).unwrap_or(counts);
+struct Run<'a> {
+    workspace: &'a Workspace,
+    choice: Choice,
+    suites: Vec<Suite>,
+    build: Build<'a>,
+    board: &'a Board,
+}
+
+impl Run<'_> {
+    /// An error is only an interruption; every failure is on the board. Each phase runs even when
+    /// another failed, unless it cannot without it.
+    fn phases(&self) -> Result<()> {
+        let tools = self.board.phase("tools", |_| {
+            tools::ensure_packages(self.workspace)?;
+            tools::NEXTEST.ensure(self.workspace)?;
+            Ok(Counts::none())
+        })?;
+        if !tools {
+            return Ok(());
         }
-    })?;
-    Ok(counts.settled(status))
+        // While the compiler works, others can wait for the network and the disk.
+        let (servers, built) = thread::scope(|scope| {
+            let beside = [scope.spawn(|| self.check()), scope.spawn(|| self.clients())];
+            let servers = scope.spawn(|| self.servers());
+            let built = self.compile();
+            all_well(beside)?;
+            anyhow::Ok((join(servers)?, built?))
+        })?;
+        let Some(servers) = servers.filter(|_| built) else {
+            return Ok(());
+        };
+        // Most tests and nearly all cases of clients wait rather than work.
+        thread::scope(|scope| {
+            let beside = [
+                scope.spawn(|| self.suites(&servers)),
+                scope.spawn(|| self.rest(&servers)),
+            ];
+            self.tests(&servers)?;
+            all_well(beside)
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.choice.is_everything() {
+            self.board.phase("check", |phase| {
+                let failures = check::without_lints(self.workspace)?;
+                if !failures.is_empty() {
+                    phase.show(&failures);
+                }
+                Ok(Counts::without_tests(failures.is_empty()))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn clients(&self) -> Result<()> {
+        if !self.suites.is_empty() {
+            self.board.phase("clients", |_| {
+                for suite in &self.suites {
+                    suite.install(self.workspace)?;
+                }
+                Ok(Counts::none())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn servers(&self) -> Result<Option<Servers>> {
+        let mut servers = None;
+        self.board.phase("servers", |_| {
+            servers = Some(Servers::start()?);
+            Ok(Counts::none())
+        })?;
+        Ok(servers)
+    }
+
+    /// Whether there is something to run; a lint is a failure, but no reason not to.
+    fn compile(&self) -> Result<bool> {
+        if let Choice::Nextest(_) = self.choice {
+            // It builds what it is asked for by itself.
+            return Ok(true);
+        }
+        let mut built = false;
+        self.board.phase("build", |phase| {
+            let all = self.build.all(phase)?;
+            built = all.is_built;
+            let mut counts = all.counts;
+            if built && self.choice.has_schedules() {
+                let schedules = self.build.schedules(phase)?;
+                built = schedules.is_built;
+                counts = counts.and(Some(schedules.counts));
+            }
+            Ok(counts)
+        })?;
+        Ok(built)
+    }
+
+    fn tests(&self, servers: &Servers) -> Result<()> {
+        self.board.phase("tests", |phase| {
+            let mut command = self.build.cargo(&["nextest", "run"]);
+            command.args(nextest::ARGUMENTS);
+            let filter = self.choice.nextest();
+            if !names_packages(&filter) {
+                command.arg("--workspace");
+            }
+            command.args(filter);
+            run_nextest(servers.pass_to(&mut command), phase)
+        })?;
+        Ok(())
+    }
+
+    /// One after the other: each has many cases under way at once.
+    fn suites(&self, servers: &Servers) -> Result<()> {
+        for suite in &self.suites {
+            self.board
+                .phase(&format!("compat/{}", suite.name), |phase| {
+                    suite.run(self.workspace, servers, self.choice.is_full(), phase)
+                })?;
+        }
+        Ok(())
+    }
+
+    fn rest(&self, servers: &Servers) -> Result<()> {
+        if self.choice.has_schedules() {
+            self.board.phase("schedules", |phase| {
+                let mut command = self.build.cargo(&["nextest", "run"]);
+                command.args(SCHEDULES).args(nextest::ARGUMENTS);
+                run_nextest(servers.pass_to(&mut command), phase)
+            })?;
+        }
+        if self.choice.is_everything() {
+            self.board.phase("doc tests", |phase| {
+                let arguments = ["test", "--workspace", "--doc", "--no-fail-fast"];
+                let mut command = self.build.cargo(&arguments);
+                let (mut counts, mut said) = (Counts::none(), Vec::new());
+                let status = run(servers.pass_to(&mut command), |line| {
+                    let (Line::Out(line) | Line::Err(line)) = line;
+                    counts = counts.and(counts::of_libtest(&line));
+                    said.push(line);
+                })?;
+                let counts = counts.settled(status);
+                if counts.failed.unwrap_or(0) > 0 {
+                    phase.show(&said);
+                }
+                Ok(counts)
+            })?;
+        }
+        Ok(())
+    }
 }
 
 /// `--workspace` would override them.
@@ -121,4 +201,14 @@ fn names_packages(filter: &[String]) -> bool {
     filter
         .iter()
         .any(|argument| argument.starts_with("-p") || argument.starts_with("--package"))
+}
+
+fn all_well<const N: usize>(handles: [ScopedJoinHandle<'_, Result<()>>; N]) -> Result<()> {
+    handles.into_iter().try_for_each(join)
+}
+
+fn join<T>(handle: ScopedJoinHandle<'_, T>) -> T {
+    handle
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

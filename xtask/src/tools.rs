@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use wakeline_testbed::{find_postgres, find_program};
 
-use crate::run::run;
+use crate::run::run_shown;
 use crate::workspace::Workspace;
 
 /// A tool that cargo can build, at a version the pinned toolchain compiles.
@@ -39,7 +39,7 @@ impl CargoTool {
             .args(["--version", self.version, "--root"])
             .arg(&root);
         ensure!(
-            run(&mut install, |_| {})?.success(),
+            run_shown(&mut install)?.success(),
             "{0} could not be built; install it yourself: cargo install {0} --locked --version {1}",
             self.name,
             self.version
@@ -99,10 +99,13 @@ pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let by_hand = format!("apt-get install {}", missing.join(" "));
+    let by_hand = format!(
+        "apt-get install -y --no-install-recommends {}",
+        missing.join(" ")
+    );
     if !is_root()? || find_program("apt-get").is_none() {
         bail!(
-            "missing: {}. On Debian, as root: {by_hand}",
+            "missing: {}. Install them, on Debian as root:\n\n    {by_hand}\n",
             missing.join(", ")
         );
     }
@@ -134,7 +137,7 @@ fn apt_get(arguments: &[&str]) -> Result<()> {
         .env("DEBIAN_FRONTEND", "noninteractive")
         .current_dir(Path::new("/"));
     ensure!(
-        run(&mut command, |_| {})?.success(),
+        run_shown(&mut command)?.success(),
         "apt-get {} failed",
         arguments.join(" ")
     );

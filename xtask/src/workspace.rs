@@ -16,17 +16,7 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     pub(crate) fn load() -> Result<Workspace> {
-        let output = Command::new(cargo())
-            .args(["metadata", "--no-deps", "--format-version=1"])
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
-            .output()
-            .context("running cargo metadata")?;
-        ensure!(
-            output.status.success(),
-            "cargo metadata: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-        let metadata: Value = serde_json::from_slice(&output.stdout)?;
+        let metadata = metadata(&["--no-deps"])?;
         let path = |key: &str| -> Result<PathBuf> {
             let text = metadata[key].as_str();
             Ok(text
@@ -40,6 +30,38 @@ impl Workspace {
         })
     }
 
+    /// The whole graph of dependencies, with all features, for these platforms.
+    pub(crate) fn graph(&self, platforms: &[String]) -> Result<Value> {
+        let mut arguments = vec!["--all-features"];
+        for platform in platforms {
+            arguments.extend(["--filter-platform", platform]);
+        }
+        metadata(&arguments)
+    }
+
+    /// The directories of our crates, without `crates/`.
+    pub(crate) fn crates(&self) -> Vec<String> {
+        let packages = self.metadata["packages"].as_array().into_iter().flatten();
+        let mut names: Vec<String> = packages
+            .filter_map(|package| {
+                Path::new(package["manifest_path"].as_str()?)
+                    .parent()?
+                    .file_name()
+            })
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The compiler that cargo uses here.
+    pub(crate) fn rustc(&self, arguments: &[&str]) -> Command {
+        let rustc = env::var_os("RUSTC").map_or_else(|| "rustc".into(), PathBuf::from);
+        let mut command = Command::new(rustc);
+        command.args(arguments).current_dir(&self.root);
+        command
+    }
+
     /// Where tools are installed that the machine does not have.
     pub(crate) fn tools(&self) -> PathBuf {
         self.target.join("tools")
@@ -51,11 +73,34 @@ impl Workspace {
         let dirs = env::split_paths(&path).chain([self.tools().join("bin")]);
         let mut command = Command::new(cargo());
         command.args(arguments).current_dir(&self.root);
+        // `cargo run` told us these about ourselves. The build script of ring looks at them, and with
+        // it all that stands on ring would be built again.
+        for (name, _) in env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+                command.env_remove(name);
+            }
+        }
         if let Ok(path) = env::join_paths(dirs) {
             command.env("PATH", path);
         }
         command
     }
+}
+
+fn metadata(arguments: &[&str]) -> Result<Value> {
+    let output = Command::new(cargo())
+        .args(["metadata", "--format-version=1"])
+        .args(arguments)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .output()
+        .context("running cargo metadata")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 fn cargo() -> PathBuf {

@@ -1,4 +1,5 @@
-//! Load generators and their reports, mounted by the CLI as `wakeline bench …`.
+//! Load generators and their reports: the `wakeline-bench` binary, apart from the server's so that
+//! this carries neither them nor the test servers that they start.
 //!
 //! Nothing here knows the server from the inside: a server is a URL that speaks the protocol, or
 //! a program that becomes one, and what it costs is read from its metrics, from `/proc`, or from

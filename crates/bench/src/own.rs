@@ -10,6 +10,23 @@ use anyhow::{Context, bail};
 use tempfile::TempDir;
 use wakeline_testbed::{Account, Postgres, Process, free_port};
 
+/// The server to measure: the program that the caller named, else `wakeline` beside this program,
+/// where cargo puts both.
+pub(crate) fn wakeline_program(named: Option<&Path>) -> anyhow::Result<PathBuf> {
+    if let Some(named) = named {
+        return Ok(named.to_owned());
+    }
+    let beside = std::env::current_exe()?.with_file_name("wakeline");
+    if !beside.is_file() {
+        bail!(
+            "there is no server at {}: build it (`cargo build --release`), or name one with \
+             --wakeline-bin",
+            beside.display()
+        );
+    }
+    Ok(beside)
+}
+
 /// One process of a server, of this make or another.
 #[derive(Debug)]
 pub(crate) struct OwnServer {

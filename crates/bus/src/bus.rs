@@ -11,6 +11,7 @@ use std::{
 };
 
 use tokio::{sync::Notify, time::timeout};
+use tokio_util::task::TaskTracker;
 use wakeline_store::postgres::Connector;
 use wakeline_wake::{Cause, Engine, Wake};
 
@@ -79,6 +80,8 @@ pub struct Bus {
     /// How often that was asked for.
     asked: AtomicU64,
     heeding: Heeding,
+    /// Writes under way: see [`Write::commit`](crate::Write::commit).
+    pub(crate) writes: TaskTracker,
 }
 
 /// What is done with what other processes tell a door.
@@ -119,6 +122,7 @@ impl Bus {
             ask: Notify::new(),
             asked: AtomicU64::new(0),
             heeding: Heeding::default(),
+            writes: TaskTracker::new(),
         })
     }
 
@@ -152,6 +156,7 @@ impl Bus {
             ask: Notify::new(),
             asked: AtomicU64::new(0),
             heeding: Heeding::default(),
+            writes: TaskTracker::new(),
         });
         tokio::spawn(bus.clone().listen());
         tokio::spawn(bus.clone().notify());
@@ -236,6 +241,18 @@ impl Bus {
     pub fn heed(&self, door: &'static str, heed: impl Fn(&str) + Send + Sync + 'static) {
         let set = self.heeding.0.set((door, Box::new(heed)));
         assert!(set.is_ok(), "one door heeds");
+    }
+
+    /// Waits until the writes under way have ended and woken their waiters, at most `patience`. For
+    /// the end of a process, before [`flush`](Self::flush).
+    pub async fn finish_writes(&self, patience: Duration) {
+        self.writes.close();
+        if timeout(patience, self.writes.wait()).await.is_err() {
+            tracing::warn!(
+                writes = self.writes.len(),
+                "writes are still under way; the other nodes find out by asking"
+            );
+        }
     }
 
     /// Waits until the other processes have been told everything, at most `patience`. For the end

@@ -23,6 +23,8 @@ mod pieces;
 mod postgres;
 mod redis;
 mod transport;
+mod write;
 
 pub use bus::{Bus, Options, Rung, Status};
 pub use fallback::{Due, Intervals, Recheck, watch};
+pub use write::{Wakes, Write};

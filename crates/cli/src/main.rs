@@ -1,4 +1,4 @@
-//! The `wakeline` binary: the server, a few commands to try it by hand, and the load generators.
+//! The `wakeline` binary: the server, and a few commands to try it by hand.
 
 mod call;
 mod durable;
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-// What it keeps per held connection decides what a waiter costs: see `bench hold`.
+// What it keeps per held connection decides what a waiter costs: see `wakeline-bench hold`.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -37,11 +37,6 @@ enum Command {
     Durable {
         #[command(subcommand)]
         command: durable::Command,
-    },
-    /// Load generators and measurements.
-    Bench {
-        #[command(subcommand)]
-        command: wakeline_bench::Command,
     },
 }
 
@@ -75,7 +70,6 @@ async fn run(command: Command) -> anyhow::Result<()> {
         Command::Ack(ack) => ack.run().await,
         Command::Waits(waits) => waits.run().await,
         Command::Durable { command } => durable::run(command).await,
-        Command::Bench { command } => wakeline_bench::run(command).await,
     }
 }
 

@@ -12,7 +12,7 @@ use tokio_postgres::{Row, types::Type};
 use crate::{
     item::{number, text_of, unsigned},
     provider::PostgresProvider,
-    store::statements,
+    store::{owned, statements},
 };
 
 /// Instances that one call looks at, if it does not say.
@@ -246,13 +246,20 @@ impl ProviderAdmin for PostgresProvider {
         if ids.is_empty() {
             return Ok(DeleteInstanceResult::default());
         }
-        let rows = self
-            .ask(
-                operation,
-                statements::DELETE_INSTANCES_ATOMIC,
-                &[(&ids, Type::TEXT_ARRAY), (&force, Type::BOOL)],
-            )
-            .await?;
+        let parameters = vec![
+            owned(ids.to_vec(), Type::TEXT_ARRAY),
+            owned(force, Type::BOOL),
+        ];
+        let (inner, forgotten) = (self.inner.clone(), ids.to_vec());
+        let delete = self
+            .silent_write(operation, statements::DELETE_INSTANCES_ATOMIC, parameters)
+            .map(move |rows| {
+                for id in &forgotten {
+                    inner.cache.forget(id);
+                }
+                rows
+            });
+        let rows = self.commit(operation, delete).await?;
         let row = &rows[0];
         if let Some(running) = row.get::<_, Option<String>>("running") {
             let message = format!(
@@ -265,9 +272,6 @@ impl ProviderAdmin for PostgresProvider {
                 "Cannot delete: the child {orphan} would be left behind. Fetch the tree again and retry."
             );
             return Err(ProviderError::permanent(operation, message));
-        }
-        for id in ids {
-            self.inner.cache.forget(id);
         }
         Ok(DeleteInstanceResult {
             instances_deleted: ids.len() as u64,
@@ -308,17 +312,13 @@ impl ProviderAdmin for PostgresProvider {
         let operation = "prune_executions";
         let keep = options.keep_last.map(i64::from);
         let before = options.completed_before.map(number);
-        let rows = self
-            .ask(
-                operation,
-                statements::PRUNE_EXECUTIONS,
-                &[
-                    (&instance_id, Type::TEXT),
-                    (&keep, Type::INT8),
-                    (&before, Type::INT8),
-                ],
-            )
-            .await?;
+        let parameters = vec![
+            owned(instance_id.to_owned(), Type::TEXT),
+            owned(keep, Type::INT8),
+            owned(before, Type::INT8),
+        ];
+        let prune = self.silent_write(operation, statements::PRUNE_EXECUTIONS, parameters);
+        let rows = self.commit(operation, prune).await?;
         let row = rows
             .first()
             .ok_or_else(|| not_found(operation, instance_id))?;

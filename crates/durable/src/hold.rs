@@ -1,4 +1,4 @@
-//! Holding a fetch until there is something: register, look, park, look again.
+//! Holding a fetch until there is something.
 
 use std::{
     future::Future,
@@ -9,7 +9,7 @@ use duroxide::providers::ProviderError;
 use tokio::time::sleep;
 use wakeline_bus::Rung;
 use wakeline_store::Error;
-use wakeline_wake::{Outcome, Place, Settled};
+use wakeline_wake::{Cause, Checked, Ended, Hold, Place, Refused};
 
 use crate::{
     error::{explain, is_transient},
@@ -81,53 +81,67 @@ impl Dispatcher<'_> {
             };
         }
         let began = Instant::now();
+        let left = || poll.saturating_sub(began.elapsed());
         let name = self.name();
+        let hold = Hold {
+            engine: &self.hub.engine,
+            places: &self.places,
+            again_at: &self.places[self.places.len().saturating_sub(self.alarms)..],
+            time: poll,
+        };
+        match hold
+            .until(|cause| self.check(&name, cause, left, &look))
+            .await
+        {
+            Ok(end) => Ok(end.value),
+            Err(Ended::Refused(Refused::Draining)) => Ok(None),
+            Err(Ended::Refused(refused)) => Err(ProviderError::retryable(
+                self.operation,
+                refused.to_string(),
+            )),
+            Err(Ended::Check(error)) => Err(explain(self.operation, &error)),
+        }
+    }
+
+    /// An outage is ridden out here: the runtime would wait longer after an error.
+    async fn check<T, F>(
+        &self,
+        name: &str,
+        cause: Option<Cause>,
+        left: impl Fn() -> Duration,
+        look: &impl Fn() -> F,
+    ) -> Result<Checked<T>, Error>
+    where
+        F: Future<Output = Result<Taken<T>, Error>>,
+    {
+        let mut said = self.said();
+        // Only on entry: a dispatcher that was woken has a reason to look.
+        if cause.is_none()
+            && self.hub.bus.rung() == Rung::Live
+            && let Some(next) = self.quiet.still(name, said)
+        {
+            return Ok(Checked::Nothing {
+                again: next.after(),
+            });
+        }
         let mut pause = FIRST_PAUSE;
-        let mut waiter = self
-            .hub
-            .engine
-            .register(&self.places, poll)
-            .map_err(|refused| ProviderError::retryable(self.operation, refused.to_string()))?;
-        let mut is_first = true;
         loop {
-            let said = self.said();
-            // Only on entry: whoever was woken has a reason to look.
-            let known = (is_first && self.hub.bus.rung() == Rung::Live)
-                .then(|| self.quiet.still(&name, said))
-                .flatten();
-            is_first = false;
-            let next = match known {
-                Some(next) => next,
-                None => match look().await {
-                    Ok(Taken::Something(something)) => {
-                        waiter.settle(Settled::Found);
-                        return Ok(Some(something));
-                    }
-                    Ok(Taken::Nothing { due, lapse }) => {
-                        waiter.settle(Settled::Nothing);
-                        pause = FIRST_PAUSE;
-                        let next = self.next(due, lapse);
-                        self.quiet.remember(&name, said, next);
-                        next
-                    }
-                    Err(error) if is_transient(&error) && began.elapsed() < poll => {
-                        // Ridden out here: the runtime would wait longer after an error.
-                        tracing::debug!(%error, "nothing can be fetched; trying again");
-                        sleep(pause.min(poll.saturating_sub(began.elapsed()))).await;
-                        pause = (pause * 2).min(LONGEST_PAUSE);
-                        continue;
-                    }
-                    Err(error) => return Err(explain(self.operation, &error)),
-                },
-            };
-            if let Some(after) = next.after() {
-                for place in self.places.iter().rev().take(self.alarms) {
-                    self.hub.engine.alarm(place, after);
+            match look().await {
+                Ok(Taken::Something(something)) => return Ok(Checked::Found(something)),
+                Ok(Taken::Nothing { due, lapse }) => {
+                    let next = self.next(due, lapse);
+                    self.quiet.remember(name, said, next);
+                    return Ok(Checked::Nothing {
+                        again: next.after(),
+                    });
                 }
-            }
-            match waiter.park().await {
-                Outcome::Woken { .. } => {}
-                Outcome::Deadline | Outcome::Drain => return Ok(None),
+                Err(error) if is_transient(&error) && !left().is_zero() => {
+                    tracing::debug!(%error, "nothing can be fetched; trying again");
+                    sleep(pause.min(left())).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    said = self.said();
+                }
+                Err(error) => return Err(error),
             }
         }
     }

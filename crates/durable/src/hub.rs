@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::oneshot;
 use tokio_postgres::Config;
-use wakeline_bus::{Bus, Intervals, Options as BusOptions, watch};
+use wakeline_bus::{Bus, Intervals, Options as BusOptions, Wakes, watch};
 use wakeline_store::{
     migrate::OpenError,
     postgres::{Connector, Session},
@@ -115,20 +115,25 @@ impl Hub {
         })
     }
 
-    /// Wakes here and elsewhere when `after` has passed.
-    pub(crate) fn publish_after(&self, wake: Wake, after: Duration) {
-        if after.is_zero() {
-            self.bus.publish(&[wake]);
-        } else if after <= self.horizon {
-            self.bus.publish_after(wake, after);
+    /// For what falls due when `after` has passed.
+    pub(crate) fn wakes_after(&self, wake: Wake, after: Duration) -> Wakes {
+        if after <= self.horizon {
+            Wakes::later(wake, after)
+        } else {
+            Wakes::none()
         }
     }
 
     /// There is something in a session that another holds for `ends` microseconds: should it not be
     /// prolonged, somebody else looks then. Once for many: whoever looks learns when the next ends.
-    pub(crate) fn publish_session_end(&self, topics: &Topics, kind: &TaskKind, ends: Option<i64>) {
+    pub(crate) fn wakes_at_session_end(
+        &self,
+        topics: &Topics,
+        kind: &TaskKind,
+        ends: Option<i64>,
+    ) -> Wakes {
         let Some(ends) = ends.filter(|_| kind.owner.is_some()) else {
-            return;
+            return Wakes::none();
         };
         let after = Duration::from_micros(u64::try_from(ends).unwrap_or(0));
         let now = Instant::now();
@@ -139,9 +144,9 @@ impl Hub {
         known.retain(|_, at| *at > now);
         let name = topics.successors(kind);
         if known.get(&name).is_some_and(|at| *at <= now + after) {
-            return;
+            return Wakes::none();
         }
         known.insert(name, now + after);
-        self.publish_after(topics.wake_successor(kind), after);
+        self.wakes_after(topics.wake_successor(kind), after)
     }
 }

@@ -21,6 +21,7 @@ use duroxide::{
 };
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::Type};
+use wakeline_bus::{Wakes, Write};
 use wakeline_store::migrate::OpenError;
 
 use crate::{
@@ -30,7 +31,10 @@ use crate::{
     lease::Leases,
     options::Options,
     quiet::Quiet,
-    store::{Parameter, Store, look::Look, look::Looked, ride_out, statements, take::micros},
+    store::{
+        OwnedParameter, Parameter, Store, look::Look, look::Looked, owned, ride_out, statements,
+        take::micros,
+    },
 };
 
 /// A provider on one schema of a PostgreSQL database. Cheap to clone; clones share everything.
@@ -41,7 +45,7 @@ pub struct PostgresProvider {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) store: Store,
+    pub(crate) store: Arc<Store>,
     pub(crate) options: Options,
     pub(crate) cache: Cache,
     /// Names this process' memory of histories in the database.
@@ -110,7 +114,7 @@ impl PostgresProvider {
         Instant::now() + self.inner.options.outage_patience
     }
 
-    /// A statement that changes nothing, or the same when done twice.
+    /// A statement that changes nothing.
     pub(crate) async fn ask(
         &self,
         operation: &'static str,
@@ -118,16 +122,42 @@ impl PostgresProvider {
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ProviderError> {
         let store = &self.inner.store;
-        ride_out(self.patience(), |_| {
+        ride_out(self.patience(), || {
             store.query(operation, statement, parameters)
         })
         .await
         .map_err(|error| explain(operation, &error))
     }
 
+    /// Done, and its waiters woken, even if the runtime drops its future meanwhile.
+    pub(crate) async fn commit<T: Send + 'static>(
+        &self,
+        operation: &str,
+        write: Write<T>,
+    ) -> Result<T, ProviderError> {
+        write
+            .commit(&self.inner.store.hub.bus)
+            .await
+            .map_err(|error| explain(operation, &error))
+    }
+
+    /// A statement that changes the same when done twice, and makes nothing ready that anyone waits
+    /// for.
+    pub(crate) fn silent_write(
+        &self,
+        operation: &'static str,
+        statement: &'static str,
+        parameters: Vec<OwnedParameter>,
+    ) -> Write<Vec<Row>> {
+        let store = &self.inner.store;
+        store.write(operation, statement, parameters, self.patience(), |_| {
+            Wakes::none()
+        })
+    }
+
     async fn look(&self, operation: &str, look: Look) -> Result<Looked, ProviderError> {
         let looks = &self.inner.store.looks;
-        ride_out(self.patience(), |_| looks.submit(look.clone()))
+        ride_out(self.patience(), || looks.submit(look.clone()))
             .await
             .map_err(|error| explain(operation, &error))
     }
@@ -228,7 +258,7 @@ impl Provider for PostgresProvider {
         delay: Option<Duration>,
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
-        self.give_back_instance(lock_token, delay, !ignore_attempt)
+        self.abandon_instance(lock_token, delay, !ignore_attempt)
             .await
     }
 
@@ -262,18 +292,23 @@ impl Provider for PostgresProvider {
         let operation = "append_with_execution";
         let events = item::events(operation, &new_events)?;
         let (numbers, data): (Vec<i64>, Vec<String>) = events.into_iter().unzip();
-        self.ask(
+        let parameters = vec![
+            owned(instance.to_owned(), Type::TEXT),
+            owned(number(execution_id), Type::INT8),
+            owned(numbers, Type::INT8_ARRAY),
+            owned(data, Type::TEXT_ARRAY),
+        ];
+        let store = &self.inner.store;
+        // It may be the event that ends it.
+        let wake = store.topics.wake_instance(instance);
+        let append = store.write(
             operation,
             statements::APPEND_WITH_EXECUTION,
-            &[
-                (&instance, Type::TEXT),
-                (&number(execution_id), Type::INT8),
-                (&numbers, Type::INT8_ARRAY),
-                (&data, Type::TEXT_ARRAY),
-            ],
-        )
-        .await?;
-        Ok(())
+            parameters,
+            self.patience(),
+            |_| wake.into(),
+        );
+        self.commit(operation, append).await.map(drop)
     }
 
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
@@ -319,17 +354,15 @@ impl Provider for PostgresProvider {
             return Ok(0);
         }
         let claims = sessions.claims.load(Ordering::SeqCst);
-        let rows = self
-            .ask(
-                "renew_session_lock",
-                statements::RENEW_SESSION_LOCK,
-                &[
-                    (&owner_ids, Type::TEXT_ARRAY),
-                    (&micros(extend_for), Type::INT8),
-                    (&micros(idle_timeout), Type::INT8),
-                ],
-            )
-            .await?;
+        let operation = "renew_session_lock";
+        let owner_ids: Vec<String> = owner_ids.iter().map(|id| (*id).to_owned()).collect();
+        let parameters = vec![
+            owned(owner_ids, Type::TEXT_ARRAY),
+            owned(micros(extend_for), Type::INT8),
+            owned(micros(idle_timeout), Type::INT8),
+        ];
+        let renew = self.silent_write(operation, statements::RENEW_SESSION_LOCK, parameters);
+        let rows = self.commit(operation, renew).await?;
         let count = unsigned(rows[0].get(0));
         if count == 0 {
             sessions.found_none(owners, claims);
@@ -342,13 +375,10 @@ impl Provider for PostgresProvider {
         _idle_timeout: Duration,
     ) -> Result<usize, ProviderError> {
         self.inner.leases.tidy();
-        let rows = self
-            .ask(
-                "cleanup_orphaned_sessions",
-                statements::CLEANUP_ORPHANED_SESSIONS,
-                &[],
-            )
-            .await?;
+        let operation = "cleanup_orphaned_sessions";
+        let cleanup =
+            self.silent_write(operation, statements::CLEANUP_ORPHANED_SESSIONS, Vec::new());
+        let rows = self.commit(operation, cleanup).await?;
         Ok(usize::try_from(rows[0].get::<_, i64>(0)).unwrap_or(0))
     }
 
@@ -358,7 +388,7 @@ impl Provider for PostgresProvider {
         delay: Option<Duration>,
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
-        self.give_back_task(token, delay, !ignore_attempt).await
+        self.abandon_task(token, delay, !ignore_attempt).await
     }
 
     async fn renew_orchestration_item_lock(

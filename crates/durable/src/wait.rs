@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use duroxide::{Client, ClientError, OrchestrationStatus};
 use tokio::time::Instant;
-use wakeline_wake::{Lane, Outcome, Place, Settled};
+use wakeline_wake::{Checked, Ended, Hold, Lane, Place, Refused};
 
 use crate::provider::PostgresProvider;
 
@@ -17,7 +17,10 @@ impl PostgresProvider {
     /// `patience`. For a process that is about to end: what it does not tell, the others find by
     /// their fallback.
     pub async fn flush(&self, patience: Duration) {
-        self.inner.store.hub.bus.flush(patience).await;
+        let began = Instant::now();
+        let bus = &self.inner.store.hub.bus;
+        bus.finish_writes(patience).await;
+        bus.flush(patience.saturating_sub(began.elapsed())).await;
     }
 
     /// The orchestration's result as soon as it has one, or [`ClientError::Timeout`]. What
@@ -31,31 +34,34 @@ impl PostgresProvider {
     ) -> Result<OrchestrationStatus, ClientError> {
         let client = Client::new(Arc::new(self.clone()));
         let store = &self.inner.store;
-        let place = Place::new(store.topics.instance(instance), Lane::default());
+        let place = [Place::new(store.topics.instance(instance), Lane::default())];
         let began = Instant::now();
-        let refused = |refused: wakeline_wake::Refused| ClientError::InvalidInput {
-            message: refused.to_string(),
+        let hold = Hold {
+            engine: &store.hub.engine,
+            places: &place,
+            again_at: &[],
+            time: timeout,
         };
-        let engine = &store.hub.engine;
-        let mut waiter = engine.register(&[place], timeout).map_err(refused)?;
-        loop {
+        let ended = hold.until(async |_| {
             // In an outage the question would last for longer than the caller.
-            let left = timeout.saturating_sub(began.elapsed()).max(ONE_QUESTION);
+            let left = timeout.saturating_sub(began.elapsed());
             let asked = client.get_orchestration_status(instance);
-            let asked = tokio::time::timeout(left, asked).await;
+            let asked = tokio::time::timeout(left.max(ONE_QUESTION), asked).await;
             let status = asked.map_err(|_| ClientError::Timeout)??;
-            if matches!(
-                status,
-                OrchestrationStatus::Completed { .. } | OrchestrationStatus::Failed { .. }
-            ) {
-                waiter.settle(Settled::Found);
-                return Ok(status);
-            }
-            waiter.settle(Settled::Nothing);
-            match waiter.park().await {
-                Outcome::Woken { .. } if began.elapsed() < timeout => {}
-                _ => return Err(ClientError::Timeout),
-            }
+            Ok(match status {
+                OrchestrationStatus::Completed { .. } | OrchestrationStatus::Failed { .. } => {
+                    Checked::Found(status)
+                }
+                _ => Checked::Nothing { again: None },
+            })
+        });
+        match ended.await {
+            Ok(end) => end.value.ok_or(ClientError::Timeout),
+            Err(Ended::Check(error)) => Err(error),
+            Err(Ended::Refused(Refused::Draining)) => Err(ClientError::Timeout),
+            Err(Ended::Refused(refused)) => Err(ClientError::InvalidInput {
+                message: refused.to_string(),
+            }),
         }
     }
 }

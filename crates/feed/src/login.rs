@@ -20,7 +20,7 @@ use token::{Key, Token};
 
 pub use token::RsaKey;
 pub(crate) use users::user_fact;
-pub use users::{Error as UserError, Found, USER, User, Users};
+pub use users::{Error as UserError, USER, User, Users};
 
 /// A longer id is not kept with a key.
 const MAX_SUBJECT: usize = 255;

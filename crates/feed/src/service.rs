@@ -20,7 +20,7 @@ use crate::{
     error::Error,
     fact::Reference,
     hub::{Follower, Hub},
-    login::{Caller, Found, User, Users},
+    login::{Caller, User, Users},
     pages::Pages,
     policy::Policies,
     session::{self, Ground},
@@ -81,8 +81,8 @@ impl Feeds {
             limits: Arc::new(settings.stream.clone()),
         };
         Arc::new(Self {
-            users: Users::new(store.clone()),
-            definitions: Definitions::new(store.clone()),
+            users: Users::new(store.clone(), bus.clone()),
+            definitions: Definitions::new(store.clone(), bus.clone()),
             store,
             bus,
             ground,
@@ -111,12 +111,7 @@ impl Feeds {
             Some(principal) if principal.id.contains('\0') => {
                 Err(Error::Unauthorized("Invalid subject".to_owned()))
             }
-            Some(principal) => {
-                let Found { user, is_new } = self.users.of(principal).await?;
-                // A feed can begin with a user who was not there yet.
-                self.tell_of(usize::from(is_new));
-                Ok(Some(user))
-            }
+            Some(principal) => Ok(Some(self.users.of(principal).await?)),
         }
     }
 
@@ -130,7 +125,7 @@ impl Feeds {
     /// nobody asks for, for ever.
     pub async fn tidy(self: Arc<Self>) {
         if let Some(policies) = &self.policies {
-            match policies.purge.all(&*self.store).await {
+            match policies.purge.all(&*self.store, &self.bus).await {
                 Ok(0) => {}
                 Ok(removed) => tracing::info!(removed, "facts were purged"),
                 Err(error) => tracing::warn!(%error, "not everything obsolete was purged"),
@@ -151,6 +146,7 @@ impl Feeds {
         let kept = i64::try_from(self.settings.keep_definitions.as_micros()).unwrap_or(i64::MAX);
         // A node tells the store once a day what it is asked for, and the store notes it once a day.
         let since = now.saturating_sub(kept).saturating_sub(2 * REFRESHED_AFTER);
-        Ok(self.store.forget_definitions(since).await?)
+        let forgotten = self.store.forget_definitions(since);
+        Ok(forgotten.commit(&self.bus).await?)
     }
 }

@@ -12,17 +12,21 @@ mod text;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use wakeline_bus::{Wakes, Write};
 use wakeline_store::Error;
+use wakeline_wake::Wake;
 
 use crate::{
+    DOOR,
     fact::{Envelope, Fact, Kind, Reference, Signature},
     query::Query,
+    topic,
 };
 
 /// Bytes of the name of a type or role: PostgreSQL's indexes take no longer ones.
 pub const MAX_NAME: usize = 1_000;
 
-/// What a step gives when it is done.
+/// What is read. What is written is a [`Write`].
 pub type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 /// A fact's place in the order of all facts of the store: a predecessor's is before its successors'.
@@ -51,9 +55,9 @@ impl<S> Store for S where
 pub trait Facts {
     /// All of it or nothing, each predecessor before its successors. Known facts are left alone, but
     /// for new signatures; so it may be repeated, and of two that save the same one has it as new.
-    /// Shares its commit with what else arrived in the same moment. Done even if it is dropped. Names
-    /// of types and roles have no NUL and at most [`MAX_NAME`] bytes, else PostgreSQL refuses them.
-    fn save(&self, envelopes: Arc<[Envelope]>) -> Step<'_, Saved>;
+    /// Shares its commit with what else arrived in the same moment. Names of types and roles have no
+    /// NUL and at most [`MAX_NAME`] bytes, else PostgreSQL refuses them.
+    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<Saved>;
 
     /// Where they are; `None` for what is not stored.
     fn find(&self, references: Vec<Reference>) -> Step<'_, Vec<Option<Position>>>;
@@ -73,10 +77,39 @@ pub trait Facts {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Saved {
-    /// Those that were not known, by their place in what was sent; no wake is needed without any.
+    /// Those that were not known, by their place in what was sent.
     Stored { new: Vec<(usize, Position)> },
     /// Nothing was saved: this one is named as a predecessor and neither stored nor sent before.
     Missing { predecessor: Reference },
+}
+
+impl Saved {
+    fn new_facts(&self) -> usize {
+        match self {
+            Self::Stored { new } => new.len(),
+            Self::Missing { .. } => 0,
+        }
+    }
+}
+
+/// A save, by whichever way it comes: new facts are counted, and each node's follower reads them.
+fn saving(run: impl Future<Output = Result<Saved, Error>> + Send + 'static) -> Write<Saved> {
+    let wakes = |saved: &Saved| match saved.new_facts() {
+        0 => Wakes::none(),
+        _ => Wake::all(topic::log()).into(),
+    };
+    Write::new(DOOR, run, wakes).map(|saved| {
+        let new = saved.new_facts() as u64;
+        metrics::counter!("wakeline_feed_facts_saved_total").increment(new);
+        saved
+    })
+}
+
+/// A write of what no stream waits for: definitions, keys, and facts that go.
+fn silent<T: Send + 'static>(
+    run: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Write<T> {
+    Write::new(DOOR, run, |_| Wakes::none())
 }
 
 #[derive(Clone, Debug)]
@@ -216,15 +249,15 @@ pub trait Purging {
     /// Removes the descendants of `root`, but not the facts of `keep` and their ancestors. At most
     /// so many at once, newest first, so that what is left has its predecessors; all are gone when
     /// fewer come back. What was removed can be saved again.
-    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Step<'_, Vec<Position>>;
+    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Write<Vec<Position>>;
 
     /// A position that no fact has: when it is settled, all saves are done that had looked for
     /// anything before.
-    fn fence(&self) -> Step<'_, Position>;
+    fn fence(&self) -> Write<Position>;
 
     /// Removes what was saved onto facts while they were purged: a save that had found them. To be
     /// asked when a [`fence`](Purging::fence) is settled that was put up after the purge.
-    fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize>;
+    fn purge_orphans(&self, of: Vec<Position>) -> Write<usize>;
 }
 
 /// A feed, as it was asked for.
@@ -246,12 +279,13 @@ pub const REFRESHED_AFTER: i64 = 86_400_000_000;
 pub trait Definitions {
     /// Kept until nobody has asked for it for a long time. One that is known stays as it is: the hash
     /// stands for all of it. Writes only what is new, and at most once a day that it is used.
-    fn define(&self, definitions: Vec<Definition>) -> Step<'_, ()>;
+    fn define(&self, definitions: Vec<Definition>) -> Write<()>;
 
+    /// That it was asked for is noted at most once a day.
     fn definition(&self, hash: String) -> Step<'_, Option<Definition>>;
 
     /// Forgets what nobody has asked for since a time, some days ago at least; returns how many.
-    fn forget_definitions(&self, since: i64) -> Step<'_, u64>;
+    fn forget_definitions(&self, since: i64) -> Write<u64>;
 }
 
 /// Who a key belongs to: a provider's name and the user's id there.
@@ -279,5 +313,5 @@ pub trait Keys {
     fn key(&self, of: Principal) -> Step<'_, Option<KeyPair>>;
 
     /// Whoever comes first decides: what is kept is returned.
-    fn keep_key(&self, of: Principal, key: KeyPair) -> Step<'_, KeyPair>;
+    fn keep_key(&self, of: Principal, key: KeyPair) -> Write<KeyPair>;
 }

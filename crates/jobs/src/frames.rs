@@ -7,9 +7,10 @@ mod neighbours;
 mod reading;
 mod rooms;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
+use wakeline_bus::Bus;
 
 pub use self::{
     chat::Message,
@@ -20,7 +21,7 @@ use crate::{
     error::Error,
     frame::{Frame, FrameLimits, Refusal},
     problem,
-    room::{Appended, Edited},
+    room::{Appended, Edited, Stamp},
     store::frames::Frames as Store,
 };
 
@@ -66,6 +67,7 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Frames {
     store: Arc<dyn Store>,
+    bus: Arc<Bus>,
     asking: Arc<dyn Asking>,
     telling: Arc<dyn Telling>,
     hearing: Arc<dyn Hearing>,
@@ -76,6 +78,7 @@ impl Frames {
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
+        bus: Arc<Bus>,
         asking: Arc<dyn Asking>,
         telling: Arc<dyn Telling>,
         hearing: Arc<dyn Hearing>,
@@ -83,6 +86,7 @@ impl Frames {
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
+            bus,
             asking,
             telling,
             hearing,
@@ -101,22 +105,24 @@ impl Frames {
         room: String,
         frames: Vec<Frame>,
     ) -> Result<(i64, i64), Error> {
-        self.to_the_end(async move |this| {
-            let limit = this.limits.room;
-            match this.store.append(room.clone(), frames, limit).await? {
-                Appended::NoRoom => Err(no_room(&room)),
-                Appended::ReadOnly => Err(read_only(&room)),
-                Appended::Full(stored) => Err(unprocessable(format!(
-                    "body.frames: the room has {stored} frames and may have {limit}, the limit of \
-                     this server (jobs.room_frames)"
-                ))),
-                Appended::Done { start, total } => {
-                    this.tell(&room, "add", None, Some(total), None);
-                    Ok((start, total))
-                }
+        let limit = self.limits.room;
+        let (this, name) = (self.clone(), room.clone());
+        let appended = self.store.append(room.clone(), frames, limit);
+        let appended = appended.map(move |appended| {
+            if let Appended::Done { total, .. } = appended {
+                this.tell(&name, "add", None, Some(total), None);
             }
-        })
-        .await
+            appended
+        });
+        match appended.commit(&self.bus).await? {
+            Appended::NoRoom => Err(no_room(&room)),
+            Appended::ReadOnly => Err(read_only(&room)),
+            Appended::Full(stored) => Err(unprocessable(format!(
+                "body.frames: the room has {stored} frames and may have {limit}, the limit of \
+                 this server (jobs.room_frames)"
+            ))),
+            Appended::Done { start, total } => Ok((start, total)),
+        }
     }
 
     pub async fn replace(
@@ -125,16 +131,8 @@ impl Frames {
         number: i64,
         frame: Frame,
     ) -> Result<(), Error> {
-        self.to_the_end(async move |this| {
-            let edited = this
-                .store
-                .replace(room.clone(), number, frame, None)
-                .await?;
-            this.edited(&room, number, &edited)?;
-            this.tell(&room, "modify", Some(number), None, None);
-            Ok(())
-        })
-        .await
+        let edited = self.put(&room, number, frame, None).await?;
+        self.edited(&room, number, &edited).map(drop)
     }
 
     /// Puts these keys into a frame, beside or in the place of those that it has.
@@ -144,44 +142,56 @@ impl Frames {
         number: i64,
         part: Frame,
     ) -> Result<(), Error> {
-        self.to_the_end(async move |this| {
-            for _ in 0..MERGES {
-                let found = this.store.frame(room.clone(), number).await?;
-                let (kept, stored) = found.ok_or_else(|| no_room(&room))?;
-                if kept.mount.is_some() {
-                    return Err(read_only(&room));
-                }
-                let stored = stored.ok_or_else(|| no_frame(&[number], kept.frame_count()))?;
-                let merged = stored.frame.merged(&part, this.limits.frame);
-                let merged = merged.map_err(|refusal| refused("body", &refusal))?;
-                let stamp = Some(stored.stamp);
-                let edited = this.store.replace(room.clone(), number, merged, stamp);
-                match edited.await? {
-                    Edited::Changed => {}
-                    edited => {
-                        this.edited(&room, number, &edited)?;
-                        this.tell(&room, "modify", Some(number), None, None);
-                        return Ok(());
-                    }
-                }
+        for _ in 0..MERGES {
+            let found = self.store.frame(room.clone(), number).await?;
+            let (kept, stored) = found.ok_or_else(|| no_room(&room))?;
+            if kept.mount.is_some() {
+                return Err(read_only(&room));
             }
-            Err(Error::Web(wakeline_web::Problem::unavailable(
-                "frame-busy",
-                "others change this frame all the time; nothing was done, try again",
-            )))
-        })
-        .await
+            let stored = stored.ok_or_else(|| no_frame(&[number], kept.frame_count()))?;
+            let merged = stored.frame.merged(&part, self.limits.frame);
+            let merged = merged.map_err(|refusal| refused("body", &refusal))?;
+            match self.put(&room, number, merged, Some(stored.stamp)).await? {
+                Edited::Changed => {}
+                edited => return self.edited(&room, number, &edited).map(drop),
+            }
+        }
+        Err(Error::Web(wakeline_web::Problem::unavailable(
+            "frame-busy",
+            "others change this frame all the time; nothing was done, try again",
+        )))
+    }
+
+    /// With a stamp, only if the frame is still that one.
+    async fn put(
+        self: &Arc<Self>,
+        room: &str,
+        number: i64,
+        frame: Frame,
+        stamp: Option<Stamp>,
+    ) -> Result<Edited, Error> {
+        let (this, name) = (self.clone(), room.to_owned());
+        let edited = self.store.replace(room.to_owned(), number, frame, stamp);
+        let edited = edited.map(move |edited| {
+            if let Edited::Done(_) = edited {
+                this.tell(&name, "modify", Some(number), None, None);
+            }
+            edited
+        });
+        Ok(edited.commit(&self.bus).await?)
     }
 
     /// Those after it move up. How many the room has then.
     pub async fn delete(self: &Arc<Self>, room: String, number: i64) -> Result<i64, Error> {
-        self.to_the_end(async move |this| {
-            let edited = this.store.delete(room.clone(), number).await?;
-            let total = this.edited(&room, number, &edited)?;
-            this.tell(&room, "delete", Some(number), Some(total), None);
-            Ok(total)
-        })
-        .await
+        let (this, name) = (self.clone(), room.clone());
+        let edited = self.store.delete(room.clone(), number).map(move |edited| {
+            if let Edited::Done(total) = edited {
+                this.tell(&name, "delete", Some(number), Some(total), None);
+            }
+            edited
+        });
+        let edited = edited.commit(&self.bus).await?;
+        self.edited(&room, number, &edited)
     }
 
     fn edited(&self, room: &str, number: i64, edited: &Edited) -> Result<i64, Error> {
@@ -216,24 +226,6 @@ impl Frames {
 
     fn tell_room(&self, room: &str, event: &str, payload: Value) {
         self.telling.emit(&format!("room:{room}"), event, payload);
-    }
-
-    /// Whoever hangs up meanwhile does not keep others from being told of what was done.
-    async fn to_the_end<T, F>(
-        self: &Arc<Self>,
-        work: impl FnOnce(Arc<Self>) -> F,
-    ) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, Error>> + Send + 'static,
-    {
-        match tokio::spawn(work(self.clone())).await {
-            Ok(done) => done,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(Error::Refused(wakeline_wake::Refused::Draining)),
-            },
-        }
     }
 }
 

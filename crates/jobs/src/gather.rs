@@ -75,11 +75,13 @@ where
 
     /// Asks until nobody waits.
     async fn go(self: Arc<Self>) {
+        let mut panicked = Panicked(Some(&self));
         loop {
             let waiting = {
                 let mut state = self.lock();
                 if state.waiting.is_empty() {
                     state.under_way -= 1;
+                    panicked.0 = None;
                     return;
                 }
                 let most = state.waiting.len().min(MAX_KEYS);
@@ -137,9 +139,27 @@ where
         }
         answers
     }
+}
 
+impl<K, V> Gather<K, V> {
     fn lock(&self) -> std::sync::MutexGuard<'_, State<K, V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes room for the next question when one ends by a panic. Those that nobody is left to ask get
+/// an error; the next one begins anew.
+struct Panicked<'a, K, V>(Option<&'a Gather<K, V>>);
+
+impl<K, V> Drop for Panicked<'_, K, V> {
+    fn drop(&mut self) {
+        if let Some(gather) = self.0 {
+            let mut state = gather.lock();
+            state.under_way -= 1;
+            if state.under_way == 0 {
+                state.waiting.clear();
+            }
+        }
     }
 }
 
@@ -155,9 +175,11 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures_util::{FutureExt, future::join_all};
-    use tokio::sync::Semaphore;
+    use tokio::{sync::Semaphore, time::timeout};
 
     use super::*;
+
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
     #[tokio::test]
     async fn who_comes_while_it_is_asked_shares_the_next_question() {
@@ -227,6 +249,47 @@ mod tests {
                 Err(error) => assert_eq!((key, error.is_outage()), (BAD, false)),
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_question_that_panics_fails_and_the_next_is_answered() {
+        let (asked, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+        let gather = Gather::new({
+            let (asked, gate) = (asked.clone(), gate.clone());
+            move |keys: Vec<u32>| {
+                let (asked, gate) = (asked.clone(), gate.clone());
+                async move {
+                    asked.fetch_add(1, Ordering::SeqCst);
+                    gate.acquire().await.unwrap().forget();
+                    assert!(!keys.contains(&0), "a test");
+                    Ok(keys)
+                }
+                .boxed()
+            }
+        });
+        let ask = |key| {
+            let gather = gather.clone();
+            tokio::spawn(async move { gather.ask(key).await })
+        };
+        // All that may be under way, and one that waits behind them.
+        let mut failing = Vec::new();
+        for number in 0..UNDER_WAY {
+            failing.push(ask(0));
+            while asked.load(Ordering::SeqCst) <= number {
+                tokio::task::yield_now().await;
+            }
+        }
+        failing.push(ask(7));
+        while gather.lock().waiting.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        gate.add_permits(100);
+        for answer in failing {
+            let answer = timeout(PATIENCE, answer).await.expect("an answer");
+            assert!(matches!(answer.unwrap(), Err(Error::Unavailable(_))));
+        }
+        let next = timeout(PATIENCE, gather.ask(1)).await.expect("an answer");
+        assert_eq!(next, Ok(1));
     }
 
     #[tokio::test]

@@ -27,6 +27,7 @@ pub mod problem;
 pub mod provider;
 pub mod results;
 pub mod room;
+pub mod schema;
 pub mod service;
 pub mod socket;
 pub mod store;
@@ -35,6 +36,7 @@ mod time;
 pub mod topic;
 pub mod user;
 pub mod users;
+mod wakes;
 pub mod worker;
 
 pub use error::{Error, PROBLEM_JSON, Unfit};

@@ -5,11 +5,13 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use jsonschema::{ValidationError, Validator, error::ValidationErrorKind as Kind};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Unfit};
+use crate::{
+    error::{Error, Unfit},
+    schema::{Fault, Schema},
+};
 
 /// Parameters of one read.
 pub const MAX_PARAMS: usize = 256;
@@ -58,69 +60,27 @@ impl Params {
         text
     }
 
-    /// Refuses what does not fit the provider's JSON Schema, naming the parameter. A schema that
-    /// cannot be used asks for nothing.
-    pub fn check(&self, schema: &str) -> Result<(), Error> {
-        let Ok(schema) = serde_json::from_str::<Value>(schema) else {
-            return Ok(());
-        };
-        if schema.as_object().is_none_or(Map::is_empty) {
+    /// Refuses what does not fit the provider's JSON Schema, naming the parameter.
+    pub fn check(&self, schema: &Schema) -> Result<(), Error> {
+        let faults = schema.faults(&self.typed(schema.document()));
+        if faults.is_empty() {
             return Ok(());
         }
-        let validator: Validator = match jsonschema::options().build(&schema) {
-            Ok(validator) => validator,
-            Err(error) => {
-                tracing::debug!(%error, "a provider's schema cannot be used");
-                return Ok(());
-            }
-        };
-        let given = self.typed(&schema);
-        let unfit: Vec<Unfit> = validator
-            .iter_errors(&given)
-            .flat_map(|error| self.unfit(&error))
-            .collect();
-        if unfit.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Unfit(unfit))
-        }
-    }
-
-    /// One for each parameter that the validator means.
-    fn unfit(&self, error: &ValidationError<'_>) -> Vec<Unfit> {
-        let unfit = |kind, at: &[&str], message: String| {
-            let given = at.get(1).and_then(|name| self.0.get(*name));
-            let input = given.map_or(Value::Null, |text| text.as_str().into());
-            Unfit::new(kind, at, message, input)
-        };
-        let extra = |name: &str| {
-            let message = "Extra inputs are not permitted".to_owned();
-            unfit("extra_forbidden", &["query", name], message)
-        };
-        let mut path = error.instance_path().as_str().split('/').skip(1);
-        // Where no property is known at all, the validator names only what they are properties of.
-        let at = error.schema_path().as_str();
-        let is_within = at.ends_with("/additionalProperties");
-        // Within a parameter it is that one, whatever is wrong there.
-        if let Some(name) = path.next() {
-            let name = name.replace("~1", "/").replace("~0", "~");
-            return match error.kind() {
-                Kind::FalseSchema if !is_within && path.next().is_none() => vec![extra(&name)],
-                _ => vec![unfit("schema", &["query", &name], error.to_string())],
+        let unfit = faults.into_iter().map(|fault| {
+            let (kind, name, message) = match fault {
+                Fault::Missing(name) => ("missing", Some(name), "Field required".to_owned()),
+                Fault::Extra(name) => {
+                    let message = "Extra inputs are not permitted".to_owned();
+                    ("extra_forbidden", Some(name), message)
+                }
+                Fault::Other(name, message) => ("schema", name, message),
             };
-        }
-        match error.kind() {
-            Kind::AdditionalProperties { unexpected }
-            | Kind::UnevaluatedProperties { unexpected } => {
-                unexpected.iter().map(|name| extra(name)).collect()
-            }
-            Kind::Required { property } => {
-                let name = property.as_str().unwrap_or_default();
-                vec![unfit("missing", &["query", name], error.to_string())]
-            }
-            Kind::FalseSchema if is_within => self.0.keys().map(|name| extra(name)).collect(),
-            _ => vec![unfit("schema", &["query"], error.to_string())],
-        }
+            let given = name.as_ref().and_then(|name| self.0.get(name));
+            let input = given.map_or(Value::Null, |text| text.as_str().into());
+            let at: Vec<&str> = std::iter::once("query").chain(name.as_deref()).collect();
+            Unfit::new(kind, &at, message, input)
+        });
+        Err(Error::Unfit(unfit.collect()))
     }
 
     /// A query has only texts: what the schema wants as a number or a truth value is read as one.
@@ -264,7 +224,8 @@ mod tests {
     }
 
     fn refusal(schema: &str, query: &str) -> Vec<String> {
-        match Params::from_query(query).unwrap().check(schema) {
+        let params = Params::from_query(query).unwrap();
+        match params.check(&Schema::new(schema)) {
             Ok(()) => Vec::new(),
             Err(Error::Unfit(fields)) => fields
                 .iter()
@@ -280,6 +241,7 @@ mod tests {
             "index":{"type":"integer","minimum":0},
             "glob":{"anyOf":[{"type":"string"},{"type":"null"}]},
             "deep":{"$ref":"#/$defs/Deep"},
+            "size":{"anyOf":[{"type":"integer","minimum":3},{"type":"null"}]},
             "recursive":{"type":"boolean"}},"$defs":{"Deep":{"type":"integer"}}}"##;
         for query in ["index=7", "index=7&glob=&recursive=true&deep=3&other=x"] {
             assert_eq!(refusal(schema, query), Vec::<String>::new(), "{query}");
@@ -290,14 +252,16 @@ mod tests {
             "glob=a",
             "index=1&recursive=maybe",
             "index=1&deep=x",
+            "index=1&size=2",
         ];
         let refused = refusals.map(|query| refusal(schema, query).join("\n"));
         insta::assert_snapshot!(refused.join("\n"), @r#"
-        [String("query"), String("index")] schema: "x" is not of type "integer"
-        [String("query"), String("index")] schema: -1 is less than the minimum of 0
-        [String("query"), String("index")] missing: "index" is a required property
-        [String("query"), String("recursive")] schema: "maybe" is not of type "boolean"
-        [String("query"), String("deep")] schema: "x" is not of type "integer"
+        [String("query"), String("index")] schema: want integer, but got string
+        [String("query"), String("index")] schema: must be >=0, but got -1
+        [String("query"), String("index")] missing: Field required
+        [String("query"), String("recursive")] schema: want boolean, but got string
+        [String("query"), String("deep")] schema: want integer, but got string
+        [String("query"), String("size")] schema: anyOf failed (must be >=3, but got 2; want null, but got number)
         "#);
         assert_eq!(refusal("{}", "a=b"), Vec::<String>::new());
         assert_eq!(refusal(r#"{"type":5}"#, "a=b"), Vec::<String>::new());
@@ -319,10 +283,10 @@ mod tests {
         insta::assert_snapshot!(refused.join("\n"), @r#"
         [String("query"), String("x")] extra_forbidden: Extra inputs are not permitted
         [String("query"), String("~y")] extra_forbidden: Extra inputs are not permitted
-        [String("query"), String("a/b~c")] schema: "z" is not of type "integer"
-        [String("query")] schema: {} has less than 1 property
-        [String("query"), String("in")] schema: "x" is a required property
-        [String("query"), String("in")] schema: False schema does not allow 1
+        [String("query"), String("a/b~c")] schema: want integer, but got string
+        [String("query")] schema: minimum 1 properties required, but got 0 properties
+        [String("query"), String("in")] schema: missing properties 'x'
+        [String("query"), String("in")] schema: additionalProperties 'x', 'y' not allowed
         "#);
         let none = refusal(r#"{"additionalProperties":false}"#, "x=1&y=2");
         insta::assert_snapshot!(none.join("\n"), @r#"

@@ -1,8 +1,8 @@
 //! Where answers of providers are kept, and who has been asked what.
 //!
 //! Answers are a cache: one that is lost is asked for again. [`crate::store`] keeps them in the
-//! database, [`redis`] and [`files`] elsewhere; [`choice`] is which of them a category has. None of
-//! them wakes anybody: who waits for an answer is woken by the bus, after `put`.
+//! database, [`redis`] and [`files`] elsewhere; [`choice`] is which of them a category has. They know
+//! providers by their ids and readers wait for a name, so the caller says which readers a write wakes.
 
 pub mod choice;
 mod etag;
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use uuid::Uuid;
+use wakeline_bus::{Wakes, Write};
 
 use crate::{
     provider::{Answer, Key, Request},
@@ -98,9 +99,6 @@ impl Kept {
 }
 
 /// A place for answers. Each method is one atomic step that may be repeated.
-///
-/// A future that is dropped half way may have done its step or not: who begins a question must not
-/// be dropped before it has asked it.
 pub trait Results: Send + Sync + std::fmt::Debug {
     /// Whether it is the database that has the providers too, which answers for both at once.
     fn is_store(&self) -> bool {
@@ -115,15 +113,15 @@ pub trait Results: Send + Sync + std::fmt::Debug {
 
     /// Keeps an answer for `ttl`, in the place of an earlier one, and takes the mark off its
     /// question, once all of it has come. Whoever reads the earlier one still gets all of it.
-    fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept>;
+    fn put(&self, key: Key, upload: Upload, ttl: Duration, readers: Wakes) -> Write<Kept>;
 
     /// Marks a question as asked for `ttl`. `false`: somebody has, and it is not over yet; or the
     /// answer is there, for it may have come since whoever calls has looked. The same token again is
-    /// the same time.
-    fn begin(&self, request: Request, ttl: Duration) -> Step<'_, bool>;
+    /// the same time. It wakes nobody: the follow-up sends the question to the provider.
+    fn begin(&self, request: Request, ttl: Duration) -> Write<bool>;
 
     /// Takes the mark off; with a token only the mark of that time.
-    fn end(&self, key: Key, token: Option<Uuid>) -> Step<'_, ()>;
+    fn end(&self, key: Key, token: Option<Uuid>, readers: Wakes) -> Write<()>;
 
     /// What the provider has been asked and not answered yet, oldest first, [`MAX_IN_FLIGHT`] at
     /// most.
@@ -131,11 +129,11 @@ pub trait Results: Send + Sync + std::fmt::Debug {
 
     /// Removes all answers and marks of a provider's registrations before `version`; of a provider
     /// that is gone, all.
-    fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()>;
+    fn forget(&self, provider: Uuid, version: Option<i64>) -> Write<()>;
 
     /// Removes a slice of what is over. How long until there may be more; `None`: there is nothing
     /// to be swept.
-    fn sweep(&self) -> Step<'_, Option<Duration>>;
+    fn sweep(&self) -> Write<Option<Duration>>;
 }
 
 /// Microseconds that something is kept.

@@ -22,11 +22,11 @@ use wakeline_bus::Bus;
 use wakeline_wake::Engine;
 
 use crate::{
-    error::Error,
     events::Events,
     frames::Frames,
     internal::Registry,
     results::{Memory, choice::Choice},
+    schema::ProviderSchemas,
     socket::Sockets,
     store::Store,
     users::Users,
@@ -137,6 +137,7 @@ pub struct Jobs {
     dispatchers: Dispatchers,
     frames: OnceLock<Arc<Frames>>,
     memory: Memory,
+    schemas: ProviderSchemas,
     settings: Settings,
 }
 
@@ -150,6 +151,7 @@ impl Jobs {
             dispatchers: Dispatchers::default(),
             frames: OnceLock::new(),
             memory: Memory::new(settings.upload_memory),
+            schemas: ProviderSchemas::default(),
             store: ground.store,
             engine: ground.engine,
             bus: ground.bus,
@@ -186,13 +188,4 @@ impl Jobs {
     pub fn events(&self) -> &Events {
         &self.events
     }
-}
-
-/// In a task of its own: if the caller hangs up after the commit, whoever waits is still woken.
-async fn finished<T: Send + 'static>(
-    step: impl Future<Output = Result<T, Error>> + Send + 'static,
-) -> Result<T, Error> {
-    let lost =
-        |error: tokio::task::JoinError| wakeline_store::Error::OutcomeUnknown(error.to_string());
-    tokio::spawn(step).await.map_err(lost)?
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
+use wakeline_bus::Write;
 use wakeline_store::Error;
 
 use crate::{
@@ -24,11 +25,11 @@ use crate::{
 
 pub use self::users::Users;
 
-/// What a step gives when it is on disk.
+/// What a read gives.
 pub type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-/// Each method is one atomic durable step, shares its commit with whatever else arrived in the
-/// same moment, and happens even if its future is dropped half way.
+/// Each method is one atomic step. One that returns a [`Write`] shares its commit with whatever else
+/// arrived in the same moment, and says whom it wakes.
 ///
 /// Whose clock rules: SQLite's is the process', PostgreSQL's is the database server's, so that
 /// nodes agree on when a worker is lost.
@@ -37,17 +38,17 @@ pub trait Store: Workers + Jobs + Tasks + Providers + Send + Sync + std::fmt::De
 impl<S: Workers + Jobs + Tasks + Providers + Send + Sync + std::fmt::Debug> Store for S {}
 
 pub trait Workers {
-    fn create_worker(&self, user: Uuid) -> Step<'_, Worker>;
+    fn create_worker(&self, user: Uuid) -> Write<Worker>;
 
     /// Only its owner's heart can beat for it.
-    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Step<'_, Owned<Worker>>;
+    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<Owned<Worker>>;
 
     /// Whose it is.
     fn worker_owner(&self, worker: Uuid) -> Step<'_, Option<Uuid>>;
 
     /// With everything that it has: its tasks fail or go back into the line, its providers go.
     /// `user`: only if it is this one's.
-    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Loss>>;
+    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<Owned<Loss>>;
 
     /// Newest first.
     fn workers(&self, page: Page) -> Step<'_, Paged<WorkerSummary>>;
@@ -56,11 +57,11 @@ pub trait Workers {
     fn workers_of(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<WorkerSummary>>;
 
     /// Removes a slice of what is over. Asked when something may be, not at an interval.
-    fn sweep(&self, terms: Terms) -> Step<'_, Swept>;
+    fn sweep(&self, terms: Terms) -> Write<Swept>;
 }
 
 pub trait Jobs {
-    fn register_job(&self, job: NewJob) -> Step<'_, Registered>;
+    fn register_job(&self, job: NewJob) -> Write<Registered>;
 
     /// Newest first.
     fn jobs(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<Job>>;
@@ -69,18 +70,18 @@ pub trait Jobs {
 }
 
 pub trait Tasks {
-    fn submit(&self, task: NewTask) -> Step<'_, Submitted>;
+    fn submit(&self, task: NewTask) -> Write<Submitted>;
 
     /// The task of the worker's jobs that has waited longest. Never waits for another claim.
-    fn claim(&self, worker: Uuid, user: Uuid) -> Step<'_, Claimed>;
+    fn claim(&self, worker: Uuid, user: Uuid) -> Write<Claimed>;
 
     /// The task goes back to its place in the line, if the worker has it still and has not begun
     /// with it. A retry that a loss would cost is not counted.
-    fn unclaim(&self, task: Uuid, worker: Uuid) -> Step<'_, Option<Task>>;
+    fn unclaim(&self, task: Uuid, worker: Uuid) -> Write<Option<Task>>;
 
     fn task(&self, task: Uuid) -> Step<'_, Option<Task>>;
 
-    fn update(&self, update: Update) -> Step<'_, Updated>;
+    fn update(&self, update: Update) -> Write<Updated>;
 
     /// Newest first.
     fn tasks(&self, filter: TaskFilter, page: Page) -> Step<'_, Paged<Task>>;
@@ -90,7 +91,7 @@ pub trait Tasks {
 }
 
 pub trait Providers {
-    fn register_provider(&self, provider: NewProvider) -> Step<'_, ProviderRegistered>;
+    fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistered>;
 
     /// Newest first.
     fn providers(&self, filter: ProviderFilter, page: Page) -> Step<'_, Paged<Provider>>;
@@ -110,10 +111,10 @@ pub trait Providers {
     fn provider(&self, provider: Uuid) -> Step<'_, Option<Provider>>;
 
     /// `user`: only if it is this one's.
-    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Provider>>;
+    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>>;
 
     /// A beat of its worker's heart.
-    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Provider>>;
+    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>>;
 }
 
 /// As both databases keep it.

@@ -16,6 +16,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, header};
 use uuid::Uuid;
+use wakeline_bus::Bus;
 use wakeline_web::{Identity, Role};
 
 use self::{known::Known, passwords::Passwords, token::Key};
@@ -94,10 +95,11 @@ pub trait Leaving: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub struct Users {
     store: Arc<dyn store::Users>,
+    bus: Arc<Bus>,
     settings: Settings,
     key: Key,
     passwords: Passwords,
-    known: Known,
+    known: Arc<Known>,
     leaving: OnceLock<Arc<dyn Leaving>>,
 }
 
@@ -127,20 +129,25 @@ impl From<wakeline_store::Error> for Nobody {
 
 impl Users {
     /// With the secret that all nodes share, and with the admin of the settings.
-    pub async fn open(store: Arc<dyn store::Users>, settings: Settings) -> Result<Self, Error> {
+    pub async fn open(
+        store: Arc<dyn store::Users>,
+        bus: Arc<Bus>,
+        settings: Settings,
+    ) -> Result<Self, Error> {
         let key = match &settings.secret {
             Some(secret) => Key::new(secret.as_bytes()),
             None => {
                 let fresh: [u8; SECRET] = rand::random();
-                Key::new(&store.secret(fresh.to_vec()).await?)
+                Key::new(&store.secret(fresh.to_vec()).commit(&bus).await?)
             }
         };
         let users = Self {
             store,
+            bus,
             settings,
             key,
             passwords: Passwords::new(),
-            known: Known::default(),
+            known: Arc::default(),
             leaving: OnceLock::new(),
         };
         if let Some((email, password)) = users.settings.admin.clone() {
@@ -238,8 +245,9 @@ impl Users {
             return caller(&user);
         }
         // Nothing comes of it where another call, or another node, was first.
-        self.store.create_user(outsider).await?;
-        self.known.forget(id);
+        let forget = self.known.forget_after(id);
+        let created = self.store.create_user(outsider).map(|_| drop(forget));
+        created.commit(&self.bus).await?;
         match self.known.find(&*self.store, id).await? {
             Some(user) => caller(&user),
             None => Err(Nobody::BadToken),

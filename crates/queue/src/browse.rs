@@ -2,7 +2,16 @@
 
 use uuid::Uuid;
 
-use crate::message::Message;
+pub use crate::store::browse::{
+    Address, Browse,
+    messages::Found,
+    parked::Held,
+    queues::{Overview, QueueFilter, Spread},
+    tallies::Span,
+    traces::MAX_NAMES,
+    vitals::{Gauge, NodeStep},
+};
+use crate::{message::Message, topic::QueueName};
 
 /// The group of those who consume without naming one.
 pub const QUEUE_MODE: &str = "__QUEUE_MODE__";
@@ -51,8 +60,10 @@ pub struct QueueRow {
     pub namespace: String,
     pub task: String,
     pub priority: i64,
-    /// As they are shown; empty if nobody configured it.
+    /// What was configured, as JSON. How long a lease lasts is said by `lease_ms`.
     pub options: String,
+    /// `None`: the server's default.
+    pub lease_ms: Option<i64>,
     pub created_us: i64,
     pub partitions: i64,
     pub counts: Counts,
@@ -160,6 +171,17 @@ pub struct Home {
     pub priority: i64,
     pub partition: String,
     pub partition_number: i64,
+}
+
+impl Home {
+    #[must_use]
+    pub fn queue_name(&self) -> QueueName<'_> {
+        QueueName {
+            name: &self.queue,
+            namespace: &self.namespace,
+            task: &self.task,
+        }
+    }
 }
 
 /// A message as it is shown.

@@ -14,8 +14,8 @@ pub struct NewOptions {
     /// By default what the queue has, or the part of its name behind the first dot.
     pub task: Option<String>,
     pub options: Options,
-    /// The options as they are shown.
-    pub shown: Map<String, Value>,
+    /// The options that the caller gave, to be shown: the others are at the server's defaults.
+    pub given: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub struct Configured {
     pub queue_id: Uuid,
     pub namespace: String,
     pub task: String,
+    /// What was held back may be due by the new options, or pops by another namespace or task may
+    /// find the queue.
+    pub may_be_ready: bool,
 }
 
 /// Which cursors: those of a group, in all queues, in one, or in one partition of it.
@@ -39,14 +42,6 @@ pub enum Seek {
     End,
     /// With what came at this time (microseconds since 1970) or later.
     At(i64),
-}
-
-/// What a seek moved.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sought {
-    pub partitions: u64,
-    /// Namespace and task of the queues concerned, whose waiters may find something now.
-    pub queues: Vec<(String, String, String)>,
 }
 
 /// What holds for all nodes.

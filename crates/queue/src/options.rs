@@ -1,5 +1,7 @@
 //! What can be set for a queue.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 use wakeline_web::Problem;
 
@@ -33,28 +35,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            lease_ms: None,
-            retry_limit: 3,
-            retry_delay_ms: 0,
-            keeps_dead: true,
-            priority: 0,
-            delay_ms: 0,
-            window_ms: 0,
-            max_size: 0,
-            age_ms: None,
-            evicts: false,
-            completed_ms: None,
-            is_sealed: false,
-        }
+        Self::of(&defaults(Duration::ZERO), None)
     }
 }
 
-/// The options of a queue that nobody configured, as they are shown.
-#[must_use]
-pub fn defaults() -> Map<String, Value> {
+/// The options of a queue that nobody configured. `lease` is the server's setting.
+fn defaults(lease: Duration) -> Map<String, Value> {
     let Value::Object(map) = json!({
-        "leaseTime": 300, "retryLimit": 3, "retryDelay": 0, "maxSize": 0, "ttl": 0, "priority": 0,
+        "leaseTime": lease.as_secs(), "retryLimit": 3, "retryDelay": 0, "maxSize": 0, "ttl": 0, "priority": 0,
         "delayedProcessing": 0, "windowBuffer": 0, "retentionEnabled": false,
         "retentionSeconds": 0, "completedRetentionSeconds": 0, "encryptionEnabled": false,
         "maxWaitTimeSeconds": 0, "deadLetterQueue": true, "dlqAfterMaxRetries": true,
@@ -65,60 +53,89 @@ pub fn defaults() -> Map<String, Value> {
     map
 }
 
-/// Reads what a caller gave. Gives the options and how they are shown: with the defaults.
-pub fn read(given: &Map<String, Value>) -> Result<(Options, Map<String, Value>), Problem> {
-    let mut shown = defaults();
+/// The options by which a queue works: what was configured, or else the default. `lease` is the
+/// server's setting, for a queue that says nothing of it.
+#[must_use]
+pub fn effective(
+    given: &Map<String, Value>,
+    lease_ms: Option<i64>,
+    lease: Duration,
+) -> Map<String, Value> {
+    let mut all = defaults(lease);
     for (name, value) in given {
-        // Unknown ones are for newer servers; clients send some.
-        if let Some(known) = shown.get_mut(name)
-            && !value.is_null()
-        {
-            check(name, known, value)?;
-            *known = value.clone();
+        if name != "leaseTime" {
+            all.insert(name.clone(), value.clone());
         }
     }
-    let number = |name: &str| shown[name].as_i64().unwrap_or_default();
-    let flag = |name: &str| shown[name].as_bool().unwrap_or_default();
-    let seconds = |name: &str| number(name) * 1_000;
-    if number("minPopWaitTime") > 0 {
+    if let Some(lease_ms) = lease_ms {
+        all.insert("leaseTime".into(), (lease_ms / 1_000).into());
+    }
+    all
+}
+
+/// Reads what a caller asks for: the options, and those of them that were given.
+pub fn read(asked: Map<String, Value>) -> Result<(Options, Map<String, Value>), Problem> {
+    let mut all = defaults(Duration::ZERO);
+    let mut given = Map::new();
+    for (name, value) in asked {
+        // Unknown ones are for newer servers; clients send some.
+        if let Some(known) = all.get_mut(&name)
+            && !value.is_null()
+        {
+            check(&name, known, &value)?;
+            *known = value.clone();
+            given.insert(name, value);
+        }
+    }
+    if all["minPopWaitTime"].as_i64() > Some(0) {
         return Err(Problem::invalid(
             "options.minPopWaitTime",
             "not supported: a pop here is answered as soon as there is something; use windowBuffer \
              to gather messages",
         ));
     }
-    let retained = flag("retentionEnabled");
-    // The shortest counts.
-    let age = [
-        (true, "ttl"),
-        (true, "maxWaitTimeSeconds"),
-        (retained, "retentionSeconds"),
-    ]
-    .into_iter()
-    .filter(|(counts, name)| *counts && number(name) > 0)
-    .map(|(_, name)| (seconds(name), name != "retentionSeconds"))
-    .min();
-    let completed = seconds("completedRetentionSeconds");
-    let options = Options {
-        lease_ms: given
-            .get("leaseTime")
-            .filter(|given| !given.is_null())
-            .map(|_| seconds("leaseTime"))
-            .filter(|time| *time > 0),
-        retry_limit: i32::try_from(number("retryLimit")).unwrap_or(i32::MAX),
-        // In milliseconds already.
-        retry_delay_ms: number("retryDelay"),
-        keeps_dead: flag("deadLetterQueue") && flag("dlqAfterMaxRetries"),
-        priority: i32::try_from(number("priority")).unwrap_or(i32::MAX),
-        delay_ms: seconds("delayedProcessing"),
-        window_ms: seconds("windowBuffer"),
-        max_size: number("maxSize"),
-        age_ms: age.map(|(age_ms, _)| age_ms),
-        evicts: age.is_some_and(|(_, evicts)| evicts),
-        completed_ms: (retained && completed > 0).then_some(completed),
-        is_sealed: flag("encryptionEnabled"),
-    };
-    Ok((options, shown))
+    // Zero seconds are no lease: they mean the server's default, too.
+    let lease = given.get("leaseTime").and_then(Value::as_i64);
+    let lease_ms = lease
+        .filter(|seconds| *seconds > 0)
+        .map(|seconds| seconds * 1_000);
+    Ok((Options::of(&all, lease_ms), given))
+}
+
+impl Options {
+    /// From all options, each given or at its default, but for how long a lease lasts.
+    fn of(all: &Map<String, Value>, lease_ms: Option<i64>) -> Self {
+        let number = |name: &str| all[name].as_i64().unwrap_or_default();
+        let flag = |name: &str| all[name].as_bool().unwrap_or_default();
+        let seconds = |name: &str| number(name) * 1_000;
+        let retained = flag("retentionEnabled");
+        // The shortest counts.
+        let age = [
+            (true, "ttl"),
+            (true, "maxWaitTimeSeconds"),
+            (retained, "retentionSeconds"),
+        ]
+        .into_iter()
+        .filter(|(counts, name)| *counts && number(name) > 0)
+        .map(|(_, name)| (seconds(name), name != "retentionSeconds"))
+        .min();
+        let completed = seconds("completedRetentionSeconds");
+        Self {
+            lease_ms,
+            retry_limit: i32::try_from(number("retryLimit")).unwrap_or(i32::MAX),
+            // In milliseconds already.
+            retry_delay_ms: number("retryDelay"),
+            keeps_dead: flag("deadLetterQueue") && flag("dlqAfterMaxRetries"),
+            priority: i32::try_from(number("priority")).unwrap_or(i32::MAX),
+            delay_ms: seconds("delayedProcessing"),
+            window_ms: seconds("windowBuffer"),
+            max_size: number("maxSize"),
+            age_ms: age.map(|(age_ms, _)| age_ms),
+            evicts: age.is_some_and(|(_, evicts)| evicts),
+            completed_ms: (retained && completed > 0).then_some(completed),
+            is_sealed: flag("encryptionEnabled"),
+        }
+    }
 }
 
 fn check(name: &str, default: &Value, value: &Value) -> Result<(), Problem> {
@@ -153,20 +170,34 @@ mod tests {
     }
 
     #[test]
-    fn nothing_given_is_the_default() {
-        let (options, shown) = read(&Map::new()).unwrap();
+    fn what_is_not_given_is_at_the_servers_default() {
+        let (options, stored) = read(given(json!({"leaseTime": null, "retryLimit": 3}))).unwrap();
         assert_eq!(options, Options::default());
-        assert_eq!(shown, defaults());
+        assert_eq!(stored, given(json!({"retryLimit": 3})));
+        for lease in [7, 8] {
+            let lease = Duration::from_secs(lease);
+            let shown = effective(&stored, options.lease_ms, lease);
+            assert_eq!(shown, defaults(lease));
+            assert_eq!(shown["leaseTime"], lease.as_secs());
+        }
+    }
+
+    #[test]
+    fn a_lease_of_no_seconds_is_the_servers_default() {
+        let (options, stored) = read(given(json!({"leaseTime": 0}))).unwrap();
+        assert_eq!(options.lease_ms, None);
+        let shown = effective(&stored, options.lease_ms, Duration::from_secs(7));
+        assert_eq!(shown["leaseTime"], 7);
     }
 
     #[test]
     fn the_shortest_age_counts() {
-        let (options, _) = read(&given(json!({
+        let (options, _) = read(given(json!({
             "ttl": 50, "maxWaitTimeSeconds": 20, "retentionSeconds": 10, "retentionEnabled": false
         })))
         .unwrap();
         assert_eq!(options.age_ms, Some(20_000));
-        let (options, _) = read(&given(json!({
+        let (options, _) = read(given(json!({
             "retentionSeconds": 10, "retentionEnabled": true, "completedRetentionSeconds": 5
         })))
         .unwrap();
@@ -183,7 +214,7 @@ mod tests {
             (json!({"minPopWaitTime": 5}), "options.minPopWaitTime"),
             (json!({"ttl": 1.5}), "options.ttl"),
         ] {
-            let problem = read(&given(bad)).unwrap_err();
+            let problem = read(given(bad)).unwrap_err();
             assert!(problem.detail().contains(field), "{}", problem.detail());
         }
     }

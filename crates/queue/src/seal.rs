@@ -1,5 +1,10 @@
 //! Payloads sealed at rest: AES-256-GCM with the server's key, in Queen's shape.
 
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
 use aes_gcm::{
     Aes256Gcm, KeyInit, Nonce,
     aead::{Aead, Payload},
@@ -7,6 +12,10 @@ use aes_gcm::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 
+use crate::message::NewMessage;
+
+/// Names of sealed queues that are kept in mind.
+const MAX_QUEUES: usize = 10_000;
 const TAG_BYTES: usize = 16;
 const NONCE_BYTES: usize = 12;
 
@@ -75,6 +84,69 @@ impl Sealer {
             .decrypt(&Nonce::from(nonce), Payload::from(text.as_slice()))
             .map_err(|_| Unopened)?;
         String::from_utf8(opened).map_err(|_| Unopened)
+    }
+}
+
+/// The server's key, and the queues that were seen to keep their messages sealed: a hint that saves
+/// a refused attempt.
+#[derive(Debug)]
+pub(crate) struct Sealing {
+    sealer: Sealer,
+    queues: Mutex<HashSet<String>>,
+}
+
+impl Sealing {
+    pub(crate) fn new(sealer: Sealer) -> Self {
+        Self {
+            sealer,
+            queues: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn sealer(&self) -> &Sealer {
+        &self.sealer
+    }
+
+    /// Seals the messages to queues that are known to want it.
+    pub(crate) fn seal_known(&self, messages: &mut [NewMessage]) {
+        let to_seal: Vec<usize> = {
+            let queues = self.queues();
+            let known = |index: &usize| queues.contains(&messages[*index].queue);
+            (0..messages.len()).filter(known).collect()
+        };
+        for index in to_seal {
+            self.seal(&mut messages[index]);
+        }
+    }
+
+    /// Seals messages that their queues refused as they were.
+    pub(crate) fn seal_refused(&self, messages: &mut [NewMessage]) {
+        {
+            let mut queues = self.queues();
+            if queues.len() >= MAX_QUEUES {
+                queues.clear();
+            }
+            queues.extend(messages.iter().map(|message| message.queue.clone()));
+        }
+        for message in messages {
+            self.seal(message);
+        }
+    }
+
+    /// The queue may not want it any more.
+    pub(crate) fn forget(&self, queue: &str) {
+        self.queues().remove(queue);
+    }
+
+    fn seal(&self, message: &mut NewMessage) {
+        if !message.is_sealed {
+            message.payload = self.sealer.seal(&message.payload).into();
+            message.is_sealed = true;
+        }
+    }
+
+    fn queues(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

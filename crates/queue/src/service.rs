@@ -5,8 +5,7 @@ mod counting;
 mod manage;
 
 use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -21,7 +20,7 @@ use crate::{
     error::Error,
     message::{NewMessage, Pushed, Refusal},
     node::Node,
-    seal::Sealer,
+    seal::{Sealer, Sealing},
     step::{Done, Rejection, Step},
     store::Store,
     tally::{Pulse, Samples, Tally},
@@ -80,17 +79,12 @@ pub struct Queue {
     engine: Arc<Engine>,
     bus: Arc<Bus>,
     limits: Limits,
-    sealer: Option<Sealer>,
-    /// Queues that were seen to keep their messages sealed: a hint that saves a refused attempt.
-    sealed: Mutex<HashSet<String>>,
+    sealing: Option<Arc<Sealing>>,
     tally: Arc<Tally>,
     parked: Samples,
     pulse: Pulse,
     node: OnceLock<Node>,
 }
-
-/// Names of sealed queues that are kept in mind.
-const MAX_SEALED: usize = 10_000;
 
 impl Queue {
     #[must_use]
@@ -106,8 +100,7 @@ impl Queue {
             engine,
             bus,
             limits,
-            sealer,
-            sealed: Mutex::default(),
+            sealing: sealer.map(|sealer| Arc::new(Sealing::new(sealer))),
             tally: Arc::default(),
             parked: Samples::default(),
             pulse: Pulse::default(),
@@ -118,11 +111,6 @@ impl Queue {
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
-    }
-
-    #[must_use]
-    pub fn store(&self) -> &Arc<dyn Store> {
-        &self.store
     }
 
     #[must_use]
@@ -155,16 +143,16 @@ impl Queue {
     /// has been woken.
     pub async fn step(&self, mut step: Step) -> Result<Done, Error> {
         self.tally.asked(&step);
-        self.seal_known(&mut step);
+        let Some(sealing) = &self.sealing else {
+            return self.commit(Arc::new(step)).await;
+        };
+        sealing.seal_known(&mut step.pushes);
         let step = Arc::new(step);
         let mut done = self.commit(step.clone()).await?;
-        if self.sealer.is_none() {
-            return Ok(done);
-        }
         // A queue that keeps its messages sealed refuses plain ones: seal what it refused.
         if let Some(Rejection::Push(_, Refusal::Unsealed)) = done.rejection {
             let mut again = Step::clone(&step);
-            self.seal_all(&mut again.pushes);
+            sealing.seal_refused(&mut again.pushes);
             return self.commit(Arc::new(again)).await;
         }
         let refused: Vec<usize> = (0..done.pushed.len())
@@ -175,7 +163,7 @@ impl Queue {
                 .iter()
                 .map(|index| step.pushes[*index].clone())
                 .collect();
-            self.seal_all(&mut pushes);
+            sealing.seal_refused(&mut pushes);
             let again = Step {
                 pushes,
                 ..Step::default()
@@ -188,53 +176,20 @@ impl Queue {
         Ok(done)
     }
 
-    /// In a task of its own: if the caller hangs up after the commit, the wake still happens.
     async fn commit(&self, step: Arc<Step>) -> Result<Done, Error> {
-        let (store, bus, tally) = (self.store.clone(), self.bus.clone(), self.tally.clone());
-        let committing = tokio::spawn(async move {
-            let done = store.step(step.clone()).await?;
-            tally.step(&step, &done);
-            // After the commit: whoever is woken must find what it is woken for.
-            bus.publish(&done.ready);
-            Ok(done)
+        let (tally, asked) = (self.tally.clone(), step.clone());
+        let write = self.store.step(step).map(move |done| {
+            tally.step(&asked, &done);
+            done
         });
-        finished(committing.await)
-    }
-
-    fn seal_known(&self, step: &mut Step) {
-        let known = self
-            .sealed
-            .lock()
-            .expect("no panic while it is held")
-            .clone();
-        if let Some(sealer) = &self.sealer
-            && !known.is_empty()
-        {
-            for message in &mut step.pushes {
-                if known.contains(&message.queue) {
-                    seal(sealer, message);
-                }
-            }
-        }
-    }
-
-    fn seal_all(&self, messages: &mut [NewMessage]) {
-        let Some(sealer) = &self.sealer else { return };
-        let mut known = self.sealed.lock().expect("no panic while it is held");
-        if known.len() >= MAX_SEALED {
-            known.clear();
-        }
-        for message in messages {
-            seal(sealer, message);
-            known.insert(message.queue.clone());
-        }
+        Ok(write.commit(&self.bus).await?)
     }
 
     /// Opens what is sealed in messages that are shown or handed out.
     pub fn open(&self, message: &mut crate::message::Message) -> Result<(), Error> {
         if message.is_sealed {
-            let sealer = self.sealer.as_ref().ok_or(Error::NoKey)?;
-            message.payload = sealer.open(&message.payload)?;
+            let sealing = self.sealing.as_ref().ok_or(Error::NoKey)?;
+            message.payload = sealing.sealer().open(&message.payload)?;
             message.is_sealed = false;
         }
         Ok(())
@@ -283,75 +238,43 @@ impl Queue {
         }
     }
 
-    /// One claim. It goes on in a task of its own when the caller hangs up, so that what it claims
-    /// is handed back at once and not when its lease ends.
+    /// One claim. A caller that hangs up leaves it to the write's task, which drops it: so what it
+    /// claims is handed back at once and not when its lease ends.
     async fn claim(self: Arc<Self>, request: Arc<PopRequest>) -> Result<Checked<Claim>, Error> {
-        let claiming = tokio::spawn(async move {
-            let popped = self
-                .store
-                .pop(request, Uuid::now_v7(), self.limits.lease)
-                .await?;
-            Ok(match popped {
+        let door = self.clone();
+        let claiming = self
+            .store
+            .pop(request, Uuid::now_v7(), self.limits.lease)
+            .map(move |popped| match popped {
                 Popped::Empty { again } => Checked::Nothing { again },
-                Popped::Claimed(claimed) => {
-                    self.tally.claim(&claimed);
-                    self.bus.publish(&claimed.ready());
-                    // Those who waited before the lease began do not know when it ends.
-                    if let Some(time) = claimed.time {
-                        for place in claimed.places() {
-                            self.engine.alarm(&place, time);
-                        }
-                    }
-                    Checked::Found(Claim {
-                        claimed: Some(Arc::new(claimed)),
-                        door: self,
-                    })
-                }
-            })
-        });
-        let mut checked = finished(claiming.await)?;
+                Popped::Claimed(claimed) => Checked::Found(door.guard(claimed)),
+            });
+        let mut checked = claiming.commit(&self.bus).await?;
         if let Checked::Found(claim) = &mut checked {
             claim.open()?;
         }
         Ok(checked)
     }
 
-    async fn hand_back(&self, claimed: Arc<Claimed>) {
-        match self.store.hand_back(claimed.clone()).await {
-            Ok(returned) => {
-                let free = claimed.parts.iter();
-                let free = free.filter(|part| returned.contains(&part.number));
-                let ready: Vec<_> = free.map(|part| claimed.wake(part, 1)).collect();
-                self.bus.publish(&ready);
+    fn guard(self: Arc<Self>, claimed: Claimed) -> Claim {
+        self.tally.claim(&claimed);
+        // Those who waited before the lease began do not know when it ends.
+        if let Some(time) = claimed.time {
+            for place in claimed.places() {
+                self.engine.alarm(&place, time);
             }
-            Err(error) => {
-                tracing::warn!(%error, queue = claimed.queue, "a claim could not be handed back; it comes again when its lease ends");
-            }
+        }
+        Claim {
+            claimed: Some(Arc::new(claimed)),
+            door: self,
         }
     }
 
     /// Makes a lease last longer. In how many partitions, and until when.
     pub async fn extend(&self, lease: Uuid, time: Duration) -> Result<Option<(usize, i64)>, Error> {
-        Ok(self
-            .store
-            .extend(lease, time.min(self.limits.max_lease))
-            .await?)
+        let extending = self.store.extend(lease, time.min(self.limits.max_lease));
+        Ok(extending.commit(&self.bus).await?)
     }
-}
-
-fn seal(sealer: &Sealer, message: &mut NewMessage) {
-    if !message.is_sealed {
-        message.payload = sealer.seal(&message.payload).into();
-        message.is_sealed = true;
-    }
-}
-
-fn finished<T>(
-    joined: Result<Result<T, wakeline_store::Error>, tokio::task::JoinError>,
-) -> Result<T, Error> {
-    let lost =
-        |error: tokio::task::JoinError| wakeline_store::Error::OutcomeUnknown(error.to_string());
-    Ok(joined.map_err(lost)??)
 }
 
 /// A claim on its way to the caller. Dropped before it was delivered, it is handed back.
@@ -396,8 +319,13 @@ impl Drop for Claim {
         if let Some(claimed) = self.claimed.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let door = self.door.clone();
-            runtime.spawn(async move { door.hand_back(claimed).await });
+            let queue = claimed.queue.clone();
+            let returning = self.door.store.hand_back(claimed).commit(&self.door.bus);
+            runtime.spawn(async move {
+                if let Err(error) = returning.await {
+                    tracing::warn!(%error, queue, "a claim could not be handed back; it comes again when its lease ends");
+                }
+            });
         }
     }
 }

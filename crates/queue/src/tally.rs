@@ -6,7 +6,7 @@ mod vitals;
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::Mutex,
+    sync::{Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -128,7 +128,7 @@ impl Tally {
     fn with<T>(&self, change: impl FnOnce(&mut Counts, i64) -> T) -> T {
         let minute_us = now_us() / MINUTE_US * MINUTE_US;
         change(
-            &mut self.0.lock().expect("no panic while it is held"),
+            &mut self.0.lock().unwrap_or_else(PoisonError::into_inner),
             minute_us,
         )
     }

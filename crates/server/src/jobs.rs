@@ -41,7 +41,7 @@ impl Door {
         engine: Arc<Engine>,
         bus: Arc<Bus>,
     ) -> Result<Self> {
-        let users = Users::open(stores.users.clone(), user_settings(config))
+        let users = Users::open(stores.users.clone(), bus.clone(), user_settings(config))
             .await
             .context("jobs: the users")?;
         let users = Arc::new(users);
@@ -49,9 +49,9 @@ impl Door {
         let ground = Ground {
             store: stores.store.clone(),
             engine,
-            bus,
+            bus: bus.clone(),
             sockets: sockets.clone(),
-            results: results(config, &stores)?,
+            results: results(config, &stores, &bus)?,
             users: users.clone(),
             internal: internal(config)?,
         };
@@ -59,6 +59,7 @@ impl Door {
         let neighbour = Arc::new(jobs.clone());
         let frames = Frames::new(
             stores.frames,
+            bus,
             neighbour.clone(),
             neighbour.clone(),
             neighbour.clone(),
@@ -163,7 +164,7 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-fn results(config: &Config, stores: &JobsStores) -> Result<Choice> {
+fn results(config: &Config, stores: &JobsStores, bus: &Arc<Bus>) -> Result<Choice> {
     let jobs = &config.jobs;
     let redis: Option<Arc<dyn Results>> = if jobs.keeps_in(Place::Redis) {
         let url = jobs.redis.as_ref().or(config.bus.url.as_ref());
@@ -175,7 +176,8 @@ fn results(config: &Config, stores: &JobsStores) -> Result<Choice> {
     };
     let files: Option<Arc<dyn Results>> = if jobs.keeps_in(Place::Files) {
         let directory: PathBuf = config.data.join("results");
-        let files = Files::open(&directory, jobs.files_size as u64, stores.results.clone());
+        let marks = stores.results.clone();
+        let files = Files::open(&directory, jobs.files_size as u64, marks, bus.clone());
         let files = files.with_context(|| format!("jobs.results: {}", directory.display()))?;
         Some(Arc::new(files))
     } else {

@@ -23,6 +23,7 @@ use std::{fmt, io::Write, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use axum::Router;
+use futures_util::{FutureExt, future::BoxFuture};
 use tokio::net::TcpListener;
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
@@ -38,6 +39,8 @@ use requests::Gate;
 use stopping::Stopping;
 use stores::Stores;
 
+/// How long a stopping server waits for writes whose callers have hung up.
+const LAST_WRITES: Duration = Duration::from_secs(5);
 /// How long a stopping server tries to send its last wakes.
 const LAST_WAKES: Duration = Duration::from_secs(1);
 /// How often what was counted for the dashboard is written, if there is any.
@@ -52,8 +55,14 @@ pub(crate) struct Shared {
     pub(crate) stopping: Stopping,
 }
 
-/// Serves until it is told to stop, and then until every held request has its answer.
-pub async fn serve(config: Config) -> Result<()> {
+/// Serves until it is told to stop, and then until every held request has its answer. Boxed: an
+/// `async fn` would be compiled in the binary's crate, alone at the end of a build.
+#[must_use]
+pub fn serve(config: Config) -> BoxFuture<'static, Result<()>> {
+    run(config).boxed()
+}
+
+async fn run(config: Config) -> Result<()> {
     // First: whatever is wrong with it is a mistake in the configuration.
     let auth = Auth::new(&config)?;
     let metering = metering::install()?;
@@ -135,6 +144,7 @@ pub async fn serve(config: Config) -> Result<()> {
     engine.drain();
     sockets.close().await;
     connections.finish(config.http.drain).await;
+    bus.finish_writes(LAST_WRITES).await;
     bus.flush(LAST_WAKES).await;
     queue.write_counts().await;
     tracing::info!("stopped");

@@ -17,11 +17,12 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::timeout;
 use tokio_postgres::{Row, types::ToSql, types::Type};
 
 pub use batch::{Batch, Batcher, RunError, Weigh};
-pub use connect::{Connector, Line};
+pub use connect::{Connector, Line, MAX_NOTIFICATIONS};
 pub use migrator::{Policy, quoted};
 pub use session::Session;
 
@@ -91,7 +92,18 @@ impl Postgres {
     }
 
     /// The same in a schema of another name, which stands for `@schema@` in the migrations.
-    pub async fn open_schema(
+    /// Boxed, as [`query`](Self::query) is, to be compiled here once.
+    pub fn open_schema<'a>(
+        url: &'a str,
+        options: &'a Options,
+        schema: &'a str,
+        policy: Policy,
+        migrations: &'a [Migrations],
+    ) -> BoxFuture<'a, Result<Self, OpenError>> {
+        Self::migrated(url, options, schema, policy, migrations).boxed()
+    }
+
+    async fn migrated(
         url: &str,
         options: &Options,
         schema: &str,
@@ -151,16 +163,20 @@ impl Postgres {
         self.query("ping", "SELECT 1", &[]).await.map(drop)
     }
 
-    /// One statement by itself: a read, or a write that is rare.
-    pub async fn query(
-        &self,
+    /// One statement by itself: a read, or a write that is rare. Boxed: an `async fn` would be
+    /// compiled again in every crate that awaits it, the driver's part too.
+    pub fn query<'a>(
+        &'a self,
         kind: &'static str,
-        statement: &str,
-        parameters: &[(&(dyn ToSql + Sync), Type)],
-    ) -> Result<Vec<Row>, Error> {
-        let _at_work = self.meter.at_work();
-        self.meter
-            .judged(self.ask(kind, statement, parameters).await)
+        statement: &'a str,
+        parameters: &'a [(&'a (dyn ToSql + Sync), Type)],
+    ) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
+        async move {
+            let _at_work = self.meter.at_work();
+            self.meter
+                .judged(self.ask(kind, statement, parameters).await)
+        }
+        .boxed()
     }
 
     async fn ask(

@@ -1,7 +1,8 @@
 //! A fresh, isolated database per test.
 //!
 //! PostgreSQL: cloned from a template that has been migrated once, on the server that
-//! `WAKELINE_TEST_POSTGRES` names. `cargo xtask test` starts one and sets it.
+//! `WAKELINE_TEST_POSTGRES` names. `cargo xtask test` starts one and sets it; it does not sync, so
+//! a test of what survives a crash asks for a database [on](PostgresDatabase::on) its own server.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -10,12 +11,12 @@ use std::{
 };
 
 use tempfile::TempDir;
-use tokio_postgres::Config;
+use tokio_postgres::{Client, Config};
 
 use crate::{Migrations, Postgres, Sqlite, postgres, sqlite};
 
 const ADDRESS: &str = "WAKELINE_TEST_POSTGRES";
-/// Serialises the making of templates and, because a clone needs its template unused, of clones.
+/// Serialises the making of templates.
 const TEMPLATE_LOCK: i64 = 0x74_65_73_74;
 
 /// A SQLite file that goes away with its directory.
@@ -62,11 +63,16 @@ impl PostgresDatabase {
         let server = std::env::var(ADDRESS).unwrap_or_else(|_| {
             panic!("{ADDRESS} is not set: run the tests by `cargo xtask test`, or point it at a PostgreSQL server where databases may be created")
         });
-        Self::on(&server, migrations).await
+        // Where nothing is synced, files are copied at half the cost of logged pages.
+        Self::cloned(&server, migrations, "STRATEGY FILE_COPY").await
     }
 
     /// On a server of the test's own.
     pub async fn on(server: &str, migrations: &[Migrations]) -> Self {
+        Self::cloned(server, migrations, "").await
+    }
+
+    async fn cloned(server: &str, migrations: &[Migrations], strategy: &str) -> Self {
         let template = template_name(migrations);
         let name = format!("wakeline_test_{:016x}", rand::random::<u64>());
         let options = postgres::Options::default();
@@ -75,44 +81,14 @@ impl PostgresDatabase {
             .connect()
             .await
             .expect("the test server answers");
-        let run = async |sql: String| admin.batch_execute(&sql).await;
-        run(format!("SELECT pg_advisory_lock({TEMPLATE_LOCK})"))
-            .await
-            .expect("a lock");
-        let known = admin
-            .query_typed(
-                &format!("SELECT 1 FROM pg_database WHERE datname = '{template}'"),
-                &[],
-            )
-            .await
-            .expect("the catalogue can be read");
-        if known.is_empty() {
-            let making = format!("{template}_making");
-            run(format!("DROP DATABASE IF EXISTS {making} WITH (FORCE)"))
+        let clone = format!("CREATE DATABASE {name} TEMPLATE {template} {strategy}");
+        if admin.batch_execute(&clone).await.is_err() {
+            make_template(&admin, server, &template, migrations).await;
+            admin
+                .batch_execute(&clone)
                 .await
-                .expect("a drop");
-            run(format!(
-                "CREATE DATABASE {making} ENCODING 'UTF8' TEMPLATE template0"
-            ))
-            .await
-            .expect("a database can be created");
-            let url = url_for(server, &making);
-            let opened = Postgres::open(&url, &options, migrations).await;
-            drop(opened.expect("the template can be migrated"));
-            // The session closes in the background; a rename waits for nobody, so ask until it can.
-            while run(format!("ALTER DATABASE {making} RENAME TO {template}"))
-                .await
-                .is_err()
-            {
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            }
+                .expect("the template can be cloned");
         }
-        run(format!("CREATE DATABASE {name} TEMPLATE {template}"))
-            .await
-            .expect("the template can be cloned");
-        run(format!("SELECT pg_advisory_unlock({TEMPLATE_LOCK})"))
-            .await
-            .expect("an unlock");
         Self {
             server: server.to_owned(),
             name,
@@ -157,6 +133,39 @@ impl Drop for PostgresDatabase {
         });
         let _ = dropping.join();
     }
+}
+
+async fn make_template(admin: &Client, server: &str, template: &str, migrations: &[Migrations]) {
+    let run = async |sql: String| admin.batch_execute(&sql).await;
+    run(format!("SELECT pg_advisory_lock({TEMPLATE_LOCK})"))
+        .await
+        .expect("a lock");
+    let known = format!("SELECT 1 FROM pg_database WHERE datname = '{template}'");
+    let known = admin.query_typed(&known, &[]).await;
+    if known.expect("the catalogue can be read").is_empty() {
+        let making = format!("{template}_making");
+        run(format!("DROP DATABASE IF EXISTS {making} WITH (FORCE)"))
+            .await
+            .expect("a drop");
+        run(format!(
+            "CREATE DATABASE {making} ENCODING 'UTF8' TEMPLATE template0"
+        ))
+        .await
+        .expect("a database can be created");
+        let options = postgres::Options::default();
+        let opened = Postgres::open(&url_for(server, &making), &options, migrations).await;
+        drop(opened.expect("the template can be migrated"));
+        // The session closes in the background; a rename waits for nobody, so ask until it can.
+        while run(format!("ALTER DATABASE {making} RENAME TO {template}"))
+            .await
+            .is_err()
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+    run(format!("SELECT pg_advisory_unlock({TEMPLATE_LOCK})"))
+        .await
+        .expect("an unlock");
 }
 
 fn template_name(migrations: &[Migrations]) -> String {

@@ -13,6 +13,7 @@ mod process;
 mod programs;
 mod psql;
 mod redis;
+mod shared;
 
 pub use account::Account;
 pub use pgbouncer::Pgbouncer;
@@ -22,3 +23,4 @@ pub use process::Process;
 pub use programs::{find_postgres, find_program};
 pub use psql::psql;
 pub use redis::Redis;
+pub use shared::SharedPostgres;

@@ -1,5 +1,6 @@
 //! A private PostgreSQL with the durability of a default installation.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use crate::port::on_free_port;
 use crate::process::Process;
 use crate::programs::find_postgres;
 
-const MAX_CONNECTIONS: u32 = 300;
+const MAX_CONNECTIONS: &str = "max_connections=300";
 
 #[derive(Debug)]
 pub struct Postgres {
@@ -20,19 +21,26 @@ pub struct Postgres {
     bin: PathBuf,
     account: Account,
     port: u16,
+    settings: &'static [&'static str],
 }
 
 impl Postgres {
     /// A new, empty cluster, answering when this returns.
     pub fn start() -> Result<Postgres> {
+        Self::start_with(&env::temp_dir(), "wakeline-postgres-", &[MAX_CONNECTIONS])
+    }
+
+    pub(crate) fn start_with(
+        place: &Path,
+        prefix: &str,
+        settings: &'static [&'static str],
+    ) -> Result<Postgres> {
         let bin = find_postgres().ok_or_else(|| {
             anyhow!("PostgreSQL is not installed; on Debian: apt-get install postgresql")
         })?;
         let account = Account::unprivileged()?;
         on_free_port(|port| {
-            let dir = tempfile::Builder::new()
-                .prefix("wakeline-postgres-")
-                .tempdir()?;
+            let dir = tempfile::Builder::new().prefix(prefix).tempdir_in(place)?;
             account.give(dir.path())?;
             let mut postgres = Postgres {
                 process: None,
@@ -40,6 +48,7 @@ impl Postgres {
                 bin: bin.clone(),
                 account,
                 port,
+                settings,
             };
             postgres.initdb()?;
             postgres.start_again()?;
@@ -119,8 +128,7 @@ impl Postgres {
                 "unix_socket_directories={}",
                 self.dir.path().display()
             ))
-            .arg("-c")
-            .arg(format!("max_connections={MAX_CONNECTIONS}"))
+            .args(self.settings.iter().flat_map(|setting| ["-c", setting]))
             .current_dir(self.dir.path());
         if has_statement_statistics(&self.bin) {
             command.args(["-c", "shared_preload_libraries=pg_stat_statements"]);

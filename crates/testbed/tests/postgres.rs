@@ -1,7 +1,7 @@
 use std::net::TcpStream;
 use std::path::Path;
 
-use wakeline_testbed::{Postgres, psql};
+use wakeline_testbed::{Postgres, SharedPostgres, psql};
 
 #[test]
 fn a_new_server_answers_with_default_durability() {
@@ -13,6 +13,17 @@ fn a_new_server_answers_with_default_durability() {
                 current_setting('server_encoding')",
     );
     assert_eq!(settings.unwrap(), "on|on|on|300|UTF8");
+}
+
+#[test]
+fn the_shared_server_never_syncs_and_still_waits_for_a_commit() {
+    let postgres = SharedPostgres::start().unwrap();
+    let settings = psql(
+        &postgres.url(),
+        "SELECT current_setting('fsync'), current_setting('synchronous_commit'),
+                current_setting('full_page_writes'), current_setting('server_encoding')",
+    );
+    assert_eq!(settings.unwrap(), "off|on|off|UTF8");
 }
 
 #[test]

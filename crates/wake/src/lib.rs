@@ -7,6 +7,8 @@
 //! 3. [`Waiter::park`] until a wake, the deadline or the drain,
 //! 4. check again.
 //!
+//! [`Hold`] is those four steps.
+//!
 //! Registering before the check is what makes a lost update impossible: a wake between the check
 //! and the park is already in the waiter's hand when it parks.
 //!
@@ -18,6 +20,7 @@
 //! thin asynchronous skin over it.
 
 mod engine;
+mod hold;
 mod line;
 mod seen;
 mod state;
@@ -28,6 +31,7 @@ mod topics;
 mod waiters;
 
 pub use engine::{Engine, Outcome, Waiter};
+pub use hold::{Checked, Ended, Hold, HoldEnd, LastWake};
 pub use seen::{DoorCounters, Page, Seen, Waiting};
 pub use state::{Limits, Refused, Settled, State, Taken};
 pub use timers::TimerId;

@@ -1,4 +1,4 @@
-//! The hold: register, check, park, check again.
+//! The hold of a request: the engine's, measured for its metrics and its `Server-Timing`.
 
 use std::{
     sync::Arc,
@@ -6,21 +6,9 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use wakeline_wake::{Cause, Engine, Outcome, Place, Refused, Settled};
+use wakeline_wake::{Cause, Checked, Ended, Engine, Hold, Place, Refused};
 
 use crate::problem::Problem;
-
-/// What a check of the store found.
-#[derive(Debug)]
-pub enum Checked<T> {
-    Found(T),
-    /// Nothing yet. If the store knows when something may be there, the waiters look again then.
-    Nothing {
-        again: Option<Duration>,
-    },
-    /// There is something, but not for this waiter: the next one is asked.
-    NotForMe,
-}
 
 /// How a hold ended without an error.
 #[derive(Debug)]
@@ -57,15 +45,6 @@ impl Timing {
     }
 }
 
-/// Why a hold ended without an answer.
-#[derive(Debug, thiserror::Error)]
-pub enum Ended<E> {
-    #[error(transparent)]
-    Refused(Refused),
-    #[error(transparent)]
-    Check(E),
-}
-
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         let kind = match refused {
@@ -91,75 +70,28 @@ pub async fn hold<T, E, F>(
 where
     F: Future<Output = Result<Checked<T>, E>>,
 {
-    let began = Instant::now();
-    let mut timing = Timing {
-        hold: Duration::ZERO,
-        woken_by: None,
-        store: Duration::ZERO,
-    };
-    // Before the first check, not after it: what is published in between must not be missed.
-    let mut waiter = if time.is_zero() {
-        None
-    } else {
-        Some(engine.register(places, time).map_err(Ended::Refused)?)
-    };
-    let mut woken_at = None;
-    let mut place = None;
-    loop {
-        let asked = Instant::now();
-        let checked = check().await;
-        timing.store += asked.elapsed();
-        let checked = checked.map_err(Ended::Check)?;
-        let settled = match &checked {
-            Checked::Found(_) => Settled::Found,
-            Checked::Nothing { .. } => Settled::Nothing,
-            Checked::NotForMe => Settled::Declined,
-        };
-        if let Some(waiter) = &mut waiter {
-            waiter.settle(settled);
-        }
-        if let Checked::Found(value) = checked {
-            timing.hold = began.elapsed();
-            record(door, &timing, woken_at);
-            return Ok(Held {
-                value: Some(value),
-                timing,
-                place,
-            });
-        }
-        let Some(waiter) = &mut waiter else {
-            timing.hold = began.elapsed();
-            return Ok(Held {
-                value: None,
-                timing,
-                place,
-            });
-        };
-        if let Checked::Nothing { again: Some(delay) } = checked {
-            for place in places {
-                engine.alarm(place, delay);
-            }
-        }
-        match waiter.park().await {
-            Outcome::Woken {
-                cause, place: at, ..
-            } => {
-                timing.woken_by = Some(cause);
-                place = Some(at);
-                woken_at = Some(Instant::now());
-            }
-            Outcome::Deadline => {
-                timing.hold = began.elapsed();
-                record(door, &timing, None);
-                return Ok(Held {
-                    value: None,
-                    timing,
-                    place,
-                });
-            }
-            Outcome::Drain => return Err(Ended::Refused(Refused::Draining)),
-        }
+    let end = Hold {
+        engine,
+        places,
+        again_at: places,
+        time,
     }
+    .until(|_| check())
+    .await?;
+    let timing = Timing {
+        hold: end.began.elapsed(),
+        woken_by: end.last_wake.map(|wake| wake.cause),
+        store: end.in_checks,
+    };
+    if end.value.is_some() || !time.is_zero() {
+        let woken_at = end.value.is_some().then_some(end.last_wake).flatten();
+        record(door, &timing, woken_at.map(|wake| wake.at));
+    }
+    Ok(Held {
+        value: end.value,
+        timing,
+        place: end.last_wake.map(|wake| wake.place),
+    })
 }
 
 fn record(door: &'static str, timing: &Timing, woken_at: Option<Instant>) {

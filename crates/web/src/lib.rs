@@ -16,8 +16,9 @@ pub use access::{Identity, Need, Role, forbidden, need, need_by_method};
 
 pub use body::{LimitedBody, Limits, json, json_at};
 pub use delivery::{Delivery, Parcel};
-pub use hold::{Checked, Ended, Held, Timing, hold};
+pub use hold::{Held, Timing, hold};
 pub use object::Object;
 pub use params::{Params, path, percent_decoded};
 pub use prefer::Prefer;
 pub use problem::{Problem, ProblemDocument};
+pub use wakeline_wake::{Checked, Ended};

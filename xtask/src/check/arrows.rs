@@ -23,7 +23,7 @@ fn allowed(room: &str) -> Option<Vec<&'static str>> {
         "web" => &["wake"],
         "server" => return Some([&DOORS, FOR_DOORS].concat()),
         "bench" => &["client", "durable", "store", "testbed", "wake"],
-        CLI => &["server", "client", "bench", "durable"],
+        CLI => &["server", "client", "durable"],
         "xtask" => &["testbed"],
         door if DOORS.contains(&door) => FOR_DOORS,
         _ => return None,

@@ -29,7 +29,7 @@ impl RustText {
         }
     }
 
-    fn of(source: &str) -> RustText {
+    pub(crate) fn of(source: &str) -> RustText {
         let mut text = RustText {
             code: String::with_capacity(source.len()),
             strings: Vec::new(),

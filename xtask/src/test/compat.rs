@@ -5,16 +5,32 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
-use super::counts::{self, Counts};
+use super::board::Phase;
+use super::counts::{self, Counts, plain};
 use super::servers::Servers;
 use crate::run::{Line, run};
 use crate::workspace::Workspace;
 
+#[derive(Debug)]
 pub(crate) struct Suite {
+    /// `queen` of `compat/queen/run`.
     pub(crate) name: String,
     program: PathBuf,
+}
+
+/// What a suite says of its cases, a line for each.
+#[derive(Debug, PartialEq)]
+enum SuiteLine<'a> {
+    /// `12 cases`: so many more are to come.
+    Cases(u64),
+    /// `passed on sqlite: a_case [1.2 s]`, or `FAILED …`
+    Ended {
+        passed: bool,
+        name: &'a str,
+        seconds: f64,
+    },
 }
 
 pub(crate) fn suites(root: &Path) -> Vec<Suite> {
@@ -23,7 +39,7 @@ pub(crate) fn suites(root: &Path) -> Vec<Suite> {
         .flatten()
         .flatten()
         .map(|entry| Suite {
-            name: format!("compat/{}", entry.file_name().display()),
+            name: entry.file_name().to_string_lossy().into_owned(),
             program: entry.path().join("run"),
         })
         .filter(|suite| is_executable(&suite.program))
@@ -33,24 +49,89 @@ pub(crate) fn suites(root: &Path) -> Vec<Suite> {
 }
 
 impl Suite {
-    pub(crate) fn run(&self, workspace: &Workspace, servers: &Servers) -> Result<Counts> {
+    /// Only the packages of its client, so that nothing is to be loaded when it runs.
+    pub(crate) fn install(&self, workspace: &Workspace) -> Result<()> {
+        let mut said = Vec::new();
+        let status = run(self.command(workspace).arg("--install"), |line| {
+            let (Line::Out(line) | Line::Err(line)) = line;
+            said.push(line);
+        })?;
+        ensure!(
+            status.success(),
+            "compat/{} could not be installed:\n{}",
+            self.name,
+            said.join("\n")
+        );
+        Ok(())
+    }
+
+    pub(crate) fn run(
+        &self,
+        workspace: &Workspace,
+        servers: &Servers,
+        full: bool,
+        phase: &Phase<'_>,
+    ) -> Result<Counts> {
+        let mut command = self.command(workspace);
+        if full {
+            command.arg("--full");
+        }
+        let (mut expected, mut last, mut rest) = (0, None, Vec::new());
+        let status = run(servers.pass_to(&mut command), |line| {
+            let (Line::Out(line) | Line::Err(line)) = line;
+            let text = plain(&line);
+            match suite_line(&text) {
+                Some(SuiteLine::Cases(more)) => {
+                    expected += more;
+                    phase.expect(expected);
+                }
+                Some(SuiteLine::Ended {
+                    passed,
+                    name,
+                    seconds,
+                }) => phase.test(name, seconds, passed),
+                None if !text.is_empty() => {
+                    last = counts::of_suite(&text);
+                    rest.push(line);
+                }
+                None => {}
+            }
+        })?;
+        let counts = last.map(|counts| counts.settled(status));
+        if counts.is_none_or(|counts| counts.failed.unwrap_or(0) > 0) {
+            phase.show(&rest);
+        }
+        match counts {
+            Some(counts) => Ok(counts),
+            None => bail!("the last line is not `N passed, N failed` ({status})"),
+        }
+    }
+
+    fn command(&self, workspace: &Workspace) -> Command {
         let mut command = Command::new(&self.program);
         command
             .env("WAKELINE_BIN", workspace.target.join("debug/wakeline"))
             .current_dir(&workspace.root);
-        let mut last = None;
-        let status = run(servers.pass_to(&mut command), |line| {
-            if let Line::Out(line) = line
-                && !line.is_empty()
-            {
-                last = counts::of_suite(&line);
-            }
-        })?;
-        match last {
-            Some(counts) => Ok(counts.settled(status)),
-            None => bail!("the last line is not `N passed, N failed` ({status})"),
-        }
+        command
     }
+}
+
+fn suite_line(line: &str) -> Option<SuiteLine<'_>> {
+    if let Some(count) = line.strip_suffix(" cases") {
+        return count.parse().ok().map(SuiteLine::Cases);
+    }
+    let (status, rest) = line.split_once(' ')?;
+    let passed = match status {
+        "passed" => true,
+        "FAILED" => false,
+        _ => return None,
+    };
+    let (name, time) = rest.strip_suffix(" s]")?.rsplit_once(" [")?;
+    Some(SuiteLine::Ended {
+        passed,
+        name,
+        seconds: time.parse().ok()?,
+    })
 }
 
 fn is_executable(file: &Path) -> bool {
@@ -74,12 +155,41 @@ mod tests {
             .into_iter()
             .map(|suite| suite.name)
             .collect();
-        assert_eq!(names, ["compat/joblib", "compat/queen"]);
+        assert_eq!(names, ["joblib", "queen"]);
     }
 
     #[test]
     fn without_the_directory_there_are_no_suites() {
         let root = tempfile::tempdir().unwrap();
         assert!(suites(root.path()).is_empty());
+    }
+
+    #[test]
+    fn a_suite_says_how_many_cases_come_and_how_each_ended() {
+        assert_eq!(suite_line("12 cases"), Some(SuiteLine::Cases(12)));
+        let name = "on sqlite: cases/pop.py::one[a b]";
+        let passed = |passed, seconds| {
+            Some(SuiteLine::Ended {
+                passed,
+                name,
+                seconds,
+            })
+        };
+        assert_eq!(
+            suite_line(&format!("passed {name} [1.2 s]")),
+            passed(true, 1.2)
+        );
+        assert_eq!(
+            suite_line(&format!("FAILED {name} [0.0 s]")),
+            passed(false, 0.0)
+        );
+        for other in [
+            "12 passed, 1 failed",
+            "passed by [a while]",
+            "some cases",
+            "",
+        ] {
+            assert_eq!(suite_line(other), None, "{other}");
+        }
     }
 }

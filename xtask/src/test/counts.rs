@@ -120,7 +120,7 @@ fn without_parentheses(text: &str) -> String {
 }
 
 /// Without terminal colours.
-fn plain(line: &str) -> String {
+pub(crate) fn plain(line: &str) -> String {
     let mut parts = line.split('\u{1b}');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -5,7 +5,7 @@ use std::env;
 use std::process::Command;
 
 use anyhow::Result;
-use wakeline_testbed::{Postgres, Redis};
+use wakeline_testbed::{Redis, SharedPostgres};
 
 use super::scratch::Scratch;
 
@@ -16,7 +16,7 @@ pub(crate) struct Servers {
     postgres_url: String,
     redis_url: String,
     /// Held to be dropped; `None` where the caller gave one by the environment.
-    _started: (Option<Postgres>, Option<Redis>),
+    _started: (Option<SharedPostgres>, Option<Redis>),
     scratch: Scratch,
 }
 
@@ -25,7 +25,7 @@ impl Servers {
         let (postgres_url, postgres) = match given(POSTGRES) {
             Some(url) => (url, None),
             None => {
-                let postgres = Postgres::start()?;
+                let postgres = SharedPostgres::start()?;
                 (postgres.url(), Some(postgres))
             }
         };
@@ -37,7 +37,6 @@ impl Servers {
             }
         };
         let scratch = Scratch::new()?;
-        println!("PostgreSQL at {postgres_url}\nRedis at {redis_url}");
         Ok(Servers {
             postgres_url,
             redis_url,

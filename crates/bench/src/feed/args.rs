@@ -35,7 +35,7 @@ pub struct FeedArgs {
     /// Where `start` of jinaga-server's host is.
     #[arg(long, value_name = "DIRECTORY", default_value = "peers/jinaga")]
     pub peer: PathBuf,
-    /// The `wakeline` program to start [default: this one].
+    /// The `wakeline` program to start [default: the one beside this program].
     #[arg(long, value_name = "PATH")]
     pub wakeline_bin: Option<PathBuf>,
 

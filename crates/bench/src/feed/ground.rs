@@ -4,7 +4,7 @@ use super::args::{ContestantName, FeedArgs};
 use super::peer::Peer;
 use crate::contestant::Contestant;
 use crate::databases::Databases;
-use crate::own::OwnServer;
+use crate::own::{self, OwnServer};
 
 pub(super) const UPSTREAM: &str = "jinaga-server";
 pub(super) const WAKELINE_POSTGRES: &str = "Wakeline, PostgreSQL";
@@ -44,10 +44,7 @@ impl Ground {
             let server = peer.host(&url)?;
             ground.add(UPSTREAM, server, Some(url)).await?;
         }
-        let wakeline = match &args.wakeline_bin {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
+        let wakeline = own::wakeline_program(args.wakeline_bin.as_deref())?;
         if starts(ContestantName::WakelinePostgres) {
             let (_, url) = ground.databases.make("wakeline")?;
             let server = OwnServer::wakeline(&wakeline, Some(&url), &[])?;

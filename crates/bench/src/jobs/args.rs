@@ -40,7 +40,7 @@ pub struct JobsArgs {
     /// Where `start` of zndraw-joblib's host is, and `provider.py`, which serves the cold reads.
     #[arg(long, value_name = "DIRECTORY", default_value = "peers/joblib")]
     pub peer: PathBuf,
-    /// The `wakeline` program to start [default: this one].
+    /// The `wakeline` program to start [default: the one beside this program].
     #[arg(long, value_name = "PATH")]
     pub wakeline_bin: Option<PathBuf>,
 

@@ -7,7 +7,7 @@ use super::host::Host;
 use super::peer::Peer;
 use crate::contestant::Contestant;
 use crate::databases::Databases;
-use crate::own::OwnServer;
+use crate::own::{self, OwnServer};
 
 pub(super) const UPSTREAM: &str = "zndraw-joblib";
 pub(super) const WAKELINE_POSTGRES: &str = "Wakeline, PostgreSQL";
@@ -49,10 +49,7 @@ impl Ground {
             let server = Peer::find(&args.peer)?.host(&url, &redis)?;
             ground.add(UPSTREAM, server, Some(url)).await?;
         }
-        let wakeline = match &args.wakeline_bin {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
+        let wakeline = own::wakeline_program(args.wakeline_bin.as_deref())?;
         if starts(ContestantName::WakelinePostgres) {
             let (_, url) = ground.databases.make("wakeline")?;
             let server = OwnServer::wakeline(&wakeline, Some(&url), &[])?;

@@ -28,7 +28,7 @@ pub struct QueueArgs {
     /// The `queen` program (`cargo install queen-engine --version 1.3.0`).
     #[arg(long, value_name = "PATH")]
     pub queen_bin: Option<PathBuf>,
-    /// The `wakeline` program to start [default: this one].
+    /// The `wakeline` program to start [default: the one beside this program].
     #[arg(long, value_name = "PATH")]
     pub wakeline_bin: Option<PathBuf>,
 

@@ -1,13 +1,11 @@
 //! What the run measures: a server that is there, or servers that it starts.
 
-use std::path::PathBuf;
-
 use anyhow::Context;
 
 use super::args::{OwnStore, QueueArgs};
 use crate::contestant::Contestant;
 use crate::databases::Databases;
-use crate::own::OwnServer;
+use crate::own::{self, OwnServer};
 
 pub(super) const QUEEN: &str = "Queen";
 pub(super) const WAKELINE_POSTGRES: &str = "Wakeline, PostgreSQL";
@@ -29,10 +27,7 @@ impl Ground {
                 databases: Databases::default(),
             });
         }
-        let wakeline: PathBuf = match &args.wakeline_bin {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
+        let wakeline = own::wakeline_program(args.wakeline_bin.as_deref())?;
         let mut ground = Self {
             contestants: Vec::new(),
             databases: Databases::default(),

@@ -26,7 +26,7 @@ pub struct VerifyArgs {
     /// How many messages all producers push in a second, about.
     #[arg(long, default_value_t = 1_000)]
     pub rate: u32,
-    /// The `wakeline` program to start [default: this one].
+    /// The `wakeline` program to start [default: the one beside this program].
     #[arg(long, value_name = "PATH")]
     pub wakeline_bin: Option<PathBuf>,
     /// Print the report as JSON.

@@ -1,6 +1,5 @@
 //! The ground the run stands on, and how it is shaken.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use wakeline_testbed::{Postgres, psql};
 use super::args::{VerifyArgs, VerifyStore};
 use super::run::{LEASE, Run, Tally};
 use super::schedule::{Fault, Planned};
-use crate::own::OwnServer;
+use crate::own::{self, OwnServer};
 
 /// How long a killed node stays away at most.
 const LONGEST_AWAY: u64 = 1_000;
@@ -25,10 +24,7 @@ pub(super) struct Ground {
 
 impl Ground {
     pub(super) fn prepare(args: &VerifyArgs) -> anyhow::Result<Self> {
-        let program: PathBuf = match &args.wakeline_bin {
-            Some(path) => path.clone(),
-            None => std::env::current_exe()?,
-        };
+        let program = own::wakeline_program(args.wakeline_bin.as_deref())?;
         let postgres = match args.store {
             VerifyStore::Sqlite => None,
             VerifyStore::Postgres => Some(Postgres::start()?),

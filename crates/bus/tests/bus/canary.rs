@@ -38,9 +38,9 @@ async fn while_the_canary_is_missing_the_store_is_asked_at_the_short_interval_an
 
     node.until_rung(Rung::Live).await;
     stranger.skip();
-    stranger.canaries(5).await;
+    stranger.canaries(2).await;
     let settled = asking.asked();
-    stranger.canaries(20).await;
+    stranger.canaries(5).await;
     assert_eq!(
         asking.asked(),
         settled,
@@ -61,7 +61,7 @@ async fn a_missing_canary_does_not_make_the_store_be_asked_more_often_than_said(
     let _frozen = Frozen::process(listener);
     node.until_rung(Rung::Polling).await;
     stranger.skip();
-    stranger.canaries(20).await;
+    stranger.canaries(5).await;
     assert_eq!(asking.asked(), 1, "once, when the canary went missing");
 }
 

@@ -14,3 +14,4 @@ mod redis_outage;
 mod server;
 mod shelf;
 mod stranger;
+mod write;

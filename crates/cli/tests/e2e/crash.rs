@@ -4,15 +4,40 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wakeline_client::{Client, PopRequest, PushItem};
+use wakeline_testbed::Postgres;
 
-use crate::{
-    ground::{Ground, on_both_stores},
-    server::until,
-};
+use crate::{ground::Ground, server::until};
 
-on_both_stores! {
-    every_acknowledged_push_survives_a_kill,
-    a_lease_survives_a_kill,
+mod on_sqlite {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_acknowledged_push_survives_a_kill() {
+        super::every_acknowledged_push_survives_a_kill(Ground::sqlite()).await;
+    }
+
+    #[tokio::test]
+    async fn a_lease_survives_a_kill() {
+        super::a_lease_survives_a_kill(Ground::sqlite()).await;
+    }
+}
+
+/// With a PostgreSQL of its own: the shared one does not sync.
+mod on_postgres {
+    use super::*;
+
+    #[tokio::test]
+    async fn every_acknowledged_push_survives_a_kill() {
+        let postgres = Postgres::start().unwrap();
+        let ground = Ground::postgres_at(postgres.url());
+        super::every_acknowledged_push_survives_a_kill(ground).await;
+    }
+
+    #[tokio::test]
+    async fn a_lease_survives_a_kill() {
+        let postgres = Postgres::start().unwrap();
+        super::a_lease_survives_a_kill(Ground::postgres_at(postgres.url())).await;
+    }
 }
 
 const PRODUCERS: usize = 8;

@@ -1,5 +1,7 @@
 //! A client that is gone costs nothing from that moment on, and keeps nothing.
 
+mod commits;
+
 use serde_json::json;
 use tokio_postgres::NoTls;
 

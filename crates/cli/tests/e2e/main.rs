@@ -5,7 +5,6 @@
 mod access;
 mod admin;
 mod bad_input;
-mod bench;
 mod commands;
 mod connections;
 mod crash;

@@ -207,7 +207,6 @@ fn the_help_is_short() {
       ack      Acknowledge a message that was popped
       waits    Show who waits for what on a server
       durable  Look at durable workflows in a PostgreSQL database, cancel them, and tidy up
-      bench    Load generators and measurements
       help     Print this message or the help of the given subcommand(s)
 
     Options:

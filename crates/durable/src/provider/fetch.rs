@@ -9,9 +9,10 @@ use duroxide::{
         TagFilter, WorkItem,
     },
 };
-use tokio::sync::oneshot;
+use tokio::{runtime::Handle, time::Instant};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
+use wakeline_bus::{Wakes, Write};
 use wakeline_store::Error;
 
 use super::{PostgresProvider, size};
@@ -20,13 +21,44 @@ use crate::{
     hold::Dispatcher,
     item::{self, packed, text_of, unsigned},
     lease::{Known, Token},
-    store::statements,
     store::take::{Taken, TakenInstance, TakenTask, WantInstance, WantTask},
-    topic::stored_tags,
+    store::{owned, statements},
+    topic::{DOOR, stored_tags},
 };
 
-type Orchestration = (OrchestrationItem, String, u32);
-type Activity = (WorkItem, String, u32);
+/// With the token of its lease, and how often it was taken.
+type Leased<T> = (T, String, u32);
+
+/// What was taken, until the caller has it. If the caller has gone meanwhile, it is given back at once
+/// and not when its lease ends.
+struct Fetched<T> {
+    item: Option<Leased<T>>,
+    provider: PostgresProvider,
+    give_back: fn(&PostgresProvider, &str) -> Option<Write<bool>>,
+}
+
+impl<T> Fetched<T> {
+    fn into_item(mut self) -> Option<Leased<T>> {
+        self.item.take()
+    }
+}
+
+impl<T> Drop for Fetched<T> {
+    fn drop(&mut self) {
+        let Some((_, token, _)) = &self.item else {
+            return;
+        };
+        // At the end of a runtime nobody is left to do it.
+        if Handle::try_current().is_ok()
+            && let Some(given_back) = (self.give_back)(&self.provider, token)
+        {
+            tracing::debug!(
+                "the dispatcher that fetched an item has gone; its lease is given back"
+            );
+            drop(given_back.commit(&self.provider.inner.store.hub.bus));
+        }
+    }
+}
 
 fn attempts(count: i32) -> u32 {
     u32::try_from(count).unwrap_or(0)
@@ -38,7 +70,7 @@ impl PostgresProvider {
         lease: Duration,
         poll: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
-    ) -> Result<Option<Orchestration>, ProviderError> {
+    ) -> Result<Option<Leased<OrchestrationItem>>, ProviderError> {
         let versions = match filter.map(|filter| filter.supported_duroxide_versions.first()) {
             None => None,
             Some(Some(range)) => Some((packed(&range.min), packed(&range.max))),
@@ -54,48 +86,46 @@ impl PostgresProvider {
             places: vec![inner.store.topics.orchestration_place(filter)],
             alarms: 1,
         };
-        let want = || {
-            let token = Uuid::new_v4();
+        let take = || {
             let want = WantInstance {
                 lease,
                 versions,
-                token,
+                token: Uuid::new_v4(),
             };
-            self.take_instance(want)
+            self.take_instance(want).commit(&inner.store.hub.bus)
         };
-        dispatcher.hold(poll, want).await
+        let fetched = dispatcher.hold(poll, take).await?;
+        Ok(fetched.and_then(Fetched::into_item))
     }
 
-    /// Takes an instance in a task of its own: if the caller goes meanwhile, what was taken is given
-    /// back at once and not when its lease ends.
-    async fn take_instance(&self, want: WantInstance) -> Result<Taken<Orchestration>, Error> {
-        let (answer, answered) = oneshot::channel();
+    /// No waiter waits for an item to be leased.
+    fn take_instance(&self, want: WantInstance) -> Write<Taken<Fetched<OrchestrationItem>>> {
         let provider = self.clone();
-        tokio::spawn(async move {
+        let run = async move {
             let lease = want.lease;
-            let taken = match provider.inner.store.instances.submit(want).await {
-                Ok(Taken::Something(taken)) => provider
-                    .orchestration(taken, lease)
-                    .await
-                    .map(Taken::Something),
-                Ok(Taken::Nothing { due, lapse }) => Ok(Taken::Nothing { due, lapse }),
-                Err(error) => Err(error),
-            };
-            if let Err(Ok(Taken::Something((_, token, _)))) = answer.send(taken) {
-                let given = provider.give_back_instance(&token, None, false).await;
-                tracing::debug!(?given, "whoever fetched an orchestration has gone");
-            }
-        });
-        answered
-            .await
-            .unwrap_or_else(|_| Err(Error::Unavailable("the runtime is shutting down".into())))
+            Ok(match provider.inner.store.instances.submit(want).await? {
+                Taken::Something(taken) => {
+                    let item = provider.orchestration(taken, lease).await?;
+                    Taken::Something(Fetched {
+                        item: Some(item),
+                        provider,
+                        give_back: |provider, token| {
+                            let token = Token::read(token)?;
+                            Some(provider.give_back_instance(token, None, false))
+                        },
+                    })
+                }
+                Taken::Nothing { due, lapse } => Taken::Nothing { due, lapse },
+            })
+        };
+        Write::new(DOOR, run, |_| Wakes::none())
     }
 
     async fn orchestration(
         &self,
         taken: TakenInstance,
         lease: Duration,
-    ) -> Result<Orchestration, Error> {
+    ) -> Result<Leased<OrchestrationItem>, Error> {
         let inner = &self.inner;
         let token = Token {
             secret: taken.token,
@@ -141,9 +171,8 @@ impl PostgresProvider {
                     Ok(events) => Ok(events),
                     // Nothing is wrong with the history: an outage must not count as an attempt.
                     Err(error) if error.is_retryable() => {
-                        let given = self
-                            .give_back_instance(&token.to_string(), None, false)
-                            .await;
+                        let given = self.give_back_instance(token, None, false);
+                        let given = given.commit(&inner.store.hub.bus).await;
                         tracing::debug!(?given, "a history could not be asked for");
                         return Err(Error::Unavailable(error.message));
                     }
@@ -204,7 +233,7 @@ impl PostgresProvider {
         poll: Duration,
         session: Option<&SessionFetchConfig>,
         filter: &TagFilter,
-    ) -> Result<Option<Activity>, ProviderError> {
+    ) -> Result<Option<Leased<WorkItem>>, ProviderError> {
         if matches!(filter, TagFilter::None) {
             if self.inner.options.long_poll.enabled {
                 tokio::time::sleep(poll).await;
@@ -222,50 +251,54 @@ impl PostgresProvider {
             alarms: 2,
         };
         let session = session.map(|session| (session.owner_id.clone(), session.lock_timeout));
-        let want = || {
-            self.take_task(WantTask {
+        let take = || {
+            let want = WantTask {
                 lease,
                 session: session.clone(),
                 token: Uuid::new_v4(),
                 tags: tags.clone(),
-            })
+            };
+            self.take_task(want).commit(&inner.store.hub.bus)
         };
-        dispatcher.hold(poll, want).await
+        let fetched = dispatcher.hold(poll, take).await?;
+        Ok(fetched.and_then(Fetched::into_item))
     }
 
     /// As [`Self::take_instance`].
-    async fn take_task(&self, want: WantTask) -> Result<Taken<Activity>, Error> {
-        let (answer, answered) = oneshot::channel();
+    fn take_task(&self, want: WantTask) -> Write<Taken<Fetched<WorkItem>>> {
         let provider = self.clone();
-        tokio::spawn(async move {
-            let taken = loop {
+        let run = async move {
+            loop {
                 let want = WantTask {
                     token: Uuid::new_v4(),
                     ..want.clone()
                 };
                 let lease = want.lease;
-                match provider.inner.store.tasks.submit(want).await {
-                    Ok(Taken::Something(taken)) => match provider.activity(taken, lease).await {
-                        Ok(Some(activity)) => break Ok(Taken::Something(activity)),
-                        // It could not be read and is set aside: the next one.
-                        Ok(None) => {}
-                        Err(error) => break Err(error),
-                    },
-                    Ok(Taken::Nothing { due, lapse }) => break Ok(Taken::Nothing { due, lapse }),
-                    Err(error) => break Err(error),
+                let taken = match provider.inner.store.tasks.submit(want).await? {
+                    Taken::Something(taken) => taken,
+                    Taken::Nothing { due, lapse } => return Ok(Taken::Nothing { due, lapse }),
+                };
+                // One that cannot be read is set aside: the next one.
+                if let Some(item) = provider.activity(taken, lease).await? {
+                    return Ok(Taken::Something(Fetched {
+                        item: Some(item),
+                        provider,
+                        give_back: |provider, token| {
+                            let token = Token::read(token)?;
+                            Some(provider.give_back_task(token, None, false))
+                        },
+                    }));
                 }
-            };
-            if let Err(Ok(Taken::Something((_, token, _)))) = answer.send(taken) {
-                let given = provider.give_back_task(&token, None, false).await;
-                tracing::debug!(?given, "whoever fetched an activity has gone");
             }
-        });
-        answered
-            .await
-            .unwrap_or_else(|_| Err(Error::Unavailable("the runtime is shutting down".into())))
+        };
+        Write::new(DOOR, run, |_| Wakes::none())
     }
 
-    async fn activity(&self, taken: TakenTask, lease: Duration) -> Result<Option<Activity>, Error> {
+    async fn activity(
+        &self,
+        taken: TakenTask,
+        lease: Duration,
+    ) -> Result<Option<Leased<WorkItem>>, Error> {
         let inner = &self.inner;
         let token = Token {
             secret: taken.token,
@@ -322,24 +355,19 @@ impl PostgresProvider {
         let failure = serde_json::to_string(&failure)
             .map_err(|error| Error::Failed(format!("cannot be written: {error}")))?;
         let store = &self.inner.store;
-        let spoilt = store
-            .query(
-                "spoil",
-                statements::SPOIL,
-                &[
-                    (&taken.id, Type::INT8),
-                    (&taken.token, Type::UUID),
-                    (&reason, Type::TEXT),
-                    (&failure, Type::TEXT),
-                ],
-            )
-            .await;
-        // Also when the answer was lost: it may have been done.
-        store
-            .hub
-            .bus
-            .publish(&[store.topics.wake_orchestrations(1)]);
-        spoilt.map(drop)
+        let parameters = vec![
+            owned(taken.id, Type::INT8),
+            owned(taken.token, Type::UUID),
+            owned(reason.to_owned(), Type::TEXT),
+            owned(failure, Type::TEXT),
+        ];
+        let wake = store.topics.wake_orchestrations(1);
+        // Tried once: the activity is taken again when its lease ends.
+        let until = Instant::now();
+        let spoilt = store.write("spoil", statements::SPOIL, parameters, until, |_| {
+            wake.into()
+        });
+        spoilt.commit(&store.hub.bus).await.map(drop)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Acknowledging, sending, giving back and prolonging.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use duroxide::{
     Event,
@@ -9,20 +9,21 @@ use duroxide::{
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
+use wakeline_bus::{Wakes, Write};
 use wakeline_store::Error;
 
 use super::PostgresProvider;
 use crate::{
     cache::Edition,
-    error::{explain, is_transient, refuse_nul},
+    error::{is_transient, refuse_nul},
     item::{self, number, packed},
     lease::{Known, Token},
     store::{
-        Parameter, ride_out_while, statements,
-        step::{Finish, Step, Turn, What},
+        OwnedParameter, owned, statements,
+        step::{Finish, Turn, What},
         take::micros,
     },
-    topic::{DOOR, TaskKind, stored_tag},
+    topic::{TaskKind, stored_tag},
 };
 
 /// After a lease has certainly ended the database is asked once more: only it knows.
@@ -69,52 +70,43 @@ impl PostgresProvider {
             .map_or_else(|| self.patience(), |ends| ends + MARGIN)
     }
 
-    /// As [`ride_out_while`]. What may have been done without an answer, nobody was told of: all look.
-    async fn ride_out_while<T, F>(
-        &self,
-        may_repeat: impl Fn(&Error) -> bool,
-        until: Instant,
-        mut attempt: impl FnMut(bool) -> F,
-    ) -> Result<T, Error>
-    where
-        F: Future<Output = Result<T, Error>>,
-    {
-        let mut was_unknown = false;
-        let outcome = ride_out_while(may_repeat, until, |is_again| {
-            was_unknown |= is_again;
-            attempt(is_again)
-        })
-        .await;
-        if was_unknown || matches!(outcome, Err(Error::OutcomeUnknown(_))) {
-            self.inner.store.hub.bus.publish_door(DOOR);
-        }
-        outcome
-    }
-
-    /// What a statement about a lease says; the lease is lost if it says nothing.
-    async fn about_lease(
+    /// A statement about a lease. Whether it was held: the statement says nothing of one that is lost.
+    fn about_lease(
         &self,
         operation: &'static str,
-        statement: &str,
+        statement: &'static str,
         secret: Uuid,
-        parameters: &[Parameter<'_>],
-    ) -> Result<Row, ProviderError> {
+        parameters: Vec<OwnedParameter>,
+        wakes: impl FnOnce(&Row) -> Wakes + Send + 'static,
+    ) -> Write<bool> {
         let until = self.until_lease_ends(secret);
-        let ask = |_| self.inner.store.query(operation, statement, parameters);
-        let rows = self.ride_out_while(is_transient, until, ask).await;
-        let rows = rows.map_err(|error| explain(operation, &error))?;
-        rows.into_iter().next().ok_or_else(|| lost(operation))
+        let wakes = |rows: &[Row]| rows.first().map_or_else(Wakes::none, wakes);
+        let store = &self.inner.store;
+        store
+            .write(operation, statement, parameters, until, wakes)
+            .map(|rows| !rows.is_empty())
     }
 
-    async fn step(&self, until: Instant, what: What) -> Result<bool, Error> {
-        let what = Arc::new(what);
-        self.ride_out_while(is_transient, until, |is_again| {
-            self.inner.store.steps.submit(Step {
-                what: what.clone(),
-                is_again,
-            })
+    /// Commits what needs a lease that is held.
+    async fn commit_held(
+        &self,
+        operation: &'static str,
+        write: Write<bool>,
+    ) -> Result<(), ProviderError> {
+        if self.commit(operation, write).await? {
+            Ok(())
+        } else {
+            Err(lost(operation))
+        }
+    }
+
+    /// The lease is not needed any more when `write` is done.
+    fn ending_lease(&self, secret: Uuid, write: Write<bool>) -> Write<bool> {
+        let inner = self.inner.clone();
+        write.map(move |is_held| {
+            inner.leases.end(&inner.store.hub.engine, secret);
+            is_held
         })
-        .await
     }
 
     pub(super) async fn end_turn(
@@ -143,17 +135,18 @@ impl PostgresProvider {
         ] {
             refuse_nul(operation, field, text.as_deref().unwrap_or_default())?;
         }
-        let known = self.inner.leases.known(token.secret);
+        let inner = &self.inner;
+        let known = inner.leases.known(token.secret);
         let is_named =
             metadata.orchestration_name.is_some() && metadata.orchestration_version.is_some();
         let is_remembered = match known {
             Known::Nothing => false,
             Known::New => is_named,
             Known::Edition(edition) if edition.execution == execution => {
-                self.inner.cache.edition(&token.key) == Some(edition)
+                inner.cache.edition(&token.key) == Some(edition)
             }
             Known::Edition(edition) => execution > edition.execution,
-        } && self.inner.options.history_cache_bytes > 0;
+        } && inner.options.history_cache_bytes > 0;
         let incarnation = rand::random();
         let letters = ended.orchestrator_items.iter();
         let tasks = ended.worker_items.iter();
@@ -170,7 +163,7 @@ impl PostgresProvider {
             status: metadata.status,
             output: metadata.output.map(String::into_bytes),
             custom: item::custom_status(&events),
-            cached_by: is_remembered.then_some(self.inner.node),
+            cached_by: is_remembered.then_some(inner.node),
             incarnation,
             changes: item::changes(operation, &events)?,
             events: texts,
@@ -190,42 +183,42 @@ impl PostgresProvider {
                 .collect(),
         };
         let until = self.until_lease_ends(token.secret);
-        let is_held = self
-            .step(until, What::Turn(Box::new(turn)))
-            .await
-            .map_err(|error| explain(operation, &error))?;
-        if !is_held {
-            return Err(lost(operation));
-        }
-        let inner = &self.inner;
-        inner.leases.end(&inner.store.hub.engine, token.secret);
-        let cache = &inner.cache;
-        match known {
-            Known::New if is_remembered => {
-                let edition = Edition {
-                    incarnation,
-                    execution,
-                    last: last.unwrap_or(0),
-                    edits: 0,
-                };
-                cache.put(&token.key, edition, events, bytes);
+        let step = inner
+            .store
+            .step(What::Turn(Box::new(turn)), until, is_transient);
+        let inner = inner.clone();
+        let step = step.map(move |is_held| {
+            if is_held {
+                inner.leases.end(&inner.store.hub.engine, token.secret);
+                match known {
+                    Known::New if is_remembered => {
+                        let edition = Edition {
+                            incarnation,
+                            execution,
+                            last: last.unwrap_or(0),
+                            edits: 0,
+                        };
+                        inner.cache.put(&token.key, edition, events, bytes);
+                    }
+                    Known::Edition(before) if is_remembered && before.execution == execution => {
+                        let last = last.unwrap_or(0).max(before.last);
+                        let after = Edition { last, ..before };
+                        inner.cache.append(&token.key, before, after, events, bytes);
+                    }
+                    Known::Edition(before) if is_remembered => {
+                        let edition = Edition {
+                            execution,
+                            last: last.unwrap_or(0),
+                            ..before
+                        };
+                        inner.cache.put(&token.key, edition, events, bytes);
+                    }
+                    _ => inner.cache.forget(&token.key),
+                }
             }
-            Known::Edition(before) if is_remembered && before.execution == execution => {
-                let last = last.unwrap_or(0).max(before.last);
-                let after = Edition { last, ..before };
-                cache.append(&token.key, before, after, events, bytes);
-            }
-            Known::Edition(before) if is_remembered => {
-                let edition = Edition {
-                    execution,
-                    last: last.unwrap_or(0),
-                    ..before
-                };
-                cache.put(&token.key, edition, events, bytes);
-            }
-            _ => cache.forget(&token.key),
-        }
-        Ok(())
+            is_held
+        });
+        self.commit_held(operation, step).await
     }
 
     pub(super) async fn end_activity(
@@ -255,18 +248,10 @@ impl PostgresProvider {
                 .transpose()?,
         };
         let until = self.until_lease_ends(token.secret);
-        let is_held = self
-            .step(until, What::Finish(finish))
-            .await
-            .map_err(|error| explain(operation, &error))?;
-        self.inner
-            .leases
-            .end(&self.inner.store.hub.engine, token.secret);
-        if is_held {
-            Ok(())
-        } else {
-            Err(lost(operation))
-        }
+        let store = &self.inner.store;
+        let step = store.step(What::Finish(finish), until, is_transient);
+        let step = self.ending_lease(token.secret, step);
+        self.commit_held(operation, step).await
     }
 
     pub(super) async fn send(
@@ -279,105 +264,113 @@ impl PostgresProvider {
         if let Some(delay) = delay {
             letter.after_us = Some(micros(delay));
         }
-        let what = Arc::new(What::Send(letter));
         // Without an answer the caller decides whether to send again what must not come twice.
         let is_repeatable = item::is_repeatable(item);
-        let may_repeat = |error: &Error| {
+        let may_repeat = move |error: &Error| {
             is_transient(error) && (is_repeatable || !matches!(error, Error::OutcomeUnknown(_)))
         };
-        self.ride_out_while(may_repeat, self.patience(), |is_again| {
-            self.inner.store.steps.submit(Step {
-                what: what.clone(),
-                is_again,
-            })
-        })
-        .await
-        .map_err(|error| explain(operation, &error))?;
-        Ok(())
+        let store = &self.inner.store;
+        let step = store.step(What::Send(letter), self.patience(), may_repeat);
+        self.commit(operation, step).await.map(drop)
     }
 
     pub(super) async fn schedule(&self, item: &WorkItem) -> Result<(), ProviderError> {
         let operation = "enqueue_for_worker";
         let task = item::task(operation, item)?;
-        self.step(self.patience(), What::Schedule(task))
-            .await
-            .map_err(|error| explain(operation, &error))?;
-        Ok(())
+        let store = &self.inner.store;
+        let step = store.step(What::Schedule(task), self.patience(), is_transient);
+        self.commit(operation, step).await.map(drop)
     }
 
-    pub(super) async fn give_back_instance(
+    pub(super) async fn abandon_instance(
         &self,
         token: &str,
         delay: Option<Duration>,
         is_attempt: bool,
     ) -> Result<(), ProviderError> {
         let operation = "abandon_orchestration_item";
-        let Some(token) = Token::<String>::read(token) else {
+        let Some(token) = Token::read(token) else {
             return Err(lost(operation));
         };
-        let store = &self.inner.store;
-        let delay = delay.map(micros);
-        let row = self
-            .about_lease(
-                operation,
-                statements::GIVE_BACK_INSTANCE,
-                token.secret,
-                &[
-                    (&token.key, Type::TEXT),
-                    (&token.secret, Type::UUID),
-                    (&delay, Type::INT8),
-                    (&is_attempt, Type::BOOL),
-                ],
-            )
-            .await;
-        self.inner.leases.end(&store.hub.engine, token.secret);
-        let row = row?;
-        let due: i64 = row.get(0);
-        let after = Duration::from_micros(u64::try_from(due).unwrap_or(0));
-        store
-            .hub
-            .publish_after(store.topics.wake_orchestrations(1), after);
-        Ok(())
+        let given_back = self.give_back_instance(token, delay, is_attempt);
+        self.commit_held(operation, given_back).await
     }
 
-    pub(super) async fn give_back_task(
+    pub(super) fn give_back_instance(
+        &self,
+        token: Token<String>,
+        delay: Option<Duration>,
+        is_attempt: bool,
+    ) -> Write<bool> {
+        let parameters = vec![
+            owned(token.key, Type::TEXT),
+            owned(token.secret, Type::UUID),
+            owned(delay.map(micros), Type::INT8),
+            owned(is_attempt, Type::BOOL),
+        ];
+        let store = self.inner.store.clone();
+        let wakes = move |row: &Row| {
+            let after = Duration::from_micros(u64::try_from(row.get::<_, i64>(0)).unwrap_or(0));
+            let wake = store.topics.wake_orchestrations(1);
+            store.hub.wakes_after(wake, after)
+        };
+        let statement = statements::GIVE_BACK_INSTANCE;
+        let secret = token.secret;
+        let given_back = self.about_lease(
+            "abandon_orchestration_item",
+            statement,
+            secret,
+            parameters,
+            wakes,
+        );
+        self.ending_lease(secret, given_back)
+    }
+
+    pub(super) async fn abandon_task(
         &self,
         token: &str,
         delay: Option<Duration>,
         is_attempt: bool,
     ) -> Result<(), ProviderError> {
         let operation = "abandon_work_item";
-        let Some(token) = Token::<i64>::read(token) else {
+        let Some(token) = Token::read(token) else {
             return Err(lost(operation));
         };
-        let store = &self.inner.store;
-        let delay_us = delay.map(micros);
-        let row = self
-            .about_lease(
-                operation,
-                statements::GIVE_BACK_TASK,
-                token.secret,
-                &[
-                    (&token.key, Type::INT8),
-                    (&token.secret, Type::UUID),
-                    (&delay_us, Type::INT8),
-                    (&is_attempt, Type::BOOL),
-                ],
-            )
-            .await;
-        self.inner.leases.end(&store.hub.engine, token.secret);
-        let row = row?;
-        let kind = TaskKind {
-            tag: row.get(0),
-            has_session: row.get(1),
-            owner: row.get(2),
+        let given_back = self.give_back_task(token, delay, is_attempt);
+        self.commit_held(operation, given_back).await
+    }
+
+    pub(super) fn give_back_task(
+        &self,
+        token: Token<i64>,
+        delay: Option<Duration>,
+        is_attempt: bool,
+    ) -> Write<bool> {
+        let parameters = vec![
+            owned(token.key, Type::INT8),
+            owned(token.secret, Type::UUID),
+            owned(delay.map(micros), Type::INT8),
+            owned(is_attempt, Type::BOOL),
+        ];
+        let store = self.inner.store.clone();
+        let wakes = move |row: &Row| {
+            let kind = TaskKind {
+                tag: row.get(0),
+                has_session: row.get(1),
+                owner: row.get(2),
+            };
+            let wake = store.topics.wake_tasks(&kind, 1);
+            let session_end = store
+                .hub
+                .wakes_at_session_end(&store.topics, &kind, row.get(3));
+            let wakes = store.hub.wakes_after(wake, delay.unwrap_or_default());
+            wakes.and(session_end)
         };
-        let wake = store.topics.wake_tasks(&kind, 1);
-        store.hub.publish_after(wake, delay.unwrap_or_default());
-        store
-            .hub
-            .publish_session_end(&store.topics, &kind, row.get(3));
-        Ok(())
+        let statement = statements::GIVE_BACK_TASK;
+        let secret = token.secret;
+        let given_back =
+            self.about_lease("abandon_work_item", statement, secret, parameters, wakes);
+        self.ending_lease(secret, given_back)
     }
 
     pub(super) async fn prolong_instance(
@@ -389,20 +382,15 @@ impl PostgresProvider {
         let Some(token) = Token::<String>::read(token) else {
             return Err(lost(operation));
         };
-        self.about_lease(
+        let key = owned(token.key, Type::TEXT);
+        let prolong = self.prolong(
             operation,
             statements::PROLONG_INSTANCE,
             token.secret,
-            &[
-                (&token.key, Type::TEXT),
-                (&token.secret, Type::UUID),
-                (&micros(time), Type::INT8),
-            ],
-        )
-        .await?;
-        let engine = &self.inner.store.hub.engine;
-        self.inner.leases.prolong(engine, token.secret, time);
-        Ok(())
+            key,
+            time,
+        );
+        self.commit_held(operation, prolong).await
     }
 
     pub(super) async fn prolong_task(
@@ -414,20 +402,33 @@ impl PostgresProvider {
         let Some(token) = Token::<i64>::read(token) else {
             return Err(lost(operation));
         };
-        self.about_lease(
-            operation,
-            statements::PROLONG_TASK,
-            token.secret,
-            &[
-                (&token.key, Type::INT8),
-                (&token.secret, Type::UUID),
-                (&micros(time), Type::INT8),
-            ],
-        )
-        .await?;
-        let engine = &self.inner.store.hub.engine;
-        self.inner.leases.prolong(engine, token.secret, time);
-        Ok(())
+        let key = owned(token.key, Type::INT8);
+        let prolong = self.prolong(operation, statements::PROLONG_TASK, token.secret, key, time);
+        self.commit_held(operation, prolong).await
+    }
+
+    fn prolong(
+        &self,
+        operation: &'static str,
+        statement: &'static str,
+        secret: Uuid,
+        key: OwnedParameter,
+        time: Duration,
+    ) -> Write<bool> {
+        let parameters = vec![
+            key,
+            owned(secret, Type::UUID),
+            owned(micros(time), Type::INT8),
+        ];
+        let inner = self.inner.clone();
+        self.about_lease(operation, statement, secret, parameters, |_| Wakes::none())
+            .map(move |is_held| {
+                if is_held {
+                    let engine = &inner.store.hub.engine;
+                    inner.leases.prolong(engine, secret, time);
+                }
+                is_held
+            })
     }
 }
 

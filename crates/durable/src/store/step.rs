@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::{Client, Row, types::Type};
 use uuid::Uuid;
+use wakeline_bus::Wakes;
 use wakeline_store::postgres::{Batch, RunError, Weigh};
 
 use crate::{
@@ -125,12 +126,13 @@ impl Steps {
         }
     }
 
-    /// Tells everybody who waits for what has been written. It is on disk.
-    fn publish(&self, row: &Row, operations: &[Step], turns: &[bool]) {
-        let mut wakes = Vec::new();
+    /// Whom the whole batch concerns.
+    fn wakes(&self, row: &Row, operations: &[Step], turns: &[bool]) -> Wakes {
+        let mut wakes = Wakes::none();
         let ready: i32 = row.get("ready");
         if ready > 0 {
-            wakes.push(self.topics.wake_orchestrations(ready.unsigned_abs()));
+            let orchestrations = self.topics.wake_orchestrations(ready.unsigned_abs());
+            wakes = wakes.and(orchestrations.into());
         }
         let counts: Vec<i32> = row.get::<_, Option<_>>("task_counts").unwrap_or_default();
         let tags: Vec<String> = row.get::<_, Option<_>>("task_tags").unwrap_or_default();
@@ -150,8 +152,9 @@ impl Steps {
                 has_session,
                 owner,
             };
-            wakes.push(self.topics.wake_tasks(&kind, count.unsigned_abs()));
-            self.hub.publish_session_end(&self.topics, &kind, ends);
+            let tasks = self.topics.wake_tasks(&kind, count.unsigned_abs());
+            let session_end = self.hub.wakes_at_session_end(&self.topics, &kind, ends);
+            wakes = wakes.and(tasks.into()).and(session_end);
         }
         let ended = operations
             .iter()
@@ -161,14 +164,16 @@ impl Steps {
             })
             .zip(turns)
             .filter(|(turn, is_held)| **is_held && turn.status.is_some());
-        wakes.extend(ended.map(|(turn, _)| self.topics.wake_instance(&turn.instance)));
-        self.hub.bus.publish(&wakes);
+        for (turn, _) in ended {
+            wakes = wakes.and(self.topics.wake_instance(&turn.instance).into());
+        }
         let dues: Vec<i64> = row.get::<_, Option<_>>("dues").unwrap_or_default();
         for due in dues {
             let after = Duration::from_micros(due.unsigned_abs()) + self.grace;
-            self.hub
-                .publish_after(self.topics.wake_orchestrations(1), after);
+            let timer = self.topics.wake_orchestrations(1);
+            wakes = wakes.and(self.hub.wakes_after(timer, after));
         }
+        wakes
     }
 }
 
@@ -399,10 +404,18 @@ impl<'a> Columns<'a> {
     }
 }
 
+/// What a step came to.
+#[derive(Debug)]
+pub(crate) struct Stepped {
+    /// Whether the lease was held, where there is one.
+    pub(crate) is_held: bool,
+    /// The first step of a batch has those of the whole batch: the statement counts them together.
+    pub(crate) wakes: Wakes,
+}
+
 impl Batch for Steps {
     type Operation = Step;
-    /// Whether the lease was held, where there is one.
-    type Output = bool;
+    type Output = Stepped;
 
     const KIND: &'static str = "durable_step";
 
@@ -410,7 +423,7 @@ impl Batch for Steps {
         &'a self,
         client: &'a Client,
         operations: &'a [Step],
-    ) -> BoxFuture<'a, Result<Vec<bool>, RunError>> {
+    ) -> BoxFuture<'a, Result<Vec<Stepped>, RunError>> {
         async move {
             let mut columns = Columns::default();
             for operation in operations {
@@ -419,14 +432,21 @@ impl Batch for Steps {
             let row = columns.run(client, &self.statement).await?;
             let turns: Vec<bool> = row.get("turns");
             let finishes: Vec<bool> = row.get("finishes");
-            self.publish(&row, operations, &turns);
+            let mut wakes = self.wakes(&row, operations, &turns);
             let (mut turns, mut finishes) = (turns.into_iter(), finishes.into_iter());
-            let held = operations.iter().map(|step| match &*step.what {
-                What::Turn(_) => turns.next(),
-                What::Finish(_) => finishes.next(),
-                What::Send(_) | What::Schedule(_) => Some(true),
+            let stepped = operations.iter().map(|step| {
+                let is_held = match &*step.what {
+                    What::Turn(_) => turns.next(),
+                    What::Finish(_) => finishes.next(),
+                    What::Send(_) | What::Schedule(_) => Some(true),
+                };
+                Some(Stepped {
+                    is_held: is_held?,
+                    wakes: std::mem::take(&mut wakes),
+                })
             });
-            held.collect::<Option<_>>()
+            stepped
+                .collect::<Option<_>>()
                 .ok_or_else(|| RunError::Answer("too few results".into()))
         }
         .boxed()

@@ -4,6 +4,7 @@ mod cache;
 mod crew;
 mod cut_lines;
 mod ground;
+mod hangups;
 mod lost_answers;
 mod outages;
 mod poison;

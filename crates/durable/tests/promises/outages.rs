@@ -28,7 +28,8 @@ fn soon() -> RuntimeOptions {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn backends_that_are_killed_again_and_again() {
-    let ground = Ground::new().await;
+    let server = Postgres::start().expect("a server");
+    let ground = Ground::on(&server.url()).await;
     let provider = ground.other().await;
     let crew = Crew::start(&provider, soon()).await;
     let url = ground.database.url();
@@ -107,7 +108,8 @@ async fn an_acknowledgement_outlasts_an_outage() {
 
 #[tokio::test]
 async fn a_client_waits_no_longer_than_it_wants_to() {
-    let ground = Ground::new().await;
+    let server = Postgres::start().expect("a server");
+    let ground = Ground::on(&server.url()).await;
     let provider = ground.watched().await;
     begin(&provider, "a").await;
     assert_eq!(provider.read("a").await.expect("it is read").len(), 1);
@@ -125,7 +127,8 @@ async fn a_client_waits_no_longer_than_it_wants_to() {
 /// The database refuses one moment what it takes the next: none of this is permanent.
 #[tokio::test]
 async fn whatever_is_the_databases_own_trouble_can_be_tried_again() {
-    let ground = Ground::new().await;
+    let server = Postgres::start().expect("a server");
+    let ground = Ground::on(&server.url()).await;
     let brief = wakeline_durable::Options {
         outage_patience: Duration::from_millis(1),
         statement_timeout: Duration::from_millis(300),
@@ -154,7 +157,7 @@ async fn whatever_is_the_databases_own_trouble_can_be_tried_again() {
     // A server that takes no new connections.
     let name = ground.database.name();
     ground.proxy.cut();
-    let admin_url = std::env::var("WAKELINE_TEST_POSTGRES").expect("it is set");
+    let admin_url = server.url();
     let allow = |yes: bool| format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {yes}");
     wakeline_testbed::psql(&admin_url, &allow(false)).expect("it can be closed");
     let sent = provider.enqueue_for_orchestrator(start("b"), None).await;

@@ -52,6 +52,28 @@ impl Factory {
             .expect("the test's server answers")
     }
 
+    /// Nobody has the instance, and its time has not come.
+    pub(crate) async fn until_put_off(&self, instance: &str, within: Duration) {
+        let sql = format!(
+            "SELECT FROM \"{}\".mailbox WHERE instance = $1 AND token IS NULL AND ready_at > now()",
+            self.schema()
+        );
+        let client = self.client().await;
+        let put_off = async {
+            while client
+                .query(&sql, &[&instance])
+                .await
+                .expect("rows")
+                .is_empty()
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(within, put_off)
+            .await
+            .expect("it is put off");
+    }
+
     fn schema(&self) -> String {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.clone()

@@ -1,13 +1,14 @@
 //! Reads what is saved, in order, once per node, and tells the streams.
 
 use std::{
+    convert::Infallible,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use tokio::{sync::Mutex as Turn, time::sleep};
 use wakeline_store::Error;
-use wakeline_wake::{Cause, Engine, Outcome, Settled};
+use wakeline_wake::{Cause, Checked, Ended, Engine, Hold, HoldEnd, Refused};
 
 use super::Hub;
 use crate::{
@@ -87,50 +88,65 @@ impl Follower {
     }
 
     async fn follow(self: Arc<Self>) {
-        let place = topic::place(topic::log());
-        let mut outage = OUTAGE.0;
-        let mut unsettled = UNSETTLED.0;
-        let mut cause = Cause::Notify;
-        // Before the first look, so that what is saved meanwhile is not missed.
-        let mut waiter = loop {
-            match self.engine.register(std::slice::from_ref(&place), FOREVER) {
-                Ok(waiter) => break waiter,
-                Err(_) if self.engine.is_draining() => return self.set(None),
-                Err(_) if self.has_nobody() => return,
+        let place = [topic::place(topic::log())];
+        let unsettled = Mutex::new(UNSETTLED.0);
+        loop {
+            let hold = Hold {
+                engine: &self.engine,
+                places: &place,
+                again_at: &place,
+                time: FOREVER,
+            };
+            let check =
+                |cause: Option<Cause>| self.check(cause.unwrap_or(Cause::Notify), &unsettled);
+            match hold.until(check).await {
+                Ok(HoldEnd {
+                    value: Some(NoStreams),
+                    ..
+                }) => return,
+                Ok(_) => {}
+                Err(Ended::Refused(Refused::Draining)) => return self.set(None),
                 // Too many wait: nothing wakes it, so it looks from time to time.
                 Err(_) => {
-                    if let Err(error) = self.read_on(Cause::Fallback).await {
-                        tracing::warn!(%error, "the feeds' log cannot be read; trying again");
+                    let checked = self.check(Cause::Fallback, &unsettled).await;
+                    if let Ok(Checked::Found(NoStreams)) = checked {
+                        return;
                     }
                     sleep(REFUSED).await;
                 }
             }
-        };
+        }
+    }
+
+    /// Reads on to the end of what is settled. An outage is ridden out here.
+    async fn check(
+        &self,
+        cause: Cause,
+        unsettled: &Mutex<Duration>,
+    ) -> Result<Checked<NoStreams>, Infallible> {
+        let mut outage = OUTAGE.0;
         loop {
             if self.has_nobody() {
-                return;
+                return Ok(Checked::Found(NoStreams));
             }
+            let pause = || unsettled.lock().unwrap_or_else(PoisonError::into_inner);
             match self.read_on(cause).await {
-                Ok(Read::More) => continue,
+                Ok(Read::More) => {}
                 Ok(Read::All) => {
-                    (outage, unsettled) = (OUTAGE.0, UNSETTLED.0);
+                    *pause() = UNSETTLED.0;
+                    return Ok(Checked::Handled { again: None });
                 }
                 Ok(Read::Unsettled) => {
-                    self.engine.alarm(&place, unsettled);
-                    outage = OUTAGE.0;
-                    unsettled = (unsettled * 2).min(UNSETTLED.1);
+                    let mut pause = pause();
+                    let again = Some(*pause);
+                    *pause = (*pause * 2).min(UNSETTLED.1);
+                    return Ok(Checked::Handled { again });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the feeds' log cannot be read; trying again");
                     sleep(outage).await;
                     outage = (outage * 2).min(OUTAGE.1);
-                    continue;
                 }
-            }
-            waiter.settle(Settled::Found);
-            match waiter.park().await {
-                Outcome::Woken { cause: by, .. } => cause = by,
-                Outcome::Deadline | Outcome::Drain => return self.set(None),
             }
         }
     }
@@ -172,6 +188,9 @@ impl Follower {
         at.is_none()
     }
 }
+
+/// What ends the follower.
+struct NoStreams;
 
 enum Read {
     More,

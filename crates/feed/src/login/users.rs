@@ -7,6 +7,7 @@ use std::{
 };
 
 use tokio::{sync::Semaphore, task};
+use wakeline_bus::Bus;
 
 use crate::{
     fact::{Envelope, Fact, Kind},
@@ -54,15 +55,9 @@ impl User {
     }
 }
 
-/// The user of a login, and whether that made their fact: then those who wait for it are to be told.
-#[derive(Debug)]
-pub struct Found {
-    pub user: Arc<User>,
-    pub is_new: bool,
-}
-
 pub struct Users {
     store: Arc<dyn Store>,
+    bus: Arc<Bus>,
     known: Mutex<HashMap<Principal, Arc<User>>>,
     making: Semaphore,
 }
@@ -75,22 +70,21 @@ impl std::fmt::Debug for Users {
 
 impl Users {
     #[must_use]
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn Store>, bus: Arc<Bus>) -> Self {
         Self {
             store,
+            bus,
             known: Mutex::default(),
             making: Semaphore::new(MAX_MAKING),
         }
     }
 
     /// The user of a login. The first time their key pair is made; their fact is stored when this
-    /// returns. On several nodes at once the first one's key is everybody's.
-    pub async fn of(&self, principal: &Principal) -> Result<Found, Error> {
+    /// returns, and feeds that begin with it are woken. On several nodes at once the first one's key
+    /// is everybody's.
+    pub async fn of(&self, principal: &Principal) -> Result<Arc<User>, Error> {
         if let Some(user) = self.known().get(principal) {
-            return Ok(Found {
-                user: user.clone(),
-                is_new: false,
-            });
+            return Ok(user.clone());
         }
         let key = match self.store.key(principal.clone()).await? {
             Some(key) => key,
@@ -106,16 +100,16 @@ impl Users {
             fact: user.fact.clone(),
             signatures: Vec::new(),
         };
-        let is_new = match self.store.save(vec![envelope].into()).await? {
-            Saved::Stored { new } => !new.is_empty(),
-            Saved::Missing { .. } => return Err(bad()),
-        };
+        let saved = self.store.save(vec![envelope].into());
+        if let Saved::Missing { .. } = saved.commit(&self.bus).await? {
+            return Err(bad());
+        }
         let mut known = self.known();
         if known.len() >= MAX_KNOWN {
             known.clear();
         }
         known.insert(principal.clone(), user.clone());
-        Ok(Found { user, is_new })
+        Ok(user)
     }
 
     async fn make(&self, principal: &Principal) -> Result<KeyPair, Error> {
@@ -132,7 +126,8 @@ impl Users {
         let made = task::spawn_blocking(signature::generate).await;
         let made = made.map_err(|error| failed(error.to_string()))?;
         let made = made.map_err(|error| failed(error.to_string()))?;
-        Ok(self.store.keep_key(principal.clone(), made).await?)
+        let kept = self.store.keep_key(principal.clone(), made);
+        Ok(kept.commit(&self.bus).await?)
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Principal, Arc<User>>> {

@@ -5,6 +5,7 @@ mod compliance;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::time::Instant;
+use wakeline_bus::Bus;
 use wakeline_store::Error;
 
 use super::{Unfit, pattern::Pattern};
@@ -71,6 +72,7 @@ impl Purge {
     pub async fn saved(
         &self,
         store: &dyn Store,
+        bus: &Arc<Bus>,
         new: &[(Reference, Position)],
     ) -> Result<usize, Error> {
         let mut removed = Vec::new();
@@ -88,15 +90,15 @@ impl Purge {
             roots.sort_unstable();
             roots.dedup();
             for root in roots {
-                removed.extend(condition.purge(store, root).await?);
+                removed.extend(condition.purge(store, bus, root).await?);
             }
         }
-        finish(store, removed).await
+        finish(store, bus, removed).await
     }
 
     /// Purges all roots whose condition holds: for conditions that are newer than the facts. Goes
     /// on in small steps; to be run beside all else.
-    pub async fn all(&self, store: &dyn Store) -> Result<usize, Error> {
+    pub async fn all(&self, store: &dyn Store, bus: &Arc<Bus>) -> Result<usize, Error> {
         let mut total = 0;
         for condition in &self.conditions {
             let mut after = 0;
@@ -108,9 +110,9 @@ impl Purge {
                 let held = store.holds(condition.query.clone(), given).await?;
                 let mut removed = Vec::new();
                 for (root, _) in roots.into_iter().zip(held).filter(|(_, holds)| *holds) {
-                    removed.extend(condition.purge(store, root).await?);
+                    removed.extend(condition.purge(store, bus, root).await?);
                 }
-                total += finish(store, removed).await?;
+                total += finish(store, bus, removed).await?;
             }
         }
         Ok(total)
@@ -150,7 +152,12 @@ impl Condition {
         })
     }
 
-    async fn purge(&self, store: &dyn Store, root: Position) -> Result<Vec<Position>, Error> {
+    async fn purge(
+        &self,
+        store: &dyn Store,
+        bus: &Arc<Bus>,
+        root: Position,
+    ) -> Result<Vec<Position>, Error> {
         let keep = found(store, &self.query, &[vec![root]], TRIGGERS).await?;
         let mut removed = Vec::new();
         // It may have been undone by another purge since.
@@ -158,7 +165,8 @@ impl Condition {
             return Ok(removed);
         }
         loop {
-            let gone = store.purge(root, keep.clone(), FACTS).await?;
+            let gone = store.purge(root, keep.clone(), FACTS);
+            let gone = gone.commit(bus).await?;
             let is_done = gone.len() < FACTS;
             removed.extend(gone);
             if is_done {
@@ -200,11 +208,11 @@ async fn found(
 }
 
 /// Saves that were under way during the purge may have been onto what it removed.
-async fn finish(store: &dyn Store, removed: Vec<Position>) -> Result<usize, Error> {
+async fn finish(store: &dyn Store, bus: &Arc<Bus>, removed: Vec<Position>) -> Result<usize, Error> {
     if removed.is_empty() {
         return Ok(0);
     }
-    let fence = store.fence().await?;
+    let fence = store.fence().commit(bus).await?;
     let deadline = Instant::now() + PATIENCE;
     let mut pause = FIRST_PAUSE;
     let mut is_settled = store.horizon().await?.settled >= fence;
@@ -213,7 +221,7 @@ async fn finish(store: &dyn Store, removed: Vec<Position>) -> Result<usize, Erro
         pause = (pause * 2).min(LONGEST_PAUSE);
         is_settled = store.horizon().await?.settled >= fence;
     }
-    let count = removed.len() + store.purge_orphans(removed).await?;
+    let count = removed.len() + store.purge_orphans(removed).commit(bus).await?;
     if is_settled {
         return Ok(count);
     }

@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use wakeline_bus::Bus;
+
 use crate::{
     error::Error,
     feed::Feed,
@@ -28,6 +30,7 @@ const TOLD_AT_ONCE: usize = 1_000;
 #[derive(Debug)]
 pub(super) struct Definitions {
     store: Arc<dyn Store>,
+    bus: Arc<Bus>,
     known: Mutex<HashMap<Arc<str>, Known>>,
 }
 
@@ -39,9 +42,10 @@ struct Known {
 }
 
 impl Definitions {
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, bus: Arc<Bus>) -> Self {
         Self {
             store,
+            bus,
             known: Mutex::default(),
         }
     }
@@ -102,7 +106,8 @@ impl Definitions {
             given: feed.given.clone(),
             owner: feed.owner.clone(),
         });
-        self.store.define(definitions.collect()).await?;
+        let told = self.store.define(definitions.collect());
+        told.commit(&self.bus).await?;
         for feed in feeds {
             self.remember(feed, now);
         }

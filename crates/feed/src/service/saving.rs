@@ -3,17 +3,19 @@
 use std::{collections::HashMap, sync::Arc};
 
 use tokio::task::spawn_blocking;
-use wakeline_wake::Wake;
+use wakeline_bus::Bus;
 
 use super::Feeds;
 use crate::{
     error::{BAD_SIGNATURES, Error},
     fact::{Envelope, Reference},
     login::Caller,
-    policy::authorization::{Refused, Verdict},
+    policy::{
+        Policies,
+        authorization::{Refused, Verdict},
+    },
     signature::Flaw,
-    store::{Position, Saved},
-    topic,
+    store::{Position, Saved, Store},
 };
 
 impl Feeds {
@@ -24,27 +26,23 @@ impl Feeds {
         }
         let envelopes = ordered(self.verified(envelopes).await?);
         let envelopes: Arc<[Envelope]> = self.authorized(caller, envelopes).await?.into();
-        match self.store.save(envelopes.clone()).await? {
+        let mut save = self.store.save(envelopes.clone());
+        if let Some(policies) = self.policies.clone() {
+            let (store, bus) = (self.store.clone(), self.bus.clone());
+            save = save.map(move |saved| {
+                if let Saved::Stored { new } = &saved {
+                    purge_after(policies, store, bus, &envelopes, new);
+                }
+                saved
+            });
+        }
+        match save.commit(&self.bus).await? {
             Saved::Missing { predecessor } => Err(Error::Invalid(format!(
                 "The fact {predecessor} is named as a predecessor, but it was not found in storage \
                  and was not included in the request. Send the full closure of predecessors \
                  together, or commit the predecessors first."
             ))),
-            Saved::Stored { new } => {
-                self.tell_of(new.len());
-                if !new.is_empty() {
-                    self.purge_after(&envelopes, &new);
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// So many new facts are stored: each node's follower reads them.
-    pub(super) fn tell_of(&self, new: usize) {
-        if new > 0 {
-            metrics::counter!("wakeline_feed_facts_saved_total").increment(new as u64);
-            self.bus.publish(&[Wake::all(topic::log())]);
+            Saved::Stored { .. } => Ok(()),
         }
     }
 
@@ -108,23 +106,29 @@ impl Feeds {
             _ => Err(wakeline_store::Error::Failed("a fact cannot be signed".to_owned()).into()),
         }
     }
+}
 
-    /// Purging is nobody's to wait for.
-    fn purge_after(&self, envelopes: &[Envelope], new: &[(usize, Position)]) {
-        let Some(policies) = self.policies.clone() else {
-            return;
-        };
-        let facts: Vec<(Reference, Position)> = new
-            .iter()
-            .map(|(index, position)| (envelopes[*index].fact.reference.clone(), *position))
-            .collect();
-        let store = self.store.clone();
-        tokio::spawn(async move {
-            if let Err(error) = policies.purge.saved(&*store, &facts).await {
-                tracing::warn!(%error, "what is obsolete was not purged; it is at the next start");
-            }
-        });
+/// In a task of its own: a purge may wait for an hour, so neither the caller nor the end of the
+/// process waits for it.
+fn purge_after(
+    policies: Arc<Policies>,
+    store: Arc<dyn Store>,
+    bus: Arc<Bus>,
+    envelopes: &[Envelope],
+    new: &[(usize, Position)],
+) {
+    if new.is_empty() {
+        return;
     }
+    let facts: Vec<(Reference, Position)> = new
+        .iter()
+        .map(|(index, position)| (envelopes[*index].fact.reference.clone(), *position))
+        .collect();
+    tokio::spawn(async move {
+        if let Err(error) = policies.purge.saved(&*store, &bus, &facts).await {
+            tracing::warn!(%error, "what is obsolete was not purged; it is at the next start");
+        }
+    });
 }
 
 /// Each fact once, with all its signatures, and its predecessors before it. A fact that names itself

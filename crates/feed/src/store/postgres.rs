@@ -12,7 +12,7 @@ mod queries;
 mod save;
 mod signers;
 
-use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, atomic::AtomicI64};
 
 use tokio_postgres::{
     Row,
@@ -38,14 +38,15 @@ pub const MIGRATIONS: Migrations = Migrations {
     ],
 };
 
-#[derive(Debug)]
+/// Cheap to clone; clones share everything.
+#[derive(Clone, Debug)]
 pub struct PostgresStore {
     postgres: Postgres,
     saves: Batcher<Saves>,
-    pub(super) names: Names,
-    signers: Signers,
+    pub(super) names: Arc<Names>,
+    signers: Arc<Signers>,
     /// The last horizon: what is settled stays so, also while somebody draws behind it.
-    settled: AtomicI64,
+    settled: Arc<AtomicI64>,
 }
 
 impl PostgresStore {
@@ -54,9 +55,9 @@ impl PostgresStore {
         Self {
             saves: Batcher::start(&postgres, Saves, WORKERS),
             postgres,
-            names: Names::default(),
-            signers: Signers::default(),
-            settled: AtomicI64::new(0),
+            names: Arc::default(),
+            signers: Arc::default(),
+            settled: Arc::default(),
         }
     }
 

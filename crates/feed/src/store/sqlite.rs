@@ -42,6 +42,8 @@ pub fn system_clock() -> Clock {
     })
 }
 
+/// Cheap to clone; clones share everything.
+#[derive(Clone)]
 pub struct SqliteStore {
     sqlite: Sqlite,
     clock: Clock,
@@ -67,15 +69,20 @@ impl SqliteStore {
     }
 
     /// A step of the writer, at the time of its turn.
-    fn write<T: Send + 'static>(
+    fn write<T: Send + 'static, F>(
         &self,
         kind: &'static str,
-        step: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Step<'_, T> {
-        let clock = self.clock.clone();
-        self.sqlite
-            .write(kind, move |connection| Ok(step(connection, clock())?))
-            .boxed()
+        step: F,
+    ) -> impl Future<Output = Result<T, Error>> + Send + use<T, F>
+    where
+        F: FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let (sqlite, clock) = (self.sqlite.clone(), self.clock.clone());
+        async move {
+            sqlite
+                .write(kind, move |connection| Ok(step(connection, clock())?))
+                .await
+        }
     }
 
     /// What is read is committed.

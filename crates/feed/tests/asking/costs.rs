@@ -13,7 +13,7 @@ use wakeline_feed::{
 };
 
 use crate::{
-    database::Database,
+    database::{Database, bus},
     facts::{fact, save},
     paged::next_page,
     words::{comments, found, path, posts, specification},
@@ -213,7 +213,13 @@ async fn who_is_concerned_costs_what_is_new() {
 async fn a_purge_costs_what_it_removes() {
     let two = two().await;
     let keep = vec![two.comments[0]];
-    let ask = async |store: Arc<dyn Store>| store.purge(two.site, keep, MANY).await.unwrap();
+    let ask = async |store: Arc<dyn Store>| {
+        store
+            .purge(two.site, keep, MANY)
+            .commit(&bus())
+            .await
+            .unwrap()
+    };
     let (gone, cost) = two.database.cost(ask).await;
     assert_eq!(gone.len(), 2 * PAGE - 2);
     eprintln!("a purge of {} among {MANY} cost {cost}", gone.len());

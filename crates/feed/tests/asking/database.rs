@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use wakeline_bus::Bus;
 use wakeline_feed::store::{
     Store,
     postgres::{self, PostgresStore},
@@ -14,6 +15,7 @@ use wakeline_store::{
     Postgres, Sqlite,
     testing::{PostgresDatabase, SqliteDatabase},
 };
+use wakeline_wake::{Engine, Limits};
 
 /// How long the sessions of a dropped store may take to end.
 const GOING: Duration = Duration::from_secs(20);
@@ -101,4 +103,9 @@ async fn rows_read(postgres: &Postgres) -> u64 {
          AS bigint)";
     let read: i64 = postgres.query("test", sql, &[]).await.unwrap()[0].get(0);
     u64::try_from(read).unwrap()
+}
+
+/// A bus that nobody else is on: for writes whose wakes no test waits for.
+pub(crate) fn bus() -> Arc<Bus> {
+    Bus::local(Engine::new(Limits::default()))
 }

@@ -8,6 +8,8 @@ use wakeline_feed::{
     store::{Position, Saved, Store},
 };
 
+use crate::database::bus;
+
 /// A fact whose only field is `n`.
 pub(crate) fn fact(kind: &str, n: usize, roles: &[(&str, &Fact)]) -> Fact {
     let roles = roles.iter().map(|(role, fact)| {
@@ -31,7 +33,7 @@ pub(crate) async fn save(store: &dyn Store, facts: &[Fact]) -> Vec<Position> {
                 signatures: Vec::new(),
             })
             .collect();
-        let saved = store.save(envelopes).await.unwrap();
+        let saved = store.save(envelopes).commit(&bus()).await.unwrap();
         assert!(matches!(saved, Saved::Stored { .. }), "{saved:?}");
     }
     let references: Vec<Reference> = facts.iter().map(|fact| fact.reference.clone()).collect();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wakeline_bus::Bus;
 use wakeline_feed::store::{
     Store,
     postgres::{self, PostgresStore},
@@ -11,6 +12,7 @@ use wakeline_store::{
     Postgres, Sqlite,
     testing::{PostgresDatabase, SqliteDatabase},
 };
+use wakeline_wake::{Engine, Limits};
 
 pub(crate) enum Database {
     Sqlite {
@@ -49,4 +51,9 @@ impl Database {
             Self::Postgres { postgres, .. } => Arc::new(PostgresStore::new(postgres.clone())),
         }
     }
+}
+
+/// A bus that nobody else is on: for writes whose wakes no test waits for.
+pub(crate) fn bus() -> Arc<Bus> {
+    Bus::local(Engine::new(Limits::default()))
 }

@@ -11,6 +11,8 @@ use wakeline_feed::{
     store::{Saved, Store},
 };
 
+use crate::database::bus;
+
 pub(crate) struct World {
     pub(crate) cases: Value,
     facts: HashMap<String, Fact>,
@@ -72,7 +74,7 @@ pub(crate) async fn save(store: &dyn Store, facts: Vec<Fact>) -> Vec<(Reference,
             signatures: Vec::new(),
         })
         .collect();
-    match store.save(envelopes.into()).await.unwrap() {
+    match store.save(envelopes.into()).commit(&bus()).await.unwrap() {
         Saved::Stored { new } => new
             .into_iter()
             .map(|(index, at)| (facts[index].reference.clone(), at))

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicI64, Ordering},
 };
 
+use wakeline_bus::Bus;
 use wakeline_feed::store::{
     postgres::{self, PostgresStore},
     sqlite::{self, SqliteStore},
@@ -13,6 +14,7 @@ use wakeline_store::{
     Postgres, Sqlite,
     testing::{PostgresDatabase, SqliteDatabase},
 };
+use wakeline_wake::{Engine, Limits};
 
 /// Where SQLite's clock begins: anything but zero.
 const BEGINNING: i64 = 1_700_000_000_000_000;
@@ -143,4 +145,9 @@ fn qualified(sql: &str) -> String {
         .fold(sql.to_owned(), |sql, word| {
             sql.replace(&format!("{word}feed_"), &format!("{word}wakeline.feed_"))
         })
+}
+
+/// A bus that nobody else is on: for writes whose wakes no test waits for.
+pub(crate) fn bus() -> Arc<Bus> {
+    Bus::local(Engine::new(Limits::default()))
 }

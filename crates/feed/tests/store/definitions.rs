@@ -3,7 +3,7 @@
 use wakeline_feed::store::{Definition, REFRESHED_AFTER};
 
 use crate::{
-    database::Database,
+    database::{Database, bus},
     ground::{Ground, fact},
 };
 
@@ -27,7 +27,7 @@ pub(crate) async fn it_is_as_it_was_defined(database: Database) {
         ..definition("owned")
     };
     let all = vec![plain.clone(), owned.clone()];
-    ground.store.define(all).await.unwrap();
+    ground.store.define(all).commit(&bus()).await.unwrap();
     let other = ground.database.store().await;
     for expected in [plain, owned] {
         let hash = expected.hash.to_string();
@@ -48,9 +48,15 @@ pub(crate) async fn what_was_defined_first_stays(database: Database) {
     ground
         .store
         .define(vec![first.clone(), second.clone()])
+        .commit(&bus())
         .await
         .unwrap();
-    ground.store.define(vec![second]).await.unwrap();
+    ground
+        .store
+        .define(vec![second])
+        .commit(&bus())
+        .await
+        .unwrap();
     let kept = ground.store.definition("a".into()).await.unwrap();
     assert_eq!(kept, Some(first));
 }
@@ -67,15 +73,25 @@ async fn known(ground: &Ground, hashes: &[&str]) -> Vec<bool> {
 
 async fn forget(ground: &Ground) -> u64 {
     let since = ground.database.now().await - 3 * REFRESHED_AFTER;
-    ground.store.forget_definitions(since).await.unwrap()
+    ground
+        .store
+        .forget_definitions(since)
+        .commit(&bus())
+        .await
+        .unwrap()
 }
 
 pub(crate) async fn what_is_not_used_is_forgotten(database: Database) {
     let ground = Ground::new(database).await;
     let old = vec![definition("a"), definition("b")];
-    ground.store.define(old).await.unwrap();
+    ground.store.define(old).commit(&bus()).await.unwrap();
     ground.database.pass(2 * REFRESHED_AFTER).await;
-    ground.store.define(vec![definition("c")]).await.unwrap();
+    ground
+        .store
+        .define(vec![definition("c")])
+        .commit(&bus())
+        .await
+        .unwrap();
     assert_eq!(forget(&ground).await, 0);
     ground.database.pass(2 * REFRESHED_AFTER).await;
     assert_eq!(forget(&ground).await, 2);
@@ -85,7 +101,7 @@ pub(crate) async fn what_is_not_used_is_forgotten(database: Database) {
 pub(crate) async fn what_is_asked_for_is_kept(database: Database) {
     let ground = Ground::new(database).await;
     let all = vec![definition("a"), definition("b")];
-    ground.store.define(all).await.unwrap();
+    ground.store.define(all).commit(&bus()).await.unwrap();
     ground.database.pass(2 * REFRESHED_AFTER).await;
     ground.store.definition("a".into()).await.unwrap();
     ground.database.pass(2 * REFRESHED_AFTER).await;
@@ -95,20 +111,40 @@ pub(crate) async fn what_is_asked_for_is_kept(database: Database) {
 
 pub(crate) async fn what_is_defined_again_is_kept(database: Database) {
     let ground = Ground::new(database).await;
-    ground.store.define(vec![definition("a")]).await.unwrap();
+    ground
+        .store
+        .define(vec![definition("a")])
+        .commit(&bus())
+        .await
+        .unwrap();
     ground.database.pass(2 * REFRESHED_AFTER).await;
-    ground.store.define(vec![definition("a")]).await.unwrap();
+    ground
+        .store
+        .define(vec![definition("a")])
+        .commit(&bus())
+        .await
+        .unwrap();
     ground.database.pass(2 * REFRESHED_AFTER).await;
     assert_eq!(forget(&ground).await, 0);
 }
 
 pub(crate) async fn asking_writes_at_most_once_a_day(database: Database) {
     let ground = Ground::new(database).await;
-    ground.store.define(vec![definition("a")]).await.unwrap();
+    ground
+        .store
+        .define(vec![definition("a")])
+        .commit(&bus())
+        .await
+        .unwrap();
     let used = "SELECT used FROM feed_definition";
     ground.database.pass(REFRESHED_AFTER / 2).await;
     let before = ground.database.number(used).await;
-    ground.store.define(vec![definition("a")]).await.unwrap();
+    ground
+        .store
+        .define(vec![definition("a")])
+        .commit(&bus())
+        .await
+        .unwrap();
     ground.store.definition("a".into()).await.unwrap();
     assert_eq!(ground.database.number(used).await, before);
     ground.database.pass(REFRESHED_AFTER).await;

@@ -8,7 +8,7 @@ use wakeline_feed::{
     store::{LogEntry, Position, Saved, Stored},
 };
 
-use crate::database::{Database, Steps};
+use crate::database::{Database, Steps, bus};
 
 pub(crate) struct Ground {
     pub(crate) database: Database,
@@ -58,7 +58,7 @@ impl Ground {
 
 pub(crate) async fn save(store: &dyn Steps, facts: &[&Fact]) -> Saved {
     let envelopes = facts.iter().map(|fact| envelope(fact)).collect();
-    store.save(envelopes).await.unwrap()
+    store.save(envelopes).commit(&bus()).await.unwrap()
 }
 
 /// From a position on until nothing more comes, and how far that is.

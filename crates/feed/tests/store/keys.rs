@@ -2,7 +2,10 @@
 
 use wakeline_feed::store::{KeyPair, Principal};
 
-use crate::{database::Database, ground::Ground};
+use crate::{
+    database::{Database, bus},
+    ground::Ground,
+};
 
 pub(crate) fn pair(name: &str) -> KeyPair {
     KeyPair {
@@ -23,8 +26,16 @@ pub(crate) async fn whoever_comes_first_decides(database: Database) {
     let store = &ground.store;
     let anna = principal("google", "anna");
     assert_eq!(store.key(anna.clone()).await.unwrap(), None);
-    let first = store.keep_key(anna.clone(), pair("a")).await.unwrap();
-    let second = store.keep_key(anna.clone(), pair("b")).await.unwrap();
+    let first = store
+        .keep_key(anna.clone(), pair("a"))
+        .commit(&bus())
+        .await
+        .unwrap();
+    let second = store
+        .keep_key(anna.clone(), pair("b"))
+        .commit(&bus())
+        .await
+        .unwrap();
     assert_eq!((first, second), (pair("a"), pair("a")));
     assert_eq!(store.key(anna).await.unwrap(), Some(pair("a")));
 }
@@ -36,7 +47,7 @@ pub(crate) async fn principals_have_keys_of_their_own(database: Database) {
     for (provider, id) in all {
         let key = pair(&format!("{provider}/{id}"));
         let of = principal(provider, id);
-        store.keep_key(of, key).await.unwrap();
+        store.keep_key(of, key).commit(&bus()).await.unwrap();
     }
     for (provider, id) in all {
         let kept = store.key(principal(provider, id)).await.unwrap();

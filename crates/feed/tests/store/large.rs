@@ -7,7 +7,10 @@ use wakeline_feed::{
     store::Saved,
 };
 
-use crate::{database::Database, ground::Ground};
+use crate::{
+    database::{Database, bus},
+    ground::Ground,
+};
 
 /// More than a statement can have parameters.
 const GRAPH: u64 = 70_000;
@@ -42,7 +45,7 @@ fn node(number: u64, predecessors: &[u64]) -> Envelope {
 }
 
 async fn save(ground: &Ground, nodes: Arc<[Envelope]>) -> usize {
-    match ground.store.save(nodes).await.unwrap() {
+    match ground.store.save(nodes).commit(&bus()).await.unwrap() {
         Saved::Stored { new } => {
             assert!(new.is_sorted_by_key(|(_, at)| *at));
             new.len()

@@ -11,7 +11,7 @@ use wakeline_feed::{
 };
 
 use crate::{
-    database::Database,
+    database::{Database, bus},
     ground::{Ground, fact, one},
 };
 
@@ -81,7 +81,8 @@ async fn what_is_saved_onto_what_a_purge_removes_is_removed() {
         .unwrap();
     let policies = Policies::new(&PolicyFile::parse(RULES).unwrap()).unwrap();
     let store = blog.ground.store.clone();
-    let purge = tokio::spawn(async move { policies.purge.saved(&*store, &new).await.unwrap() });
+    let purge =
+        tokio::spawn(async move { policies.purge.saved(&*store, &bus(), &new).await.unwrap() });
     eventually("the post to be purged", async || {
         blog.ground.find(&blog.post).await.is_none()
     })
@@ -114,7 +115,13 @@ async fn a_save_can_be_waited_for_before_it_looks_for_anything() {
     let store = blog.ground.store.clone();
     let comment = fact("Comment", "new", &[("post", one(&blog.post))]);
     let envelope = crate::ground::envelope(&comment);
-    let save = tokio::spawn(async move { store.save(Arc::from([envelope])).await.unwrap() });
+    let save = tokio::spawn(async move {
+        store
+            .save(Arc::from([envelope]))
+            .commit(&bus())
+            .await
+            .unwrap()
+    });
     eventually("the save to begin", async || {
         blog.ground.database.number(BEGUN).await == 1
     })

@@ -11,7 +11,7 @@ use wakeline_feed::{
 };
 
 use crate::{
-    database::{Database, Steps},
+    database::{Database, Steps, bus},
     ground::{Ground, fact, many, one, read_log, save},
     keys::{pair, principal},
 };
@@ -167,7 +167,10 @@ pub(crate) async fn of_many_keys_one_is_kept(database: Database) {
         tokio::spawn(async move {
             barrier.wait().await;
             let anna = principal("google", "anna");
-            let kept = store.keep_key(anna, pair(&number.to_string())).await;
+            let kept = store
+                .keep_key(anna, pair(&number.to_string()))
+                .commit(&bus())
+                .await;
             kept.unwrap()
         })
     });

@@ -9,7 +9,7 @@ use wakeline_feed::{
 };
 
 use crate::{
-    database::{Database, Steps},
+    database::{Database, Steps, bus},
     ground::{Ground, fact, many, one, read_log, signed},
     model::{Model, Said, predecessors},
 };
@@ -83,7 +83,12 @@ impl Sequence<'_> {
     async fn step(&mut self) {
         let envelopes = self.envelopes();
         let store = &self.stores[self.random.random_range(0..2)];
-        let said = match store.save(envelopes.clone().into()).await.unwrap() {
+        let said = match store
+            .save(envelopes.clone().into())
+            .commit(&bus())
+            .await
+            .unwrap()
+        {
             Saved::Stored { new } => Said::New(new.into_iter().map(|(place, _)| place).collect()),
             Saved::Missing { predecessor } => Said::Missing(predecessor),
         };

@@ -3,7 +3,7 @@
 use wakeline_feed::fact::Envelope;
 
 use crate::{
-    database::Database,
+    database::{Database, bus},
     ground::{Ground, fact, signed},
 };
 
@@ -23,7 +23,7 @@ pub(crate) async fn a_signature_is_kept(database: Database) {
     let post = signed(&fact("Post", "post", &[]), &["anna", "ben"]);
     let bare = signed(&fact("Post", "bare", &[]), &[]);
     let sent = [post.clone(), bare.clone()];
-    ground.store.save(sent.into()).await.unwrap();
+    ground.store.save(sent.into()).commit(&bus()).await.unwrap();
     assert_eq!(keys(&ground, &post).await, ["anna", "ben"]);
     assert!(keys(&ground, &bare).await.is_empty());
 }
@@ -38,12 +38,22 @@ pub(crate) async fn a_known_fact_gets_new_signatures(database: Database) {
         (&["anna"], &["anna", "ben"]),
     ] {
         let envelope = signed(&post, signers);
-        ground.store.save([envelope.clone()].into()).await.unwrap();
+        ground
+            .store
+            .save([envelope.clone()].into())
+            .commit(&bus())
+            .await
+            .unwrap();
         assert_eq!(keys(&ground, &envelope).await, expected);
     }
     // Twice in one save.
     let sent = [signed(&post, &["carl"]), signed(&post, &["carl", "dora"])];
-    ground.store.save(sent.clone().into()).await.unwrap();
+    ground
+        .store
+        .save(sent.clone().into())
+        .commit(&bus())
+        .await
+        .unwrap();
     let all = ["anna", "ben", "carl", "dora"];
     assert_eq!(keys(&ground, &sent[0]).await, all);
 }
@@ -52,7 +62,12 @@ pub(crate) async fn keys_are_kept_once(database: Database) {
     let ground = Ground::new(database).await;
     for name in ["a", "b", "c"] {
         let sent = signed(&fact("Post", name, &[]), &["anna"]);
-        ground.store.save([sent].into()).await.unwrap();
+        ground
+            .store
+            .save([sent].into())
+            .commit(&bus())
+            .await
+            .unwrap();
     }
     assert_eq!(ground.database.count("feed_public_key").await, 1);
     assert_eq!(ground.database.count("feed_signature").await, 3);

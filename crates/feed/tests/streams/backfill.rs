@@ -6,9 +6,7 @@ use wakeline_feed::{
     fact::{Fact, Hash, Predecessors, Reference},
     service::Settings,
     session::Limits,
-    topic,
 };
-use wakeline_wake::Wake;
 
 use crate::{
     client::JINAGA,
@@ -155,8 +153,7 @@ pub(crate) async fn timeout_long_feeds(database: Database) {
     let path = node.declare(POSTS, &[&home]).await;
     let mut waiting = node.stream(&path).await;
     assert_eq!(waiting.until_sync().await.len(), 1);
-    saved(&*node.store, &long(&home)).await;
-    node.bus.publish(&[Wake::all(topic::log())]);
+    saved(&*node.store, &node.bus, &long(&home)).await;
     let mut coming = node.stream(&path).await;
     let last = post(&home, "last");
     for stream in [&mut waiting, &mut coming] {

@@ -8,6 +8,7 @@ use std::sync::{
 
 use futures_util::FutureExt;
 use tokio::sync::{Semaphore, watch};
+use wakeline_bus::Write;
 use wakeline_feed::{
     fact::{Envelope, Kind, Reference},
     query::Query,
@@ -109,7 +110,7 @@ impl Counted {
 }
 
 impl Facts for Counted {
-    fn save(&self, envelopes: Arc<[Envelope]>) -> Step<'_, Saved> {
+    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<Saved> {
         self.count().save(envelopes)
     }
 
@@ -183,21 +184,21 @@ impl Purging for Counted {
         self.count().of_kind(kind, after, limit)
     }
 
-    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Step<'_, Vec<Position>> {
+    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Write<Vec<Position>> {
         self.count().purge(root, keep, limit)
     }
 
-    fn fence(&self) -> Step<'_, Position> {
+    fn fence(&self) -> Write<Position> {
         self.count().fence()
     }
 
-    fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize> {
+    fn purge_orphans(&self, of: Vec<Position>) -> Write<usize> {
         self.count().purge_orphans(of)
     }
 }
 
 impl Definitions for Counted {
-    fn define(&self, definitions: Vec<Definition>) -> Step<'_, ()> {
+    fn define(&self, definitions: Vec<Definition>) -> Write<()> {
         self.count().define(definitions)
     }
 
@@ -205,7 +206,7 @@ impl Definitions for Counted {
         self.count().definition(hash)
     }
 
-    fn forget_definitions(&self, since: i64) -> Step<'_, u64> {
+    fn forget_definitions(&self, since: i64) -> Write<u64> {
         self.count().forget_definitions(since)
     }
 }
@@ -215,7 +216,7 @@ impl Keys for Counted {
         self.count().key(of)
     }
 
-    fn keep_key(&self, of: Principal, key: KeyPair) -> Step<'_, KeyPair> {
+    fn keep_key(&self, of: Principal, key: KeyPair) -> Write<KeyPair> {
         self.count().keep_key(of, key)
     }
 }

@@ -64,9 +64,47 @@ impl Database {
         }
     }
 
+    /// Facts can be read but not saved until this is dropped.
+    pub(crate) async fn block_saves(&self) -> Blocked {
+        match self {
+            Self::Sqlite(file) => {
+                let connection = rusqlite::Connection::open(file.path()).unwrap();
+                connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+                Blocked::Sqlite {
+                    _writer: connection,
+                }
+            }
+            Self::Postgres { .. } => {
+                let locker = self.session().await;
+                let lock = "BEGIN; LOCK TABLE wakeline.feed_fact IN EXCLUSIVE MODE";
+                locker.batch_execute(lock).await.unwrap();
+                Blocked::Postgres { locker }
+            }
+        }
+    }
+
     /// Only on PostgreSQL.
     pub(crate) async fn session(&self) -> tokio_postgres::Client {
         let connector = self.connector().expect("SQLite has no sessions");
         connector.connect().await.unwrap()
+    }
+}
+
+pub(crate) enum Blocked {
+    Sqlite { _writer: rusqlite::Connection },
+    Postgres { locker: tokio_postgres::Client },
+}
+
+impl Blocked {
+    /// Whether a save has got as far as the lock. SQLite does not say.
+    pub(crate) async fn holds_somebody_up(&self) -> bool {
+        match self {
+            Self::Sqlite { .. } => true,
+            Self::Postgres { locker } => {
+                let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted
+                    AND relation = 'wakeline.feed_fact'::regclass)";
+                locker.query_one(waiting, &[]).await.unwrap().get(0)
+            }
+        }
     }
 }

@@ -27,7 +27,8 @@ fn limited(stream: Limits) -> Settings {
 async fn much(node: &Node) -> (Vec<Fact>, String) {
     let home = site("home");
     let all = posts(&home, "post", MUCH);
-    saved(&*node.store, &[vec![home.clone()], all.clone()].concat()).await;
+    let facts = [vec![home.clone()], all.clone()].concat();
+    saved(&*node.store, &node.bus, &facts).await;
     (all, node.declare(POSTS, &[&home]).await)
 }
 

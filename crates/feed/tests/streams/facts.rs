@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wakeline_bus::Bus;
 use wakeline_feed::{
     fact::{Envelope, Fact, Predecessors, Reference},
     feed::Feed,
@@ -73,8 +74,8 @@ pub(crate) fn envelopes(facts: &[Fact]) -> Arc<[Envelope]> {
 }
 
 /// Where the last of them is.
-pub(crate) async fn saved(store: &dyn Store, facts: &[Fact]) -> Position {
-    match store.save(envelopes(facts)).await.unwrap() {
+pub(crate) async fn saved(store: &dyn Store, bus: &Arc<Bus>, facts: &[Fact]) -> Position {
+    match store.save(envelopes(facts)).commit(bus).await.unwrap() {
         Saved::Stored { new } => new.last().map_or(0, |(_, at)| *at),
         refused => panic!("{refused:?}"),
     }

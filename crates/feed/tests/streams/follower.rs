@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use wakeline_bus::Intervals;
+use wakeline_bus::{Bus, Intervals};
 use wakeline_feed::{
     fact::{Fact, Predecessors},
     json,
     store::{Concerned, MAX_CONCERNS, Queries},
 };
+use wakeline_wake::{Engine, Limits};
 
 use crate::{
     database::Database,
@@ -122,7 +123,9 @@ pub(crate) async fn a_lost_hint_is_found_again(database: Database) {
     let new = post(&home, "new");
     let losing = async {
         eventually("all to be held", async || node.engine.held() == 3).await;
-        saved(&*node.store, std::slice::from_ref(&new)).await;
+        // On a bus that no follower hears.
+        let elsewhere = Bus::local(Engine::new(Limits::default()));
+        saved(&*node.store, &elsewhere, std::slice::from_ref(&new)).await;
         let often = Duration::from_millis(20);
         tokio::spawn(wakeline_bus::watch(
             node.bus.clone(),

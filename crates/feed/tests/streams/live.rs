@@ -141,6 +141,7 @@ pub(crate) async fn a_user_who_comes_later_is_heard_of(database: Database) {
     };
     let store = database.store().await;
     let key = store.keep_key(anna, signature::generate().unwrap());
+    let key = key.commit(&node.bus);
     let fields = serde_json::json!({ "publicKey": &*key.await.unwrap().public }).to_string();
     let user = Fact::new(USER.into(), Vec::new(), &json::parse(&fields).unwrap()).unwrap();
     let seen_by = "(s: Site, u: Jinaga.User) { p: Post [p->site: Site = s

@@ -16,6 +16,7 @@ mod delays;
 mod endings;
 mod follower;
 mod forms;
+mod hangups;
 mod large;
 mod late;
 mod limits;
@@ -114,6 +115,9 @@ conformance! {
         a_feed_of_more_facts_is_refused,
         an_unknown_feed_is_not_found,
         a_feed_is_known_after_a_restart;
+    hangups:
+        a_save_whose_caller_has_gone_is_heard_of,
+        a_first_login_whose_caller_has_gone_is_heard_of;
     large:
         a_large_graph_with_a_deep_chain_comes_back;
     limits:

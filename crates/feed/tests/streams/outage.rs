@@ -114,7 +114,8 @@ async fn a_stream_hears_another_node_after_an_outage_of_both() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_hear_one_another_over_redis() {
     let redis = Redis::start().unwrap();
-    let database = Database::postgres().await;
+    let server = Postgres::start().unwrap();
+    let database = Database::on(&server.url()).await;
     let bus = |engine| Bus::redis(engine, &redis.url(), &Options::default()).unwrap();
     let nodes = Node::over(&database, 2, bus).await;
     let home = site("home");

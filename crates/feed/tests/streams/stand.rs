@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use wakeline_bus::Bus;
 use wakeline_feed::{
     bookmark::Bookmark,
     fact::{Fact, Reference},
@@ -11,9 +12,8 @@ use wakeline_feed::{
     pages::Pages,
     session::{Decide, Decision, Event, Ground, Limits, Session},
     store::{Position, Store},
-    topic,
 };
-use wakeline_wake::{Cause, Engine, Wake};
+use wakeline_wake::Engine;
 
 use crate::{
     client::Frame,
@@ -40,6 +40,7 @@ pub(crate) fn patient() -> Limits {
 pub(crate) struct Stand {
     pub(crate) store: Arc<Counted>,
     pub(crate) ground: Ground,
+    bus: Arc<Bus>,
     _database: Database,
 }
 
@@ -64,6 +65,7 @@ impl Stand {
         };
         Self {
             store,
+            bus: Bus::local(ground.engine.clone()),
             ground,
             _database: database,
         }
@@ -75,12 +77,8 @@ impl Stand {
         Session::open(ground, feed.clone(), allowed, Bookmark::Start).unwrap()
     }
 
-    /// As the service does it.
     pub(crate) async fn save(&self, facts: &[Fact]) -> Position {
-        let at = saved(&*self.store, facts).await;
-        let wake = Wake::all(topic::log());
-        self.ground.engine.wake(&wake, Cause::Notify);
-        at
+        saved(&*self.store, &self.bus, facts).await
     }
 
     /// Saved, and whom it concerns is told.

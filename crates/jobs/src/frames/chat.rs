@@ -3,10 +3,7 @@
 //! zndraw-joblib's client uploads nothing when a provider fails, but says so in the room; whoever
 //! waits for that read is told at once.
 
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use uuid::Uuid;
@@ -31,7 +28,7 @@ pub struct Message {
 
 impl Frames {
     pub async fn say(
-        self: &Arc<Self>,
+        &self,
         caller: Caller,
         room: String,
         content: String,
@@ -42,26 +39,24 @@ impl Frames {
                 "body.content: String should have at least 1 character",
             ));
         }
-        self.to_the_end(async move |this| {
-            if let Some(failed) = FailedRead::recognise(&content) {
-                let detail = failed.detail();
-                let heard =
-                    this.hearing
-                        .read_failed(&room, failed.provider, failed.hash, &detail, caller);
-                heard.await;
-            }
-            let since = SystemTime::now().duration_since(UNIX_EPOCH);
-            let micros = since.unwrap_or_default().as_micros();
-            let message = Message {
-                created_at: i64::try_from(micros).unwrap_or(i64::MAX),
-                room,
-                user: caller.id,
-                content: content.chars().take(MAX_CONTENT).collect(),
-            };
-            this.tell_room(&message.room, "message_new", message.document());
-            Ok(message)
-        })
-        .await
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let micros = since.unwrap_or_default().as_micros();
+        let message = Message {
+            created_at: i64::try_from(micros).unwrap_or(i64::MAX),
+            room,
+            user: caller.id,
+            content: content.chars().take(MAX_CONTENT).collect(),
+        };
+        self.tell_room(&message.room, "message_new", message.document());
+        if let Some(failed) = FailedRead::recognise(&content) {
+            let detail = failed.detail();
+            let (room, provider, hash) = (&message.room, failed.provider, failed.hash);
+            let heard = self
+                .hearing
+                .read_failed(room, provider, hash, &detail, caller);
+            heard.await;
+        }
+        Ok(message)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use wakeline_bus::Write;
+
 use super::{Frames, no_room, read_only, unprocessable};
 use crate::{
     caller::Caller,
@@ -51,7 +53,7 @@ impl Frames {
             frames,
             copy_limit: self.limits.copy,
         };
-        match self.store.create_room(room).await? {
+        match self.store.create_room(room).commit(&self.bus).await? {
             RoomCreated::Found(room) => Ok((room, false)),
             RoomCreated::Done(room) => Ok((room, true)),
             RoomCreated::NoSource => Err(no_room(&copied)),
@@ -87,39 +89,33 @@ impl Frames {
                 self.limits.room
             )));
         }
-        self.to_the_end(async move |this| {
-            if frames == 0 {
-                return this.give_back(caller, name).await;
-            }
-            let provider = this.asking.frames_provider(&name).await?;
-            let may =
-                provider.is_some_and(|provider| caller.is_superuser || provider.user == caller.id);
-            if !may {
-                // A room that is not there is said to be so.
-                this.room(name).await?;
-                return Err(Error::forbidden(
-                    "Only the owner of a frames provider of the room sets its frame count",
-                ));
-            }
-            let mount = Mount {
-                frames,
-                user: caller.id,
-            };
-            let room = this.store.mount(name.clone(), mount).await?;
-            let room = room.ok_or_else(|| no_room(&name))?;
-            this.tell(&name, "clear", None, Some(room.frame_count()), None);
-            Ok(room)
-        })
-        .await
+        if frames == 0 {
+            return self.give_back(caller, name).await;
+        }
+        let provider = self.asking.frames_provider(&name).await?;
+        let may =
+            provider.is_some_and(|provider| caller.is_superuser || provider.user == caller.id);
+        if !may {
+            // A room that is not there is said to be so.
+            self.room(name).await?;
+            return Err(Error::forbidden(
+                "Only the owner of a frames provider of the room sets its frame count",
+            ));
+        }
+        let mount = Mount {
+            frames,
+            user: caller.id,
+        };
+        let mounted = self.store.mount(name.clone(), mount);
+        let room = self.cleared(mounted, None).await?;
+        room.ok_or_else(|| no_room(&name))
     }
 
     /// By who mounted it: the provider may be gone already.
-    async fn give_back(&self, caller: Caller, name: String) -> Result<Room, Error> {
-        match self.store.unmount(name.clone(), caller.own()).await? {
-            Some(room) => {
-                self.tell(&name, "clear", None, Some(room.frame_count()), None);
-                Ok(room)
-            }
+    async fn give_back(self: &Arc<Self>, caller: Caller, name: String) -> Result<Room, Error> {
+        let unmounted = self.store.unmount(name.clone(), caller.own());
+        match self.cleared(unmounted, None).await? {
+            Some(room) => Ok(room),
             None => match self.room(name).await? {
                 room if room.mount.is_none() => Ok(room),
                 _ => Err(Error::problem(
@@ -132,16 +128,27 @@ impl Frames {
 
     /// A `frames` provider of the room is gone. If it was the last, so are the frames it had.
     pub async fn provider_gone(self: &Arc<Self>, room: String) -> Result<(), Error> {
-        self.to_the_end(async move |this| {
-            if this.asking.frames_provider(&room).await?.is_some() {
-                return Ok(());
+        if self.asking.frames_provider(&room).await?.is_some() {
+            return Ok(());
+        }
+        let unmounted = self.store.unmount(room, None);
+        let reason = Some("provider_disconnected");
+        self.cleared(unmounted, reason).await.map(drop)
+    }
+
+    /// The room has other frames from then on, if the write gives one: its clients are told.
+    async fn cleared(
+        self: &Arc<Self>,
+        write: Write<Option<Room>>,
+        reason: Option<&'static str>,
+    ) -> Result<Option<Room>, Error> {
+        let this = self.clone();
+        let write = write.map(move |room| {
+            if let Some(room) = &room {
+                this.tell(&room.name, "clear", None, Some(room.frame_count()), reason);
             }
-            if let Some(left) = this.store.unmount(room.clone(), None).await? {
-                let (count, reason) = (Some(left.frame_count()), Some("provider_disconnected"));
-                this.tell(&room, "clear", None, count, reason);
-            }
-            Ok(())
-        })
-        .await
+            room
+        });
+        Ok(write.commit(&self.bus).await?)
     }
 }

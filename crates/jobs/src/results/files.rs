@@ -16,6 +16,7 @@ use std::{io, path::Path, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use uuid::Uuid;
+use wakeline_bus::{Bus, Wakes, Write};
 use wakeline_store::Error;
 
 use self::{arriving::Arriving, directory::Directory, name::Name};
@@ -23,23 +24,31 @@ use super::{Glance, Incoming, Kept, Look, Results, Upload, lasting, left};
 use crate::{
     provider::{Answer, Key, Request},
     store::Step,
+    topic, wakes,
 };
 
 /// What is gathered of an answer before it is written.
 const WRITTEN_AT_ONCE: usize = 256 * 1024;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Files {
     directory: Arc<Directory>,
     marks: Arc<dyn Results>,
+    bus: Arc<Bus>,
 }
 
 impl Files {
     /// `cap`: bytes that the files may take up together. Blocks while it walks through what is there.
-    pub fn open(directory: &Path, cap: u64, marks: Arc<dyn Results>) -> io::Result<Self> {
+    pub fn open(
+        directory: &Path,
+        cap: u64,
+        marks: Arc<dyn Results>,
+        bus: Arc<Bus>,
+    ) -> io::Result<Self> {
         Ok(Self {
             directory: Arc::new(Directory::open(directory, cap)?),
             marks,
+            bus,
         })
     }
 
@@ -53,6 +62,12 @@ impl Files {
             .await
             .map_err(|error| Error::Failed(format!("answers on disk: {error}")))?
             .map_err(|error| Error::Unavailable(format!("answers on disk: {error}")))
+    }
+
+    /// A part of another write, which wakes the readers.
+    async fn unmark(&self, key: Key, token: Option<Uuid>) -> Result<(), Error> {
+        let marks = self.marks.end(key, token, Wakes::none());
+        marks.commit(&self.bus).await
     }
 
     async fn find(&self, names: Vec<Name>) -> Result<Vec<Option<Answer>>, Error> {
@@ -163,61 +178,68 @@ impl Results for Files {
         .boxed()
     }
 
-    fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
-        async move {
+    fn put(&self, key: Key, upload: Upload, ttl: Duration, readers: Wakes) -> Write<Kept> {
+        let this = self.clone();
+        let run = async move {
             let is_error = upload.is_error;
-            let arriving = match self.receive(upload).await? {
+            let arriving = match this.receive(upload).await? {
                 Ok(arriving) => arriving,
                 Err(kept) => return Ok(kept),
             };
             let name = Name::of(&key);
-            self.apart(move |_| arriving.keep(name, is_error, directory::now() + lasting(ttl)))
+            this.apart(move |_| arriving.keep(name, is_error, directory::now() + lasting(ttl)))
                 .await?;
-            self.marks.end(key, None).await?;
+            // The answer is there, so its readers must look, whatever has become of the mark.
+            let unmarked = this.unmark(key, None).await;
+            unmarked.map_err(|error| Error::OutcomeUnknown(error.to_string()))?;
             Ok(Kept::Done)
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::kept(readers))
     }
 
-    fn begin(&self, request: Request, ttl: Duration) -> Step<'_, bool> {
-        async move {
+    fn begin(&self, request: Request, ttl: Duration) -> Write<bool> {
+        let this = self.clone();
+        let run = async move {
             let (key, token) = (request.key.clone(), request.token);
-            if !self.marks.begin(request, ttl).await? {
+            if !this.marks.begin(request, ttl).commit(&this.bus).await? {
                 return Ok(false);
             }
             // After the mark: an answer that took the last one off is seen now.
-            let is_there = self.find(vec![Name::of(&key)]).await?[0].is_some();
+            let is_there = this.find(vec![Name::of(&key)]).await?[0].is_some();
             if is_there {
-                self.marks.end(key, Some(token)).await?;
+                this.unmark(key, Some(token)).await?;
             }
             Ok(!is_there)
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
-    fn end(&self, key: Key, token: Option<Uuid>) -> Step<'_, ()> {
-        self.marks.end(key, token)
+    fn end(&self, key: Key, token: Option<Uuid>, readers: Wakes) -> Write<()> {
+        self.marks.end(key, token, readers)
     }
 
     fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
         self.marks.in_flight(provider, version)
     }
 
-    fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()> {
-        async move {
-            self.apart(move |directory| directory.forget(provider, version))
+    fn forget(&self, provider: Uuid, version: Option<i64>) -> Write<()> {
+        let this = self.clone();
+        let run = async move {
+            this.apart(move |directory| directory.forget(provider, version))
                 .await?;
-            self.marks.forget(provider, version).await
-        }
-        .boxed()
+            let marks = this.marks.forget(provider, version);
+            marks.commit(&this.bus).await
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
-    fn sweep(&self) -> Step<'_, Option<Duration>> {
-        async move {
-            let files = self.apart(|directory| directory.sweep()).await?.map(left);
-            let marks = self.marks.sweep().await?;
+    fn sweep(&self) -> Write<Option<Duration>> {
+        let this = self.clone();
+        let run = async move {
+            let files = this.apart(|directory| directory.sweep()).await?.map(left);
+            let marks = this.marks.sweep().commit(&this.bus).await?;
             Ok(files.into_iter().chain(marks).min())
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 }

@@ -24,7 +24,8 @@ pub const GRACE: Duration = Duration::from_secs(120);
 /// Pieces that one step removes.
 pub(crate) const REMOVED_AT_ONCE: i64 = 32;
 
-/// Where the pieces are. Each method is one atomic step that may be repeated.
+/// Where the pieces are. Each method is one atomic step that may be repeated. None of them is a
+/// `Write`: they are parts of a put, and nobody waits for a piece.
 pub(crate) trait Pieces: Send + Sync + fmt::Debug {
     /// Keeps the next piece of an upload, and with it those before, for `ttl`. `false`: those before
     /// are gone.

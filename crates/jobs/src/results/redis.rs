@@ -17,6 +17,7 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 use futures_util::FutureExt;
 use redis::{Client, Cmd, Pipeline, Value, cmd, pipe};
 use uuid::Uuid;
+use wakeline_bus::{Wakes, Write};
 use wakeline_store::Error;
 
 use self::{
@@ -30,6 +31,7 @@ use super::{
 use crate::{
     provider::{Key, Request},
     store::Step,
+    topic, wakes,
 };
 
 /// Keys that are forgotten at once: Redis does nothing else meanwhile.
@@ -44,10 +46,11 @@ const FORGET: &str = concat!(
     include_str!("redis/forget.lua")
 );
 
+#[derive(Clone)]
 pub struct Redis {
     line: Arc<Line>,
     pieces: Arc<dyn Pieces>,
-    prefix: String,
+    prefix: Arc<str>,
 }
 
 impl fmt::Debug for Redis {
@@ -67,7 +70,7 @@ impl Redis {
         Ok(Self {
             pieces: Arc::new(RedisPieces::new(line.clone(), prefix)),
             line,
-            prefix: prefix.to_owned(),
+            prefix: prefix.into(),
         })
     }
 
@@ -184,24 +187,25 @@ impl Results for Redis {
         .boxed()
     }
 
-    fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
-        async move {
+    fn put(&self, key: Key, upload: Upload, ttl: Duration, readers: Wakes) -> Write<Kept> {
+        let this = self.clone();
+        let run = async move {
             let is_error = upload.is_error;
-            let came = match receive(&self.pieces, upload, vec![0; HEAD]).await? {
+            let came = match receive(&this.pieces, upload, vec![0; HEAD]).await? {
                 Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
             let ttl = millis(ttl);
             let keys = [
-                self.one("mark", &key),
-                self.list("marks", key.provider, key.version),
-                self.list("answers", key.provider, key.version),
-                self.all("registrations", key.provider),
-                self.one("answer", &key),
+                this.one("mark", &key),
+                this.list("marks", key.provider, key.version),
+                this.list("answers", key.provider, key.version),
+                this.all("registrations", key.provider),
+                this.one("answer", &key),
             ];
             let mut list = script(PUT, &keys);
             list.arg(&key.hash).arg(ttl).arg(key.version);
-            list.arg(pieces::key(&self.prefix, "")).arg(millis(GRACE));
+            list.arg(pieces::key(&this.prefix, "")).arg(millis(GRACE));
             let mut commands = pipe();
             commands.atomic();
             match came.content {
@@ -224,43 +228,45 @@ impl Results for Redis {
                     commands.add_command(list);
                 }
             }
-            let done: Vec<Value> = self.line.ask(&commands).await?;
+            let done: Vec<Value> = this.line.ask(&commands).await?;
             Ok(Kept::if_there(done.first() == Some(&Value::Int(1))))
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::kept(readers))
     }
 
-    fn begin(&self, request: Request, ttl: Duration) -> Step<'_, bool> {
-        async move {
+    fn begin(&self, request: Request, ttl: Duration) -> Write<bool> {
+        let this = self.clone();
+        let run = async move {
             let Request { key, token, params } = request;
             let keys = [
-                self.one("mark", &key),
-                self.one("answer", &key),
-                self.list("marks", key.provider, key.version),
-                self.all("registrations", key.provider),
+                this.one("mark", &key),
+                this.one("answer", &key),
+                this.list("marks", key.provider, key.version),
+                this.all("registrations", key.provider),
             ];
             let mut begin = script(include_str!("redis/begin.lua"), &keys);
             begin.arg(&token.as_bytes()[..]).arg(params);
             begin.arg(millis(ttl)).arg(&key.hash).arg(key.version);
-            let (begun,): (bool,) = self.line.ask(&alone(begin)).await?;
+            let (begun,): (bool,) = this.line.ask(&alone(begin)).await?;
             Ok(begun)
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
-    fn end(&self, key: Key, token: Option<Uuid>) -> Step<'_, ()> {
-        async move {
+    fn end(&self, key: Key, token: Option<Uuid>, readers: Wakes) -> Write<()> {
+        let this = self.clone();
+        let run = async move {
             let keys = [
-                self.one("mark", &key),
-                self.list("marks", key.provider, key.version),
+                this.one("mark", &key),
+                this.list("marks", key.provider, key.version),
             ];
             let mut end = script(include_str!("redis/end.lua"), &keys);
             let token = token.as_ref().map_or(&[][..], |token| token.as_bytes());
             end.arg(&key.hash).arg(token);
-            let _: Vec<Value> = self.line.ask(&alone(end)).await?;
+            let _: Vec<Value> = this.line.ask(&alone(end)).await?;
             Ok(())
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, |()| readers)
     }
 
     fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
@@ -287,30 +293,31 @@ impl Results for Redis {
     }
 
     /// In slices, as those of another registration are not looked for any more.
-    fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()> {
-        async move {
-            let keys = [self.all("registrations", provider)];
+    fn forget(&self, provider: Uuid, version: Option<i64>) -> Write<()> {
+        let this = self.clone();
+        let run = async move {
+            let keys = [this.all("registrations", provider)];
             let mut forget = script(FORGET, &keys);
             forget.arg(version.map_or("+inf".to_owned(), |version| format!("({version}")));
             forget.arg(FORGOTTEN_AT_ONCE);
             for kind in ["answer", "answers", "mark", "marks"] {
-                forget.arg(format!("{}:", self.all(kind, provider)));
+                forget.arg(format!("{}:", this.all(kind, provider)));
             }
-            forget.arg(pieces::key(&self.prefix, "")).arg(millis(GRACE));
+            forget.arg(pieces::key(&this.prefix, "")).arg(millis(GRACE));
             let forget = alone(forget);
             loop {
-                let (is_more,): (bool,) = self.line.ask(&forget).await?;
+                let (is_more,): (bool,) = this.line.ask(&forget).await?;
                 if !is_more {
                     return Ok(());
                 }
             }
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
     /// Redis removes what is over by itself.
-    fn sweep(&self) -> Step<'_, Option<Duration>> {
-        async { Ok(None) }.boxed()
+    fn sweep(&self) -> Write<Option<Duration>> {
+        Write::new(topic::DOOR, async { Ok(None) }, wakes::nobody)
     }
 }
 

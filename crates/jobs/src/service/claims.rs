@@ -8,7 +8,7 @@ use wakeline_store::Error as StoreError;
 use wakeline_wake::Cause;
 use wakeline_web::{Checked, Held, Parcel, Timing, hold};
 
-use super::{Jobs, OUTAGE_PAUSE, finished};
+use super::{Jobs, OUTAGE_PAUSE};
 use crate::{
     caller::Caller,
     error::Error,
@@ -158,12 +158,12 @@ impl Jobs {
         })
     }
 
-    /// One claim. It goes on in a task of its own when the caller hangs up, so that what it claims
-    /// is known to all, and handed back.
+    /// One claim. The receipt is made by the follow-up, so that a claim whose caller has hung up is
+    /// handed back.
     async fn take(self: &Arc<Self>, caller: Caller, worker: Uuid) -> Result<Taken, Error> {
         let door = self.clone();
-        finished(async move {
-            Ok(match door.store.claim(worker, caller.id).await? {
+        let taken = self.store.claim(worker, caller.id).map(move |claimed| {
+            Ok(match claimed {
                 Claimed::NoWorker => {
                     return Err(Error::problem(
                         &problem::WORKER_NOT_FOUND,
@@ -174,7 +174,6 @@ impl Jobs {
                     return Err(Error::forbidden("Worker belongs to a different user"));
                 }
                 Claimed::Task(task) => {
-                    door.bus.publish(&[Wait::Task(task.id).wake()]);
                     door.events.task_changed(&task);
                     let receipt = Receipt {
                         task: task.id,
@@ -187,23 +186,24 @@ impl Jobs {
                 Claimed::Nothing { jobs } => Taken::Nothing { jobs },
                 Claimed::Busy => Taken::Busy,
             })
-        })
-        .await
+        });
+        taken.commit(&self.bus).await?
     }
 
     /// There is no lease that ends: what is not handed back stays with the worker for as long as
     /// its heart beats.
-    async fn hand_back(&self, task: Uuid, worker: Uuid) {
+    async fn hand_back(self: Arc<Self>, task: Uuid, worker: Uuid) {
         for _ in 0..HAND_BACK_TRIES {
-            match self.store.unclaim(task, worker).await {
-                Ok(Some(task)) => {
-                    self.bus.publish(&[Wait::Claim(task.job).wake_one()]);
-                    self.events.task_available(&task);
-                    self.events.task_changed(&task);
-                    return;
+            let door = self.clone();
+            let unclaimed = self.store.unclaim(task, worker).map(move |unclaimed| {
+                // Without a task it was cancelled meanwhile, or its worker is gone.
+                if let Some(task) = unclaimed {
+                    door.events.task_available(&task);
+                    door.events.task_changed(&task);
                 }
-                // It was cancelled meanwhile, or its worker is gone.
-                Ok(None) => return,
+            });
+            match unclaimed.commit(&self.bus).await {
+                Ok(()) => return,
                 // Nothing was done. If that is not known, the worker may have it again by now.
                 Err(StoreError::Unavailable(_) | StoreError::Overloaded) => {
                     sleep(OUTAGE_PAUSE).await;
@@ -246,7 +246,7 @@ impl Drop for Receipt {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let (door, task, worker) = (self.door.clone(), self.task, self.worker);
-            runtime.spawn(async move { door.hand_back(task, worker).await });
+            runtime.spawn(door.hand_back(task, worker));
         }
     }
 }

@@ -6,13 +6,17 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    convert::Infallible,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use tokio::{sync::mpsc, time::sleep};
+use tokio::{
+    sync::{Mutex as AsyncMutex, mpsc},
+    time::sleep,
+};
 use uuid::Uuid;
-use wakeline_wake::{Outcome, Settled};
+use wakeline_wake::{Cause, Checked, Ended, Hold, HoldEnd, Place, Refused};
 
 use super::{Jobs, OUTAGE_PAUSE};
 use crate::{
@@ -26,7 +30,7 @@ use crate::{
 };
 
 /// Questions that may wait for one provider's task; one past it is found in the store.
-const MAX_SAID: usize = 1_024;
+const MAX_QUESTIONS: usize = 1_024;
 /// From so many on that are known to be sent, it is looked which of them are answered.
 const MANY_SENT: usize = 1_024;
 /// A dispatcher's place in the engine is taken anew after so long.
@@ -38,7 +42,8 @@ pub(super) struct Dispatchers(Mutex<HashMap<FullName, Dispatcher>>);
 
 #[derive(Debug)]
 struct Dispatcher {
-    said: mpsc::Sender<Said>,
+    /// With the user whose provider is asked.
+    questions: mpsc::Sender<(Request, Uuid)>,
     joined: Arc<Newcomers>,
 }
 
@@ -46,14 +51,6 @@ struct Dispatcher {
 /// socket that is forgotten here is deaf.
 #[derive(Debug, Default)]
 struct Newcomers(Mutex<Vec<Listener>>);
-
-#[derive(Debug)]
-enum Said {
-    /// Somebody is among the newcomers.
-    Joined,
-    /// And whose provider it is asked of.
-    Asked(Request, Uuid),
-}
 
 /// A socket, and who it is: a provider can become another user's while its sockets stay.
 #[derive(Clone, Copy, Debug)]
@@ -126,10 +123,10 @@ impl Dispatchers {
 
     /// Whether somebody here sends it on.
     fn take(&self, provider: &Provider, request: &Request) -> bool {
-        let asked = || Said::Asked(request.clone(), provider.user);
+        let question = || (request.clone(), provider.user);
         let dispatchers = self.lock();
         let known = dispatchers.get(&provider.name);
-        known.is_some_and(|known| known.said.try_send(asked()).is_ok())
+        known.is_some_and(|known| known.questions.try_send(question()).is_ok())
     }
 }
 
@@ -155,68 +152,76 @@ impl Jobs {
         socket: SocketId,
         caller: Caller,
     ) {
+        let wake = Wait::Requests(name.clone()).wake();
         let mut dispatchers = self.dispatchers.lock();
         let known = dispatchers.entry(name.clone()).or_insert_with(|| {
-            let (said, hears) = mpsc::channel(MAX_SAID);
+            let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
             let joined = Arc::new(Newcomers::default());
-            let sending = self.clone().send_questions(name, hears, joined.clone());
-            tokio::spawn(sending);
-            Dispatcher { said, joined }
+            tokio::spawn(self.clone().run_dispatcher(name, asked, joined.clone()));
+            Dispatcher { questions, joined }
         });
         known.joined.lock().push(Listener { socket, caller });
-        // In a full line there is enough that makes the task look at the newcomers.
-        let _ = known.said.try_send(Said::Joined);
+        self.engine.wake(&wake, Cause::Notify);
     }
 
     pub(super) fn provider_leaves(&self, name: &FullName) {
         self.dispatchers.lock().remove(name);
     }
 
-    async fn send_questions(
+    /// Until the last socket has left, or the engine drains.
+    async fn run_dispatcher(
         self: Arc<Self>,
         name: FullName,
-        mut hears: mpsc::Receiver<Said>,
+        mut asked: mpsc::Receiver<(Request, Uuid)>,
         joined: Arc<Newcomers>,
     ) {
         let place = Wait::Requests(name.clone()).place();
-        let mut told = Told::new(name);
-        'registered: loop {
-            let Ok(mut waiter) = self.engine.register(std::slice::from_ref(&place), LONG) else {
-                if self.engine.is_draining() {
-                    return;
+        let told = AsyncMutex::new(Told::new(name));
+        let send_asked = async {
+            while let Some((request, user)) = asked.recv().await {
+                let mut told = told.lock().await;
+                if told.sent.insert(request.token) {
+                    self.send(&mut told, &request, user);
                 }
-                sleep(OUTAGE_PAUSE).await;
-                continue;
+                if told.sent.len() > told.most {
+                    let wake = Wait::Requests(told.name.clone()).wake();
+                    self.engine.wake(&wake, Cause::Notify);
+                }
+            }
+        };
+        tokio::select! {
+            () = send_asked => {}
+            () = self.send_stored(&place, &told, &joined) => {}
+        }
+    }
+
+    /// What is asked elsewhere, or was asked before, is in the store.
+    async fn send_stored(&self, place: &Place, told: &AsyncMutex<Told>, joined: &Newcomers) {
+        let places = std::slice::from_ref(place);
+        loop {
+            let hold = Hold {
+                engine: &self.engine,
+                places,
+                again_at: places,
+                time: LONG,
             };
-            self.send_unsent(&mut told).await;
-            loop {
-                let newcomers = std::mem::take(&mut *joined.lock());
-                if !newcomers.is_empty() {
-                    told.welcome(newcomers);
-                    self.send_unsent(&mut told).await;
-                }
-                tokio::select! {
-                    said = hears.recv() => match said {
-                        None => return,
-                        Some(Said::Joined) => {}
-                        Some(Said::Asked(request, user)) => {
-                            if told.sent.insert(request.token) {
-                                self.send(&mut told, &request, user);
-                            }
-                            if told.sent.len() > told.most {
-                                self.send_unsent(&mut told).await;
-                            }
-                        }
-                    },
-                    outcome = waiter.park() => match outcome {
-                        Outcome::Woken { .. } => {
-                            self.send_unsent(&mut told).await;
-                            waiter.settle(Settled::Nothing);
-                        }
-                        Outcome::Deadline => continue 'registered,
-                        Outcome::Drain => return,
-                    },
-                }
+            let held: Result<HoldEnd<Infallible>, Ended<Infallible>> = hold
+                .until(async |_| {
+                    let mut told = told.lock().await;
+                    told.welcome(std::mem::take(&mut *joined.lock()));
+                    let again = self.send_unsent(&mut told).await.err();
+                    let again = again.map(|error| {
+                        // The newcomers stay what they are, and are sent it then.
+                        tracing::debug!(%error, "questions for a provider could not be read");
+                        OUTAGE_PAUSE
+                    });
+                    Ok(Checked::Nothing { again })
+                })
+                .await;
+            match held {
+                Ok(_) => {}
+                Err(Ended::Refused(Refused::Draining)) => return,
+                Err(_) => sleep(OUTAGE_PAUSE).await,
             }
         }
     }
@@ -239,21 +244,11 @@ impl Jobs {
     }
 
     /// To those who were there what they have not been sent, to newcomers all that is open.
-    async fn send_unsent(&self, told: &mut Told) {
+    async fn send_unsent(&self, told: &mut Told) -> Result<(), wakeline_store::Error> {
         if told.sockets.is_empty() && told.newcomers.is_empty() {
-            return;
+            return Ok(());
         }
-        let open = match self.unanswered(&told.name).await {
-            Ok(open) => open,
-            Err(error) => {
-                // The newcomers stay what they are, and are sent it then.
-                tracing::debug!(%error, "questions for a provider could not be read");
-                let place = Wait::Requests(told.name.clone()).place();
-                self.engine.alarm(&place, OUTAGE_PAUSE);
-                return;
-            }
-        };
-        let Open { user, requests } = open;
+        let Open { user, requests } = self.unanswered(&told.name).await?;
         for request in &requests {
             if !told.sent.contains(&request.token) {
                 self.send(told, request, user);
@@ -262,6 +257,7 @@ impl Jobs {
         }
         told.sockets.append(&mut told.newcomers);
         told.keep(&requests);
+        Ok(())
     }
 
     async fn unanswered(&self, name: &FullName) -> Result<Open, wakeline_store::Error> {

@@ -175,10 +175,8 @@ impl Hearing for Arc<Jobs> {
 impl Leaving for Arc<Jobs> {
     fn leaving(&self, worker: Uuid) -> BoxFuture<'_, ()> {
         async move {
-            match self.store.remove_worker(worker, None).await {
-                Ok(crate::worker::Owned::Done(loss)) => self.lost(loss).await,
-                Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "a worker stays until it is swept"),
+            if let Err(error) = self.take_worker(worker, None).await {
+                tracing::warn!(%error, "a worker stays until it is swept");
             }
         }
         .boxed()

@@ -15,7 +15,7 @@ use crate::{
     job::{NewJob, Registered},
     name::FullName,
     problem::{self, PROVIDER_EXECUTION_FAILED},
-    provider::{NewProvider, Provider, ProviderRegistered, Request},
+    provider::{NewProvider, Provider, Request},
     task::{Status, Task},
 };
 
@@ -78,7 +78,7 @@ impl Jobs {
         }
     }
 
-    async fn offer_internals(&self, caller: Caller) -> Result<(), Error> {
+    async fn offer_internals(self: &Arc<Self>, caller: Caller) -> Result<(), Error> {
         for (name, provider) in self.internal.providers() {
             let new = NewProvider {
                 name: name.clone(),
@@ -89,18 +89,14 @@ impl Jobs {
                 worker: None,
                 ttl: None,
             };
-            if let ProviderRegistered::Done { provider, .. } =
-                self.store.register_provider(new).await?
-            {
-                self.provider_came(&provider).await;
-            }
+            self.put_provider(new).await?;
         }
         Ok(())
     }
 
     /// As one worker, until it is lost.
     async fn work(self: &Arc<Self>, caller: Caller) -> Result<(), Error> {
-        let worker = self.store.create_worker(caller.id).await?.id;
+        let worker = self.create_worker(caller).await?.id;
         for (name, job) in self.internal.jobs() {
             let new = NewJob {
                 name: name.clone(),
@@ -109,7 +105,7 @@ impl Jobs {
                 user: caller.id,
                 worker: Some(worker),
             };
-            match self.store.register_job(new).await? {
+            match self.store.register_job(new).commit(&self.bus).await? {
                 Registered::Done { .. } => {}
                 refused => tracing::warn!(%name, ?refused, "a job of the server's is not offered"),
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Jobs, finished};
+use super::Jobs;
 use crate::{
     caller::Caller,
     error::{Error, Unfit},
@@ -12,7 +12,6 @@ use crate::{
     name::{FullName, GLOBAL, INTERNAL, MAX_BYTES, MAX_CHARS, check_room, scopes},
     page::{Page, Paged},
     problem,
-    topic::Wait,
 };
 use uuid::Uuid;
 
@@ -51,26 +50,24 @@ impl Jobs {
             worker: offer.worker,
         };
         let door = self.clone();
-        finished(async move {
-            match door.store.register_job(new).await? {
-                Registered::NoWorker => Err(no_worker(offer.worker)),
-                Registered::Conflict => Err(Error::problem(
-                    &problem::SCHEMA_CONFLICT,
-                    format!("Schema mismatch for job '{name}'"),
-                )),
-                Registered::Done {
-                    job,
-                    worker,
-                    is_new,
-                } => {
-                    // A claim of the worker that is held now waits for this job too.
-                    door.bus.publish(&[Wait::Worker(worker).wake()]);
-                    door.events.jobs_changed(&job.name.room);
-                    Ok((job, worker, is_new))
-                }
+        let registered = self.store.register_job(new).map(move |registered| {
+            if let Registered::Done { job, .. } = &registered {
+                door.events.jobs_changed(&job.name.room);
             }
-        })
-        .await
+            registered
+        });
+        match registered.commit(&self.bus).await? {
+            Registered::NoWorker => Err(no_worker(offer.worker)),
+            Registered::Conflict => Err(Error::problem(
+                &problem::SCHEMA_CONFLICT,
+                format!("Schema mismatch for job '{name}'"),
+            )),
+            Registered::Done {
+                job,
+                worker,
+                is_new,
+            } => Ok((job, worker, is_new)),
+        }
     }
 
     /// What every offer must fit.

@@ -4,9 +4,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use axum::body::Body;
 use uuid::Uuid;
+use wakeline_store::Error as StoreError;
 
 use super::{
-    Jobs, finished,
+    Jobs,
     jobs::{Offer, allowed, no_worker},
 };
 use crate::{
@@ -59,38 +60,43 @@ impl Jobs {
             worker: offer.worker,
             ttl,
         };
-        let door = self.clone();
-        finished(async move {
-            match door.store.register_provider(new).await? {
-                ProviderRegistered::NoWorker => Err(no_worker(offer.worker)),
-                ProviderRegistered::Foreign => Err(Error::forbidden(
-                    "Provider already registered by another user",
-                )),
-                ProviderRegistered::Done { provider, is_new } => {
-                    door.provider_came(&provider).await;
-                    Ok((provider, is_new))
-                }
-            }
-        })
-        .await
+        match self.put_provider(new).await? {
+            ProviderRegistered::NoWorker => Err(no_worker(offer.worker)),
+            ProviderRegistered::Foreign => Err(Error::forbidden(
+                "Provider already registered by another user",
+            )),
+            ProviderRegistered::Done { provider, is_new } => Ok((provider, is_new)),
+        }
     }
 
-    /// Whoever waits for its answers asks it anew.
-    pub(super) async fn provider_came(&self, provider: &Provider) {
-        let results = self.results.of(&provider.name.category);
-        if let Err(error) = results.forget(provider.id, Some(provider.version)).await {
-            tracing::debug!(%error, "old answers of a provider stay until their time is over");
+    pub(super) async fn put_provider(
+        self: &Arc<Self>,
+        new: NewProvider,
+    ) -> Result<ProviderRegistered, StoreError> {
+        let door = self.clone();
+        let registered = self.store.register_provider(new);
+        let registered = registered.then(async move |registered| {
+            if let ProviderRegistered::Done { provider, .. } = &registered {
+                let (name, version) = (&provider.name, Some(provider.version));
+                door.forget(name, provider.id, version).await;
+                door.events.providers_changed(&name.room);
+            }
+            registered
+        });
+        registered.commit(&self.bus).await
+    }
+
+    /// The answers of a provider before `version`, or all.
+    async fn forget(&self, name: &FullName, provider: Uuid, version: Option<i64>) {
+        let forgotten = self.results.of(&name.category).forget(provider, version);
+        if let Err(error) = forgotten.commit(&self.bus).await {
+            tracing::debug!(%error, "answers of a provider stay until their time is over");
         }
-        self.bus
-            .publish(&[Wait::Provider(provider.name.clone()).wake()]);
-        self.events.providers_changed(&provider.name.room);
     }
 
     pub(super) async fn providers_gone(&self, gone: &[(FullName, Uuid)]) {
         for (name, id) in gone {
-            if let Err(error) = self.results.of(&name.category).forget(*id, None).await {
-                tracing::debug!(%error, "answers of a provider stay until their time is over");
-            }
+            self.forget(name, *id, None).await;
         }
         let rooms: BTreeSet<&str> = gone.iter().map(|(name, _)| name.room.as_str()).collect();
         for room in rooms {
@@ -183,8 +189,8 @@ impl Jobs {
 
     /// Only its owner's heart beats, as with workers.
     pub async fn touch_provider(&self, caller: Caller, provider: Uuid) -> Result<Provider, Error> {
-        let owned = self.store.touch_provider(provider, Some(caller.id)).await?;
-        owner_only(owned, provider)
+        let touched = self.store.touch_provider(provider, Some(caller.id));
+        owner_only(touched.commit(&self.bus).await?, provider)
     }
 
     pub async fn remove_provider(
@@ -192,22 +198,21 @@ impl Jobs {
         caller: Caller,
         provider: Uuid,
     ) -> Result<(), Error> {
+        if let Some(known) = self.store.provider(provider).await?
+            && known.name.is_internal()
+        {
+            let text = "Providers of @internal are the server's own";
+            return Err(Error::forbidden(text));
+        }
         let door = self.clone();
-        finished(async move {
-            if let Some(known) = door.store.provider(provider).await?
-                && known.name.is_internal()
-            {
-                let text = "Providers of @internal are the server's own";
-                return Err(Error::forbidden(text));
+        let removed = self.store.remove_provider(provider, caller.own());
+        let removed = removed.then(async move |removed| {
+            if let Owned::Done(gone) = &removed {
+                door.providers_gone(&[(gone.name.clone(), gone.id)]).await;
             }
-            let owned = door.store.remove_provider(provider, caller.own()).await?;
-            let gone = owner_only(owned, provider)?;
-            door.bus
-                .publish(&[Wait::Provider(gone.name.clone()).wake()]);
-            door.providers_gone(&[(gone.name, gone.id)]).await;
-            Ok(())
-        })
-        .await
+            removed
+        });
+        owner_only(removed.commit(&self.bus).await?, provider).map(drop)
     }
 
     /// A provider's answer arrives: kept, and handed to all who wait for it. `ttl` is what the
@@ -262,16 +267,16 @@ impl Jobs {
             hash: hash.clone(),
         };
         let (door, name) = (self.clone(), provider.name.clone());
-        finished(async move {
-            let results = door.results.of(&name.category);
-            let kept = results.put(key, upload, ttl.max(NOT_KEPT)).await?;
-            judge(kept, door.settings.max_result)?;
-            let wait = Wait::Result(name.clone(), hash.clone());
-            door.bus.publish(&[wait.wake()]);
-            door.events.result_ready(&name, &hash);
-            Ok(())
-        })
-        .await
+        let readers = Wait::Result(name.clone(), hash.clone()).wake().into();
+        let results = self.results.of(&name.category);
+        let kept = results.put(key, upload, ttl.max(NOT_KEPT), readers);
+        let kept = kept.map(move |kept| {
+            if kept == Kept::Done {
+                door.events.result_ready(&name, &hash);
+            }
+            kept
+        });
+        judge(kept.commit(&self.bus).await?, self.settings.max_result)
     }
 
     /// A provider failed and said so in the room, as its client does: the waiters are told.

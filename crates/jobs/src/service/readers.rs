@@ -6,6 +6,7 @@ use std::{
 };
 
 use uuid::Uuid;
+use wakeline_bus::Wakes;
 
 use super::{Jobs, reads::Question};
 use crate::{frames::Together, provider::Key};
@@ -27,7 +28,7 @@ impl Readers {
     }
 
     /// Whether the caller is the one to ask.
-    pub(super) fn begins(&self, question: &Question) -> bool {
+    fn begins(&self, question: &Question) -> bool {
         match self.lock().get_mut(question) {
             Some(reader) => !std::mem::replace(&mut reader.is_beginning, true),
             None => false,
@@ -35,7 +36,7 @@ impl Readers {
     }
 
     /// Whether anybody still wants to know.
-    pub(super) fn begun(&self, question: &Question, mark: Option<(Key, Uuid)>) -> bool {
+    fn begun(&self, question: &Question, mark: Option<(Key, Uuid)>) -> bool {
         match self.lock().get_mut(question) {
             Some(reader) => {
                 reader.is_beginning = false;
@@ -45,6 +46,47 @@ impl Readers {
                 true
             }
             None => false,
+        }
+    }
+}
+
+/// The one that asks for all readers of a question. It goes with the write of the mark. Dropped
+/// before it has heard of the mark, because the write failed or panicked, it lets the next reader
+/// ask, and takes the mark off that may be there.
+pub(super) struct Asker {
+    door: Arc<Jobs>,
+    question: Question,
+    mark: Option<(Key, Uuid)>,
+}
+
+impl Asker {
+    /// `None`: another one asks.
+    pub(super) fn enter(door: &Arc<Jobs>, question: &Question, mark: (Key, Uuid)) -> Option<Self> {
+        let begins = door.reads.readers.begins(question);
+        begins.then(|| Self {
+            door: door.clone(),
+            question: question.clone(),
+            mark: Some(mark),
+        })
+    }
+
+    /// Whether anybody still wants to know.
+    pub(super) fn finish(mut self, is_marked: bool) -> bool {
+        let mark = self.mark.take().filter(|_| is_marked);
+        self.door.reads.readers.begun(&self.question, mark)
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        let Some((key, token)) = self.mark.take() else {
+            return;
+        };
+        self.door.reads.readers.begun(&self.question, None);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (door, question) = (self.door.clone(), self.question.clone());
+            // Nobody is woken: what fails again at once would go round and round.
+            runtime.spawn(async move { door.unmark(&question, key, token, Wakes::none()).await });
         }
     }
 }

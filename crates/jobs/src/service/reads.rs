@@ -7,12 +7,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use uuid::Uuid;
+use wakeline_bus::Wakes;
 use wakeline_web::{Checked, Timing, hold};
 
 use super::{
     Jobs, OUTAGE_PAUSE,
     providers::not_found,
-    readers::{Readers, Reading},
+    readers::{Asker, Readers, Reading},
 };
 use crate::{
     caller::Caller,
@@ -213,7 +214,7 @@ impl Jobs {
                 timing: None,
             }));
         }
-        params.check(&provider.schema)?;
+        params.check(&self.schemas.get(&provider))?;
         if provider.name.is_internal() {
             self.check_internal(&provider.name)?;
         }
@@ -288,9 +289,6 @@ impl Jobs {
         provider: &Arc<Provider>,
         text: &str,
     ) -> Duration {
-        if !self.reads.readers.begins(question) {
-            return OUTAGE_PAUSE;
-        }
         let request = Request {
             key: Key {
                 provider: provider.id,
@@ -300,53 +298,42 @@ impl Jobs {
             token: Uuid::new_v4(),
             params: text.to_owned(),
         };
+        let Some(asker) = Asker::enter(self, question, (request.key.clone(), request.token)) else {
+            return OUTAGE_PAUSE;
+        };
         let (door, provider, question) = (self.clone(), provider.clone(), question.clone());
-        // In a task of its own: a mark must not be left behind by somebody who hangs up meanwhile.
-        let asking = tokio::spawn(async move {
-            let results = door.results.of(&provider.name.category);
-            let ttl = door.settings.inflight_ttl;
-            let begun = results.begin(request.clone(), ttl).await;
-            let mark = (request.key.clone(), request.token);
-            let is_mine = matches!(begun, Ok(true));
-            let is_wanted = door.reads.readers.begun(&question, is_mine.then_some(mark));
-            match begun {
-                Ok(true) if is_wanted => {
-                    door.dispatch(&provider, request);
-                    ttl
-                }
-                Ok(true) => {
-                    door.unask(&question, request.key, request.token).await;
-                    ttl
-                }
-                Ok(false) => ttl,
-                Err(error) => {
-                    tracing::debug!(%error, "a provider could not be asked; trying again");
-                    // The mark may be there, and nobody has been asked. Nobody is woken: what fails
-                    // again at once would go round and round.
-                    door.unmark(&question, request.key, request.token).await;
-                    OUTAGE_PAUSE
-                }
+        let results = self.results.of(&provider.name.category);
+        let ttl = self.settings.inflight_ttl;
+        let begun = results.begin(request.clone(), ttl);
+        let begun = begun.then(
+            async move |is_marked| match (is_marked, asker.finish(is_marked)) {
+                (true, true) => door.dispatch(&provider, request),
+                (true, false) => door.unask(&question, request.key, request.token).await,
+                (false, _) => {}
+            },
+        );
+        match begun.commit(&self.bus).await {
+            Ok(()) => ttl,
+            Err(error) => {
+                tracing::debug!(%error, "a provider could not be asked; trying again");
+                OUTAGE_PAUSE
             }
-        });
-        asking.await.unwrap_or(OUTAGE_PAUSE)
+        }
     }
 
     /// Takes a mark off. Whoever has seen it and waits, here or on another node, asks now.
     pub(super) async fn unask(&self, question: &Question, key: Key, token: Uuid) {
-        if self.unmark(question, key, token).await {
-            let (name, hash) = (**question).clone();
-            self.bus.publish(&[Wait::Result(name, hash).wake()]);
-        }
+        let (name, hash) = (**question).clone();
+        let readers = Wait::Result(name, hash).wake().into();
+        self.unmark(question, key, token, readers).await;
     }
 
-    /// Whether it is off.
-    async fn unmark(&self, question: &Question, key: Key, token: Uuid) -> bool {
+    pub(super) async fn unmark(&self, question: &Question, key: Key, token: Uuid, readers: Wakes) {
         let results = self.results.of(&question.0.category);
-        let ended = results.end(key, Some(token)).await;
-        if let Err(error) = &ended {
+        let ended = results.end(key, Some(token), readers);
+        if let Err(error) = ended.commit(&self.bus).await {
             tracing::debug!(%error, "a mark stays until its time is over");
         }
-        ended.is_ok()
     }
 
     async fn not_answered(&self, name: &FullName, time: Duration) -> Error {

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
+use wakeline_bus::Bus;
 use wakeline_store::Error;
 
 use super::{Jobs, OUTAGE_PAUSE};
@@ -34,16 +35,16 @@ impl Jobs {
             .min(self.settings.internal_timeout);
         let shortest = (longest / LATER).clamp(SHORTEST.0, SHORTEST.1);
         loop {
-            let pause = match self.store.sweep(terms).await {
-                Ok(swept) => {
-                    self.lost(swept.loss).await;
-                    if swept.is_more {
-                        continue;
-                    }
-                    swept.next.map_or(longest, |micros| {
-                        Duration::from_micros(u64::try_from(micros).unwrap_or(0)).min(longest)
-                    })
-                }
+            let door = self.clone();
+            let swept = self.store.sweep(terms).then(async move |swept| {
+                door.lost(swept.loss).await;
+                (swept.is_more, swept.next)
+            });
+            let pause = match swept.commit(&self.bus).await {
+                Ok((true, _)) => continue,
+                Ok((false, next)) => next.map_or(longest, |micros| {
+                    Duration::from_micros(u64::try_from(micros).unwrap_or(0)).min(longest)
+                }),
                 Err(error) => {
                     tracing::warn!(%error, "the jobs could not be swept; trying again");
                     OUTAGE_PAUSE
@@ -58,7 +59,7 @@ impl Jobs {
         loop {
             let mut pause = self.settings.result_ttl.min(Duration::from_secs(60));
             for results in self.results.places() {
-                match sweep_place(&*results).await {
+                match sweep_place(&*results, &self.bus).await {
                     Ok(next) => pause = next.unwrap_or(pause).min(pause),
                     Err(error) => tracing::warn!(%error, "answers could not be swept"),
                 }
@@ -69,12 +70,12 @@ impl Jobs {
 }
 
 /// Slice after slice, or whoever answers faster than a slice a second would fill the place.
-async fn sweep_place(results: &dyn Results) -> Result<Option<Duration>, Error> {
+async fn sweep_place(results: &dyn Results, bus: &Arc<Bus>) -> Result<Option<Duration>, Error> {
     for _ in 1..SLICES {
-        let next = results.sweep().await?;
+        let next = results.sweep().commit(bus).await?;
         if next != Some(Duration::ZERO) {
             return Ok(next);
         }
     }
-    results.sweep().await
+    results.sweep().commit(bus).await
 }

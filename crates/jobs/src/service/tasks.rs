@@ -6,7 +6,7 @@ use uuid::Uuid;
 use wakeline_web::{Checked, Held, Timing, hold};
 
 use super::{
-    Jobs, OUTAGE_PAUSE, finished,
+    Jobs, OUTAGE_PAUSE,
     jobs::{not_found, parse},
 };
 use crate::{
@@ -46,25 +46,24 @@ impl Jobs {
             payload,
             needs_worker: self.settings.require_workers && !is_internal,
         };
-        let (door, name) = (self.clone(), name.to_owned());
-        finished(async move {
-            match door.store.submit(task).await? {
-                Submitted::NoJob => Err(not_found(&name)),
-                Submitted::NoWorkers => Err(Error::problem(
-                    &problem::NO_WORKERS_AVAILABLE,
-                    format!("No workers available for job '{name}'"),
-                )),
-                Submitted::Done(task) => {
-                    door.bus.publish(&[Wait::Claim(task.job).wake_one()]);
-                    if !is_internal {
-                        door.events.task_available(&task);
-                    }
-                    door.events.task_changed(&task);
-                    Ok(task)
+        let door = self.clone();
+        let submitted = self.store.submit(task).map(move |submitted| {
+            if let Submitted::Done(task) = &submitted {
+                if !is_internal {
+                    door.events.task_available(task);
                 }
+                door.events.task_changed(task);
             }
-        })
-        .await
+            submitted
+        });
+        match submitted.commit(&self.bus).await? {
+            Submitted::NoJob => Err(not_found(name)),
+            Submitted::NoWorkers => Err(Error::problem(
+                &problem::NO_WORKERS_AVAILABLE,
+                format!("No workers available for job '{name}'"),
+            )),
+            Submitted::Done(task) => Ok(task),
+        }
     }
 
     /// The task as it is when it has ended, or after `time`. Without a value the timing is of no
@@ -125,33 +124,32 @@ impl Jobs {
             worker,
         };
         let door = self.clone();
-        finished(async move {
-            match door.store.update(update).await? {
-                Updated::NotFound => Err(Error::problem(
-                    &problem::TASK_NOT_FOUND,
-                    format!("Task '{task}' not found"),
-                )),
-                Updated::Unclaimed => Err(Error::forbidden("Task not claimed by any worker")),
-                Updated::Foreign => Err(Error::forbidden("Not authorized to update this task")),
-                Updated::OtherWorkers => Err(Error::problem(
-                    &problem::NOT_THE_WORKERS_TASK,
-                    format!("Task '{task}' is not, or no more, with the worker that was named"),
-                )),
-                Updated::Stays(from) => Err(Error::problem(
-                    &problem::INVALID_TASK_TRANSITION,
-                    format!("Cannot transition from '{from}' to '{status}'"),
-                )),
-                Updated::Done { task, orphan } => {
-                    door.bus.publish(&[Wait::Task(task.id).wake()]);
-                    door.events.task_changed(&task);
-                    if let Some(orphan) = orphan {
-                        door.events.jobs_changed(&orphan.room);
-                    }
-                    Ok(task)
+        let updated = self.store.update(update).map(move |updated| {
+            if let Updated::Done { task, orphan } = &updated {
+                door.events.task_changed(task);
+                if let Some(orphan) = orphan {
+                    door.events.jobs_changed(&orphan.room);
                 }
             }
-        })
-        .await
+            updated
+        });
+        match updated.commit(&self.bus).await? {
+            Updated::NotFound => Err(Error::problem(
+                &problem::TASK_NOT_FOUND,
+                format!("Task '{task}' not found"),
+            )),
+            Updated::Unclaimed => Err(Error::forbidden("Task not claimed by any worker")),
+            Updated::Foreign => Err(Error::forbidden("Not authorized to update this task")),
+            Updated::OtherWorkers => Err(Error::problem(
+                &problem::NOT_THE_WORKERS_TASK,
+                format!("Task '{task}' is not, or no more, with the worker that was named"),
+            )),
+            Updated::Stays(from) => Err(Error::problem(
+                &problem::INVALID_TASK_TRANSITION,
+                format!("Cannot transition from '{from}' to '{status}'"),
+            )),
+            Updated::Done { task, .. } => Ok(task),
+        }
     }
 
     pub async fn room_tasks(

@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use uuid::Uuid;
+use wakeline_store::Error as StoreError;
 
-use super::{Jobs, finished};
+use super::Jobs;
 use crate::{
     caller::Caller,
     error::Error,
@@ -12,18 +13,18 @@ use crate::{
     page::{Page, Paged},
     problem,
     task::{Loss, Status},
-    topic::Wait,
     worker::{Owned, Worker, WorkerSummary},
 };
 
 impl Jobs {
     pub async fn create_worker(&self, caller: Caller) -> Result<Worker, Error> {
-        Ok(self.store.create_worker(caller.id).await?)
+        let created = self.store.create_worker(caller.id);
+        Ok(created.commit(&self.bus).await?)
     }
 
     pub async fn heartbeat(&self, caller: Caller, worker: Uuid) -> Result<Worker, Error> {
-        let owned = self.store.heartbeat(worker, caller.id).await?;
-        owner_only(owned, worker)
+        let beaten = self.store.heartbeat(worker, caller.id);
+        owner_only(beaten.commit(&self.bus).await?, worker)
     }
 
     pub async fn remove_worker(
@@ -31,14 +32,26 @@ impl Jobs {
         caller: Caller,
         worker: Uuid,
     ) -> Result<(), Error> {
+        owner_only(self.take_worker(worker, caller.own()).await?, worker)
+    }
+
+    /// Removes a worker and broadcasts what went with it. `user`: only if it is this one's.
+    pub(super) async fn take_worker(
+        self: &Arc<Self>,
+        worker: Uuid,
+        user: Option<Uuid>,
+    ) -> Result<Owned<()>, StoreError> {
         let door = self.clone();
-        finished(async move {
-            let owned = door.store.remove_worker(worker, caller.own()).await?;
-            let loss = owner_only(owned, worker)?;
-            door.lost(loss).await;
-            Ok(())
-        })
-        .await
+        let removed = self.store.remove_worker(worker, user);
+        let removed = removed.then(async move |removed| match removed {
+            Owned::Done(loss) => {
+                door.lost(loss).await;
+                Owned::Done(())
+            }
+            Owned::NotFound => Owned::NotFound,
+            Owned::Foreign => Owned::Foreign,
+        });
+        removed.commit(&self.bus).await
     }
 
     pub async fn workers(&self, page: Page) -> Result<Paged<WorkerSummary>, Error> {
@@ -54,23 +67,8 @@ impl Jobs {
         Ok(self.store.workers_of(scopes(room, true), page).await?)
     }
 
-    /// Tells everybody what went with workers.
+    /// Broadcasts what went with workers, and forgets the answers of their providers.
     pub(super) async fn lost(&self, loss: Loss) {
-        // A claim that is held for one of them ends.
-        let gone = loss.workers.iter();
-        let mut wakes: Vec<_> = gone.map(|worker| Wait::Worker(*worker).wake()).collect();
-        for task in &loss.tasks {
-            wakes.push(Wait::Task(task.id).wake());
-            if task.status == Status::Pending {
-                wakes.push(Wait::Claim(task.job).wake_one());
-            }
-        }
-        wakes.extend(
-            loss.providers
-                .iter()
-                .map(|(name, _)| Wait::Provider(name.clone()).wake()),
-        );
-        self.bus.publish(&wakes);
         for task in &loss.tasks {
             self.events.task_changed(task);
             if task.status == Status::Pending {

@@ -13,6 +13,7 @@ use crate::{
     room::{Appended, Edited, Mount, NewRoom, Room, RoomCreated, Runs, Stamp},
 };
 use uuid::Uuid;
+use wakeline_bus::Write;
 
 /// A frame and which one it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct Stored {
 /// one after the other.
 pub trait Frames: Send + Sync + std::fmt::Debug {
     /// Makes a room, with its frames, unless it is there.
-    fn create_room(&self, room: NewRoom) -> Step<'_, RoomCreated>;
+    fn create_room(&self, room: NewRoom) -> Write<RoomCreated>;
 
     fn room(&self, name: String) -> Step<'_, Option<Room>>;
 
@@ -33,13 +34,13 @@ pub trait Frames: Send + Sync + std::fmt::Debug {
     fn rooms(&self, page: Page) -> Step<'_, Paged<Room>>;
 
     /// Says whose frames the room has. `None`: there is no such room.
-    fn mount(&self, name: String, mount: Mount) -> Step<'_, Option<Room>>;
+    fn mount(&self, name: String, mount: Mount) -> Write<Option<Room>>;
 
     /// Takes the mount off; with a user, only this one's. Gives the room if it had it.
-    fn unmount(&self, name: String, user: Option<Uuid>) -> Step<'_, Option<Room>>;
+    fn unmount(&self, name: String, user: Option<Uuid>) -> Write<Option<Room>>;
 
     /// All of them or none, behind those that are there; at most `limit` in the room.
-    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Step<'_, Appended>;
+    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<Appended>;
 
     /// With a stamp, only if the frame is still that one.
     fn replace(
@@ -48,10 +49,10 @@ pub trait Frames: Send + Sync + std::fmt::Debug {
         number: i64,
         frame: Frame,
         stamp: Option<Stamp>,
-    ) -> Step<'_, Edited>;
+    ) -> Write<Edited>;
 
     /// Those after it have numbers less by one from then on.
-    fn delete(&self, name: String, number: i64) -> Step<'_, Edited>;
+    fn delete(&self, name: String, number: i64) -> Write<Edited>;
 
     /// A room, and the frame if it is stored.
     fn frame(&self, name: String, number: i64) -> Step<'_, Option<(Room, Option<Stored>)>>;

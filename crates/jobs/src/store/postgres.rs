@@ -20,11 +20,11 @@ mod workers;
 
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use tokio_postgres::{
     Row,
     types::{ToSql, Type},
 };
+use wakeline_bus::{Wakes, Write};
 use wakeline_store::{
     Error, Migrations, Postgres,
     postgres::{Batcher, WORKERS},
@@ -74,19 +74,17 @@ impl PostgresStore {
         }
     }
 
-    /// A write: shares its commit with those of the same moment. `read` makes a value of its rows.
+    /// Shares its commit with the writes of the same moment. `read` makes a value of its rows.
     fn write<T: Send + 'static>(
         &self,
         statement: &'static str,
         parameters: Vec<(Parameter, Type)>,
+        wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
         read: impl FnOnce(&[Row]) -> Result<T, Error> + Send + 'static,
-    ) -> Step<'_, T> {
-        async move {
-            let call = Call::new(statement, parameters);
-            let rows = self.calls.submit(call).await?;
-            read(&rows)
-        }
-        .boxed()
+    ) -> Write<T> {
+        let (calls, call) = (self.calls.clone(), Call::new(statement, parameters));
+        let run = async move { read(&calls.submit(call).await?) };
+        Write::new(topic::DOOR, run, wakes)
     }
 
     /// A question by itself.

@@ -17,6 +17,7 @@ use std::{
 
 use futures_util::FutureExt;
 use rusqlite::Connection;
+use wakeline_bus::{Wakes, Write};
 use wakeline_store::{Migrations, Sqlite};
 
 use self::pieces::SqlitePieces;
@@ -76,12 +77,15 @@ impl SqliteStore {
     fn write<T: Send + 'static>(
         &self,
         kind: &'static str,
+        wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
         step: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Step<'_, T> {
-        let clock = self.clock.clone();
-        self.sqlite
-            .write(kind, move |connection| Ok(step(connection, clock())?))
-            .boxed()
+    ) -> Write<T> {
+        let (sqlite, clock) = (self.sqlite.clone(), self.clock.clone());
+        let run = async move {
+            let turn = sqlite.write(kind, move |connection| Ok(step(connection, clock())?));
+            turn.await
+        };
+        Write::new(topic::DOOR, run, wakes)
     }
 
     fn read<T: Send + 'static>(

@@ -70,7 +70,7 @@ impl Users {
                 is_guest: false,
             };
             // Where another node was first, it has made the same.
-            self.store.create_user(new).await?;
+            self.store.create_user(new).commit(&self.bus).await?;
             return Ok(());
         };
         // A password that is still the same is left as it is: its change would end all tokens.
@@ -93,7 +93,8 @@ impl Users {
             is_verified: Some(true),
             ..UserChange::default()
         };
-        self.store.change_user(login.user.id, change).await?;
+        let changed = self.store.change_user(login.user.id, change);
+        changed.commit(&self.bus).await?;
         Ok(())
     }
 
@@ -113,7 +114,7 @@ impl Users {
                 is_verified: false,
                 is_guest: true,
             };
-            if let Some(user) = self.store.create_user(new).await? {
+            if let Some(user) = self.store.create_user(new).commit(&self.bus).await? {
                 let token = self.token(user.id, user.epoch);
                 return Ok((user, token));
             }
@@ -130,7 +131,8 @@ impl Users {
         // The first token of a guest is good for as long as it says.
         let kept = self.settings.keep_guests.max(self.settings.token_lifetime);
         loop {
-            match self.store.sweep_guests(kept, SWEPT_AT_ONCE).await {
+            let swept = self.store.sweep_guests(kept, SWEPT_AT_ONCE);
+            match swept.commit(&self.bus).await {
                 Ok(SWEPT_AT_ONCE) => continue,
                 Ok(_) => {}
                 Err(error) => tracing::warn!(%error, "guests could not be swept; trying again"),
@@ -168,7 +170,7 @@ impl Users {
             is_verified: false,
             is_guest: false,
         };
-        let made = self.store.create_user(new).await?;
+        let made = self.store.create_user(new).commit(&self.bus).await?;
         made.ok_or(Error::Detail(
             StatusCode::BAD_REQUEST,
             "REGISTER_USER_ALREADY_EXISTS",
@@ -238,9 +240,12 @@ impl Users {
             is_superuser: changes.is_superuser,
             is_verified: changes.is_verified,
         };
-        let changed = self.store.change_user(id, change).await;
-        self.known.forget(id);
-        match changed? {
+        let forget = self.known.forget_after(id);
+        let changed = self.store.change_user(id, change).map(|changed| {
+            drop(forget);
+            changed
+        });
+        match changed.commit(&self.bus).await? {
             UserChanged::Done(user) => Ok(user),
             UserChanged::NotFound => Err(not_found()),
             UserChanged::EmailTaken => Err(Error::Detail(
@@ -265,9 +270,12 @@ impl Users {
                     leaving.leaving(worker).await;
                 }
             }
-            let deleted = self.store.delete_user(id).await;
-            self.known.forget(id);
-            match deleted? {
+            let forget = self.known.forget_after(id);
+            let deleted = self.store.delete_user(id).map(|deleted| {
+                drop(forget);
+                deleted
+            });
+            match deleted.commit(&self.bus).await? {
                 UserDeleted::Done => return Ok(()),
                 UserDeleted::NotFound => return Err(not_found()),
                 UserDeleted::HasWorkers => {}

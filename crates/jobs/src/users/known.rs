@@ -42,9 +42,17 @@ impl Known {
         answer.clone()
     }
 
+    /// To go with a write, so that the user is forgotten whatever becomes of it or of its caller.
+    pub(super) fn forget_after(self: &Arc<Self>, id: Uuid) -> ForgetOnDrop {
+        ForgetOnDrop {
+            known: self.clone(),
+            id,
+        }
+    }
+
     /// After each change. A question that is under way may have been asked before it, so its
     /// answer is for those who asked before it too.
-    pub(super) fn forget(&self, id: Uuid) {
+    fn forget(&self, id: Uuid) {
         self.lock().remove(&id);
     }
 
@@ -78,6 +86,18 @@ impl Known {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, Arc<Entry>>> {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See [`Known::forget_after`].
+pub(super) struct ForgetOnDrop {
+    known: Arc<Known>,
+    id: Uuid,
+}
+
+impl Drop for ForgetOnDrop {
+    fn drop(&mut self) {
+        self.known.forget(self.id);
     }
 }
 

@@ -25,7 +25,7 @@ use wakeline_jobs::{
 };
 use wakeline_store::testing::{PostgresDatabase, SqliteDatabase};
 
-use crate::neighbours::Neighbours;
+use crate::{alone::bus, neighbours::Neighbours};
 
 pub(crate) const MSGPACK: &str = "application/x-msgpack";
 const JSON: &str = "application/json";
@@ -156,6 +156,7 @@ impl Ground {
 fn service(store: &Arc<dyn Store>, neighbours: &Arc<Neighbours>, limits: Limits) -> Arc<Frames> {
     Frames::new(
         store.clone(),
+        bus(),
         neighbours.clone(),
         neighbours.clone(),
         neighbours.clone(),

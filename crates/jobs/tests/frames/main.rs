@@ -1,5 +1,7 @@
 //! Rooms with frames: every case runs on SQLite and on PostgreSQL, through the routes.
 
+#[path = "../store/alone.rs"]
+mod alone;
 mod chat;
 mod editing;
 mod ground;

@@ -5,7 +5,10 @@ use wakeline_jobs::{
     room::{Edited, Stamp},
 };
 
-use crate::ground::{Ground, ME, frame, frame_of, in_json};
+use crate::{
+    alone::CommitAlone,
+    ground::{Ground, ME, frame, frame_of, in_json},
+};
 
 fn shown(frame: &wakeline_jobs::frame::Frame) -> Vec<(String, Vec<u8>)> {
     let pairs = frame.pairs();
@@ -87,6 +90,7 @@ pub(crate) async fn a_merge_into_what_was_replaced_meanwhile_is_done_on_the_new_
         ground
             .store
             .replace("room".to_owned(), 0, new, stamp)
+            .commit_alone()
             .await
             .unwrap()
     };
@@ -97,7 +101,12 @@ pub(crate) async fn a_merge_into_what_was_replaced_meanwhile_is_done_on_the_new_
     assert_eq!(replace(Some(now.stamp)).await, Edited::Done(2));
     let found = ground.store.frame("room".to_owned(), 0).await.unwrap();
     let last = found.unwrap().1.unwrap();
-    ground.store.delete("room".to_owned(), 0).await.unwrap();
+    ground
+        .store
+        .delete("room".to_owned(), 0)
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(replace(Some(last.stamp)).await, Edited::Changed);
     assert_eq!(ground.marks("room").await, ["b"]);
 }

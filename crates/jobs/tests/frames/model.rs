@@ -6,7 +6,10 @@ use wakeline_jobs::{
     room::{Appended, Edited, NewRoom, RoomCreated, Source},
 };
 
-use crate::ground::{Ground, ME, frame, mark};
+use crate::{
+    alone::CommitAlone,
+    ground::{Ground, ME, frame, mark},
+};
 
 const STEPS: usize = 300;
 
@@ -29,14 +32,24 @@ pub(crate) async fn random_sequences_follow_the_model(ground: Ground) {
                 next += marks.len();
                 let marks: Vec<_> = marks.iter().map(ToString::to_string).collect();
                 let frames: Vec<Frame> = marks.iter().map(|mark| frame(mark)).collect();
-                let done = ground.store.append(name, frames, i64::MAX).await.unwrap();
+                let done = ground
+                    .store
+                    .append(name, frames, i64::MAX)
+                    .commit_alone()
+                    .await
+                    .unwrap();
                 rooms[at].extend(marks);
                 let total = i64::try_from(rooms[at].len()).unwrap();
                 let start = i64::try_from(many).unwrap();
                 assert_eq!(done, Appended::Done { start, total });
             }
             3..7 => {
-                let done = ground.store.delete(name, as_number).await.unwrap();
+                let done = ground
+                    .store
+                    .delete(name, as_number)
+                    .commit_alone()
+                    .await
+                    .unwrap();
                 if inside {
                     rooms[at].remove(number);
                 }
@@ -54,6 +67,7 @@ pub(crate) async fn random_sequences_follow_the_model(ground: Ground) {
                 let done = ground
                     .store
                     .replace(name, as_number, new, None)
+                    .commit_alone()
                     .await
                     .unwrap();
                 assert_eq!(done == Edited::Done(i64::try_from(many).unwrap()), inside);
@@ -68,7 +82,7 @@ pub(crate) async fn random_sequences_follow_the_model(ground: Ground) {
                     frames: Source::Room(name),
                     copy_limit: i64::MAX,
                 };
-                let made = ground.store.create_room(room).await.unwrap();
+                let made = ground.store.create_room(room).commit_alone().await.unwrap();
                 assert!(matches!(made, RoomCreated::Done(_)), "{made:?}");
                 let copy = rooms[at].clone();
                 rooms.push(copy);

@@ -7,6 +7,7 @@ use std::{
 use http::StatusCode;
 use serde_json::json;
 use uuid::Uuid;
+use wakeline_bus::Wakes;
 use wakeline_jobs::{
     provider::{Answer, AnswerBody, Key},
     results::{Kept, Memory, Results, Upload, pieces::PIECE},
@@ -15,6 +16,7 @@ use wakeline_jobs::{
 use wakeline_store::testing::SqliteDatabase;
 
 use crate::{
+    alone::CommitAlone,
     ground::{Ground, frame, frame_of},
     neighbours::{answer, provider},
 };
@@ -216,7 +218,11 @@ pub(crate) async fn an_answer_in_pieces_is_read(ground: Ground) {
         patience: LONG,
         memory: Memory::new(u64::MAX),
     };
-    let kept = place.put(key.clone(), upload, LONG).await.unwrap();
+    let kept = place
+        .put(key.clone(), upload, LONG, Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(kept, Kept::Done);
     let looks = place.look(vec![key]).await.unwrap();
     let kept = looks[0].answer.clone().unwrap();

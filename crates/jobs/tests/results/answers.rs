@@ -1,11 +1,13 @@
 //! What is put is found, until it is over.
 
+use wakeline_bus::Wakes;
 use wakeline_jobs::{
     provider::Key,
     results::{Kept, Upload, pieces::PIECE},
 };
 
 use crate::{
+    alone::CommitAlone,
     pieces::{Reading, patterned, tag},
     place::{
         LONG, OTHER, PROVIDER, Place, SHORT, answer, bytes, found, key, look, of_version, put,
@@ -88,7 +90,11 @@ pub(crate) async fn a_problem_is_told_from_an_answer(place: Place) {
         is_error: true,
         ..upload(r#"{"status":400}"#)
     };
-    let kept = place.put(key("a"), problem, LONG).await.unwrap();
+    let kept = place
+        .put(key("a"), problem, LONG, Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(kept, Kept::Done);
     let found = answer(&*place, &key("a")).await.unwrap();
     assert!(found.is_error);
@@ -164,9 +170,9 @@ pub(crate) async fn who_reads_one_that_goes_gets_all_of_it(place: Place) {
         let mut reading = Reading::begin(answer(&*node, &key).await.unwrap()).await;
         match next {
             Some(next) => put(&*node, &key, next, LONG).await,
-            None => node.forget(PROVIDER, None).await.unwrap(),
+            None => node.forget(PROVIDER, None).commit_alone().await.unwrap(),
         }
-        node.sweep().await.unwrap();
+        node.sweep().commit_alone().await.unwrap();
         assert!(reading.end().await == large);
     }
 }

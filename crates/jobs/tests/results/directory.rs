@@ -10,12 +10,14 @@ use std::{
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
+use wakeline_bus::Wakes;
 use wakeline_jobs::{
     provider::AnswerBody,
     results::{Kept, Upload},
 };
 
 use crate::{
+    alone::CommitAlone,
     pieces::memory,
     place::{LIMIT, LONG, Place, SHORT, answer, bytes, found, key, put, upload},
     wait::until,
@@ -83,7 +85,11 @@ async fn what_is_larger_than_the_cap_is_refused() {
     let node = place.node_with_cap(MEGABYTE as u64).await;
     let chunks = (0..2).map(|_| Ok::<_, std::io::Error>(Bytes::from(megabyte())));
     let body = Body::from_stream(stream::iter(chunks));
-    let kept = node.put(key("a"), upload(body), LONG).await.unwrap();
+    let kept = node
+        .put(key("a"), upload(body), LONG, Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(kept, Kept::NoRoom);
     assert_eq!(names(&place), [""; 0]);
     put(&*node, &key("a"), "fits", LONG).await;
@@ -178,7 +184,7 @@ async fn a_restart_removes_what_was_left_half_way_and_nothing_of_others() {
     at_work.try_lock().unwrap();
     let node = place.node_with_cap(1).await;
     assert_eq!(names(&place), [written, "coming.home", "notes.txt"]);
-    node.sweep().await.unwrap();
+    node.sweep().commit_alone().await.unwrap();
     assert_eq!(names(&place).len(), 3);
 }
 
@@ -227,7 +233,11 @@ async fn a_large_answer_is_never_in_memory_as_a_whole() {
         limit: 20 * LIMIT,
         ..upload(Body::from_stream(chunks))
     };
-    let kept = node.put(key("large"), large, LONG).await.unwrap();
+    let kept = node
+        .put(key("large"), large, LONG, Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(kept, Kept::Done);
     let found = answer(&*node, &key("large")).await.unwrap();
     let AnswerBody::File(_, length) = found.body else {

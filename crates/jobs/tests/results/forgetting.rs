@@ -5,6 +5,7 @@ use std::time::Duration;
 use wakeline_jobs::{provider::Key, results::Results};
 
 use crate::{
+    alone::CommitAlone,
     place::{LONG, OTHER, PROVIDER, Place, SHORT, begin, found, key, look, of_version, put},
     wait::until,
 };
@@ -50,26 +51,33 @@ pub(crate) async fn earlier_registrations_are_forgotten(place: Place) {
     let (here, there) = (place.node().await, place.node().await);
     fill(&*here).await;
     // By another node than that which knows them.
-    there.forget(PROVIDER, Some(10)).await.unwrap();
+    there
+        .forget(PROVIDER, Some(10))
+        .commit_alone()
+        .await
+        .unwrap();
     for node in [&*here, &*there] {
         assert!(!has(node, key("a")).await);
         assert!(!has(node, of_version(2, "a")).await);
         assert!(has(node, of_version(10, "a")).await);
         assert!(has(node, of_other("a")).await);
     }
-    here.forget(PROVIDER, Some(10)).await.unwrap();
+    here.forget(PROVIDER, Some(10))
+        .commit_alone()
+        .await
+        .unwrap();
     assert!(has(&*here, of_version(10, "a")).await);
 }
 
 pub(crate) async fn a_provider_that_is_gone_is_forgotten(place: Place) {
     let node = place.node().await;
     fill(&*node).await;
-    node.forget(PROVIDER, None).await.unwrap();
+    node.forget(PROVIDER, None).commit_alone().await.unwrap();
     for version in [1, 2, 10] {
         assert!(!has(&*node, of_version(version, "a")).await);
     }
     assert!(has(&*node, of_other("a")).await);
-    node.forget(OTHER, None).await.unwrap();
+    node.forget(OTHER, None).commit_alone().await.unwrap();
     assert_eq!(place.stored().await, 0);
 }
 
@@ -84,10 +92,10 @@ pub(crate) async fn more_than_one_slice_is_forgotten(place: Place) {
     });
     let marked = futures_util::future::join_all(marks).await;
     assert!(marked.into_iter().all(|begun| begun));
-    node.forget(PROVIDER, Some(3)).await.unwrap();
+    node.forget(PROVIDER, Some(3)).commit_alone().await.unwrap();
     let left = node.in_flight(PROVIDER, 3).await.unwrap();
     assert_eq!(left.len(), 400);
-    node.forget(PROVIDER, None).await.unwrap();
+    node.forget(PROVIDER, None).commit_alone().await.unwrap();
     assert_eq!(place.stored().await, 0);
 }
 
@@ -103,22 +111,22 @@ pub(crate) async fn what_is_over_is_swept(place: Place) {
         }
     }
     until("an empty place", async || {
-        node.sweep().await.unwrap();
+        node.sweep().commit_alone().await.unwrap();
         place.stored().await == 0
     })
     .await;
-    assert_eq!(node.sweep().await.unwrap(), None);
+    assert_eq!(node.sweep().commit_alone().await.unwrap(), None);
 }
 
 /// Redis needs no sweep.
 pub(crate) async fn a_sweep_says_when_there_may_be_more(place: Place) {
     let node = place.node().await;
-    assert_eq!(node.sweep().await.unwrap(), None);
+    assert_eq!(node.sweep().commit_alone().await.unwrap(), None);
     let is_swept = !matches!(place, Place::Redis { .. });
     put(&*node, &key("a"), "one", LONG).await;
-    let first = node.sweep().await.unwrap();
+    let first = node.sweep().commit_alone().await.unwrap();
     assert!(begin(&*node, &key("b"), LONG / 2).await);
-    let second = node.sweep().await.unwrap();
+    let second = node.sweep().commit_alone().await.unwrap();
     for (next, latest) in [(first, LONG), (second, LONG / 2)] {
         assert_eq!(next.is_some(), is_swept);
         assert!(next.is_none_or(|next| next > Duration::ZERO && next <= latest));

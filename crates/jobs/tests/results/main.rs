@@ -4,6 +4,8 @@
 //! The cases are listed here once, so that a place cannot forget one; a case that is not listed is
 //! dead code, which the build reports.
 
+#[path = "../store/alone.rs"]
+mod alone;
 mod answers;
 mod choice;
 mod crash;
@@ -84,7 +86,7 @@ conformance! {
         one_that_stops_coming_is_given_up,
         one_that_breaks_off_is_not_kept,
         one_that_is_coming_leaves_memory_to_others,
-        one_that_is_dropped_half_way_leaves_nothing;
+        one_whose_caller_is_gone_comes_to_its_end;
     forgetting:
         earlier_registrations_are_forgotten,
         a_provider_that_is_gone_is_forgotten,

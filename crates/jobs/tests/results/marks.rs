@@ -1,11 +1,13 @@
 //! Who has been asked what.
 
+use wakeline_bus::Wakes;
 use wakeline_jobs::{
     provider::Request,
     results::{Glance, Results},
 };
 
 use crate::{
+    alone::CommitAlone,
     place::{LONG, PROVIDER, Place, SHORT, begin, found, key, look, of_version, put, request},
     wait::until,
 };
@@ -37,16 +39,32 @@ pub(crate) async fn a_mark_is_seen_by_those_who_look(place: Place) {
 pub(crate) async fn a_mark_whose_time_is_over_is_taken_over(place: Place) {
     let place = place.node().await;
     let (first, second) = (request(&key("a")), request(&key("a")));
-    assert!(place.begin(first.clone(), SHORT).await.unwrap());
+    assert!(
+        place
+            .begin(first.clone(), SHORT)
+            .commit_alone()
+            .await
+            .unwrap()
+    );
     until("the end of a mark", async || {
         look(&*place, &key("a")).await.in_flight.is_none()
     })
     .await;
     assert_eq!(asked(&*place).await, []);
-    assert!(place.begin(second.clone(), LONG).await.unwrap());
+    assert!(
+        place
+            .begin(second.clone(), LONG)
+            .commit_alone()
+            .await
+            .unwrap()
+    );
     assert_eq!(asked(&*place).await, std::slice::from_ref(&second));
     // Whoever was the first has nothing to say any more.
-    place.end(key("a"), Some(first.token)).await.unwrap();
+    place
+        .end(key("a"), Some(first.token), Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(asked(&*place).await, [second]);
 }
 
@@ -83,20 +101,46 @@ pub(crate) async fn what_was_answered_and_is_over_is_asked_again(place: Place) {
 pub(crate) async fn the_same_time_again_is_the_same_mark(place: Place) {
     let place = place.node().await;
     let request = request(&key("a"));
-    assert!(place.begin(request.clone(), LONG).await.unwrap());
-    assert!(place.begin(request.clone(), LONG).await.unwrap());
+    assert!(
+        place
+            .begin(request.clone(), LONG)
+            .commit_alone()
+            .await
+            .unwrap()
+    );
+    assert!(
+        place
+            .begin(request.clone(), LONG)
+            .commit_alone()
+            .await
+            .unwrap()
+    );
     assert_eq!(asked(&*place).await, std::slice::from_ref(&request));
     put(&*place, &key("a"), "one", LONG).await;
-    assert!(!place.begin(request, LONG).await.unwrap());
+    assert!(!place.begin(request, LONG).commit_alone().await.unwrap());
 }
 
 pub(crate) async fn a_mark_is_taken_off_by_its_own_token_only(place: Place) {
     let place = place.node().await;
     let (mine, other) = (request(&key("a")), request(&key("a")));
-    assert!(place.begin(mine.clone(), LONG).await.unwrap());
-    place.end(key("a"), Some(other.token)).await.unwrap();
+    assert!(
+        place
+            .begin(mine.clone(), LONG)
+            .commit_alone()
+            .await
+            .unwrap()
+    );
+    place
+        .end(key("a"), Some(other.token), Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(asked(&*place).await, std::slice::from_ref(&mine));
-    place.end(key("a"), Some(mine.token)).await.unwrap();
+    place
+        .end(key("a"), Some(mine.token), Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(asked(&*place).await, []);
     assert!(begin(&*place, &key("a"), LONG).await);
 }
@@ -105,9 +149,17 @@ pub(crate) async fn a_mark_is_taken_off_without_a_token(place: Place) {
     let place = place.node().await;
     assert!(begin(&*place, &key("a"), LONG).await);
     assert!(begin(&*place, &key("b"), LONG).await);
-    place.end(key("a"), None).await.unwrap();
+    place
+        .end(key("a"), None, Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     // One that is not there is no mistake.
-    place.end(key("a"), None).await.unwrap();
+    place
+        .end(key("a"), None, Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(look(&*place, &key("a")).await.in_flight, None);
     assert!(!begin(&*place, &key("b"), LONG).await);
     assert!(begin(&*place, &key("a"), LONG).await);
@@ -121,7 +173,13 @@ pub(crate) async fn what_is_in_flight_is_told_oldest_first(place: Place) {
     for (at, request) in requests.iter().enumerate() {
         // The longest mark first, so that its end is no substitute for its beginning.
         let ttl = LONG / u32::try_from(at + 1).unwrap();
-        assert!(place.begin(request.clone(), ttl).await.unwrap());
+        assert!(
+            place
+                .begin(request.clone(), ttl)
+                .commit_alone()
+                .await
+                .unwrap()
+        );
     }
     assert_eq!(asked(&*place).await, requests);
 }

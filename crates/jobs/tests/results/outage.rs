@@ -1,10 +1,12 @@
 //! Redis goes away and comes back, empty: answers and marks are asked for again.
 
+use wakeline_bus::Wakes;
 use wakeline_jobs::results::{Results, redis::Redis as Place};
 use wakeline_store::Error;
 use wakeline_testbed::Redis;
 
 use crate::{
+    alone::CommitAlone,
     place::{LONG, OTHER, begin, found, key, put, request, upload},
     wait::until,
 };
@@ -21,11 +23,21 @@ async fn while_it_is_away_everybody_is_told_so() {
     put(&place, &key("a"), "one", LONG).await;
     redis.stop().unwrap();
     is_away(place.look(vec![key("a")]).await);
-    is_away(place.put(key("a"), upload("two"), LONG).await);
-    is_away(place.begin(request(&key("b")), LONG).await);
-    is_away(place.end(key("b"), None).await);
+    is_away(
+        place
+            .put(key("a"), upload("two"), LONG, Wakes::none())
+            .commit_alone()
+            .await,
+    );
+    is_away(place.begin(request(&key("b")), LONG).commit_alone().await);
+    is_away(
+        place
+            .end(key("b"), None, Wakes::none())
+            .commit_alone()
+            .await,
+    );
     is_away(place.in_flight(OTHER, 1).await);
-    is_away(place.forget(OTHER, None).await);
+    is_away(place.forget(OTHER, None).commit_alone().await);
 
     redis.start_again().unwrap();
     until("Redis to be found again", async || {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
+use wakeline_bus::Wakes;
 use wakeline_jobs::{
     provider::{Answer, AnswerBody},
     results::{
@@ -17,6 +18,7 @@ use wakeline_jobs::{
 use wakeline_store::Error;
 
 use crate::{
+    alone::CommitAlone,
     place::{
         LIMIT, LONG, PROVIDER, Place, SHORT, answer, begin, bytes, found, key, look, put, upload,
     },
@@ -93,7 +95,11 @@ pub(crate) async fn a_large_answer_is_never_in_memory_as_a_whole(place: Place) {
         limit: 20 * LIMIT,
         ..upload(Body::from_stream(chunks))
     };
-    let kept = node.put(key("large"), large, LONG).await.unwrap();
+    let kept = node
+        .put(key("large"), large, LONG, Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(kept, Kept::Done);
     let AnswerBody::Pieces(pieced) = answer(&*node, &key("large")).await.unwrap().body else {
         panic!("not in pieces");
@@ -134,7 +140,7 @@ pub(crate) async fn pieces_are_over_some_time_after_their_answer(place: Place) {
         look(&*node, &key("a")).await.answer.is_none()
     })
     .await;
-    let next = node.sweep().await.unwrap();
+    let next = node.sweep().commit_alone().await.unwrap();
     let left = place.uploads_end().await.unwrap();
     assert!(left > GRACE / 2 && left <= GRACE, "{left:?}");
     if !matches!(place, Place::Redis { .. }) {
@@ -144,7 +150,7 @@ pub(crate) async fn pieces_are_over_some_time_after_their_answer(place: Place) {
     }
     place.uploads_end_in(Duration::ZERO).await;
     let mut slices = 0;
-    while node.sweep().await.unwrap() == Some(Duration::ZERO) {
+    while node.sweep().commit_alone().await.unwrap() == Some(Duration::ZERO) {
         slices += 1;
         assert!(place.stored().await < MANY);
     }
@@ -167,7 +173,7 @@ pub(crate) async fn what_is_replaced_or_forgotten_is_left_to_its_readers(place: 
         assert!(!is_near().await);
         match next {
             Some(next) => put(&*node, &key("a"), next, LONG).await,
-            None => node.forget(PROVIDER, None).await.unwrap(),
+            None => node.forget(PROVIDER, None).commit_alone().await.unwrap(),
         }
         assert!(is_near().await);
     }
@@ -185,7 +191,7 @@ pub(crate) async fn reading_keeps_the_rest(place: Place) {
     let large = patterned(3 * PIECE);
     put(&*node, &key("a"), large.clone(), LONG).await;
     let mut reading = Reading::begin(answer(&*node, &key("a")).await.unwrap()).await;
-    node.forget(PROVIDER, None).await.unwrap();
+    node.forget(PROVIDER, None).commit_alone().await.unwrap();
     place.uploads_end_in(GRACE / 4).await;
     assert!(reading.end().await == large);
     let left = place.uploads_end().await.unwrap();
@@ -207,12 +213,16 @@ pub(crate) async fn one_that_was_swept_before_its_end_is_not_kept(place: Place) 
         let body = Body::from_stream(chunks.map(Ok::<_, std::io::Error>));
         let putting = tokio::spawn({
             let node = node.clone();
-            async move { node.put(key("a"), upload(body), LONG).await }
+            async move {
+                node.put(key("a"), upload(body), LONG, Wakes::none())
+                    .commit_alone()
+                    .await
+            }
         });
         // The second piece may be the last until something follows.
         until("the first piece", async || place.stored().await > before).await;
         place.uploads_end_in(Duration::ZERO).await;
-        node.sweep().await.unwrap();
+        node.sweep().commit_alone().await.unwrap();
         go_on.send(()).unwrap();
         assert_eq!(putting.await.unwrap().unwrap(), Kept::TooSlow);
         until("nothing left", async || place.stored().await == before).await;
@@ -232,7 +242,11 @@ pub(crate) async fn a_broken_upload_of_many_pieces_leaves_nothing(place: Place) 
         limit: 20 * LIMIT,
         ..upload(Body::from_stream(pieces.chain(end)))
     };
-    let kept = node.put(key("a"), upload, LONG).await.unwrap();
+    let kept = node
+        .put(key("a"), upload, LONG, Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(kept, Kept::BrokenOff);
     assert_eq!(found(&*node, &key("a")).await.unwrap(), b"before");
     until("nothing left", async || place.stored().await == before).await;

@@ -5,6 +5,7 @@ use std::{fs, io::ErrorKind, os::unix::fs::FileExt, path::PathBuf, sync::Arc, ti
 use axum::body::Body;
 use tempfile::TempDir;
 use uuid::Uuid;
+use wakeline_bus::Wakes;
 use wakeline_jobs::{
     provider::{Answer, AnswerBody, Key, Request},
     results::{Kept, Look, Memory, Results, Upload, files::Files, redis::Redis},
@@ -14,6 +15,8 @@ use wakeline_jobs::{
     },
 };
 use wakeline_store::testing::{PostgresDatabase, SqliteDatabase};
+
+use crate::{alone::CommitAlone, alone::bus};
 
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) const SHORT: Duration = Duration::from_millis(30);
@@ -94,7 +97,8 @@ impl Place {
             Self::Redis { url, prefix } => Arc::new(Redis::new(url, prefix).unwrap()),
             Self::Files { directory, marks } => {
                 let marks = Box::pin(marks.node()).await;
-                Arc::new(Files::open(&directory.path().join("answers"), cap, marks).unwrap())
+                let directory = directory.path().join("answers");
+                Arc::new(Files::open(&directory, cap, marks, bus()).unwrap())
             }
         }
     }
@@ -292,12 +296,16 @@ pub(crate) fn upload(body: impl Into<Body>) -> Upload {
 }
 
 pub(crate) async fn put(place: &dyn Results, key: &Key, body: impl Into<Body>, ttl: Duration) {
-    let kept = place.put(key.clone(), upload(body), ttl).await.unwrap();
+    let kept = place
+        .put(key.clone(), upload(body), ttl, Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(kept, Kept::Done);
 }
 
 pub(crate) async fn begin(place: &dyn Results, key: &Key, ttl: Duration) -> bool {
-    place.begin(request(key), ttl).await.unwrap()
+    place.begin(request(key), ttl).commit_alone().await.unwrap()
 }
 
 pub(crate) async fn look(place: &dyn Results, key: &Key) -> Look {

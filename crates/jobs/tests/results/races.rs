@@ -5,7 +5,10 @@ use std::{collections::HashMap, sync::Arc};
 use tokio::sync::Barrier;
 use wakeline_jobs::results::pieces::PIECE;
 
-use crate::place::{LONG, Place, begin, found, key, put};
+use crate::{
+    alone::CommitAlone,
+    place::{LONG, Place, begin, found, key, put},
+};
 
 const CALLERS: usize = 50;
 
@@ -101,7 +104,7 @@ pub(crate) async fn a_large_answer_that_is_replaced_all_the_time_is_read_whole(p
             tokio::spawn(async move {
                 for _ in 0..ROUNDS {
                     put(&*node, &key("a"), body(writer), LONG).await;
-                    node.sweep().await.unwrap();
+                    node.sweep().commit_alone().await.unwrap();
                 }
             })
         })

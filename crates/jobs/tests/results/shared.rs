@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use crate::place::{LONG, Place, answer, begin, bytes, found, key, look, put};
+use crate::{
+    alone::CommitAlone,
+    place::{LONG, Place, answer, begin, bytes, found, key, look, put},
+};
 
 const MEGABYTE: usize = 1 << 20;
 
@@ -12,7 +15,11 @@ async fn what_another_node_has_removed_is_not_there() {
     let (here, there) = (place.node().await, place.node().await);
     put(&*here, &key("a"), "one", LONG).await;
     assert!(found(&*here, &key("a")).await.is_some());
-    there.forget(key("a").provider, None).await.unwrap();
+    there
+        .forget(key("a").provider, None)
+        .commit_alone()
+        .await
+        .unwrap();
     assert!(found(&*here, &key("a")).await.is_none());
     assert!(begin(&*here, &key("a"), LONG).await);
     put(&*here, &key("a"), "two", LONG).await;

@@ -5,9 +5,12 @@ use std::{io, sync::Arc, time::Duration};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
+use tokio::sync::oneshot;
+use wakeline_bus::Wakes;
 use wakeline_jobs::results::{Kept, Memory, Results, Upload};
 
 use crate::{
+    alone::CommitAlone,
     place::{LONG, Place, begin, found, key, look, put, upload},
     wait::until,
 };
@@ -29,7 +32,11 @@ async fn prepared(place: &Place) -> (Arc<dyn Results>, usize) {
 async fn refused(place: &Place, make: impl Fn() -> Upload, expected: Kept) {
     let (node, stored) = prepared(place).await;
     for hash in ["old", "new"] {
-        let kept = node.put(key(hash), make(), LONG).await.unwrap();
+        let kept = node
+            .put(key(hash), make(), LONG, Wakes::none())
+            .commit_alone()
+            .await
+            .unwrap();
         assert_eq!(kept, expected);
     }
     unchanged(place, &*node, stored).await;
@@ -67,7 +74,11 @@ pub(crate) async fn one_of_just_the_limit_is_kept(place: Place) {
         limit: 1_000_000,
         ..upload(Body::from_stream(chunks(1_000)))
     };
-    let kept = node.put(key("a"), upload, LONG).await.unwrap();
+    let kept = node
+        .put(key("a"), upload, LONG, Wakes::none())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(kept, Kept::Done);
     assert!(found(&*node, &key("a")).await.unwrap() == [b'x'; 1_000_000]);
 }
@@ -94,16 +105,18 @@ pub(crate) async fn one_that_breaks_off_is_not_kept(place: Place) {
 pub(crate) async fn one_that_is_coming_leaves_memory_to_others(place: Place) {
     let node = place.node().await;
     let memory = Memory::new(1 << 20);
+    let (cut, is_cut) = oneshot::channel::<()>();
+    let end = async {
+        is_cut.await.unwrap();
+        Chunk::Err(io::ErrorKind::ConnectionReset.into())
+    };
     let slow = Upload {
         memory: memory.clone(),
-        ..upload(Body::from_stream(chunks(3_000).chain(stream::pending())))
+        ..upload(Body::from_stream(chunks(3_000).chain(stream::once(end))))
     };
     let before = place.stored().await;
-    // By itself: what is not polled may hold a connection that is being made, and all who want it.
-    let coming = tokio::spawn({
-        let node = node.clone();
-        async move { node.put(key("slow"), slow, LONG).await }
-    });
+    let coming = node.put(key("slow"), slow, LONG, Wakes::none());
+    let mut coming = Box::pin(coming.commit_alone());
     until("some of it to be stored", async || {
         place.stored().await > before
     })
@@ -113,31 +126,38 @@ pub(crate) async fn one_that_is_coming_leaves_memory_to_others(place: Place) {
         patience: Duration::from_secs(5),
         ..upload(vec![b'y'; 400_000])
     };
-    let kept = node.put(key("quick"), quick, LONG).await;
+    let kept = node
+        .put(key("quick"), quick, LONG, Wakes::none())
+        .commit_alone()
+        .await;
     assert_eq!(kept.unwrap(), Kept::Done);
     assert_eq!(found(&*node, &key("quick")).await.unwrap().len(), 400_000);
-    assert!(!coming.is_finished());
-    coming.abort();
-    assert!(coming.await.is_err_and(|ended| ended.is_cancelled()));
+    assert!((&mut coming).now_or_never().is_none());
+    cut.send(()).unwrap();
+    assert_eq!(coming.await.unwrap(), Kept::BrokenOff);
     assert_eq!(memory.free(), 1 << 20);
 }
 
-pub(crate) async fn one_that_is_dropped_half_way_leaves_nothing(place: Place) {
-    let (node, stored) = prepared(&place).await;
-    for hash in ["old", "new"] {
-        let (read, reading) = tokio::sync::oneshot::channel();
-        let said = stream::once(async {
-            let _ = read.send(());
-            Chunk::Ok(Bytes::new())
-        });
-        let body = Body::from_stream(chunks(400).chain(said).chain(stream::pending()));
-        let mut putting = node.put(key(hash), upload(body), LONG);
-        tokio::select! {
-            kept = &mut putting => panic!("{kept:?}"),
-            all_read = reading => all_read.unwrap(),
-        }
-        assert!((&mut putting).now_or_never().is_none());
-        drop(putting);
+pub(crate) async fn one_whose_caller_is_gone_comes_to_its_end(place: Place) {
+    let node = place.node().await;
+    let (read, reading) = oneshot::channel();
+    let (more, waiting) = oneshot::channel::<()>();
+    let pause = stream::once(async {
+        let _ = read.send(());
+        waiting.await.unwrap();
+        Chunk::Ok(Bytes::from_static(b"end"))
+    });
+    let body = Body::from_stream(chunks(400).chain(pause));
+    let put = node.put(key("a"), upload(body), LONG, Wakes::none());
+    let mut putting = Box::pin(put.commit_alone());
+    tokio::select! {
+        kept = &mut putting => panic!("{kept:?}"),
+        all_read = reading => all_read.unwrap(),
     }
-    unchanged(&place, &*node, stored).await;
+    drop(putting);
+    more.send(()).unwrap();
+    until("all of it to be kept", async || {
+        found(&*node, &key("a")).await.map(|body| body.len()) == Some(400_003)
+    })
+    .await;
 }

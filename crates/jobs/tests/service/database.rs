@@ -20,6 +20,13 @@ pub(crate) enum Database {
     Postgres(PostgresDatabase),
 }
 
+/// See [`Database::block`].
+#[allow(dead_code, reason = "they are kept until they are dropped")]
+pub(crate) enum Block {
+    Sqlite(rusqlite::Connection),
+    Postgres(tokio_postgres::Client),
+}
+
 /// What one node keeps where, all of it in one store.
 pub(crate) struct Stores {
     pub(crate) store: Arc<dyn Store>,
@@ -53,6 +60,25 @@ impl Database {
                 let connections = database.open(&[]).await;
                 let client = connections.connector().connect().await.unwrap();
                 client.batch_execute(postgres).await.unwrap();
+            }
+        }
+    }
+
+    /// Keeps every write from its commit until it is dropped.
+    pub(crate) async fn block(&self) -> Block {
+        match self {
+            Self::Sqlite(file) => {
+                let writer = rusqlite::Connection::open(file.path()).unwrap();
+                writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+                Block::Sqlite(writer)
+            }
+            Self::Postgres(database) => {
+                let connections = database.open(&[]).await;
+                let client = connections.connector().connect().await.unwrap();
+                let tables = "BEGIN; LOCK TABLE wakeline.jobs_task, wakeline.jobs_worker, \
+                    wakeline.jobs_result IN EXCLUSIVE MODE";
+                client.batch_execute(tables).await.unwrap();
+                Block::Postgres(client)
             }
         }
     }

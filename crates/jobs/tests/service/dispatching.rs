@@ -11,6 +11,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     door::{eventually, soon},
     node::{Node, answered},
@@ -38,7 +39,11 @@ async fn mark(node: &Node, provider: Uuid, hash: String) {
         token: Uuid::new_v4(),
         params: "{}".to_owned(),
     };
-    let begun = node.results.begin(request, Duration::from_secs(60)).await;
+    let begun = node
+        .results
+        .begin(request, Duration::from_secs(60))
+        .commit_alone()
+        .await;
     assert!(begun.unwrap());
 }
 

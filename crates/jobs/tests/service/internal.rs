@@ -14,6 +14,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     door::eventually,
     node::{Node, Wiring},
@@ -208,7 +209,11 @@ pub(crate) async fn what_this_server_does_not_run_is_unavailable(database: Datab
         worker: None,
         ttl: None,
     };
-    node.store.register_provider(provider).await.unwrap();
+    node.store
+        .register_provider(provider)
+        .commit_alone()
+        .await
+        .unwrap();
     let job = NewJob {
         name: FullName::new("@internal", "modifiers", "Gone"),
         schema: "{}".to_owned(),
@@ -216,7 +221,7 @@ pub(crate) async fn what_this_server_does_not_run_is_unavailable(database: Datab
         user: me.id(),
         worker: None,
     };
-    node.store.register_job(job).await.unwrap();
+    node.store.register_job(job).commit_alone().await.unwrap();
     for what in [
         "GET /v1/joblib/rooms/r/providers/@internal:own:Gone",
         "POST /v1/joblib/rooms/r/tasks/@internal:modifiers:Gone",

@@ -15,6 +15,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     door::eventually,
     node::{Node, Wiring, patient},
@@ -222,7 +223,11 @@ pub(crate) async fn another_schema_is_offered_after_an_update(database: Database
         worker: None,
     };
     let store: &dyn Store = &*stores.store;
-    let registered = store.register_job(earlier.clone()).await.unwrap();
+    let registered = store
+        .register_job(earlier.clone())
+        .commit_alone()
+        .await
+        .unwrap();
     assert!(matches!(registered, Registered::Done { .. }));
     let ground = Ground::new(&database, patient()).await;
     eventually("the schema of this version", async || {

@@ -6,6 +6,7 @@ use serde_json::json;
 use wakeline_jobs::results::{Results, pieces::PIECE};
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     node::{Node, answered},
     provider::{Provider, hash_of},
@@ -57,7 +58,7 @@ pub(crate) async fn who_reads_one_that_is_replaced_gets_all_of_it(database: Data
     let reading = node.respond(READ, &node.ben, &[], "").await;
     uploaded(&node, &provider, b"[]".to_vec()).await;
     assert_eq!(answered(node.read("a")).await.body, "[]");
-    node.results.sweep().await.unwrap();
+    node.results.sweep().commit_alone().await.unwrap();
     let body = reading.into_body().collect().await.unwrap();
     assert!(body.to_bytes() == large);
 }

@@ -5,6 +5,7 @@ use http::StatusCode;
 use serde_json::json;
 use std::time::Duration;
 use uuid::Uuid;
+use wakeline_bus::Wakes;
 use wakeline_jobs::{
     name::FullName,
     provider::{Key, Request},
@@ -14,6 +15,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     door::eventually,
     node::{Node, answered},
@@ -42,7 +44,7 @@ pub(crate) async fn a_task_for_a_claim(database: Database) {
     assert_eq!(node.recheck().await, 0, "there is nothing yet");
     let task = new_task("a");
     let id = task.id;
-    node.store.submit(task).await.unwrap();
+    node.store.submit(task).commit_alone().await.unwrap();
     assert_ne!(node.recheck().await, 0);
     assert_eq!(answered(held).await.json()["task"]["id"], json!(id));
 }
@@ -63,10 +65,10 @@ pub(crate) async fn another_job_for_a_claim(database: Database) {
         user: owner.unwrap(),
         worker: Some(created.id()),
     };
-    node.store.register_job(new).await.unwrap();
+    node.store.register_job(new).commit_alone().await.unwrap();
     let task = new_task("a");
     let id = task.id;
-    node.store.submit(task).await.unwrap();
+    node.store.submit(task).commit_alone().await.unwrap();
     assert_eq!(node.recheck().await, 1);
     assert_eq!(answered(held).await.json()["task"]["id"], json!(id));
 }
@@ -87,7 +89,7 @@ pub(crate) async fn the_end_of_a_task(database: Database) {
         error: None,
         worker: None,
     };
-    node.store.update(update).await.unwrap();
+    node.store.update(update).commit_alone().await.unwrap();
     assert_eq!(node.recheck().await, 1);
     assert_eq!(answered(wait).await.json()["status"], "cancelled");
 }
@@ -111,7 +113,8 @@ pub(crate) async fn an_answer_for_a_reader(database: Database) {
         memory: Memory::new(100),
     };
     node.results
-        .put(key, upload, Duration::from_secs(60))
+        .put(key, upload, Duration::from_secs(60), Wakes::none())
+        .commit_alone()
         .await
         .unwrap();
     assert_eq!(node.recheck().await, 1);
@@ -131,7 +134,11 @@ pub(crate) async fn a_question_for_a_provider(database: Database) {
         token: Uuid::new_v4(),
         params: r#"{"n":"1"}"#.to_owned(),
     };
-    let begun = node.results.begin(request, Duration::from_secs(60)).await;
+    let begun = node
+        .results
+        .begin(request, Duration::from_secs(60))
+        .commit_alone()
+        .await;
     assert!(begun.unwrap());
     eventually("the provider to listen", async || {
         node.waiting(|wait| matches!(wait, Wait::Requests(_))) == 1

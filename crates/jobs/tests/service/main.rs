@@ -1,12 +1,15 @@
 //! The door in one process: its routes, its sockets and its waiters on both databases. The cases
 //! are listed here once, so that a backend cannot forget one.
 
+#[path = "../store/alone.rs"]
+mod alone;
 mod answers;
 mod claims;
 mod database;
 mod dispatching;
 mod door;
 mod gated;
+mod hung_up;
 mod internal;
 mod internal_jobs;
 mod large;
@@ -122,6 +125,11 @@ conformance! {
         a_claim_goes_back_when_the_store_is_there_again,
         who_takes_another_jobs_task_passes_its_wake_on,
         a_worker_that_names_itself_is_told_that_it_was_replaced;
+    hung_up:
+        a_submit_wakes_a_claim,
+        an_update_wakes_who_waits_for_the_end,
+        an_upload_wakes_a_reader,
+        a_removed_worker_ends_its_claims;
     dispatching:
         providers_without_questions_cost_nothing_each,
         a_newcomer_is_sent_what_is_open_when_the_store_is_back,

@@ -142,7 +142,11 @@ impl Node {
             open_lists: true,
             ..users::Settings::default()
         };
-        let users = Arc::new(Users::open(stores.users, allowed).await.unwrap());
+        let users = Arc::new(
+            Users::open(stores.users, bus.clone(), allowed)
+                .await
+                .unwrap(),
+        );
         let (sockets, socket_io) = Sockets::new(&Limits {
             connections: 100,
             max_payload: 1_000_000,
@@ -152,11 +156,12 @@ impl Node {
         });
         let place: Arc<dyn Results> = match wiring.files {
             Some((directory, cap)) => {
-                Arc::new(Files::open(&directory, cap, stores.results).unwrap())
+                let files = Files::open(&directory, cap, stores.results, bus.clone());
+                Arc::new(files.unwrap())
             }
             None => stores.results,
         };
-        let results = Arc::new(Gated::new(stores.store.clone(), place));
+        let results = Arc::new(Gated::new(stores.store.clone(), place, bus.clone()));
         let ground = Ground {
             store: results.clone(),
             engine: engine.clone(),
@@ -173,6 +178,7 @@ impl Node {
         let neighbour = Arc::new(jobs.clone());
         let frames = Frames::new(
             stores.frames,
+            bus.clone(),
             neighbour.clone(),
             neighbour.clone(),
             neighbour.clone(),

@@ -8,12 +8,14 @@ use http::StatusCode;
 use serde_json::json;
 use tempfile::TempDir;
 use uuid::Uuid;
+use wakeline_bus::Wakes;
 use wakeline_jobs::{
     provider::Key,
     results::{Kept, Memory, Results, Upload},
 };
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     door::eventually,
     node::{Node, Wiring, answered},
@@ -97,7 +99,8 @@ pub(crate) async fn what_is_over_does_not_pile_up(database: Database) {
             patience: Duration::from_secs(60),
             memory: memory.clone(),
         };
-        node.results.put(key, upload, Duration::ZERO)
+        let put = node.results.put(key, upload, Duration::ZERO, Wakes::none());
+        put.commit_alone()
     });
     for kept in join_all(puts).await {
         assert_eq!(kept.unwrap(), Kept::Done);

@@ -15,7 +15,7 @@ use wakeline_jobs::{
     worker::Owned,
 };
 
-use crate::database::Database;
+use crate::{alone::CommitAlone, database::Database};
 
 pub(crate) const SECOND: i64 = 1_000_000;
 
@@ -52,7 +52,12 @@ impl Ground {
 
     /// A worker of Anna's.
     pub(crate) async fn worker(&self) -> Uuid {
-        self.store.create_worker(self.anna).await.unwrap().id
+        self.store
+            .create_worker(self.anna)
+            .commit_alone()
+            .await
+            .unwrap()
+            .id
     }
 
     /// Anna's worker does it.
@@ -65,7 +70,7 @@ impl Ground {
             max_retries,
             ..new_job(name, self.anna, Some(worker))
         };
-        match self.store.register_job(new).await.unwrap() {
+        match self.store.register_job(new).commit_alone().await.unwrap() {
             Registered::Done { job, .. } => job,
             other => panic!("{other:?}"),
         }
@@ -81,7 +86,12 @@ impl Ground {
     }
 
     pub(crate) async fn submit_to(&self, room: &str, job: &str) -> Task {
-        match self.store.submit(new_task(job, room, self.ben)).await {
+        match self
+            .store
+            .submit(new_task(job, room, self.ben))
+            .commit_alone()
+            .await
+        {
             Ok(Submitted::Done(task)) => task,
             other => panic!("{other:?}"),
         }
@@ -89,7 +99,13 @@ impl Ground {
 
     /// The id of the task that Anna's worker gets, if there is one.
     pub(crate) async fn claim(&self, worker: Uuid) -> Option<Uuid> {
-        match self.store.claim(worker, self.anna).await.unwrap() {
+        match self
+            .store
+            .claim(worker, self.anna)
+            .commit_alone()
+            .await
+            .unwrap()
+        {
             Claimed::Task(task) => Some(task.id),
             Claimed::Nothing { .. } => None,
             other => panic!("{other:?}"),
@@ -120,7 +136,7 @@ impl Ground {
             error: None,
             worker: None,
         };
-        self.store.update(update).await.unwrap()
+        self.store.update(update).commit_alone().await.unwrap()
     }
 
     /// Claimed, running and completed by Anna's worker.
@@ -134,7 +150,13 @@ impl Ground {
     }
 
     pub(crate) async fn remove(&self, worker: Uuid) -> Loss {
-        match self.store.remove_worker(worker, None).await.unwrap() {
+        match self
+            .store
+            .remove_worker(worker, None)
+            .commit_alone()
+            .await
+            .unwrap()
+        {
             Owned::Done(loss) => loss,
             other => panic!("{other:?}"),
         }
@@ -142,14 +164,20 @@ impl Ground {
 
     pub(crate) async fn provider(&self, name: &str, worker: Option<Uuid>) -> Provider {
         let new = new_provider(name, self.anna, worker);
-        match self.store.register_provider(new).await.unwrap() {
+        match self
+            .store
+            .register_provider(new)
+            .commit_alone()
+            .await
+            .unwrap()
+        {
             ProviderRegistered::Done { provider, .. } => provider,
             other => panic!("{other:?}"),
         }
     }
 
     pub(crate) async fn sweep(&self, terms: Terms) -> Swept {
-        self.store.sweep(terms).await.unwrap()
+        self.store.sweep(terms).commit_alone().await.unwrap()
     }
 
     /// Ids and places in the line of a page of the room's tasks, newest first.

@@ -5,6 +5,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, named, new_job, page},
 };
@@ -22,7 +23,7 @@ pub(crate) async fn who_registers_without_a_worker_gets_one(database: Database) 
         max_retries: 3,
         ..new_job("r:modifiers:a:b/c", ground.anna, None)
     };
-    let registered = ground.store.register_job(new).await.unwrap();
+    let registered = ground.store.register_job(new).commit_alone().await.unwrap();
     let Registered::Done {
         job,
         worker,
@@ -50,10 +51,16 @@ pub(crate) async fn several_workers_do_one_job(database: Database) {
     let ground = Ground::new(database).await;
     let one = ground.worker().await;
     let first = ground.job(JOB, one).await;
-    let bens = ground.store.create_worker(ground.ben).await.unwrap().id;
+    let bens = ground
+        .store
+        .create_worker(ground.ben)
+        .commit_alone()
+        .await
+        .unwrap()
+        .id;
     for _ in 0..2 {
         let new = new_job(JOB, ground.ben, Some(bens));
-        let again = ground.store.register_job(new).await.unwrap();
+        let again = ground.store.register_job(new).commit_alone().await.unwrap();
         let expected = Registered::Done {
             job: Job {
                 workers: vec![one, bens],
@@ -71,7 +78,7 @@ pub(crate) async fn a_worker_of_nobody_or_another_is_refused(database: Database)
     let annas = ground.worker().await;
     for worker in [annas, Uuid::new_v4()] {
         let new = new_job(JOB, ground.ben, Some(worker));
-        let refused = ground.store.register_job(new).await.unwrap();
+        let refused = ground.store.register_job(new).commit_alone().await.unwrap();
         assert_eq!(refused, Registered::NoWorker);
     }
     assert_eq!(ground.known(JOB).await, None);
@@ -85,7 +92,7 @@ pub(crate) async fn another_schema_is_refused(database: Database) {
         schema: r#"{"a":1}"#.to_owned(),
         ..new_job(JOB, ground.ben, None)
     };
-    let refused = ground.store.register_job(new).await.unwrap();
+    let refused = ground.store.register_job(new).commit_alone().await.unwrap();
     assert_eq!(refused, Registered::Conflict);
     assert_eq!(ground.known(JOB).await, Some(job));
     let workers = ground.store.workers(ALL).await.unwrap();
@@ -101,7 +108,7 @@ pub(crate) async fn another_schema_of_the_servers_own_job_takes_its_place(databa
         schema: r#"{"a":1}"#.to_owned(),
         ..new_job(OWN, ground.anna, Some(worker))
     };
-    let registered = ground.store.register_job(new).await.unwrap();
+    let registered = ground.store.register_job(new).commit_alone().await.unwrap();
     let expected = Job {
         schema: r#"{"a":1}"#.to_owned(),
         ..job

@@ -4,6 +4,7 @@
 //! The cases are listed here once, so that a backend cannot forget one; a case that is not listed
 //! is dead code, which the build reports.
 
+mod alone;
 mod database;
 mod ground;
 mod jobs;

@@ -6,6 +6,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, named, new_job, new_task},
 };
@@ -23,7 +24,11 @@ pub(crate) async fn with_its_last_worker_it_is_gone(database: Database) {
     assert_eq!(ground.known(JOB).await, None);
     let listed = ground.store.jobs(vec!["r".to_owned()], ALL).await.unwrap();
     assert_eq!((listed.items.len(), listed.total), (0, 0));
-    let refused = ground.store.submit(new_task(JOB, "r", ground.ben)).await;
+    let refused = ground
+        .store
+        .submit(new_task(JOB, "r", ground.ben))
+        .commit_alone()
+        .await;
     assert_eq!(refused.unwrap(), Submitted::NoJob);
 }
 
@@ -78,7 +83,7 @@ pub(crate) async fn it_comes_back_with_another_schema(database: Database) {
         max_retries: 2,
         ..new_job(JOB, ground.ben, None)
     };
-    let registered = ground.store.register_job(new).await.unwrap();
+    let registered = ground.store.register_job(new).commit_alone().await.unwrap();
     let Registered::Done {
         job: back,
         worker,
@@ -104,11 +109,11 @@ pub(crate) async fn while_it_stays_its_schema_does(database: Database) {
         schema: r#"{"a":1}"#.to_owned(),
         ..new_job(JOB, ground.anna, None)
     };
-    let refused = ground.store.register_job(new).await.unwrap();
+    let refused = ground.store.register_job(new).commit_alone().await.unwrap();
     assert_eq!(refused, Registered::Conflict);
     let worker = ground.worker().await;
     let new = new_job(JOB, ground.anna, Some(worker));
-    let registered = ground.store.register_job(new).await.unwrap();
+    let registered = ground.store.register_job(new).commit_alone().await.unwrap();
     assert!(matches!(registered, Registered::Done { is_new: false, .. }));
     assert_eq!(ground.claim(worker).await, Some(task));
 }

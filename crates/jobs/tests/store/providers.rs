@@ -7,6 +7,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, named, new_provider, page},
 };
@@ -22,7 +23,12 @@ pub(crate) async fn it_is_as_it_was_registered(database: Database) {
         ttl: Some(Duration::from_millis(1_500)),
         ..new_provider(NAME, ground.anna, Some(worker))
     };
-    let registered = ground.store.register_provider(new.clone()).await.unwrap();
+    let registered = ground
+        .store
+        .register_provider(new.clone())
+        .commit_alone()
+        .await
+        .unwrap();
     let ProviderRegistered::Done { provider, is_new } = registered else {
         panic!("{registered:?}");
     };
@@ -63,7 +69,12 @@ pub(crate) async fn every_registration_counts(database: Database) {
             ttl: Some(Duration::ZERO),
             ..new_provider(NAME, ground.anna, Some(worker))
         };
-        let registered = ground.store.register_provider(new).await.unwrap();
+        let registered = ground
+            .store
+            .register_provider(new)
+            .commit_alone()
+            .await
+            .unwrap();
         let expected = Provider {
             version,
             worker: Some(worker),
@@ -77,7 +88,12 @@ pub(crate) async fn every_registration_counts(database: Database) {
         };
         assert_eq!(registered, expected);
     }
-    let gone = ground.store.remove_provider(first.id, None).await.unwrap();
+    let gone = ground
+        .store
+        .remove_provider(first.id, None)
+        .commit_alone()
+        .await
+        .unwrap();
     assert!(matches!(gone, Owned::Done(_)));
     let again = ground.provider(NAME, None).await;
     assert_ne!(again.id, first.id, "what the old one answered is not its");
@@ -87,7 +103,12 @@ pub(crate) async fn only_a_superuser_takes_over(database: Database) {
     let ground = Ground::new(database).await;
     let first = ground.provider(NAME, None).await;
     let bens = new_provider(NAME, ground.ben, None);
-    let refused = ground.store.register_provider(bens.clone()).await.unwrap();
+    let refused = ground
+        .store
+        .register_provider(bens.clone())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(refused, ProviderRegistered::Foreign);
     let workers = ground.store.workers(ALL).await.unwrap();
     assert_eq!(workers.total, 1, "no worker was made for it");
@@ -97,7 +118,12 @@ pub(crate) async fn only_a_superuser_takes_over(database: Database) {
         is_superuser: true,
         ..bens
     };
-    let taken = ground.store.register_provider(bens).await.unwrap();
+    let taken = ground
+        .store
+        .register_provider(bens)
+        .commit_alone()
+        .await
+        .unwrap();
     let ProviderRegistered::Done { provider, is_new } = taken else {
         panic!("{taken:?}");
     };
@@ -107,7 +133,12 @@ pub(crate) async fn only_a_superuser_takes_over(database: Database) {
     );
     assert_eq!(provider.user, ground.ben);
     let annas = new_provider(NAME, ground.anna, None);
-    let refused = ground.store.register_provider(annas).await.unwrap();
+    let refused = ground
+        .store
+        .register_provider(annas)
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(refused, ProviderRegistered::Foreign);
     // It went over to Ben's worker, and stays when Anna's goes.
     ground.remove(first.worker.unwrap()).await;
@@ -122,7 +153,12 @@ pub(crate) async fn a_worker_of_nobody_or_another_is_refused(database: Database)
             is_superuser: true,
             ..new_provider(NAME, ground.ben, Some(worker))
         };
-        let refused = ground.store.register_provider(new).await.unwrap();
+        let refused = ground
+            .store
+            .register_provider(new)
+            .commit_alone()
+            .await
+            .unwrap();
         assert_eq!(refused, ProviderRegistered::NoWorker);
     }
     let found = ground.store.find_providers(vec![named(NAME)]).await;
@@ -192,16 +228,31 @@ pub(crate) async fn only_its_owner_removes_and_touches_it(database: Database) {
     let (anna, ben) = (Some(ground.anna), Some(ground.ben));
     let touch = |id, user| ground.store.touch_provider(id, user);
     let remove = |id, user| ground.store.remove_provider(id, user);
-    assert_eq!(touch(provider.id, ben).await.unwrap(), Owned::Foreign);
-    assert_eq!(remove(provider.id, ben).await.unwrap(), Owned::Foreign);
+    assert_eq!(
+        touch(provider.id, ben).commit_alone().await.unwrap(),
+        Owned::Foreign
+    );
+    assert_eq!(
+        remove(provider.id, ben).commit_alone().await.unwrap(),
+        Owned::Foreign
+    );
     let done = Owned::Done(provider.clone());
-    assert_eq!(touch(provider.id, anna).await.unwrap(), done);
-    assert_eq!(touch(provider.id, None).await.unwrap(), done);
-    assert_eq!(remove(provider.id, anna).await.unwrap(), done);
-    assert_eq!(touch(provider.id, anna).await.unwrap(), Owned::NotFound);
-    assert_eq!(remove(provider.id, None).await.unwrap(), Owned::NotFound);
+    assert_eq!(touch(provider.id, anna).commit_alone().await.unwrap(), done);
+    assert_eq!(touch(provider.id, None).commit_alone().await.unwrap(), done);
+    assert_eq!(
+        remove(provider.id, anna).commit_alone().await.unwrap(),
+        done
+    );
+    assert_eq!(
+        touch(provider.id, anna).commit_alone().await.unwrap(),
+        Owned::NotFound
+    );
+    assert_eq!(
+        remove(provider.id, None).commit_alone().await.unwrap(),
+        Owned::NotFound
+    );
     let internal = ground.provider("@internal:fs:a", None).await;
-    let touched = touch(internal.id, None).await.unwrap();
+    let touched = touch(internal.id, None).commit_alone().await.unwrap();
     assert_eq!(touched, Owned::Done(internal), "it has no heart, and lives");
 }
 

@@ -13,6 +13,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, TERMS, new_job, new_task, of},
 };
@@ -26,7 +27,7 @@ const ROUNDS: usize = 40;
 async fn claim_all(store: Arc<dyn Store>, worker: Uuid, user: Uuid) -> Vec<Uuid> {
     let mut claimed = Vec::new();
     loop {
-        match store.claim(worker, user).await.unwrap() {
+        match store.claim(worker, user).commit_alone().await.unwrap() {
             Claimed::Task(task) => claimed.push(task.id),
             Claimed::Busy => tokio::task::yield_now().await,
             Claimed::Nothing { .. } => return claimed,
@@ -86,14 +87,21 @@ pub(crate) async fn no_task_is_left_with_a_worker_that_is_gone(database: Databas
         let claim = async || {
             let mut claimed = 0;
             loop {
-                match ground.store.claim(worker, ground.anna).await.unwrap() {
+                match ground
+                    .store
+                    .claim(worker, ground.anna)
+                    .commit_alone()
+                    .await
+                    .unwrap()
+                {
                     Claimed::Task(_) => claimed += 1,
                     Claimed::Busy => tokio::task::yield_now().await,
                     _ => return claimed,
                 }
             }
         };
-        let (claimed, removed) = tokio::join!(claim(), other.remove_worker(worker, None));
+        let (claimed, removed) =
+            tokio::join!(claim(), other.remove_worker(worker, None).commit_alone());
         let Owned::Done(loss) = removed.unwrap() else {
             panic!("it was there");
         };
@@ -120,9 +128,9 @@ pub(crate) async fn a_job_is_not_deleted_under_who_registers_it(database: Databa
             .store
             .register_job(new_job(JOB, ground.anna, Some(comes)));
         let (registered, removed, swept) = tokio::join!(
-            register,
-            other.remove_worker(goes, None),
-            other.sweep(TERMS)
+            register.commit_alone(),
+            other.remove_worker(goes, None).commit_alone(),
+            other.sweep(TERMS).commit_alone()
         );
         assert!(matches!(registered.unwrap(), Registered::Done { .. }));
         assert!(matches!(removed.unwrap(), Owned::Done(_)));
@@ -140,7 +148,10 @@ pub(crate) async fn a_task_is_not_left_in_a_job_that_is_gone(database: Database)
         let worker = ground.worker().await;
         ground.job(JOB, worker).await;
         let submit = ground.store.submit(new_task(JOB, "r", ground.ben));
-        let (submitted, removed) = tokio::join!(submit, other.remove_worker(worker, None));
+        let (submitted, removed) = tokio::join!(
+            submit.commit_alone(),
+            other.remove_worker(worker, None).commit_alone()
+        );
         assert!(matches!(removed.unwrap(), Owned::Done(_)));
         match submitted.unwrap() {
             Submitted::Done(task) => {
@@ -164,7 +175,8 @@ pub(crate) async fn of_two_that_take_a_task_back_one_does(database: Database) {
     for _ in 0..ROUNDS {
         let task = ground.submit(JOB).await.id;
         let cancel = ground.update(task, ground.ben, false, Status::Cancelled);
-        let (cancelled, claimed) = tokio::join!(cancel, other.claim(worker, ground.anna));
+        let (cancelled, claimed) =
+            tokio::join!(cancel, other.claim(worker, ground.anna).commit_alone());
         let is_cancelled = matches!(cancelled, wakeline_jobs::task::Updated::Done { .. });
         let is_claimed = matches!(claimed.unwrap(), Claimed::Task(_));
         // Busy while it is taken back, or both: never.
@@ -201,7 +213,7 @@ pub(crate) async fn a_job_removed_while_it_is_registered_is_made_anew(database: 
         let delete = format!("DELETE FROM {row}; COMMIT");
         session.batch_execute(&delete).await.unwrap();
     };
-    let (registered, ()) = tokio::join!(register, sweep);
+    let (registered, ()) = tokio::join!(register.commit_alone(), sweep);
     let registered = registered.unwrap();
     let Registered::Done { job, is_new, .. } = registered else {
         panic!("{registered:?}");

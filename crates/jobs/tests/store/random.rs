@@ -12,6 +12,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, named, new_job, new_task, of, page},
     model::{Model, Said},
@@ -62,7 +63,7 @@ impl Sequence<'_> {
             (0..3, _) => {
                 let mut new = new_job(&self.name(job), user, None);
                 new.max_retries = RETRIES[job];
-                let told = store.register_job(new).await.unwrap();
+                let told = store.register_job(new).commit_alone().await.unwrap();
                 let Registered::Done { worker, is_new, .. } = told else {
                     panic!("{told:?}");
                 };
@@ -72,7 +73,7 @@ impl Sequence<'_> {
             (3..5, Some((worker, owner))) => {
                 let mut new = new_job(&self.name(job), owner, Some(worker));
                 new.max_retries = RETRIES[job];
-                let told = store.register_job(new).await.unwrap();
+                let told = store.register_job(new).commit_alone().await.unwrap();
                 let expected = self.model.register(job, worker);
                 let is_as_expected =
                     matches!(told, Registered::Done { is_new, .. } if is_new == expected);
@@ -84,12 +85,12 @@ impl Sequence<'_> {
                     ..new_task(&self.name(job), "", user)
                 };
                 let id = new.id;
-                let told = store.submit(new).await.unwrap();
+                let told = store.submit(new).commit_alone().await.unwrap();
                 let is_done = matches!(told, Submitted::Done(_));
                 assert_eq!(is_done, self.model.submit(id, job, user));
             }
             (10..14, Some((worker, owner))) => {
-                let claimed = match store.claim(worker, owner).await.unwrap() {
+                let claimed = match store.claim(worker, owner).commit_alone().await.unwrap() {
                     Claimed::Task(task) => Some(task.id),
                     Claimed::Nothing { .. } => None,
                     other => panic!("{other:?}"),
@@ -99,11 +100,15 @@ impl Sequence<'_> {
             (15..17, Some((worker, _))) if !self.model.tasks.is_empty() => {
                 let index = self.random.random_range(0..self.model.tasks.len());
                 let task = self.model.tasks[index].id;
-                let returned = store.unclaim(task, worker).await.unwrap();
+                let returned = store.unclaim(task, worker).commit_alone().await.unwrap();
                 assert_eq!(returned.is_some(), self.model.unclaim(index, worker));
             }
             (14, Some((worker, _))) => {
-                let told = store.remove_worker(worker, None).await.unwrap();
+                let told = store
+                    .remove_worker(worker, None)
+                    .commit_alone()
+                    .await
+                    .unwrap();
                 let Owned::Done(loss) = told else {
                     panic!("{told:?}");
                 };
@@ -132,7 +137,7 @@ impl Sequence<'_> {
             error: None,
             worker: None,
         };
-        let told = match store.update(update).await.unwrap() {
+        let told = match store.update(update).commit_alone().await.unwrap() {
             Updated::Unclaimed => Said::Unclaimed,
             Updated::Foreign => Said::Foreign,
             Updated::Stays(status) => Said::Stays(status),

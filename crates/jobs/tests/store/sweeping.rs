@@ -3,6 +3,7 @@ use std::time::Duration;
 use wakeline_jobs::task::{Status, Terms};
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, SECOND, TERMS, named},
 };
@@ -42,7 +43,12 @@ pub(crate) async fn only_a_silent_worker_is_lost(database: Database) {
     let swept = ground.sweep(TERMS).await;
     assert_eq!(swept.loss, wakeline_jobs::task::Loss::default());
     assert_about(swept.next, 30);
-    ground.store.heartbeat(alive, ground.anna).await.unwrap();
+    ground
+        .store
+        .heartbeat(alive, ground.anna)
+        .commit_alone()
+        .await
+        .unwrap();
     ground.database.pass(seconds(30)).await;
     let swept = ground.sweep(TERMS).await;
     assert_eq!(swept.loss.jobs, [named(JOB)]);
@@ -61,7 +67,7 @@ pub(crate) async fn a_providers_beat_is_its_workers(database: Database) {
     let provider = ground.provider("r:fs:a", None).await;
     ground.database.pass(seconds(40)).await;
     let touched = ground.store.touch_provider(provider.id, Some(ground.anna));
-    touched.await.unwrap();
+    touched.commit_alone().await.unwrap();
     ground.database.pass(seconds(40)).await;
     let swept = ground.sweep(TERMS).await;
     assert_eq!(swept.loss.providers, []);
@@ -106,7 +112,12 @@ pub(crate) async fn a_task_of_the_server_itself_may_take_too_long(database: Data
     ground.set(other, Status::Claimed).await;
     ground.database.pass(seconds(300)).await;
     ground.set(running, Status::Running).await;
-    ground.store.heartbeat(worker, ground.anna).await.unwrap();
+    ground
+        .store
+        .heartbeat(worker, ground.anna)
+        .commit_alone()
+        .await
+        .unwrap();
     let terms = Terms {
         worker: 10_000 * SECOND,
         ..TERMS
@@ -179,7 +190,12 @@ pub(crate) async fn a_deleted_job_goes_with_its_last_task(database: Database) {
     ground.sweep(TERMS).await;
     assert_eq!(count().await, 2, "the one that never had a task is gone");
     ground.database.pass(seconds(3_601)).await;
-    ground.store.heartbeat(stays, ground.anna).await.unwrap();
+    ground
+        .store
+        .heartbeat(stays, ground.anna)
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(ground.sweep(TERMS).await.forgotten, 1);
     assert_eq!(count().await, 1);
     assert!(ground.known("r:modifiers:stays").await.is_some());

@@ -2,6 +2,7 @@ use uuid::Uuid;
 use wakeline_jobs::task::{Claimed, NewTask, Status, Submitted, Task, Update, Updated};
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     ground::{Ground, new_job, new_task},
 };
@@ -12,7 +13,13 @@ pub(crate) async fn a_task_is_as_it_was_submitted(database: Database) {
     let ground = Ground::new(database).await;
     let job = ground.job(JOB, ground.worker().await).await;
     let new = new_task(JOB, "elsewhere", ground.ben);
-    let Submitted::Done(task) = ground.store.submit(new.clone()).await.unwrap() else {
+    let Submitted::Done(task) = ground
+        .store
+        .submit(new.clone())
+        .commit_alone()
+        .await
+        .unwrap()
+    else {
         panic!("there is such a job");
     };
     let expected = Task {
@@ -37,7 +44,12 @@ pub(crate) async fn a_task_is_as_it_was_submitted(database: Database) {
 pub(crate) async fn without_a_job_there_is_no_task(database: Database) {
     let ground = Ground::new(database).await;
     let new = new_task(JOB, "r", ground.ben);
-    let refused = ground.store.submit(new.clone()).await.unwrap();
+    let refused = ground
+        .store
+        .submit(new.clone())
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(refused, Submitted::NoJob);
     assert_eq!(ground.store.task(new.id).await.unwrap(), None);
 }
@@ -50,11 +62,11 @@ pub(crate) async fn a_task_may_need_somebody_who_does_it(database: Database) {
         needs_worker: true,
         ..new_task(JOB, "r", ground.ben)
     };
-    let taken = ground.store.submit(needing()).await.unwrap();
+    let taken = ground.store.submit(needing()).commit_alone().await.unwrap();
     assert!(matches!(taken, Submitted::Done(_)), "{taken:?}");
     // The job stays: somebody waits for it.
     ground.remove(worker).await;
-    let refused = ground.store.submit(needing()).await.unwrap();
+    let refused = ground.store.submit(needing()).commit_alone().await.unwrap();
     assert_eq!(refused, Submitted::NoWorkers);
     ground.submit(JOB).await;
 }
@@ -70,18 +82,24 @@ pub(crate) async fn only_the_owner_claims_for_a_worker(database: Database) {
     let mut jobs = vec![a.id, b.id];
     jobs.sort_unstable();
     let claim = |worker, user| ground.store.claim(worker, user);
-    let nothing = claim(worker, ground.anna).await.unwrap();
+    let nothing = claim(worker, ground.anna).commit_alone().await.unwrap();
     assert_eq!(nothing, Claimed::Nothing { jobs });
-    let foreign = claim(worker, ground.ben).await.unwrap();
+    let foreign = claim(worker, ground.ben).commit_alone().await.unwrap();
     assert_eq!(foreign, Claimed::Foreign);
-    let unknown = claim(Uuid::new_v4(), ground.anna).await.unwrap();
+    let unknown = claim(Uuid::new_v4(), ground.anna)
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(unknown, Claimed::NoWorker);
     let idle = ground.worker().await;
-    let without = claim(idle, ground.anna).await.unwrap();
+    let without = claim(idle, ground.anna).commit_alone().await.unwrap();
     assert_eq!(without, Claimed::Nothing { jobs: Vec::new() });
     let task = ground.submit("r:modifiers:a").await;
-    assert_eq!(claim(worker, ground.ben).await.unwrap(), Claimed::Foreign);
-    let claimed = claim(worker, ground.anna).await.unwrap();
+    assert_eq!(
+        claim(worker, ground.ben).commit_alone().await.unwrap(),
+        Claimed::Foreign
+    );
+    let claimed = claim(worker, ground.anna).commit_alone().await.unwrap();
     let expected = Task {
         status: Status::Claimed,
         worker: Some(worker),
@@ -142,7 +160,14 @@ pub(crate) async fn a_claim_goes_back_to_its_place(database: Database) {
     let (worker, other) = (ground.worker().await, ground.worker().await);
     ground.job(JOB, worker).await;
     let (first, second) = (ground.submit(JOB).await, ground.submit(JOB).await);
-    let unclaim = async |worker| ground.store.unclaim(first.id, worker).await.unwrap();
+    let unclaim = async |worker| {
+        ground
+            .store
+            .unclaim(first.id, worker)
+            .commit_alone()
+            .await
+            .unwrap()
+    };
     assert_eq!(unclaim(worker).await, None, "nobody has it");
     assert_eq!(ground.claim(worker).await, Some(first.id));
     assert_eq!(unclaim(other).await, None, "another has it");
@@ -163,7 +188,12 @@ pub(crate) async fn a_claim_that_went_back_has_cost_no_retry(database: Database)
     ground.job_with(JOB, worker, 1).await;
     let task = ground.submit(JOB).await.id;
     ground.claim(worker).await;
-    ground.store.unclaim(task, worker).await.unwrap();
+    ground
+        .store
+        .unclaim(task, worker)
+        .commit_alone()
+        .await
+        .unwrap();
     ground.claim(worker).await;
     ground.remove(worker).await;
     assert_eq!(ground.task(task).await.status, Status::Pending);
@@ -238,7 +268,7 @@ pub(crate) async fn a_worker_that_says_which_it_is_updates_only_its_own(database
             error: None,
             worker: Some(worker),
         };
-        ground.store.update(update).await.unwrap()
+        ground.store.update(update).commit_alone().await.unwrap()
     };
     let is_done = |updated: &Updated| matches!(updated, Updated::Done { .. });
     assert_eq!(ground.claim(lost).await, Some(task));
@@ -298,9 +328,15 @@ pub(crate) async fn its_end_says_why(database: Database) {
         ground.store.update(update)
     };
     ground.claim(worker).await;
-    say(Status::Running, Some("too early")).await.unwrap();
+    say(Status::Running, Some("too early"))
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(ground.task(task).await.error, None);
-    say(Status::Failed, Some("it broke")).await.unwrap();
+    say(Status::Failed, Some("it broke"))
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(ground.task(task).await.error.as_deref(), Some("it broke"));
     let other = ground.submit(JOB).await.id;
     ground.claim(worker).await;
@@ -312,7 +348,7 @@ pub(crate) async fn its_end_says_why(database: Database) {
         error: Some(String::new()),
         worker: None,
     };
-    ground.store.update(update).await.unwrap();
+    ground.store.update(update).commit_alone().await.unwrap();
     assert_eq!(
         ground.task(other).await.error,
         None,
@@ -342,6 +378,6 @@ pub(crate) async fn a_job_registered_later_is_claimed_from(database: Database) {
     let task = ground.submit(JOB).await.id;
     assert_eq!(ground.claim(second).await, None);
     let new = new_job(JOB, ground.anna, Some(second));
-    ground.store.register_job(new).await.unwrap();
+    ground.store.register_job(new).commit_alone().await.unwrap();
     assert_eq!(ground.claim(second).await, Some(task));
 }

@@ -7,6 +7,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, SECOND, page},
 };
@@ -18,18 +19,32 @@ fn ids(workers: &Paged<WorkerSummary>) -> Vec<Uuid> {
 
 pub(crate) async fn only_its_owners_heart_beats_for_it(database: Database) {
     let ground = Ground::new(database).await;
-    let worker = ground.store.create_worker(ground.anna).await.unwrap();
+    let worker = ground
+        .store
+        .create_worker(ground.anna)
+        .commit_alone()
+        .await
+        .unwrap();
     ground.database.pass(Duration::from_secs(10)).await;
     let beat = |user| ground.store.heartbeat(worker.id, user);
-    let Owned::Done(Worker { id, last_heartbeat }) = beat(ground.anna).await.unwrap() else {
+    let Owned::Done(Worker { id, last_heartbeat }) =
+        beat(ground.anna).commit_alone().await.unwrap()
+    else {
         panic!("it is hers");
     };
     assert_eq!(id, worker.id);
     let listed = ground.store.workers(ALL).await.unwrap();
     assert_eq!(listed.items[0].worker.last_heartbeat, last_heartbeat);
     ground.database.pass(Duration::from_secs(10)).await;
-    assert_eq!(beat(ground.ben).await.unwrap(), Owned::Foreign);
-    let unknown = ground.store.heartbeat(Uuid::new_v4(), ground.anna).await;
+    assert_eq!(
+        beat(ground.ben).commit_alone().await.unwrap(),
+        Owned::Foreign
+    );
+    let unknown = ground
+        .store
+        .heartbeat(Uuid::new_v4(), ground.anna)
+        .commit_alone()
+        .await;
     assert_eq!(unknown.unwrap(), Owned::NotFound);
     // Ten seconds are over for it, although somebody else has tried to beat.
     let swept = ground.sweep(crate::ground::TERMS).await;
@@ -51,15 +66,18 @@ pub(crate) async fn only_its_owner_removes_it(database: Database) {
     let ground = Ground::new(database).await;
     let (one, other) = (ground.worker().await, ground.worker().await);
     let remove = |worker, user| ground.store.remove_worker(worker, user);
-    let foreign = remove(one, Some(ground.ben)).await.unwrap();
+    let foreign = remove(one, Some(ground.ben)).commit_alone().await.unwrap();
     assert_eq!(foreign, Owned::Foreign);
     assert!(matches!(
-        remove(one, Some(ground.anna)).await.unwrap(),
+        remove(one, Some(ground.anna)).commit_alone().await.unwrap(),
         Owned::Done(_)
     ));
-    let again = remove(one, Some(ground.anna)).await.unwrap();
+    let again = remove(one, Some(ground.anna)).commit_alone().await.unwrap();
     assert_eq!(again, Owned::NotFound);
-    assert!(matches!(remove(other, None).await.unwrap(), Owned::Done(_)));
+    assert!(matches!(
+        remove(other, None).commit_alone().await.unwrap(),
+        Owned::Done(_)
+    ));
     assert_eq!(ground.store.workers(ALL).await.unwrap().total, 0);
 }
 

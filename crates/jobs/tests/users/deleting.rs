@@ -9,6 +9,7 @@ use uuid::Uuid;
 use wakeline_jobs::{user::UserDeleted, users::Leaving};
 
 use crate::{
+    alone::CommitAlone,
     database::Database,
     door::{Door, PASSWORD, guarded},
 };
@@ -114,7 +115,7 @@ pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(database: Databas
     let Some(postgres) = database.as_postgres() else {
         // One writer: it is made before or after.
         database.add_worker(ada).await;
-        let deleted = store.delete_user(ada).await;
+        let deleted = store.delete_user(ada).commit_alone().await;
         assert_eq!(deleted, Ok(UserDeleted::HasWorkers));
         return;
     };
@@ -124,7 +125,7 @@ pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(database: Databas
          VALUES (gen_random_uuid(), '{ada}', 0, 0)"
     );
     other.batch_execute(&making).await.unwrap();
-    let deleting = tokio::spawn(async move { store.delete_user(ada).await });
+    let deleting = tokio::spawn(async move { store.delete_user(ada).commit_alone().await });
     let waits = "SELECT count(*) FROM pg_stat_activity
                  WHERE datname = current_database() AND wait_event_type = 'Lock'";
     let began = Instant::now();
@@ -155,12 +156,15 @@ pub(crate) async fn a_guest_goes_when_its_time_is_over(database: Database) {
     door.register("ada@example.com").await;
     let store = database.store().await;
     let day = Duration::from_secs(86_400);
-    assert_eq!(store.sweep_guests(day, 10).await.unwrap(), 0);
+    assert_eq!(store.sweep_guests(day, 10).commit_alone().await.unwrap(), 0);
     // The oldest first, and no more than was asked for.
-    assert_eq!(store.sweep_guests(SOON, 1).await.unwrap(), 1);
+    assert_eq!(store.sweep_guests(SOON, 1).commit_alone().await.unwrap(), 1);
     assert!(store.user(first).await.unwrap().is_none());
     assert!(store.user(second).await.unwrap().is_some());
-    assert_eq!(store.sweep_guests(SOON, 10).await.unwrap(), 1);
+    assert_eq!(
+        store.sweep_guests(SOON, 10).commit_alone().await.unwrap(),
+        1
+    );
     assert!(store.user(second).await.unwrap().is_none());
     assert!(
         store
@@ -185,10 +189,16 @@ pub(crate) async fn a_guest_that_works_or_has_a_password_stays(database: Databas
     let changed = door.tell(me, Some(&token), password).await;
     assert_eq!(changed.status, StatusCode::OK);
     let store = database.store().await;
-    assert_eq!(store.sweep_guests(SOON, 10).await.unwrap(), 0);
+    assert_eq!(
+        store.sweep_guests(SOON, 10).commit_alone().await.unwrap(),
+        0
+    );
     assert!(store.user(named).await.unwrap().is_some());
     database.remove_worker(worker).await;
-    assert_eq!(store.sweep_guests(SOON, 10).await.unwrap(), 1);
+    assert_eq!(
+        store.sweep_guests(SOON, 10).commit_alone().await.unwrap(),
+        1
+    );
     assert!(store.user(works).await.unwrap().is_none());
     assert!(store.user(named).await.unwrap().is_some());
 }

@@ -15,7 +15,7 @@ use wakeline_jobs::{
 };
 use wakeline_web::Identity;
 
-use crate::database::Database;
+use crate::{alone::bus, database::Database};
 
 pub(crate) const PASSWORD: &str = "correct horse";
 
@@ -59,7 +59,7 @@ pub(crate) fn guarded() -> Settings {
 
 impl Door {
     pub(crate) async fn new(database: &Database, settings: Settings) -> Self {
-        let users = Users::open(database.store().await, settings).await;
+        let users = Users::open(database.store().await, bus(), settings).await;
         Self::of(Arc::new(users.unwrap()))
     }
 

@@ -1,6 +1,8 @@
 //! Users on SQLite and on PostgreSQL. The cases are listed here once, so that a backend cannot
 //! forget one.
 
+#[path = "../store/alone.rs"]
+mod alone;
 mod callers;
 mod changing;
 mod database;

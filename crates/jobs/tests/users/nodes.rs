@@ -10,6 +10,7 @@ use futures_util::future::{join, join_all};
 use http::StatusCode;
 use serde_json::json;
 use uuid::Uuid;
+use wakeline_bus::Write;
 use wakeline_jobs::{
     store::{self, Step},
     user::{Login, NewUser, User, UserChange, UserChanged, UserDeleted},
@@ -17,6 +18,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::bus,
     database::Database,
     door::{Door, PASSWORD, open},
 };
@@ -69,10 +71,10 @@ struct Counted {
 }
 
 impl store::Users for Counted {
-    fn secret(&self, fresh: Vec<u8>) -> Step<'_, Vec<u8>> {
+    fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>> {
         self.store.secret(fresh)
     }
-    fn create_user(&self, user: NewUser) -> Step<'_, Option<User>> {
+    fn create_user(&self, user: NewUser) -> Write<Option<User>> {
         self.store.create_user(user)
     }
     fn user(&self, user: Uuid) -> Step<'_, Option<User>> {
@@ -82,16 +84,16 @@ impl store::Users for Counted {
     fn login(&self, email: String) -> Step<'_, Option<Login>> {
         self.store.login(email)
     }
-    fn change_user(&self, user: Uuid, change: UserChange) -> Step<'_, UserChanged> {
+    fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChanged> {
         self.store.change_user(user, change)
     }
     fn workers_of_user(&self, user: Uuid) -> Step<'_, Vec<Uuid>> {
         self.store.workers_of_user(user)
     }
-    fn delete_user(&self, user: Uuid) -> Step<'_, UserDeleted> {
+    fn delete_user(&self, user: Uuid) -> Write<UserDeleted> {
         self.store.delete_user(user)
     }
-    fn sweep_guests(&self, older: Duration, limit: i64) -> Step<'_, i64> {
+    fn sweep_guests(&self, older: Duration, limit: i64) -> Write<i64> {
         self.store.sweep_guests(older, limit)
     }
 }
@@ -101,7 +103,7 @@ pub(crate) async fn a_known_user_costs_no_question(database: Database) {
         store: database.store().await,
         questions: AtomicU64::new(0),
     });
-    let users = Users::open(counted.clone(), open()).await.unwrap();
+    let users = Users::open(counted.clone(), bus(), open()).await.unwrap();
     let door = Door::of(Arc::new(users));
     let token = door.guest().await;
     let began = Instant::now();

@@ -7,6 +7,7 @@ use wakeline_jobs::{
 };
 
 use crate::{
+    alone::{CommitAlone, bus},
     database::Database,
     door::{Door, PASSWORD, guarded, open},
     tokens::known_secret,
@@ -25,7 +26,7 @@ pub(crate) async fn the_secret_is_shared_by_all_who_open(database: Database) {
     let answer = later.ask("GET /caller", Some(&token)).await;
     assert_eq!(answer.status, StatusCode::OK);
     let store = database.store().await;
-    let secret = store.secret(vec![0; 32]).await.unwrap();
+    let secret = store.secret(vec![0; 32]).commit_alone().await.unwrap();
     assert_eq!(secret.len(), 32);
     assert_ne!(secret, [0; 32]);
 }
@@ -84,7 +85,7 @@ pub(crate) async fn an_admin_that_does_not_fit_is_refused(database: Database) {
             ..open()
         };
         assert!(!format!("{settings:?}").contains(password));
-        let opened = Users::open(database.store().await, settings).await;
+        let opened = Users::open(database.store().await, bus(), settings).await;
         assert!(matches!(opened, Err(Error::Unfit(_))), "{email}");
     }
 }

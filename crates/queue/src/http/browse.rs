@@ -3,10 +3,9 @@
 use wakeline_web::{Params, Problem};
 
 use crate::{
-    browse::{MessageFilter, Page, QUEUE_MODE},
+    browse::{Address, MessageFilter, Page, QUEUE_MODE},
     id, name,
     service::Queue,
-    store::browse::Address,
 };
 
 /// Rows of a page at most.

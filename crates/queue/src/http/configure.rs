@@ -60,23 +60,21 @@ pub(super) async fn configure(
     let body: ConfigureBody = json(&body)?;
     let most = door.limits().max_name;
     name::check("queue", &body.queue, most)?;
-    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let (namespace, task) = (given(body.namespace), given(body.task));
+    let not_empty = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let (namespace, task) = (not_empty(body.namespace), not_empty(body.task));
     for (field, value) in [("namespace", &namespace), ("task", &task)] {
         if let Some(value) = value {
             name::check(field, value, most)?;
         }
     }
-    let (options, mut shown) = options::read(&body.options.unwrap_or_default())?;
-    if options.lease_ms.is_none() {
-        shown.insert("leaseTime".into(), door.limits().lease.as_secs().into());
-    }
+    let (options, given) = options::read(body.options.unwrap_or_default())?;
+    let effective = options::effective(&given, options.lease_ms, door.limits().lease);
     let new = NewOptions {
         queue: body.queue.clone(),
         namespace,
         task,
         options,
-        shown: shown.clone(),
+        given,
     };
     let configured = door.configure(new).await?;
     Ok(Json(ConfigureAnswer {
@@ -87,7 +85,7 @@ pub(super) async fn configure(
         queue_id: configured.queue_id,
         partition_id: None,
         storage: "segments",
-        options: shown,
+        options: effective,
     }))
 }
 

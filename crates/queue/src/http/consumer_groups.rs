@@ -19,10 +19,8 @@ use super::{
 };
 use crate::{
     browse::{GroupRow, Reader},
-    error::Error,
     id, name,
     service::Queue,
-    store::browse::{groups, queues, tallies},
 };
 
 /// Lags of an answer at most.
@@ -84,12 +82,8 @@ fn item(group: GroupRow, now_us: i64) -> GroupItem {
     )
 )]
 pub(super) async fn list(State(door): State<Arc<Queue>>) -> Result<Json<Vec<GroupItem>>, Problem> {
-    let store = &**door.store();
-    let found = async {
-        let now_us = tallies::now(store).await?;
-        Ok::<_, Error>((groups::list(store, MAX_ROWS).await?, now_us))
-    };
-    let (found, now_us) = found.await?;
+    let now_us = door.browse().now_us().await?;
+    let found = door.browse().groups(MAX_ROWS).await?;
     Ok(Json(
         found.into_iter().map(|group| item(group, now_us)).collect(),
     ))
@@ -110,13 +104,8 @@ pub(super) async fn one(
 ) -> Result<Json<Value>, Problem> {
     let group = path(named)?;
     name::check("group", &group, door.limits().max_name)?;
-    let store = &**door.store();
-    let found = async {
-        let now_us = tallies::now(store).await?;
-        let found = groups::readers(store, &group, None, MAX_ROWS).await?;
-        Ok::<_, Error>((found, now_us))
-    };
-    let (found, now_us) = found.await?;
+    let now_us = door.browse().now_us().await?;
+    let found = door.browse().group_readers(&group, None, MAX_ROWS).await?;
     let mut queues: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for reader in found {
         let partition = json!({
@@ -188,13 +177,9 @@ pub(super) async fn lagging(
     let seconds = params
         .number("minLagSeconds", &(0..=MAX_LAG_SECONDS))?
         .unwrap_or(DEFAULT_LAG_SECONDS);
-    let store = &**door.store();
-    let found = async {
-        let now_us = tallies::now(store).await?;
-        let found = groups::lagging(store, seconds * 1_000_000, MAX_LAGGING).await?;
-        Ok::<_, Error>((found, now_us))
-    };
-    let (found, now_us) = found.await?;
+    let now_us = door.browse().now_us().await?;
+    let wait_us = seconds * 1_000_000;
+    let found = door.browse().lagging_groups(wait_us, MAX_LAGGING).await?;
     Ok(Json(
         found
             .into_iter()
@@ -213,8 +198,7 @@ pub(super) async fn lagging(
 )]
 pub(super) async fn refresh(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
     door.write_counts().await;
-    let overview = queues::overview(&**door.store()).await;
-    let overview = overview.map_err(Error::from)?;
+    let overview = door.browse().overview().await?;
     Ok(Json(json!({
         "engine": "segments",
         "queuesUpdated": overview.queues,

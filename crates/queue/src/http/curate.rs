@@ -13,7 +13,7 @@ use wakeline_web::{LimitedBody, Problem, ProblemDocument, path};
 
 use super::browse::{address, not_found};
 use super::refusals::{Missing, Unreachable};
-use crate::{browse::Retried, name, service::Queue, store::browse::messages};
+use crate::{browse::Retried, name, service::Queue};
 
 /// What was done to a message.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,8 +47,7 @@ pub(super) async fn delete(
 ) -> Result<Json<Changed>, Problem> {
     let (partition_id, transaction_id) = path(named)?;
     let address = address(&door, &partition_id, &transaction_id)?;
-    let deleted = door.store().delete_message(address).await;
-    if !deleted.map_err(crate::Error::from)? {
+    if !door.delete_message(address).await? {
         return Err(not_found());
     }
     Ok(Json(Changed {
@@ -149,13 +148,8 @@ pub(super) async fn bury(
             "must not contain the character U+0000",
         ));
     }
-    let store = door.store();
-    let is_there = messages::exists(&**store, &address).await;
-    if !is_there.map_err(crate::Error::from)? {
-        return Err(not_found());
-    }
-    let buried = store.bury(address, body.consumer_group, error).await;
-    if buried.map_err(crate::Error::from)? == 0 {
+    let buried = door.bury(address, body.consumer_group, error).await?;
+    if buried.ok_or_else(not_found)? == 0 {
         return Err(Problem::new(
             http::StatusCode::CONFLICT,
             "conflict",

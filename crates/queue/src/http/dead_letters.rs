@@ -14,7 +14,7 @@ use super::{
     browse::{MAX_LIMIT, filter, page, shown},
     messages::raw,
 };
-use crate::{browse::DeadLetter, error::Error, id, service::Queue, store::browse::letters};
+use crate::{browse::DeadLetter, id, service::Queue};
 
 const DEFAULT_LIMIT: i64 = 100;
 
@@ -91,8 +91,7 @@ pub(super) async fn list(
 ) -> Result<Json<DeadLetters>, Problem> {
     let wanted = filter(&door, &params)?;
     let page = page(&params, DEFAULT_LIMIT, MAX_LIMIT)?;
-    let found = letters::list(&**door.store(), &wanted, page).await;
-    let found = found.map_err(Error::from)?;
+    let found = door.browse().dead_letters(&wanted, page).await?;
     Ok(Json(DeadLetters {
         messages: found
             .rows

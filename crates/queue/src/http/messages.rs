@@ -19,9 +19,8 @@ use super::{
 };
 use crate::{
     browse::{MessageStatus, QUEUE_MODE, Seen},
-    id, options,
+    id,
     service::Queue,
-    store::browse::{groups, messages, queues},
 };
 
 /// Messages of a page that does not say.
@@ -188,17 +187,13 @@ pub(super) async fn listed(
     wanted.queue = queue.or(wanted.queue);
     let status = status(params)?;
     let page = page(params, DEFAULT_LIMIT, MAX_LIMIT)?;
-    let store = &**door.store();
-    let listed = async {
-        let listed = messages::list(store, &wanted, status, page).await?;
-        let queue = match &wanted.queue {
-            Some(name) => queues::number(store, name).await?.or(Some(0)),
-            None => None,
-        };
-        let groups = groups::names(store, queue, MAX_ROWS).await?;
-        Ok::<_, crate::Error>((listed, groups))
+    let browse = door.browse();
+    let listed = browse.messages(&wanted, status, page).await?;
+    let queue = match &wanted.queue {
+        Some(name) => browse.queue_number(name).await?.or(Some(0)),
+        None => None,
     };
-    let (listed, groups) = listed.await?;
+    let groups = browse.group_names(queue, MAX_ROWS).await?;
     Ok(Json(MessageList {
         messages: listed.rows.iter().map(|seen| row(door, seen)).collect(),
         mode: mode(&groups),
@@ -247,15 +242,10 @@ pub(super) async fn one(
 ) -> Result<Json<MessageDetail>, Problem> {
     let (partition_id, transaction_id) = path(named)?;
     let address = address(&door, &partition_id, &transaction_id)?;
-    let store = &**door.store();
-    let found = messages::one(store, &address)
-        .await
-        .map_err(crate::Error::from)?
-        .ok_or_else(not_found)?;
-    let queue = queues::one(store, &found.seen.home.queue)
-        .await
-        .map_err(crate::Error::from)?;
-    let config = shown_options(queue.as_ref().map_or("", |queue| &queue.options));
+    let browse = door.browse();
+    let found = browse.message(&address).await?.ok_or_else(not_found)?;
+    let queue = browse.queue(&found.seen.home.queue).await?;
+    let config = door.options_of(queue.as_ref());
     let position = found.seen.message.position;
     let readers = &found.seen.readers;
     let groups: Vec<String> = readers.iter().map(|reader| reader.group.clone()).collect();
@@ -283,13 +273,4 @@ pub(super) async fn one(
         mode: mode(&groups),
         row: row(&door, &found.seen),
     }))
-}
-
-/// A queue's options with the defaults of those that nobody set.
-pub(super) fn shown_options(stored: &str) -> Value {
-    let mut all = options::defaults();
-    if let Ok(Value::Object(given)) = serde_json::from_str(stored) {
-        all.extend(given);
-    }
-    Value::Object(all)
 }

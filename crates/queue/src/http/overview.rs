@@ -13,13 +13,8 @@ use super::{
     resources::counts_json,
 };
 use crate::{
-    browse::{Counts, Page, QueueRow},
-    error::Error,
+    browse::{Counts, Overview, Page, QueueFilter, QueueRow, Span, Spread},
     service::Queue,
-    store::browse::{
-        queues::{self, Overview, QueueFilter, Spread},
-        tallies::{self, Span},
-    },
 };
 
 fn spread(spread: Spread, unit: i64) -> Value {
@@ -56,21 +51,17 @@ fn overview_json(overview: &Overview, pushed: i64, consumed: i64) -> Value {
     )
 )]
 pub(super) async fn overview(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
-    let store = &**door.store();
-    let answer = async {
-        let overview = queues::overview(store).await?;
-        // The last minute that is over.
-        let end = overview.now_us / Range::MINUTE * Range::MINUTE;
-        let span = Span {
-            from_us: end - Range::MINUTE,
-            to_us: end,
-            bucket_us: Range::MINUTE,
-        };
-        let series = tallies::series(store, span, &None, false).await?;
-        let (pushed, completed) = series.first().map_or((0, 0), |c| (c.pushed, c.completed));
-        Ok::<_, Error>(overview_json(&overview, pushed, completed))
+    let overview = door.browse().overview().await?;
+    // The last minute that is over.
+    let end = overview.now_us / Range::MINUTE * Range::MINUTE;
+    let span = Span {
+        from_us: end - Range::MINUTE,
+        to_us: end,
+        bucket_us: Range::MINUTE,
     };
-    Ok(Json(answer.await?))
+    let series = door.browse().counts(span, &None, false).await?;
+    let (pushed, completed) = series.first().map_or((0, 0), |c| (c.pushed, c.completed));
+    Ok(Json(overview_json(&overview, pushed, completed)))
 }
 
 /// Queues gathered by something that they have in common.
@@ -83,9 +74,9 @@ async fn gathered(
         limit: MAX_ROWS,
         offset: 0,
     };
-    let listed = queues::list(&**door.store(), &QueueFilter::default(), page).await;
+    let listed = door.browse().queues(&QueueFilter::default(), page).await?;
     let mut gathered: BTreeMap<String, (i64, i64, Counts)> = BTreeMap::new();
-    for queue in listed.map_err(Error::from)?.rows {
+    for queue in listed.rows {
         let name = of(&queue);
         if name.is_empty() {
             continue;

@@ -15,14 +15,9 @@ use wakeline_web::{Params, Problem, ProblemDocument, path};
 use super::browse::{MAX_ROWS, named, page, shown};
 use super::refusals::{BadParameter, Missing, Unreachable};
 use crate::{
-    browse::{Counts, Page, PartitionRow, QueueRow},
-    error::Error,
+    browse::{Counts, Page, PartitionRow, QueueFilter, QueueRow},
     id, name,
     service::Queue,
-    store::browse::{
-        groups,
-        queues::{self, QueueFilter},
-    },
 };
 
 const DEFAULT_QUEUES: i64 = 1_000;
@@ -98,8 +93,7 @@ pub(super) async fn listed(
         task: named(door, params, "task")?,
     };
     let page = page(params, DEFAULT_QUEUES, MAX_ROWS)?;
-    let listed = queues::list(&**door.store(), &filter, page).await;
-    Ok(listed.map_err(Error::from)?)
+    Ok(door.browse().queues(&filter, page).await?)
 }
 
 /// Queues, the newest first.
@@ -135,17 +129,8 @@ async fn find(
 ) -> Result<QueueRow, Problem> {
     let queue = path(named)?;
     name::check("queue", &queue, door.limits().max_name)?;
-    let found = queues::one(&**door.store(), &queue).await;
-    found.map_err(Error::from)?.ok_or_else(queue_not_found)
-}
-
-async fn partitions_of(
-    door: &Queue,
-    queue: Option<i64>,
-    page: Page,
-) -> Result<crate::browse::Paged<PartitionRow>, Problem> {
-    let found = queues::partitions(&**door.store(), queue, page).await;
-    Ok(found.map_err(Error::from)?)
+    let found = door.browse().queue(&queue).await?;
+    found.ok_or_else(queue_not_found)
 }
 
 /// A queue, with the page of its partitions that the parameters name.
@@ -156,7 +141,7 @@ pub(super) async fn found(
 ) -> Result<(QueueRow, crate::browse::Paged<PartitionRow>), Problem> {
     let page = page(params, MAX_ROWS, MAX_ROWS)?;
     let queue = find(door, named).await?;
-    let partitions = partitions_of(door, Some(queue.number), page).await?;
+    let partitions = door.browse().partitions(Some(queue.number), page).await?;
     Ok((queue, partitions))
 }
 
@@ -231,12 +216,14 @@ pub(super) async fn depth(
         limit: MAX_ROWS,
         offset: 0,
     };
-    let partitions = partitions_of(&door, Some(queue.number), page).await?;
+    let partitions = door.browse().partitions(Some(queue.number), page).await?;
     let of_group: Option<BTreeMap<i64, i64>> = match &group {
         None => None,
         Some(group) => {
-            let readers = groups::readers(&**door.store(), group, Some(queue.number), MAX_ROWS);
-            let readers = readers.await.map_err(Error::from)?;
+            let browse = door.browse();
+            let readers = browse
+                .group_readers(group, Some(queue.number), MAX_ROWS)
+                .await?;
             let lags = readers
                 .iter()
                 .map(|reader| (reader.partition_number, reader.lag));
@@ -292,12 +279,9 @@ pub(super) async fn partitions(
     let page = page(&params, DEFAULT_QUEUES, MAX_ROWS)?;
     let queue = match named(&door, &params, "queue")? {
         None => None,
-        Some(name) => {
-            let number = queues::number(&**door.store(), &name).await;
-            Some(number.map_err(Error::from)?.unwrap_or(0))
-        }
+        Some(name) => Some(door.browse().queue_number(&name).await?.unwrap_or(0)),
     };
-    let found = partitions_of(&door, queue, page).await?;
+    let found = door.browse().partitions(queue, page).await?;
     Ok(Json(json!({
         "partitions": found.rows.iter().map(partition_json).collect::<Vec<_>>(),
         "total": found.total,

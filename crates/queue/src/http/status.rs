@@ -17,10 +17,8 @@ use super::{
     times::TimesOfQueue,
 };
 use crate::{
-    browse::Page,
-    error::Error,
+    browse::{Page, QueueFilter},
     service::Queue,
-    store::browse::{queues as stored, tallies},
     tally::Count,
 };
 
@@ -80,9 +78,8 @@ pub(super) async fn status(
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
-    let store = &**door.store();
-    let overview = stored::overview(store).await.map_err(Error::from)?;
-    let filter = stored::QueueFilter {
+    let overview = door.browse().overview().await?;
+    let filter = QueueFilter {
         name: range.queue.clone(),
         namespace: named(&door, &params, "namespace")?,
         task: named(&door, &params, "task")?,
@@ -91,10 +88,7 @@ pub(super) async fn status(
         limit: MAX_QUEUES,
         offset: 0,
     };
-    let queues = stored::list(store, &filter, page)
-        .await
-        .map_err(Error::from)?
-        .rows;
+    let queues = door.browse().queues(&filter, page).await?.rows;
     let series = joined(&door, &range).await?;
     let leased: i64 = queues.iter().map(|queue| queue.leased_partitions).sum();
     let mut done = Count::default();
@@ -147,7 +141,7 @@ pub(super) async fn status(
     )
 )]
 pub(super) async fn buffers(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
-    let answers = tallies::now(&**door.store()).await.is_ok();
+    let answers = door.browse().now_us().await.is_ok();
     Ok(Json(json!({
         "pending": 0, "failed": 0, "dbHealthy": answers, "worker": 0
     })))

@@ -20,14 +20,9 @@ use super::{
     messages::raw,
 };
 use crate::{
-    browse::{NewTrace, QUEUE_MODE, Trace},
-    error::Error,
+    browse::{MAX_NAMES, NewTrace, QUEUE_MODE, Trace},
     id, name,
     service::Queue,
-    store::browse::{
-        messages,
-        traces::{self, MAX_NAMES},
-    },
 };
 
 const DEFAULT_TRACES: i64 = 100;
@@ -119,12 +114,9 @@ pub(super) async fn tell(
         names: names(body.trace_names, most)?,
     };
     let trace_id = trace.id;
-    let store = door.store();
-    let is_there = messages::exists(&**store, &address).await;
-    if !is_there.map_err(Error::from)? {
+    if !door.add_trace(&address, trace).await? {
         return Err(not_found());
     }
-    store.add_trace(trace).await.map_err(Error::from)?;
     let told = Told {
         success: true,
         trace_id,
@@ -197,8 +189,7 @@ pub(super) async fn of_message(
 ) -> Result<Json<MessageTraces>, Problem> {
     let (partition_id, transaction_id) = path(named)?;
     let address = address(&door, &partition_id, &transaction_id)?;
-    let found = traces::of_message(&**door.store(), &address).await;
-    let found = found.map_err(Error::from)?;
+    let found = door.browse().traces_of(&address).await?;
     Ok(Json(MessageTraces {
         traces: found.into_iter().map(|trace| row(trace, false)).collect(),
     }))
@@ -236,8 +227,7 @@ pub(super) async fn of_name(
     let page = page(&params, DEFAULT_TRACES, MAX_LIMIT)?;
     let from = time(&params, "from")?.unwrap_or(0);
     let to = time(&params, "to")?.unwrap_or(FAR_US);
-    let found = traces::of_name(&**door.store(), &named, from, to, page).await;
-    let found = found.map_err(Error::from)?;
+    let found = door.browse().traces_named(&named, from, to, page).await?;
     Ok(Json(NamedTraces {
         traces: found
             .rows
@@ -285,8 +275,7 @@ pub(super) async fn all_names(
     params: Params,
 ) -> Result<Json<TraceNames>, Problem> {
     let page = page(&params, DEFAULT_NAMES, MAX_LIMIT)?;
-    let found = traces::names(&**door.store(), page).await;
-    let found = found.map_err(Error::from)?;
+    let found = door.browse().trace_names(page).await?;
     Ok(Json(TraceNames {
         trace_names: found
             .rows

@@ -61,7 +61,11 @@ impl Queue {
         self.tally.store_failed(load.failures);
         let counts = self.tally.take();
         if !counts.is_empty()
-            && let Err(error) = self.store.add_counts(counts.clone()).await
+            && let Err(error) = self
+                .store
+                .add_counts(counts.clone())
+                .commit(&self.bus)
+                .await
         {
             tracing::warn!(%error, "what was counted cannot be written; it is tried again");
             self.tally.give_back(counts);
@@ -71,7 +75,12 @@ impl Queue {
         let node = self.node();
         if !parked.is_empty() {
             let place = (node.hostname.clone(), node.port.into());
-            if let Err(error) = self.store.set_parked(place, parked.clone()).await {
+            if let Err(error) = self
+                .store
+                .set_parked(place, parked.clone())
+                .commit(&self.bus)
+                .await
+            {
                 tracing::warn!(%error, "what was held cannot be written; it is tried again");
                 self.parked.give_back(parked);
                 return;
@@ -85,7 +94,7 @@ impl Queue {
                 messages: self.tally.take_processed(),
             };
             let vitals = self.pulse.sample(node, moment);
-            if let Err(error) = self.store.set_vitals(vitals).await {
+            if let Err(error) = self.store.set_vitals(vitals).commit(&self.bus).await {
                 tracing::warn!(%error, "how the node is doing cannot be written");
                 self.tally.give_back_processed(moment.messages);
             }

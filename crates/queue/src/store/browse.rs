@@ -1,7 +1,7 @@
-//! What people ask for, as questions to [`Read`], and what they change.
+//! What people ask for ([`Browse`]) and what they change ([`Curate`]).
 
-pub mod groups;
-pub mod letters;
+mod groups;
+mod letters;
 pub mod messages;
 pub mod parked;
 pub mod queues;
@@ -10,14 +10,41 @@ pub mod traces;
 pub mod vitals;
 mod walk;
 
-use futures_util::future::BoxFuture;
 use uuid::Uuid;
-use wakeline_store::Error;
+use wakeline_bus::Write;
+use wakeline_wake::Wake;
 
+use super::read::Read;
 use crate::{
     browse::{NewTrace, Retried},
+    error::Error,
     id,
 };
+
+/// The questions of people, in the SQL that both databases share. The modules beside this one have
+/// its methods, a noun each.
+#[derive(Clone, Copy)]
+pub struct Browse<'a> {
+    read: &'a dyn Read,
+}
+
+impl std::fmt::Debug for Browse<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Browse")
+    }
+}
+
+impl<'a> Browse<'a> {
+    #[must_use]
+    pub fn new(read: &'a dyn Read) -> Self {
+        Self { read }
+    }
+
+    /// How the database itself is doing, as JSON.
+    pub async fn database_health(&self) -> Result<serde_json::Value, Error> {
+        Ok(self.read.health().await?)
+    }
+}
 
 /// A message by its partition's number and its transaction id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +76,8 @@ pub struct Retry {
     /// The message with that id, and without one.
     pub kept: String,
     pub fresh: String,
+    /// Whom it makes ready.
+    pub wake: Wake,
 }
 
 impl Retry {
@@ -67,19 +96,14 @@ impl Retry {
 /// What people change. Each is one atomic step.
 pub trait Curate {
     /// Deletes a message for everyone, and its dead letters. Whether there was one.
-    fn delete_message(&self, address: Address) -> BoxFuture<'_, Result<bool, Error>>;
+    fn delete_message(&self, address: Address) -> Write<bool>;
 
     /// Appends a dead letter as a new message for the group that had it.
-    fn retry(&self, retry: Retry) -> BoxFuture<'_, Result<Retried, Error>>;
+    fn retry(&self, retry: Retry) -> Write<Retried>;
 
     /// Makes a message a dead letter of the groups (or of the one named) that have not consumed it
     /// and do not have it in their hands. Of how many.
-    fn bury(
-        &self,
-        address: Address,
-        group: Option<String>,
-        error: String,
-    ) -> BoxFuture<'_, Result<u64, Error>>;
+    fn bury(&self, address: Address, group: Option<String>, error: String) -> Write<u64>;
 
-    fn add_trace(&self, trace: NewTrace) -> BoxFuture<'_, Result<(), Error>>;
+    fn add_trace(&self, trace: NewTrace) -> Write<()>;
 }

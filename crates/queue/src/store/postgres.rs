@@ -16,7 +16,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
-use wakeline_bus::Due;
+use wakeline_bus::{Due, Write};
 use wakeline_store::{
     Error, Migrations, Postgres,
     postgres::{Batcher, RunError, WORKERS},
@@ -28,7 +28,7 @@ use self::{
     places::Places,
     steps::{PlacedStep, Steps},
 };
-use super::Store;
+use super::{Store, wakes};
 use crate::{
     claim::{Claimed, PopRequest, Popped, Source},
     message::{NewMessage, Refusal},
@@ -62,10 +62,10 @@ pub async fn tell_channel(postgres: &Postgres, channel: &str) -> Result<(), Erro
         .map(drop)
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PostgresStore {
-    postgres: Postgres,
-    places: Places,
+    postgres: Arc<Postgres>,
+    places: Arc<Places>,
     steps: Batcher<Steps>,
     pops: Batcher<Claims>,
 }
@@ -77,10 +77,10 @@ impl PostgresStore {
             aging: AGING_SECONDS,
         };
         Self {
-            places: Places::default(),
+            places: Arc::default(),
             steps: Batcher::start(&postgres, Steps, WORKERS),
             pops: Batcher::start(&postgres, claims, WORKERS),
-            postgres,
+            postgres: Arc::new(postgres),
         }
     }
 
@@ -131,32 +131,30 @@ impl PostgresStore {
 }
 
 impl Store for PostgresStore {
-    fn step(&self, step: Arc<Step>) -> BoxFuture<'_, Result<Done, Error>> {
-        self.place_until_there(step).boxed()
+    fn step(&self, step: Arc<Step>) -> Write<Done> {
+        let store = self.clone();
+        let run = async move { store.place_until_there(step).await };
+        Write::new(topic::DOOR, run, wakes::of_step)
     }
 
-    fn pop(
-        &self,
-        request: Arc<PopRequest>,
-        lease: Uuid,
-        time: Duration,
-    ) -> BoxFuture<'_, Result<Popped, Error>> {
-        self.pops
-            .submit(Pop {
-                request,
-                lease,
-                time,
-            })
-            .boxed()
+    fn pop(&self, request: Arc<PopRequest>, lease: Uuid, time: Duration) -> Write<Popped> {
+        let pops = self.pops.clone();
+        let pop = Pop {
+            request,
+            lease,
+            time,
+        };
+        let run = async move { pops.submit(pop).await };
+        Write::new(topic::DOOR, run, wakes::of_pop)
     }
 
-    fn hand_back(&self, claim: Arc<Claimed>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
-        async move {
+    fn hand_back(&self, claim: Arc<Claimed>) -> Write<Vec<i64>> {
+        let (postgres, claimed) = (self.postgres.clone(), claim.clone());
+        let run = async move {
             let partitions: Vec<i64> = claim.parts.iter().map(|part| part.number).collect();
             let before: Vec<i64> = claim.parts.iter().map(|part| part.first).collect();
             let after: Vec<i64> = claim.parts.iter().map(|part| part.end).collect();
-            let rows = self
-                .postgres
+            let rows = postgres
                 .query(
                     "hand_back",
                     "SELECT partition_id FROM wakeline.queue_hand_back($1, $2, $3, $4, $5)",
@@ -170,19 +168,16 @@ impl Store for PostgresStore {
                 )
                 .await?;
             Ok(rows.iter().map(|row| row.get(0)).collect())
-        }
-        .boxed()
+        };
+        let wakes = move |returned: &Vec<i64>| wakes::of_hand_back(&claimed, returned);
+        Write::new(topic::DOOR, run, wakes)
     }
 
-    fn extend(
-        &self,
-        lease: Uuid,
-        time: Duration,
-    ) -> BoxFuture<'_, Result<Option<(usize, i64)>, Error>> {
-        async move {
+    fn extend(&self, lease: Uuid, time: Duration) -> Write<Option<(usize, i64)>> {
+        let postgres = self.postgres.clone();
+        let run = async move {
             let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-            let rows = self
-                .postgres
+            let rows = postgres
                 .query(
                     "extend",
                     "SELECT until_us FROM wakeline.queue_extend($1, $2)",
@@ -191,8 +186,8 @@ impl Store for PostgresStore {
                 .await?;
             let until = rows.iter().map(|row| row.get::<_, i64>(0)).max();
             Ok(until.map(|until| (rows.len(), until)))
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::none)
     }
 
     fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {

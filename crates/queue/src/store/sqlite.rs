@@ -21,15 +21,15 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use rusqlite::Connection;
 use uuid::Uuid;
-use wakeline_bus::Due;
+use wakeline_bus::{Due, Wakes, Write};
 use wakeline_store::{Error, Migrations, Sqlite};
 use wakeline_wake::Waiting;
 
-use super::{Manage, Store, Streams};
+use super::{Manage, Store, Streams, wakes};
 use crate::{
     claim::{Claimed, PopRequest, Popped},
     claiming::in_micros,
-    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Sought, Swept},
+    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Swept},
     step::{Done, Step},
     stream::{Registered, Registration, StateQuery, StateRow},
     topic,
@@ -57,8 +57,9 @@ pub fn system_clock() -> Clock {
     })
 }
 
+#[derive(Clone)]
 pub struct SqliteStore {
-    sqlite: Sqlite,
+    sqlite: Arc<Sqlite>,
     clock: Clock,
 }
 
@@ -73,19 +74,33 @@ impl fmt::Debug for SqliteStore {
 impl SqliteStore {
     #[must_use]
     pub fn new(sqlite: Sqlite, clock: Clock) -> Self {
-        Self { sqlite, clock }
+        Self {
+            sqlite: Arc::new(sqlite),
+            clock,
+        }
     }
 
-    /// A step of the writer, at the time of its turn.
+    /// A step of the writer, at the time of its turn, and whom it makes ready.
     fn write<T: Send + 'static>(
         &self,
         kind: &'static str,
         step: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T, Error>> {
+        wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
+    ) -> Write<T> {
+        let store = self.clone();
+        let run = async move { store.submit(kind, step).await };
+        Write::new(topic::DOOR, run, wakes)
+    }
+
+    async fn submit<T: Send + 'static>(
+        &self,
+        kind: &'static str,
+        step: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
         let clock = self.clock.clone();
         self.sqlite
             .write(kind, move |connection| Ok(step(connection, clock())?))
-            .boxed()
+            .await
     }
 
     fn read<T: Send + 'static>(
@@ -101,22 +116,20 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn step(&self, step: Arc<Step>) -> BoxFuture<'_, Result<Done, Error>> {
-        self.write("step", move |connection, now| {
-            steps::step(connection, &step, now)
-        })
+    fn step(&self, step: Arc<Step>) -> Write<Done> {
+        self.write(
+            "step",
+            move |connection, now| steps::step(connection, &step, now),
+            wakes::of_step,
+        )
     }
 
-    fn pop(
-        &self,
-        request: Arc<PopRequest>,
-        lease: Uuid,
-        time: Duration,
-    ) -> BoxFuture<'_, Result<Popped, Error>> {
-        async move {
+    fn pop(&self, request: Arc<PopRequest>, lease: Uuid, time: Duration) -> Write<Popped> {
+        let store = self.clone();
+        let run = async move {
             // Most checks of a held request find nothing: they must not stand in the writer's line.
             let asked = request.clone();
-            let seen = self
+            let seen = store
                 .read("pop", move |connection, now| {
                     look::look(connection, &asked, now)
                 })
@@ -124,28 +137,30 @@ impl Store for SqliteStore {
             if let look::Seen::Nothing { again } = seen {
                 return Ok(Popped::Empty { again });
             }
-            self.write("pop", move |connection, now| {
-                claims::claim(connection, &request, lease, time, now)
-            })
-            .await
-        }
-        .boxed()
+            store
+                .submit("pop", move |connection, now| {
+                    claims::claim(connection, &request, lease, time, now)
+                })
+                .await
+        };
+        Write::new(topic::DOOR, run, wakes::of_pop)
     }
 
-    fn hand_back(&self, claim: Arc<Claimed>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
-        self.write("hand_back", move |connection, now| {
-            claims::hand_back(connection, &claim, now)
-        })
+    fn hand_back(&self, claim: Arc<Claimed>) -> Write<Vec<i64>> {
+        let claimed = claim.clone();
+        self.write(
+            "hand_back",
+            move |connection, now| claims::hand_back(connection, &claim, now),
+            move |returned| wakes::of_hand_back(&claimed, returned),
+        )
     }
 
-    fn extend(
-        &self,
-        lease: Uuid,
-        time: Duration,
-    ) -> BoxFuture<'_, Result<Option<(usize, i64)>, Error>> {
-        self.write("extend", move |connection, now| {
-            claims::extend(connection, lease, time, now)
-        })
+    fn extend(&self, lease: Uuid, time: Duration) -> Write<Option<(usize, i64)>> {
+        self.write(
+            "extend",
+            move |connection, now| claims::extend(connection, lease, time, now),
+            wakes::none,
+        )
     }
 
     fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
@@ -156,70 +171,88 @@ impl Store for SqliteStore {
 }
 
 impl Manage for SqliteStore {
-    fn configure(&self, options: NewOptions) -> BoxFuture<'_, Result<Configured, Error>> {
-        self.write("configure", move |connection, now| {
-            manage::configure(connection, &options, now)
-        })
+    fn configure(&self, options: NewOptions) -> Write<Configured> {
+        self.write(
+            "configure",
+            move |connection, now| manage::configure(connection, &options, now),
+            wakes::of_configure,
+        )
     }
 
-    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<Option<i64>, Error>> {
-        self.write("delete_queue", move |connection, _| {
-            manage::delete_queue(connection, &queue)
-        })
+    fn delete_queue(&self, queue: String) -> Write<Option<i64>> {
+        self.write(
+            "delete_queue",
+            move |connection, _| manage::delete_queue(connection, &queue),
+            wakes::none,
+        )
     }
 
-    fn delete_group(
-        &self,
-        scope: GroupScope,
-        with_start: bool,
-    ) -> BoxFuture<'_, Result<u64, Error>> {
-        self.write("delete_group", move |connection, _| {
-            groups::delete(connection, &scope, with_start)
-        })
+    fn delete_group(&self, scope: GroupScope, with_start: bool) -> Write<u64> {
+        self.write(
+            "delete_group",
+            move |connection, _| groups::delete(connection, &scope, with_start),
+            wakes::whole_door,
+        )
     }
 
-    fn seek(&self, scope: GroupScope, to: Seek) -> BoxFuture<'_, Result<Sought, Error>> {
-        self.write("seek", move |connection, now| {
-            groups::seek(connection, &scope, to, now)
-        })
+    fn seek(&self, scope: GroupScope, to: Seek) -> Write<u64> {
+        self.write(
+            "seek",
+            move |connection, now| groups::seek(connection, &scope, to, now),
+            wakes::whole_door,
+        )
     }
 
-    fn subscribe(&self, group: String, begin_us: i64) -> BoxFuture<'_, Result<u64, Error>> {
-        self.write("subscribe", move |connection, _| {
-            groups::subscribe(connection, &group, begin_us)
-        })
+    fn subscribe(&self, group: String, begin_us: i64) -> Write<u64> {
+        self.write(
+            "subscribe",
+            move |connection, _| groups::subscribe(connection, &group, begin_us),
+            wakes::none,
+        )
     }
 
     fn modes(&self) -> BoxFuture<'_, Result<Modes, Error>> {
         self.read("modes", |connection, _| manage::modes(connection))
     }
 
-    fn set_push_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
-        self.write("modes", move |connection, _| {
-            connection.execute("UPDATE queue_mode SET push_paused = ?1", [paused])?;
-            manage::modes(connection)
-        })
+    fn set_push_paused(&self, paused: bool) -> Write<Modes> {
+        self.write(
+            "modes",
+            move |connection, _| {
+                connection.execute("UPDATE queue_mode SET push_paused = ?1", [paused])?;
+                manage::modes(connection)
+            },
+            wakes::none,
+        )
     }
 
-    fn set_pop_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
-        self.write("modes", move |connection, _| {
-            connection.execute("UPDATE queue_mode SET pop_paused = ?1", [paused])?;
-            manage::modes(connection)
-        })
+    fn set_pop_paused(&self, paused: bool) -> Write<Modes> {
+        self.write(
+            "modes",
+            move |connection, _| {
+                connection.execute("UPDATE queue_mode SET pop_paused = ?1", [paused])?;
+                manage::modes(connection)
+            },
+            wakes::of_pop_pause,
+        )
     }
 
-    fn sweep(&self, limit: u32) -> BoxFuture<'_, Result<Swept, Error>> {
-        self.write("sweep", move |connection, now| {
-            sweep::sweep(connection, limit, now)
-        })
+    fn sweep(&self, limit: u32) -> Write<Swept> {
+        self.write(
+            "sweep",
+            move |connection, now| sweep::sweep(connection, limit, now),
+            wakes::none,
+        )
     }
 }
 
 impl Streams for SqliteStore {
-    fn register(&self, query: Registration) -> BoxFuture<'_, Result<Registered, Error>> {
-        self.write("stream", move |connection, now| {
-            streams::register(connection, &query, now)
-        })
+    fn register(&self, query: Registration) -> Write<Registered> {
+        self.write(
+            "stream",
+            move |connection, now| streams::register(connection, &query, now),
+            wakes::none,
+        )
     }
 
     fn states(&self, query: StateQuery) -> BoxFuture<'_, Result<Vec<StateRow>, Error>> {

@@ -1,6 +1,9 @@
 //! How many pops are held, sampled now and then and written per minute.
 
-use std::{collections::HashMap, sync::Mutex};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
 
 use super::{MAX_COUNTS, count::MINUTE_US};
 
@@ -45,7 +48,7 @@ impl Minutes {
 
 impl Samples {
     fn with<T>(&self, change: impl FnOnce(&mut Minutes) -> T) -> T {
-        change(&mut self.0.lock().expect("no panic while it is held"))
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Adds what is held at this moment, by queue.

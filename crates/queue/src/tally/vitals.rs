@@ -1,7 +1,7 @@
 //! How a node is doing, sampled about once a minute.
 
 use std::{
-    sync::Mutex,
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -57,7 +57,7 @@ pub struct Moment {
 
 impl Pulse {
     fn with<T>(&self, change: impl FnOnce(&mut Last) -> T) -> T {
-        change(&mut self.0.lock().expect("no panic while it is held"))
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The processor's share is measured from here on.

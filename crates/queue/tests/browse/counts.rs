@@ -2,19 +2,19 @@ use std::time::Duration;
 
 use wakeline_queue::{
     ack::{Ack, Status},
+    browse::Span,
     claim::{PopRequest, Source, Start},
     message::NewMessage,
     step::Step,
-    store::browse::tallies::{self, Span},
     tally::Count,
 };
 
-use crate::ground::Ground;
+use crate::ground::{CommitAlone, Ground};
 
 const MINUTE: i64 = 60_000_000;
 
 pub(crate) async fn counts_add_up_across_writes(ground: Ground) {
-    let now = tallies::now(&*ground.store).await.unwrap();
+    let now = ground.browse().now_us().await.unwrap();
     let minute = now / MINUTE * MINUTE;
     let count = |queue: &str, minutes_ago: i64, pushed: i64, max_lag_us: i64| Count {
         minute_us: minute - minutes_ago * MINUTE,
@@ -25,7 +25,14 @@ pub(crate) async fn counts_add_up_across_writes(ground: Ground) {
         max_lag_us,
         ..Count::default()
     };
-    let write = async |counts: Vec<Count>| ground.store.add_counts(counts).await.unwrap();
+    let write = async |counts: Vec<Count>| {
+        ground
+            .store
+            .add_counts(counts)
+            .commit_alone()
+            .await
+            .unwrap();
+    };
     write(vec![count("q", 0, 1, 5), count("r", 0, 2, 7)]).await;
     write(vec![count("q", 0, 10, 3), count("q", 5, 100, 1)]).await;
     // What is too old to be shown is forgotten.
@@ -39,7 +46,7 @@ pub(crate) async fn counts_add_up_across_writes(ground: Ground) {
             to_us: now + MINUTE,
             bucket_us: bucket,
         };
-        let found = tallies::series(&*ground.store, span, &queue, by_queue).await;
+        let found = ground.browse().counts(span, &queue, by_queue).await;
         let found = found.unwrap();
         found
             .into_iter()
@@ -63,20 +70,20 @@ pub(crate) async fn counts_add_up_across_writes(ground: Ground) {
 
 /// Everything that was counted lately: by queue, and of the server as a whole.
 async fn counted(ground: &Ground) -> (Vec<Count>, Count) {
-    let now = tallies::now(&*ground.store).await.unwrap();
+    let now = ground.browse().now_us().await.unwrap();
     let span = Span {
         from_us: now - 10 * MINUTE,
         to_us: now + 10 * MINUTE,
         bucket_us: i64::MAX,
     };
-    let by_queue = tallies::series(&*ground.store, span, &None, true).await;
-    let whole = tallies::series(&*ground.store, span, &None, false).await;
+    let by_queue = ground.browse().counts(span, &None, true).await;
+    let whole = ground.browse().counts(span, &None, false).await;
     let whole = whole.unwrap().pop().unwrap_or_default();
     (by_queue.unwrap(), whole)
 }
 
 pub(crate) async fn calls_of_several_queues_are_one_of_the_server(ground: Ground) {
-    let now = tallies::now(&*ground.store).await.unwrap();
+    let now = ground.browse().now_us().await.unwrap();
     let count = |queue: &str, push_requests, pushed, store_failures| Count {
         minute_us: now / MINUTE * MINUTE,
         queue: queue.into(),
@@ -86,7 +93,12 @@ pub(crate) async fn calls_of_several_queues_are_one_of_the_server(ground: Ground
         ..Count::default()
     };
     let counts = vec![count("", 1, 0, 7), count("q", 1, 2, 0), count("r", 1, 3, 0)];
-    ground.store.add_counts(counts).await.unwrap();
+    ground
+        .store
+        .add_counts(counts)
+        .commit_alone()
+        .await
+        .unwrap();
     let (by_queue, whole) = counted(&ground).await;
     let shown: Vec<_> = by_queue
         .iter()
@@ -102,7 +114,7 @@ pub(crate) async fn calls_of_several_queues_are_one_of_the_server(ground: Ground
         to_us: now + MINUTE,
         bucket_us: MINUTE,
     };
-    let one = tallies::series(&*ground.store, span, &Some("r".into()), false).await;
+    let one = ground.browse().counts(span, &Some("r".into()), false).await;
     let one = one.unwrap().remove(0);
     assert_eq!((one.push_requests, one.pushed), (1, 3));
 }
@@ -111,7 +123,7 @@ pub(crate) async fn calls_of_several_queues_are_one_of_the_server(ground: Ground
 pub(crate) async fn a_count_of_a_partition_goes_to_its_queue(ground: Ground) {
     let pushed = ground.push("q", "p", &["a", "b"]).await;
     ground.push("q", "p2", &["c"]).await;
-    let now = tallies::now(&*ground.store).await.unwrap();
+    let now = ground.browse().now_us().await.unwrap();
     let number = wakeline_queue::id::partition_number(&pushed[0].partition_id).unwrap();
     let count = |queue: &str, partition| Count {
         minute_us: now / MINUTE * MINUTE,
@@ -125,7 +137,12 @@ pub(crate) async fn a_count_of_a_partition_goes_to_its_queue(ground: Ground) {
         count("q", None),
         count("", Some(number + 1_000)),
     ];
-    ground.store.add_counts(counts).await.unwrap();
+    ground
+        .store
+        .add_counts(counts)
+        .commit_alone()
+        .await
+        .unwrap();
     let (by_queue, whole) = counted(&ground).await;
     assert_eq!(by_queue.len(), 1, "{by_queue:?}");
     assert_eq!(

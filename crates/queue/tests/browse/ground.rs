@@ -3,23 +3,37 @@
 use std::{sync::Arc, time::Duration};
 
 use uuid::Uuid;
-use wakeline_bus::Bus;
+use wakeline_bus::{Bus, Write};
 use wakeline_queue::{
     Limits, Queue,
     ack::{Ack, Outcome, Status},
-    browse::{MessageFilter, Page},
+    browse::{Address, Browse, MessageFilter, Page},
     claim::{Claimed, PopRequest, Popped, Source, Start},
     message::{NewMessage, Pushed},
     step::Step,
     store::{
         Store,
-        browse::Address,
         postgres::{self, PostgresStore},
         sqlite::{self, SqliteStore, system_clock},
     },
 };
-use wakeline_store::testing::{PostgresDatabase, SqliteDatabase};
+use wakeline_store::{
+    Error,
+    testing::{PostgresDatabase, SqliteDatabase},
+};
 use wakeline_wake::Engine;
+
+/// Runs a write of a store past any door: nobody waits for it.
+pub(crate) trait CommitAlone<T> {
+    async fn commit_alone(self) -> Result<T, Error>;
+}
+
+impl<T: Send + 'static> CommitAlone<T> for Write<T> {
+    async fn commit_alone(self) -> Result<T, Error> {
+        let engine = Engine::new(wakeline_wake::Limits::default());
+        self.commit(&Bus::local(engine)).await
+    }
+}
 
 pub(crate) const QUEUE_MODE: &str = "__QUEUE_MODE__";
 const LEASE: Duration = Duration::from_secs(3_600);
@@ -54,6 +68,10 @@ impl Ground {
             _file: None,
             _database: Some(database),
         }
+    }
+
+    pub(crate) fn browse(&self) -> Browse<'_> {
+        Browse::new(&*self.store)
     }
 
     pub(crate) fn door(&self) -> Arc<Queue> {
@@ -91,7 +109,12 @@ impl Ground {
             pushes: ids.iter().map(message).collect(),
             ..Step::default()
         };
-        let done = self.store.step(Arc::new(step)).await.unwrap();
+        let done = self
+            .store
+            .step(Arc::new(step))
+            .commit_alone()
+            .await
+            .unwrap();
         done.pushed.into_iter().map(Result::unwrap).collect()
     }
 
@@ -112,6 +135,7 @@ impl Ground {
             let popped = self
                 .store
                 .pop(Arc::new(request.clone()), Uuid::now_v7(), LEASE)
+                .commit_alone()
                 .await;
             match popped.unwrap() {
                 Popped::Claimed(claimed) => return Some(claimed),
@@ -140,7 +164,12 @@ impl Ground {
                 acks: vec![ack],
                 ..Step::default()
             };
-            let done = self.store.step(Arc::new(step)).await.unwrap();
+            let done = self
+                .store
+                .step(Arc::new(step))
+                .commit_alone()
+                .await
+                .unwrap();
             assert!(done.acked[0].is_success(), "{id}: {:?}", done.acked[0]);
         }
     }
@@ -202,5 +231,11 @@ pub(crate) async fn ack(ground: &Ground, at: &Address, group: &str, status: Stat
         acks: vec![ack],
         ..Step::default()
     };
-    ground.store.step(Arc::new(step)).await.unwrap().acked[0]
+    ground
+        .store
+        .step(Arc::new(step))
+        .commit_alone()
+        .await
+        .unwrap()
+        .acked[0]
 }

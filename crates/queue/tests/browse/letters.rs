@@ -1,4 +1,4 @@
-use wakeline_queue::{browse::MessageFilter, store::browse::letters};
+use wakeline_queue::browse::MessageFilter;
 
 use crate::ground::{ALL, Ground, of_queue, page};
 
@@ -11,7 +11,10 @@ pub(crate) async fn letters_have_pages_filters_and_a_total(ground: Ground) {
     ground.bury_next("q", "h").await;
     ground.bury_next("r", "g").await;
     let found = async |filter: MessageFilter, limit, offset| {
-        let found = letters::list(&*ground.store, &filter, page(limit, offset)).await;
+        let found = ground
+            .browse()
+            .dead_letters(&filter, page(limit, offset))
+            .await;
         let found = found.unwrap();
         let names: Vec<String> = found
             .rows
@@ -38,7 +41,7 @@ pub(crate) async fn letters_have_pages_filters_and_a_total(ground: Ground) {
         ..of_queue("q")
     };
     assert_eq!(found(elsewhere, 9, 0).await, text("", 0));
-    let all = letters::list(&*ground.store, &of_queue("q"), ALL).await;
+    let all = ground.browse().dead_letters(&of_queue("q"), ALL).await;
     let all = all.unwrap().rows;
     assert_eq!(all[0].message.payload, "\"a\"");
     assert_eq!(all[0].home.queue, "q");

@@ -7,6 +7,7 @@ mod groups;
 mod letters;
 mod messages;
 mod nodes;
+mod options;
 mod queues;
 mod traces;
 
@@ -58,6 +59,8 @@ conformance! {
         what_is_in_somebodys_hands_is_not_buried;
     letters:
         letters_have_pages_filters_and_a_total;
+    options:
+        the_lease_that_is_shown_is_the_one_that_holds;
     traces:
         traces_are_found_by_message_and_by_name;
     counts:

@@ -1,11 +1,10 @@
 use wakeline_queue::{
     ack::Status,
-    browse::{MessageFilter, MessageStatus, Page, Seen},
+    browse::{Address, MessageFilter, MessageStatus, Page, Seen},
     id,
-    store::browse::{Address, messages},
 };
 
-use crate::ground::{ALL, Ground, QUEUE_MODE, address, of_queue, page};
+use crate::ground::{ALL, CommitAlone, Ground, QUEUE_MODE, address, of_queue, page};
 
 const STATUSES: [Option<MessageStatus>; 5] = [
     None,
@@ -21,7 +20,7 @@ async fn list(
     status: Option<MessageStatus>,
     page: Page,
 ) -> (Vec<Seen>, i64) {
-    let found = messages::list(&*ground.store, filter, status, page).await;
+    let found = ground.browse().messages(filter, status, page).await;
     let found = found.unwrap();
     (found.rows, found.total)
 }
@@ -81,7 +80,11 @@ pub(crate) async fn a_status_is_a_part_of_the_whole(ground: Ground) {
     let held = ground.pop("q", QUEUE_MODE, 4).await.unwrap();
     assert_eq!(crate::ground::ids(&held), ["m4", "m5", "m6", "m7"]);
     for index in [0, 5, 9] {
-        let deleted = ground.store.delete_message(address(&pushed[index])).await;
+        let deleted = ground
+            .store
+            .delete_message(address(&pushed[index]))
+            .commit_alone()
+            .await;
         assert!(deleted.unwrap(), "m{index}");
     }
     let expected = [
@@ -151,6 +154,7 @@ pub(crate) async fn times_cut_a_list(ground: Ground) {
             partition: c.home.partition_number,
             transaction_id: "c".into(),
         })
+        .commit_alone()
         .await;
     assert!(deleted.unwrap());
     assert_eq!(cut(Some(at("b")), Some(at("e")), None).await, "db");
@@ -202,24 +206,18 @@ pub(crate) async fn a_message_is_found_by_either_id(ground: Ground) {
         ..by_name.clone()
     };
     for at in [by_name, by_id] {
-        let found = messages::one(&*ground.store, &at).await.unwrap().unwrap();
+        let found = ground.browse().message(&at).await.unwrap().unwrap();
         assert_eq!(found.seen.message.id, pushed[1].id);
         assert_eq!(found.seen.message.payload, "\"b\"");
         assert_eq!(found.seen.status, MessageStatus::Pending);
         assert_eq!(found.seen.readers.len(), 1);
-        assert!(messages::exists(&*ground.store, &at).await.unwrap());
+        assert!(ground.browse().message_exists(&at).await.unwrap());
     }
     let first = address(&pushed[0]);
-    let held = messages::one(&*ground.store, &first)
-        .await
-        .unwrap()
-        .unwrap();
+    let held = ground.browse().message(&first).await.unwrap().unwrap();
     assert_eq!(held.seen.status, MessageStatus::Processing);
     ground.say(&claimed, &["a"], Status::DeadLetter).await;
-    let dead = messages::one(&*ground.store, &first)
-        .await
-        .unwrap()
-        .unwrap();
+    let dead = ground.browse().message(&first).await.unwrap().unwrap();
     assert_eq!(dead.seen.status, MessageStatus::DeadLetter);
     assert_eq!(dead.letters[0].error.as_deref(), Some("because"));
 }
@@ -238,10 +236,18 @@ pub(crate) async fn a_message_that_is_nowhere_is_not_found(ground: Ground) {
             partition,
             transaction_id: name.into(),
         };
-        assert!(messages::one(&*ground.store, &at).await.unwrap().is_none());
-        assert!(!messages::exists(&*ground.store, &at).await.unwrap());
-        let deleted = ground.store.delete_message(at.clone()).await;
+        assert!(ground.browse().message(&at).await.unwrap().is_none());
+        assert!(!ground.browse().message_exists(&at).await.unwrap());
+        let deleted = ground.store.delete_message(at.clone()).commit_alone().await;
         assert!(!deleted.unwrap());
-        assert_eq!(ground.store.bury(at, None, "x".into()).await.unwrap(), 0);
+        assert_eq!(
+            ground
+                .store
+                .bury(at, None, "x".into())
+                .commit_alone()
+                .await
+                .unwrap(),
+            0
+        );
     }
 }

@@ -3,18 +3,14 @@
 use std::time::Duration;
 
 use wakeline_queue::{
+    browse::{Gauge, Held, NodeStep, Span},
     claim::{PopRequest, Source, Start},
     message::NewMessage,
     node::{Node, Process},
-    store::browse::{
-        parked::{self, Held},
-        tallies::{self, Span},
-        vitals::{self, Gauge, NodeStep},
-    },
     tally::{Parked, Vitals},
 };
 
-use crate::ground::Ground;
+use crate::ground::{CommitAlone, Ground};
 
 const MINUTE: i64 = 60_000_000;
 const DAY: i64 = 24 * 60 * MINUTE;
@@ -22,7 +18,7 @@ const DAY: i64 = 24 * 60 * MINUTE;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn this_minute(ground: &Ground) -> i64 {
-    tallies::now(&*ground.store).await.unwrap() / MINUTE * MINUTE
+    ground.browse().now_us().await.unwrap() / MINUTE * MINUTE
 }
 
 /// Around this minute, in one step.
@@ -42,7 +38,11 @@ async fn tell_parked(ground: &Ground, host: &str, told: &[(i64, &str, i64, i64)]
         samples: *samples,
     });
     let node = (host.to_owned(), 6_632);
-    let told = ground.store.set_parked(node, parked.collect()).await;
+    let told = ground
+        .store
+        .set_parked(node, parked.collect())
+        .commit_alone()
+        .await;
     told.unwrap();
 }
 
@@ -63,9 +63,8 @@ pub(crate) async fn held_pops_are_an_average_of_the_samples(ground: Ground) {
         bucket_us: MINUTE,
         ..around(now)
     };
-    let store = &*ground.store;
     assert_eq!(
-        parked::by_node(store, minutes, &None).await.unwrap(),
+        ground.browse().held_by_node(minutes, &None).await.unwrap(),
         [
             held(before, "q", Some("a"), 2.0),
             held(now, "q", Some("a"), 0.5),
@@ -74,13 +73,19 @@ pub(crate) async fn held_pops_are_an_average_of_the_samples(ground: Ground) {
         ]
     );
     assert_eq!(
-        parked::by_queue(store, minutes, &Some("q".into()))
+        ground
+            .browse()
+            .held_by_queue(minutes, &Some("q".into()))
             .await
             .unwrap(),
         [held(before, "q", None, 2.0), held(now, "q", None, 2.5)]
     );
     assert_eq!(
-        parked::by_queue(store, around(now), &None).await.unwrap(),
+        ground
+            .browse()
+            .held_by_queue(around(now), &None)
+            .await
+            .unwrap(),
         [held(0, "q", None, 2.25), held(0, "r", None, 1.0)]
     );
 }
@@ -121,7 +126,7 @@ pub(crate) async fn the_door_tells_how_many_pops_it_holds(ground: Ground) {
         held.abort();
     }
     let now = this_minute(&ground).await;
-    let held = parked::by_node(&*ground.store, around(now), &None).await;
+    let held = ground.browse().held_by_node(around(now), &None).await;
     let held = held.unwrap();
     assert_eq!(held.len(), 1, "{held:?}");
     assert_eq!((&*held[0].queue, held[0].held), ("q", 2.0));
@@ -147,7 +152,7 @@ fn vitals(minute_us: i64, host: &str, number: i64) -> Vitals {
 }
 
 async fn nodes(ground: &Ground, span: Span) -> Vec<NodeStep> {
-    vitals::by_node(&*ground.store, span, &None).await.unwrap()
+    ground.browse().node_steps(span, &None).await.unwrap()
 }
 
 pub(crate) async fn a_node_is_shown_by_step(ground: Ground) {
@@ -157,7 +162,12 @@ pub(crate) async fn a_node_is_shown_by_step(ground: Ground) {
         vitals(now, "a", 10),
         vitals(now, "b", 100),
     ] {
-        ground.store.set_vitals(vitals).await.unwrap();
+        ground
+            .store
+            .set_vitals(vitals)
+            .commit_alone()
+            .await
+            .unwrap();
     }
     let found = nodes(&ground, around(now)).await;
     let gauge = |number: i64| {
@@ -206,14 +216,21 @@ pub(crate) async fn a_node_is_shown_by_step(ground: Ground) {
             ("b".to_owned(), now)
         ]
     );
-    let one = vitals::by_node(&*ground.store, around(now), &Some("b".into())).await;
+    let one = ground
+        .browse()
+        .node_steps(around(now), &Some("b".into()))
+        .await;
     assert_eq!(one.unwrap().len(), 1);
 }
 
 pub(crate) async fn what_a_node_told_before_is_replaced(ground: Ground) {
     let now = this_minute(&ground).await;
     for number in [50, 10] {
-        let told = ground.store.set_vitals(vitals(now, "a", number)).await;
+        let told = ground
+            .store
+            .set_vitals(vitals(now, "a", number))
+            .commit_alone()
+            .await;
         told.unwrap();
     }
     let found = nodes(&ground, around(now)).await;
@@ -230,7 +247,11 @@ pub(crate) async fn old_samples_are_forgotten(ground: Ground) {
         ..around(now)
     };
     for minute in [now - 8 * DAY, now - 6 * DAY, now] {
-        let told = ground.store.set_vitals(vitals(minute, "a", 1)).await;
+        let told = ground
+            .store
+            .set_vitals(vitals(minute, "a", 1))
+            .commit_alone()
+            .await;
         told.unwrap();
         tell_parked(&ground, "a", &[(minute, "q", 1, 1)]).await;
     }
@@ -239,7 +260,7 @@ pub(crate) async fn old_samples_are_forgotten(ground: Ground) {
         bucket_us: MINUTE,
         ..span
     };
-    let held = parked::by_queue(&*ground.store, minutes, &None).await;
+    let held = ground.browse().held_by_queue(minutes, &None).await;
     assert_eq!(held.unwrap().len(), 2);
 }
 

@@ -1,9 +1,6 @@
-use wakeline_queue::{
-    browse::Counts,
-    store::browse::queues::{self, QueueFilter},
-};
+use wakeline_queue::browse::{Counts, QueueFilter};
 
-use crate::ground::{ALL, Ground, QUEUE_MODE, address, page};
+use crate::ground::{ALL, CommitAlone, Ground, QUEUE_MODE, address, page};
 
 pub(crate) async fn a_queue_counts_each_message_once(ground: Ground) {
     let pushed = ground
@@ -13,7 +10,7 @@ pub(crate) async fn a_queue_counts_each_message_once(ground: Ground) {
     ground.push("elsewhere", "p", &["x", "y"]).await;
     assert_eq!(ground.complete("q", QUEUE_MODE, 1).await.len(), 1);
     let counts = async || {
-        let queue = queues::one(&*ground.store, "q").await.unwrap().unwrap();
+        let queue = ground.browse().queue("q").await.unwrap().unwrap();
         assert_eq!(queue.partitions, 2);
         queue.counts
     };
@@ -44,12 +41,16 @@ pub(crate) async fn a_queue_counts_each_message_once(ground: Ground) {
     assert!((1..=2).contains(&leased.processing), "{leased:?}");
     assert_eq!(leased.pending + leased.processing, 6);
     assert_eq!(leased.completed, 1);
-    let deleted = ground.store.delete_message(address(&pushed[6])).await;
+    let deleted = ground
+        .store
+        .delete_message(address(&pushed[6]))
+        .commit_alone()
+        .await;
     assert!(deleted.unwrap());
     let after = counts().await;
     assert_eq!(after.total, 7);
     assert_eq!(after.pending + after.processing, 5);
-    let queue = queues::one(&*ground.store, "q").await.unwrap().unwrap();
+    let queue = ground.browse().queue("q").await.unwrap().unwrap();
     assert_eq!(queue.leased_partitions, 1);
     assert!(queue.oldest_us.is_some());
 }
@@ -58,10 +59,10 @@ pub(crate) async fn without_queue_mode_the_furthest_behind_counts(ground: Ground
     ground.push("q", "p", &["a", "b", "c"]).await;
     ground.complete("q", "fast", 3).await;
     ground.complete("q", "slow", 1).await;
-    let queue = queues::one(&*ground.store, "q").await.unwrap().unwrap();
+    let queue = ground.browse().queue("q").await.unwrap().unwrap();
     assert_eq!((queue.counts.pending, queue.counts.completed), (2, 1));
     ground.complete("q", QUEUE_MODE, 2).await;
-    let queue = queues::one(&*ground.store, "q").await.unwrap().unwrap();
+    let queue = ground.browse().queue("q").await.unwrap().unwrap();
     assert_eq!((queue.counts.pending, queue.counts.completed), (1, 2));
 }
 
@@ -71,7 +72,7 @@ pub(crate) async fn lists_have_pages_and_totals(ground: Ground) {
         ground.push(name, "q", &["a", "b"]).await;
     }
     let names = async |filter: &QueueFilter, limit, offset| {
-        let found = queues::list(&*ground.store, filter, page(limit, offset)).await;
+        let found = ground.browse().queues(filter, page(limit, offset)).await;
         let found = found.unwrap();
         assert!(found.rows.iter().all(|queue| queue.counts.total == 3));
         let names: Vec<String> = found.rows.into_iter().map(|queue| queue.name).collect();
@@ -93,15 +94,15 @@ pub(crate) async fn lists_have_pages_and_totals(ground: Ground) {
     };
     assert_eq!(names(&one, 9, 0).await, (text(&["n.one"]), 1));
 
-    let number = queues::number(&*ground.store, "n.two").await.unwrap();
-    let parts = queues::partitions(&*ground.store, number, page(1, 1)).await;
+    let number = ground.browse().queue_number("n.two").await.unwrap();
+    let parts = ground.browse().partitions(number, page(1, 1)).await;
     let parts = parts.unwrap();
     assert_eq!((parts.rows.len(), parts.total), (1, 2));
     assert_eq!(
         (&*parts.rows[0].name, parts.rows[0].counts.pending),
         ("q", 2)
     );
-    let everywhere = queues::partitions(&*ground.store, None, ALL).await.unwrap();
+    let everywhere = ground.browse().partitions(None, ALL).await.unwrap();
     assert_eq!((everywhere.rows.len(), everywhere.total), (6, 6));
 }
 
@@ -110,7 +111,7 @@ pub(crate) async fn an_overview_adds_up(ground: Ground) {
     ground.push("b.x", "p", &["1"]).await;
     ground.push("c", "p", &["1", "2"]).await;
     ground.complete("c", "g", 2).await;
-    let seen = queues::overview(&*ground.store).await.unwrap();
+    let seen = ground.browse().overview().await.unwrap();
     assert_eq!((seen.queues, seen.namespaces, seen.tasks), (3, 3, 1));
     assert_eq!(seen.partitions, 3);
     assert_eq!(
@@ -131,12 +132,12 @@ pub(crate) async fn an_overview_adds_up(ground: Ground) {
 }
 
 pub(crate) async fn an_empty_store_is_shown_as_such(ground: Ground) {
-    let seen = queues::overview(&*ground.store).await.unwrap();
+    let seen = ground.browse().overview().await.unwrap();
     assert_eq!((seen.queues, seen.partitions), (0, 0));
     assert_eq!(seen.counts, Counts::default());
     assert!(seen.now_us > 0);
-    let none = queues::list(&*ground.store, &QueueFilter::default(), ALL).await;
+    let none = ground.browse().queues(&QueueFilter::default(), ALL).await;
     assert_eq!(none.unwrap().total, 0);
-    assert_eq!(queues::one(&*ground.store, "q").await.unwrap(), None);
+    assert_eq!(ground.browse().queue("q").await.unwrap(), None);
     assert!(ground.store.health().await.unwrap()["database"].is_string());
 }

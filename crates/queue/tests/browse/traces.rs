@@ -1,10 +1,7 @@
 use uuid::Uuid;
-use wakeline_queue::{
-    browse::NewTrace,
-    store::browse::{Address, traces},
-};
+use wakeline_queue::browse::{Address, NewTrace};
 
-use crate::ground::{Ground, address, page};
+use crate::ground::{CommitAlone, Ground, address, page};
 
 const EVER: i64 = 32_503_680_000_000_000;
 
@@ -22,7 +19,7 @@ pub(crate) async fn traces_are_found_by_message_and_by_name(ground: Ground) {
             names: names.iter().map(ToString::to_string).collect(),
         };
         let id = trace.id;
-        ground.store.add_trace(trace).await.unwrap();
+        ground.store.add_trace(trace).commit_alone().await.unwrap();
         id
     };
     let (a, b) = (address(&pushed[0]), address(&pushed[1]));
@@ -30,31 +27,31 @@ pub(crate) async fn traces_are_found_by_message_and_by_name(ground: Ground) {
     let second = told(&a, "done", &[]).await;
     let third = told(&b, "begun", &["x"]).await;
 
-    let of_a = traces::of_message(&*ground.store, &a).await.unwrap();
+    let of_a = ground.browse().traces_of(&a).await.unwrap();
     let shown: Vec<_> = of_a.iter().map(|trace| (trace.id, &*trace.event)).collect();
     assert_eq!(shown, [(first, "begun"), (second, "done")]);
     assert_eq!(of_a[0].names, ["x", "y"]);
     assert_eq!(of_a[1].names, [] as [&str; 0]);
     assert_eq!(of_a[0].data, r#"{"n":12345678901234567890}"#);
 
-    let named = traces::of_name(&*ground.store, "x", 0, EVER, page(1, 0)).await;
+    let named = ground.browse().traces_named("x", 0, EVER, page(1, 0)).await;
     let named = named.unwrap();
     assert_eq!((named.rows.len(), named.total), (1, 2));
     assert_eq!(named.rows[0].id, third);
     assert_eq!(named.rows[0].queue.as_deref(), Some("q"));
     assert_eq!(named.rows[0].partition_name.as_deref(), Some("p"));
-    let next = traces::of_name(&*ground.store, "x", 0, EVER, page(9, 1)).await;
+    let next = ground.browse().traces_named("x", 0, EVER, page(9, 1)).await;
     let next = next.unwrap();
     assert_eq!(next.rows[0].id, first);
     assert_eq!(next.rows[0].names, ["x", "y"]);
-    let none = traces::of_name(&*ground.store, "z", 0, EVER, page(9, 0)).await;
+    let none = ground.browse().traces_named("z", 0, EVER, page(9, 0)).await;
     assert_eq!(none.unwrap().total, 0);
 
-    let names = traces::names(&*ground.store, page(1, 0)).await.unwrap();
+    let names = ground.browse().trace_names(page(1, 0)).await.unwrap();
     assert_eq!(names.total, 2);
     let x = &names.rows[0];
     assert_eq!((&*x.name, x.traces, x.messages), ("x", 2, 2));
-    let names = traces::names(&*ground.store, page(9, 1)).await.unwrap();
+    let names = ground.browse().trace_names(page(9, 1)).await.unwrap();
     let y = &names.rows[0];
     assert_eq!((&*y.name, y.traces, y.messages), ("y", 1, 1));
 }

@@ -194,6 +194,36 @@ impl Database {
         }
     }
 
+    /// No write commits until what is returned is released.
+    pub(crate) async fn block_writes(&self) -> Blocker {
+        match self {
+            Self::Sqlite { file, .. } => {
+                let connection = rusqlite::Connection::open(file.path()).unwrap();
+                connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+                Blocker::Sqlite(connection)
+            }
+            Self::Postgres { postgres, .. } => {
+                let client = postgres.connector().connect().await.unwrap();
+                let lock = "BEGIN; LOCK TABLE wakeline.queue, wakeline.queue_group,
+                     wakeline.queue_partition, wakeline.queue_cursor, wakeline.queue_mode
+                     IN EXCLUSIVE MODE";
+                client.batch_execute(lock).await.unwrap();
+                Blocker::Postgres(client)
+            }
+        }
+    }
+
+    /// Whether a write has come to a lock. SQLite's writer has by being asked to write.
+    pub(crate) async fn is_write_waiting(&self) -> bool {
+        let Some(postgres) = self.as_postgres() else {
+            return true;
+        };
+        let waiting = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+             WHERE NOT l.granted AND d.datname = current_database()";
+        let rows = postgres.query("test", waiting, &[]).await.unwrap();
+        rows[0].get::<_, i64>(0) > 0
+    }
+
     /// On PostgreSQL no pop gets on until what is returned is dropped, so that those that follow
     /// gather and run as batches, two nodes' at once.
     pub(crate) async fn hold_pops_up(&self) -> Option<Client> {
@@ -234,6 +264,21 @@ impl Database {
     pub(crate) async fn count(&self, table: &str) -> i64 {
         let sql = format!("SELECT count(*), CAST(0 AS bigint) FROM {table}");
         self.pairs(&sql).await[0].0
+    }
+}
+
+/// Another process that has not committed yet.
+pub(crate) enum Blocker {
+    Sqlite(rusqlite::Connection),
+    Postgres(Client),
+}
+
+impl Blocker {
+    pub(crate) async fn release(self) {
+        match self {
+            Self::Sqlite(connection) => connection.execute_batch("ROLLBACK").unwrap(),
+            Self::Postgres(client) => client.batch_execute("ROLLBACK").await.unwrap(),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     database::Database,
     lost_wakes::engine,
     steps::{Request, message},
-    watched::Watched,
+    watched::{Pops, Watched},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -45,9 +45,12 @@ impl Door {
         database.let_the_clock_run();
         let store = Arc::new(Watched {
             inner: database.store().await,
-            pops: AtomicUsize::new(0),
-            popped: Notify::new(),
-            answers: Semaphore::new(ANSWERS as usize),
+            pops: Arc::new(Pops {
+                count: AtomicUsize::new(0),
+                counted: Notify::new(),
+                answers: Semaphore::new(ANSWERS as usize),
+            }),
+            writes: AtomicUsize::new(0),
         });
         let engine = engine();
         let bus = Bus::local(engine.clone());
@@ -91,13 +94,18 @@ impl Door {
     }
 
     pub(crate) fn pops(&self) -> usize {
-        self.store.pops.load(Ordering::SeqCst)
+        self.store.pops.count.load(Ordering::SeqCst)
+    }
+
+    /// How often the store was asked to write.
+    pub(crate) fn writes(&self) -> usize {
+        self.store.writes.load(Ordering::SeqCst)
     }
 
     pub(crate) async fn until_pops(&self, count: usize) {
         let reached = async {
             loop {
-                let popped = self.store.popped.notified();
+                let popped = self.store.pops.counted.notified();
                 if self.pops() >= count {
                     return;
                 }

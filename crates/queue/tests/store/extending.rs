@@ -7,7 +7,7 @@ use wakeline_queue::ack::{Outcome, Status};
 
 use crate::{
     database::Database,
-    steps::{LEASE, RELEASED, assert_about, from, names, outcome, push},
+    steps::{CommitAlone, LEASE, RELEASED, assert_about, from, names, outcome, push},
 };
 
 pub(crate) async fn it_lasts_from_now(database: Database) {
@@ -17,7 +17,12 @@ pub(crate) async fn it_lasts_from_now(database: Database) {
     let lease = claimed.lease.unwrap();
     database.pass(LEASE / 2).await;
     let now = database.now().await;
-    let (partitions, until) = store.extend(lease, LEASE * 2).await.unwrap().unwrap();
+    let (partitions, until) = store
+        .extend(lease, LEASE * 2)
+        .commit_alone()
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(partitions, 1);
     let lasts = u64::try_from(until - now).unwrap();
     assert!(Duration::from_micros(lasts) >= LEASE * 2);
@@ -34,8 +39,18 @@ pub(crate) async fn it_is_never_made_shorter(database: Database) {
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     let lease = claimed.lease.unwrap();
-    let before = store.extend(lease, LEASE * 3).await.unwrap().unwrap();
-    let after = store.extend(lease, LEASE).await.unwrap().unwrap();
+    let before = store
+        .extend(lease, LEASE * 3)
+        .commit_alone()
+        .await
+        .unwrap()
+        .unwrap();
+    let after = store
+        .extend(lease, LEASE)
+        .commit_alone()
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(before, after);
     assert_about(from("q").nothing(&*store).await, LEASE * 3);
 }
@@ -43,22 +58,41 @@ pub(crate) async fn it_is_never_made_shorter(database: Database) {
 pub(crate) async fn what_is_over_is_not_extended(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b"]).await;
-    assert_eq!(store.extend(Uuid::now_v7(), LEASE).await.unwrap(), None);
+    assert_eq!(
+        store
+            .extend(Uuid::now_v7(), LEASE)
+            .commit_alone()
+            .await
+            .unwrap(),
+        None
+    );
     let lost = from("q").claim(&*store).await;
     database.pass(LEASE).await;
     assert_eq!(
-        store.extend(lost.lease.unwrap(), LEASE).await.unwrap(),
+        store
+            .extend(lost.lease.unwrap(), LEASE)
+            .commit_alone()
+            .await
+            .unwrap(),
         None
     );
     let held = from("q").claim(&*store).await;
     assert_eq!(names(&held), ["a"]);
     assert_eq!(
-        store.extend(lost.lease.unwrap(), LEASE).await.unwrap(),
+        store
+            .extend(lost.lease.unwrap(), LEASE)
+            .commit_alone()
+            .await
+            .unwrap(),
         None
     );
     outcome(&*store, &held, "a", Status::Completed).await;
     assert_eq!(
-        store.extend(held.lease.unwrap(), LEASE).await.unwrap(),
+        store
+            .extend(held.lease.unwrap(), LEASE)
+            .commit_alone()
+            .await
+            .unwrap(),
         None
     );
     assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
@@ -72,7 +106,12 @@ pub(crate) async fn it_lasts_in_every_partition_of_the_claim(database: Database)
     let claimed = from("q").batch(9).partitions(3).claim(&*store).await;
     let lease = claimed.lease.unwrap();
     outcome(&*store, &claimed, "p2", Status::Completed).await;
-    let (partitions, _) = store.extend(lease, LEASE * 2).await.unwrap().unwrap();
+    let (partitions, _) = store
+        .extend(lease, LEASE * 2)
+        .commit_alone()
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(partitions, 2, "one is done");
     database.pass(LEASE).await;
     for name in ["p1", "p3"] {

@@ -52,7 +52,7 @@ pub(crate) async fn each_partition_that_is_pushed_answers_a_waiter(database: Dat
 async fn hang_up_during_the_claim(database: Database, request: Request) {
     let door = Door::open(&database).await;
     push(&*door.store.inner, "q", "p", &["a"]).await;
-    let kept_back = door.store.answers.acquire_many(ANSWERS).await.unwrap();
+    let kept_back = door.store.pops.answers.acquire_many(ANSWERS).await.unwrap();
     let pop = door.pop(request.clone());
     door.until_pops(1).await;
     pop.abort();

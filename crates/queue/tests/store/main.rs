@@ -12,6 +12,7 @@ mod discovery;
 mod door;
 mod extending;
 mod hand_back;
+mod hanging_up;
 mod holding;
 mod leases;
 mod loss;
@@ -173,7 +174,8 @@ conformance! {
         a_waiter_is_woken_when_a_retry_is_due,
         a_full_queue_refuses,
         what_is_too_old_is_not_handed_out,
-        what_is_not_said_is_at_its_default_again;
+        what_is_not_said_is_at_its_default_again,
+        a_queue_that_nobody_configured_is_at_the_defaults;
     starts:
         with_everything_or_with_what_is_new,
         at_a_time,
@@ -239,6 +241,17 @@ conformance! {
         a_batch_goes_to_one,
         partitions_are_shared_out,
         groups_do_not_wait_for_each_other;
+    hanging_up:
+        a_push_wakes,
+        a_seek_wakes,
+        a_shorter_delay_wakes,
+        another_namespace_wakes,
+        deleting_a_group_wakes,
+        the_end_of_a_pause_wakes,
+        a_retry_wakes,
+        burying_a_message_wakes_for_what_follows_it,
+        deleting_a_message_wakes_for_what_follows_it,
+        configuring_the_same_again_wakes_nobody;
     random:
         random_sequences_follow_the_model;
     holding:

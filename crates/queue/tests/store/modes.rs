@@ -10,14 +10,14 @@ use wakeline_queue::{
 use crate::{
     database::Database,
     door::{Door, taken},
-    steps::{RELEASED, from, message, names, outcome, push, say, step, try_push},
+    steps::{CommitAlone, RELEASED, from, message, names, outcome, push, say, step, try_push},
 };
 
 pub(crate) async fn paused_pushes_are_refused(database: Database) {
     let (one, two) = (database.store().await, database.store().await);
     push(&*one, "q", "p", &["a"]).await;
     assert_eq!(one.modes().await.unwrap(), Modes::default());
-    let modes = one.set_push_paused(true).await.unwrap();
+    let modes = one.set_push_paused(true).commit_alone().await.unwrap();
     assert!(modes.push_paused && !modes.pop_paused);
     assert_eq!(two.modes().await.unwrap(), modes);
     let sent = vec![
@@ -38,7 +38,7 @@ pub(crate) async fn paused_pushes_are_refused(database: Database) {
     };
     let refused = step(&*two, whole.clone()).await;
     assert_eq!(refused.rejection, Some(Rejection::Push(0, Refusal::Paused)));
-    one.set_push_paused(false).await.unwrap();
+    one.set_push_paused(false).commit_alone().await.unwrap();
     assert_eq!(step(&*two, whole).await.acked, [RELEASED]);
     push(&*two, "q", "p", &["b"]).await;
     assert_eq!(names(&from("r").claim(&*one).await), ["c"]);
@@ -48,7 +48,7 @@ pub(crate) async fn paused_pops_find_nothing(database: Database) {
     let (one, two) = (database.store().await, database.store().await);
     push(&*one, "q", "p", &["a"]).await;
     let claimed = from("q").group("early").claim(&*one).await;
-    two.set_pop_paused(true).await.unwrap();
+    two.set_pop_paused(true).commit_alone().await.unwrap();
     for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
         assert_eq!(request.nothing(&*one).await, None);
     }
@@ -57,7 +57,7 @@ pub(crate) async fn paused_pops_find_nothing(database: Database) {
     let done = outcome(&*one, &claimed, "a", Status::Completed).await;
     assert_eq!(done, RELEASED);
     push(&*one, "q", "p", &["b"]).await;
-    two.set_pop_paused(false).await.unwrap();
+    two.set_pop_paused(false).commit_alone().await.unwrap();
     assert_eq!(names(&from("q").batch(9).claim(&*one).await), ["a", "b"]);
 }
 

@@ -20,7 +20,7 @@ use wakeline_wake::{Place, Topic, Waiting, Wake};
 use crate::{
     database::Database,
     model::{Model, Name, Said},
-    steps::{LEASE, assert_about, from, message, say},
+    steps::{CommitAlone, LEASE, assert_about, from, message, say},
 };
 
 const STEPS: usize = 80;
@@ -209,7 +209,12 @@ impl Sequence<'_> {
             required: required.clone(),
             state: None,
         };
-        let done = self.store().step(Arc::new(step)).await.unwrap();
+        let done = self
+            .store()
+            .step(Arc::new(step))
+            .commit_alone()
+            .await
+            .unwrap();
         let rejection = self.model.rejection(&required, &acks).filter(|_| is_whole);
         assert_eq!(done.rejection, rejection, "{acks:?} {required:?}");
         if rejection.is_some() {
@@ -276,7 +281,12 @@ impl Sequence<'_> {
         let lease = Uuid::now_v7();
         let mut looks = 0;
         let popped = loop {
-            let popped = self.store().pop(asked.clone(), lease, LEASE).await.unwrap();
+            let popped = self
+                .store()
+                .pop(asked.clone(), lease, LEASE)
+                .commit_alone()
+                .await
+                .unwrap();
             match popped {
                 Popped::Empty { again: Some(again) } if again <= AT_ONCE => {
                     looks += 1;
@@ -328,7 +338,7 @@ impl Sequence<'_> {
             return;
         };
         let claim = Arc::new(claimed.clone());
-        let mut returned = self.store().hand_back(claim).await.unwrap();
+        let mut returned = self.store().hand_back(claim).commit_alone().await.unwrap();
         returned.sort_unstable();
         assert_eq!(returned, expected, "{claimed:?}");
         let parts = claimed.parts.iter();
@@ -345,7 +355,12 @@ impl Sequence<'_> {
             return;
         };
         let time = TICK * self.random.random_range(1..4) + TICK / 2;
-        let extended = self.store().extend(lease, time).await.unwrap();
+        let extended = self
+            .store()
+            .extend(lease, time)
+            .commit_alone()
+            .await
+            .unwrap();
         let expected = self.model.extend(lease, time);
         assert_eq!(
             extended.map(|(count, _)| count),

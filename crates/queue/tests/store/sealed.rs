@@ -35,7 +35,7 @@ fn sealed(queue: &str) -> NewOptions {
             is_sealed: true,
             ..Options::default()
         },
-        shown: serde_json::Map::new(),
+        given: serde_json::Map::new(),
     }
 }
 

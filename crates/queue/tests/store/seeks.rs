@@ -12,7 +12,7 @@ use wakeline_queue::{
 use crate::{
     database::Database,
     door::{Door, answer},
-    steps::{RELEASED, Request, ack, from, names, outcome, push},
+    steps::{CommitAlone, RELEASED, Request, ack, from, names, outcome, push},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -31,7 +31,7 @@ fn all() -> Request {
 }
 
 async fn seek(store: &dyn Store, scope: GroupScope, to: Seek) -> u64 {
-    store.seek(scope, to).await.unwrap().partitions
+    store.seek(scope, to).commit_alone().await.unwrap()
 }
 
 pub(crate) async fn to_the_end(database: Database) {
@@ -129,6 +129,7 @@ pub(crate) async fn other_groups_stay_where_they_are(database: Database) {
 
 pub(crate) async fn who_waits_is_woken_by_a_seek(database: Database) {
     let door = Door::open(&database).await;
+    door.watch();
     push(&*door.store.inner, "q", "p", &["a"]).await;
     all().claim(&*door.store.inner).await;
     for request in [from("q").auto_ack(), from("q").partition("p").auto_ack()] {
@@ -152,7 +153,10 @@ pub(crate) async fn a_deleted_group_begins_where_it_began(database: Database) {
     push(&*store, "q", "p2", &["b"]).await;
     new.clone().partitions(9).claim_soon(&*store).await;
     assert_eq!(new.nothing(&*store).await, None);
-    let deleted = store.delete_group(group(Some("q"), None), false).await;
+    let deleted = store
+        .delete_group(group(Some("q"), None), false)
+        .commit_alone()
+        .await;
     assert_eq!(deleted.unwrap(), 2);
     let again = all().partitions(9).claim_soon(&*store).await;
     let mut seen = names(&again);
@@ -169,18 +173,26 @@ pub(crate) async fn a_group_deleted_with_its_start_is_a_new_one(database: Databa
         let new = from(queue).start(Start::New);
         assert_eq!(new.nothing(&*store).await, None);
     }
-    let deleted = store.delete_group(group(Some("q"), None), true).await;
+    let deleted = store
+        .delete_group(group(Some("q"), None), true)
+        .commit_alone()
+        .await;
     assert_eq!(deleted.unwrap(), 1);
     assert_eq!(names(&from("q").claim(&*store).await), ["old"]);
     assert_eq!(from("r").nothing(&*store).await, None, "only there");
     assert_eq!(
-        store.delete_group(group(None, None), true).await.unwrap(),
+        store
+            .delete_group(group(None, None), true)
+            .commit_alone()
+            .await
+            .unwrap(),
         2
     );
     assert_eq!(names(&from("r").claim(&*store).await), ["elsewhere"]);
     assert_eq!(
         store
             .delete_group(group(Some("none"), None), true)
+            .commit_alone()
             .await
             .unwrap(),
         0
@@ -196,6 +208,7 @@ pub(crate) async fn a_deleted_group_has_no_lease_and_no_dead(database: Database)
     assert_eq!(names(&claimed), ["b"]);
     store
         .delete_group(group(Some("q"), None), false)
+        .commit_alone()
         .await
         .unwrap();
     assert_eq!(

@@ -8,7 +8,7 @@ use wakeline_queue::{
 
 use crate::{
     database::Database,
-    steps::{GOES_ON, RELEASED, from, message, names, outcome, push, push_all},
+    steps::{CommitAlone, GOES_ON, RELEASED, from, message, names, outcome, push, push_all},
 };
 
 fn numbered(count: usize) -> Vec<NewMessage> {
@@ -181,7 +181,11 @@ pub(crate) async fn every_text_comes_back(database: Database) {
         outcome(&*store, &claimed, name, Status::DeadLetter).await;
     }
     assert_eq!(database.count("queue_dead_letter").await, 7);
-    store.delete_queue("q ' \" %".to_owned()).await.unwrap();
-    while store.sweep(500).await.unwrap().is_more {}
+    store
+        .delete_queue("q ' \" %".to_owned())
+        .commit_alone()
+        .await
+        .unwrap();
+    while store.sweep(500).commit_alone().await.unwrap().is_more {}
     assert_eq!(database.count("queue_transaction").await, 0);
 }

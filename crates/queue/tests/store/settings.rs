@@ -326,3 +326,15 @@ pub(crate) async fn what_is_not_said_is_at_its_default_again(database: Database)
         RELEASED
     );
 }
+
+/// The tables and the options name each default once more: they must agree.
+pub(crate) async fn a_queue_that_nobody_configured_is_at_the_defaults(database: Database) {
+    let store = database.store().await;
+    push(&*store, "pushed", "p", &["a"]).await;
+    configure(&*store, "configured", Options::default()).await;
+    let kinds = "SELECT count(*), CAST(sum(o.queues) AS bigint) FROM (
+         SELECT count(*) AS queues FROM queue GROUP BY lease_ms, retry_limit, retry_delay_ms,
+             keeps_dead, priority, delay_ms, window_ms, max_size, age_ms, evicts, completed_ms,
+             is_sealed) o";
+    assert_eq!(database.pairs(kinds).await, [(1, 2)]);
+}

@@ -13,7 +13,7 @@ use crate::{
     door::answer,
     lost_wakes::nodes,
     races::finished,
-    steps::{ack, configure, from, message, names, part, push, push_all, try_push},
+    steps::{CommitAlone, ack, configure, from, message, names, part, push, push_all, try_push},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -190,12 +190,12 @@ async fn what_the_door_refuses_is_refused_here() {
         refused(&client, "SELECT wakeline.push('sealed', '1')").await,
         "55000"
     );
-    store.set_push_paused(true).await.unwrap();
+    store.set_push_paused(true).commit_alone().await.unwrap();
     assert_eq!(
         refused(&client, "SELECT wakeline.push('q', '1')").await,
         "55000"
     );
-    store.set_push_paused(false).await.unwrap();
+    store.set_push_paused(false).commit_alone().await.unwrap();
     run(&client, "SELECT wakeline.push('q', '1')").await;
 
     for bad in [
@@ -253,6 +253,7 @@ async fn who_waits_is_woken_on_every_node() {
     let database = Database::postgres().await;
     let nodes = nodes(&database).await;
     let client = application(&database).await;
+    let store = database.store().await;
     run(&client, "SELECT wakeline.push('q', '1', 'p', 'first')").await;
     for (number, node) in nodes.iter().enumerate() {
         let intervals = Intervals {
@@ -264,7 +265,7 @@ async fn who_waits_is_woken_on_every_node() {
         // A group that has caught up, and one that has seen nothing.
         let group = format!("g{number}");
         let caught_up = from("q").group(&group).batch(9);
-        let claimed = caught_up.clone().auto_ack().claim(&**node.store()).await;
+        let claimed = caught_up.clone().auto_ack().claim(&*store).await;
         assert_eq!(names(&claimed)[0], "first");
         let mut waiting = Vec::new();
         for request in [caught_up, from(&format!("new{number}"))] {

@@ -6,7 +6,7 @@ use wakeline_queue::{claim::Start, manage::GroupScope};
 
 use crate::{
     database::Database,
-    steps::{Request, from, names, of, push},
+    steps::{CommitAlone, Request, from, names, of, push},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -92,16 +92,34 @@ pub(crate) async fn it_can_be_told_afterwards_and_holds_for_what_is_not_seen(dat
     push(&*store, "q", "p", &["old"]).await;
     database.pass_for_all(HOUR).await;
     let now = database.now().await;
-    assert_eq!(store.subscribe("g".to_owned(), now).await.unwrap(), 0);
+    assert_eq!(
+        store
+            .subscribe("g".to_owned(), now)
+            .commit_alone()
+            .await
+            .unwrap(),
+        0
+    );
     let new = all_of(from("q")).start(Start::New);
     assert_eq!(new.nothing(&*store).await, None);
-    assert_eq!(store.subscribe("g".to_owned(), 0).await.unwrap(), 1);
+    assert_eq!(
+        store
+            .subscribe("g".to_owned(), 0)
+            .commit_alone()
+            .await
+            .unwrap(),
+        1
+    );
     assert_eq!(new.nothing(&*store).await, None, "it has seen this");
     let scope = GroupScope {
         group: "g".to_owned(),
         queue: None,
         partition: None,
     };
-    store.delete_group(scope, false).await.unwrap();
+    store
+        .delete_group(scope, false)
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!(names(&new.claim_soon(&*store).await), ["old"]);
 }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use uuid::Uuid;
+use wakeline_bus::{Bus, Write};
 use wakeline_queue::{
     ack::{Ack, Outcome, Status},
     claim::{Claimed, Part, PopRequest, Popped, Source, Start},
@@ -12,7 +13,20 @@ use wakeline_queue::{
     step::{Done, Step},
     store::Store,
 };
-use wakeline_wake::Wake;
+use wakeline_store::Error;
+use wakeline_wake::{Engine, Wake};
+
+/// Runs a write of a store past any door: nobody waits for it.
+pub(crate) trait CommitAlone<T> {
+    async fn commit_alone(self) -> Result<T, Error>;
+}
+
+impl<T: Send + 'static> CommitAlone<T> for Write<T> {
+    async fn commit_alone(self) -> Result<T, Error> {
+        let engine = Engine::new(wakeline_wake::Limits::default());
+        self.commit(&Bus::local(engine)).await
+    }
+}
 
 /// What the caller of `pop` says of a lease's time; the queues of these tests say nothing else.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
@@ -58,7 +72,7 @@ pub(crate) async fn push(
 }
 
 pub(crate) async fn step(store: &dyn Store, step: Step) -> Done {
-    store.step(Arc::new(step)).await.unwrap()
+    store.step(Arc::new(step)).commit_alone().await.unwrap()
 }
 
 pub(crate) async fn try_push(store: &dyn Store, pushes: Vec<NewMessage>) -> Done {
@@ -137,7 +151,11 @@ impl Request {
 
     pub(crate) async fn pop(&self, store: &dyn Store) -> Popped {
         let request = Arc::new(self.0.clone());
-        store.pop(request, Uuid::now_v7(), LEASE).await.unwrap()
+        store
+            .pop(request, Uuid::now_v7(), LEASE)
+            .commit_alone()
+            .await
+            .unwrap()
     }
 
     /// There is something.
@@ -273,7 +291,11 @@ pub(crate) const RELEASED: Outcome = Outcome::Done {
 };
 
 pub(crate) async fn hand_back(store: &dyn Store, claimed: &Claimed) -> bool {
-    let returned = store.hand_back(Arc::new(claimed.clone())).await.unwrap();
+    let returned = store
+        .hand_back(Arc::new(claimed.clone()))
+        .commit_alone()
+        .await
+        .unwrap();
     !returned.is_empty()
 }
 
@@ -284,9 +306,9 @@ pub(crate) async fn configure(store: &dyn Store, queue: &str, options: Options) 
         namespace: None,
         task: None,
         options,
-        shown: serde_json::Map::new(),
+        given: serde_json::Map::new(),
     };
-    store.configure(new).await.unwrap();
+    store.configure(new).commit_alone().await.unwrap();
 }
 
 #[track_caller]

@@ -10,7 +10,7 @@ use wakeline_queue::{
 
 use crate::{
     database::Database,
-    steps::{LEASE, RELEASED, from, message, names, part, push, say, step},
+    steps::{CommitAlone, LEASE, RELEASED, from, message, names, part, push, say, step},
 };
 
 fn query(hash: &str, reset: bool) -> Registration {
@@ -24,7 +24,12 @@ fn query(hash: &str, reset: bool) -> Registration {
 }
 
 async fn register(store: &dyn Store) -> Uuid {
-    store.register(query("one", false)).await.unwrap().id
+    store
+        .register(query("one", false))
+        .commit_alone()
+        .await
+        .unwrap()
+        .id
 }
 
 fn change(stream: Uuid, partition: i64, values: &[(&str, Option<&str>)]) -> StateChange {
@@ -72,9 +77,17 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 
 pub(crate) async fn a_stream_is_registered_once(database: Database) {
     let store = database.store().await;
-    let first = store.register(query("one", false)).await.unwrap();
+    let first = store
+        .register(query("one", false))
+        .commit_alone()
+        .await
+        .unwrap();
     assert!(first.is_fresh && !first.is_reset && !first.is_mismatch);
-    let again = store.register(query("one", false)).await.unwrap();
+    let again = store
+        .register(query("one", false))
+        .commit_alone()
+        .await
+        .unwrap();
     let known = Registered {
         is_fresh: false,
         ..first.clone()
@@ -82,13 +95,25 @@ pub(crate) async fn a_stream_is_registered_once(database: Database) {
     assert_eq!(again, known);
     write(&*store, change(first.id, 1, &[("k", Some("1"))])).await;
     // Another chain of operators does not fit the state, unless it begins anew.
-    let other = store.register(query("two", false)).await.unwrap();
+    let other = store
+        .register(query("two", false))
+        .commit_alone()
+        .await
+        .unwrap();
     assert_eq!((other.id, other.is_mismatch), (first.id, true));
     assert_eq!(states(&*store, everything(first.id, 1)).await.len(), 1);
-    let reset = store.register(query("two", true)).await.unwrap();
+    let reset = store
+        .register(query("two", true))
+        .commit_alone()
+        .await
+        .unwrap();
     assert!(reset.is_reset && !reset.is_mismatch && !reset.is_fresh);
     assert_eq!(states(&*store, everything(first.id, 1)).await, []);
-    let fits = store.register(query("two", false)).await.unwrap();
+    let fits = store
+        .register(query("two", false))
+        .commit_alone()
+        .await
+        .unwrap();
     assert!(!fits.is_mismatch);
 }
 

@@ -11,7 +11,7 @@ use wakeline_queue::{
 
 use crate::{
     database::Database,
-    steps::{ack, configure, from, message, names, part, push, push_all, step},
+    steps::{CommitAlone, ack, configure, from, message, names, part, push, push_all, step},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -29,7 +29,7 @@ async fn aged(store: &dyn Store, queue: &str) {
 async fn sweep(store: &dyn Store, limit: u32) -> (u64, usize) {
     let mut messages = 0;
     for slices in 1..1_000 {
-        let swept: Swept = store.sweep(limit).await.unwrap();
+        let swept: Swept = store.sweep(limit).commit_alone().await.unwrap();
         messages += swept.messages;
         if !swept.is_more {
             return (messages, slices);
@@ -133,7 +133,11 @@ pub(crate) async fn what_was_removed_is_told_by_queue_and_rule(database: Databas
         }
     }
     assert_eq!(
-        store.delete_queue("deleted".to_owned()).await.unwrap(),
+        store
+            .delete_queue("deleted".to_owned())
+            .commit_alone()
+            .await
+            .unwrap(),
         Some(2)
     );
     database.pass_for_all(HOUR * 2).await;
@@ -143,7 +147,7 @@ pub(crate) async fn what_was_removed_is_told_by_queue_and_rule(database: Databas
         completed,
         evicted,
     };
-    let mut swept = store.sweep(500).await.unwrap();
+    let mut swept = store.sweep(500).commit_alone().await.unwrap();
     swept
         .queues
         .sort_by(|one, other| one.queue.cmp(&other.queue));
@@ -157,7 +161,7 @@ pub(crate) async fn what_was_removed_is_told_by_queue_and_rule(database: Databas
         ]
     );
     assert_eq!(swept.messages, 30, "and what is left of the deleted one");
-    let after = store.sweep(500).await.unwrap();
+    let after = store.sweep(500).commit_alone().await.unwrap();
     assert_eq!((after.messages, after.queues), (0, vec![]));
 }
 
@@ -169,7 +173,7 @@ pub(crate) async fn it_is_done_in_slices(database: Database) {
         push(&*store, "q", ["p1", "p2"][number % 2], &[&name]).await;
     }
     database.pass_for_all(HOUR * 2).await;
-    let first = store.sweep(3).await.unwrap();
+    let first = store.sweep(3).commit_alone().await.unwrap();
     assert_eq!(
         first,
         Swept {
@@ -198,8 +202,22 @@ pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(databas
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     ack(&*store, &claimed, "a", Status::Failed).await;
-    assert_eq!(store.delete_queue("q".to_owned()).await.unwrap(), Some(1));
-    assert_eq!(store.delete_queue("q".to_owned()).await.unwrap(), None);
+    assert_eq!(
+        store
+            .delete_queue("q".to_owned())
+            .commit_alone()
+            .await
+            .unwrap(),
+        Some(1)
+    );
+    assert_eq!(
+        store
+            .delete_queue("q".to_owned())
+            .commit_alone()
+            .await
+            .unwrap(),
+        None
+    );
     assert_eq!(from("q").nothing(&*store).await, None);
     // Before anything is swept.
     push(&*store, "q", "p", &["a", "b"]).await;
@@ -229,10 +247,16 @@ pub(crate) async fn a_node_that_knows_the_deleted_queue_pushes_to_the_new_one(da
     let (one, two) = (database.store().await, database.store().await);
     push(&*one, "q", "p", &["a"]).await;
     push(&*two, "q", "p", &["b"]).await;
-    one.delete_queue("q".to_owned()).await.unwrap();
+    one.delete_queue("q".to_owned())
+        .commit_alone()
+        .await
+        .unwrap();
     push(&*two, "q", "p", &["b"]).await;
     assert_eq!(names(&from("q").batch(9).claim(&*one).await), ["b"]);
-    two.delete_queue("q".to_owned()).await.unwrap();
+    two.delete_queue("q".to_owned())
+        .commit_alone()
+        .await
+        .unwrap();
     sweep(&*two, 500).await;
     let whole = wakeline_queue::step::Step {
         pushes: vec![message("q", "p", "c"), message("q", "p2", "d")],
@@ -250,7 +274,11 @@ pub(crate) async fn a_lease_in_a_deleted_queue_is_lost(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
-    store.delete_queue("q".to_owned()).await.unwrap();
+    store
+        .delete_queue("q".to_owned())
+        .commit_alone()
+        .await
+        .unwrap();
     let late = ack(&*store, &claimed, "a", Status::Completed).await;
     assert_eq!(late.outcome, wakeline_queue::ack::Outcome::LeaseLost);
 }
@@ -260,7 +288,11 @@ pub(crate) async fn many_partitions_of_a_deleted_queue_go_in_slices(database: Da
     let sent = (0..25).map(|number| message("q", &format!("p{number}"), "a"));
     push_all(&*store, sent.collect()).await;
     from("q").claim(&*store).await;
-    store.delete_queue("q".to_owned()).await.unwrap();
+    store
+        .delete_queue("q".to_owned())
+        .commit_alone()
+        .await
+        .unwrap();
     let (messages, slices) = sweep(&*store, 10).await;
     assert_eq!(messages, 25);
     assert!(slices > 5, "{slices}");

@@ -8,14 +8,14 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
-use wakeline_bus::Due;
+use wakeline_bus::{Due, Write};
 use wakeline_queue::{
     browse::{NewTrace, Retried},
     claim::{Claimed, PopRequest, Popped},
-    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Sought, Swept},
+    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Swept},
     step::{Done, Step},
     store::{
         Manage, Record, Store, Streams,
@@ -28,45 +28,52 @@ use wakeline_queue::{
 use wakeline_store::{Error, Load};
 use wakeline_wake::Waiting;
 
-/// The store, with its pops counted and, if wanted, their answers kept back.
+/// The store, with its pops and some of its writes counted and, if wanted, the answers of pops kept
+/// back.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) inner: Arc<dyn Store>,
-    pub(crate) pops: AtomicUsize,
-    pub(crate) popped: Notify,
+    pub(crate) pops: Arc<Pops>,
+    pub(crate) writes: AtomicUsize,
+}
+
+impl Watched {
+    fn counted<T>(&self, write: Write<T>) -> Write<T> {
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        write
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Pops {
+    pub(crate) count: AtomicUsize,
+    pub(crate) counted: Notify,
+    /// A pop is answered with one of these in hand.
     pub(crate) answers: Semaphore,
 }
 
 impl Store for Watched {
-    fn step(&self, step: Arc<Step>) -> BoxFuture<'_, Result<Done, Error>> {
-        self.inner.step(step)
+    fn step(&self, step: Arc<Step>) -> Write<Done> {
+        self.counted(self.inner.step(step))
     }
 
-    fn pop(
-        &self,
-        request: Arc<PopRequest>,
-        lease: Uuid,
-        time: Duration,
-    ) -> BoxFuture<'_, Result<Popped, Error>> {
-        async move {
-            let popped = self.inner.pop(request, lease, time).await;
-            self.pops.fetch_add(1, Ordering::SeqCst);
-            self.popped.notify_waiters();
-            let _leave = self.answers.acquire().await.unwrap();
-            popped
-        }
-        .boxed()
+    fn pop(&self, request: Arc<PopRequest>, lease: Uuid, time: Duration) -> Write<Popped> {
+        let watching = self.pops.clone();
+        self.inner
+            .pop(request, lease, time)
+            .then(|popped| async move {
+                watching.count.fetch_add(1, Ordering::SeqCst);
+                watching.counted.notify_waiters();
+                let _leave = watching.answers.acquire().await.unwrap();
+                popped
+            })
     }
 
-    fn hand_back(&self, claim: Arc<Claimed>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
+    fn hand_back(&self, claim: Arc<Claimed>) -> Write<Vec<i64>> {
         self.inner.hand_back(claim)
     }
 
-    fn extend(
-        &self,
-        lease: Uuid,
-        time: Duration,
-    ) -> BoxFuture<'_, Result<Option<(usize, i64)>, Error>> {
+    fn extend(&self, lease: Uuid, time: Duration) -> Write<Option<(usize, i64)>> {
         self.inner.extend(lease, time)
     }
 
@@ -76,27 +83,23 @@ impl Store for Watched {
 }
 
 impl Manage for Watched {
-    fn configure(&self, options: NewOptions) -> BoxFuture<'_, Result<Configured, Error>> {
-        self.inner.configure(options)
+    fn configure(&self, options: NewOptions) -> Write<Configured> {
+        self.counted(self.inner.configure(options))
     }
 
-    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<Option<i64>, Error>> {
+    fn delete_queue(&self, queue: String) -> Write<Option<i64>> {
         self.inner.delete_queue(queue)
     }
 
-    fn delete_group(
-        &self,
-        scope: GroupScope,
-        with_start: bool,
-    ) -> BoxFuture<'_, Result<u64, Error>> {
-        self.inner.delete_group(scope, with_start)
+    fn delete_group(&self, scope: GroupScope, with_start: bool) -> Write<u64> {
+        self.counted(self.inner.delete_group(scope, with_start))
     }
 
-    fn seek(&self, scope: GroupScope, to: Seek) -> BoxFuture<'_, Result<Sought, Error>> {
-        self.inner.seek(scope, to)
+    fn seek(&self, scope: GroupScope, to: Seek) -> Write<u64> {
+        self.counted(self.inner.seek(scope, to))
     }
 
-    fn subscribe(&self, group: String, begin_us: i64) -> BoxFuture<'_, Result<u64, Error>> {
+    fn subscribe(&self, group: String, begin_us: i64) -> Write<u64> {
         self.inner.subscribe(group, begin_us)
     }
 
@@ -104,21 +107,21 @@ impl Manage for Watched {
         self.inner.modes()
     }
 
-    fn set_push_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
+    fn set_push_paused(&self, paused: bool) -> Write<Modes> {
         self.inner.set_push_paused(paused)
     }
 
-    fn set_pop_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
-        self.inner.set_pop_paused(paused)
+    fn set_pop_paused(&self, paused: bool) -> Write<Modes> {
+        self.counted(self.inner.set_pop_paused(paused))
     }
 
-    fn sweep(&self, limit: u32) -> BoxFuture<'_, Result<Swept, Error>> {
+    fn sweep(&self, limit: u32) -> Write<Swept> {
         self.inner.sweep(limit)
     }
 }
 
 impl Streams for Watched {
-    fn register(&self, query: Registration) -> BoxFuture<'_, Result<Registered, Error>> {
+    fn register(&self, query: Registration) -> Write<Registered> {
         self.inner.register(query)
     }
 
@@ -151,42 +154,33 @@ impl Read for Watched {
 }
 
 impl Curate for Watched {
-    fn delete_message(&self, address: Address) -> BoxFuture<'_, Result<bool, Error>> {
-        self.inner.delete_message(address)
+    fn delete_message(&self, address: Address) -> Write<bool> {
+        self.counted(self.inner.delete_message(address))
     }
 
-    fn retry(&self, retry: Retry) -> BoxFuture<'_, Result<Retried, Error>> {
-        self.inner.retry(retry)
+    fn retry(&self, retry: Retry) -> Write<Retried> {
+        self.counted(self.inner.retry(retry))
     }
 
-    fn bury(
-        &self,
-        address: Address,
-        group: Option<String>,
-        error: String,
-    ) -> BoxFuture<'_, Result<u64, Error>> {
-        self.inner.bury(address, group, error)
+    fn bury(&self, address: Address, group: Option<String>, error: String) -> Write<u64> {
+        self.counted(self.inner.bury(address, group, error))
     }
 
-    fn add_trace(&self, trace: NewTrace) -> BoxFuture<'_, Result<(), Error>> {
+    fn add_trace(&self, trace: NewTrace) -> Write<()> {
         self.inner.add_trace(trace)
     }
 }
 
 impl Record for Watched {
-    fn add_counts(&self, counts: Vec<Count>) -> BoxFuture<'_, Result<(), Error>> {
+    fn add_counts(&self, counts: Vec<Count>) -> Write<()> {
         self.inner.add_counts(counts)
     }
 
-    fn set_parked(
-        &self,
-        node: (String, i64),
-        parked: Vec<Parked>,
-    ) -> BoxFuture<'_, Result<(), Error>> {
+    fn set_parked(&self, node: (String, i64), parked: Vec<Parked>) -> Write<()> {
         self.inner.set_parked(node, parked)
     }
 
-    fn set_vitals(&self, vitals: Vitals) -> BoxFuture<'_, Result<(), Error>> {
+    fn set_vitals(&self, vitals: Vitals) -> Write<()> {
         self.inner.set_vitals(vitals)
     }
 

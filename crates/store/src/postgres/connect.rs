@@ -2,7 +2,10 @@
 
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc::{self, error::TrySendError},
+    time::timeout,
+};
 use tokio_postgres::{
     AsyncMessage, Client, Config, Notification, Socket, config::SslMode, tls::MakeTlsConnect,
 };
@@ -24,11 +27,16 @@ pub struct Connector {
     is_for_batches: bool,
 }
 
-/// A connection that also delivers notifications. The receiver ends when the connection does.
+/// Notifications that may wait to be read: 64 MB, as PostgreSQL refuses one of 8,000 bytes.
+pub const MAX_NOTIFICATIONS: usize = 8_192;
+
+/// A connection that also delivers notifications. The receiver ends when the connection does. With
+/// more than [`MAX_NOTIFICATIONS`] unread the connection is cut: the listener must connect anew and
+/// look for what it has missed.
 #[derive(Debug)]
 pub struct Line {
     pub client: Client,
-    pub notifications: mpsc::UnboundedReceiver<Notification>,
+    pub notifications: mpsc::Receiver<Notification>,
 }
 
 /// Why no connection came about.
@@ -96,15 +104,23 @@ impl Connector {
     /// A connection whose notifications are wanted.
     pub async fn listen(&self) -> Result<Line, Error> {
         let (client, mut connection) = self.dial().await?;
-        // Unbounded only in type: the receiver does nothing but wake the engine.
-        let (send, notifications) = mpsc::unbounded_channel();
+        let (send, notifications) = mpsc::channel(MAX_NOTIFICATIONS);
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
             {
-                if let AsyncMessage::Notification(notification) = message
-                    && send.send(notification).is_err()
-                {
-                    return;
+                let AsyncMessage::Notification(notification) = message else {
+                    continue;
+                };
+                match send.try_send(notification) {
+                    Ok(()) => {}
+                    Err(TrySendError::Closed(_)) => return,
+                    Err(TrySendError::Full(_)) => {
+                        tracing::warn!(
+                            MAX_NOTIFICATIONS,
+                            "too many notifications wait to be read; the connection is cut"
+                        );
+                        return;
+                    }
                 }
             }
         });

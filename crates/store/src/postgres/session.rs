@@ -5,7 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::Mutex;
+use futures_util::{FutureExt, future::BoxFuture};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::Client;
 
 use super::Connector;
@@ -55,24 +56,35 @@ impl Session {
         {
             return Err(error.clone());
         }
-        match self.connector.connect().await {
-            Ok(client) => {
-                let client = Arc::new(client);
-                *state = State {
-                    client: Some(client.clone()),
-                    pause: FIRST_PAUSE,
-                    failed: None,
-                };
-                Ok(client)
-            }
-            Err(error) => {
-                tracing::warn!(%error, "no connection to PostgreSQL");
-                let jitter = rand::random_range(0.75..1.25);
-                state.pause = (state.pause * 2).min(LONGEST_PAUSE).mul_f64(jitter);
-                state.failed = Some((Instant::now(), error.clone()));
-                Err(error)
+        self.connect(state).await
+    }
+
+    /// Boxed: the driver's way to connect is compiled here once, not in every crate that asks.
+    fn connect<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+    ) -> BoxFuture<'a, Result<Arc<Client>, Error>> {
+        async move {
+            match self.connector.connect().await {
+                Ok(client) => {
+                    let client = Arc::new(client);
+                    *state = State {
+                        client: Some(client.clone()),
+                        pause: FIRST_PAUSE,
+                        failed: None,
+                    };
+                    Ok(client)
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "no connection to PostgreSQL");
+                    let jitter = rand::random_range(0.75..1.25);
+                    state.pause = (state.pause * 2).min(LONGEST_PAUSE).mul_f64(jitter);
+                    state.failed = Some((Instant::now(), error.clone()));
+                    Err(error)
+                }
             }
         }
+        .boxed()
     }
 
     /// Leaves a connection whose answer is overdue, so that the next caller gets a new one.

@@ -63,12 +63,16 @@ impl Readers {
                 .unwrap_or_else(|_| Err(Error::Failed("the query panicked".into()).into()));
             let _ = answer.send(result);
         });
-        self.queries.try_send(query).map_err(|error| match error {
-            TrySendError::Full(_) => Error::Overloaded,
-            TrySendError::Disconnected(_) => Error::Unavailable("the readers have ended".into()),
-        })?;
+        self.send(query)?;
         answered
             .await
             .unwrap_or_else(|_| Err(Error::Unavailable("the reader has ended".into()).into()))
+    }
+
+    fn send(&self, query: Query) -> Result<(), Error> {
+        self.queries.try_send(query).map_err(|error| match error {
+            TrySendError::Full(_) => Error::Overloaded,
+            TrySendError::Disconnected(_) => Error::Unavailable("the readers have ended".into()),
+        })
     }
 }

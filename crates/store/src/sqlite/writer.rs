@@ -49,10 +49,18 @@ impl Writer {
     {
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            let result = connection.map(|connection| {
+            let mut result: Option<Result<T, E>> = None;
+            if let Some(connection) = connection {
                 telling::statements(STORE, kind, 1);
-                alone(connection, operation)
-            });
+                let mut operation = Some(operation);
+                let done = alone(connection, &mut || {
+                    result = operation.take().map(|operation| operation(connection));
+                    matches!(result, Some(Ok(_)))
+                });
+                if let Err(error) = done {
+                    result = Some(Err(error.into()));
+                }
+            }
             Box::new(move |committed| {
                 let result = match (committed, result) {
                     (Err(error), _) => Err(error.into()),
@@ -63,21 +71,25 @@ impl Writer {
                 let _ = answer.send(result);
             })
         });
-        self.jobs.try_send(job).map_err(|error| match error {
-            TrySendError::Full(_) => Error::Overloaded,
-            TrySendError::Disconnected(_) => Error::Unavailable("the writer has ended".into()),
-        })?;
+        self.send(job)?;
         answered
             .await
             .unwrap_or_else(|_| Err(Error::OutcomeUnknown("the writer has ended".into()).into()))
     }
+
+    fn send(&self, job: Job) -> Result<(), Error> {
+        self.jobs.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => Error::Overloaded,
+            TrySendError::Disconnected(_) => Error::Unavailable("the writer has ended".into()),
+        })
+    }
 }
 
-/// Runs `operation` in a savepoint, so that its failure undoes its own changes only.
-fn alone<T, E: From<Error>>(
-    connection: &Connection,
-    operation: impl FnOnce(&Connection) -> Result<T, E>,
-) -> Result<T, E> {
+/// Runs `operation` in a savepoint, so that its failure, which is `false`, undoes its own changes
+/// only. An error is of the savepoint itself, or a panic.
+///
+/// Not generic: each operation would have a copy of it.
+fn alone(connection: &Connection, operation: &mut dyn FnMut() -> bool) -> Result<(), Error> {
     let execute = |sql: &str| {
         connection
             .prepare_cached(sql)
@@ -86,15 +98,15 @@ fn alone<T, E: From<Error>>(
     };
     execute("SAVEPOINT operation")?;
     // A panic must not take the writer, and everybody else's operations, with it.
-    let result = catch_unwind(AssertUnwindSafe(|| operation(connection)))
-        .unwrap_or_else(|_| Err(Error::Failed("the operation panicked".into()).into()));
-    let kept_or_undone = result.is_ok() || execute("ROLLBACK TO operation").is_ok();
+    let result = catch_unwind(AssertUnwindSafe(operation))
+        .map_err(|_| Error::Failed("the operation panicked".into()));
+    let kept_or_undone = result == Ok(true) || execute("ROLLBACK TO operation").is_ok();
     let settled = kept_or_undone && execute("RELEASE operation").is_ok();
     if !settled && !connection.is_autocommit() {
         // What cannot be undone by itself must not be committed with the others.
         let _ = connection.execute_batch("ROLLBACK");
     }
-    result
+    result.map(drop)
 }
 
 fn run(connection: &Connection, arriving: &Receiver<Job>, max_batch: usize, meter: &Meter) {

@@ -2,8 +2,10 @@
 
 mod batches;
 mod fixture;
+mod listener;
 mod migrations;
 mod neighbours;
+mod order;
 mod outages;
 mod pooler;
 mod races;

@@ -13,7 +13,6 @@ use tokio::time::timeout;
 use wakeline_store::{
     Error, Postgres,
     postgres::{Batcher, Options},
-    testing::PostgresDatabase,
 };
 
 use crate::fixture::{HANGS, Insert, Lock, THING, eventually, names, submit, thing};
@@ -58,10 +57,10 @@ async fn while_the_server_is_away_callers_are_told_and_when_it_is_back_it_works(
     assert_eq!(names(&postgres).await, ["after", "before"]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_batch_whose_session_is_ended_by_the_server_is_told_that_nothing_was_done() {
-    let database = PostgresDatabase::new(&[THING]).await;
-    let postgres = database.open(&[THING]).await;
+    let server = wakeline_testbed::Postgres::start().unwrap();
+    let postgres = open(&server).await;
     let batcher = Batcher::start(&postgres, Insert, 1);
     let lock = Lock::take(&postgres).await;
     let pending = submit(&batcher, thing("ended", 0));

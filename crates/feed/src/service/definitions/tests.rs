@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use wakeline_bus::Bus;
 use wakeline_store::testing::{PostgresDatabase, SqliteDatabase};
+use wakeline_wake::{Engine, Limits};
 
 use super::{Definitions, FRESH};
 use crate::{
@@ -18,6 +20,10 @@ use crate::{
         sqlite::{self, SqliteStore, system_clock},
     },
 };
+
+fn bus() -> Arc<Bus> {
+    Bus::local(Engine::new(Limits::default()))
+}
 
 const HASH: &str = "abc";
 
@@ -36,7 +42,7 @@ fn feed() -> Feed {
 
 /// A node that knows a feed, and the time a moment less than a day later, and a day later.
 async fn defined(store: &Arc<dyn Store>) -> (Definitions, Instant, Instant) {
-    let definitions = Definitions::new(store.clone());
+    let definitions = Definitions::new(store.clone(), bus());
     let now = Instant::now();
     definitions.define(vec![feed()], now).await.unwrap();
     (
@@ -48,7 +54,8 @@ async fn defined(store: &Arc<dyn Store>) -> (Definitions, Instant, Instant) {
 
 /// Another node finds that nobody has asked for anything.
 async fn forget(store: &Arc<dyn Store>) {
-    assert_eq!(store.forget_definitions(i64::MAX).await.unwrap(), 1);
+    let forgotten = store.forget_definitions(i64::MAX).commit(&bus()).await;
+    assert_eq!(forgotten.unwrap(), 1);
 }
 
 async fn is_stored(store: &Arc<dyn Store>) -> bool {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use wakeline_bus::Bus;
 use wakeline_store::testing::{PostgresDatabase, SqliteDatabase};
+use wakeline_wake::{Engine, Limits};
 
 use super::Names;
 use crate::{
@@ -32,7 +34,9 @@ async fn save(store: &dyn Facts, fact: &Fact) {
         fact: fact.clone(),
         signatures: Vec::new(),
     };
-    let saved = store.save(Arc::from([envelope])).await.unwrap();
+    let bus = Bus::local(Engine::new(Limits::default()));
+    let saved = store.save(Arc::from([envelope])).commit(&bus).await;
+    let saved = saved.unwrap();
     assert!(matches!(saved, Saved::Stored { .. }), "{saved:?}");
 }
 
@@ -62,6 +66,6 @@ async fn a_stored_type_is_not_taken_for_unknown_on_postgres() {
     let database = PostgresDatabase::new(&[postgres::MIGRATIONS]).await;
     let other = PostgresStore::new(database.open(&[postgres::MIGRATIONS]).await);
     let mut store = PostgresStore::new(database.open(&[postgres::MIGRATIONS]).await);
-    store.names = Names::at_most(MOST);
+    store.names = Arc::new(Names::at_most(MOST));
     a_type_is_not_taken_for_unknown(&store, &other).await;
 }

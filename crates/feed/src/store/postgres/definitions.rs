@@ -2,16 +2,18 @@
 
 use futures_util::FutureExt;
 use tokio_postgres::types::Type;
+use wakeline_bus::Write;
 
 use super::PostgresStore;
-use crate::store::{Definition, Definitions, REFRESHED_AFTER, Step, text};
+use crate::store::{Definition, Definitions, REFRESHED_AFTER, Step, silent, text};
 
 /// Rows that are removed by one statement.
 const FORGOTTEN_AT_ONCE: i64 = 10_000;
 
 impl Definitions for PostgresStore {
-    fn define(&self, definitions: Vec<Definition>) -> Step<'_, ()> {
-        async move {
+    fn define(&self, definitions: Vec<Definition>) -> Write<()> {
+        let store = self.clone();
+        silent(async move {
             let (mut hashes, mut texts) = (Vec::new(), Vec::new());
             let (mut givens, mut owners) = (Vec::new(), Vec::new());
             for one in &definitions {
@@ -21,21 +23,17 @@ impl Definitions for PostgresStore {
                 let owner = one.owner.as_ref().map(std::slice::from_ref);
                 owners.push(owner.map(text::write_references));
             }
-            self.ask(
-                "feed_define",
-                "SELECT wakeline.feed_define($1, $2, $3, $4, $5)",
-                &[
-                    (&hashes, Type::TEXT_ARRAY),
-                    (&texts, Type::TEXT_ARRAY),
-                    (&givens, Type::TEXT_ARRAY),
-                    (&owners, Type::TEXT_ARRAY),
-                    (&REFRESHED_AFTER, Type::INT8),
-                ],
-            )
-            .await
-            .map(drop)
-        }
-        .boxed()
+            let parameters = [
+                (&hashes as _, Type::TEXT_ARRAY),
+                (&texts as _, Type::TEXT_ARRAY),
+                (&givens as _, Type::TEXT_ARRAY),
+                (&owners as _, Type::TEXT_ARRAY),
+                (&REFRESHED_AFTER as _, Type::INT8),
+            ];
+            let statement = "SELECT wakeline.feed_define($1, $2, $3, $4, $5)";
+            let defined = store.ask("feed_define", statement, &parameters).await;
+            defined.map(drop)
+        })
     }
 
     fn definition(&self, hash: String) -> Step<'_, Option<Definition>> {
@@ -76,8 +74,9 @@ impl Definitions for PostgresStore {
         .boxed()
     }
 
-    fn forget_definitions(&self, since: i64) -> Step<'_, u64> {
-        async move {
+    fn forget_definitions(&self, since: i64) -> Write<u64> {
+        let store = self.clone();
+        silent(async move {
             let statement = "WITH gone AS (
                     DELETE FROM wakeline.feed_definition WHERE hash IN (
                         SELECT d.hash FROM wakeline.feed_definition d WHERE d.used < $1
@@ -86,7 +85,7 @@ impl Definitions for PostgresStore {
                 ) SELECT count(*) FROM gone";
             let mut forgotten = 0;
             loop {
-                let rows = self
+                let rows = store
                     .ask(
                         "feed_forget",
                         statement,
@@ -99,7 +98,6 @@ impl Definitions for PostgresStore {
                     return Ok(forgotten);
                 }
             }
-        }
-        .boxed()
+        })
     }
 }

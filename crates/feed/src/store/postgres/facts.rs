@@ -4,21 +4,22 @@ use std::sync::{Arc, atomic::Ordering};
 
 use futures_util::FutureExt;
 use tokio_postgres::{Row, types::Type};
+use wakeline_bus::Write;
 use wakeline_store::Error;
 
 use super::{PostgresStore, only};
 use crate::{
     fact::{Envelope, Fact, Hash, Kind, Reference, Signature},
-    store::{Facts, Horizon, Log, Position, Saved, Step, Stored, text},
+    store::{Facts, Horizon, Log, Position, Saved, Step, Stored, saving, text},
 };
 
 impl Facts for PostgresStore {
-    fn save(&self, envelopes: Arc<[Envelope]>) -> Step<'_, Saved> {
-        async move {
-            let prepared = self.prepare(&envelopes).await?;
-            self.saves.submit(prepared).await
-        }
-        .boxed()
+    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<Saved> {
+        let store = self.clone();
+        saving(async move {
+            let prepared = store.prepare(&envelopes).await?;
+            store.saves.submit(prepared).await
+        })
     }
 
     fn find(&self, references: Vec<Reference>) -> Step<'_, Vec<Option<Position>>> {

@@ -2,9 +2,10 @@
 
 use futures_util::FutureExt;
 use tokio_postgres::{Row, types::Type};
+use wakeline_bus::Write;
 
 use super::{PostgresStore, only};
-use crate::store::{KeyPair, Keys, Principal, Step};
+use crate::store::{KeyPair, Keys, Principal, Step, silent};
 
 impl Keys for PostgresStore {
     fn key(&self, of: Principal) -> Step<'_, Option<KeyPair>> {
@@ -23,9 +24,10 @@ impl Keys for PostgresStore {
         .boxed()
     }
 
-    fn keep_key(&self, of: Principal, key: KeyPair) -> Step<'_, KeyPair> {
-        async move {
-            let rows = self
+    fn keep_key(&self, of: Principal, key: KeyPair) -> Write<KeyPair> {
+        let store = self.clone();
+        silent(async move {
+            let rows = store
                 .ask(
                     "feed_keep_key",
                     "SELECT public_key, private_key FROM wakeline.feed_keep_key($1, $2, $3, $4)",
@@ -38,8 +40,7 @@ impl Keys for PostgresStore {
                 )
                 .await?;
             only(&rows).map(pair)
-        }
-        .boxed()
+        })
     }
 }
 

@@ -2,12 +2,13 @@
 
 use futures_util::FutureExt;
 use tokio_postgres::types::Type;
+use wakeline_bus::Write;
 use wakeline_store::Error;
 
 use super::{PostgresStore, only};
 use crate::{
     fact::Kind,
-    store::{Position, Purging, Step},
+    store::{Position, Purging, Step, silent},
 };
 
 const OF_KIND: &str = "SELECT position FROM wakeline.feed_fact
@@ -29,21 +30,23 @@ impl Purging for PostgresStore {
         .boxed()
     }
 
-    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Step<'_, Vec<Position>> {
-        async move { self.remove(vec![root], keep, limit).await }.boxed()
+    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Write<Vec<Position>> {
+        let store = self.clone();
+        silent(async move { store.remove(vec![root], keep, limit).await })
     }
 
-    fn fence(&self) -> Step<'_, Position> {
-        async move {
+    fn fence(&self) -> Write<Position> {
+        let store = self.clone();
+        silent(async move {
             let statement = "SELECT nextval('wakeline.feed_position')";
-            let rows = self.ask("feed-fence", statement, &[]).await?;
+            let rows = store.ask("feed-fence", statement, &[]).await?;
             Ok(only(&rows)?.get(0))
-        }
-        .boxed()
+        })
     }
 
-    fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize> {
-        async move { Ok(self.remove(of, Vec::new(), usize::MAX).await?.len()) }.boxed()
+    fn purge_orphans(&self, of: Vec<Position>) -> Write<usize> {
+        let store = self.clone();
+        silent(async move { Ok(store.remove(of, Vec::new(), usize::MAX).await?.len()) })
     }
 }
 

@@ -2,21 +2,23 @@
 
 use futures_util::FutureExt;
 use rusqlite::{Connection, OptionalExtension};
+use wakeline_bus::Write;
 use wakeline_store::Error;
 
 use super::SqliteStore;
-use crate::store::{Definition, Definitions, REFRESHED_AFTER, Step, text};
+use crate::store::{Definition, Definitions, REFRESHED_AFTER, Step, silent, text};
 
 const ADD: &str = "INSERT INTO feed_definition (hash, text, given, owner, used)
     VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT (hash) DO UPDATE SET used = excluded.used WHERE used < ?6";
 
 impl Definitions for SqliteStore {
-    fn define(&self, definitions: Vec<Definition>) -> Step<'_, ()> {
-        async move {
+    fn define(&self, definitions: Vec<Definition>) -> Write<()> {
+        let store = self.clone();
+        silent(async move {
             let hashes: Vec<_> = definitions.iter().map(|one| one.hash.clone()).collect();
-            let due = (self.clock)() - REFRESHED_AFTER;
-            let is_known = self.read("feed_defined", move |connection, _| {
+            let due = (store.clock)() - REFRESHED_AFTER;
+            let is_known = store.read("feed_defined", move |connection, _| {
                 for hash in &hashes {
                     if used(connection, hash)?.is_none_or(|used| used < due) {
                         return Ok(false);
@@ -27,7 +29,7 @@ impl Definitions for SqliteStore {
             if is_known.await? {
                 return Ok(());
             }
-            self.write("feed_define", move |connection, now| {
+            let define = store.write("feed_define", move |connection, now| {
                 let mut add = connection.prepare_cached(ADD)?;
                 for one in &definitions {
                     let given = text::write_references(&one.given);
@@ -37,10 +39,9 @@ impl Definitions for SqliteStore {
                     add.execute((&*one.hash, &*one.text, given, owner, now, due))?;
                 }
                 Ok(())
-            })
-            .await
-        }
-        .boxed()
+            });
+            define.await
+        })
     }
 
     fn definition(&self, hash: String) -> Step<'_, Option<Definition>> {
@@ -82,12 +83,12 @@ impl Definitions for SqliteStore {
         .boxed()
     }
 
-    fn forget_definitions(&self, since: i64) -> Step<'_, u64> {
-        self.write("feed_forget", move |connection, _| {
+    fn forget_definitions(&self, since: i64) -> Write<u64> {
+        silent(self.write("feed_forget", move |connection, _| {
             let sql = "DELETE FROM feed_definition WHERE used < ?1";
             let gone = connection.prepare_cached(sql)?.execute([since])?;
             Ok(gone as u64)
-        })
+        }))
     }
 }
 

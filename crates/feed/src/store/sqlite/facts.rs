@@ -4,24 +4,25 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures_util::FutureExt;
 use rusqlite::{Connection, OptionalExtension};
+use wakeline_bus::Write;
 use wakeline_store::Error;
 
 use super::{SqliteStore, log, names::called, save};
 use crate::{
     fact::{Envelope, Fact, Hash, Reference, Signature},
-    store::{Facts, Horizon, Log, Position, Saved, Step, Stored, text},
+    store::{Facts, Horizon, Log, Position, Saved, Step, Stored, saving, text},
 };
 
 impl Facts for SqliteStore {
-    fn save(&self, envelopes: Arc<[Envelope]>) -> Step<'_, Saved> {
-        async move {
-            let prepared = self.prepare(&envelopes).await?;
-            self.write("feed_save", move |connection, now| {
+    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<Saved> {
+        let store = self.clone();
+        saving(async move {
+            let prepared = store.prepare(&envelopes).await?;
+            let save = store.write("feed_save", move |connection, now| {
                 save::save(connection, &prepared, now)
-            })
-            .await
-        }
-        .boxed()
+            });
+            save.await
+        })
     }
 
     fn find(&self, references: Vec<Reference>) -> Step<'_, Vec<Option<Position>>> {

@@ -1,17 +1,18 @@
 //! Users' keys on SQLite.
 
 use rusqlite::{Connection, OptionalExtension};
+use wakeline_bus::Write;
 
 use super::SqliteStore;
-use crate::store::{KeyPair, Keys, Principal, Step};
+use crate::store::{KeyPair, Keys, Principal, Step, silent};
 
 impl Keys for SqliteStore {
     fn key(&self, of: Principal) -> Step<'_, Option<KeyPair>> {
         self.read("feed_key", move |connection, _| Ok(key(connection, &of)?))
     }
 
-    fn keep_key(&self, of: Principal, offered: KeyPair) -> Step<'_, KeyPair> {
-        self.write("feed_keep_key", move |connection, _| {
+    fn keep_key(&self, of: Principal, offered: KeyPair) -> Write<KeyPair> {
+        silent(self.write("feed_keep_key", move |connection, _| {
             if let Some(kept) = key(connection, &of)? {
                 return Ok(kept);
             }
@@ -21,7 +22,7 @@ impl Keys for SqliteStore {
             )?;
             add.execute((of.provider, of.id, &*offered.public, &*offered.private))?;
             Ok(offered)
-        })
+        }))
     }
 }
 

@@ -2,12 +2,12 @@
 
 use futures_util::FutureExt;
 use rusqlite::{Connection, Params};
-use wakeline_store::Error;
+use wakeline_bus::Write;
 
 use super::{SqliteStore, save::last_value};
 use crate::{
     fact::Kind,
-    store::{Position, Purging, Step},
+    store::{Position, Purging, Step, silent},
 };
 
 const OF_KIND: &str = "SELECT position FROM feed_fact
@@ -30,32 +30,31 @@ impl Purging for SqliteStore {
     fn of_kind(&self, kind: Kind, after: Position, limit: usize) -> Step<'_, Vec<Position>> {
         self.sqlite
             .read("feed-of-kind", move |connection| {
-                positions(connection, OF_KIND, (&*kind, after, at_most(limit)))
+                let parameters = (&*kind, after, at_most(limit));
+                Ok(positions(connection, OF_KIND, parameters)?)
             })
             .boxed()
     }
 
-    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Step<'_, Vec<Position>> {
-        self.sqlite
-            .write("feed-purge", move |connection| {
-                remove_descendants(connection, &[root], &keep, limit)
-            })
-            .boxed()
+    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Write<Vec<Position>> {
+        silent(self.write("feed-purge", move |connection, _| {
+            remove_descendants(connection, &[root], &keep, limit)
+        }))
     }
 
     /// There is one writer: nothing is under way while something else is done.
-    fn fence(&self) -> Step<'_, Position> {
-        self.sqlite
-            .read("feed-fence", |connection| Ok(last_value(connection)?))
-            .boxed()
+    fn fence(&self) -> Write<Position> {
+        let sqlite = self.sqlite.clone();
+        silent(async move {
+            let last = sqlite.read("feed-fence", |connection| Ok(last_value(connection)?));
+            last.await
+        })
     }
 
-    fn purge_orphans(&self, of: Vec<Position>) -> Step<'_, usize> {
-        self.sqlite
-            .write("feed-purge-orphans", move |connection| {
-                Ok::<_, Error>(remove_descendants(connection, &of, &[], usize::MAX)?.len())
-            })
-            .boxed()
+    fn purge_orphans(&self, of: Vec<Position>) -> Write<usize> {
+        silent(self.write("feed-purge-orphans", move |connection, _| {
+            Ok(remove_descendants(connection, &of, &[], usize::MAX)?.len())
+        }))
     }
 }
 
@@ -64,7 +63,7 @@ fn remove_descendants(
     of: &[Position],
     keep: &[Position],
     limit: usize,
-) -> Result<Vec<Position>, Error> {
+) -> rusqlite::Result<Vec<Position>> {
     let parameters = (list(of), list(keep), at_most(limit));
     let gone = positions(connection, DESCENDANTS, parameters)?;
     for table in [
@@ -84,10 +83,10 @@ fn positions(
     connection: &Connection,
     statement: &str,
     parameters: impl Params,
-) -> Result<Vec<Position>, Error> {
+) -> rusqlite::Result<Vec<Position>> {
     let mut statement = connection.prepare_cached(statement)?;
     let rows = statement.query_map(parameters, |row| row.get(0))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 fn list(positions: &[Position]) -> String {

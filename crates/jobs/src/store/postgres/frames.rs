@@ -5,6 +5,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
+use wakeline_bus::Write;
 use wakeline_store::Error;
 
 use super::{PostgresStore, only};
@@ -16,6 +17,7 @@ use crate::{
         Step,
         frames::{Frames, Stored},
     },
+    topic, wakes,
 };
 
 /// Read by [`room_of`].
@@ -47,15 +49,16 @@ fn no_such(outcome: i16) -> Error {
 }
 
 impl Frames for PostgresStore {
-    fn create_room(&self, room: NewRoom) -> Step<'_, RoomCreated> {
-        async move {
+    fn create_room(&self, room: NewRoom) -> Write<RoomCreated> {
+        let postgres = self.postgres.clone();
+        let run = async move {
             let (source, first) = match &room.frames {
                 Source::Nothing => (None, None),
                 Source::Frame(frame) => (None, Some(&frame.bytes()[..])),
                 Source::Room(name) => (Some(name), None),
             };
-            let rows = self
-                .ask(
+            let rows = postgres
+                .query(
                     "jobs_room_create",
                     "SELECT c.outcome, c.bytes, (c.room).id, (c.room).name, (c.room).frames, \
                      (c.room).mounted, (c.room).mounted_by, (c.room).created_at \
@@ -78,8 +81,8 @@ impl Frames for PostgresStore {
                 4 => RoomCreated::SourceTooLarge(get(row, "bytes")?),
                 other => return Err(no_such(other)),
             })
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
     fn room(&self, name: String) -> Step<'_, Option<Room>> {
@@ -119,10 +122,11 @@ impl Frames for PostgresStore {
         .boxed()
     }
 
-    fn mount(&self, name: String, mount: Mount) -> Step<'_, Option<Room>> {
-        async move {
-            let rows = self
-                .ask(
+    fn mount(&self, name: String, mount: Mount) -> Write<Option<Room>> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            let rows = postgres
+                .query(
                     "jobs_mount",
                     concat!(
                         "UPDATE wakeline.jobs_room r SET mounted = $2, mounted_by = $3 \
@@ -137,14 +141,15 @@ impl Frames for PostgresStore {
                 )
                 .await?;
             rows.first().map(room_of).transpose()
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
-    fn unmount(&self, name: String, user: Option<Uuid>) -> Step<'_, Option<Room>> {
-        async move {
-            let rows = self
-                .ask(
+    fn unmount(&self, name: String, user: Option<Uuid>) -> Write<Option<Room>> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            let rows = postgres
+                .query(
                     "jobs_unmount",
                     concat!(
                         "UPDATE wakeline.jobs_room r SET mounted = NULL, mounted_by = NULL \
@@ -156,15 +161,16 @@ impl Frames for PostgresStore {
                 )
                 .await?;
             rows.first().map(room_of).transpose()
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
-    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Step<'_, Appended> {
-        async move {
+    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<Appended> {
+        let postgres = self.postgres.clone();
+        let run = async move {
             let bodies: Vec<&[u8]> = frames.iter().map(|frame| &frame.bytes()[..]).collect();
-            let rows = self
-                .ask(
+            let rows = postgres
+                .query(
                     "jobs_append",
                     "SELECT outcome, start, total FROM wakeline.jobs_append($1, $2, $3)",
                     &[
@@ -185,8 +191,8 @@ impl Frames for PostgresStore {
                 3 => Appended::Full(get(row, "start")?),
                 other => return Err(no_such(other)),
             })
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
     fn replace(
@@ -195,10 +201,11 @@ impl Frames for PostgresStore {
         number: i64,
         frame: Frame,
         stamp: Option<Stamp>,
-    ) -> Step<'_, Edited> {
-        async move {
-            let rows = self
-                .ask(
+    ) -> Write<Edited> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            let rows = postgres
+                .query(
                     "jobs_replace",
                     "SELECT outcome, total FROM wakeline.jobs_replace($1, $2, $3, $4, $5)",
                     &[
@@ -211,22 +218,23 @@ impl Frames for PostgresStore {
                 )
                 .await?;
             edited(only(&rows)?)
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
-    fn delete(&self, name: String, number: i64) -> Step<'_, Edited> {
-        async move {
-            let rows = self
-                .ask(
+    fn delete(&self, name: String, number: i64) -> Write<Edited> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            let rows = postgres
+                .query(
                     "jobs_delete",
                     "SELECT outcome, total FROM wakeline.jobs_delete($1, $2)",
                     &[(&name, Type::TEXT), (&number, Type::INT8)],
                 )
                 .await?;
             edited(only(&rows)?)
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
     fn frame(&self, name: String, number: i64) -> Step<'_, Option<(Room, Option<Stored>)>> {

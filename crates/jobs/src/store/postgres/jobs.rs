@@ -6,6 +6,7 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 use uuid::Uuid;
+use wakeline_bus::Write;
 
 use super::{PostgresStore, only};
 use crate::{
@@ -13,10 +14,11 @@ use crate::{
     name::FullName,
     page::{Page, Paged},
     store::{Jobs, Step},
+    wakes,
 };
 
 impl Jobs for PostgresStore {
-    fn register_job(&self, job: NewJob) -> Step<'_, Registered> {
+    fn register_job(&self, job: NewJob) -> Write<Registered> {
         let statement =
             "SELECT * FROM wakeline.jobs_job_register($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         let parameters = parameters![
@@ -30,7 +32,7 @@ impl Jobs for PostgresStore {
             job.worker => Type::UUID,
             Uuid::new_v4() => Type::UUID,
         ];
-        self.write(statement, parameters, |rows| {
+        self.write(statement, parameters, wakes::registered, |rows| {
             let row = only(rows)?;
             Ok(match row.get::<_, i16>(0) {
                 2 => Registered::NoWorker,

@@ -8,6 +8,7 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 use uuid::Uuid;
+use wakeline_bus::Write;
 
 use super::{PostgresStore, only, results};
 use crate::{
@@ -16,6 +17,7 @@ use crate::{
     provider::{NewProvider, Provider, ProviderFilter, ProviderRegistered},
     results::Look,
     store::{Providers, Step, in_micros},
+    wakes,
     worker::Owned,
 };
 
@@ -28,7 +30,7 @@ const LISTED: &str = "room = ANY ($3) AND (
     )";
 
 impl Providers for PostgresStore {
-    fn register_provider(&self, provider: NewProvider) -> Step<'_, ProviderRegistered> {
+    fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistered> {
         let statement = "SELECT * FROM
             wakeline.jobs_provider_register($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
         let parameters = parameters![
@@ -44,7 +46,7 @@ impl Providers for PostgresStore {
             Uuid::new_v4() => Type::UUID,
             provider.ttl.map(in_micros) => Type::INT8,
         ];
-        self.write(statement, parameters, |rows| {
+        self.write(statement, parameters, wakes::registered_provider, |rows| {
             let row = only(rows)?;
             Ok(match row.get::<_, i16>(0) {
                 2 => ProviderRegistered::NoWorker,
@@ -169,7 +171,7 @@ impl Providers for PostgresStore {
         .boxed()
     }
 
-    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Provider>> {
+    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>> {
         let statement = "WITH gone AS (
                 DELETE FROM wakeline.jobs_provider
                 WHERE id = $1 AND ($2 IS NULL OR user_id = $2) RETURNING *
@@ -179,10 +181,12 @@ impl Providers for PostgresStore {
                 p.created_at, p.version, p.ttl
             FROM (SELECT 1) one LEFT JOIN gone p ON true";
         let parameters = parameters![provider => Type::UUID, user => Type::UUID];
-        self.write(statement, parameters, |rows| owned(only(rows)?))
+        self.write(statement, parameters, wakes::removed_provider, |rows| {
+            owned(only(rows)?)
+        })
     }
 
-    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Provider>> {
+    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>> {
         let statement = "WITH mine AS (
                 SELECT * FROM wakeline.jobs_provider
                 WHERE id = $1 AND ($2 IS NULL OR user_id = $2)
@@ -195,7 +199,9 @@ impl Providers for PostgresStore {
                 p.created_at, p.version, p.ttl
             FROM (SELECT 1) one LEFT JOIN mine p ON true LEFT JOIN beaten ON true";
         let parameters = parameters![provider => Type::UUID, user => Type::UUID];
-        self.write(statement, parameters, |rows| owned(only(rows)?))
+        self.write(statement, parameters, wakes::nobody, |rows| {
+            owned(only(rows)?)
+        })
     }
 }
 

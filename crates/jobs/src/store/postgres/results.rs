@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
+use wakeline_bus::{Wakes, Write};
 
 use super::{PostgresStore, only};
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
         Results, SWEPT_AT_ONCE, Upload, lasting, left, receive,
     },
     store::Step,
+    topic, wakes,
 };
 
 impl Results for PostgresStore {
@@ -76,20 +78,21 @@ impl Results for PostgresStore {
         .boxed()
     }
 
-    fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
-        async move {
+    fn put(&self, key: Key, upload: Upload, ttl: Duration, readers: Wakes) -> Write<Kept> {
+        let (postgres, pieces) = (self.postgres.clone(), self.pieces.clone());
+        let run = async move {
             let is_error = upload.is_error;
-            let came = match receive(&self.pieces, upload, Vec::new()).await? {
+            let came = match receive(&pieces, upload, Vec::new()).await? {
                 Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
             let etag = came.etag.to_string();
-            let (body, pieces, length) = match &came.content {
+            let (body, upload, length) = match &came.content {
                 Content::Whole(body) => (&body[..], None, None),
                 Content::Pieces { upload, length, .. } => (&[][..], Some(*upload), Some(*length)),
             };
-            let rows = self
-                .ask(
+            let rows = postgres
+                .query(
                     "put_result",
                     "SELECT wakeline.jobs_result_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
                     &[
@@ -100,22 +103,23 @@ impl Results for PostgresStore {
                         (&etag, Type::TEXT),
                         (&body, Type::BYTEA),
                         (&lasting(ttl), Type::INT8),
-                        (&pieces, Type::UUID),
+                        (&upload, Type::UUID),
                         (&length, Type::INT8),
                         (&lasting(GRACE), Type::INT8),
                     ],
                 )
                 .await?;
             Ok(Kept::if_there(only(&rows)?.get(0)))
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::kept(readers))
     }
 
-    fn begin(&self, request: Request, ttl: Duration) -> Step<'_, bool> {
-        async move {
+    fn begin(&self, request: Request, ttl: Duration) -> Write<bool> {
+        let postgres = self.postgres.clone();
+        let run = async move {
             let Request { key, token, params } = request;
-            let rows = self
-                .ask(
+            let rows = postgres
+                .query(
                     "begin_request",
                     "SELECT wakeline.jobs_mark_begin($1, $2, $3, $4, $5, $6)",
                     &[
@@ -129,27 +133,29 @@ impl Results for PostgresStore {
                 )
                 .await?;
             Ok(only(&rows)?.get(0))
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
-    fn end(&self, key: Key, token: Option<Uuid>) -> Step<'_, ()> {
-        async move {
-            self.ask(
-                "end_request",
-                "DELETE FROM wakeline.jobs_mark WHERE provider_id = $1 AND version = $2
+    fn end(&self, key: Key, token: Option<Uuid>, readers: Wakes) -> Write<()> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            postgres
+                .query(
+                    "end_request",
+                    "DELETE FROM wakeline.jobs_mark WHERE provider_id = $1 AND version = $2
                     AND hash = $3 AND ($4 IS NULL OR token = $4)",
-                &[
-                    (&key.provider, Type::UUID),
-                    (&key.version, Type::INT8),
-                    (&key.hash, Type::TEXT),
-                    (&token, Type::UUID),
-                ],
-            )
-            .await?;
+                    &[
+                        (&key.provider, Type::UUID),
+                        (&key.version, Type::INT8),
+                        (&key.hash, Type::TEXT),
+                        (&token, Type::UUID),
+                    ],
+                )
+                .await?;
             Ok(())
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, |()| readers)
     }
 
     fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
@@ -182,11 +188,13 @@ impl Results for PostgresStore {
         .boxed()
     }
 
-    fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()> {
-        async move {
-            self.ask(
-                "forget_results",
-                "WITH answers AS (
+    fn forget(&self, provider: Uuid, version: Option<i64>) -> Write<()> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            postgres
+                .query(
+                    "forget_results",
+                    "WITH answers AS (
                     DELETE FROM wakeline.jobs_result
                     WHERE provider_id = $1 AND ($2 IS NULL OR version < $2) RETURNING upload_id
                 ), freed AS (
@@ -196,30 +204,31 @@ impl Results for PostgresStore {
                 )
                 DELETE FROM wakeline.jobs_mark
                 WHERE provider_id = $1 AND ($2 IS NULL OR version < $2)",
-                &[
-                    (&provider, Type::UUID),
-                    (&version, Type::INT8),
-                    (&lasting(GRACE), Type::INT8),
-                ],
-            )
-            .await?;
+                    &[
+                        (&provider, Type::UUID),
+                        (&version, Type::INT8),
+                        (&lasting(GRACE), Type::INT8),
+                    ],
+                )
+                .await?;
             Ok(())
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 
-    fn sweep(&self) -> Step<'_, Option<Duration>> {
-        async move {
-            let rows = self
-                .ask(
+    fn sweep(&self) -> Write<Option<Duration>> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            let rows = postgres
+                .query(
                     "sweep_results",
                     "SELECT wakeline.jobs_result_sweep($1, $2)",
                     &[(&SWEPT_AT_ONCE, Type::INT8), (&REMOVED_AT_ONCE, Type::INT8)],
                 )
                 .await?;
             Ok(only(&rows)?.get::<_, Option<i64>>(0).map(left))
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 }
 

@@ -6,6 +6,7 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 use uuid::Uuid;
+use wakeline_bus::Write;
 use wakeline_store::Error;
 
 use super::{PostgresStore, only};
@@ -15,10 +16,11 @@ use crate::{
     store::{Step, Tasks},
     task::{Claimed, NewTask, Status, Submitted, Task, TaskFilter, Update, Updated},
     topic::Wait,
+    wakes,
 };
 
 impl Tasks for PostgresStore {
-    fn submit(&self, task: NewTask) -> Step<'_, Submitted> {
+    fn submit(&self, task: NewTask) -> Write<Submitted> {
         let statement = "SELECT * FROM wakeline.jobs_task_submit($1, $2, $3, $4, $5, $6, $7, $8)";
         let parameters = parameters![
             task.id => Type::UUID,
@@ -30,7 +32,7 @@ impl Tasks for PostgresStore {
             task.payload => Type::TEXT,
             task.needs_worker => Type::BOOL,
         ];
-        self.write(statement, parameters, |rows| {
+        self.write(statement, parameters, wakes::submitted, |rows| {
             let row = only(rows)?;
             Ok(match row.get::<_, i16>(0) {
                 0 => Submitted::Done(told_task(row)?),
@@ -40,10 +42,10 @@ impl Tasks for PostgresStore {
         })
     }
 
-    fn claim(&self, worker: Uuid, user: Uuid) -> Step<'_, Claimed> {
+    fn claim(&self, worker: Uuid, user: Uuid) -> Write<Claimed> {
         let statement = "SELECT * FROM wakeline.jobs_task_claim($1, $2)";
         let parameters = parameters![worker => Type::UUID, user => Type::UUID];
-        self.write(statement, parameters, |rows| {
+        self.write(statement, parameters, wakes::claimed, |rows| {
             let row = only(rows)?;
             Ok(match row.get::<_, i16>(0) {
                 0 => Claimed::Task(told_task(row)?),
@@ -57,10 +59,10 @@ impl Tasks for PostgresStore {
         })
     }
 
-    fn unclaim(&self, task: Uuid, worker: Uuid) -> Step<'_, Option<Task>> {
+    fn unclaim(&self, task: Uuid, worker: Uuid) -> Write<Option<Task>> {
         let statement = "SELECT * FROM wakeline.jobs_task_unclaim($1, $2)";
         let parameters = parameters![task => Type::UUID, worker => Type::UUID];
-        self.write(statement, parameters, |rows| {
+        self.write(statement, parameters, wakes::unclaimed, |rows| {
             rows.first().map(told_task).transpose()
         })
     }
@@ -75,7 +77,7 @@ impl Tasks for PostgresStore {
         .boxed()
     }
 
-    fn update(&self, update: Update) -> Step<'_, Updated> {
+    fn update(&self, update: Update) -> Write<Updated> {
         let statement = "SELECT * FROM wakeline.jobs_task_update($1, $2, $3, $4, $5, $6)";
         let parameters = parameters![
             update.task => Type::UUID,
@@ -85,7 +87,7 @@ impl Tasks for PostgresStore {
             update.error => Type::TEXT,
             update.worker => Type::UUID,
         ];
-        self.write(statement, parameters, |rows| {
+        self.write(statement, parameters, wakes::updated, |rows| {
             let row = only(rows)?;
             let note: Option<&str> = row.get(1);
             Ok(match row.get::<_, i16>(0) {

@@ -5,27 +5,30 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
+use wakeline_bus::Write;
 use wakeline_store::Error;
 
 use super::{PostgresStore, Step, only};
 use crate::{
     store::{Users, in_micros},
     user::{Login, NewUser, PasswordHash, User, UserChange, UserChanged, UserDeleted},
+    wakes,
 };
 
 impl Users for PostgresStore {
-    fn secret(&self, fresh: Vec<u8>) -> Step<'_, Vec<u8>> {
+    fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>> {
         // The update changes nothing: it is there to give back what is there already.
         self.write(
             "INSERT INTO wakeline.jobs_secret (one, secret) VALUES (1, $1)
              ON CONFLICT (one) DO UPDATE SET one = excluded.one
              RETURNING secret",
             vec![(Box::new(fresh), Type::BYTEA)],
+            wakes::nobody,
             |rows| Ok(only(rows)?.get(0)),
         )
     }
 
-    fn create_user(&self, user: NewUser) -> Step<'_, Option<User>> {
+    fn create_user(&self, user: NewUser) -> Write<Option<User>> {
         self.write(
             "INSERT INTO wakeline.jobs_user
                  (id, email, password, is_superuser, is_verified, is_guest, created_at)
@@ -40,6 +43,7 @@ impl Users for PostgresStore {
                 (Box::new(user.is_verified), Type::BOOL),
                 (Box::new(user.is_guest), Type::BOOL),
             ],
+            wakes::nobody,
             |rows| Ok(rows.first().map(|row| read_user(row, 0))),
         )
     }
@@ -77,7 +81,7 @@ impl Users for PostgresStore {
         .boxed()
     }
 
-    fn change_user(&self, user: Uuid, change: UserChange) -> Step<'_, UserChanged> {
+    fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChanged> {
         self.write(
             "SELECT state, id, email, is_active, is_superuser, is_verified, epoch
              FROM wakeline.jobs_change_user($1, $2, $3, $4, $5, $6)",
@@ -89,6 +93,7 @@ impl Users for PostgresStore {
                 (Box::new(change.is_superuser), Type::BOOL),
                 (Box::new(change.is_verified), Type::BOOL),
             ],
+            wakes::nobody,
             |rows| {
                 let row = only(rows)?;
                 match row.get::<_, i32>(0) {
@@ -115,10 +120,11 @@ impl Users for PostgresStore {
         .boxed()
     }
 
-    fn delete_user(&self, user: Uuid) -> Step<'_, UserDeleted> {
+    fn delete_user(&self, user: Uuid) -> Write<UserDeleted> {
         self.write(
             "SELECT wakeline.jobs_delete_user($1)",
             vec![(Box::new(user), Type::UUID)],
+            wakes::nobody,
             |rows| match only(rows)?.get::<_, i32>(0) {
                 0 => Ok(UserDeleted::NotFound),
                 1 => Ok(UserDeleted::HasWorkers),
@@ -128,13 +134,14 @@ impl Users for PostgresStore {
         )
     }
 
-    fn sweep_guests(&self, kept: Duration, limit: i64) -> Step<'_, i64> {
+    fn sweep_guests(&self, kept: Duration, limit: i64) -> Write<i64> {
         self.write(
             "SELECT wakeline.jobs_sweep_guests($1, $2)",
             vec![
                 (Box::new(in_micros(kept)), Type::INT8),
                 (Box::new(limit), Type::INT8),
             ],
+            wakes::nobody,
             |rows| Ok(only(rows)?.get(0)),
         )
     }

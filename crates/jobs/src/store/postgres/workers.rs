@@ -3,6 +3,7 @@
 use futures_util::FutureExt;
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
+use wakeline_bus::Write;
 use wakeline_store::Error;
 
 use super::{PostgresStore, only, tasks::told_task};
@@ -11,15 +12,16 @@ use crate::{
     page::{Page, Paged},
     store::{Step, Workers},
     task::{Loss, Swept, Terms},
+    wakes,
     worker::{Owned, Worker, WorkerSummary},
 };
 
 impl Workers for PostgresStore {
-    fn create_worker(&self, user: Uuid) -> Step<'_, Worker> {
+    fn create_worker(&self, user: Uuid) -> Write<Worker> {
         let statement = "INSERT INTO wakeline.jobs_worker (id, user_id, beat_at, created_at)
             VALUES ($1, $2, wakeline.jobs_now(), wakeline.jobs_now()) RETURNING id, beat_at";
         let parameters = parameters![Uuid::new_v4() => Type::UUID, user => Type::UUID];
-        self.write(statement, parameters, |rows| {
+        self.write(statement, parameters, wakes::nobody, |rows| {
             let row = only(rows)?;
             Ok(Worker {
                 id: row.get(0),
@@ -28,7 +30,7 @@ impl Workers for PostgresStore {
         })
     }
 
-    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Step<'_, Owned<Worker>> {
+    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<Owned<Worker>> {
         let statement = "WITH beaten AS (
                 UPDATE wakeline.jobs_worker SET beat_at = wakeline.jobs_now()
                 WHERE id = $1 AND user_id = $2 RETURNING beat_at
@@ -36,7 +38,7 @@ impl Workers for PostgresStore {
             SELECT (SELECT beat_at FROM beaten),
                 EXISTS (SELECT 1 FROM wakeline.jobs_worker WHERE id = $1)";
         let parameters = parameters![worker => Type::UUID, user => Type::UUID];
-        self.write(statement, parameters, move |rows| {
+        self.write(statement, parameters, wakes::nobody, move |rows| {
             let row = only(rows)?;
             let (beat, is_there): (Option<i64>, bool) = (row.get(0), row.get(1));
             Ok(match beat {
@@ -61,10 +63,10 @@ impl Workers for PostgresStore {
         .boxed()
     }
 
-    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Loss>> {
+    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<Owned<Loss>> {
         let statement = "SELECT * FROM wakeline.jobs_worker_remove($1, $2)";
         let parameters = parameters![worker => Type::UUID, user => Type::UUID];
-        self.write(statement, parameters, |rows| {
+        self.write(statement, parameters, wakes::removed_worker, |rows| {
             Ok(match only(rows)?.get::<_, i16>(0) {
                 0 => Owned::Done(loss(rows)?),
                 1 => Owned::NotFound,
@@ -120,7 +122,7 @@ impl Workers for PostgresStore {
         .boxed()
     }
 
-    fn sweep(&self, terms: Terms) -> Step<'_, Swept> {
+    fn sweep(&self, terms: Terms) -> Write<Swept> {
         let statement = "SELECT * FROM wakeline.jobs_sweep($1, $2, $3, $4)";
         let parameters = parameters![
             terms.worker => Type::INT8,
@@ -128,7 +130,7 @@ impl Workers for PostgresStore {
             terms.kept => Type::INT8,
             terms.limit => Type::INT8,
         ];
-        self.write(statement, parameters, |rows| {
+        self.write(statement, parameters, wakes::swept, |rows| {
             let mut swept = Swept {
                 loss: loss(rows)?,
                 ..Swept::default()

@@ -5,6 +5,7 @@ mod edit;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
 use uuid::Uuid;
+use wakeline_bus::Write;
 
 use super::SqliteStore;
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
         Step,
         frames::{Frames, Stored},
     },
+    wakes,
 };
 
 /// Read by [`room_of`].
@@ -48,8 +50,8 @@ fn find(connection: &Connection, name: &str) -> rusqlite::Result<Option<Room>> {
 }
 
 impl Frames for SqliteStore {
-    fn create_room(&self, room: NewRoom) -> Step<'_, RoomCreated> {
-        self.write("jobs_room_create", move |connection, now| {
+    fn create_room(&self, room: NewRoom) -> Write<RoomCreated> {
+        self.write("jobs_room_create", wakes::nobody, move |connection, now| {
             create(connection, &room, now)
         })
     }
@@ -75,8 +77,8 @@ impl Frames for SqliteStore {
         })
     }
 
-    fn mount(&self, name: String, mount: Mount) -> Step<'_, Option<Room>> {
-        self.write("jobs_mount", move |connection, _| {
+    fn mount(&self, name: String, mount: Mount) -> Write<Option<Room>> {
+        self.write("jobs_mount", wakes::nobody, move |connection, _| {
             connection
                 .prepare_cached(
                     "UPDATE jobs_room SET mounted = ?2, mounted_by = ?3 WHERE name = ?1",
@@ -86,8 +88,8 @@ impl Frames for SqliteStore {
         })
     }
 
-    fn unmount(&self, name: String, user: Option<Uuid>) -> Step<'_, Option<Room>> {
-        self.write("jobs_unmount", move |connection, _| {
+    fn unmount(&self, name: String, user: Option<Uuid>) -> Write<Option<Room>> {
+        self.write("jobs_unmount", wakes::nobody, move |connection, _| {
             let done = connection
                 .prepare_cached(
                     "UPDATE jobs_room SET mounted = NULL, mounted_by = NULL \
@@ -102,8 +104,8 @@ impl Frames for SqliteStore {
         })
     }
 
-    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Step<'_, Appended> {
-        self.write("jobs_append", move |connection, _| {
+    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<Appended> {
+        self.write("jobs_append", wakes::nobody, move |connection, _| {
             edit::append(connection, &name, &frames, limit)
         })
     }
@@ -114,14 +116,14 @@ impl Frames for SqliteStore {
         number: i64,
         frame: Frame,
         stamp: Option<Stamp>,
-    ) -> Step<'_, Edited> {
-        self.write("jobs_replace", move |connection, _| {
+    ) -> Write<Edited> {
+        self.write("jobs_replace", wakes::nobody, move |connection, _| {
             edit::replace(connection, &name, number, &frame, stamp)
         })
     }
 
-    fn delete(&self, name: String, number: i64) -> Step<'_, Edited> {
-        self.write("jobs_delete", move |connection, _| {
+    fn delete(&self, name: String, number: i64) -> Write<Edited> {
+        self.write("jobs_delete", wakes::nobody, move |connection, _| {
             edit::delete(connection, &name, number)
         })
     }

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
+use wakeline_bus::Write;
 
 use super::{SqliteStore, tasks::name, workers};
 use crate::{
@@ -9,11 +10,12 @@ use crate::{
     name::FullName,
     page::{Page, Paged},
     store::{Jobs, Step},
+    wakes,
 };
 
 impl Jobs for SqliteStore {
-    fn register_job(&self, job: NewJob) -> Step<'_, Registered> {
-        self.write("register_job", move |connection, now| {
+    fn register_job(&self, job: NewJob) -> Write<Registered> {
+        self.write("register_job", wakes::registered, move |connection, now| {
             register(connection, &job, now)
         })
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
+use wakeline_bus::Write;
 
 use super::{SqliteStore, results, tasks::name, workers};
 use crate::{
@@ -12,6 +13,7 @@ use crate::{
     provider::{Key, NewProvider, Provider, ProviderFilter, ProviderRegistered},
     results::Look,
     store::{Providers, Step, in_micros},
+    wakes,
     worker::Owned,
 };
 
@@ -25,10 +27,12 @@ const LISTED: &str = "room IN (SELECT value FROM json_each(?1)) AND (
     )";
 
 impl Providers for SqliteStore {
-    fn register_provider(&self, provider: NewProvider) -> Step<'_, ProviderRegistered> {
-        self.write("register_provider", move |connection, now| {
-            register(connection, &provider, now)
-        })
+    fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistered> {
+        self.write(
+            "register_provider",
+            wakes::registered_provider,
+            move |connection, now| register(connection, &provider, now),
+        )
     }
 
     fn providers(&self, filter: ProviderFilter, page: Page) -> Step<'_, Paged<Provider>> {
@@ -100,20 +104,24 @@ impl Providers for SqliteStore {
         self.read("provider", move |connection, _| one(connection, provider))
     }
 
-    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Provider>> {
-        self.write("remove_provider", move |connection, _| {
-            let owned = owned(connection, provider, user)?;
-            if let Owned::Done(provider) = &owned {
-                connection
-                    .prepare_cached("DELETE FROM jobs_provider WHERE id = ?1")?
-                    .execute([provider.id])?;
-            }
-            Ok(owned)
-        })
+    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>> {
+        self.write(
+            "remove_provider",
+            wakes::removed_provider,
+            move |connection, _| {
+                let owned = owned(connection, provider, user)?;
+                if let Owned::Done(provider) = &owned {
+                    connection
+                        .prepare_cached("DELETE FROM jobs_provider WHERE id = ?1")?
+                        .execute([provider.id])?;
+                }
+                Ok(owned)
+            },
+        )
     }
 
-    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Provider>> {
-        self.write("touch_provider", move |connection, now| {
+    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>> {
+        self.write("touch_provider", wakes::nobody, move |connection, now| {
             let owned = owned(connection, provider, user)?;
             if let Owned::Done(Provider {
                 worker: Some(worker),

@@ -3,9 +3,10 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures_util::FutureExt;
 use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
+use wakeline_bus::{Wakes, Write};
+use wakeline_store::Error;
 
 use super::{SqliteStore, pieces};
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
         lasting, left, receive,
     },
     store::Step,
+    topic, wakes,
 };
 
 impl Results for SqliteStore {
@@ -68,14 +70,17 @@ impl Results for SqliteStore {
         })
     }
 
-    fn put(&self, key: Key, upload: Upload, ttl: Duration) -> Step<'_, Kept> {
-        async move {
+    fn put(&self, key: Key, upload: Upload, ttl: Duration, readers: Wakes) -> Write<Kept> {
+        let (sqlite, clock, pieces) =
+            (self.sqlite.clone(), self.clock.clone(), self.pieces.clone());
+        let run = async move {
             let is_error = upload.is_error;
-            let came = match receive(&self.pieces, upload, Vec::new()).await? {
+            let came = match receive(&pieces, upload, Vec::new()).await? {
                 Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
-            let is_there = self.write("put_result", move |connection, now| {
+            let is_there = sqlite.write("put_result", move |connection| {
+                let now = clock();
                 let (body, pieces, length) = match &came.content {
                     Content::Whole(body) => (&body[..], None, None),
                     Content::Pieces { upload, length, .. } => {
@@ -108,15 +113,15 @@ impl Results for SqliteStore {
                         body
                     ])?;
                 unmark(connection, &key, None)?;
-                Ok(true)
+                Ok::<_, Error>(true)
             });
             Ok(Kept::if_there(is_there.await?))
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::kept(readers))
     }
 
-    fn begin(&self, request: Request, ttl: Duration) -> Step<'_, bool> {
-        self.write("begin_request", move |connection, now| {
+    fn begin(&self, request: Request, ttl: Duration) -> Write<bool> {
+        self.write("begin_request", wakes::nobody, move |connection, now| {
             let Request { key, token, params } = request;
             let marked = connection
                 .prepare_cached(
@@ -144,10 +149,12 @@ impl Results for SqliteStore {
         })
     }
 
-    fn end(&self, key: Key, token: Option<Uuid>) -> Step<'_, ()> {
-        self.write("end_request", move |connection, _| {
-            unmark(connection, &key, token)
-        })
+    fn end(&self, key: Key, token: Option<Uuid>, readers: Wakes) -> Write<()> {
+        self.write(
+            "end_request",
+            |()| readers,
+            move |connection, _| unmark(connection, &key, token),
+        )
     }
 
     fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
@@ -173,8 +180,8 @@ impl Results for SqliteStore {
         })
     }
 
-    fn forget(&self, provider: Uuid, version: Option<i64>) -> Step<'_, ()> {
-        self.write("forget_results", move |connection, now| {
+    fn forget(&self, provider: Uuid, version: Option<i64>) -> Write<()> {
+        self.write("forget_results", wakes::nobody, move |connection, now| {
             let uploads = connection
                 .prepare_cached(
                     "SELECT upload_id FROM jobs_result
@@ -198,8 +205,8 @@ impl Results for SqliteStore {
         })
     }
 
-    fn sweep(&self) -> Step<'_, Option<Duration>> {
-        self.write("sweep_results", move |connection, now| {
+    fn sweep(&self) -> Write<Option<Duration>> {
+        self.write("sweep_results", wakes::nobody, move |connection, now| {
             connection
                 .prepare_cached(
                     "DELETE FROM jobs_result WHERE rowid IN (

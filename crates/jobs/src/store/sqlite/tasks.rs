@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use uuid::Uuid;
+use wakeline_bus::Write;
 
 use super::SqliteStore;
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
     store::{Step, Tasks},
     task::{Claimed, NewTask, Status, Submitted, Task, TaskFilter, Update, Updated},
     topic::Wait,
+    wakes,
 };
 
 /// A task as callers see it. Its place in the line is counted on the index of pending tasks, up to
@@ -23,20 +25,20 @@ const TASK: &str = "SELECT t.id, t.job_id, j.room || ':' || j.category || ':' ||
     FROM jobs_task t JOIN jobs_job j ON j.id = t.job_id WHERE t.id = ?1";
 
 impl Tasks for SqliteStore {
-    fn submit(&self, task: NewTask) -> Step<'_, Submitted> {
-        self.write("submit", move |connection, now| {
+    fn submit(&self, task: NewTask) -> Write<Submitted> {
+        self.write("submit", wakes::submitted, move |connection, now| {
             submit(connection, &task, now)
         })
     }
 
-    fn claim(&self, worker: Uuid, user: Uuid) -> Step<'_, Claimed> {
-        self.write("claim", move |connection, _| {
+    fn claim(&self, worker: Uuid, user: Uuid) -> Write<Claimed> {
+        self.write("claim", wakes::claimed, move |connection, _| {
             claim(connection, worker, user)
         })
     }
 
-    fn unclaim(&self, task: Uuid, worker: Uuid) -> Step<'_, Option<Task>> {
-        self.write("unclaim", move |connection, _| {
+    fn unclaim(&self, task: Uuid, worker: Uuid) -> Write<Option<Task>> {
+        self.write("unclaim", wakes::unclaimed, move |connection, _| {
             let returned = connection
                 .prepare_cached(
                     "UPDATE jobs_task SET status = 0, worker_id = NULL
@@ -54,8 +56,8 @@ impl Tasks for SqliteStore {
         self.read("task", move |connection, _| one(connection, task))
     }
 
-    fn update(&self, update: Update) -> Step<'_, Updated> {
-        self.write("update", move |connection, now| {
+    fn update(&self, update: Update) -> Write<Updated> {
+        self.write("update", wakes::updated, move |connection, now| {
             change(connection, &update, now)
         })
     }

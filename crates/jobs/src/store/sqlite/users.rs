@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
+use wakeline_bus::Write;
 
 use super::{SqliteStore, Step};
 use crate::{
     store::{Users, in_micros},
     user::{Login, NewUser, PasswordHash, User, UserChange, UserChanged, UserDeleted},
+    wakes,
 };
 
 impl Users for SqliteStore {
-    fn secret(&self, fresh: Vec<u8>) -> Step<'_, Vec<u8>> {
-        self.write("secret", move |connection, _| {
+    fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>> {
+        self.write("secret", wakes::nobody, move |connection, _| {
             connection.execute(
                 "INSERT INTO jobs_secret (one, secret) VALUES (1, ?1) ON CONFLICT DO NOTHING",
                 params![fresh],
@@ -22,8 +24,8 @@ impl Users for SqliteStore {
         })
     }
 
-    fn create_user(&self, user: NewUser) -> Step<'_, Option<User>> {
-        self.write("create-user", move |connection, now| {
+    fn create_user(&self, user: NewUser) -> Write<Option<User>> {
+        self.write("create-user", wakes::nobody, move |connection, now| {
             connection
                 .query_row(
                     "INSERT INTO jobs_user
@@ -67,8 +69,8 @@ impl Users for SqliteStore {
         })
     }
 
-    fn change_user(&self, user: Uuid, change: UserChange) -> Step<'_, UserChanged> {
-        self.write("change-user", move |connection, _| {
+    fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChanged> {
+        self.write("change-user", wakes::nobody, move |connection, _| {
             if let Some(email) = &change.email {
                 let sql = "SELECT EXISTS (SELECT 1 FROM jobs_user WHERE email = ?1 AND id <> ?2)";
                 let is_taken = connection.query_row(sql, params![email, user], |row| row.get(0))?;
@@ -111,8 +113,8 @@ impl Users for SqliteStore {
         })
     }
 
-    fn delete_user(&self, user: Uuid) -> Step<'_, UserDeleted> {
-        self.write("delete-user", move |connection, _| {
+    fn delete_user(&self, user: Uuid) -> Write<UserDeleted> {
+        self.write("delete-user", wakes::nobody, move |connection, _| {
             let sql = "SELECT EXISTS (SELECT 1 FROM jobs_worker WHERE user_id = ?1)";
             if connection.query_row(sql, params![user], |row| row.get(0))? {
                 return Ok(UserDeleted::HasWorkers);
@@ -126,8 +128,8 @@ impl Users for SqliteStore {
         })
     }
 
-    fn sweep_guests(&self, kept: Duration, limit: i64) -> Step<'_, i64> {
-        self.write("sweep-guests", move |connection, now| {
+    fn sweep_guests(&self, kept: Duration, limit: i64) -> Write<i64> {
+        self.write("sweep-guests", wakes::nobody, move |connection, now| {
             let deleted = connection.execute(
                 "DELETE FROM jobs_user WHERE id IN (
                      SELECT id FROM jobs_user u

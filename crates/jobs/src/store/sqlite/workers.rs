@@ -2,24 +2,26 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use uuid::Uuid;
+use wakeline_bus::Write;
 
 use super::{SqliteStore, tasks};
 use crate::{
     page::{Page, Paged},
     store::{Step, Workers},
     task::{Loss, Swept, Task, Terms},
+    wakes,
     worker::{Owned, Worker, WorkerSummary},
 };
 
 impl Workers for SqliteStore {
-    fn create_worker(&self, user: Uuid) -> Step<'_, Worker> {
-        self.write("create_worker", move |connection, now| {
+    fn create_worker(&self, user: Uuid) -> Write<Worker> {
+        self.write("create_worker", wakes::nobody, move |connection, now| {
             create(connection, user, now)
         })
     }
 
-    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Step<'_, Owned<Worker>> {
-        self.write("heartbeat", move |connection, now| {
+    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<Owned<Worker>> {
+        self.write("heartbeat", wakes::nobody, move |connection, now| {
             let owner = owner(connection, worker)?;
             Ok(match owner {
                 None => Owned::NotFound,
@@ -41,15 +43,19 @@ impl Workers for SqliteStore {
         })
     }
 
-    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Step<'_, Owned<Loss>> {
-        self.write("remove_worker", move |connection, now| {
-            let owner = owner(connection, worker)?;
-            Ok(match owner {
-                None => Owned::NotFound,
-                Some(owner) if user.is_some_and(|user| user != owner) => Owned::Foreign,
-                Some(_) => Owned::Done(remove(connection, worker, now)?),
-            })
-        })
+    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<Owned<Loss>> {
+        self.write(
+            "remove_worker",
+            wakes::removed_worker,
+            move |connection, now| {
+                let owner = owner(connection, worker)?;
+                Ok(match owner {
+                    None => Owned::NotFound,
+                    Some(owner) if user.is_some_and(|user| user != owner) => Owned::Foreign,
+                    Some(_) => Owned::Done(remove(connection, worker, now)?),
+                })
+            },
+        )
     }
 
     fn workers(&self, page: Page) -> Step<'_, Paged<WorkerSummary>> {
@@ -94,8 +100,8 @@ impl Workers for SqliteStore {
         })
     }
 
-    fn sweep(&self, terms: Terms) -> Step<'_, Swept> {
-        self.write("sweep", move |connection, now| {
+    fn sweep(&self, terms: Terms) -> Write<Swept> {
+        self.write("sweep", wakes::swept, move |connection, now| {
             sweep(connection, terms, now)
         })
     }

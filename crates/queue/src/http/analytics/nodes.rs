@@ -7,12 +7,8 @@ use wakeline_web::Problem;
 
 use super::range::{Range, bucket, rounded};
 use crate::{
-    error::Error,
+    browse::{Gauge, NodeStep, Span},
     service::Queue,
-    store::browse::{
-        tallies::Span,
-        vitals::{self, Gauge, NodeStep},
-    },
     tally::now_us,
 };
 
@@ -27,8 +23,7 @@ pub(super) fn worker_name(port: i64) -> String {
 }
 
 pub(in crate::http) async fn steps(door: &Queue, range: &Range) -> Result<Vec<NodeStep>, Problem> {
-    let steps = vitals::by_node(&**door.store(), range.span(), &None).await;
-    Ok(steps.map_err(Error::from)?)
+    Ok(door.browse().node_steps(range.span(), &None).await?)
 }
 
 fn mean(of: impl Iterator<Item = f64>) -> Option<f64> {
@@ -104,8 +99,7 @@ pub(in crate::http) async fn workers(door: &Queue) -> Result<Vec<Value>, Problem
         to_us: now + Range::MINUTE,
         bucket_us: i64::MAX,
     };
-    let nodes = vitals::by_node(&**door.store(), span, &None).await;
-    let nodes = nodes.map_err(Error::from)?;
+    let nodes = door.browse().node_steps(span, &None).await?;
     Ok(nodes
         .iter()
         .map(|node| {

@@ -8,13 +8,11 @@ use wakeline_web::{Params, Problem};
 
 use super::range::{Range, bucket, rounded};
 use crate::{
-    error::Error,
     http::{
         refusals::{BadParameter, Unreachable},
         times::TimesOfQueue,
     },
     service::Queue,
-    store::browse::parked,
 };
 
 /// How many pops were held, by queue, node and step; who waits now is told by `/v1/waits`.
@@ -32,8 +30,8 @@ pub(in crate::http) async fn parked_replicas(
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
-    let held = parked::by_node(&**door.store(), range.span(), &range.queue).await;
-    let held = held.map_err(Error::from)?;
+    let browse = door.browse();
+    let held = browse.held_by_node(range.span(), &range.queue).await?;
     let nodes: BTreeSet<&(String, i64)> =
         held.iter().filter_map(|held| held.node.as_ref()).collect();
     let replicas = nodes

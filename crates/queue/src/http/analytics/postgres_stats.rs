@@ -7,10 +7,8 @@ use serde_json::Value;
 use wakeline_web::Problem;
 
 use crate::{
-    error::Error,
     http::{browse::shown, refusals::Unreachable},
     service::Queue,
-    store::browse::tallies,
 };
 
 /// How the database itself is doing.
@@ -24,11 +22,7 @@ use crate::{
 pub(in crate::http) async fn postgres_stats(
     State(door): State<Arc<Queue>>,
 ) -> Result<Json<Value>, Problem> {
-    let store = &**door.store();
-    let stats = async {
-        let mut stats = store.health().await?;
-        stats["timestamp"] = shown(tallies::now(store).await?).into();
-        Ok::<_, Error>(stats)
-    };
-    Ok(Json(stats.await?))
+    let mut stats = door.browse().database_health().await?;
+    stats["timestamp"] = shown(door.browse().now_us().await?).into();
+    Ok(Json(stats))
 }

@@ -11,13 +11,11 @@ use wakeline_web::{Params, Problem};
 
 use super::range::{Range, average_ms, bucket, most_ms, rounded};
 use crate::{
-    error::Error,
     http::{
         refusals::{BadParameter, Unreachable},
         times::TimesOfQueue,
     },
     service::Queue,
-    store::browse::parked,
     tally::Count,
 };
 
@@ -67,8 +65,8 @@ pub(in crate::http) async fn queue_ops(
     for count in range.series(&door, true).await? {
         rows.insert((count.minute_us, count.queue.clone()), (count, 0.0));
     }
-    let held = parked::by_queue(&**door.store(), range.span(), &range.queue).await;
-    for held in held.map_err(Error::from)? {
+    let browse = door.browse();
+    for held in browse.held_by_queue(range.span(), &range.queue).await? {
         let (_, parked) = rows
             .entry((held.step_us, held.queue.clone()))
             .or_insert_with(|| {

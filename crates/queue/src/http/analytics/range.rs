@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 use wakeline_web::{Params, Problem};
 
 use crate::{
-    error::Error,
+    browse::Span,
     http::browse::{named, shown, time},
     service::Queue,
-    store::browse::tallies::{self, Span},
     tally::Count,
 };
 
@@ -35,7 +34,7 @@ impl Range {
         params: &Params,
         length: i64,
     ) -> Result<Self, Problem> {
-        let now = tallies::now(&**door.store()).await.map_err(Error::from)?;
+        let now = door.browse().now_us().await?;
         let to_us = time(params, "to")?.unwrap_or(now);
         let from_us = time(params, "from")?.unwrap_or((to_us - length).max(0));
         if from_us > to_us {
@@ -96,9 +95,8 @@ impl Range {
         door: &Queue,
         by_queue: bool,
     ) -> Result<Vec<Count>, Problem> {
-        let store = &**door.store();
-        let series = tallies::series(store, self.span(), &self.queue, by_queue).await;
-        Ok(series.map_err(Error::from)?)
+        let browse = door.browse();
+        Ok(browse.counts(self.span(), &self.queue, by_queue).await?)
     }
 
     pub(in crate::http) fn per_second(&self, count: i64) -> f64 {

@@ -11,13 +11,13 @@ use super::{
     range::Range,
 };
 use crate::{
+    browse::{Gauge, NodeStep},
     http::{
         browse::shown,
         refusals::{BadParameter, Unreachable},
         times::Times,
     },
     service::Queue,
-    store::browse::vitals::{Gauge, NodeStep},
 };
 
 fn gauge(gauge: Option<Gauge>) -> Value {

@@ -11,14 +11,12 @@ use super::{
     range::{Range, average_ms},
 };
 use crate::{
-    error::Error,
     http::{
         browse::shown,
         refusals::{BadParameter, Unreachable},
         times::TimesOfQueue,
     },
     service::Queue,
-    store::browse::{queues, tallies},
     tally::Count,
 };
 
@@ -41,8 +39,7 @@ pub(in crate::http) async fn joined(
     }
     if range.queue.is_some() {
         // The database fails the server, not a queue.
-        let whole = tallies::series(&**door.store(), range.span(), &None, false).await;
-        for whole in whole.map_err(Error::from)? {
+        for whole in door.browse().counts(range.span(), &None, false).await? {
             if whole.store_failures > 0 {
                 let count = counts
                     .entry(whole.minute_us)
@@ -111,8 +108,7 @@ pub(in crate::http) async fn worker_metrics(
     for count in range.series(&door, true).await? {
         by_queue.entry(count.queue.clone()).or_default().add(&count);
     }
-    let pending = queues::overview(&**door.store()).await;
-    let pending = pending.map_err(Error::from)?.counts.pending;
+    let pending = door.browse().overview().await?.counts.pending;
     let sum = |of: fn(&Count) -> i64| series.iter().map(|(count, _)| of(count)).sum::<i64>();
     Ok(Json(range.answer(json!({
         "pointCount": series.len(),

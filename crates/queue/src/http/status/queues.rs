@@ -12,7 +12,7 @@ use wakeline_web::{Params, Problem, path};
 use crate::{
     http::{
         browse::shown,
-        messages::{self, MessageList, shown_options},
+        messages::{self, MessageList},
         refusals::{BadParameter, Missing, Unreachable},
         resources::{counts_json, found, listed, partition_json},
     },
@@ -74,8 +74,8 @@ pub(in crate::http) async fn queue(
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let (queue, partitions) = found(&door, named, &params).await?;
-    let mut config = shown_options(&queue.options);
-    config["maxQueueSize"] = config["maxSize"].clone();
+    let mut config = door.options_of(Some(&queue));
+    config.insert("maxQueueSize".into(), config["maxSize"].clone());
     Ok(Json(json!({
         "queue": {
             "id": queue.id,

@@ -6,85 +6,87 @@ use std::{
 };
 
 use futures_util::{future::try_join_all, try_join};
-use wakeline_store::Error;
 
 use super::{
-    Address, groups, letters, queues,
+    Address, Browse,
     walk::{self, Part},
 };
 use crate::{
     browse::{MessageFilter, MessageStatus, Page, Paged, Reader, Seen},
+    error::Error,
     message::Message,
     segment::{MAX_MESSAGES, Segment},
     store::read::{Read, Row},
 };
 
-/// Messages, the newest first.
-pub async fn list(
-    read: &dyn Read,
-    filter: &MessageFilter,
-    status: Option<MessageStatus>,
-    page: Page,
-) -> Result<Paged<Seen>, Error> {
-    let queue = match &filter.queue {
-        None => None,
-        Some(name) => match queues::number(read, name).await? {
-            Some(number) => Some(number),
-            None => {
-                return Ok(Paged {
-                    rows: Vec::new(),
-                    total: 0,
-                });
-            }
-        },
-    };
-    if status == Some(MessageStatus::DeadLetter) {
-        return dead(read, filter, page).await;
-    }
-    let walked = walk::walk(read, queue, filter, status, page).await?;
-    let partitions: BTreeSet<i64> = walked
-        .picks
-        .iter()
-        .map(|(head, _)| head.partition)
-        .collect();
-    let readers = partitions.into_iter().map(|partition| async move {
-        let found = groups::of_partition(read, partition).await?;
-        Ok::<_, Error>((partition, Arc::new(found)))
-    });
-    let readers: HashMap<i64, Arc<Vec<Reader>>> =
-        try_join_all(readers).await?.into_iter().collect();
-    let picked = try_join_all(walked.picks.iter().map(|(head, positions)| {
-        let part = &walked.parts[&head.partition];
-        let readers = readers[&head.partition].clone();
-        async move {
-            let Some(segment) = segment(read, head.partition, head.last).await? else {
-                // It was swept meanwhile.
-                return Ok(Vec::new());
-            };
-            show(read, part, &segment, positions, &readers).await
+impl Browse<'_> {
+    /// Messages, the newest first.
+    pub async fn messages(
+        &self,
+        filter: &MessageFilter,
+        status: Option<MessageStatus>,
+        page: Page,
+    ) -> Result<Paged<Seen>, Error> {
+        let queue = match &filter.queue {
+            None => None,
+            Some(name) => match self.queue_number(name).await? {
+                Some(number) => Some(number),
+                None => {
+                    return Ok(Paged {
+                        rows: Vec::new(),
+                        total: 0,
+                    });
+                }
+            },
+        };
+        if status == Some(MessageStatus::DeadLetter) {
+            return self.dead(filter, page).await;
         }
-    }))
-    .await?;
-    Ok(Paged {
-        rows: picked.into_iter().flatten().collect(),
-        total: walked.total,
-    })
-}
+        let walked = walk::walk(self.read, queue, filter, status, page).await?;
+        let partitions: BTreeSet<i64> = walked
+            .picks
+            .iter()
+            .map(|(head, _)| head.partition)
+            .collect();
+        let readers = partitions.into_iter().map(|partition| async move {
+            let found = self.partition_readers(partition).await?;
+            Ok::<_, Error>((partition, Arc::new(found)))
+        });
+        let readers: HashMap<i64, Arc<Vec<Reader>>> =
+            try_join_all(readers).await?.into_iter().collect();
+        let picked = try_join_all(walked.picks.iter().map(|(head, positions)| {
+            let part = &walked.parts[&head.partition];
+            let readers = readers[&head.partition].clone();
+            async move {
+                let Some(segment) = segment(self.read, head.partition, head.last).await? else {
+                    // It was swept meanwhile.
+                    return Ok(Vec::new());
+                };
+                show(self.read, part, &segment, positions, &readers).await
+            }
+        }))
+        .await?;
+        Ok(Paged {
+            rows: picked.into_iter().flatten().collect(),
+            total: walked.total,
+        })
+    }
 
-async fn dead(read: &dyn Read, filter: &MessageFilter, page: Page) -> Result<Paged<Seen>, Error> {
-    let found = letters::list(read, filter, page).await?;
-    let rows = found.rows.into_iter().map(|letter| Seen {
-        home: letter.home,
-        status: MessageStatus::DeadLetter,
-        segment: letter.message.position,
-        was_sealed: letter.message.is_sealed,
-        message: letter.message,
-        readers: Arc::default(),
-    });
-    Ok(Paged {
-        rows: rows.collect(),
-        total: found.total,
-    })
+    async fn dead(&self, filter: &MessageFilter, page: Page) -> Result<Paged<Seen>, Error> {
+        let found = self.dead_letters(filter, page).await?;
+        let rows = found.rows.into_iter().map(|letter| Seen {
+            home: letter.home,
+            status: MessageStatus::DeadLetter,
+            segment: letter.message.position,
+            was_sealed: letter.message.is_sealed,
+            message: letter.message,
+            readers: Arc::default(),
+        });
+        Ok(Paged {
+            rows: rows.collect(),
+            total: found.total,
+        })
+    }
 }
 
 async fn segment(read: &dyn Read, partition: i64, position: i64) -> Result<Option<Segment>, Error> {
@@ -142,7 +144,9 @@ async fn show(
 fn decode(segment: &Segment, wanted: impl Fn(i64) -> bool) -> Result<Vec<Message>, Error> {
     segment
         .messages(segment.first, MAX_MESSAGES, |at| !wanted(at))
-        .map_err(|error| Error::Failed(format!("a segment cannot be read: {error}")))
+        .map_err(|error| {
+            wakeline_store::Error::Failed(format!("a segment cannot be read: {error}")).into()
+        })
 }
 
 /// Of a segment's messages, those whose status is not where they are.
@@ -208,11 +212,13 @@ async fn position(read: &dyn Read, address: &Address) -> Result<Option<i64>, Err
     Ok(rows.first().map(|row| row.number(0)))
 }
 
-/// Whether there is such a message, or a dead letter of it.
-pub async fn exists(read: &dyn Read, address: &Address) -> Result<bool, Error> {
-    let (position, letters) =
-        try_join!(position(read, address), letters::of_message(read, address))?;
-    Ok(position.is_some() || !letters.is_empty())
+impl Browse<'_> {
+    /// Whether there is such a message, or a dead letter of it.
+    pub async fn message_exists(&self, address: &Address) -> Result<bool, Error> {
+        let (position, letters) =
+            try_join!(position(self.read, address), self.dead_letters_of(address))?;
+        Ok(position.is_some() || !letters.is_empty())
+    }
 }
 
 /// A message, and its dead letters.
@@ -222,33 +228,35 @@ pub struct Found {
     pub letters: Vec<crate::browse::DeadLetter>,
 }
 
-pub async fn one(read: &dyn Read, address: &Address) -> Result<Option<Found>, Error> {
-    let (position, part, readers, mut letters) = try_join!(
-        position(read, address),
-        walk::part(read, address.partition),
-        groups::of_partition(read, address.partition),
-        letters::of_message(read, address),
-    )?;
-    let readers = Arc::new(readers);
-    if let (Some(position), Some(part)) = (position, part)
-        && let Some(segment) = segment(read, address.partition, position).await?
-    {
-        let shown = show(read, &part, &segment, &[position], &readers).await?;
-        if let Some(seen) = shown.into_iter().next() {
-            return Ok(Some(Found { seen, letters }));
+impl Browse<'_> {
+    pub async fn message(&self, address: &Address) -> Result<Option<Found>, Error> {
+        let (position, part, readers, mut letters) = try_join!(
+            position(self.read, address),
+            walk::part(self.read, address.partition),
+            self.partition_readers(address.partition),
+            self.dead_letters_of(address),
+        )?;
+        let readers = Arc::new(readers);
+        if let (Some(position), Some(part)) = (position, part)
+            && let Some(segment) = segment(self.read, address.partition, position).await?
+        {
+            let shown = show(self.read, &part, &segment, &[position], &readers).await?;
+            if let Some(seen) = shown.into_iter().next() {
+                return Ok(Some(Found { seen, letters }));
+            }
         }
+        // Swept, but its letter is kept.
+        let Some(letter) = letters.first_mut() else {
+            return Ok(None);
+        };
+        let seen = Seen {
+            home: letter.home.clone(),
+            status: MessageStatus::DeadLetter,
+            segment: letter.message.position,
+            was_sealed: letter.message.is_sealed,
+            message: letter.message.clone(),
+            readers,
+        };
+        Ok(Some(Found { seen, letters }))
     }
-    // Swept, but its letter is kept.
-    let Some(letter) = letters.first_mut() else {
-        return Ok(None);
-    };
-    let seen = Seen {
-        home: letter.home.clone(),
-        status: MessageStatus::DeadLetter,
-        segment: letter.message.position,
-        was_sealed: letter.message.is_sealed,
-        message: letter.message.clone(),
-        readers,
-    };
-    Ok(Some(Found { seen, letters }))
 }

@@ -1,9 +1,13 @@
 //! How many pops were held, per queue and node.
 
-use wakeline_store::Error;
-
-use super::tallies::{MAX_ROWS, Span};
-use crate::store::read::{Read, Row};
+use super::{
+    Browse,
+    tallies::{MAX_ROWS, Span},
+};
+use crate::{
+    error::Error,
+    store::read::{Read, Row},
+};
 
 /// How long it is kept.
 pub const KEPT_SECONDS: i64 = 7 * 86_400;
@@ -24,32 +28,34 @@ fn average(thousandths: i64, minutes: i64) -> f64 {
     thousandths as f64 / 1_000.0 / minutes.max(1) as f64
 }
 
-/// By queue and node.
-pub async fn by_node(
-    read: &dyn Read,
-    span: Span,
-    queue: &Option<String>,
-) -> Result<Vec<Held>, Error> {
-    let statement = "SELECT (p.minute_us / $3) * $3, p.queue,
-             CAST(sum(p.held * 1000 / p.samples) AS bigint), count(*), p.hostname, p.port
-         FROM wakeline.queue_held p
-         WHERE p.minute >= {at $1} AND p.minute < {at $2} AND ($4 IS NULL OR p.queue = $4)
-         GROUP BY 1, 2, 5, 6 ORDER BY 1, 2, 5, 6 LIMIT $5";
-    ask(read, statement, span, queue).await
-}
+impl Browse<'_> {
+    /// By queue and node.
+    pub async fn held_by_node(
+        &self,
+        span: Span,
+        queue: &Option<String>,
+    ) -> Result<Vec<Held>, Error> {
+        let statement = "SELECT (p.minute_us / $3) * $3, p.queue,
+                 CAST(sum(p.held * 1000 / p.samples) AS bigint), count(*), p.hostname, p.port
+             FROM wakeline.queue_held p
+             WHERE p.minute >= {at $1} AND p.minute < {at $2} AND ($4 IS NULL OR p.queue = $4)
+             GROUP BY 1, 2, 5, 6 ORDER BY 1, 2, 5, 6 LIMIT $5";
+        ask(self.read, statement, span, queue).await
+    }
 
-/// By queue, on all nodes together.
-pub async fn by_queue(
-    read: &dyn Read,
-    span: Span,
-    queue: &Option<String>,
-) -> Result<Vec<Held>, Error> {
-    let statement = "SELECT (p.minute_us / $3) * $3, p.queue,
-             CAST(sum(p.held * 1000 / p.samples) AS bigint), count(DISTINCT p.minute)
-         FROM wakeline.queue_held p
-         WHERE p.minute >= {at $1} AND p.minute < {at $2} AND ($4 IS NULL OR p.queue = $4)
-         GROUP BY 1, 2 ORDER BY 1, 2 LIMIT $5";
-    ask(read, statement, span, queue).await
+    /// By queue, on all nodes together.
+    pub async fn held_by_queue(
+        &self,
+        span: Span,
+        queue: &Option<String>,
+    ) -> Result<Vec<Held>, Error> {
+        let statement = "SELECT (p.minute_us / $3) * $3, p.queue,
+                 CAST(sum(p.held * 1000 / p.samples) AS bigint), count(DISTINCT p.minute)
+             FROM wakeline.queue_held p
+             WHERE p.minute >= {at $1} AND p.minute < {at $2} AND ($4 IS NULL OR p.queue = $4)
+             GROUP BY 1, 2 ORDER BY 1, 2 LIMIT $5";
+        ask(self.read, statement, span, queue).await
+    }
 }
 
 async fn ask(

@@ -2,10 +2,10 @@
 
 use std::{fmt::Write, sync::LazyLock};
 
-use wakeline_store::Error;
-
+use super::Browse;
 use crate::{
-    store::read::{Read, Row, Value},
+    error::Error,
+    store::read::{Row, Value},
     tally::{Count, columns},
 };
 
@@ -58,40 +58,42 @@ static SERIES: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Counts in steps; by queue, or of one or all queues together (then without a name).
-pub async fn series(
-    read: &dyn Read,
-    span: Span,
-    queue: &Option<String>,
-    by_queue: bool,
-) -> Result<Vec<Count>, Error> {
-    let whole = !by_queue && queue.is_none();
-    let mut parameters = span.parameters();
-    parameters.extend([
-        queue.into(),
-        i64::from(by_queue).into(),
-        i64::from(whole).into(),
-        MAX_ROWS.into(),
-    ]);
-    let rows = read.rows("tallies", &SERIES, parameters).await?;
-    let count = |row: &Row| {
-        let mut count = Count {
-            minute_us: row.number(0),
-            queue: row.text(1),
-            max_lag_us: row.number(2),
-            partitions: row.maybe_number(3),
-            ..Count::default()
+impl Browse<'_> {
+    /// Counts in steps; by queue, or of one or all queues together (then without a name).
+    pub async fn counts(
+        &self,
+        span: Span,
+        queue: &Option<String>,
+        by_queue: bool,
+    ) -> Result<Vec<Count>, Error> {
+        let whole = !by_queue && queue.is_none();
+        let mut parameters = span.parameters();
+        parameters.extend([
+            queue.into(),
+            i64::from(by_queue).into(),
+            i64::from(whole).into(),
+            MAX_ROWS.into(),
+        ]);
+        let rows = self.read.rows("tallies", &SERIES, parameters).await?;
+        let count = |row: &Row| {
+            let mut count = Count {
+                minute_us: row.number(0),
+                queue: row.text(1),
+                max_lag_us: row.number(2),
+                partitions: row.maybe_number(3),
+                ..Count::default()
+            };
+            for (at, column) in columns().enumerate() {
+                *(column.field)(&mut count) = row.number(at + 4);
+            }
+            count
         };
-        for (at, column) in columns().enumerate() {
-            *(column.field)(&mut count) = row.number(at + 4);
-        }
-        count
-    };
-    Ok(rows.iter().map(count).collect())
-}
+        Ok(rows.iter().map(count).collect())
+    }
 
-/// The store's time, in microseconds since 1970.
-pub async fn now(read: &dyn Read) -> Result<i64, Error> {
-    let rows = read.rows("now", "SELECT {now}", vec![]).await?;
-    Ok(rows[0].number(0))
+    /// The store's time, in microseconds since 1970.
+    pub async fn now_us(&self) -> Result<i64, Error> {
+        let rows = self.read.rows("now", "SELECT {now}", vec![]).await?;
+        Ok(rows[0].number(0))
+    }
 }

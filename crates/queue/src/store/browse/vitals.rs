@@ -1,9 +1,10 @@
 //! How the nodes were doing.
 
-use wakeline_store::Error;
-
-use super::tallies::{MAX_ROWS, Span};
-use crate::store::read::{Read, Row};
+use super::{
+    Browse,
+    tallies::{MAX_ROWS, Span},
+};
+use crate::{error::Error, store::read::Row};
 
 /// How long it is kept.
 pub const KEPT_SECONDS: i64 = 7 * 86_400;
@@ -80,33 +81,35 @@ const STATEMENT: &str = concat!(
      GROUP BY 1, 2, 3 ORDER BY 2, 3, 1"
 );
 
-/// By node and step.
-pub async fn by_node(
-    read: &dyn Read,
-    span: Span,
-    hostname: &Option<String>,
-) -> Result<Vec<NodeStep>, Error> {
-    let mut parameters = span.parameters();
-    parameters.extend([hostname.into(), MAX_ROWS.into()]);
-    let rows = read.rows("vitals", STATEMENT, parameters).await?;
-    let step = |row: &Row| NodeStep {
-        step_us: row.number(0),
-        hostname: row.text(1),
-        port: row.number(2),
-        minutes: row.number(3),
-        last_us: row.number(4),
-        messages: row.number(5),
-        cpu_user: gauge(row, 0),
-        cpu_system: gauge(row, 1),
-        resident_bytes: gauge(row, 2),
-        virtual_bytes: gauge(row, 3),
-        connections: gauge(row, 4),
-        busy_connections: gauge(row, 5),
-        held: gauge(row, 6),
-        late_us: gauge(row, 7),
-        max_late_us: gauge(row, 8),
-    };
-    Ok(rows.iter().map(step).collect())
+impl Browse<'_> {
+    /// By node and step.
+    pub async fn node_steps(
+        &self,
+        span: Span,
+        hostname: &Option<String>,
+    ) -> Result<Vec<NodeStep>, Error> {
+        let mut parameters = span.parameters();
+        parameters.extend([hostname.into(), MAX_ROWS.into()]);
+        let rows = self.read.rows("vitals", STATEMENT, parameters).await?;
+        let step = |row: &Row| NodeStep {
+            step_us: row.number(0),
+            hostname: row.text(1),
+            port: row.number(2),
+            minutes: row.number(3),
+            last_us: row.number(4),
+            messages: row.number(5),
+            cpu_user: gauge(row, 0),
+            cpu_system: gauge(row, 1),
+            resident_bytes: gauge(row, 2),
+            virtual_bytes: gauge(row, 3),
+            connections: gauge(row, 4),
+            busy_connections: gauge(row, 5),
+            held: gauge(row, 6),
+            late_us: gauge(row, 7),
+            max_late_us: gauge(row, 8),
+        };
+        Ok(rows.iter().map(step).collect())
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an average is for reading")]

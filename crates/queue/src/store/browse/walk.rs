@@ -7,10 +7,10 @@
 use std::collections::{HashMap, HashSet};
 
 use futures_util::future::try_join_all;
-use wakeline_store::Error;
 
 use crate::{
     browse::{Home, MessageFilter, MessageStatus, Page},
+    error::Error,
     store::read::{Head, Read, Row, Slice},
 };
 

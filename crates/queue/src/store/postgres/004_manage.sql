@@ -5,17 +5,20 @@ CREATE FUNCTION wakeline.queue_configure(
     p_retry_delay_ms bigint, p_keeps_dead boolean, p_priority integer, p_delay_ms bigint,
     p_window_ms bigint, p_max_size bigint, p_age_ms bigint, p_evicts boolean,
     p_completed_ms bigint, p_is_sealed boolean, p_options text
-) RETURNS TABLE (public_id uuid, namespace text, task text) LANGUAGE plpgsql AS $$
+) RETURNS TABLE (public_id uuid, namespace text, task text, may_be_ready boolean)
+LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_before wakeline.queue;
+    v_is_other_delay boolean;
 BEGIN
     INSERT INTO wakeline.queue (name, namespace, task)
     VALUES (p_name, split_part(p_name, '.', 1),
         CASE WHEN strpos(p_name, '.') > 0 THEN substr(p_name, strpos(p_name, '.') + 1) ELSE '' END)
     ON CONFLICT DO NOTHING;
     SELECT * INTO v_before FROM wakeline.queue q WHERE q.name = p_name FOR NO KEY UPDATE;
-    IF v_before.delay_ms <> p_delay_ms OR v_before.window_ms <> p_window_ms THEN
+    v_is_other_delay := v_before.delay_ms <> p_delay_ms OR v_before.window_ms <> p_window_ms;
+    IF v_is_other_delay THEN
         -- What is held back is looked at again, by the new rules.
         UPDATE wakeline.queue_cursor c SET ready_at = clock_timestamp()
         WHERE c.group_id IN (SELECT g.id FROM wakeline.queue_group g WHERE g.queue_id = v_before.id)
@@ -29,7 +32,8 @@ BEGIN
         window_ms = p_window_ms, max_size = p_max_size, age_ms = p_age_ms,
         evicts = p_evicts, completed_ms = p_completed_ms, is_sealed = p_is_sealed, options = p_options::jsonb
     WHERE q.id = v_before.id
-    RETURNING q.public_id, q.namespace, q.task;
+    RETURNING q.public_id, q.namespace, q.task, v_is_other_delay
+        OR q.namespace <> v_before.namespace OR q.task <> v_before.task;
 END $$;
 
 -- How many partitions it had; NULL: there was no such queue.
@@ -86,16 +90,18 @@ BEGIN
     RETURN v_count;
 END $$;
 
--- Moves cursors. They are all looked at again: whether something is there, a claim finds out.
+-- Moves cursors. They are all looked at again: whether something is there, a claim finds out. How
+-- many there were.
 CREATE FUNCTION wakeline.queue_seek(
     p_group text, p_queue text, p_partition text,
     -- NULL: to the end.
     p_at_us bigint
-) RETURNS TABLE (moved bigint, queue text, namespace text, task text) LANGUAGE plpgsql AS $$
-#variable_conflict use_column
+) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_at timestamptz := to_timestamp(0) + p_at_us * interval '1 microsecond';
     v_group wakeline.queue_group;
+    v_count bigint := 0;
+    v_moved bigint;
 BEGIN
     FOR v_group IN SELECT * FROM wakeline.queue_groups_named(p_group, p_queue) LOOP
         IF p_partition IS NULL THEN
@@ -114,14 +120,13 @@ BEGIN
         FROM wakeline.queue_partition p
         WHERE p.queue_id = v_group.queue_id AND (p_partition IS NULL OR p.name = p_partition)
             AND c.partition_id = p.id AND c.group_id = v_group.id;
-        GET DIAGNOSTICS moved = ROW_COUNT;
+        GET DIAGNOSTICS v_moved = ROW_COUNT;
+        v_count := v_count + v_moved;
         DELETE FROM wakeline.queue_mark m USING wakeline.queue_partition p
         WHERE p.queue_id = v_group.queue_id AND (p_partition IS NULL OR p.name = p_partition)
             AND m.partition_id = p.id AND m.group_id = v_group.id AND NOT m.is_dead;
-        SELECT q.name, q.namespace, q.task INTO queue, namespace, task
-        FROM wakeline.queue q WHERE q.id = v_group.queue_id;
-        RETURN NEXT;
     END LOOP;
+    RETURN v_count;
 END $$;
 
 CREATE FUNCTION wakeline.queue_subscribe(p_group text, p_begin_us bigint)

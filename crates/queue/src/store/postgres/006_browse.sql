@@ -86,7 +86,7 @@ CROSS JOIN LATERAL (
 
 CREATE VIEW wakeline.queue_named AS
 SELECT q.id, q.public_id, q.name, q.namespace, q.task, q.priority, q.options::text AS options,
-    (extract(epoch FROM q.created_at) * 1000000)::bigint AS created_us
+    q.lease_ms, (extract(epoch FROM q.created_at) * 1000000)::bigint AS created_us
 FROM wakeline.queue q;
 
 CREATE VIEW wakeline.queue_member AS
@@ -130,6 +130,19 @@ CREATE VIEW wakeline.queue_vital AS
 SELECT (extract(epoch FROM n.minute) * 1000000)::bigint AS minute_us, n.*
 FROM wakeline.queue_node n;
 
+-- Cursors that are held back at a message which is gone look at what follows it, by the rules. A
+-- retry's delay was for the message alone.
+CREATE FUNCTION wakeline.queue_release(p_partition bigint, p_position bigint, p_groups bigint[])
+RETURNS void LANGUAGE sql AS $$
+    UPDATE wakeline.queue_cursor c SET ready_at = clock_timestamp()
+    FROM (
+        SELECT c.group_id FROM wakeline.queue_cursor c
+        WHERE c.partition_id = p_partition AND c.group_id = ANY (p_groups)
+            AND c.position = p_position AND c.lease_id IS NULL AND c.ready_at > clock_timestamp()
+        ORDER BY c.group_id FOR NO KEY UPDATE) held
+    WHERE c.partition_id = p_partition AND c.group_id = held.group_id
+$$;
+
 -- Deletes a message for everyone, and its dead letters. Whether there was one.
 CREATE FUNCTION wakeline.queue_delete_message(
     p_partition bigint, p_transaction text,
@@ -165,6 +178,8 @@ BEGIN
     UPDATE wakeline.queue_partition p SET deleted_to = greatest(p.deleted_to, v_position + 1)
     WHERE p.id = p_partition;
     DELETE FROM wakeline.queue_transaction t WHERE t.partition_id = p_partition AND t.hash = p_hash;
+    PERFORM wakeline.queue_release(p_partition, v_position, array(
+        SELECT c.group_id FROM wakeline.queue_cursor c WHERE c.partition_id = p_partition));
     RETURN true;
 END $$;
 
@@ -263,6 +278,7 @@ BEGIN
     ON CONFLICT (partition_id, group_id, position) DO UPDATE SET is_dead = true;
     UPDATE wakeline.queue_cursor c SET marked_to = greatest(c.marked_to, v_position + 1)
     WHERE c.partition_id = p_partition AND c.group_id = ANY (v_groups);
+    PERFORM wakeline.queue_release(p_partition, v_position, v_groups);
     INSERT INTO wakeline.queue_dead_letter (queue_id, partition_id, group_name, position, failures,
         error, failed_at, created_at, transaction_id, message)
     SELECT g.queue_id, p_partition, g.name, v_position, m.failures, p_error, v_now,

@@ -1,21 +1,24 @@
 //! What people change: one call of a function each.
 
-use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::types::Type;
-use wakeline_store::Error;
+use wakeline_bus::Write;
 
 use super::PostgresStore;
 use crate::{
     browse::{NewTrace, Retried},
     id,
-    store::browse::{Address, Curate, Retry},
+    store::{
+        browse::{Address, Curate, Retry},
+        wakes,
+    },
+    topic,
 };
 
 impl Curate for PostgresStore {
-    fn delete_message(&self, address: Address) -> BoxFuture<'_, Result<bool, Error>> {
-        async move {
-            let rows = self
-                .postgres
+    fn delete_message(&self, address: Address) -> Write<bool> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            let rows = postgres
                 .query(
                     "delete_message",
                     "SELECT wakeline.queue_delete_message($1, $2, $3, $4)",
@@ -28,15 +31,18 @@ impl Curate for PostgresStore {
                 )
                 .await?;
             Ok(rows[0].get(0))
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, |is_deleted| {
+            wakes::of_removal(*is_deleted)
+        })
     }
 
-    fn retry(&self, retry: Retry) -> BoxFuture<'_, Result<Retried, Error>> {
-        async move {
+    fn retry(&self, retry: Retry) -> Write<Retried> {
+        let postgres = self.postgres.clone();
+        let asked = retry.clone();
+        let run = async move {
             let hash = retry.given.as_deref().map(id::hash);
-            let rows = self
-                .postgres
+            let rows = postgres
                 .query(
                     "retry",
                     "SELECT at, created_us, is_kept
@@ -56,19 +62,16 @@ impl Curate for PostgresStore {
                 return Ok(Retried::NoGroup);
             };
             Ok(retry.done(row.get(1), position, row.get(2)))
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, move |retried| {
+            wakes::of_retry(&asked, retried)
+        })
     }
 
-    fn bury(
-        &self,
-        address: Address,
-        group: Option<String>,
-        error: String,
-    ) -> BoxFuture<'_, Result<u64, Error>> {
-        async move {
-            let rows = self
-                .postgres
+    fn bury(&self, address: Address, group: Option<String>, error: String) -> Write<u64> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            let rows = postgres
                 .query(
                     "bury",
                     "SELECT wakeline.queue_bury($1, $2, $3, $4, $5, $6)",
@@ -83,13 +86,14 @@ impl Curate for PostgresStore {
                 )
                 .await?;
             Ok(u64::try_from(rows[0].get::<_, i64>(0)).unwrap_or_default())
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, |groups| wakes::of_removal(*groups > 0))
     }
 
-    fn add_trace(&self, trace: NewTrace) -> BoxFuture<'_, Result<(), Error>> {
-        async move {
-            self.postgres
+    fn add_trace(&self, trace: NewTrace) -> Write<()> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            postgres
                 .query(
                     "trace",
                     "SELECT wakeline.queue_add_trace($1, $2, $3, $4, $5, $6, $7, $8)",
@@ -106,7 +110,7 @@ impl Curate for PostgresStore {
                 )
                 .await
                 .map(drop)
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::none)
     }
 }

@@ -1,25 +1,27 @@
 //! Queues and groups as things: one call of a function each.
 
 use futures_util::{FutureExt, future::BoxFuture};
-use tokio_postgres::types::Type;
-use wakeline_store::Error;
+use tokio_postgres::types::{ToSql, Type};
+use wakeline_bus::{Wakes, Write};
+use wakeline_store::{Error, Postgres};
 
 use super::PostgresStore;
 use crate::{
-    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Sought, Swept, SweptQueue},
-    store::Manage,
+    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Swept, SweptQueue},
+    store::{Manage, wakes},
+    topic,
 };
 
 impl Manage for PostgresStore {
-    fn configure(&self, new: NewOptions) -> BoxFuture<'_, Result<Configured, Error>> {
-        async move {
+    fn configure(&self, new: NewOptions) -> Write<Configured> {
+        let postgres = self.postgres.clone();
+        let run = async move {
             let options = &new.options;
-            let shown = serde_json::Value::Object(new.shown.clone()).to_string();
-            let rows = self
-                .postgres
+            let given = serde_json::Value::Object(new.given.clone()).to_string();
+            let rows = postgres
                 .query(
                     "configure",
-                    "SELECT public_id, namespace, task FROM wakeline.queue_configure(
+                    "SELECT public_id, namespace, task, may_be_ready FROM wakeline.queue_configure(
                          $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
                     &[
                         (&new.queue, Type::TEXT),
@@ -37,7 +39,7 @@ impl Manage for PostgresStore {
                         (&options.evicts, Type::BOOL),
                         (&options.completed_ms, Type::INT8),
                         (&options.is_sealed, Type::BOOL),
-                        (&shown, Type::TEXT),
+                        (&given, Type::TEXT),
                     ],
                 )
                 .await?;
@@ -45,32 +47,29 @@ impl Manage for PostgresStore {
                 queue_id: rows[0].get(0),
                 namespace: rows[0].get(1),
                 task: rows[0].get(2),
+                may_be_ready: rows[0].get(3),
             })
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::of_configure)
     }
 
-    fn delete_queue(&self, queue: String) -> BoxFuture<'_, Result<Option<i64>, Error>> {
-        async move {
+    fn delete_queue(&self, queue: String) -> Write<Option<i64>> {
+        let (postgres, places) = (self.postgres.clone(), self.places.clone());
+        let run = async move {
             let statement = "SELECT wakeline.queue_delete($1)";
-            let rows = self
-                .postgres
+            let rows = postgres
                 .query("delete_queue", statement, &[(&queue, Type::TEXT)])
                 .await?;
-            self.places.forget(&queue);
+            places.forget(&queue);
             Ok(rows[0].get(0))
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::none)
     }
 
-    fn delete_group(
-        &self,
-        scope: GroupScope,
-        with_start: bool,
-    ) -> BoxFuture<'_, Result<u64, Error>> {
-        async move {
-            let rows = self
-                .postgres
+    fn delete_group(&self, scope: GroupScope, with_start: bool) -> Write<u64> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            let rows = postgres
                 .query(
                     "delete_group",
                     "SELECT wakeline.queue_delete_group($1, $2, $3)",
@@ -82,21 +81,21 @@ impl Manage for PostgresStore {
                 )
                 .await?;
             Ok(count(rows[0].get(0)))
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::whole_door)
     }
 
-    fn seek(&self, scope: GroupScope, to: Seek) -> BoxFuture<'_, Result<Sought, Error>> {
-        async move {
+    fn seek(&self, scope: GroupScope, to: Seek) -> Write<u64> {
+        let postgres = self.postgres.clone();
+        let run = async move {
             let at = match to {
                 Seek::End => None,
                 Seek::At(at) => Some(at),
             };
-            let rows = self
-                .postgres
+            let rows = postgres
                 .query(
                     "seek",
-                    "SELECT moved, queue, namespace, task FROM wakeline.queue_seek($1, $2, $3, $4)",
+                    "SELECT wakeline.queue_seek($1, $2, $3, $4)",
                     &[
                         (&scope.group, Type::TEXT),
                         (&scope.queue, Type::TEXT),
@@ -105,21 +104,15 @@ impl Manage for PostgresStore {
                     ],
                 )
                 .await?;
-            Ok(Sought {
-                partitions: rows.iter().map(|row| count(row.get(0))).sum(),
-                queues: rows
-                    .iter()
-                    .map(|row| (row.get(1), row.get(2), row.get(3)))
-                    .collect(),
-            })
-        }
-        .boxed()
+            Ok(count(rows[0].get(0)))
+        };
+        Write::new(topic::DOOR, run, wakes::whole_door)
     }
 
-    fn subscribe(&self, group: String, begin_us: i64) -> BoxFuture<'_, Result<u64, Error>> {
-        async move {
-            let rows = self
-                .postgres
+    fn subscribe(&self, group: String, begin_us: i64) -> Write<u64> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            let rows = postgres
                 .query(
                     "subscribe",
                     "SELECT wakeline.queue_subscribe($1, $2)",
@@ -127,37 +120,34 @@ impl Manage for PostgresStore {
                 )
                 .await?;
             Ok(count(rows[0].get(0)))
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::none)
     }
 
     fn modes(&self) -> BoxFuture<'_, Result<Modes, Error>> {
-        self.read_modes(
-            "SELECT push_paused, pop_paused FROM wakeline.queue_mode",
-            None,
-        )
-        .boxed()
+        let statement = "SELECT push_paused, pop_paused FROM wakeline.queue_mode";
+        modes(&self.postgres, statement, &[]).boxed()
     }
 
-    fn set_push_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
+    fn set_push_paused(&self, paused: bool) -> Write<Modes> {
         let statement = "UPDATE wakeline.queue_mode SET push_paused = $1
              RETURNING push_paused, pop_paused";
-        self.read_modes(statement, Some(paused)).boxed()
+        self.pause(statement, paused, wakes::none)
     }
 
-    fn set_pop_paused(&self, paused: bool) -> BoxFuture<'_, Result<Modes, Error>> {
+    fn set_pop_paused(&self, paused: bool) -> Write<Modes> {
         let statement = "UPDATE wakeline.queue_mode SET pop_paused = $1
              RETURNING push_paused, pop_paused";
-        self.read_modes(statement, Some(paused)).boxed()
+        self.pause(statement, paused, wakes::of_pop_pause)
     }
 
-    fn sweep(&self, limit: u32) -> BoxFuture<'_, Result<Swept, Error>> {
-        async move {
+    fn sweep(&self, limit: u32) -> Write<Swept> {
+        let postgres = self.postgres.clone();
+        let run = async move {
             let statement = "SELECT messages, is_more, queues, retained, completed, evicted
                  FROM wakeline.queue_sweep($1)";
             let limit = i64::from(limit);
-            let rows = self
-                .postgres
+            let rows = postgres
                 .query("sweep", statement, &[(&limit, Type::INT8)])
                 .await?;
             let numbers = |column: usize| rows[0].get::<_, Vec<i64>>(column);
@@ -174,27 +164,34 @@ impl Manage for PostgresStore {
                 is_more: rows[0].get(1),
                 queues: swept.collect(),
             })
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::none)
     }
 }
 
 impl PostgresStore {
-    async fn read_modes(
+    fn pause(
         &self,
         statement: &'static str,
-        paused: Option<bool>,
-    ) -> Result<Modes, Error> {
-        let parameter = paused.unwrap_or_default();
-        let parameters: &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)] =
-            &[(&parameter, Type::BOOL)];
-        let parameters = if paused.is_some() { parameters } else { &[] };
-        let rows = self.postgres.query("modes", statement, parameters).await?;
-        Ok(Modes {
-            push_paused: rows[0].get(0),
-            pop_paused: rows[0].get(1),
-        })
+        paused: bool,
+        wakes: fn(&Modes) -> Wakes,
+    ) -> Write<Modes> {
+        let postgres = self.postgres.clone();
+        let run = async move { modes(&postgres, statement, &[(&paused, Type::BOOL)]).await };
+        Write::new(topic::DOOR, run, wakes)
     }
+}
+
+async fn modes(
+    postgres: &Postgres,
+    statement: &str,
+    parameters: &[(&(dyn ToSql + Sync), Type)],
+) -> Result<Modes, Error> {
+    let rows = postgres.query("modes", statement, parameters).await?;
+    Ok(Modes {
+        push_paused: rows[0].get(0),
+        pop_paused: rows[0].get(1),
+    })
 }
 
 fn count(number: i64) -> u64 {

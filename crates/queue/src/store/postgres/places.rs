@@ -3,7 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Mutex,
+    sync::{Mutex, PoisonError},
 };
 
 use tokio_postgres::types::Type;
@@ -69,14 +69,14 @@ impl Places {
     }
 
     pub(super) fn forget(&self, queue: &str) {
-        let mut kept = self.kept.lock().expect("no panic while it is held");
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gone) = kept.by_queue.remove(queue) {
             kept.count -= gone.len();
         }
     }
 
     fn look_up(&self, messages: &[NewMessage]) -> Vec<Option<i64>> {
-        let kept = self.kept.lock().expect("no panic while it is held");
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         messages
             .iter()
             .map(|message| {
@@ -87,7 +87,7 @@ impl Places {
     }
 
     fn keep(&self, found: HashMap<(&str, &str), i64>) {
-        let mut kept = self.kept.lock().expect("no panic while it is held");
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.count + found.len() > MAX_KEPT {
             *kept = Kept::default();
         }

@@ -1,18 +1,20 @@
 //! What nodes write of themselves.
 
-use std::{fmt::Write, sync::LazyLock};
+use std::{fmt::Write as _, sync::LazyLock};
 
-use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::types::{ToSql, Type};
-use wakeline_store::{Error, Load};
+use wakeline_bus::Write;
+use wakeline_store::Load;
 
 use super::PostgresStore;
 use crate::{
     store::{
         Record,
         browse::{parked, tallies, vitals},
+        wakes,
     },
     tally::{Count, Parked, Vitals, columns},
+    topic,
 };
 
 /// In one order for every node, so that they cannot deadlock.
@@ -49,8 +51,9 @@ static ADD_COUNTS: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl Record for PostgresStore {
-    fn add_counts(&self, counts: Vec<Count>) -> BoxFuture<'_, Result<(), Error>> {
-        async move {
+    fn add_counts(&self, counts: Vec<Count>) -> Write<()> {
+        let postgres = self.postgres.clone();
+        let run = async move {
             let column = |get: fn(&Count) -> i64| counts.iter().map(get).collect::<Vec<i64>>();
             let minutes = column(|count| count.minute_us);
             let lags = column(|count| count.max_lag_us);
@@ -70,21 +73,18 @@ impl Record for PostgresStore {
             for numbers in &numbers {
                 parameters.push((numbers, Type::INT8_ARRAY));
             }
-            let written = self.postgres.query("tallies", &ADD_COUNTS, &parameters);
+            let written = postgres.query("tallies", &ADD_COUNTS, &parameters);
             written.await.map(drop)
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::none)
     }
 
-    fn set_parked(
-        &self,
-        (hostname, port): (String, i64),
-        parked: Vec<Parked>,
-    ) -> BoxFuture<'_, Result<(), Error>> {
-        async move {
+    fn set_parked(&self, (hostname, port): (String, i64), parked: Vec<Parked>) -> Write<()> {
+        let postgres = self.postgres.clone();
+        let run = async move {
             let column = |get: fn(&Parked) -> i64| parked.iter().map(get).collect::<Vec<i64>>();
             let queues: Vec<&str> = parked.iter().map(|parked| &*parked.queue).collect();
-            self.postgres
+            postgres
                 .query(
                     "parked",
                     "WITH old AS (
@@ -109,13 +109,14 @@ impl Record for PostgresStore {
                 )
                 .await
                 .map(drop)
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::none)
     }
 
-    fn set_vitals(&self, vitals: Vitals) -> BoxFuture<'_, Result<(), Error>> {
-        async move {
-            self.postgres
+    fn set_vitals(&self, vitals: Vitals) -> Write<()> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            postgres
                 .query(
                     "vitals",
                     "WITH old AS (
@@ -154,8 +155,8 @@ impl Record for PostgresStore {
                 )
                 .await
                 .map(drop)
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::none)
     }
 
     fn load(&self) -> Load {

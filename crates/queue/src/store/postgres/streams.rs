@@ -3,20 +3,22 @@
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
+use wakeline_bus::Write;
 use wakeline_store::Error;
 
 use super::PostgresStore;
 use crate::{
-    store::Streams,
+    store::{Streams, wakes},
     stream::{Registered, Registration, StateQuery, StateRow},
+    topic,
 };
 
 impl Streams for PostgresStore {
-    fn register(&self, query: Registration) -> BoxFuture<'_, Result<Registered, Error>> {
-        async move {
+    fn register(&self, query: Registration) -> Write<Registered> {
+        let postgres = self.postgres.clone();
+        let run = async move {
             let id = Uuid::now_v7();
-            let rows = self
-                .postgres
+            let rows = postgres
                 .query(
                     "stream",
                     "SELECT id, is_fresh, is_reset, is_mismatch
@@ -37,8 +39,8 @@ impl Streams for PostgresStore {
                 is_reset: rows[0].get(2),
                 is_mismatch: rows[0].get(3),
             })
-        }
-        .boxed()
+        };
+        Write::new(topic::DOOR, run, wakes::none)
     }
 
     fn states(&self, query: StateQuery) -> BoxFuture<'_, Result<Vec<StateRow>, Error>> {

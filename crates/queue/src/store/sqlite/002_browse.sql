@@ -71,7 +71,8 @@ LEFT JOIN queue_cursor c ON c.partition_id = p.id AND c.group_id = (
 LEFT JOIN queue_group g ON g.id = c.group_id;
 
 CREATE VIEW queue_named AS
-SELECT id, public_id, name, namespace, task, priority, options, created_at AS created_us FROM queue;
+SELECT id, public_id, name, namespace, task, priority, options, lease_ms, created_at AS created_us
+FROM queue;
 
 CREATE VIEW queue_member AS
 SELECT id, queue_id, name, mode, begin_at AS begin_us, created_at AS created_us FROM queue_group;

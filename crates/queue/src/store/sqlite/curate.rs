@@ -1,63 +1,71 @@
 //! What people change.
 
-use futures_util::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension, Result, params};
-use wakeline_store::Error;
+use wakeline_bus::Write;
 
 use super::{SqliteStore, unreadable};
 use crate::{
     browse::{NewTrace, Retried},
     id, segment,
-    store::browse::{Address, Curate, Retry},
+    store::{
+        browse::{Address, Curate, Retry},
+        wakes,
+    },
 };
 
 impl Curate for SqliteStore {
-    fn delete_message(&self, address: Address) -> BoxFuture<'_, Result<bool, Error>> {
-        self.write("delete_message", move |connection, _| {
-            delete(connection, &address)
-        })
+    fn delete_message(&self, address: Address) -> Write<bool> {
+        self.write(
+            "delete_message",
+            move |connection, now| delete(connection, &address, now),
+            |is_deleted| wakes::of_removal(*is_deleted),
+        )
     }
 
-    fn retry(&self, again: Retry) -> BoxFuture<'_, Result<Retried, Error>> {
-        self.write("retry", move |connection, now| {
-            retry(connection, &again, now)
-        })
+    fn retry(&self, again: Retry) -> Write<Retried> {
+        let asked = again.clone();
+        self.write(
+            "retry",
+            move |connection, now| retry(connection, &again, now),
+            move |retried| wakes::of_retry(&asked, retried),
+        )
     }
 
-    fn bury(
-        &self,
-        address: Address,
-        group: Option<String>,
-        error: String,
-    ) -> BoxFuture<'_, Result<u64, Error>> {
-        self.write("bury", move |connection, now| {
-            bury(connection, &address, group.as_deref(), &error, now)
-        })
+    fn bury(&self, address: Address, group: Option<String>, error: String) -> Write<u64> {
+        self.write(
+            "bury",
+            move |connection, now| bury(connection, &address, group.as_deref(), &error, now),
+            |groups| wakes::of_removal(*groups > 0),
+        )
     }
 
-    fn add_trace(&self, trace: NewTrace) -> BoxFuture<'_, Result<(), Error>> {
-        self.write("trace", move |connection, now| {
-            connection.execute(
-                "INSERT INTO queue_trace VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                params![
-                    trace.id,
-                    trace.partition,
-                    trace.transaction_id,
-                    trace.group,
-                    trace.event,
-                    trace.data,
-                    trace.worker,
-                    now
-                ],
-            )?;
-            for name in &trace.names {
+    fn add_trace(&self, trace: NewTrace) -> Write<()> {
+        self.write(
+            "trace",
+            move |connection, now| {
                 connection.execute(
-                    "INSERT INTO queue_trace_name VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-                    params![name, now, trace.id],
+                    "INSERT INTO queue_trace VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                    params![
+                        trace.id,
+                        trace.partition,
+                        trace.transaction_id,
+                        trace.group,
+                        trace.event,
+                        trace.data,
+                        trace.worker,
+                        now
+                    ],
                 )?;
-            }
-            Ok(())
-        })
+                for name in &trace.names {
+                    connection.execute(
+                        "INSERT INTO queue_trace_name VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+                        params![name, now, trace.id],
+                    )?;
+                }
+                Ok(())
+            },
+            wakes::none,
+        )
     }
 }
 
@@ -78,7 +86,7 @@ fn position(connection: &Connection, address: &Address) -> Result<Option<i64>> {
         .optional()
 }
 
-fn delete(connection: &Connection, address: &Address) -> Result<bool> {
+fn delete(connection: &Connection, address: &Address, now: i64) -> Result<bool> {
     let position = position(connection, address)?;
     let letters = connection.execute(
         "DELETE FROM queue_dead_letter
@@ -100,7 +108,27 @@ fn delete(connection: &Connection, address: &Address) -> Result<bool> {
         "DELETE FROM queue_transaction WHERE partition_id = ?1 AND hash = ?2",
         params![address.partition, address.hash()],
     )?;
+    release(connection, address.partition, None, position, now)?;
     Ok(true)
+}
+
+/// Cursors that are held back at a message which is gone look at what follows it, by the rules. A
+/// retry's delay was for the message alone.
+fn release(
+    connection: &Connection,
+    partition: i64,
+    group: Option<i64>,
+    position: i64,
+    now: i64,
+) -> Result<()> {
+    connection
+        .execute(
+            "UPDATE queue_cursor SET ready_at = ?4
+             WHERE partition_id = ?1 AND (?2 IS NULL OR group_id = ?2) AND position = ?3
+                 AND lease_id IS NULL AND ready_at > ?4",
+            params![partition, group, position, now],
+        )
+        .map(drop)
 }
 
 fn retry(connection: &Connection, retry: &Retry, now: i64) -> Result<Retried> {
@@ -214,6 +242,7 @@ fn bury(
              WHERE partition_id = ?1 AND group_id = ?2",
             [address.partition, *group, position + 1],
         )?;
+        release(connection, address.partition, Some(*group), position, now)?;
         connection.execute(
             "INSERT INTO queue_dead_letter (queue_id, partition_id, group_name, position, failures,
                  error, failed_at, created_at, transaction_id, message)

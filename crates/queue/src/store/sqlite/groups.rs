@@ -2,12 +2,11 @@
 
 use rusqlite::{Connection, Result, Row, params};
 
-use crate::manage::{GroupScope, Seek, Sought};
+use crate::manage::{GroupScope, Seek};
 
 struct Known {
     id: i64,
     queue_id: i64,
-    queue: (String, String, String),
 }
 
 /// The groups of this name, in one queue or in all.
@@ -16,12 +15,11 @@ fn named(connection: &Connection, scope: &GroupScope) -> Result<Vec<Known>> {
         Ok(Known {
             id: row.get(0)?,
             queue_id: row.get(1)?,
-            queue: (row.get(2)?, row.get(3)?, row.get(4)?),
         })
     };
     connection
         .prepare_cached(
-            "SELECT g.id, q.id, q.name, q.namespace, q.task
+            "SELECT g.id, q.id
              FROM queue_group g JOIN queue q ON q.id = g.queue_id
              WHERE g.name = ?1 AND (?2 IS NULL OR q.name = ?2) ORDER BY q.id",
         )?
@@ -55,17 +53,13 @@ pub(super) fn delete(connection: &Connection, scope: &GroupScope, with_start: bo
     Ok(deleted as u64)
 }
 
-pub(super) fn seek(
-    connection: &Connection,
-    scope: &GroupScope,
-    to: Seek,
-    now: i64,
-) -> Result<Sought> {
+/// How many cursors were moved.
+pub(super) fn seek(connection: &Connection, scope: &GroupScope, to: Seek, now: i64) -> Result<u64> {
     let at = match to {
         Seek::End => None,
         Seek::At(at) => Some(at),
     };
-    let mut sought = Sought::default();
+    let mut sought = 0;
     for group in named(connection, scope)? {
         if scope.partition.is_none() {
             connection.execute(
@@ -91,8 +85,7 @@ pub(super) fn seek(
                  SELECT id FROM queue_partition WHERE queue_id = ?2 AND (?3 IS NULL OR name = ?3))",
             params![group.id, group.queue_id, scope.partition],
         )?;
-        sought.partitions += moved as u64;
-        sought.queues.push(group.queue);
+        sought += moved as u64;
     }
     Ok(sought)
 }

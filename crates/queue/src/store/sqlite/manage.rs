@@ -8,12 +8,13 @@ use crate::manage::{Configured, Modes, NewOptions};
 pub(super) fn configure(connection: &Connection, new: &NewOptions, now: i64) -> Result<Configured> {
     let id = find_or_make_queue(connection, &new.queue, now)?;
     let options = &new.options;
-    let (delay_ms, window_ms): (i64, i64) = connection.query_row(
-        "SELECT delay_ms, window_ms FROM queue WHERE id = ?1",
+    let (delay_ms, window_ms, namespace, task): (i64, i64, String, String) = connection.query_row(
+        "SELECT delay_ms, window_ms, namespace, task FROM queue WHERE id = ?1",
         [id],
-        |row| Ok((row.get(0)?, row.get(1)?)),
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
     )?;
-    if (delay_ms, window_ms) != (options.delay_ms, options.window_ms) {
+    let is_other_delay = (delay_ms, window_ms) != (options.delay_ms, options.window_ms);
+    if is_other_delay {
         // What is held back is looked at again, by the new rules.
         connection.execute(
             "UPDATE queue_cursor SET ready_at = ?2
@@ -22,7 +23,7 @@ pub(super) fn configure(connection: &Connection, new: &NewOptions, now: i64) -> 
             [id, now],
         )?;
     }
-    let shown = serde_json::Value::Object(new.shown.clone()).to_string();
+    let given = serde_json::Value::Object(new.given.clone()).to_string();
     connection.query_row(
         "UPDATE queue SET namespace = coalesce(?2, namespace), task = coalesce(?3, task),
              lease_ms = ?4, retry_limit = ?5, retry_delay_ms = ?6, keeps_dead = ?7, priority = ?8,
@@ -45,13 +46,15 @@ pub(super) fn configure(connection: &Connection, new: &NewOptions, now: i64) -> 
             options.evicts,
             options.completed_ms,
             options.is_sealed,
-            shown
+            given
         ],
         |row| {
+            let now_named: (String, String) = (row.get(1)?, row.get(2)?);
             Ok(Configured {
                 queue_id: row.get(0)?,
-                namespace: row.get(1)?,
-                task: row.get(2)?,
+                may_be_ready: is_other_delay || now_named != (namespace, task),
+                namespace: now_named.0,
+                task: now_named.1,
             })
         },
     )

@@ -1,16 +1,17 @@
 //! What the node writes of itself.
 
-use std::{fmt::Write, sync::LazyLock};
+use std::{fmt::Write as _, sync::LazyLock};
 
-use futures_util::future::BoxFuture;
 use rusqlite::{Connection, Result, ToSql, params};
-use wakeline_store::{Error, Load};
+use wakeline_bus::Write;
+use wakeline_store::Load;
 
 use super::SqliteStore;
 use crate::{
     store::{
         Record,
         browse::{parked, tallies, vitals},
+        wakes,
     },
     tally::{Count, Parked, Vitals, columns},
 };
@@ -63,51 +64,57 @@ fn add(connection: &Connection, count: &Count) -> Result<()> {
 }
 
 impl Record for SqliteStore {
-    fn add_counts(&self, counts: Vec<Count>) -> BoxFuture<'_, Result<(), Error>> {
-        self.write("tallies", move |connection, now| {
-            let old = "DELETE FROM queue_tally WHERE minute < ?1";
-            forget(connection, old, tallies::KEPT_SECONDS, now)?;
-            for count in &counts {
-                add(connection, count)?;
-            }
-            Ok(())
-        })
+    fn add_counts(&self, counts: Vec<Count>) -> Write<()> {
+        self.write(
+            "tallies",
+            move |connection, now| {
+                let old = "DELETE FROM queue_tally WHERE minute < ?1";
+                forget(connection, old, tallies::KEPT_SECONDS, now)?;
+                for count in &counts {
+                    add(connection, count)?;
+                }
+                Ok(())
+            },
+            wakes::none,
+        )
     }
 
-    fn set_parked(
-        &self,
-        (hostname, port): (String, i64),
-        parked: Vec<Parked>,
-    ) -> BoxFuture<'_, Result<(), Error>> {
-        self.write("parked", move |connection, now| {
-            let old = "DELETE FROM queue_parked WHERE minute < ?1";
-            forget(connection, old, parked::KEPT_SECONDS, now)?;
-            let mut statement = connection.prepare_cached(
-                "INSERT INTO queue_parked (minute, queue, hostname, port, held, samples)
+    fn set_parked(&self, (hostname, port): (String, i64), parked: Vec<Parked>) -> Write<()> {
+        self.write(
+            "parked",
+            move |connection, now| {
+                let old = "DELETE FROM queue_parked WHERE minute < ?1";
+                forget(connection, old, parked::KEPT_SECONDS, now)?;
+                let mut statement = connection.prepare_cached(
+                    "INSERT INTO queue_parked (minute, queue, hostname, port, held, samples)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                  ON CONFLICT DO UPDATE SET held = excluded.held, samples = excluded.samples",
-            )?;
-            for parked in &parked {
-                statement.execute(params![
-                    parked.minute_us,
-                    parked.queue,
-                    hostname,
-                    port,
-                    parked.held,
-                    parked.samples
-                ])?;
-            }
-            Ok(())
-        })
+                )?;
+                for parked in &parked {
+                    statement.execute(params![
+                        parked.minute_us,
+                        parked.queue,
+                        hostname,
+                        port,
+                        parked.held,
+                        parked.samples
+                    ])?;
+                }
+                Ok(())
+            },
+            wakes::none,
+        )
     }
 
-    fn set_vitals(&self, vitals: Vitals) -> BoxFuture<'_, Result<(), Error>> {
-        self.write("vitals", move |connection, now| {
-            let old = "DELETE FROM queue_node WHERE minute < ?1";
-            forget(connection, old, vitals::KEPT_SECONDS, now)?;
-            connection
-                .prepare_cached(
-                    "INSERT INTO queue_node (minute, hostname, port, cpu_user, cpu_system,
+    fn set_vitals(&self, vitals: Vitals) -> Write<()> {
+        self.write(
+            "vitals",
+            move |connection, now| {
+                let old = "DELETE FROM queue_node WHERE minute < ?1";
+                forget(connection, old, vitals::KEPT_SECONDS, now)?;
+                connection
+                    .prepare_cached(
+                        "INSERT INTO queue_node (minute, hostname, port, cpu_user, cpu_system,
                          resident_bytes, virtual_bytes, connections, busy_connections, held,
                          late_us, max_late_us, messages)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
@@ -120,24 +127,26 @@ impl Record for SqliteStore {
                          late_us = excluded.late_us,
                          max_late_us = max(max_late_us, excluded.max_late_us),
                          messages = messages + excluded.messages",
-                )?
-                .execute(params![
-                    vitals.minute_us,
-                    vitals.hostname,
-                    vitals.port,
-                    vitals.cpu_user,
-                    vitals.cpu_system,
-                    vitals.resident_bytes,
-                    vitals.virtual_bytes,
-                    vitals.connections,
-                    vitals.busy_connections,
-                    vitals.held,
-                    vitals.late_us,
-                    vitals.max_late_us,
-                    vitals.messages
-                ])
-                .map(drop)
-        })
+                    )?
+                    .execute(params![
+                        vitals.minute_us,
+                        vitals.hostname,
+                        vitals.port,
+                        vitals.cpu_user,
+                        vitals.cpu_system,
+                        vitals.resident_bytes,
+                        vitals.virtual_bytes,
+                        vitals.connections,
+                        vitals.busy_connections,
+                        vitals.held,
+                        vitals.late_us,
+                        vitals.max_late_us,
+                        vitals.messages
+                    ])
+                    .map(drop)
+            },
+            wakes::none,
+        )
     }
 
     fn load(&self) -> Load {

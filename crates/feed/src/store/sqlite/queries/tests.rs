@@ -6,7 +6,9 @@ use std::sync::{
 };
 
 use rusqlite::Connection;
+use wakeline_bus::Bus;
 use wakeline_store::testing::SqliteDatabase;
+use wakeline_wake::{Engine, Limits};
 
 use super::rows;
 use crate::{
@@ -45,7 +47,9 @@ impl Ground {
             fact: fact.clone(),
             signatures: Vec::new(),
         });
-        self.store.save(envelopes.collect()).await.unwrap();
+        let bus = Bus::local(Engine::new(Limits::default()));
+        let saved = self.store.save(envelopes.collect()).commit(&bus).await;
+        saved.unwrap();
     }
 
     /// With the steps that it took.

@@ -1,18 +1,16 @@
-//! `bench queue`, `bench verify` and `bench durable` with servers of their own, as short as they can be.
+//! `wakeline-bench queue`, `verify` and `durable` with servers of their own, as short as they can be.
+//! The server is the program beside `wakeline-bench`: cargo builds it for its own tests.
 
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-
-use crate::{
-    ground::Ground,
-    server::{Server, wakeline},
-};
+use tempfile::TempDir;
+use wakeline_testbed::{Process, free_port};
 
 /// Runs it to its end, off the test's own thread.
 async fn bench(line: &str) -> Output {
-    let arguments: Vec<&str> = ["bench"].into_iter().chain(line.split(' ')).collect();
-    let mut command = wakeline(&arguments);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wakeline-bench"));
+    command.args(line.split(' ')).stdin(Stdio::null());
     let run = tokio::task::spawn_blocking(move || command.output());
     run.await.unwrap().expect("the command runs")
 }
@@ -60,14 +58,21 @@ async fn queue_measures_a_server_that_it_starts_on_postgres() {
 
 #[tokio::test]
 async fn queue_measures_a_server_by_its_url_and_fails_when_requests_do() {
-    let server: Server = Ground::sqlite()
-        .serve()
-        .flags(&["--auth-tokens", "a-token-for-the-test"])
-        .start()
-        .await;
+    let dir = TempDir::new().unwrap();
+    let (port, log) = (free_port().unwrap(), dir.path().join("log"));
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_wakeline-bench"));
+    let mut serve = Command::new(program.with_file_name("wakeline"));
+    serve
+        .args(["serve", "--auth-tokens", "a-token-for-the-test"])
+        .arg(format!("--listen=127.0.0.1:{port}"))
+        .arg(format!("--data={}", dir.path().join("data").display()));
+    let mut server = Process::start("wakeline", serve, &log, |_| {
+        std::fs::read_to_string(&log).is_ok_and(|text| text.contains("listening on"))
+    })
+    .unwrap();
     let line = format!(
-        "queue --url {} --connections 2 --batches 1 --seconds 300ms --only push,wake --wakes 2",
-        server.url()
+        "queue --url http://127.0.0.1:{port} --connections 2 --batches 1 --seconds 300ms \
+         --only push,wake --wakes 2"
     );
     let measured = report(&format!("{line} --token a-token-for-the-test")).await;
     assert_eq!(measured["failures"][0]["count"], 0);
@@ -80,6 +85,7 @@ async fn queue_measures_a_server_by_its_url_and_fails_when_requests_do() {
         "{log}"
     );
     assert!(log.contains("401 Unauthorized"), "{log}");
+    server.end("TERM").unwrap();
 }
 
 fn promises_were_kept(report: &Value, faults: &[&str]) {

@@ -1,0 +1,88 @@
+"""Runs of pytest: some at the same time, what they say of their cases passed on as it comes."""
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# A whole run takes a minute or two; a run that takes so long hangs.
+ENDS_WITHIN = 1200
+NOTHING_COLLECTED = 5
+
+
+class Run:
+    """One run of the cases, with servers of its own: `serve` is overridden."""
+
+    def __init__(self, name):
+        self.name = name
+        self.passed = self.failed = 0
+        self._output = []
+
+    def serve(self):
+        """Starts the servers, calls `pytest`, stops them."""
+        raise NotImplementedError
+
+    def run(self):
+        try:
+            self.serve()
+        except Exception as error:  # One that cannot run must not hide the others.
+            self.fail(str(error))
+        return self
+
+    def fail(self, text):
+        self.failed += 1
+        self.tell(text)
+
+    def tell(self, text):
+        """Shown if the run has failed."""
+        self._output.append(text)
+
+    def output(self):
+        return "\n".join([self.name, *self._output]) if self.failed else ""
+
+    def pytest(self, python, place, options, environment, may_be_empty=False):
+        command = [python, "-m", "pytest", "-p", "pytest_cases", "-q", "--tb=short", "--show-capture=no"]
+        process = subprocess.Popen(
+            [*command, *options],
+            cwd=place,
+            env={**os.environ, **environment, "PYTHONPATH": str(HERE), "CASES_AGAINST": self.name},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        failed_before = self.failed
+        late = threading.Timer(ENDS_WITHIN, process.kill)
+        late.start()
+        for line in process.stdout:
+            self._hear(line.rstrip("\n"))
+        ended = process.wait()
+        late.cancel()
+        # pytest itself may have failed: it could not collect, or was ended.
+        if ended and self.failed == failed_before and not (ended == NOTHING_COLLECTED and may_be_empty):
+            self.fail(f"pytest ended with {ended}")
+
+    def _hear(self, line):
+        if line.startswith((f"passed {self.name}: ", f"FAILED {self.name}: ")):
+            if line.startswith("passed"):
+                self.passed += 1
+            else:
+                self.failed += 1
+            print(line, flush=True)
+        elif line.endswith(" cases"):
+            print(line, flush=True)
+        else:
+            self.tell(line)
+
+
+def run_all(runs, at_once):
+    """Ends with `N passed, N failed`; returns whether any failed."""
+    with ThreadPoolExecutor(at_once) as pool:
+        for run in pool.map(Run.run, runs):
+            if run.output():
+                print(run.output(), flush=True)
+    passed, failed = sum(run.passed for run in runs), sum(run.failed for run in runs)
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0

@@ -1,0 +1,154 @@
+//! What `Write::commit` promises, on a bus of one process.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::poll;
+use tokio::{sync::oneshot, time::timeout};
+use wakeline_bus::{Bus, Wakes, Write};
+use wakeline_store::Error;
+use wakeline_wake::{Engine, Lane, Limits, Outcome, Place, Topic, Waiter, Wake};
+
+const DOOR: &str = "test";
+/// Nothing here takes this long; what does, hangs.
+const HANGS: Duration = Duration::from_secs(60);
+
+fn topic() -> Topic {
+    Topic::new(DOOR, ["thing"])
+}
+
+fn bus() -> (Arc<Engine>, Arc<Bus>) {
+    let engine = Engine::new(Limits::default());
+    (engine.clone(), Bus::local(engine))
+}
+
+fn waiter(engine: &Arc<Engine>) -> Waiter {
+    let place = Place::new(topic(), Lane::default());
+    engine.register(&[place], HANGS).unwrap()
+}
+
+async fn is_woken(mut waiter: Waiter) -> bool {
+    let outcome = timeout(HANGS, waiter.park()).await.unwrap();
+    matches!(outcome, Outcome::Woken { .. })
+}
+
+/// A write that ends as the test says.
+fn write<T: Send + 'static>() -> (oneshot::Sender<Result<T, Error>>, Write<T>) {
+    let (end, ended) = oneshot::channel();
+    let run = async { ended.await.unwrap() };
+    (end, Write::new(DOOR, run, |_| Wake::all(topic()).into()))
+}
+
+#[tokio::test]
+async fn a_caller_that_hangs_up_has_still_written_and_woken() {
+    let (engine, bus) = bus();
+    let waiter = waiter(&engine);
+    let (end, write) = write();
+    // Whether it was ever polled or not.
+    drop(write.commit(&bus));
+    let (value, dropped) = oneshot::channel::<()>();
+    assert!(end.send(Ok(value)).is_ok(), "the write goes on");
+    assert!(is_woken(waiter).await);
+    assert!(dropped.await.is_err(), "the task has dropped the value");
+    assert_eq!(bus.asked(), 0, "all are told, and nobody has to look");
+}
+
+#[tokio::test]
+async fn the_caller_gets_the_value() {
+    let (_, bus) = bus();
+    let (end, write) = write();
+    let written = write.map(|number: u32| number + 1).commit(&bus);
+    end.send(Ok(1)).unwrap();
+    assert_eq!(written.await, Ok(2));
+}
+
+#[tokio::test]
+async fn a_panic_is_an_error_to_the_caller_and_the_door_looks_again() {
+    let (_, bus) = bus();
+    let run = async { panic!("this test's panic") };
+    let write: Write<()> = Write::new(DOOR, run, |()| Wakes::none());
+    let written = write.commit(&bus).await;
+    assert!(
+        matches!(written, Err(Error::OutcomeUnknown(_))),
+        "{written:?}"
+    );
+    assert_eq!(bus.asked(), 1);
+
+    let write = Write::new(DOOR, async { Ok(()) }, |()| Wakes::none());
+    let written = write.map(|()| panic!("a follow-up's panic")).commit(&bus);
+    let written: Result<(), Error> = written.await;
+    assert!(
+        matches!(written, Err(Error::OutcomeUnknown(_))),
+        "{written:?}"
+    );
+    assert_eq!(bus.asked(), 2);
+}
+
+#[tokio::test]
+async fn an_unknown_outcome_makes_the_door_look_again() {
+    let (_, bus) = bus();
+    for (error, looks) in [
+        (Error::Unavailable("away".into()), 0),
+        (Error::Failed("refused".into()), 0),
+        (Error::OutcomeUnknown("lost".into()), 1),
+    ] {
+        let (end, write) = write::<()>();
+        end.send(Err(error.clone())).unwrap();
+        assert_eq!(write.commit(&bus).await, Err(error));
+        assert_eq!(bus.asked(), looks);
+    }
+}
+
+#[tokio::test]
+async fn follow_ups_run_after_the_wakes_in_their_order() {
+    let (engine, bus) = bus();
+    let published = {
+        let engine = engine.clone();
+        move || engine.published(DOOR)
+    };
+    let in_run = published.clone();
+    let run = async move { Ok(vec![in_run()]) };
+    let write = Write::new(DOOR, run, |_| Wake::all(topic()).into());
+    let write = write.map(move |mut seen| {
+        seen.push(published());
+        seen
+    });
+    let write = write.then(async |mut seen: Vec<u64>| {
+        tokio::task::yield_now().await;
+        seen.push(2);
+        seen
+    });
+    let waiter = waiter(&engine);
+    assert_eq!(write.commit(&bus).await, Ok(vec![0, 1, 2]));
+    assert!(is_woken(waiter).await);
+}
+
+#[tokio::test]
+async fn what_falls_due_later_wakes_later() {
+    let (engine, bus) = bus();
+    let wakes = Wakes::later(Wake::all(topic()), HANGS)
+        .and(Wakes::later(Wake::all(topic()), Duration::ZERO))
+        .and(Wakes::whole_door());
+    let write = Write::new(DOOR, async { Ok(()) }, |()| wakes);
+    let waiter = waiter(&engine);
+    write.commit(&bus).await.unwrap();
+    assert!(is_woken(waiter).await, "what is due is told now");
+    assert_eq!(engine.timer_count(), 1);
+    assert_eq!(bus.asked(), 1);
+}
+
+#[tokio::test]
+async fn the_end_of_the_process_waits_for_the_writes() {
+    let (engine, bus) = bus();
+    let waiter = waiter(&engine);
+    let (end, write) = write::<()>();
+    let (go_on, may_go_on) = oneshot::channel::<()>();
+    drop(write.then(async |()| may_go_on.await.unwrap()).commit(&bus));
+    let finished = bus.finish_writes(HANGS);
+    tokio::pin!(finished);
+    assert!(poll!(&mut finished).is_pending(), "it commits");
+    end.send(Ok(())).unwrap();
+    assert!(is_woken(waiter).await);
+    assert!(poll!(&mut finished).is_pending(), "it has a follow-up");
+    go_on.send(()).unwrap();
+    finished.await;
+}

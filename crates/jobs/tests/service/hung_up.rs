@@ -1,0 +1,77 @@
+//! Callers that hang up while their write commits: the waiters are woken all the same.
+
+use http::StatusCode;
+use serde_json::json;
+use tokio::task::JoinHandle;
+use wakeline_jobs::topic::Wait;
+
+use crate::{
+    database::{Block, Database},
+    door::eventually,
+    node::{Answer, Node, answered},
+    tasks::{claim, claims_are, job, submit},
+};
+
+/// Ends the caller when the step stands before its commit, and lets that happen then.
+async fn hang_up(node: &Node, step: &'static str, block: Block, caller: JoinHandle<Answer>) {
+    eventually("the write to begin", async || node.results.begun(step) > 0).await;
+    caller.abort();
+    assert!(caller.await.unwrap_err().is_cancelled());
+    drop(block);
+}
+
+pub(crate) async fn a_submit_wakes_a_claim(database: Database) {
+    let node = Node::new(&database).await;
+    let worker = job(&node, "a", json!({})).await;
+    let held = claim(&node, &worker);
+    claims_are(&node, 1).await;
+    let block = database.block().await;
+    let what = "POST /v1/joblib/rooms/r/tasks/r:modifiers:a";
+    let caller = node.begin(what, &node.ben, &[], "{}");
+    hang_up(&node, "submit", block, caller).await;
+    let answer = answered(held).await.json();
+    assert_eq!(answer["task"]["job_name"], "r:modifiers:a");
+}
+
+pub(crate) async fn an_update_wakes_who_waits_for_the_end(database: Database) {
+    let node = Node::new(&database).await;
+    let worker = job(&node, "a", json!({})).await;
+    let task = submit(&node, "a").await;
+    answered(claim(&node, &worker)).await;
+    let what = format!("GET /v1/joblib/tasks/{}", task.as_str().unwrap());
+    let held = node.begin(&what, &node.ben, &[("prefer", "wait=30")], "");
+    eventually("it to be held", async || node.engine.held() == 1).await;
+    let block = database.block().await;
+    let what = what.replace("GET", "PATCH");
+    let body = json!({ "status": "failed" }).to_string();
+    let caller = node.begin(&what, &node.anna, &[], body);
+    hang_up(&node, "update", block, caller).await;
+    assert_eq!(answered(held).await.json()["status"], "failed");
+}
+
+pub(crate) async fn an_upload_wakes_a_reader(database: Database) {
+    let node = Node::new(&database).await;
+    let mut provider = node.provider("a").await;
+    let held = node.read("a?path=/x");
+    let (hash, _) = provider.asked().await;
+    node.readers_are(1).await;
+    let block = database.block().await;
+    let what = format!("POST /v1/joblib/providers/{}/results", provider.id);
+    let headers = [("x-request-hash", &*hash)];
+    let caller = node.begin(&what, &node.anna, &headers, "[1]");
+    hang_up(&node, "put", block, caller).await;
+    assert_eq!(answered(held).await.body, "[1]");
+}
+
+pub(crate) async fn a_removed_worker_ends_its_claims(database: Database) {
+    let node = Node::new(&database).await;
+    let worker = job(&node, "a", json!({})).await;
+    let held = claim(&node, &worker);
+    claims_are(&node, 1).await;
+    let block = database.block().await;
+    let what = format!("DELETE /v1/joblib/workers/{worker}");
+    let caller = node.begin(&what, &node.anna, &[], "");
+    hang_up(&node, "remove_worker", block, caller).await;
+    assert_eq!(answered(held).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(node.waiting(|wait| matches!(wait, Wait::Claim(_))), 0);
+}

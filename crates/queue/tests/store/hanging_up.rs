@@ -1,0 +1,238 @@
+//! A caller that hangs up while its write commits has still written, and the waiters hear of it.
+//! Nothing else wakes them here: the fallback asks once an hour.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use wakeline_queue::{
+    ack::Status,
+    browse::Address,
+    claim::Claimed,
+    manage::{GroupScope, NewOptions, Seek},
+    options::Options,
+};
+
+use crate::{
+    database::Database,
+    door::{Door, STUCK, taken},
+    steps::{RELEASED, Request, ack, configure, from, message, names, outcome, part, push},
+};
+
+const HOUR_MS: i64 = 3_600_000;
+
+async fn open(database: &Database) -> Door {
+    let door = Door::open(database).await;
+    door.watch();
+    door
+}
+
+/// Drops `write` while its commit is blocked, then lets the commit go on.
+async fn hang_up<T: Send + 'static>(
+    database: &Database,
+    door: &Door,
+    write: impl Future<Output = T> + Send + 'static,
+) {
+    let blocker = database.block_writes().await;
+    let before = door.writes();
+    let write = tokio::spawn(write);
+    let blocked = async {
+        while door.writes() == before || !database.is_write_waiting().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(STUCK, blocked).await.expect("it is blocked");
+    write.abort();
+    assert!(write.await.is_err_and(|error| error.is_cancelled()));
+    blocker.release().await;
+}
+
+fn group(partition: Option<&str>) -> GroupScope {
+    GroupScope {
+        group: "g".to_owned(),
+        queue: Some("q".to_owned()),
+        partition: partition.map(str::to_owned),
+    }
+}
+
+/// One who waits for the queue, and one who waits for its partition only.
+fn waiters() -> [Request; 2] {
+    [from("q"), from("q").partition("p")]
+}
+
+/// A group that has consumed message `a`, which is all there is.
+async fn with_a_group_at_the_end(door: &Door) {
+    push(&*door.store.inner, "q", "p", &["a"]).await;
+    from("q").auto_ack().claim(&*door.store.inner).await;
+}
+
+pub(crate) async fn a_push_wakes(database: Database) {
+    for (number, request) in waiters().into_iter().enumerate() {
+        let door = open(&database).await;
+        let waiting = door.parked(request.auto_ack()).await;
+        let (queue, name) = (door.queue.clone(), number.to_string());
+        let sent = vec![message("q", "p", &name)];
+        hang_up(&database, &door, async move { queue.push(sent).await }).await;
+        assert_eq!(names(&taken(waiting).await), [name]);
+    }
+}
+
+pub(crate) async fn a_seek_wakes(database: Database) {
+    let door = open(&database).await;
+    with_a_group_at_the_end(&door).await;
+    for request in waiters() {
+        for scope in [group(None), group(Some("p"))] {
+            let waiting = door.parked(request.clone().auto_ack()).await;
+            let queue = door.queue.clone();
+            let seek = async move { queue.seek(scope, Seek::At(0)).await };
+            hang_up(&database, &door, seek).await;
+            assert_eq!(names(&taken(waiting).await), ["a"]);
+        }
+    }
+}
+
+pub(crate) async fn a_shorter_delay_wakes(database: Database) {
+    let door = open(&database).await;
+    for (number, request) in waiters().into_iter().enumerate() {
+        let delayed = Options {
+            delay_ms: HOUR_MS,
+            ..Options::default()
+        };
+        configure(&*door.store.inner, "q", delayed).await;
+        let name = number.to_string();
+        push(&*door.store.inner, "q", "p", &[&name]).await;
+        let waiting = door.parked(request.auto_ack()).await;
+        let (queue, new) = (door.queue.clone(), at_once("q", None));
+        hang_up(&database, &door, async move { queue.configure(new).await }).await;
+        assert_eq!(names(&taken(waiting).await), [name]);
+    }
+}
+
+pub(crate) async fn another_namespace_wakes(database: Database) {
+    let door = open(&database).await;
+    push(&*door.store.inner, "q", "p", &["a"]).await;
+    let waiting = door.parked(crate::steps::of(Some("shop"), None)).await;
+    let (queue, new) = (door.queue.clone(), at_once("q", Some("shop")));
+    hang_up(&database, &door, async move { queue.configure(new).await }).await;
+    assert_eq!(names(&taken(waiting).await), ["a"]);
+}
+
+fn at_once(queue: &str, namespace: Option<&str>) -> NewOptions {
+    NewOptions {
+        queue: queue.to_owned(),
+        namespace: namespace.map(str::to_owned),
+        task: None,
+        options: Options::default(),
+        given: serde_json::Map::new(),
+    }
+}
+
+pub(crate) async fn deleting_a_group_wakes(database: Database) {
+    let door = open(&database).await;
+    with_a_group_at_the_end(&door).await;
+    for request in waiters() {
+        let waiting = door.parked(request.auto_ack()).await;
+        let queue = door.queue.clone();
+        let delete = async move { queue.delete_group(group(None), false).await };
+        hang_up(&database, &door, delete).await;
+        assert_eq!(names(&taken(waiting).await), ["a"]);
+    }
+}
+
+pub(crate) async fn the_end_of_a_pause_wakes(database: Database) {
+    for request in waiters() {
+        let door = open(&database).await;
+        door.queue.pause_pops(true).await.unwrap();
+        push(
+            &*door.store.inner,
+            "q",
+            "p",
+            &[&uuid::Uuid::new_v4().to_string()],
+        )
+        .await;
+        let waiting = door.parked(request.auto_ack()).await;
+        let queue = door.queue.clone();
+        hang_up(
+            &database,
+            &door,
+            async move { queue.pause_pops(false).await },
+        )
+        .await;
+        assert_eq!(names(&taken(waiting).await).len(), 1);
+    }
+}
+
+fn address(claimed: &Claimed) -> Address {
+    Address {
+        partition: part(claimed).number,
+        transaction_id: names(claimed)[0].to_owned(),
+    }
+}
+
+pub(crate) async fn a_retry_wakes(database: Database) {
+    let door = open(&database).await;
+    for request in waiters() {
+        let name = uuid::Uuid::new_v4().to_string();
+        push(&*door.store.inner, "q", "p", &[&name]).await;
+        let claimed = from("q").claim(&*door.store.inner).await;
+        ack(&*door.store.inner, &claimed, &name, Status::DeadLetter).await;
+        let waiting = door.parked(request.auto_ack()).await;
+        let (queue, address) = (door.queue.clone(), address(&claimed));
+        hang_up(&database, &door, async move { queue.retry(&address).await }).await;
+        assert_eq!(names(&taken(waiting).await), [name]);
+    }
+}
+
+/// Message `a` has failed and is tried again after an hour, which holds up `b` too.
+async fn with_a_message_that_holds_up_another(door: &Door) -> Claimed {
+    let slow = Options {
+        retry_delay_ms: HOUR_MS,
+        ..Options::default()
+    };
+    configure(&*door.store.inner, "q", slow).await;
+    push(&*door.store.inner, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").claim(&*door.store.inner).await;
+    let failed = outcome(&*door.store.inner, &claimed, "a", Status::Failed).await;
+    assert_eq!(failed, RELEASED);
+    claimed
+}
+
+pub(crate) async fn burying_a_message_wakes_for_what_follows_it(database: Database) {
+    let door = open(&database).await;
+    let claimed = with_a_message_that_holds_up_another(&door).await;
+    let waiting = door.parked(from("q").partition("p")).await;
+    let (queue, address) = (door.queue.clone(), address(&claimed));
+    let bury = async move { queue.bury(address, None, "why".to_owned()).await };
+    hang_up(&database, &door, bury).await;
+    assert_eq!(names(&taken(waiting).await), ["b"]);
+}
+
+pub(crate) async fn deleting_a_message_wakes_for_what_follows_it(database: Database) {
+    let door = open(&database).await;
+    let claimed = with_a_message_that_holds_up_another(&door).await;
+    let waiting = door.parked(from("q").partition("p")).await;
+    let (queue, address) = (door.queue.clone(), address(&claimed));
+    let delete = async move { queue.delete_message(address).await };
+    hang_up(&database, &door, delete).await;
+    assert_eq!(names(&taken(waiting).await), ["b"]);
+}
+
+/// Repeating a configuration is common, and a recheck of all waiters is not free.
+pub(crate) async fn configuring_the_same_again_wakes_nobody(database: Database) {
+    let door = open(&database).await;
+    let rechecks = || door.queue.bus().asked();
+    door.queue
+        .configure(at_once("q", Some("shop")))
+        .await
+        .unwrap();
+    let before = rechecks();
+    door.queue
+        .configure(at_once("q", Some("shop")))
+        .await
+        .unwrap();
+    assert_eq!(rechecks(), before);
+    door.queue
+        .configure(at_once("q", Some("other")))
+        .await
+        .unwrap();
+    assert_eq!(rechecks(), before + 1);
+}

@@ -1,0 +1,83 @@
+//! Statements that are sent in one go are run in the order in which they were begun. Batches of many
+//! callers rely on it: nothing is read before the locks are had, and the commit comes last.
+
+use futures_util::{FutureExt, poll, try_join};
+use tokio_postgres::{Client, types::Type};
+use wakeline_store::testing::PostgresDatabase;
+
+use crate::fixture::{THING, commits, names};
+
+const ROUNDS: usize = 50;
+/// Larger than what a connection sends at once.
+const LONG: usize = 1_000_000;
+
+/// Its amount is the number of those before it.
+const ADD: &str = "INSERT INTO wakeline.thing SELECT $1, count(*) FROM wakeline.thing
+    WHERE $2 <> ''";
+
+async fn add(client: &Client, name: &str, length: usize) -> Result<(), tokio_postgres::Error> {
+    let long = "x".repeat(length);
+    let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 2] =
+        [(&name, Type::TEXT), (&long, Type::TEXT)];
+    client.query_typed(ADD, &parameters).await.map(drop)
+}
+
+const AMOUNTS: &str = "SELECT string_agg(name, ' ' ORDER BY amount) FROM wakeline.thing";
+
+async fn in_order(client: &Client) -> String {
+    let row = client.query_one(AMOUNTS, &[]).await.unwrap();
+    row.get(0)
+}
+
+/// As the queue's steps and claims are sent.
+#[tokio::test]
+async fn what_is_joined_is_run_as_it_is_written() {
+    let database = PostgresDatabase::new(&[THING]).await;
+    let postgres = database.open(&[THING]).await;
+    let client = postgres.connector().connect().await.unwrap();
+    for _ in 0..ROUNDS {
+        let joined = try_join!(
+            client.batch_execute("BEGIN; DELETE FROM wakeline.thing"),
+            add(&client, "a", LONG),
+            async { Ok(()) },
+            async { add(&client, "b", 1).await },
+            client.batch_execute(
+                "INSERT INTO wakeline.thing SELECT 'c', count(*) FROM wakeline.thing"
+            ),
+            add(&client, "d", LONG),
+            async { client.batch_execute("COMMIT").await },
+        );
+        joined.unwrap();
+        assert_eq!(in_order(&client).await, "a b c d");
+        // Committed: another connection sees it.
+        assert_eq!(names(&postgres).await, ["a", "b", "c", "d"]);
+        assert_eq!(commits(&postgres).await, 1);
+    }
+}
+
+/// As the jobs' calls are sent: each is polled once, and the answers are read in any order.
+#[tokio::test]
+async fn what_is_begun_by_its_first_poll_is_run_in_that_order() {
+    let database = PostgresDatabase::new(&[THING]).await;
+    let postgres = database.open(&[THING]).await;
+    let client = postgres.connector().connect().await.unwrap();
+    for _ in 0..ROUNDS {
+        let mut sent = vec![
+            client
+                .batch_execute("BEGIN; DELETE FROM wakeline.thing")
+                .boxed(),
+            add(&client, "a", LONG).boxed(),
+            add(&client, "b", 1).boxed(),
+            add(&client, "c", LONG).boxed(),
+            client.batch_execute("COMMIT").boxed(),
+        ];
+        for statement in &mut sent {
+            assert!(poll!(statement).is_pending());
+        }
+        while let Some(last) = sent.pop() {
+            last.await.unwrap();
+        }
+        assert_eq!(in_order(&client).await, "a b c");
+        assert_eq!(names(&postgres).await, ["a", "b", "c"]);
+    }
+}

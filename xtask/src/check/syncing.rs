@@ -1,0 +1,165 @@
+//! The PostgreSQL that the tests share does not sync. A test of crashes, outages or durability must
+//! not stand on it: neither by its own text, nor by a function or macro beside it that does.
+
+use std::collections::BTreeSet;
+
+use super::rust_text::RustText;
+use super::sources::Source;
+
+/// Part of a file's name that says what it is about.
+const CLAIMS: [&str; 4] = ["crash", "outage", "durability", "verify"];
+/// What only a server of the test's own can do.
+const CRASHES: &str = ".crash()";
+const SHARED: [&str; 3] = [
+    "PostgresDatabase::new(",
+    "SharedPostgres::start(",
+    "WAKELINE_TEST_POSTGRES",
+];
+
+pub(crate) fn check(sources: &[Source]) -> Vec<String> {
+    let tests: Vec<(&Source, RustText)> = sources
+        .iter()
+        .filter(|source| !matches!(source.room(), "xtask" | "testbed"))
+        .filter(|source| source.is_test() || source.text.contains("#[cfg(test)]"))
+        .map(|source| (source, RustText::of(&source.text)))
+        .collect();
+    let mut failures = Vec::new();
+    for (source, text) in tests.iter().filter(|(source, text)| claims(source, text)) {
+        let beside = tests
+            .iter()
+            .filter(|(other, _)| place(other) == place(source));
+        for name in all_shared(beside.map(|(_, text)| text)) {
+            if let Some(line) = line_of(text, &name) {
+                failures.push(format!(
+                    "{}:{line}: `{name}` is the shared PostgreSQL, which does not sync: start one \
+                     of the test's own",
+                    source.path,
+                ));
+            }
+        }
+    }
+    failures
+}
+
+fn claims(source: &Source, text: &RustText) -> bool {
+    let file = source.path.rsplit('/').next().unwrap_or_default();
+    let claims = CLAIMS.iter().any(|claim| file.contains(claim)) && !file.contains("redis");
+    claims || text.code.contains(CRASHES)
+}
+
+/// Files of one test program share their helpers: `crates/cli/tests/e2e`.
+fn place(source: &Source) -> Vec<&str> {
+    source.path.split('/').take(4).collect()
+}
+
+/// The names that lead to the shared server, directly or by others of them.
+fn all_shared<'a>(texts: impl Iterator<Item = &'a RustText> + Clone) -> BTreeSet<String> {
+    let mut names = BTreeSet::from(SHARED.map(str::to_owned));
+    loop {
+        let found: Vec<String> = texts
+            .clone()
+            .flat_map(|text| makers(text, &names))
+            .collect();
+        let before = names.len();
+        names.extend(found);
+        if names.len() == before {
+            return names;
+        }
+    }
+}
+
+/// `Type::function(` and `macro!` of everything in whose body one of `names` is.
+fn makers(text: &RustText, names: &BTreeSet<String>) -> Vec<String> {
+    let (mut of, mut function, mut makers) = (None, None, Vec::new());
+    for line in text.code.lines() {
+        if let Some(name) = line.strip_prefix("macro_rules! ") {
+            of = Some(("", name.trim_end_matches([' ', '{'])));
+        } else if let Some(rest) = line.strip_prefix("impl ") {
+            let name = rest.split(" for ").last().unwrap_or(rest);
+            of = name
+                .split([' ', '<', '{'])
+                .next()
+                .map(|name| ("impl", name));
+        } else if line.starts_with('}') {
+            of = None;
+        }
+        if let Some((_, rest)) = line.split_once("fn ") {
+            function = rest.split(['(', '<']).next();
+        }
+        if names.iter().any(|name| line.contains(name.as_str())) {
+            makers.extend(match (of, function) {
+                (Some(("", name)), _) => Some(format!("{name}!")),
+                (Some((_, of)), Some(function)) => Some(format!("{of}::{function}(")),
+                _ => None,
+            });
+        }
+    }
+    makers
+}
+
+fn line_of(text: &RustText, name: &str) -> Option<usize> {
+    let in_code = text.code.lines().position(|line| line.contains(name));
+    let mut strings = text.strings.iter();
+    in_code.map(|at| at + 1).or_else(|| {
+        let found = strings.find(|string| string.text == name);
+        found.map(|string| string.line)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        Source {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_test_that_claims_durability_may_not_use_the_shared_server() {
+        let uses = "// PostgresDatabase::new( is said\nlet d = PostgresDatabase::new(&[]).await;";
+        for path in [
+            "crates/queue/tests/store/crash.rs",
+            "crates/cli/tests/e2e/outages.rs",
+        ] {
+            let found = check(&[source(path, uses)]);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].starts_with(&format!("{path}:2: ")), "{found:?}");
+        }
+        assert!(check(&[source("crates/queue/tests/store/pops.rs", uses)]).is_empty());
+    }
+
+    #[test]
+    fn nor_may_one_that_crashes_a_server_whatever_its_file_is_called() {
+        let text = "server.crash().unwrap();\nstd::env::var(\"WAKELINE_TEST_POSTGRES\");";
+        let found = check(&[source("crates/queue/tests/store/pops.rs", text)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+
+    #[test]
+    fn nor_by_a_function_or_macro_beside_it() {
+        const GROUND: &str = "impl Ground {
+    pub async fn shared() -> Self {
+        Self(PostgresDatabase::new(&[]).await)
+    }
+    pub async fn on(server: &str) -> Self {
+        Self(PostgresDatabase::on(server, &[]).await)
+    }
+}
+macro_rules! on_both_stores {
+    () => { Ground::shared().await }
+}";
+        let failures = |text: &str| {
+            check(&[
+                source("crates/queue/tests/store/ground.rs", GROUND),
+                source("crates/queue/tests/store/outage.rs", text),
+                source("crates/queue/tests/browse/outage.rs", "Ground::shared()"),
+            ])
+        };
+        assert_eq!(failures("let ground = Ground::shared().await;").len(), 1);
+        assert_eq!(failures("on_both_stores! { a_test }").len(), 1);
+        assert!(failures("let ground = Ground::on(&server).await;").is_empty());
+    }
+}
