@@ -71,7 +71,9 @@ async fn what_was_claimed_for_a_client_that_is_gone_goes_to_the_next() {
         .await
         .unwrap();
     let gone = server.hold(POP);
-    let blocked = "SELECT 1 FROM pg_locks WHERE NOT granted";
+    let blocked = "SELECT 1 FROM pg_locks WHERE NOT granted AND \
+                   relation = 'wakeline.queue_cursor'::regclass AND \
+                   database = (SELECT oid FROM pg_database WHERE datname = current_database())";
     until("the claim to stand in the lock's line", async || {
         let rows = client.query(blocked, &[]).await.unwrap();
         (!rows.is_empty()).then_some(())

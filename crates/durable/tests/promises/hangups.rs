@@ -18,12 +18,18 @@ impl Blocked {
         Self { locker }
     }
 
-    /// Drops each call while what it has written waits for its commit.
-    async fn drop_calls(self, calls: Vec<impl Future<Output = ()> + Send + 'static>) {
+    /// Drops each call while its write, a call of the SQL function `function`, waits for the lock.
+    /// Other statements wait for it too: a fetch that a late wake has made look again is no write.
+    async fn drop_calls(
+        self,
+        function: &str,
+        calls: Vec<impl Future<Output = ()> + Send + 'static>,
+    ) {
         let calls: Vec<_> = calls.into_iter().map(tokio::spawn).collect();
         let waiting = format!(
-            "SELECT count(*) FROM pg_locks
-             WHERE NOT granted AND relation = '{SCHEMA}.mailbox'::regclass"
+            "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+             WHERE NOT granted AND relation = '{SCHEMA}.mailbox'::regclass
+                 AND strpos(query, '{SCHEMA}.{function}(') > 0"
         );
         until("a write waits", async || {
             let row = self.locker.query_one(&waiting, &[]).await;
@@ -55,7 +61,7 @@ async fn what_was_sent_by_callers_that_have_gone_wakes() {
         let other = other.clone();
         async move { enqueue(&other, start(name)).await }
     });
-    blocked.drop_calls(calls.into()).await;
+    blocked.drop_calls("step", calls.into()).await;
     let mut came = Vec::new();
     for one in waiting {
         came.push(one.await.expect("it is woken").0.instance);
@@ -78,6 +84,8 @@ async fn what_was_given_back_by_a_caller_that_has_gone_wakes() {
         let given = other.abandon_orchestration_item(&token, None, true).await;
         given.expect("it is held");
     };
-    blocked.drop_calls(vec![given_back]).await;
+    blocked
+        .drop_calls("give_back_instance", vec![given_back])
+        .await;
     assert_eq!(waiting.await.expect("it is woken").0.instance, "a");
 }

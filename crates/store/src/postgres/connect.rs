@@ -76,9 +76,10 @@ impl Connector {
         let mut config: Config = url
             .parse()
             .map_err(|error: tokio_postgres::Error| OpenError::Open(chain(&error)))?;
-        config
-            .connect_timeout(options.connect_timeout)
-            .application_name("wakeline");
+        config.connect_timeout(options.connect_timeout);
+        if config.get_application_name().is_none() {
+            config.application_name("wakeline");
+        }
         config.keepalives_idle(Duration::from_secs(30));
         Ok(Self {
             config: Arc::new(config),

@@ -19,6 +19,9 @@ use crate::{
 /// So rare that only the wake of the write itself can have answered the waiter.
 const NO_FALLBACK: [&str; 4] = ["--wake-fallback", "1h", "--wake-fallback-degraded", "1h"];
 
+/// What the node that writes calls itself in the database.
+const WRITES: &str = "writes";
+
 /// Far more than a wake takes, far less than the fallback.
 const HEARD_WITHIN: Duration = Duration::from_secs(10);
 
@@ -288,8 +291,13 @@ async fn case(route: &str, name: &str, node: &Server) -> Case {
 #[tokio::test]
 async fn a_write_whose_caller_has_gone_wakes_a_waiter_at_another_node() {
     let ground = Ground::postgres().await;
-    let start = || ground.serve().flags(&NO_FALLBACK).start();
-    let (writes, waits) = tokio::join!(start(), start());
+    let node = |name: &str| {
+        let url = format!("{}?application_name={name}", ground.postgres_url());
+        Ground::postgres_at(url)
+    };
+    let (writing, waiting) = (node(WRITES), node("waits"));
+    let start = |node: &Ground| node.serve().flags(&NO_FALLBACK).start();
+    let (writes, waits) = tokio::join!(start(&writing), start(&waiting));
     for server in [&writes, &waits] {
         until_rung(server, "postgres", "live").await;
     }
@@ -349,11 +357,14 @@ async fn hang_up(
 
     let mut gone = Line::http1(writes.address()).await;
     let writing = tokio::spawn(gone.begin(write));
+    // Only this node's, and not its own upkeep: after another statement the write may not have come
+    // yet, and its caller would hang up before the server has read it.
     until("the write to stand in the lock's line", async || {
         assert!(!writing.is_finished(), "it was answered without writing");
-        let blocked = "SELECT 1 FROM pg_locks WHERE NOT granted AND \
-                       database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-        let rows = client.query(blocked, &[]).await.unwrap();
+        let blocked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND \
+                       datname = current_database() AND application_name = $1 AND \
+                       query !~ 'sweep|queue_tally|queue_node|queue_parked'";
+        let rows = client.query(blocked, &[&WRITES]).await.unwrap();
         (!rows.is_empty()).then_some(())
     })
     .await;
