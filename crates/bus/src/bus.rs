@@ -16,7 +16,7 @@ use wakeline_store::postgres::Connector;
 use wakeline_wake::{Cause, Engine, Wake};
 
 use crate::{
-    health::Health, outbox::Outbox, peers::Peers, pieces::Pieces, postgres::Notifications,
+    chunks::Chunks, health::Health, outbox::Outbox, peers::Peers, postgres::Notifications,
     redis::PubSub, transport::Transport,
 };
 
@@ -41,7 +41,7 @@ impl Default for Options {
 
 /// How wakes reach this process at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rung {
+pub enum BusMode {
     /// There is one process only: nothing to carry.
     InProcess,
     /// The bus carries them.
@@ -50,7 +50,7 @@ pub enum Rung {
     Polling,
 }
 
-impl Rung {
+impl BusMode {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl Rung {
 #[derive(Clone, Copy, Debug)]
 pub struct Status {
     pub kind: &'static str,
-    pub rung: Rung,
+    pub mode: BusMode,
     /// The way there and back of the last canary.
     pub round_trip: Option<Duration>,
     pub connects: u64,
@@ -76,19 +76,19 @@ pub struct Bus {
     engine: Arc<Engine>,
     remote: Option<Remote>,
     /// Asks for the doors' question to their stores, out of turn.
-    pub(crate) ask: Notify,
+    pub(crate) request_recheck: Notify,
     /// How often that was asked for.
-    asked: AtomicU64,
-    heeding: Heeding,
+    recheck_requests: AtomicU64,
+    heeding: TextSubscription,
     /// Writes under way: see [`Write::commit`](crate::Write::commit).
     pub(crate) writes: TaskTracker,
 }
 
 /// What is done with what other processes tell a door.
-type Heed = Box<dyn Fn(&str) + Send + Sync>;
+type TextHandler = Box<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
-struct Heeding(OnceLock<(&'static str, Heed)>);
+struct TextSubscription(OnceLock<(&'static str, TextHandler)>);
 
 struct Remote {
     transport: Box<dyn Transport>,
@@ -101,7 +101,7 @@ struct Remote {
     health: Mutex<Health>,
     peers: Mutex<Peers>,
     /// Texts that came in part.
-    pieces: Mutex<Pieces>,
+    chunks: Mutex<Chunks>,
 }
 
 impl std::fmt::Debug for Bus {
@@ -119,9 +119,9 @@ impl Bus {
         Arc::new(Self {
             engine,
             remote: None,
-            ask: Notify::new(),
-            asked: AtomicU64::new(0),
-            heeding: Heeding::default(),
+            request_recheck: Notify::new(),
+            recheck_requests: AtomicU64::new(0),
+            heeding: TextSubscription::default(),
             writes: TaskTracker::new(),
         })
     }
@@ -148,18 +148,18 @@ impl Bus {
             canary_now: Notify::new(),
             health: Mutex::default(),
             peers: Mutex::default(),
-            pieces: Mutex::default(),
+            chunks: Mutex::default(),
         };
         let bus = Arc::new(Self {
             engine,
             remote: Some(remote),
-            ask: Notify::new(),
-            asked: AtomicU64::new(0),
-            heeding: Heeding::default(),
+            request_recheck: Notify::new(),
+            recheck_requests: AtomicU64::new(0),
+            heeding: TextSubscription::default(),
             writes: TaskTracker::new(),
         });
-        tokio::spawn(bus.clone().listen());
-        tokio::spawn(bus.clone().notify());
+        tokio::spawn(bus.clone().receive_loop());
+        tokio::spawn(bus.clone().send_loop());
         tokio::spawn(bus.clone().send_canaries());
         tokio::spawn(bus.clone().measure());
         bus
@@ -174,14 +174,14 @@ impl Bus {
         for wake in wakes {
             self.engine.wake(wake, Cause::Notify);
         }
-        if let Some(remote) = self.company() {
+        if let Some(remote) = self.remote_if_any_peer() {
             remote.outbox.put(wakes, Duration::ZERO);
         }
     }
 
     /// Wakes only those of the other processes.
     pub fn publish_elsewhere(&self, wakes: &[Wake]) {
-        if let Some(remote) = self.company() {
+        if let Some(remote) = self.remote_if_any_peer() {
             remote.outbox.put(wakes, Duration::ZERO);
         }
     }
@@ -189,7 +189,7 @@ impl Bus {
     /// Wakes the waiters of this process after `delay`, and those of the others by their own
     /// clocks: they are told now.
     pub fn publish_after(&self, wake: Wake, delay: Duration) {
-        if let Some(remote) = self.company() {
+        if let Some(remote) = self.remote_if_any_peer() {
             remote.outbox.put([&wake], delay);
         }
         self.engine.wake_after(wake, delay);
@@ -197,7 +197,7 @@ impl Bus {
 
     /// The line to the others, unless there are none: a notification costs a commit, and a process
     /// that is known to be alone saves it.
-    fn company(&self) -> Option<&Remote> {
+    fn remote_if_any_peer(&self) -> Option<&Remote> {
         self.remote
             .as_ref()
             .filter(|remote| !remote.peers().are_none())
@@ -206,40 +206,40 @@ impl Bus {
     /// Whether there is no other process to tell.
     #[must_use]
     pub fn is_alone(&self) -> bool {
-        self.company().is_none()
+        self.remote_if_any_peer().is_none()
     }
 
-    fn ask(&self) {
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        self.ask.notify_one();
+    fn request_recheck(&self) {
+        self.recheck_requests.fetch_add(1, Ordering::SeqCst);
+        self.request_recheck.notify_one();
     }
 
     /// How often the doors have been asked to look into their stores, out of turn. Whoever keeps
     /// in mind that there was nothing must forget it when this changes.
     #[must_use]
-    pub fn asked(&self) -> u64 {
-        self.asked.load(Ordering::SeqCst)
+    pub fn recheck_requests(&self) -> u64 {
+        self.recheck_requests.load(Ordering::SeqCst)
     }
 
     /// Everything of a door may have become ready, here and elsewhere: all ask their stores once.
     pub fn publish_door(&self, door: &str) {
-        self.ask();
-        if let Some(remote) = self.company() {
+        self.request_recheck();
+        if let Some(remote) = self.remote_if_any_peer() {
             remote.outbox.put_doors(vec![door.to_owned()]);
         }
     }
 
     /// Tells the same door of the other processes a text of its own. It reaches each of them once,
     /// or not at all: what must not be missed is in the store, and a wake says so.
-    pub fn tell(&self, door: &'static str, text: String) {
-        if let Some(remote) = self.company() {
+    pub fn broadcast(&self, door: &'static str, text: String) {
+        if let Some(remote) = self.remote_if_any_peer() {
             remote.outbox.put_text(door, text);
         }
     }
 
     /// What is done with what the others tell `door`. Said once, by the one door that is told.
-    pub fn heed(&self, door: &'static str, heed: impl Fn(&str) + Send + Sync + 'static) {
-        let set = self.heeding.0.set((door, Box::new(heed)));
+    pub fn subscribe(&self, door: &'static str, subscribe: impl Fn(&str) + Send + Sync + 'static) {
+        let set = self.heeding.0.set((door, Box::new(subscribe)));
         assert!(set.is_ok(), "one door heeds");
     }
 
@@ -266,10 +266,10 @@ impl Bus {
     }
 
     #[must_use]
-    pub fn rung(&self) -> Rung {
+    pub fn mode(&self) -> BusMode {
         self.remote
             .as_ref()
-            .map_or(Rung::InProcess, |remote| remote.health().rung)
+            .map_or(BusMode::InProcess, |remote| remote.health().mode)
     }
 
     #[must_use]
@@ -277,7 +277,7 @@ impl Bus {
         match &self.remote {
             None => Status {
                 kind: "memory",
-                rung: Rung::InProcess,
+                mode: BusMode::InProcess,
                 round_trip: None,
                 connects: 0,
             },
@@ -285,7 +285,7 @@ impl Bus {
                 let health = remote.health();
                 Status {
                     kind: remote.transport.kind(),
-                    rung: health.rung,
+                    mode: health.mode,
                     round_trip: health.round_trip,
                     connects: health.connects,
                 }
@@ -303,7 +303,7 @@ impl Remote {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pieces(&self) -> std::sync::MutexGuard<'_, Pieces> {
-        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    fn chunks(&self) -> std::sync::MutexGuard<'_, Chunks> {
+        self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

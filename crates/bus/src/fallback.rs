@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use tokio::time::sleep;
-use wakeline_wake::{Cause, Engine, Place, Waiting, Wake};
+use wakeline_wake::{Cause, Engine, WaitKey, WaitedKey, Wake};
 
-use crate::bus::{Bus, Rung};
+use crate::bus::{Bus, BusMode};
 
 /// What a door's store says of a place where someone waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due {
-    pub place: Place,
+pub struct DueWake {
+    pub key: WaitKey,
     /// Zero: something is there now. Else: it may be there then.
     pub after: Duration,
 }
@@ -23,8 +23,8 @@ pub trait Recheck: Send + Sync {
 
     fn recheck(
         &self,
-        waiting: Vec<Waiting>,
-    ) -> BoxFuture<'_, Result<Vec<Due>, wakeline_store::Error>>;
+        waiting: Vec<WaitedKey>,
+    ) -> BoxFuture<'_, Result<Vec<DueWake>, wakeline_store::Error>>;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub async fn watch(
 ) {
     let mut all_answered = true;
     loop {
-        let interval = if all_answered && bus.rung() != Rung::Polling {
+        let interval = if all_answered && bus.mode() != BusMode::Polling {
             // With jitter, so that nodes started together do not ask together.
             intervals.fallback.mul_f64(rand::random_range(0.9..1.1))
         } else {
@@ -53,7 +53,7 @@ pub async fn watch(
         };
         tokio::select! {
             () = sleep(interval) => {}
-            () = bus.ask.notified() => {}
+            () = bus.request_recheck.notified() => {}
         }
         all_answered = true;
         for door in &doors {
@@ -72,13 +72,13 @@ pub async fn watch(
     }
 }
 
-fn apply(engine: &Engine, dues: Vec<Due>) {
-    for Due { place, after } in dues {
+fn apply(engine: &Engine, dues: Vec<DueWake>) {
+    for DueWake { key, after } in dues {
         if after.is_zero() {
-            let wake = Wake::chain(place.topic).in_lane(place.lane);
+            let wake = Wake::chain(key.topic).in_group(key.group);
             engine.wake(&wake, Cause::Fallback);
         } else {
-            engine.alarm(&place, after);
+            engine.recheck_after(&key, after);
         }
     }
 }

@@ -5,11 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::bus::Rung;
+use crate::bus::BusMode;
 
 #[derive(Debug)]
 pub(crate) struct Health {
-    pub(crate) rung: Rung,
+    pub(crate) mode: BusMode,
     pub(crate) sent: Option<(u64, Instant)>,
     pub(crate) heard: Option<Instant>,
     pub(crate) listening_since: Option<Instant>,
@@ -22,7 +22,7 @@ impl Default for Health {
     fn default() -> Self {
         Self {
             // Until the first canary is back nothing is known to arrive.
-            rung: Rung::Polling,
+            mode: BusMode::Polling,
             sent: None,
             heard: None,
             listening_since: None,
@@ -44,7 +44,7 @@ impl Health {
     pub(crate) fn disconnected(&mut self) -> bool {
         self.listening_since = None;
         self.round_trip = None;
-        mem::replace(&mut self.rung, Rung::Polling) != Rung::Polling
+        mem::replace(&mut self.mode, BusMode::Polling) != BusMode::Polling
     }
 
     pub(crate) fn next_canary(&mut self) -> u64 {

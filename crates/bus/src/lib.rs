@@ -14,17 +14,17 @@
 //! and outside the caller's transaction, because `NOTIFY` takes a database-wide lock at commit.
 
 mod bus;
+mod chunks;
 mod fallback;
 mod health;
 mod message;
 mod outbox;
 mod peers;
-mod pieces;
 mod postgres;
 mod redis;
 mod transport;
 mod write;
 
-pub use bus::{Bus, Options, Rung, Status};
-pub use fallback::{Due, Intervals, Recheck, watch};
+pub use bus::{Bus, BusMode, Options, Status};
+pub use fallback::{DueWake, Intervals, Recheck, watch};
 pub use write::{Wakes, Write};

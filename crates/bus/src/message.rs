@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wakeline_wake::{How, Lane, Topic, Wake};
+use wakeline_wake::{Topic, WaitGroup, Wake, WakeMode};
 
-use crate::pieces::Piece;
+use crate::chunks::Chunk;
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Message {
@@ -18,7 +18,7 @@ pub(crate) struct Message {
     pub(crate) doors: Vec<String>,
     /// What is told by one door to itself elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) texts: Vec<Piece>,
+    pub(crate) texts: Vec<Chunk>,
     /// For measuring the bus; the sender's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) canary: Option<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct Message {
 
 /// Something to wake, and how long from now.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct OutgoingWake {
     pub(crate) wake: Wake,
     pub(crate) after: Duration,
 }
@@ -43,9 +43,9 @@ pub(crate) struct WakeText {
     #[serde(rename = "t")]
     topics: Vec<String>,
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
-    lane: Option<String>,
+    group: Option<String>,
     #[serde(rename = "h")]
-    how: HowText,
+    mode: ModeText,
     /// Milliseconds from now.
     #[serde(rename = "d", default, skip_serializing_if = "is_zero")]
     delay: u64,
@@ -57,15 +57,15 @@ fn is_zero(delay: &u64) -> bool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum HowText {
+enum ModeText {
     All,
     Chain,
     #[serde(untagged)]
     Count(u32),
 }
 
-impl From<&Said> for WakeText {
-    fn from(Said { wake, after }: &Said) -> Self {
+impl From<&OutgoingWake> for WakeText {
+    fn from(OutgoingWake { wake, after }: &OutgoingWake) -> Self {
         Self {
             delay: milliseconds(*after),
             topics: wake
@@ -73,11 +73,11 @@ impl From<&Said> for WakeText {
                 .iter()
                 .map(|topic| topic.encoded().to_owned())
                 .collect(),
-            lane: wake.lane.as_ref().map(|lane| lane.name().to_owned()),
-            how: match wake.how {
-                How::All => HowText::All,
-                How::Chain => HowText::Chain,
-                How::Count(count) => HowText::Count(count),
+            group: wake.group.as_ref().map(|group| group.name().to_owned()),
+            mode: match wake.mode {
+                WakeMode::All => ModeText::All,
+                WakeMode::Chain => ModeText::Chain,
+                WakeMode::Count(count) => ModeText::Count(count),
             },
         }
     }
@@ -88,7 +88,7 @@ pub(crate) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
 
-impl From<&WakeText> for Said {
+impl From<&WakeText> for OutgoingWake {
     fn from(text: &WakeText) -> Self {
         let wake = Wake {
             topics: text
@@ -96,11 +96,11 @@ impl From<&WakeText> for Said {
                 .iter()
                 .map(|topic| Topic::from_encoded(topic))
                 .collect(),
-            lane: text.lane.as_deref().map(Lane::new),
-            how: match text.how {
-                HowText::All => How::All,
-                HowText::Chain => How::Chain,
-                HowText::Count(count) => How::Count(count),
+            group: text.group.as_deref().map(WaitGroup::new),
+            mode: match text.mode {
+                ModeText::All => WakeMode::All,
+                ModeText::Chain => WakeMode::Chain,
+                ModeText::Count(count) => WakeMode::Count(count),
             },
         };
         Self {
@@ -114,8 +114,8 @@ impl From<&WakeText> for Said {
 /// that does not fit at all, becomes "everything of the door".
 pub(crate) fn pack(
     from: u64,
-    said: &[Said],
-    texts: &[Piece],
+    said: &[OutgoingWake],
+    texts: &[Chunk],
     mut doors: Vec<String>,
     max_bytes: usize,
     max_messages: usize,
@@ -156,7 +156,7 @@ pub(crate) fn pack(
         }
     }
     // What does not fit is not told: it is not in anybody's store either.
-    for (piece, size) in texts
+    for (chunk, size) in texts
         .iter()
         .flat_map(|text| text.split(max_bytes - envelope))
     {
@@ -172,7 +172,7 @@ pub(crate) fn pack(
         }
         room -= size;
         if let Some(message) = messages.last_mut() {
-            message.texts.push(piece);
+            message.texts.push(chunk);
         }
     }
     if !doors.is_empty() {
@@ -193,23 +193,23 @@ pub(crate) fn text(message: &Message) -> String {
 mod tests {
     use super::*;
 
-    fn now(wake: Wake) -> Said {
+    fn now(wake: Wake) -> OutgoingWake {
         let after = Duration::ZERO;
-        Said { wake, after }
+        OutgoingWake { wake, after }
     }
 
-    fn wake(name: &str, count: u32) -> Said {
-        now(Wake::count([Topic::new("queue", [name, "p\"1"])], count).in_lane(Lane::new("g")))
+    fn wake(name: &str, count: u32) -> OutgoingWake {
+        now(Wake::count([Topic::new("queue", [name, "p\"1"])], count).in_group(WaitGroup::new("g")))
     }
 
-    fn unpack(texts: &[String]) -> (Vec<Said>, Vec<String>) {
+    fn unpack(texts: &[String]) -> (Vec<OutgoingWake>, Vec<String>) {
         let messages: Vec<Message> = texts
             .iter()
             .map(|text| serde_json::from_str(text).expect("it is JSON"))
             .collect();
         let wakes = messages
             .iter()
-            .flat_map(|m| m.wakes.iter().map(Said::from))
+            .flat_map(|m| m.wakes.iter().map(OutgoingWake::from))
             .collect();
         (wakes, messages.into_iter().flat_map(|m| m.doors).collect())
     }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn what_is_packed_is_unpacked() {
         let topic = || Topic::new("durable", ["orchestration"]);
-        let later = Said {
+        let later = OutgoingWake {
             wake: Wake::count([topic()], 1),
             after: Duration::from_millis(1_500),
         };
@@ -255,15 +255,15 @@ mod tests {
     #[test]
     fn a_long_text_is_told_in_pieces_that_fit() {
         let text = "ä\"\0".repeat(5_000);
-        let whole = Piece::whole("jobs", text.clone(), 9);
+        let whole = Chunk::whole("jobs", text.clone(), 9);
         let texts = pack(3, &[], &[whole], Vec::new(), 7_900, 32);
         assert!(texts.len() > 2 && texts.iter().all(|text| text.len() <= 7_900));
-        let mut pieces = crate::pieces::Pieces::default();
+        let mut chunks = crate::chunks::Chunks::default();
         let mut told = Vec::new();
         for text in &texts {
             let message: Message = serde_json::from_str(text).unwrap();
-            for piece in message.texts {
-                told.extend(pieces.add(message.from, piece));
+            for chunk in message.texts {
+                told.extend(chunks.add(message.from, chunk));
             }
         }
         assert_eq!(told, [("jobs".to_owned(), text)]);

@@ -8,11 +8,11 @@ use std::{
 };
 
 use tokio::sync::{Notify, watch};
-use wakeline_wake::{How, Lane, Topic, Wake};
+use wakeline_wake::{Topic, WaitGroup, Wake, WakeMode};
 
 use crate::{
-    message::{Said, milliseconds},
-    pieces::Piece,
+    chunks::Chunk,
+    message::{OutgoingWake, milliseconds},
 };
 
 /// Past this many different wakes in one send, "everything of the door" is cheaper for everyone.
@@ -22,21 +22,21 @@ const MAX_TEXTS: usize = 4_096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    gathered: Mutex<Gathered>,
+    gathered: Mutex<OutboxBatch>,
     filled: Notify,
     /// Whether anything has still to be sent. Changed only under the lock above.
     unsent: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct OutboxBatch {
     counts: HashMap<Key, u32>,
     pub(crate) doors: Vec<String>,
-    pub(crate) texts: Vec<Piece>,
+    pub(crate) texts: Vec<Chunk>,
 }
 
 /// What is woken, how, and after how many milliseconds.
-type Key = (Arc<[Topic]>, Option<Lane>, Kind, u64);
+type Key = (Arc<[Topic]>, Option<WaitGroup>, Kind, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
@@ -64,7 +64,7 @@ impl Outbox {
         }
         gathered
             .texts
-            .push(Piece::whole(door, text, rand::random()));
+            .push(Chunk::whole(door, text, rand::random()));
         self.unsent.send_replace(true);
         drop(gathered);
         self.filled.notify_one();
@@ -95,7 +95,7 @@ impl Outbox {
     }
 
     /// Waits until there is something, and takes it all.
-    pub(crate) async fn take(&self) -> Gathered {
+    pub(crate) async fn take(&self) -> OutboxBatch {
         loop {
             let gathered =
                 mem::take(&mut *self.gathered.lock().unwrap_or_else(PoisonError::into_inner));
@@ -107,7 +107,7 @@ impl Outbox {
     }
 }
 
-impl Gathered {
+impl OutboxBatch {
     fn is_empty(&self) -> bool {
         self.counts.is_empty() && self.doors.is_empty() && self.texts.is_empty()
     }
@@ -123,16 +123,16 @@ impl Gathered {
             self.add_door(door);
             return;
         }
-        let (kind, more) = match wake.how {
-            How::All => (Kind::All, 0),
-            How::Chain => (Kind::Chain, 0),
-            How::Count(count) => (Kind::Count, count),
+        let (kind, more) = match wake.mode {
+            WakeMode::All => (Kind::All, 0),
+            WakeMode::Chain => (Kind::Chain, 0),
+            WakeMode::Count(count) => (Kind::Count, count),
         };
         let count = self
             .counts
             .entry((
                 wake.topics.clone(),
-                wake.lane.clone(),
+                wake.group.clone(),
                 kind,
                 milliseconds(after),
             ))
@@ -148,17 +148,17 @@ impl Gathered {
         }
     }
 
-    pub(crate) fn said(&self) -> Vec<Said> {
+    pub(crate) fn said(&self) -> Vec<OutgoingWake> {
         self.counts
             .iter()
-            .map(|((topics, lane, kind, after), count)| Said {
+            .map(|((topics, group, kind, after), count)| OutgoingWake {
                 wake: Wake {
                     topics: topics.clone(),
-                    lane: lane.clone(),
-                    how: match kind {
-                        Kind::All => How::All,
-                        Kind::Count => How::Count(*count),
-                        Kind::Chain => How::Chain,
+                    group: group.clone(),
+                    mode: match kind {
+                        Kind::All => WakeMode::All,
+                        Kind::Count => WakeMode::Count(*count),
+                        Kind::Chain => WakeMode::Chain,
                     },
                 },
                 after: Duration::from_millis(*after),
@@ -193,7 +193,7 @@ mod tests {
         for _ in 0..3 {
             outbox.put(&[Wake::count([topic("a")], 2)], Duration::ZERO);
         }
-        let said = Said {
+        let said = OutgoingWake {
             wake: Wake::count([topic("a")], 6),
             after: Duration::ZERO,
         };

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use tokio_postgres::{Client, types::Type};
 use wakeline_store::postgres::Connector;
 
-use crate::transport::{Down, Transport};
+use crate::transport::{Transport, TransportError};
 
 /// PostgreSQL refuses a payload of 8,000 bytes or more.
 const MAX_PAYLOAD: usize = 7_999;
@@ -45,18 +45,18 @@ impl Transport for Notifications {
         MAX_PAYLOAD
     }
 
-    fn listen(&self) -> BoxFuture<'_, Result<BoxStream<'static, String>, Down>> {
+    fn listen(&self) -> BoxFuture<'_, Result<BoxStream<'static, String>, TransportError>> {
         async move {
             let line = self
                 .connector
                 .listen()
                 .await
-                .map_err(|error| Down(error.to_string()))?;
+                .map_err(|error| TransportError(error.to_string()))?;
             let channel = self.channel.replace('"', "\"\"");
             line.client
                 .batch_execute(&format!("LISTEN \"{channel}\""))
                 .await
-                .map_err(|error| Down(error.to_string()))?;
+                .map_err(|error| TransportError(error.to_string()))?;
             // The client goes with the stream: dropping it would close the connection.
             let payloads = stream::unfold(line, |mut line| async move {
                 let notification = line.notifications.recv().await?;
@@ -67,7 +67,7 @@ impl Transport for Notifications {
         .boxed()
     }
 
-    fn send(&self, messages: Vec<String>) -> BoxFuture<'_, Result<(), Down>> {
+    fn send(&self, messages: Vec<String>) -> BoxFuture<'_, Result<(), TransportError>> {
         async move {
             let mut sender = self.sender.lock().await;
             let client = match sender.take().filter(|client| !client.is_closed()) {
@@ -76,7 +76,7 @@ impl Transport for Notifications {
                     .connector
                     .connect()
                     .await
-                    .map_err(|error| Down(error.to_string()))?,
+                    .map_err(|error| TransportError(error.to_string()))?,
             };
             client
                 .query_typed(
@@ -84,7 +84,7 @@ impl Transport for Notifications {
                     &[(&self.channel, Type::TEXT), (&messages, Type::TEXT_ARRAY)],
                 )
                 .await
-                .map_err(|error| Down(error.to_string()))?;
+                .map_err(|error| TransportError(error.to_string()))?;
             // Only a connection that worked is kept.
             *sender = Some(client);
             Ok(())

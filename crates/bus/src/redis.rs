@@ -10,7 +10,7 @@ use futures_util::{
 use redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection};
 use tokio::{sync::Mutex, time::timeout};
 
-use crate::transport::{Down, Transport};
+use crate::transport::{Transport, TransportError};
 
 /// Redis itself would take far more; a message should stay a message.
 const MAX_MESSAGE: usize = 64 * 1024;
@@ -24,7 +24,7 @@ pub(crate) struct PubSub {
 }
 
 impl PubSub {
-    pub(crate) fn new(url: &str, channel: &str) -> Result<Self, Down> {
+    pub(crate) fn new(url: &str, channel: &str) -> Result<Self, TransportError> {
         let client = Client::open(url).map_err(down)?;
         Ok(Self {
             client,
@@ -34,8 +34,8 @@ impl PubSub {
     }
 }
 
-fn down(error: redis::RedisError) -> Down {
-    Down(error.to_string())
+fn down(error: redis::RedisError) -> TransportError {
+    TransportError(error.to_string())
 }
 
 impl Transport for PubSub {
@@ -51,7 +51,7 @@ impl Transport for PubSub {
         MAX_MESSAGE
     }
 
-    fn listen(&self) -> BoxFuture<'_, Result<BoxStream<'static, String>, Down>> {
+    fn listen(&self) -> BoxFuture<'_, Result<BoxStream<'static, String>, TransportError>> {
         async move {
             let connecting = async {
                 let mut subscription = self.client.get_async_pubsub().await?;
@@ -60,7 +60,7 @@ impl Transport for PubSub {
             };
             let subscription = timeout(CONNECT_TIMEOUT, connecting)
                 .await
-                .map_err(|_| Down("no answer within the connect timeout".into()))?
+                .map_err(|_| TransportError("no answer within the connect timeout".into()))?
                 .map_err(down)?;
             let payloads = subscription
                 .into_on_message()
@@ -70,7 +70,7 @@ impl Transport for PubSub {
         .boxed()
     }
 
-    fn send(&self, messages: Vec<String>) -> BoxFuture<'_, Result<(), Down>> {
+    fn send(&self, messages: Vec<String>) -> BoxFuture<'_, Result<(), TransportError>> {
         async move {
             let mut sender = self.sender.lock().await;
             let mut connection = match sender.take() {

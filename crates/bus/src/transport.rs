@@ -5,7 +5,7 @@ use futures_util::{future::BoxFuture, stream::BoxStream};
 /// The line is down, or never came up. Only ever logged and retried.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Down(pub(crate) String);
+pub(crate) struct TransportError(pub(crate) String);
 
 pub(crate) trait Transport: Send + Sync + 'static {
     fn kind(&self) -> &'static str;
@@ -18,10 +18,10 @@ pub(crate) trait Transport: Send + Sync + 'static {
 
     /// Subscribes on a connection of its own. The stream ends when that connection does; what was
     /// published before this returned may be missing from it.
-    fn listen(&self) -> BoxFuture<'_, Result<BoxStream<'static, String>, Down>>;
+    fn listen(&self) -> BoxFuture<'_, Result<BoxStream<'static, String>, TransportError>>;
 
     /// Sends on another connection than the one that listens: what comes back has made the whole
     /// way, also through a pooler. Dropped half way, the next send takes a new connection: this
     /// one may hang for ever.
-    fn send(&self, messages: Vec<String>) -> BoxFuture<'_, Result<(), Down>>;
+    fn send(&self, messages: Vec<String>) -> BoxFuture<'_, Result<(), TransportError>>;
 }

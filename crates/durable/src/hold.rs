@@ -7,9 +7,9 @@ use std::{
 
 use duroxide::providers::ProviderError;
 use tokio::time::sleep;
-use wakeline_bus::Rung;
+use wakeline_bus::BusMode;
 use wakeline_store::Error;
-use wakeline_wake::{Cause, Checked, Ended, Hold, Place, Refused};
+use wakeline_wake::{Cause, CheckResult, Hold, HoldError, HoldRefusal, WaitKey};
 
 use crate::{
     error::{explain, is_transient},
@@ -31,7 +31,7 @@ pub(crate) struct Dispatcher<'a> {
     pub(crate) quiet: &'a Quiet,
     pub(crate) long_poll: &'a LongPollConfig,
     /// Where it stands.
-    pub(crate) places: Vec<Place>,
+    pub(crate) keys: Vec<WaitKey>,
     /// How many of these, the last ones, its alarm is set at.
     pub(crate) alarms: usize,
 }
@@ -40,15 +40,15 @@ impl Dispatcher<'_> {
     fn said(&self) -> Said {
         Said {
             published: self.hub.engine.published(DOOR),
-            asked: self.hub.bus.asked(),
+            asked: self.hub.bus.recheck_requests(),
         }
     }
 
     /// Those that stand at the same places may take the same.
     fn name(&self) -> String {
-        let alarm = self.places.last();
-        alarm.map_or_else(String::new, |place| {
-            format!("{}\0{}", place.topic.encoded(), place.lane.name())
+        let recheck_after = self.keys.last();
+        recheck_after.map_or_else(String::new, |key| {
+            format!("{}\0{}", key.topic.encoded(), key.group.name())
         })
     }
 
@@ -85,8 +85,8 @@ impl Dispatcher<'_> {
         let name = self.name();
         let hold = Hold {
             engine: &self.hub.engine,
-            places: &self.places,
-            again_at: &self.places[self.places.len().saturating_sub(self.alarms)..],
+            keys: &self.keys,
+            recheck_keys: &self.keys[self.keys.len().saturating_sub(self.alarms)..],
             time: poll,
         };
         match hold
@@ -94,12 +94,12 @@ impl Dispatcher<'_> {
             .await
         {
             Ok(end) => Ok(end.value),
-            Err(Ended::Refused(Refused::Draining)) => Ok(None),
-            Err(Ended::Refused(refused)) => Err(ProviderError::retryable(
+            Err(HoldError::Refused(HoldRefusal::Draining)) => Ok(None),
+            Err(HoldError::Refused(refused)) => Err(ProviderError::retryable(
                 self.operation,
                 refused.to_string(),
             )),
-            Err(Ended::Check(error)) => Err(explain(self.operation, &error)),
+            Err(HoldError::Check(error)) => Err(explain(self.operation, &error)),
         }
     }
 
@@ -110,29 +110,29 @@ impl Dispatcher<'_> {
         cause: Option<Cause>,
         left: impl Fn() -> Duration,
         look: &impl Fn() -> F,
-    ) -> Result<Checked<T>, Error>
+    ) -> Result<CheckResult<T>, Error>
     where
         F: Future<Output = Result<Taken<T>, Error>>,
     {
         let mut said = self.said();
         // Only on entry: a dispatcher that was woken has a reason to look.
         if cause.is_none()
-            && self.hub.bus.rung() == Rung::Live
+            && self.hub.bus.mode() == BusMode::Live
             && let Some(next) = self.quiet.still(name, said)
         {
-            return Ok(Checked::Nothing {
-                again: next.after(),
+            return Ok(CheckResult::Nothing {
+                recheck_after: next.after(),
             });
         }
         let mut pause = FIRST_PAUSE;
         loop {
             match look().await {
-                Ok(Taken::Something(something)) => return Ok(Checked::Found(something)),
+                Ok(Taken::Something(something)) => return Ok(CheckResult::Found(something)),
                 Ok(Taken::Nothing { due, lapse }) => {
                     let next = self.next(due, lapse);
                     self.quiet.remember(name, said, next);
-                    return Ok(Checked::Nothing {
-                        again: next.after(),
+                    return Ok(CheckResult::Nothing {
+                        recheck_after: next.after(),
                     });
                 }
                 Err(error) if is_transient(&error) && !left().is_zero() => {

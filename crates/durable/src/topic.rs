@@ -2,7 +2,7 @@
 //! database share one line.
 
 use duroxide::providers::{DispatcherCapabilityFilter, SessionFetchConfig, TagFilter};
-use wakeline_wake::{Lane, Place, Topic, Wake};
+use wakeline_wake::{Topic, WaitGroup, WaitKey, Wake};
 
 pub(crate) const DOOR: &str = "durable";
 
@@ -15,7 +15,7 @@ pub(crate) const SESSION_TASK: &str = "session";
 pub(crate) const OWNER: &str = "owner";
 pub(crate) const INSTANCE: &str = "instance";
 /// Nobody publishes there: waiters that may take the same share an alarm.
-const ALARM: &str = "alarm";
+const RECHECK: &str = "recheck";
 
 /// The topics of one schema.
 #[derive(Clone, Debug)]
@@ -53,21 +53,21 @@ impl Topics {
 
     /// Where a dispatcher of orchestrations stands. Those with different filters are not
     /// competitors: what one cannot take another may.
-    pub(crate) fn orchestration_place(&self, filter: Option<&DispatcherCapabilityFilter>) -> Place {
+    pub(crate) fn orchestration_key(&self, filter: Option<&DispatcherCapabilityFilter>) -> WaitKey {
         let lane = filter
             .and_then(|filter| filter.supported_duroxide_versions.first())
             .map_or_else(String::new, |range| format!("{}-{}", range.min, range.max));
-        Place::new(self.orchestration(), Lane::new(&lane))
+        WaitKey::new(self.orchestration(), WaitGroup::new(&lane))
     }
 
     /// Where a worker stands: at each kind of activity that it may take. The last two places are for
     /// its alarm: one that it shares with all who take the same tags, and one with those who hold the
     /// same sessions too.
-    pub(crate) fn task_places(
+    pub(crate) fn task_keys(
         &self,
         session: Option<&SessionFetchConfig>,
         tags: &[String],
-    ) -> Vec<Place> {
+    ) -> Vec<WaitKey> {
         let any = [ANY.to_owned()];
         let names = if tags.is_empty() { &any[..] } else { tags };
         let owner = session.map_or("", |session| &session.owner_id);
@@ -77,11 +77,11 @@ impl Topics {
             topics.push(self.topic(OWNER, owner));
         }
         let tags = names.join("\u{1}");
-        topics.push(self.topic(ALARM, &format!("{}\u{1}{tags}", session.is_some())));
-        topics.push(self.topic(ALARM, &format!("{owner}\u{1}\u{1}{tags}")));
+        topics.push(self.topic(RECHECK, &format!("{}\u{1}{tags}", session.is_some())));
+        topics.push(self.topic(RECHECK, &format!("{owner}\u{1}\u{1}{tags}")));
         topics
             .into_iter()
-            .map(|topic| Place::new(topic, Lane::default()))
+            .map(|topic| WaitKey::new(topic, WaitGroup::default()))
             .collect()
     }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use duroxide::{Client, ClientError, OrchestrationStatus};
 use tokio::time::Instant;
-use wakeline_wake::{Checked, Ended, Hold, Lane, Place, Refused};
+use wakeline_wake::{CheckResult, Hold, HoldError, HoldRefusal, WaitGroup, WaitKey};
 
 use crate::provider::PostgresProvider;
 
@@ -34,12 +34,15 @@ impl PostgresProvider {
     ) -> Result<OrchestrationStatus, ClientError> {
         let client = Client::new(Arc::new(self.clone()));
         let store = &self.inner.store;
-        let place = [Place::new(store.topics.instance(instance), Lane::default())];
+        let key = [WaitKey::new(
+            store.topics.instance(instance),
+            WaitGroup::default(),
+        )];
         let began = Instant::now();
         let hold = Hold {
             engine: &store.hub.engine,
-            places: &place,
-            again_at: &[],
+            keys: &key,
+            recheck_keys: &[],
             time: timeout,
         };
         let ended = hold.until(async |_| {
@@ -50,16 +53,18 @@ impl PostgresProvider {
             let status = asked.map_err(|_| ClientError::Timeout)??;
             Ok(match status {
                 OrchestrationStatus::Completed { .. } | OrchestrationStatus::Failed { .. } => {
-                    Checked::Found(status)
+                    CheckResult::Found(status)
                 }
-                _ => Checked::Nothing { again: None },
+                _ => CheckResult::Nothing {
+                    recheck_after: None,
+                },
             })
         });
         match ended.await {
             Ok(end) => end.value.ok_or(ClientError::Timeout),
-            Err(Ended::Check(error)) => Err(error),
-            Err(Ended::Refused(Refused::Draining)) => Err(ClientError::Timeout),
-            Err(Ended::Refused(refused)) => Err(ClientError::InvalidInput {
+            Err(HoldError::Check(error)) => Err(error),
+            Err(HoldError::Refused(HoldRefusal::Draining)) => Err(ClientError::Timeout),
+            Err(HoldError::Refused(refused)) => Err(ClientError::InvalidInput {
                 message: refused.to_string(),
             }),
         }

@@ -1,6 +1,6 @@
 //! What goes wrong, and how the caller is told.
 
-use wakeline_wake::Refused;
+use wakeline_wake::HoldRefusal;
 
 use crate::{
     bookmark,
@@ -35,7 +35,7 @@ pub enum Error {
     #[error("{0}")]
     TooSlow(String),
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] HoldRefusal),
     #[error(transparent)]
     Store(#[from] wakeline_store::Error),
 }

@@ -20,7 +20,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
-use wakeline_web::{Identity, Need, need};
+use wakeline_web::{Identity, Right, require};
 
 pub use cors::Origins;
 
@@ -70,7 +70,7 @@ pub fn router(door: Door) -> OpenApiRouter {
     let routes = if own_login {
         reading.merge(writing)
     } else {
-        need(reading, Need::Read).merge(need(writing, Need::Write))
+        require(reading, Right::Read).merge(require(writing, Right::Write))
     };
     let mut routes = routes.route_layer(from_fn_with_state(door.clone(), identify));
     // After it: what may be sent is told to everybody.

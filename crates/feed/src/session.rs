@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 use wakeline_store::Error;
-use wakeline_wake::{Cause, Engine, Outcome, Refused, Settled, Waiter};
+use wakeline_wake::{Cause, Engine, HoldRefusal, ParkOutcome, Waiter, WakeResult};
 
 use crate::{
     bookmark::Bookmark,
@@ -163,10 +163,10 @@ impl Session {
         feed: Arc<Feed>,
         decide: Decide,
         bookmark: Bookmark,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, HoldRefusal> {
         let topic = topic::stream(&feed.hash);
-        let place = topic::place(topic.clone());
-        let waiter = ground.engine.register(&[place], FOREVER)?;
+        let key = topic::key(topic.clone());
+        let waiter = ground.engine.register(&[key], FOREVER)?;
         let registration = ground.hub.register(topic, ground.limits.waitlist_cap);
         let now = Instant::now();
         Ok(Self {
@@ -390,13 +390,13 @@ impl Session {
         match timeout_at(until, self.waiter.park()).await {
             Err(_) if self.sync.is_some() && Instant::now() >= sync => return Some(self.sync()),
             Err(_) => return None,
-            Ok(Outcome::Deadline | Outcome::Drain) => {
+            Ok(ParkOutcome::Deadline | ParkOutcome::Drain) => {
                 self.stage = Stage::Over;
                 return None;
             }
-            Ok(Outcome::Woken { cause, .. }) => self.woken_by = Some(cause),
+            Ok(ParkOutcome::Woken { cause, .. }) => self.woken_by = Some(cause),
         }
-        self.waiter.settle(Settled::Found);
+        self.waiter.complete(WakeResult::Found);
         let mut waitlist = self.registration.signal().waitlist();
         waitlist.settle(self.bookmark.base());
         let span = waitlist.span();

@@ -1,6 +1,6 @@
 //! Who is woken.
 
-use wakeline_wake::{Lane, Place, Topic};
+use wakeline_wake::{Topic, WaitGroup, WaitKey};
 
 use crate::DOOR;
 
@@ -16,6 +16,6 @@ pub fn stream(feed: &str) -> Topic {
     Topic::new(DOOR, ["stream", feed])
 }
 
-pub(crate) fn place(topic: Topic) -> Place {
-    Place::new(topic, Lane::default())
+pub(crate) fn key(topic: Topic) -> WaitKey {
+    WaitKey::new(topic, WaitGroup::default())
 }

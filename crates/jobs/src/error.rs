@@ -10,8 +10,8 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
-use wakeline_wake::Refused;
-use wakeline_web::{Ended, Timing};
+use wakeline_wake::HoldRefusal;
+use wakeline_web::{HoldError, Timing};
 
 use crate::problem::{self, Kind};
 
@@ -39,7 +39,7 @@ pub enum Error {
     #[error("{}", .0.detail())]
     Web(wakeline_web::Problem),
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] HoldRefusal),
     #[error(transparent)]
     Store(#[from] wakeline_store::Error),
 }
@@ -174,11 +174,11 @@ impl From<wakeline_web::Problem> for Error {
     }
 }
 
-impl From<Ended<Self>> for Error {
-    fn from(ended: Ended<Self>) -> Self {
+impl From<HoldError<Self>> for Error {
+    fn from(ended: HoldError<Self>) -> Self {
         match ended {
-            Ended::Refused(refused) => Self::Refused(refused),
-            Ended::Check(error) => error,
+            HoldError::Refused(refused) => Self::Refused(refused),
+            HoldError::Check(error) => error,
         }
     }
 }

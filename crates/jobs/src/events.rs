@@ -67,7 +67,7 @@ impl Events {
     #[must_use]
     pub fn new(sockets: Arc<Sockets>, bus: Arc<Bus>) -> Self {
         let here = sockets.clone();
-        bus.heed(DOOR, move |text| {
+        bus.subscribe(DOOR, move |text| {
             let Ok(told) = serde_json::from_str::<Told<'_>>(text) else {
                 tracing::warn!("an event of another node that cannot be read");
                 return;
@@ -94,7 +94,7 @@ impl Events {
                 payload: &payload,
             };
             if let Ok(text) = serde_json::to_string(&told) {
-                self.bus.tell(DOOR, text);
+                self.bus.broadcast(DOOR, text);
             }
         }
     }

@@ -22,7 +22,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use utoipa_axum::{router::OpenApiRouter, routes};
-use wakeline_web::need_by_method;
+use wakeline_web::require_by_method;
 
 use crate::{
     caller::{Caller, HasUsers},
@@ -83,7 +83,7 @@ pub fn router(door: Arc<Jobs>, frames: Arc<Frames>) -> OpenApiRouter {
         .with_state(door)
         .merge(rooms);
     let routes = refreshing(routes, users.clone());
-    need_by_method(routes).merge(users::router(users))
+    require_by_method(routes).merge(users::router(users))
 }
 
 /// Says who calls, to routes that ask for it.

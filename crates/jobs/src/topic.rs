@@ -1,7 +1,7 @@
 //! Who is woken by what.
 
 use uuid::Uuid;
-use wakeline_wake::{Lane, Place, Topic, Wake};
+use wakeline_wake::{Topic, WaitGroup, WaitKey, Wake};
 
 use crate::name::FullName;
 
@@ -40,8 +40,8 @@ impl Wait {
     }
 
     #[must_use]
-    pub fn place(&self) -> Place {
-        Place::new(self.topic(), Lane::default())
+    pub fn key(&self) -> WaitKey {
+        WaitKey::new(self.topic(), WaitGroup::default())
     }
 
     /// Everybody who waits for it looks again.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use uuid::Uuid;
-use wakeline_wake::{Place, Wake};
+use wakeline_wake::{WaitKey, Wake};
 
 use crate::{id, message::Message, topic};
 
@@ -61,8 +61,8 @@ pub struct PopRequest {
 impl PopRequest {
     /// Where a request like this waits.
     #[must_use]
-    pub fn place(&self) -> Place {
-        topic::place(&self.source, &self.group)
+    pub fn key(&self) -> WaitKey {
+        topic::key(&self.source, &self.group)
     }
 }
 
@@ -72,7 +72,7 @@ pub enum Popped {
     Claimed(Claimed),
     /// Nothing now; if the store knows when there may be something, that.
     Empty {
-        again: Option<Duration>,
+        recheck_after: Option<Duration>,
     },
 }
 
@@ -119,21 +119,21 @@ impl Claimed {
 
     /// Where others of the group wait for what is claimed here.
     #[must_use]
-    pub fn places(&self) -> Vec<Place> {
+    pub fn keys(&self) -> Vec<WaitKey> {
         let queue = topic::QueueName {
             name: &self.queue,
             namespace: &self.namespace,
             task: &self.task,
         };
-        let mut places = topic::places_of_queue(queue, &self.group);
-        places.extend(self.parts.iter().map(|part| {
+        let mut keys = topic::keys_of_queue(queue, &self.group);
+        keys.extend(self.parts.iter().map(|part| {
             let source = Source::Queue {
                 queue: self.queue.clone(),
                 partition: Some(part.partition.clone()),
             };
-            topic::place(&source, &self.group)
+            topic::key(&source, &self.group)
         }));
-        places
+        keys
     }
 
     /// Who else can be served from the same partitions.

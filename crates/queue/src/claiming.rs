@@ -139,8 +139,8 @@ pub fn share(
     Ok(shares)
 }
 
-pub fn sooner(again: &mut Option<i64>, us: i64) {
-    *again = Some(again.map_or(us, |known| known.min(us)));
+pub fn sooner(recheck_after: &mut Option<i64>, us: i64) {
+    *recheck_after = Some(recheck_after.map_or(us, |known| known.min(us)));
 }
 
 #[must_use]

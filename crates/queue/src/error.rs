@@ -1,7 +1,7 @@
 //! What can go wrong at this door, and what the caller is told.
 
-use wakeline_wake::Refused;
-use wakeline_web::{Ended, Problem};
+use wakeline_wake::HoldRefusal;
+use wakeline_web::{HoldError, Problem};
 
 use crate::seal::Unopened;
 
@@ -10,7 +10,7 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] wakeline_store::Error),
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] HoldRefusal),
     #[error("{}", .0.detail())]
     Invalid(Problem),
     #[error("the server has no key for sealed messages")]
@@ -25,11 +25,11 @@ impl From<Problem> for Error {
     }
 }
 
-impl From<Ended<Self>> for Error {
-    fn from(ended: Ended<Self>) -> Self {
+impl From<HoldError<Self>> for Error {
+    fn from(ended: HoldError<Self>) -> Self {
         match ended {
-            Ended::Refused(refused) => Self::Refused(refused),
-            Ended::Check(error) => error,
+            HoldError::Refused(refused) => Self::Refused(refused),
+            HoldError::Check(error) => error,
         }
     }
 }

@@ -26,7 +26,7 @@ mod transaction;
 use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
-use wakeline_web::{Need, Problem, need};
+use wakeline_web::{Problem, Right, require};
 
 use crate::service::Queue;
 
@@ -64,10 +64,10 @@ pub fn router(door: Arc<Queue>) -> OpenApiRouter {
         .routes(routes!(system::notify))
         .routes(routes!(maintenance::pause_pushes))
         .routes(routes!(maintenance::pause_pops));
-    need(producing, Need::Write)
-        .merge(need(consuming, Need::Consume))
-        .merge(need(reading, Need::Read))
-        .merge(need(ruling, Need::Admin))
+    require(producing, Right::Write)
+        .merge(require(consuming, Right::Consume))
+        .merge(require(reading, Right::Read))
+        .merge(require(ruling, Right::Admin))
         .with_state(door)
 }
 

@@ -11,9 +11,9 @@ use std::{
 
 use futures_util::{FutureExt, future::BoxFuture};
 use uuid::Uuid;
-use wakeline_bus::{Bus, Due, Recheck};
-use wakeline_wake::{Engine, Waiting};
-use wakeline_web::{Checked, Held, Parcel, hold};
+use wakeline_bus::{Bus, DueWake, Recheck};
+use wakeline_wake::{Engine, WaitedKey};
+use wakeline_web::{CheckResult, DeliveryGuard, HoldOutcome, hold};
 
 use crate::{
     claim::{Claimed, PopRequest, Popped, Start},
@@ -151,9 +151,9 @@ impl Queue {
         let mut done = self.commit(step.clone()).await?;
         // A queue that keeps its messages sealed refuses plain ones: seal what it refused.
         if let Some(Rejection::Push(_, Refusal::Unsealed)) = done.rejection {
-            let mut again = Step::clone(&step);
-            sealing.seal_refused(&mut again.pushes);
-            return self.commit(Arc::new(again)).await;
+            let mut recheck_after = Step::clone(&step);
+            sealing.seal_refused(&mut recheck_after.pushes);
+            return self.commit(Arc::new(recheck_after)).await;
         }
         let refused: Vec<usize> = (0..done.pushed.len())
             .filter(|index| done.pushed[*index] == Err(Refusal::Unsealed))
@@ -164,12 +164,12 @@ impl Queue {
                 .map(|index| step.pushes[*index].clone())
                 .collect();
             sealing.seal_refused(&mut pushes);
-            let again = Step {
+            let recheck_after = Step {
                 pushes,
                 ..Step::default()
             };
-            let again = self.commit(Arc::new(again)).await?;
-            for (index, pushed) in refused.into_iter().zip(again.pushed) {
+            let recheck_after = self.commit(Arc::new(recheck_after)).await?;
+            for (index, pushed) in refused.into_iter().zip(recheck_after.pushed) {
                 done.pushed[index] = pushed;
             }
         }
@@ -200,10 +200,10 @@ impl Queue {
         self: &Arc<Self>,
         request: PopRequest,
         time: Duration,
-    ) -> Result<Held<Claim>, Error> {
+    ) -> Result<HoldOutcome<Claim>, Error> {
         self.tally.asked_for(&request.source);
         let request = Arc::new(request);
-        let place = request.place();
+        let key = request.key();
         let mut is_held = false;
         let check = || {
             let (door, request) = (self.clone(), request.clone());
@@ -213,7 +213,7 @@ impl Queue {
         let held = hold(
             &self.engine,
             topic::DOOR,
-            std::slice::from_ref(&place),
+            std::slice::from_ref(&key),
             time,
             check,
         )
@@ -228,11 +228,11 @@ impl Queue {
         self: Arc<Self>,
         request: Arc<PopRequest>,
         was_held: bool,
-    ) -> Result<Checked<Claim>, Error> {
+    ) -> Result<CheckResult<Claim>, Error> {
         match self.claim(request).await {
             // Whoever is already held sits the outage out.
-            Err(Error::Store(error)) if was_held && error.is_outage() => Ok(Checked::Nothing {
-                again: Some(OUTAGE_PAUSE),
+            Err(Error::Store(error)) if was_held && error.is_outage() => Ok(CheckResult::Nothing {
+                recheck_after: Some(OUTAGE_PAUSE),
             }),
             checked => checked,
         }
@@ -240,17 +240,17 @@ impl Queue {
 
     /// One claim. A caller that hangs up leaves it to the write's task, which drops it: so what it
     /// claims is handed back at once and not when its lease ends.
-    async fn claim(self: Arc<Self>, request: Arc<PopRequest>) -> Result<Checked<Claim>, Error> {
+    async fn claim(self: Arc<Self>, request: Arc<PopRequest>) -> Result<CheckResult<Claim>, Error> {
         let door = self.clone();
         let claiming = self
             .store
             .pop(request, Uuid::now_v7(), self.limits.lease)
             .map(move |popped| match popped {
-                Popped::Empty { again } => Checked::Nothing { again },
-                Popped::Claimed(claimed) => Checked::Found(door.guard(claimed)),
+                Popped::Empty { recheck_after } => CheckResult::Nothing { recheck_after },
+                Popped::Claimed(claimed) => CheckResult::Found(door.guard(claimed)),
             });
         let mut checked = claiming.commit(&self.bus).await?;
-        if let Checked::Found(claim) = &mut checked {
+        if let CheckResult::Found(claim) = &mut checked {
             claim.open()?;
         }
         Ok(checked)
@@ -260,8 +260,8 @@ impl Queue {
         self.tally.claim(&claimed);
         // Those who waited before the lease began do not know when it ends.
         if let Some(time) = claimed.time {
-            for place in claimed.places() {
-                self.engine.alarm(&place, time);
+            for key in claimed.keys() {
+                self.engine.recheck_after(&key, time);
             }
         }
         Claim {
@@ -308,7 +308,7 @@ impl Claim {
     }
 }
 
-impl Parcel for Claim {
+impl DeliveryGuard for Claim {
     fn delivered(mut self) {
         self.claimed = None;
     }
@@ -337,8 +337,8 @@ impl Recheck for Queue {
 
     fn recheck(
         &self,
-        waiting: Vec<Waiting>,
-    ) -> BoxFuture<'_, Result<Vec<Due>, wakeline_store::Error>> {
+        waiting: Vec<WaitedKey>,
+    ) -> BoxFuture<'_, Result<Vec<DueWake>, wakeline_store::Error>> {
         self.store.recheck(waiting).boxed()
     }
 }

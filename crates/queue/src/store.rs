@@ -10,9 +10,9 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
-use wakeline_bus::{Due, Write};
+use wakeline_bus::{DueWake, Write};
 use wakeline_store::{Error, Load};
-use wakeline_wake::Waiting;
+use wakeline_wake::WaitedKey;
 
 use self::{browse::Curate, read::Read};
 use crate::{
@@ -47,7 +47,7 @@ pub trait Store: Manage + Streams + Read + Curate + Record + Send + Sync + std::
     fn extend(&self, lease: Uuid, time: Duration) -> Write<Option<(usize, i64)>>;
 
     /// Of all these places, where something is ready or when it will be; in one statement.
-    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>>;
+    fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>>;
 }
 
 /// Queues and groups as things.

@@ -1,6 +1,6 @@
 //! Who is woken by what. A consumer group is a lane: groups do not compete.
 
-use wakeline_wake::{Lane, Place, Topic, Wake};
+use wakeline_wake::{Topic, WaitGroup, WaitKey, Wake};
 
 use crate::claim::Source;
 
@@ -27,7 +27,7 @@ fn matching(namespace: Option<&str>, task: Option<&str>) -> Topic {
 
 /// Where a `pop` waits.
 #[must_use]
-pub fn place(source: &Source, group: &str) -> Place {
+pub fn key(source: &Source, group: &str) -> WaitKey {
     let topic = match source {
         Source::Queue { queue, partition } => Topic::new(
             DOOR,
@@ -35,7 +35,7 @@ pub fn place(source: &Source, group: &str) -> Place {
         ),
         Source::Matching { namespace, task } => matching(namespace.as_deref(), task.as_deref()),
     };
-    Place::new(topic, Lane::new(group))
+    WaitKey::new(topic, WaitGroup::new(group))
 }
 
 /// The places of a queue as a whole.
@@ -54,10 +54,10 @@ fn topics(queue: QueueName<'_>) -> Vec<Topic> {
 }
 
 #[must_use]
-pub fn places_of_queue(queue: QueueName<'_>, group: &str) -> Vec<Place> {
+pub fn keys_of_queue(queue: QueueName<'_>, group: &str) -> Vec<WaitKey> {
     topics(queue)
         .into_iter()
-        .map(|topic| Place::new(topic, Lane::new(group)))
+        .map(|topic| WaitKey::new(topic, WaitGroup::new(group)))
         .collect()
 }
 
@@ -69,7 +69,7 @@ pub fn ready(queue: QueueName<'_>, partition: &str, group: Option<&str>, count: 
     topics.insert(0, Topic::new(DOOR, [queue.name, partition]));
     let wake = Wake::count(topics, count);
     match group {
-        Some(group) => wake.in_lane(Lane::new(group)),
+        Some(group) => wake.in_group(WaitGroup::new(group)),
         None => wake,
     }
 }

@@ -161,7 +161,7 @@ async fn no_step_reads_what_is_idle_or_behind() {
         ("a push", push("p9")),
         ("a push to a long partition", push("long")),
         (
-            "a known place",
+            "a known key",
             "SELECT wakeline.queue_resolve(array['q'], array['p77'])".to_owned(),
         ),
         (

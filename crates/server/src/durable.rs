@@ -14,7 +14,7 @@ use wakeline_durable::view::{
     DEFAULT_PAGE, Detail, Filter, HistoryPage, InstancePage, MAX_PAGE, Totals, View, ViewError,
 };
 use wakeline_store::postgres;
-use wakeline_web::{Need, Params, Problem, ProblemDocument, need, path};
+use wakeline_web::{Params, Problem, ProblemDocument, Right, path, require};
 
 use crate::config::{Config, Store};
 
@@ -47,7 +47,7 @@ pub(crate) fn router(view: Option<Arc<View>>) -> OpenApiRouter {
         .routes(routes!(instances))
         .routes(routes!(instance))
         .routes(routes!(history));
-    need(routes, Need::Read).with_state(Shown(view))
+    require(routes, Right::Read).with_state(Shown(view))
 }
 
 #[derive(Clone, Debug)]

@@ -58,7 +58,7 @@ struct BusReadiness {
     /// `memory`, `postgres` or `redis`
     kind: &'static str,
     /// `in-process`, `live`, or `polling` while the bus does not answer
-    rung: &'static str,
+    mode: &'static str,
     /// The way there and back of the last canary.
     #[serde(skip_serializing_if = "Option::is_none")]
     round_trip_ms: Option<f64>,
@@ -66,7 +66,7 @@ struct BusReadiness {
 }
 
 /// Whether it takes requests: the store answers and no stop is under way. A bus that does not
-/// answer costs latency only and does not make it unready; `?verbose` says which rung is live.
+/// answer costs latency only and does not make it unready; `?verbose` says which bus mode is in force.
 #[utoipa::path(
     get, path = "/readyz", tag = "server",
     params(("verbose" = Option<String>, Query, description = "Say why")),
@@ -102,7 +102,7 @@ async fn readyz(State(shared): State<Shared>, params: Params) -> Response {
             },
             bus: BusReadiness {
                 kind: bus.kind,
-                rung: bus.rung.name(),
+                mode: bus.mode.name(),
                 round_trip_ms: bus.round_trip.map(|trip| trip.as_secs_f64() * 1e3),
                 connects: bus.connects,
             },

@@ -162,7 +162,10 @@ fn open_bus(config: &Config, stores: &Stores, engine: Arc<Engine>) -> Result<Arc
                 .map_err(|error| anyhow::anyhow!("bus.url: {error}"))?;
             if let Some(postgres) = postgres {
                 // What applications push by SQL is told by PostgreSQL.
-                tokio::spawn(bus.clone().hear_sql(postgres.connector().clone(), options));
+                tokio::spawn(
+                    bus.clone()
+                        .listen_for_sql(postgres.connector().clone(), options),
+                );
             }
             Ok(bus)
         }

@@ -7,9 +7,9 @@ use axum::extract::State;
 use http::header;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use utoipa_axum::{router::OpenApiRouter, routes};
-use wakeline_bus::Rung;
+use wakeline_bus::BusMode;
 use wakeline_wake::Cause;
-use wakeline_web::{Need, need};
+use wakeline_web::{Right, require};
 
 use crate::{Shared, process};
 
@@ -130,7 +130,7 @@ pub(crate) fn router(shared: Shared, metering: Metering) -> OpenApiRouter {
     let routes = OpenApiRouter::new()
         .routes(routes!(metrics_text))
         .routes(routes!(prometheus_text));
-    need(routes, Need::Read).with_state((shared, metering))
+    require(routes, Right::Read).with_state((shared, metering))
 }
 
 /// Everything that is counted, in Prometheus' text form.
@@ -188,7 +188,7 @@ fn read_engine(shared: &Shared) {
 
 fn read_bus(shared: &Shared) {
     let status = shared.bus.status();
-    let is_live = f64::from(u8::from(status.rung != Rung::Polling));
+    let is_live = f64::from(u8::from(status.mode != BusMode::Polling));
     metrics::gauge!("wakeline_bus_live", "bus" => status.kind).set(is_live);
     if let Some(trip) = status.round_trip {
         metrics::gauge!("wakeline_bus_round_trip_seconds").set(trip.as_secs_f64());

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
-use wakeline_wake::{Cause, Moment, Seen};
-use wakeline_web::{Need, Params, Problem, ProblemDocument, need};
+use wakeline_wake::{Cause, EngineTime, WaiterView};
+use wakeline_web::{Params, Problem, ProblemDocument, Right, require};
 
 use crate::Shared;
 
@@ -16,7 +16,7 @@ const MAX_OFFSET: usize = 100_000_000;
 
 pub(crate) fn router(shared: Shared) -> OpenApiRouter {
     let routes = OpenApiRouter::new().routes(routes!(waits));
-    need(routes, Need::Read).with_state(shared)
+    require(routes, Right::Read).with_state(shared)
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,7 +34,7 @@ struct Wait {
     #[schema(example = json!(["queue/orders"]))]
     topics: Vec<String>,
     /// Who it competes with: at the queue door, its consumer group.
-    lane: String,
+    group: String,
     since: String,
     until: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,12 +81,12 @@ async fn waits(State(shared): State<Shared>, params: Params) -> Result<Json<Wait
 
 /// Turns the engine's moments into times of day.
 struct Wall {
-    now: Moment,
+    now: EngineTime,
     is: Timestamp,
 }
 
 impl Wall {
-    fn at(&self, moment: Moment) -> String {
+    fn at(&self, moment: EngineTime) -> String {
         let difference = i64::try_from(moment.0).unwrap_or(i64::MAX)
             - i64::try_from(self.now.0).unwrap_or(i64::MAX);
         let at = self
@@ -97,18 +97,11 @@ impl Wall {
     }
 }
 
-fn wait(seen: &Seen, wall: &Wall) -> Wait {
-    let lane = seen
-        .places
-        .first()
-        .map(|place| place.lane.name().to_owned());
+fn wait(seen: &WaiterView, wall: &Wall) -> Wait {
+    let group = seen.keys.first().map(|key| key.group.name().to_owned());
     Wait {
-        topics: seen
-            .places
-            .iter()
-            .map(|place| place.topic.to_string())
-            .collect(),
-        lane: lane.unwrap_or_default(),
+        topics: seen.keys.iter().map(|key| key.topic.to_string()).collect(),
+        group: group.unwrap_or_default(),
         since: wall.at(seen.since),
         until: wall.at(seen.until),
         last_wake: seen.last_wake.map(|(cause, at)| LastWake {

@@ -9,11 +9,11 @@
 
 mod error;
 mod load;
+mod metrics;
 pub mod migrate;
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-mod telling;
 #[cfg(feature = "testing")]
 pub mod testing;
 

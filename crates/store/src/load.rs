@@ -31,17 +31,17 @@ impl Meter {
     }
 
     /// Counts connections for as long as what it gives is kept.
-    pub(crate) fn connections(&self, count: usize) -> Counted<'_> {
-        Counted::new(&self.connections, count)
+    pub(crate) fn connections(&self, count: usize) -> CountGuard<'_> {
+        CountGuard::new(&self.connections, count)
     }
 
     /// Counts an operation for as long as what it gives is kept.
-    pub(crate) fn at_work(&self) -> Counted<'_> {
-        Counted::new(&self.at_work, 1)
+    pub(crate) fn at_work(&self) -> CountGuard<'_> {
+        CountGuard::new(&self.at_work, 1)
     }
 
     /// Counts what has failed.
-    pub(crate) fn judged<T, E>(&self, result: Result<T, E>) -> Result<T, E> {
+    pub(crate) fn count_failure<T, E>(&self, result: Result<T, E>) -> Result<T, E> {
         if result.is_err() {
             self.failures.fetch_add(1, Ordering::Relaxed);
         }
@@ -59,19 +59,19 @@ impl Meter {
 }
 
 #[derive(Debug)]
-pub(crate) struct Counted<'a> {
+pub(crate) struct CountGuard<'a> {
     counter: &'a AtomicUsize,
     count: usize,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> CountGuard<'a> {
     fn new(counter: &'a AtomicUsize, count: usize) -> Self {
         counter.fetch_add(count, Ordering::Relaxed);
         Self { counter, count }
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.counter.fetch_sub(self.count, Ordering::Relaxed);
     }
@@ -86,8 +86,8 @@ mod tests {
         let meter = Meter::default();
         let two = meter.connections(2);
         let at_work: Vec<_> = (0..3).map(|_| meter.at_work()).collect();
-        let _ = meter.judged::<(), &str>(Err("no"));
-        let _ = meter.judged::<_, &str>(Ok(()));
+        let _ = meter.count_failure::<(), &str>(Err("no"));
+        let _ = meter.count_failure::<_, &str>(Ok(()));
         let load = |connections, busy| Load {
             connections,
             busy,

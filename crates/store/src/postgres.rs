@@ -22,15 +22,15 @@ use tokio::time::timeout;
 use tokio_postgres::{Row, types::ToSql, types::Type};
 
 pub use batch::{Batch, Batcher, RunError, Weigh};
-pub use connect::{Connector, Line, MAX_NOTIFICATIONS};
+pub use connect::{Connector, ListenConnection, MAX_NOTIFICATIONS};
 pub use migrator::{Policy, quoted};
 pub use session::Session;
 
 use crate::{
     error::Error,
     load::{Load, Meter},
+    metrics,
     migrate::{Migrations, OpenError},
-    telling,
 };
 use migrator::Migrator;
 
@@ -174,7 +174,7 @@ impl Postgres {
         async move {
             let _at_work = self.meter.at_work();
             self.meter
-                .judged(self.ask(kind, statement, parameters).await)
+                .count_failure(self.ask(kind, statement, parameters).await)
         }
         .boxed()
     }
@@ -187,7 +187,7 @@ impl Postgres {
     ) -> Result<Vec<Row>, Error> {
         let session = self.session();
         let client = session.client().await?;
-        telling::statements(STORE, kind, 1);
+        metrics::statements(STORE, kind, 1);
         let asked = client.query_typed(statement, parameters);
         match timeout(self.options.patience(), asked).await {
             Ok(answer) => answer.map_err(|error| explain(&error)),

@@ -125,7 +125,8 @@ impl Sqlite {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.meter.judged(self.writer.submit(kind, operation).await)
+        self.meter
+            .count_failure(self.writer.submit(kind, operation).await)
     }
 
     /// Runs `query` on a read connection; it sees every commit that was answered before.
@@ -138,7 +139,8 @@ impl Sqlite {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.meter.judged(self.readers.submit(kind, query).await)
+        self.meter
+            .count_failure(self.readers.submit(kind, query).await)
     }
 }
 

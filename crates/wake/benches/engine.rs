@@ -12,7 +12,7 @@ use std::{
 };
 
 use criterion::Criterion;
-use wakeline_wake::{Cause, Engine, Lane, Limits, Place, Settled, Topic, Waiter, Wake};
+use wakeline_wake::{Cause, Engine, Limits, Topic, WaitGroup, WaitKey, Waiter, Wake, WakeResult};
 
 const MANY: usize = 100_000;
 const HOLD: Duration = Duration::from_secs(3600);
@@ -43,14 +43,12 @@ fn topic(index: usize) -> Topic {
     Topic::new("queue", [format!("orders-{index:06}").as_str()])
 }
 
-fn place(index: usize) -> Place {
-    Place::new(topic(index), Lane::new("__QUEUE_MODE__"))
+fn key(index: usize) -> WaitKey {
+    WaitKey::new(topic(index), WaitGroup::new("__QUEUE_MODE__"))
 }
 
 fn parked(engine: &Arc<Engine>, index: usize) -> Waiter {
-    let mut waiter = engine
-        .register(&[place(index)], HOLD)
-        .expect("there is room");
+    let mut waiter = engine.register(&[key(index)], HOLD).expect("there is room");
     let mut context = Context::from_waker(Waker::noop());
     assert!(
         Box::pin(waiter.park())
@@ -80,7 +78,7 @@ fn wake_one(engine: &Arc<Engine>, waiters: &mut [Waiter], which: usize, wake: &W
             .poll(&mut context)
             .is_ready()
     );
-    waiters[which].settle(Settled::Nothing);
+    waiters[which].complete(WakeResult::Nothing);
     assert!(
         Box::pin(waiters[which].park())
             .as_mut()
@@ -100,7 +98,7 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
 
     let engine = Engine::new(Limits::default());
-    let one = place(0);
+    let one = key(0);
     criterion.bench_function("register and drop", |bench| {
         bench.iter(|| engine.register(black_box(std::slice::from_ref(&one)), HOLD));
     });
@@ -108,7 +106,7 @@ fn main() {
     let mut crowd: Vec<_> = (0..MANY).map(|_| parked(&engine, 0)).collect();
     let wake = Wake::count([topic(0)], 1);
     criterion.bench_function(
-        "wake one among 100,000 on one topic, settle, park again",
+        "wake one among 100,000 on one topic, complete, park again",
         |bench| {
             bench.iter(|| wake_one(&engine, &mut crowd, 0, &wake));
         },
@@ -120,12 +118,15 @@ fn main() {
         .map(|index| Wake::count([topic(index)], 1))
         .collect();
     let mut next = 0;
-    criterion.bench_function("wake across 100,000 topics, settle, park again", |bench| {
-        bench.iter(|| {
-            next = (next + 7_919) % MANY;
-            wake_one(&engine, &mut spread, next, &wakes[next]);
-        });
-    });
+    criterion.bench_function(
+        "wake across 100,000 topics, complete, park again",
+        |bench| {
+            bench.iter(|| {
+                next = (next + 7_919) % MANY;
+                wake_one(&engine, &mut spread, next, &wakes[next]);
+            });
+        },
+    );
     drop(spread);
 
     let timers: Vec<_> = (0..MANY)

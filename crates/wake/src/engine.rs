@@ -10,11 +10,11 @@ use std::{
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    seen::{DoorCounters, Page, Waiting},
-    state::{Limits, Refused, Settled, State, Taken},
+    state::{HoldRefusal, Limits, ParkEnd, State, WakeResult},
     sync::Mutex,
     timers::TimerId,
-    topic::{Cause, Moment, Place, Wake},
+    topic::{Cause, EngineTime, WaitKey, Wake},
+    view::{DoorCounters, WaitedKey, WaiterPage},
     waiters::WaiterId,
 };
 
@@ -33,18 +33,18 @@ struct Inner {
     state: State,
     wakers: Vec<Option<Waker>>,
     /// What the clock task sleeps for.
-    sleeps_until: Option<Moment>,
+    sleeps_until: Option<EngineTime>,
 }
 
 /// How a park ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Look again: something may be there. Say what came of it with [`Waiter::settle`].
+pub enum ParkOutcome {
+    /// Look again: something may be there. Say what came of it with [`Waiter::complete`].
     Woken {
         cause: Cause,
-        at: Moment,
+        at: EngineTime,
         /// Which of the waiter's places the wake was for, counted from zero.
-        place: usize,
+        key: usize,
     },
     Deadline,
     Drain,
@@ -65,16 +65,20 @@ impl Engine {
     }
 
     #[must_use]
-    pub fn now(&self) -> Moment {
-        Moment::default().after(self.began.elapsed())
+    pub fn now(&self) -> EngineTime {
+        EngineTime::default().after(self.began.elapsed())
     }
 
-    /// A waiter at `places` (at least one) for at most `hold`. Register first, check the store
+    /// A waiter at `keys` (at least one) for at most `hold`. Register first, check the store
     /// next: see the crate's documentation.
-    pub fn register(self: &Arc<Self>, places: &[Place], hold: Duration) -> Result<Waiter, Refused> {
-        assert!(!places.is_empty(), "a waiter waits for something");
+    pub fn register(
+        self: &Arc<Self>,
+        keys: &[WaitKey],
+        hold: Duration,
+    ) -> Result<Waiter, HoldRefusal> {
+        assert!(!keys.is_empty(), "a waiter waits for something");
         let now = self.now();
-        let id = self.act(|state, _| state.register(places, now.after(hold), now))?;
+        let id = self.act(|state, _| state.register(keys, now.after(hold), now))?;
         Ok(Waiter {
             engine: self.clone(),
             id,
@@ -94,18 +98,18 @@ impl Engine {
         self.act(|state, _| state.wake_at(wake, due))
     }
 
-    /// Those who wait at `place` look again after `delay`, if nothing wakes them before. Without
+    /// Those who wait at `key` look again after `delay`, if nothing wakes them before. Without
     /// waiters there it does nothing.
-    pub fn alarm(&self, place: &Place, delay: Duration) {
+    pub fn recheck_after(&self, key: &WaitKey, delay: Duration) {
         let due = self.now().after(delay);
-        self.act(|state, _| state.alarm(place, due));
+        self.act(|state, _| state.recheck_at(key, due));
     }
 
     pub fn cancel(&self, timer: TimerId) -> bool {
         self.inner.lock().state.cancel(timer)
     }
 
-    /// Every park returns [`Outcome::Drain`] from here on, and new holds are refused.
+    /// Every park returns [`ParkOutcome::Drain`] from here on, and new holds are refused.
     pub fn drain(&self) {
         self.act(State::drain);
     }
@@ -144,12 +148,12 @@ impl Engine {
 
     /// Every place of `door` where someone waits.
     #[must_use]
-    pub fn waiting(&self, door: &str) -> Vec<Waiting> {
+    pub fn waiting(&self, door: &str) -> Vec<WaitedKey> {
         self.inner.lock().state.waiting(door)
     }
 
     #[must_use]
-    pub fn page(&self, offset: usize, limit: usize) -> Page {
+    pub fn page(&self, offset: usize, limit: usize) -> WaiterPage {
         let now = self.now();
         self.inner.lock().state.page(offset, limit, now)
     }
@@ -223,15 +227,15 @@ pub struct Waiter {
 impl Waiter {
     /// Waits for a wake, the deadline or the drain. Dropping the future loses nothing: what was
     /// given is found by the next park, or passed on when the waiter is dropped.
-    pub async fn park(&mut self) -> Outcome {
+    pub async fn park(&mut self) -> ParkOutcome {
         poll_fn(|context| {
             let mut inner = self.engine.inner.lock();
             match inner.state.take(self.id) {
-                Some(Taken::Wake(cause, at, place)) => {
-                    Poll::Ready(Outcome::Woken { cause, at, place })
+                Some(ParkEnd::Wake(cause, at, key)) => {
+                    Poll::Ready(ParkOutcome::Woken { cause, at, key })
                 }
-                Some(Taken::Deadline) => Poll::Ready(Outcome::Deadline),
-                Some(Taken::Drain) => Poll::Ready(Outcome::Drain),
+                Some(ParkEnd::Deadline) => Poll::Ready(ParkOutcome::Deadline),
+                Some(ParkEnd::Drain) => Poll::Ready(ParkOutcome::Drain),
                 None => {
                     let index = self.id.index();
                     if inner.wakers.len() <= index {
@@ -253,10 +257,10 @@ impl Waiter {
 
     /// What came of the last wake. To be said before the work that was found is started, because
     /// a chain goes on from here.
-    pub fn settle(&mut self, settled: Settled) {
+    pub fn complete(&mut self, result: WakeResult) {
         let now = self.engine.now();
         self.engine
-            .act(|state, woken| state.settle(self.id, settled, now, woken));
+            .act(|state, woken| state.complete(self.id, result, now, woken));
     }
 }
 

@@ -6,24 +6,24 @@ use std::{
 };
 
 use crate::{
-    engine::{Engine, Outcome},
-    state::{Refused, Settled},
-    topic::{Cause, Place},
+    engine::{Engine, ParkOutcome},
+    state::{HoldRefusal, WakeResult},
+    topic::{Cause, WaitKey},
 };
 
 /// What a check of the store found.
 #[derive(Debug)]
-pub enum Checked<T> {
+pub enum CheckResult<T> {
     Found(T),
     /// Nothing yet. If the store knows when something may be there, the waiters look again then.
     Nothing {
-        again: Option<Duration>,
+        recheck_after: Option<Duration>,
     },
     /// There is something, but not for this waiter: the next one is asked.
     NotForMe,
     /// There was something and it has been dealt with: the waiter goes on waiting for the next.
     Handled {
-        again: Option<Duration>,
+        recheck_after: Option<Duration>,
     },
 }
 
@@ -31,9 +31,9 @@ pub enum Checked<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct Hold<'a> {
     pub engine: &'a Arc<Engine>,
-    pub places: &'a [Place],
+    pub keys: &'a [WaitKey],
     /// Where the waiters look again when the store knows when something may be there.
-    pub again_at: &'a [Place],
+    pub recheck_keys: &'a [WaitKey],
     /// With no time to wait it is a single check.
     pub time: Duration,
 }
@@ -54,15 +54,15 @@ pub struct HoldEnd<T> {
 pub struct LastWake {
     pub cause: Cause,
     /// Which of the hold's places it was for.
-    pub place: usize,
+    pub key: usize,
     pub at: Instant,
 }
 
 /// Why a hold ended without an answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Ended<E> {
+pub enum HoldError<E> {
     #[error(transparent)]
-    Refused(Refused),
+    Refused(HoldRefusal),
     #[error(transparent)]
     Check(E),
 }
@@ -75,9 +75,9 @@ impl Hold<'_> {
     pub async fn until<T, E, F>(
         self,
         mut check: impl FnMut(Option<Cause>) -> F,
-    ) -> Result<HoldEnd<T>, Ended<E>>
+    ) -> Result<HoldEnd<T>, HoldError<E>>
     where
-        F: Future<Output = Result<Checked<T>, E>>,
+        F: Future<Output = Result<CheckResult<T>, E>>,
     {
         let mut end = HoldEnd {
             value: None,
@@ -89,42 +89,46 @@ impl Hold<'_> {
         let mut waiter = if self.time.is_zero() {
             None
         } else {
-            let waiter = self.engine.register(self.places, self.time);
-            Some(waiter.map_err(Ended::Refused)?)
+            let waiter = self.engine.register(self.keys, self.time);
+            Some(waiter.map_err(HoldError::Refused)?)
         };
         loop {
             let asked = Instant::now();
             let checked = check(end.last_wake.map(|wake| wake.cause)).await;
             end.in_checks += asked.elapsed();
-            let checked = checked.map_err(Ended::Check)?;
+            let checked = checked.map_err(HoldError::Check)?;
             if let Some(waiter) = &mut waiter {
-                waiter.settle(match &checked {
-                    Checked::Found(_) | Checked::Handled { .. } => Settled::Found,
-                    Checked::Nothing { .. } => Settled::Nothing,
-                    Checked::NotForMe => Settled::Declined,
+                waiter.complete(match &checked {
+                    CheckResult::Found(_) | CheckResult::Handled { .. } => WakeResult::Found,
+                    CheckResult::Nothing { .. } => WakeResult::Nothing,
+                    CheckResult::NotForMe => WakeResult::PassOn,
                 });
             }
-            if let Checked::Found(value) = checked {
+            if let CheckResult::Found(value) = checked {
                 end.value = Some(value);
                 return Ok(end);
             }
             let Some(waiter) = &mut waiter else {
                 return Ok(end);
             };
-            if let Checked::Nothing { again: Some(delay) }
-            | Checked::Handled { again: Some(delay) } = checked
+            if let CheckResult::Nothing {
+                recheck_after: Some(delay),
+            }
+            | CheckResult::Handled {
+                recheck_after: Some(delay),
+            } = checked
             {
-                for place in self.again_at {
-                    self.engine.alarm(place, delay);
+                for key in self.recheck_keys {
+                    self.engine.recheck_after(key, delay);
                 }
             }
             match waiter.park().await {
-                Outcome::Woken { cause, place, .. } => {
+                ParkOutcome::Woken { cause, key, .. } => {
                     let at = Instant::now();
-                    end.last_wake = Some(LastWake { cause, place, at });
+                    end.last_wake = Some(LastWake { cause, key, at });
                 }
-                Outcome::Deadline => return Ok(end),
-                Outcome::Drain => return Err(Ended::Refused(Refused::Draining)),
+                ParkOutcome::Deadline => return Ok(end),
+                ParkOutcome::Drain => return Err(HoldError::Refused(HoldRefusal::Draining)),
             }
         }
     }

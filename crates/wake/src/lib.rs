@@ -22,18 +22,18 @@
 mod engine;
 mod hold;
 mod line;
-mod seen;
 mod state;
 mod sync;
 mod timers;
 mod topic;
 mod topics;
+mod view;
 mod waiters;
 
-pub use engine::{Engine, Outcome, Waiter};
-pub use hold::{Checked, Ended, Hold, HoldEnd, LastWake};
-pub use seen::{DoorCounters, Page, Seen, Waiting};
-pub use state::{Limits, Refused, Settled, State, Taken};
+pub use engine::{Engine, ParkOutcome, Waiter};
+pub use hold::{CheckResult, Hold, HoldEnd, HoldError, LastWake};
+pub use state::{HoldRefusal, Limits, ParkEnd, State, WakeResult};
 pub use timers::TimerId;
-pub use topic::{Cause, How, Lane, Moment, Place, Topic, Wake};
+pub use topic::{Cause, EngineTime, Topic, WaitGroup, WaitKey, Wake, WakeMode};
+pub use view::{DoorCounters, WaitedKey, WaiterPage, WaiterView};
 pub use waiters::WaiterId;

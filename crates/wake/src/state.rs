@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    seen::DoorCounters,
     timers::{TimerId, Timers},
-    topic::{Cause, How, Moment, Place, Topic, Wake},
-    topics::{Stand, Topics},
+    topic::{Cause, EngineTime, Topic, WaitKey, Wake, WakeMode},
+    topics::{KeySlot, Topics},
+    view::DoorCounters,
     waiters::{Permit, WaiterEntry, WaiterId, Waiters},
 };
 
@@ -31,7 +31,7 @@ impl Default for Limits {
 
 /// Why a new hold is refused. Nothing already held suffers; trying again later is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum HoldRefusal {
     #[error("too many requests are held here; try again later")]
     Full,
     #[error("too many requests wait for the same thing; try again later")]
@@ -42,22 +42,22 @@ pub enum Refused {
 
 /// What a park finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum ParkEnd {
     /// A wake, when it was given, and for which of the waiter's places.
-    Wake(Cause, Moment, usize),
+    Wake(Cause, EngineTime, usize),
     Deadline,
     Drain,
 }
 
 /// What a woken waiter says of the wake it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum WakeResult {
     /// It found work. A chain goes on from here.
     Found,
     /// There was nothing (any more). The wake ends here.
     Nothing,
     /// There was something, but not for this waiter: the next one that came after it is asked.
-    Declined,
+    PassOn,
 }
 
 /// See the module.
@@ -66,7 +66,7 @@ pub struct State {
     limits: Limits,
     waiters: Waiters,
     topics: Topics,
-    deadlines: BTreeSet<(Moment, WaiterId)>,
+    deadlines: BTreeSet<(EngineTime, WaiterId)>,
     timers: Timers,
     next_seq: u64,
     draining: bool,
@@ -86,27 +86,27 @@ impl State {
         }
     }
 
-    /// A new waiter at `places` until `until`. Nothing changes when it is refused.
+    /// A new waiter at `keys` until `until`. Nothing changes when it is refused.
     pub fn register(
         &mut self,
-        places: &[Place],
-        until: Moment,
-        now: Moment,
-    ) -> Result<WaiterId, Refused> {
-        if let Err(refused) = self.admit(places) {
-            if let Some(place) = places.first() {
-                self.topics.counters(&place.topic).refused += 1;
+        keys: &[WaitKey],
+        until: EngineTime,
+        now: EngineTime,
+    ) -> Result<WaiterId, HoldRefusal> {
+        if let Err(refused) = self.admit(keys) {
+            if let Some(key) = keys.first() {
+                self.topics.counters(&key.topic).refused += 1;
             }
             return Err(refused);
         }
         let seq = self.next_seq;
         self.next_seq += 1;
         let id = self.waiters.reserve();
-        let places: Box<[Stand]> = places
+        let keys: Box<[KeySlot]> = keys
             .iter()
-            .map(|place| self.topics.stand(place, seq, id))
+            .map(|key| self.topics.slot(key, seq, id))
             .collect();
-        if let Some(first) = places.first() {
+        if let Some(first) = keys.first() {
             let counters = self.topics.counters_at(first.topic);
             counters.waiters += 1;
             counters.registered += 1;
@@ -115,9 +115,9 @@ impl State {
             seq,
             since: now,
             until,
-            places,
+            keys,
             pending: None,
-            hand: None,
+            in_check: None,
             last_wake: None,
             timed_out: false,
         };
@@ -126,25 +126,31 @@ impl State {
         Ok(id)
     }
 
-    fn admit(&self, places: &[Place]) -> Result<(), Refused> {
+    fn admit(&self, keys: &[WaitKey]) -> Result<(), HoldRefusal> {
         if self.draining {
-            return Err(Refused::Draining);
+            return Err(HoldRefusal::Draining);
         }
         if self.waiters.len() >= self.limits.waiters {
-            return Err(Refused::Full);
+            return Err(HoldRefusal::Full);
         }
-        for place in places {
-            if let Some(topic) = self.topics.find(&place.topic)
+        for key in keys {
+            if let Some(topic) = self.topics.find(&key.topic)
                 && self.topics.get(topic).waiters as usize >= self.limits.waiters_per_topic
             {
-                return Err(Refused::TopicFull);
+                return Err(HoldRefusal::TopicFull);
             }
         }
         Ok(())
     }
 
     /// Something may be there: gives the wake to those who have waited longest.
-    pub fn publish(&mut self, wake: &Wake, cause: Cause, now: Moment, woken: &mut Vec<WaiterId>) {
+    pub fn publish(
+        &mut self,
+        wake: &Wake,
+        cause: Cause,
+        now: EngineTime,
+        woken: &mut Vec<WaiterId>,
+    ) {
         self.count(wake);
         self.give(wake, None, cause, now, woken);
     }
@@ -161,7 +167,7 @@ impl State {
         wake: &Wake,
         after: Option<u64>,
         cause: Cause,
-        now: Moment,
+        now: EngineTime,
         woken: &mut Vec<WaiterId>,
     ) {
         let topics: Vec<u32> = wake
@@ -169,28 +175,28 @@ impl State {
             .iter()
             .filter_map(|topic| self.topics.find(topic))
             .collect();
-        for lane in self.topics.lanes_of(&topics, wake.lane.as_ref()) {
-            match wake.how {
-                How::All => {
-                    for stand in lane {
-                        for id in self.topics.lane_mut(stand).line.ids() {
-                            self.hand_over(id, stand, wake, after, cause, now);
+        for group in self.topics.groups_of(&topics, wake.group.as_ref()) {
+            match wake.mode {
+                WakeMode::All => {
+                    for slot in group {
+                        for id in self.topics.group_mut(slot).line.ids() {
+                            self.hand_over(id, slot, wake, after, cause, now);
                             woken.push(id);
                         }
                     }
                 }
-                How::Count(count) => {
+                WakeMode::Count(count) => {
                     for _ in 0..count {
-                        let Some((id, stand)) = self.longest(&lane, after) else {
+                        let Some((id, slot)) = self.longest(&group, after) else {
                             break;
                         };
-                        self.hand_over(id, stand, wake, after, cause, now);
+                        self.hand_over(id, slot, wake, after, cause, now);
                         woken.push(id);
                     }
                 }
-                How::Chain => {
-                    if let Some((id, stand)) = self.longest(&lane, after) {
-                        self.hand_over(id, stand, wake, after, cause, now);
+                WakeMode::Chain => {
+                    if let Some((id, slot)) = self.longest(&group, after) {
+                        self.hand_over(id, slot, wake, after, cause, now);
                         woken.push(id);
                     }
                 }
@@ -198,39 +204,39 @@ impl State {
         }
     }
 
-    fn longest(&self, stands: &[Stand], after: Option<u64>) -> Option<(WaiterId, Stand)> {
-        stands
+    fn longest(&self, slots: &[KeySlot], after: Option<u64>) -> Option<(WaiterId, KeySlot)> {
+        slots
             .iter()
-            .filter_map(|&stand| {
-                let (seq, id) = self.topics.lane(stand).line.first_after(after)?;
-                Some((seq, id, stand))
+            .filter_map(|&slot| {
+                let (seq, id) = self.topics.group(slot).line.first_after(after)?;
+                Some((seq, id, slot))
             })
             .min_by_key(|(seq, ..)| *seq)
-            .map(|(_, id, stand)| (id, stand))
+            .map(|(_, id, slot)| (id, slot))
     }
 
     fn hand_over(
         &mut self,
         id: WaiterId,
-        stand: Stand,
+        slot: KeySlot,
         wake: &Wake,
         after: Option<u64>,
         cause: Cause,
-        now: Moment,
+        now: EngineTime,
     ) {
         let waiter = self.waiters.get_mut(id);
-        let place = waiter
-            .places
+        let key = waiter
+            .keys
             .iter()
-            .position(|own| *own == stand)
-            .and_then(|place| u32::try_from(place).ok())
-            .expect("a waiter in a line stands there");
+            .position(|own| *own == slot)
+            .and_then(|key| u32::try_from(key).ok())
+            .expect("a waiter in a line has this key");
         waiter.pending = Some(Box::new(Permit {
             topics: wake.topics.clone(),
             at: now,
             after,
-            place,
-            how: wake.how,
+            key,
+            mode: wake.mode,
             cause,
         }));
         waiter.last_wake = Some((cause, now));
@@ -240,18 +246,18 @@ impl State {
     fn leave_lines(&mut self, id: WaiterId) {
         let waiter = self.waiters.get(id);
         let seq = waiter.seq;
-        for place in 0..waiter.places.len() {
-            let stand = self.waiters.get(id).places[place];
-            self.topics.lane_mut(stand).line.remove(seq);
+        for key in 0..waiter.keys.len() {
+            let slot = self.waiters.get(id).keys[key];
+            self.topics.group_mut(slot).line.remove(seq);
         }
     }
 
     fn enter_lines(&mut self, id: WaiterId) {
         let waiter = self.waiters.get(id);
         let seq = waiter.seq;
-        for place in 0..waiter.places.len() {
-            let stand = self.waiters.get(id).places[place];
-            self.topics.lane_mut(stand).line.insert(seq, id);
+        for key in 0..waiter.keys.len() {
+            let slot = self.waiters.get(id).keys[key];
+            self.topics.group_mut(slot).line.insert(seq, id);
         }
     }
 
@@ -260,41 +266,43 @@ impl State {
     /// A pending wake comes before the deadline, so that what was given is looked at. From here
     /// on the waiter can be given the next wake: what is published while it checks makes its next
     /// park return at once.
-    pub fn take(&mut self, id: WaiterId) -> Option<Taken> {
+    pub fn take(&mut self, id: WaiterId) -> Option<ParkEnd> {
         if self.draining {
-            return Some(Taken::Drain);
+            return Some(ParkEnd::Drain);
         }
         let waiter = self.waiters.get_mut(id);
         if let Some(permit) = waiter.pending.take() {
-            let taken = Taken::Wake(permit.cause, permit.at, permit.place as usize);
-            waiter.hand = Some(permit);
+            let taken = ParkEnd::Wake(permit.cause, permit.at, permit.key as usize);
+            waiter.in_check = Some(permit);
             self.enter_lines(id);
             return Some(taken);
         }
-        waiter.timed_out.then_some(Taken::Deadline)
+        waiter.timed_out.then_some(ParkEnd::Deadline)
     }
 
     /// What `id` says of the wake that its park returned. Without a wake in hand (the check
     /// before the first park) nothing happens.
-    pub fn settle(
+    pub fn complete(
         &mut self,
         id: WaiterId,
-        settled: Settled,
-        now: Moment,
+        result: WakeResult,
+        now: EngineTime,
         woken: &mut Vec<WaiterId>,
     ) {
         let waiter = self.waiters.get_mut(id);
         let seq = waiter.seq;
-        let Some(permit) = waiter.hand.take() else {
+        let Some(permit) = waiter.in_check.take() else {
             return;
         };
         let counters = self.counters_of(id);
-        match settled {
-            Settled::Found => counters.found[permit.cause as usize] += 1,
-            Settled::Nothing | Settled::Declined => counters.nothing[permit.cause as usize] += 1,
+        match result {
+            WakeResult::Found => counters.found[permit.cause as usize] += 1,
+            WakeResult::Nothing | WakeResult::PassOn => {
+                counters.nothing[permit.cause as usize] += 1
+            }
         }
-        match (settled, permit.how) {
-            (Settled::Found, How::Chain) => {
+        match (result, permit.mode) {
+            (WakeResult::Found, WakeMode::Chain) => {
                 // To somebody else: this one has work now.
                 self.leave_lines(id);
                 self.pass_on(id, &permit, None, now, woken);
@@ -302,10 +310,10 @@ impl State {
                     self.enter_lines(id);
                 }
             }
-            (Settled::Declined, How::Chain | How::Count(_)) => {
+            (WakeResult::PassOn, WakeMode::Chain | WakeMode::Count(_)) => {
                 self.pass_on(id, &permit, Some(seq), now, woken);
             }
-            (Settled::Found | Settled::Nothing, _) | (Settled::Declined, How::All) => {}
+            (WakeResult::Found | WakeResult::Nothing, _) | (WakeResult::PassOn, WakeMode::All) => {}
         }
     }
 
@@ -314,46 +322,46 @@ impl State {
         id: WaiterId,
         permit: &Permit,
         after: Option<u64>,
-        now: Moment,
+        now: EngineTime,
         woken: &mut Vec<WaiterId>,
     ) {
-        let stand = self.waiters.get(id).places[permit.place as usize];
-        let how = match permit.how {
-            How::Chain => How::Chain,
-            How::All | How::Count(_) => How::Count(1),
+        let slot = self.waiters.get(id).keys[permit.key as usize];
+        let mode = match permit.mode {
+            WakeMode::Chain => WakeMode::Chain,
+            WakeMode::All | WakeMode::Count(_) => WakeMode::Count(1),
         };
-        let lane = Some(self.topics.lane(stand).name.clone());
+        let group = Some(self.topics.group(slot).name.clone());
         let wake = Wake {
             topics: permit.topics.clone(),
-            lane,
-            how,
+            group,
+            mode,
         };
         self.give(&wake, after, permit.cause, now, woken);
     }
 
     /// `id` is gone. A wake that it was given and has not settled goes to the next that can use
     /// it.
-    pub fn leave(&mut self, id: WaiterId, now: Moment, woken: &mut Vec<WaiterId>) {
+    pub fn leave(&mut self, id: WaiterId, now: EngineTime, woken: &mut Vec<WaiterId>) {
         self.leave_lines(id);
         let waiter = self.waiters.get_mut(id);
-        let unused = [waiter.pending.take(), waiter.hand.take()];
+        let unused = [waiter.pending.take(), waiter.in_check.take()];
         let until = waiter.until;
         for permit in unused.into_iter().flatten() {
-            if permit.how != How::All {
+            if permit.mode != WakeMode::All {
                 self.pass_on(id, &permit, permit.after, now, woken);
             }
         }
         self.counters_of(id).waiters -= 1;
         self.deadlines.remove(&(until, id));
-        for stand in self.waiters.take(id).places {
-            if let Some(alarm) = self.topics.vacate(stand) {
-                self.timers.cancel(alarm);
+        for slot in self.waiters.take(id).keys {
+            if let Some(recheck) = self.topics.vacate(slot) {
+                self.timers.cancel(recheck);
             }
         }
     }
 
     /// Publishes `wake` when `due` comes. `None` past the limit of timers: the fallback finds it.
-    pub fn wake_at(&mut self, wake: Wake, due: Moment) -> Option<TimerId> {
+    pub fn wake_at(&mut self, wake: Wake, due: EngineTime) -> Option<TimerId> {
         self.timers.set(due, wake)
     }
 
@@ -361,30 +369,30 @@ impl State {
         self.timers.cancel(timer)
     }
 
-    /// Those who wait at `place` should look again at `due`: the store said that something may be
+    /// Those who wait at `key` should look again at `due`: the store said that something may be
     /// there then. A place has one alarm, the earliest asked for; it goes when they all leave.
-    pub fn alarm(&mut self, place: &Place, due: Moment) {
-        let Some(stand) = self.topics.find_place(place) else {
+    pub fn recheck_at(&mut self, key: &WaitKey, due: EngineTime) {
+        let Some(slot) = self.topics.find_key(key) else {
             return;
         };
         let current = self
             .topics
-            .lane(stand)
-            .alarm
-            .filter(|alarm| self.timers.is_set(*alarm));
-        if current.is_some_and(|alarm| alarm.due() <= due) {
+            .group(slot)
+            .recheck
+            .filter(|recheck| self.timers.is_set(*recheck));
+        if current.is_some_and(|recheck| recheck.due() <= due) {
             return;
         }
         if let Some(later) = current {
             self.timers.cancel(later);
         }
-        let wake = Wake::chain(place.topic.clone()).in_lane(place.lane.clone());
-        self.topics.lane_mut(stand).alarm = self.timers.set(due, wake);
+        let wake = Wake::chain(key.topic.clone()).in_group(key.group.clone());
+        self.topics.group_mut(slot).recheck = self.timers.set(due, wake);
     }
 
     /// The earliest deadline or timer.
     #[must_use]
-    pub fn next_due(&self) -> Option<Moment> {
+    pub fn next_due(&self) -> Option<EngineTime> {
         let deadline = self.deadlines.first().map(|(until, _)| *until);
         [deadline, self.timers.next_due()]
             .into_iter()
@@ -393,7 +401,7 @@ impl State {
     }
 
     /// Lets time pass: timers that are due publish, deadlines that have come end their parks.
-    pub fn advance(&mut self, now: Moment, woken: &mut Vec<WaiterId>) {
+    pub fn advance(&mut self, now: EngineTime, woken: &mut Vec<WaiterId>) {
         while let Some(wake) = self.timers.take_due(now) {
             self.count(&wake);
             self.give(&wake, None, Cause::Timer, now, woken);
@@ -458,19 +466,19 @@ impl State {
         self.deadlines.iter().map(|(_, id)| self.waiters.get(*id))
     }
 
-    pub(crate) fn places_of_waiter(&self, waiter: &WaiterEntry) -> Vec<Place> {
+    pub(crate) fn keys_of_waiter(&self, waiter: &WaiterEntry) -> Vec<WaitKey> {
         waiter
-            .places
+            .keys
             .iter()
-            .map(|&stand| Place {
-                topic: self.topics.get(stand.topic).name.clone(),
-                lane: self.topics.lane(stand).name.clone(),
+            .map(|&slot| WaitKey {
+                topic: self.topics.get(slot.topic).name.clone(),
+                group: self.topics.group(slot).name.clone(),
             })
             .collect()
     }
 
     fn counters_of(&mut self, id: WaiterId) -> &mut DoorCounters {
-        let topic = self.waiters.get(id).places[0].topic;
+        let topic = self.waiters.get(id).keys[0].topic;
         self.topics.counters_at(topic)
     }
 }

@@ -2,18 +2,18 @@
 
 use std::{collections::BTreeMap, num::NonZeroU64};
 
-use crate::topic::{Moment, Wake};
+use crate::topic::{EngineTime, Wake};
 
 /// Names a timer, to cancel it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId {
-    due: Moment,
+    due: EngineTime,
     /// Never zero, so that `Option<TimerId>` takes no more room.
     number: NonZeroU64,
 }
 
 impl TimerId {
-    pub(crate) fn due(self) -> Moment {
+    pub(crate) fn due(self) -> EngineTime {
         self.due
     }
 }
@@ -35,7 +35,7 @@ impl Timers {
     }
 
     /// `None` past the limit: the wake then comes with the fallback.
-    pub(crate) fn set(&mut self, due: Moment, wake: Wake) -> Option<TimerId> {
+    pub(crate) fn set(&mut self, due: EngineTime, wake: Wake) -> Option<TimerId> {
         if self.by_due.len() >= self.limit {
             return None;
         }
@@ -56,11 +56,11 @@ impl Timers {
         self.by_due.contains_key(&id)
     }
 
-    pub(crate) fn next_due(&self) -> Option<Moment> {
+    pub(crate) fn next_due(&self) -> Option<EngineTime> {
         self.by_due.first_key_value().map(|(id, _)| id.due)
     }
 
-    pub(crate) fn take_due(&mut self, now: Moment) -> Option<Wake> {
+    pub(crate) fn take_due(&mut self, now: EngineTime) -> Option<Wake> {
         if self.next_due()? > now {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What is waited for ([`Topic`], [`Lane`]) and what is said about it ([`Wake`]).
+//! What is waited for ([`Topic`], [`WaitGroup`]) and what is said about it ([`Wake`]).
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -71,9 +71,9 @@ impl fmt::Debug for Topic {
 /// Who competes with whom on a topic. Waiters of one lane compete for what a wake announces;
 /// lanes do not: a wake for `n` wakes `n` in each lane. A consumer group is a lane.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Lane(Arc<str>);
+pub struct WaitGroup(Arc<str>);
 
-impl Lane {
+impl WaitGroup {
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self(name.into())
@@ -85,13 +85,13 @@ impl Lane {
     }
 }
 
-impl Default for Lane {
+impl Default for WaitGroup {
     fn default() -> Self {
         Self::new("")
     }
 }
 
-impl fmt::Debug for Lane {
+impl fmt::Debug for WaitGroup {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.0, out)
     }
@@ -99,21 +99,21 @@ impl fmt::Debug for Lane {
 
 /// Where a waiter stands: a topic, and its lane there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct WaitKey {
     pub topic: Topic,
-    pub lane: Lane,
+    pub group: WaitGroup,
 }
 
-impl Place {
+impl WaitKey {
     #[must_use]
-    pub fn new(topic: Topic, lane: Lane) -> Self {
-        Self { topic, lane }
+    pub fn new(topic: Topic, group: WaitGroup) -> Self {
+        Self { topic, group }
     }
 }
 
 /// How many of those that wait are woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum How {
+pub enum WakeMode {
     /// Everyone: a result, a new state, a feed.
     All,
     /// The `n` of each lane that have waited longest: `n` things arrived.
@@ -129,8 +129,8 @@ pub enum How {
 pub struct Wake {
     pub topics: Arc<[Topic]>,
     /// Only this lane, or every lane.
-    pub lane: Option<Lane>,
-    pub how: How,
+    pub group: Option<WaitGroup>,
+    pub mode: WakeMode,
 }
 
 impl Wake {
@@ -138,8 +138,8 @@ impl Wake {
     pub fn all(topic: Topic) -> Self {
         Self {
             topics: Arc::new([topic]),
-            lane: None,
-            how: How::All,
+            group: None,
+            mode: WakeMode::All,
         }
     }
 
@@ -147,8 +147,8 @@ impl Wake {
     pub fn count(topics: impl Into<Arc<[Topic]>>, count: u32) -> Self {
         Self {
             topics: topics.into(),
-            lane: None,
-            how: How::Count(count),
+            group: None,
+            mode: WakeMode::Count(count),
         }
     }
 
@@ -156,14 +156,14 @@ impl Wake {
     pub fn chain(topic: Topic) -> Self {
         Self {
             topics: Arc::new([topic]),
-            lane: None,
-            how: How::Chain,
+            group: None,
+            mode: WakeMode::Chain,
         }
     }
 
     #[must_use]
-    pub fn in_lane(mut self, lane: Lane) -> Self {
-        self.lane = Some(lane);
+    pub fn in_group(mut self, group: WaitGroup) -> Self {
+        self.group = Some(group);
         self
     }
 }
@@ -195,9 +195,9 @@ impl Cause {
 /// A point in time: microseconds since the engine began. The state machine never asks for it; it
 /// is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Moment(pub u64);
+pub struct EngineTime(pub u64);
 
-impl Moment {
+impl EngineTime {
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);

@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use crate::{
     line::Line,
-    seen::DoorCounters,
     timers::TimerId,
-    topic::{Lane, Place, Topic},
+    topic::{Topic, WaitGroup, WaitKey},
+    view::DoorCounters,
     waiters::WaiterId,
 };
 
 /// A waiter's place, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stand {
+pub(crate) struct KeySlot {
     pub(crate) topic: u32,
-    pub(crate) lane: u32,
+    pub(crate) group: u32,
 }
 
 #[derive(Debug)]
@@ -22,17 +22,17 @@ pub(crate) struct TopicEntry {
     pub(crate) name: Topic,
     pub(crate) door: u8,
     pub(crate) waiters: u32,
-    lanes: Vec<Option<LaneEntry>>,
+    groups: Vec<Option<GroupEntry>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct LaneEntry {
-    pub(crate) name: Lane,
+pub(crate) struct GroupEntry {
+    pub(crate) name: WaitGroup,
     waiters: u32,
     /// Those without a pending wake: the ones that can be given one.
     pub(crate) line: Line,
     /// When these waiters should look again, if nothing wakes them before.
-    pub(crate) alarm: Option<TimerId>,
+    pub(crate) recheck: Option<TimerId>,
 }
 
 #[derive(Debug, Default)]
@@ -43,11 +43,11 @@ pub(crate) struct Topics {
     doors: Vec<(String, DoorCounters)>,
     /// The lane that was made last. Waiters of one group at many topics share its name instead of
     /// keeping a copy each.
-    recent_lane: Lane,
+    recent_group: WaitGroup,
 }
 
 fn index(position: usize) -> u32 {
-    u32::try_from(position).expect("topics and lanes fit in 32 bits")
+    u32::try_from(position).expect("topics and groups fit in 32 bits")
 }
 
 impl Topics {
@@ -59,10 +59,10 @@ impl Topics {
         self.by_name.get(name).copied()
     }
 
-    pub(crate) fn find_place(&self, place: &Place) -> Option<Stand> {
-        let topic = self.find(&place.topic)?;
-        let lane = self.get(topic).position(&place.lane)?;
-        Some(Stand { topic, lane })
+    pub(crate) fn find_key(&self, key: &WaitKey) -> Option<KeySlot> {
+        let topic = self.find(&key.topic)?;
+        let group = self.get(topic).position(&key.group)?;
+        Some(KeySlot { topic, group })
     }
 
     pub(crate) fn get(&self, topic: u32) -> &TopicEntry {
@@ -77,36 +77,36 @@ impl Topics {
             .expect("the topic has waiters")
     }
 
-    pub(crate) fn lane(&self, stand: Stand) -> &LaneEntry {
-        self.get(stand.topic).lanes[stand.lane as usize]
+    pub(crate) fn group(&self, slot: KeySlot) -> &GroupEntry {
+        self.get(slot.topic).groups[slot.group as usize]
             .as_ref()
-            .expect("the lane has waiters")
+            .expect("the group has waiters")
     }
 
-    pub(crate) fn lane_mut(&mut self, stand: Stand) -> &mut LaneEntry {
-        self.get_mut(stand.topic).lanes[stand.lane as usize]
+    pub(crate) fn group_mut(&mut self, slot: KeySlot) -> &mut GroupEntry {
+        self.get_mut(slot.topic).groups[slot.group as usize]
             .as_mut()
-            .expect("the lane has waiters")
+            .expect("the group has waiters")
     }
 
-    /// A new waiter stands at `place`, at the end of its line.
-    pub(crate) fn stand(&mut self, place: &Place, seq: u64, id: WaiterId) -> Stand {
+    /// A new waiter stands at `key`, at the end of its line.
+    pub(crate) fn slot(&mut self, key: &WaitKey, seq: u64, id: WaiterId) -> KeySlot {
         let topic = self
-            .find(&place.topic)
-            .unwrap_or_else(|| self.make(place.topic.clone()));
-        let lane = self.get(topic).position(&place.lane).unwrap_or_else(|| {
-            if self.recent_lane != place.lane {
-                self.recent_lane = place.lane.clone();
+            .find(&key.topic)
+            .unwrap_or_else(|| self.make(key.topic.clone()));
+        let group = self.get(topic).position(&key.group).unwrap_or_else(|| {
+            if self.recent_group != key.group {
+                self.recent_group = key.group.clone();
             }
-            let name = self.recent_lane.clone();
+            let name = self.recent_group.clone();
             self.get_mut(topic).make(name)
         });
         self.get_mut(topic).waiters += 1;
-        let stand = Stand { topic, lane };
-        let lane = self.lane_mut(stand);
-        lane.waiters += 1;
-        lane.line.insert(seq, id);
-        stand
+        let slot = KeySlot { topic, group };
+        let group = self.group_mut(slot);
+        group.waiters += 1;
+        group.line.insert(seq, id);
+        slot
     }
 
     fn make(&mut self, name: Topic) -> u32 {
@@ -115,7 +115,7 @@ impl Topics {
             name: name.clone(),
             door,
             waiters: 0,
-            lanes: Vec::new(),
+            groups: Vec::new(),
         });
         let topic = match self.free.pop() {
             Some(topic) => {
@@ -131,40 +131,40 @@ impl Topics {
         topic
     }
 
-    /// A waiter is gone from `stand`. When it was the last of its lane there, the lane's alarm is
+    /// A waiter is gone from `slot`. When it was the last of its lane there, the lane's alarm is
     /// given back to be cancelled.
-    pub(crate) fn vacate(&mut self, stand: Stand) -> Option<TimerId> {
-        let lane = self.lane_mut(stand);
-        lane.waiters -= 1;
-        let is_empty = lane.waiters == 0;
-        let alarm = lane.alarm.take_if(|_| is_empty);
-        let entry = self.get_mut(stand.topic);
+    pub(crate) fn vacate(&mut self, slot: KeySlot) -> Option<TimerId> {
+        let group = self.group_mut(slot);
+        group.waiters -= 1;
+        let is_empty = group.waiters == 0;
+        let recheck = group.recheck.take_if(|_| is_empty);
+        let entry = self.get_mut(slot.topic);
         if is_empty {
-            entry.lanes[stand.lane as usize] = None;
+            entry.groups[slot.group as usize] = None;
         }
         entry.waiters -= 1;
         if entry.waiters == 0 {
-            let entry = self.entries[stand.topic as usize]
+            let entry = self.entries[slot.topic as usize]
                 .take()
                 .expect("the topic is there");
             self.by_name.remove(&entry.name);
-            self.free.push(stand.topic);
+            self.free.push(slot.topic);
         }
-        alarm
+        recheck
     }
 
     /// The lanes at `topics`, each with its stands at all of them.
-    pub(crate) fn lanes_of(&self, topics: &[u32], only: Option<&Lane>) -> Vec<Vec<Stand>> {
-        let mut found: Vec<(&Lane, Vec<Stand>)> = Vec::new();
+    pub(crate) fn groups_of(&self, topics: &[u32], only: Option<&WaitGroup>) -> Vec<Vec<KeySlot>> {
+        let mut found: Vec<(&WaitGroup, Vec<KeySlot>)> = Vec::new();
         for &topic in topics {
-            for (position, entry) in self.get(topic).lanes.iter().enumerate() {
+            for (position, entry) in self.get(topic).groups.iter().enumerate() {
                 let Some(entry) = entry else { continue };
                 if only.is_some_and(|only| *only != entry.name) {
                     continue;
                 }
-                let stand = Stand {
+                let slot = KeySlot {
                     topic,
-                    lane: index(position),
+                    group: index(position),
                 };
                 // A single topic, the usual case, names each lane once: no search.
                 let known = if topics.len() == 1 {
@@ -173,19 +173,19 @@ impl Topics {
                     found.iter_mut().find(|(name, _)| **name == entry.name)
                 };
                 match known {
-                    Some((_, stands)) => stands.push(stand),
-                    None => found.push((&entry.name, vec![stand])),
+                    Some((_, slots)) => slots.push(slot),
+                    None => found.push((&entry.name, vec![slot])),
                 }
             }
         }
-        found.into_iter().map(|(_, stands)| stands).collect()
+        found.into_iter().map(|(_, slots)| slots).collect()
     }
 
     /// Every place of `door` where someone waits, with how many.
-    pub(crate) fn places_of<'a>(
+    pub(crate) fn keys_of<'a>(
         &'a self,
         door: &'a str,
-    ) -> impl Iterator<Item = (&'a Topic, &'a Lane, usize)> {
+    ) -> impl Iterator<Item = (&'a Topic, &'a WaitGroup, usize)> {
         let door = self.doors.iter().position(|(name, _)| name == door);
         let of_door = self
             .entries
@@ -193,8 +193,8 @@ impl Topics {
             .flatten()
             .filter(move |topic| Some(usize::from(topic.door)) == door);
         of_door.flat_map(|topic| {
-            let lanes = topic.lanes.iter().flatten();
-            lanes.map(|lane| (&topic.name, &lane.name, lane.waiters as usize))
+            let groups = topic.groups.iter().flatten();
+            groups.map(|group| (&topic.name, &group.name, group.waiters as usize))
         })
     }
 
@@ -231,27 +231,27 @@ impl Topics {
 }
 
 impl TopicEntry {
-    fn position(&self, lane: &Lane) -> Option<u32> {
-        let mut lanes = self.lanes.iter();
-        lanes
-            .position(|entry| entry.as_ref().is_some_and(|e| e.name == *lane))
+    fn position(&self, group: &WaitGroup) -> Option<u32> {
+        let mut groups = self.groups.iter();
+        groups
+            .position(|entry| entry.as_ref().is_some_and(|e| e.name == *group))
             .map(index)
     }
 
-    fn make(&mut self, name: Lane) -> u32 {
-        let entry = Some(LaneEntry {
+    fn make(&mut self, name: WaitGroup) -> u32 {
+        let entry = Some(GroupEntry {
             name,
             waiters: 0,
             line: Line::Empty,
-            alarm: None,
+            recheck: None,
         });
-        if let Some(gap) = self.lanes.iter().position(Option::is_none) {
-            self.lanes[gap] = entry;
+        if let Some(gap) = self.groups.iter().position(Option::is_none) {
+            self.groups[gap] = entry;
             return index(gap);
         }
         // Most topics have one lane: the usual growth to four would be most of what they cost.
-        self.lanes.reserve_exact(1);
-        self.lanes.push(entry);
-        index(self.lanes.len() - 1)
+        self.groups.reserve_exact(1);
+        self.groups.push(entry);
+        index(self.groups.len() - 1)
     }
 }

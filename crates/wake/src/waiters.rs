@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    topic::{Cause, How, Moment, Topic},
-    topics::Stand,
+    topic::{Cause, EngineTime, Topic, WakeMode},
+    topics::KeySlot,
 };
 
 /// Names a registered waiter until it leaves.
@@ -22,12 +22,12 @@ impl WaiterId {
 #[derive(Clone, Debug)]
 pub(crate) struct Permit {
     pub(crate) topics: Arc<[Topic]>,
-    pub(crate) at: Moment,
+    pub(crate) at: EngineTime,
     /// Everyone up to this one has declined the wake already.
     pub(crate) after: Option<u64>,
     /// Which of the waiter's places it came by.
-    pub(crate) place: u32,
-    pub(crate) how: How,
+    pub(crate) key: u32,
+    pub(crate) mode: WakeMode,
     pub(crate) cause: Cause,
 }
 
@@ -35,14 +35,14 @@ pub(crate) struct Permit {
 pub(crate) struct WaiterEntry {
     /// Order of arrival. It stays the same however often the waiter is woken in vain.
     pub(crate) seq: u64,
-    pub(crate) since: Moment,
-    pub(crate) until: Moment,
-    pub(crate) places: Box<[Stand]>,
+    pub(crate) since: EngineTime,
+    pub(crate) until: EngineTime,
+    pub(crate) keys: Box<[KeySlot]>,
     /// Given, and not yet seen by a park.
     pub(crate) pending: Option<Box<Permit>>,
     /// Seen by a park, and not yet settled: the waiter is checking the store.
-    pub(crate) hand: Option<Box<Permit>>,
-    pub(crate) last_wake: Option<(Cause, Moment)>,
+    pub(crate) in_check: Option<Box<Permit>>,
+    pub(crate) last_wake: Option<(Cause, EngineTime)>,
     pub(crate) timed_out: bool,
 }
 

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use wakeline_wake::{
-    Cause, How, Lane, Limits, Moment, Place, Refused, Settled, State, Taken, Topic, WaiterId, Wake,
+    Cause, EngineTime, HoldRefusal, Limits, ParkEnd, State, Topic, WaitGroup, WaitKey, WaiterId,
+    Wake, WakeMode, WakeResult,
 };
 
 const TOPICS: usize = 3;
@@ -17,30 +18,30 @@ const LIMITS: Limits = Limits {
 enum Event {
     Register {
         topics: Vec<usize>,
-        lane: usize,
+        group: usize,
         hold: u64,
     },
     Publish {
         topics: Vec<usize>,
-        lane: Option<usize>,
-        how: How,
+        group: Option<usize>,
+        mode: WakeMode,
     },
     Take(usize),
-    Settle(usize, Settled),
+    Settle(usize, WakeResult),
     Leave(usize),
     WakeAt {
         topic: usize,
-        how: How,
+        mode: WakeMode,
         delay: u64,
     },
     Advance(u64),
 }
 
-fn how() -> impl Strategy<Value = How> {
+fn mode() -> impl Strategy<Value = WakeMode> {
     prop_oneof![
-        Just(How::All),
-        (1u32..4).prop_map(How::Count),
-        Just(How::Chain)
+        Just(WakeMode::All),
+        (1u32..4).prop_map(WakeMode::Count),
+        Just(WakeMode::Chain)
     ]
 }
 
@@ -49,21 +50,21 @@ fn topics() -> impl Strategy<Value = Vec<usize>> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let settled = prop_oneof![
-        Just(Settled::Found),
-        Just(Settled::Nothing),
-        Just(Settled::Declined)
+    let result = prop_oneof![
+        Just(WakeResult::Found),
+        Just(WakeResult::Nothing),
+        Just(WakeResult::PassOn)
     ];
     prop_oneof![
         4 => (topics(), 0..LANES, 1u64..50)
-            .prop_map(|(topics, lane, hold)| Event::Register { topics, lane, hold }),
-        4 => (topics(), proptest::option::of(0..LANES), how())
-            .prop_map(|(topics, lane, how)| Event::Publish { topics, lane, how }),
+            .prop_map(|(topics, group, hold)| Event::Register { topics, group, hold }),
+        4 => (topics(), proptest::option::of(0..LANES), mode())
+            .prop_map(|(topics, group, mode)| Event::Publish { topics, group, mode }),
         5 => (0usize..16).prop_map(Event::Take),
-        4 => (0usize..16, settled).prop_map(|(which, settled)| Event::Settle(which, settled)),
+        4 => (0usize..16, result).prop_map(|(which, result)| Event::Settle(which, result)),
         2 => (0usize..16).prop_map(Event::Leave),
-        1 => (0..TOPICS, how(), 1u64..40)
-            .prop_map(|(topic, how, delay)| Event::WakeAt { topic, how, delay }),
+        1 => (0..TOPICS, mode(), 1u64..40)
+            .prop_map(|(topic, mode, delay)| Event::WakeAt { topic, mode, delay }),
         1 => (1u64..30).prop_map(Event::Advance),
     ]
 }
@@ -72,7 +73,7 @@ fn event() -> impl Strategy<Value = Event> {
 struct Permit {
     topics: Vec<usize>,
     after: Option<usize>,
-    how: How,
+    mode: WakeMode,
     cause: Cause,
 }
 
@@ -81,10 +82,10 @@ struct Permit {
 struct ModelWaiter {
     id: WaiterId,
     topics: Vec<usize>,
-    lane: usize,
+    group: usize,
     until: u64,
     pending: Option<Permit>,
-    hand: Option<Permit>,
+    in_check: Option<Permit>,
     timed_out: bool,
     gone: bool,
 }
@@ -92,7 +93,7 @@ struct ModelWaiter {
 #[derive(Debug, Default)]
 struct Model {
     waiters: Vec<ModelWaiter>,
-    timers: Vec<(u64, usize, usize, How)>,
+    timers: Vec<(u64, usize, usize, WakeMode)>,
     timer_number: usize,
     now: u64,
 }
@@ -105,9 +106,9 @@ impl Model {
             .filter(|(_, waiter)| !waiter.gone)
     }
 
-    fn admits(&self, topics: &[usize]) -> Result<(), Refused> {
+    fn admits(&self, topics: &[usize]) -> Result<(), HoldRefusal> {
         if self.here().count() >= LIMITS.waiters {
-            return Err(Refused::Full);
+            return Err(HoldRefusal::Full);
         }
         let full = topics.iter().any(|topic| {
             self.here()
@@ -116,7 +117,7 @@ impl Model {
                 >= LIMITS.waiters_per_topic
         });
         if full {
-            Err(Refused::TopicFull)
+            Err(HoldRefusal::TopicFull)
         } else {
             Ok(())
         }
@@ -125,74 +126,76 @@ impl Model {
     fn publish(
         &mut self,
         topics: &[usize],
-        lane: Option<usize>,
-        how: How,
+        group: Option<usize>,
+        mode: WakeMode,
         after: Option<usize>,
         cause: Cause,
     ) {
-        for wanted in (0..LANES).filter(|l| lane.is_none_or(|lane| lane == *l)) {
+        for wanted in (0..LANES).filter(|l| group.is_none_or(|group| group == *l)) {
             let eligible: Vec<usize> = self
                 .here()
                 .filter(|(seq, w)| {
-                    w.lane == wanted
+                    w.group == wanted
                         && w.pending.is_none()
                         && w.topics.iter().any(|topic| topics.contains(topic))
-                        && (how == How::All || after.is_none_or(|after| *seq > after))
+                        && (mode == WakeMode::All || after.is_none_or(|after| *seq > after))
                 })
                 .map(|(seq, _)| seq)
                 .collect();
-            let count = match how {
-                How::All => eligible.len(),
-                How::Count(count) => count as usize,
-                How::Chain => 1,
+            let count = match mode {
+                WakeMode::All => eligible.len(),
+                WakeMode::Count(count) => count as usize,
+                WakeMode::Chain => 1,
             };
             for seq in eligible.into_iter().take(count) {
                 self.waiters[seq].pending = Some(Permit {
                     topics: topics.to_vec(),
                     after,
-                    how,
+                    mode,
                     cause,
                 });
             }
         }
     }
 
-    fn pass_on(&mut self, lane: usize, permit: &Permit, after: Option<usize>) {
-        let how = if permit.how == How::Chain {
-            How::Chain
+    fn pass_on(&mut self, group: usize, permit: &Permit, after: Option<usize>) {
+        let mode = if permit.mode == WakeMode::Chain {
+            WakeMode::Chain
         } else {
-            How::Count(1)
+            WakeMode::Count(1)
         };
-        self.publish(&permit.topics, Some(lane), how, after, permit.cause);
+        self.publish(&permit.topics, Some(group), mode, after, permit.cause);
     }
 
-    fn settle(&mut self, seq: usize, settled: Settled) {
-        let lane = self.waiters[seq].lane;
-        let Some(permit) = self.waiters[seq].hand.take() else {
+    fn complete(&mut self, seq: usize, result: WakeResult) {
+        let group = self.waiters[seq].group;
+        let Some(permit) = self.waiters[seq].in_check.take() else {
             return;
         };
-        match settled {
-            Settled::Found if permit.how == How::Chain => {
+        match result {
+            WakeResult::Found if permit.mode == WakeMode::Chain => {
                 // To somebody else: hidden while the wake is passed on.
                 self.waiters[seq].gone = true;
-                self.pass_on(lane, &permit, None);
+                self.pass_on(group, &permit, None);
                 self.waiters[seq].gone = false;
             }
-            Settled::Declined if permit.how != How::All => self.pass_on(lane, &permit, Some(seq)),
-            Settled::Found | Settled::Nothing | Settled::Declined => {}
+            WakeResult::PassOn if permit.mode != WakeMode::All => {
+                self.pass_on(group, &permit, Some(seq))
+            }
+            WakeResult::Found | WakeResult::Nothing | WakeResult::PassOn => {}
         }
     }
 
     fn leave(&mut self, seq: usize) {
         let waiter = &mut self.waiters[seq];
         waiter.gone = true;
-        let lane = waiter.lane;
-        for permit in [waiter.pending.take(), waiter.hand.take()]
+        let group = waiter.group;
+        for permit in [waiter.pending.take(), waiter.in_check.take()]
             .into_iter()
             .flatten()
         {
-            if permit.how != How::All {
-                self.pass_on(lane, &permit, permit.after);
+            if permit.mode != WakeMode::All {
+                self.pass_on(group, &permit, permit.after);
             }
         }
     }
@@ -205,8 +208,8 @@ impl Model {
             .first()
             .is_some_and(|(due, ..)| *due <= self.now)
         {
-            let (_, _, topic, how) = self.timers.remove(0);
-            self.publish(&[topic], None, how, None, Cause::Timer);
+            let (_, _, topic, mode) = self.timers.remove(0);
+            self.publish(&[topic], None, mode, None, Cause::Timer);
         }
         let now = self.now;
         for waiter in self
@@ -233,15 +236,15 @@ fn topic(index: usize) -> Topic {
     Topic::new("queue", [format!("q{index}").as_str()])
 }
 
-fn lane(index: usize) -> Lane {
-    Lane::new(&format!("g{index}"))
+fn group(index: usize) -> WaitGroup {
+    WaitGroup::new(&format!("g{index}"))
 }
 
-fn wake(topics: &[usize], only: Option<usize>, how: How) -> Wake {
+fn wake(topics: &[usize], only: Option<usize>, mode: WakeMode) -> Wake {
     Wake {
         topics: topics.iter().map(|index| topic(*index)).collect(),
-        lane: only.map(lane),
-        how,
+        group: only.map(group),
+        mode,
     }
 }
 
@@ -264,7 +267,7 @@ fn run(events: &[Event]) {
     let mut model = Model::default();
     let mut woken = Vec::new();
     for event in events {
-        let now = Moment(model.now);
+        let now = EngineTime(model.now);
         woken.clear();
         let before: Vec<bool> = model
             .waiters
@@ -276,68 +279,74 @@ fn run(events: &[Event]) {
         match event {
             Event::Register {
                 topics,
-                lane: own,
+                group: own,
                 hold,
             } => {
-                let places: Vec<Place> = topics
+                let keys: Vec<WaitKey> = topics
                     .iter()
-                    .map(|index| Place::new(topic(*index), lane(*own)))
+                    .map(|index| WaitKey::new(topic(*index), group(*own)))
                     .collect();
                 let until = model.now + hold;
-                let answer = state.register(&places, Moment(until), now);
+                let answer = state.register(&keys, EngineTime(until), now);
                 assert_eq!(answer.map(|_| ()), model.admits(topics));
                 if let Ok(id) = answer {
                     model.waiters.push(ModelWaiter {
                         id,
                         topics: topics.clone(),
-                        lane: *own,
+                        group: *own,
                         until,
                         pending: None,
-                        hand: None,
+                        in_check: None,
                         timed_out: false,
                         gone: false,
                     });
                 }
             }
-            Event::Publish { topics, lane, how } => {
-                state.publish(&wake(topics, *lane, *how), Cause::Notify, now, &mut woken);
-                model.publish(topics, *lane, *how, None, Cause::Notify);
+            Event::Publish {
+                topics,
+                group,
+                mode,
+            } => {
+                state.publish(&wake(topics, *group, *mode), Cause::Notify, now, &mut woken);
+                model.publish(topics, *group, *mode, None, Cause::Notify);
             }
             Event::Take(which) => {
                 let Some(seq) = pick(*which) else { continue };
                 let taken = state.take(model.waiters[seq].id);
                 let waiter = &mut model.waiters[seq];
                 if let Some(permit) = waiter.pending.take() {
-                    assert!(matches!(taken, Some(Taken::Wake(cause, ..)) if cause == permit.cause));
-                    waiter.hand = Some(permit);
+                    assert!(
+                        matches!(taken, Some(ParkEnd::Wake(cause, ..)) if cause == permit.cause)
+                    );
+                    waiter.in_check = Some(permit);
                 } else {
-                    assert_eq!(taken, waiter.timed_out.then_some(Taken::Deadline));
+                    assert_eq!(taken, waiter.timed_out.then_some(ParkEnd::Deadline));
                 }
             }
-            Event::Settle(which, settled) => {
+            Event::Settle(which, result) => {
                 let Some(seq) = pick(*which) else { continue };
-                state.settle(model.waiters[seq].id, *settled, now, &mut woken);
-                model.settle(seq, *settled);
+                state.complete(model.waiters[seq].id, *result, now, &mut woken);
+                model.complete(seq, *result);
             }
             Event::Leave(which) => {
                 let Some(seq) = pick(*which) else { continue };
                 state.leave(model.waiters[seq].id, now, &mut woken);
                 model.leave(seq);
             }
-            Event::WakeAt { topic, how, delay } => {
+            Event::WakeAt { topic, mode, delay } => {
                 let due = model.now + delay;
                 let set = state
-                    .wake_at(wake(&[*topic], None, *how), Moment(due))
+                    .wake_at(wake(&[*topic], None, *mode), EngineTime(due))
                     .is_some();
                 assert_eq!(set, model.timers.len() < LIMITS.timers);
                 if set {
-                    model.timers.push((due, model.timer_number, *topic, *how));
+                    model.timers.push((due, model.timer_number, *topic, *mode));
                     model.timer_number += 1;
                 }
             }
             Event::Advance(by) => {
                 model.advance(*by);
-                state.advance(Moment(model.now), &mut woken);
+                state.advance(EngineTime(model.now), &mut woken);
             }
         }
         assert_told(&before, &model, &woken);
@@ -352,12 +361,12 @@ fn run(events: &[Event]) {
     }
     // What is pending in the end must agree too, or a difference could hide until the next take.
     for (seq, waiter) in model.here() {
-        let wakes = matches!(state.take(waiter.id), Some(Taken::Wake(..)));
+        let wakes = matches!(state.take(waiter.id), Some(ParkEnd::Wake(..)));
         assert_eq!(wakes, waiter.pending.is_some(), "waiter {seq}");
     }
     let left: Vec<WaiterId> = model.here().map(|(_, waiter)| waiter.id).collect();
     for id in left {
-        state.leave(id, Moment(model.now), &mut woken);
+        state.leave(id, EngineTime(model.now), &mut woken);
     }
     assert_eq!(
         (state.held(), state.topic_count()),

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use wakeline_wake::{
-    Cause, Engine, How, Lane, Limits, Outcome, Place, Refused, Settled, Topic, Waiter, Wake,
+    Cause, Engine, HoldRefusal, Limits, ParkOutcome, Topic, WaitGroup, WaitKey, Waiter, Wake,
+    WakeMode, WakeResult,
 };
 
 const HOLD: Duration = Duration::from_secs(30);
@@ -13,8 +14,8 @@ fn topic(name: &str) -> Topic {
     Topic::new("queue", [name])
 }
 
-fn place(name: &str) -> Place {
-    Place::new(topic(name), Lane::default())
+fn key(name: &str) -> WaitKey {
+    WaitKey::new(topic(name), WaitGroup::default())
 }
 
 fn engine() -> Arc<Engine> {
@@ -24,16 +25,14 @@ fn engine() -> Arc<Engine> {
 }
 
 fn waiter(engine: &Arc<Engine>, name: &str) -> Waiter {
-    engine
-        .register(&[place(name)], HOLD)
-        .expect("there is room")
+    engine.register(&[key(name)], HOLD).expect("there is room")
 }
 
 /// Whether a park would return now.
 async fn is_woken(waiter: &mut Waiter) -> bool {
     tokio::select! {
         biased;
-        outcome = waiter.park() => matches!(outcome, Outcome::Woken { .. }),
+        outcome = waiter.park() => matches!(outcome, ParkOutcome::Woken { .. }),
         () = tokio::task::yield_now() => false,
     }
 }
@@ -55,14 +54,14 @@ async fn a_publish_after_the_registration_makes_the_next_park_return_at_once() {
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
     assert!(matches!(
         waiter.park().await,
-        Outcome::Woken {
+        ParkOutcome::Woken {
             cause: Cause::Notify,
             ..
         }
     ));
     // Published while the waiter checks the store: its next park returns at once as well.
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
-    waiter.settle(Settled::Nothing);
+    waiter.complete(WakeResult::Nothing);
     assert!(is_woken(&mut waiter).await);
     assert!(!is_woken(&mut waiter).await);
 }
@@ -78,20 +77,25 @@ async fn n_things_wake_the_n_that_have_waited_longest() {
 #[tokio::test(start_paused = true)]
 async fn lanes_do_not_compete() {
     let engine = engine();
-    let in_lane = |lane: &str| {
+    let in_group = |group: &str| {
         engine
-            .register(&[Place::new(topic("a"), Lane::new(lane))], HOLD)
+            .register(&[WaitKey::new(topic("a"), WaitGroup::new(group))], HOLD)
             .expect("there is room")
     };
-    let mut waiters = vec![in_lane("g1"), in_lane("g1"), in_lane("g2"), in_lane("g2")];
+    let mut waiters = vec![
+        in_group("g1"),
+        in_group("g1"),
+        in_group("g2"),
+        in_group("g2"),
+    ];
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
     assert_eq!(woken_among(&mut waiters).await, [0, 2]);
     engine.wake(
-        &Wake::count([topic("a")], 1).in_lane(Lane::new("g2")),
+        &Wake::count([topic("a")], 1).in_group(WaitGroup::new("g2")),
         Cause::Notify,
     );
     for waiter in &mut waiters {
-        waiter.settle(Settled::Nothing);
+        waiter.complete(WakeResult::Nothing);
     }
     // The one that was woken in vain kept its place at the head of its lane.
     assert_eq!(woken_among(&mut waiters).await, [2]);
@@ -115,9 +119,9 @@ async fn a_chain_goes_on_while_work_is_found_and_ends_where_there_is_none() {
     engine.wake(&Wake::chain(topic("a")), Cause::Notify);
     assert_eq!(woken_among(&mut waiters).await, [0]);
     // Before it starts working, and whether or not it keeps its place meanwhile.
-    waiters[0].settle(Settled::Found);
+    waiters[0].complete(WakeResult::Found);
     assert_eq!(woken_among(&mut waiters).await, [1]);
-    waiters[1].settle(Settled::Nothing);
+    waiters[1].complete(WakeResult::Nothing);
     assert_eq!(woken_among(&mut waiters).await, [] as [usize; 0]);
 }
 
@@ -128,7 +132,7 @@ async fn a_declined_wake_goes_to_the_next_in_line_and_not_round_in_circles() {
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
     for expected in 0..3 {
         assert_eq!(woken_among(&mut waiters).await, [expected]);
-        waiters[expected].settle(Settled::Declined);
+        waiters[expected].complete(WakeResult::PassOn);
     }
     assert_eq!(woken_among(&mut waiters).await, [] as [usize; 0]);
 }
@@ -148,12 +152,12 @@ async fn whoever_leaves_passes_its_wake_on() {
 #[tokio::test(start_paused = true)]
 async fn timers_wake_when_due_and_an_earlier_one_overtakes() {
     let engine = engine();
-    let mut waiter = engine.register(&[place("a")], HOLD).expect("there is room");
+    let mut waiter = engine.register(&[key("a")], HOLD).expect("there is room");
     let began = tokio::time::Instant::now();
     let wake = || Wake {
         topics: [topic("a")].into(),
-        lane: None,
-        how: How::Count(1),
+        group: None,
+        mode: WakeMode::Count(1),
     };
     engine.wake_after(wake(), Duration::from_secs(10));
     tokio::task::yield_now().await;
@@ -165,33 +169,33 @@ async fn timers_wake_when_due_and_an_earlier_one_overtakes() {
     for due in [3, 10] {
         assert!(matches!(
             waiter.park().await,
-            Outcome::Woken {
+            ParkOutcome::Woken {
                 cause: Cause::Timer,
                 ..
             }
         ));
-        waiter.settle(Settled::Nothing);
+        waiter.complete(WakeResult::Nothing);
         assert_eq!(began.elapsed().as_secs(), due);
     }
-    assert_eq!(waiter.park().await, Outcome::Deadline);
+    assert_eq!(waiter.park().await, ParkOutcome::Deadline);
     assert_eq!(began.elapsed(), HOLD);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_place_has_one_alarm_the_earliest_and_it_leaves_with_the_waiters() {
     let engine = engine();
-    engine.alarm(&place("a"), Duration::from_secs(1));
+    engine.recheck_after(&key("a"), Duration::from_secs(1));
     assert_eq!(engine.timer_count(), 0, "nobody waits there");
     let mut first = waiter(&engine, "a");
     let mut second = waiter(&engine, "a");
     let began = tokio::time::Instant::now();
     for seconds in [9, 4, 7] {
-        engine.alarm(&place("a"), Duration::from_secs(seconds));
+        engine.recheck_after(&key("a"), Duration::from_secs(seconds));
         assert_eq!(engine.timer_count(), 1);
     }
     assert!(matches!(
         first.park().await,
-        Outcome::Woken {
+        ParkOutcome::Woken {
             cause: Cause::Timer,
             ..
         }
@@ -199,10 +203,10 @@ async fn a_place_has_one_alarm_the_earliest_and_it_leaves_with_the_waiters() {
     assert_eq!(began.elapsed().as_secs(), 4);
     // More than one thing may have come due: whoever finds something lets the next one look.
     assert!(!is_woken(&mut second).await);
-    first.settle(Settled::Found);
+    first.complete(WakeResult::Found);
     drop(first);
     assert!(is_woken(&mut second).await);
-    engine.alarm(&place("a"), Duration::from_secs(1));
+    engine.recheck_after(&key("a"), Duration::from_secs(1));
     drop(second);
     assert_eq!(engine.timer_count(), 0);
 }
@@ -217,13 +221,13 @@ async fn past_the_limits_a_new_hold_is_refused_and_the_held_do_not_suffer() {
     let mut held = waiter(&engine, "a");
     let _second = waiter(&engine, "a");
     assert_eq!(
-        engine.register(&[place("a")], HOLD).unwrap_err(),
-        Refused::TopicFull
+        engine.register(&[key("a")], HOLD).unwrap_err(),
+        HoldRefusal::TopicFull
     );
     let _third = waiter(&engine, "b");
     assert_eq!(
-        engine.register(&[place("c")], HOLD).unwrap_err(),
-        Refused::Full
+        engine.register(&[key("c")], HOLD).unwrap_err(),
+        HoldRefusal::Full
     );
     assert!(engine.wake_after(Wake::all(topic("a")), HOLD).is_some());
     assert!(engine.wake_after(Wake::all(topic("a")), HOLD).is_none());
@@ -236,10 +240,10 @@ async fn on_drain_everyone_returns_and_nobody_new_is_held() {
     let engine = engine();
     let mut waiter = waiter(&engine, "a");
     engine.drain();
-    assert_eq!(waiter.park().await, Outcome::Drain);
+    assert_eq!(waiter.park().await, ParkOutcome::Drain);
     assert_eq!(
-        engine.register(&[place("a")], HOLD).unwrap_err(),
-        Refused::Draining
+        engine.register(&[key("a")], HOLD).unwrap_err(),
+        HoldRefusal::Draining
     );
 }
 
@@ -249,10 +253,10 @@ async fn it_is_seen_who_waits_for_what_until_when_and_what_woke_it() {
     let mut waiter = waiter(&engine, "a");
     engine.wake(&Wake::all(topic("a")), Cause::Fallback);
     assert!(is_woken(&mut waiter).await);
-    waiter.settle(Settled::Nothing);
+    waiter.complete(WakeResult::Nothing);
     let page = engine.page(0, 10);
     assert_eq!(page.total, 1);
-    assert_eq!(page.waiters[0].places[0].topic.to_string(), "queue/a");
+    assert_eq!(page.waiters[0].keys[0].topic.to_string(), "queue/a");
     assert_eq!(page.waiters[0].until.since(page.waiters[0].since), HOLD);
     assert!(matches!(
         page.waiters[0].last_wake,
@@ -275,16 +279,16 @@ async fn nothing_is_left_behind_after_a_million_registrations() {
         let name = format!("q{}", random.random_range(0..500));
         held.push(waiter(&engine, &name));
         if random.random_ratio(1, 3) {
-            let how = match random.random_range(0..3) {
-                0 => How::All,
-                1 => How::Count(2),
-                _ => How::Chain,
+            let mode = match random.random_range(0..3) {
+                0 => WakeMode::All,
+                1 => WakeMode::Count(2),
+                _ => WakeMode::Chain,
             };
             engine.wake(
                 &Wake {
                     topics: [topic(&name)].into(),
-                    lane: None,
-                    how,
+                    group: None,
+                    mode,
                 },
                 Cause::Notify,
             );
@@ -292,7 +296,7 @@ async fn nothing_is_left_behind_after_a_million_registrations() {
         while held.len() > 200 || (!held.is_empty() && random.random_ratio(1, 2)) {
             let mut leaving = held.swap_remove(random.random_range(0..held.len()));
             if random.random_ratio(1, 2) && is_woken(&mut leaving).await {
-                leaving.settle(Settled::Found);
+                leaving.complete(WakeResult::Found);
             }
         }
     }
@@ -312,13 +316,13 @@ async fn nothing_is_left_behind_after_a_million_registrations() {
 #[tokio::test(start_paused = true)]
 async fn a_wake_says_which_place_it_is_for() {
     let engine = engine();
-    let places = [place("a"), place("b")];
-    let mut waiter = engine.register(&places, HOLD).expect("there is room");
+    let keys = [key("a"), key("b")];
+    let mut waiter = engine.register(&keys, HOLD).expect("there is room");
     for (name, expected) in [("b", 1), ("a", 0)] {
         engine.wake(&Wake::count([topic(name)], 1), Cause::Notify);
         let outcome = waiter.park().await;
-        let is_there = matches!(outcome, Outcome::Woken { place, .. } if place == expected);
+        let is_there = matches!(outcome, ParkOutcome::Woken { key, .. } if key == expected);
         assert!(is_there, "{name}: {outcome:?}");
-        waiter.settle(Settled::Nothing);
+        waiter.complete(WakeResult::Nothing);
     }
 }

@@ -7,7 +7,9 @@ use shuttle::{
     future,
     sync::atomic::{AtomicUsize, Ordering},
 };
-use wakeline_wake::{Cause, Engine, Lane, Limits, Outcome, Place, Settled, Topic, Wake};
+use wakeline_wake::{
+    Cause, Engine, Limits, ParkOutcome, Topic, WaitGroup, WaitKey, Wake, WakeResult,
+};
 
 const ITERATIONS: usize = 20_000;
 const HOLD: Duration = Duration::from_secs(3600);
@@ -16,8 +18,8 @@ fn topic() -> Topic {
     Topic::new("queue", ["orders"])
 }
 
-fn places() -> [Place; 1] {
-    [Place::new(topic(), Lane::default())]
+fn keys() -> [WaitKey; 1] {
+    [WaitKey::new(topic(), WaitGroup::default())]
 }
 
 /// A store with a number of items in it; taking one is atomic, as it is in a database.
@@ -40,12 +42,12 @@ impl Items {
 
 /// Register, check, park, check again.
 async fn wait_for_one(engine: Arc<Engine>, items: Arc<Items>) {
-    let mut waiter = engine.register(&places(), HOLD).expect("there is room");
+    let mut waiter = engine.register(&keys(), HOLD).expect("there is room");
     while !items.take() {
-        waiter.settle(Settled::Nothing);
-        assert!(matches!(waiter.park().await, Outcome::Woken { .. }));
+        waiter.complete(WakeResult::Nothing);
+        assert!(matches!(waiter.park().await, ParkOutcome::Woken { .. }));
     }
-    waiter.settle(Settled::Found);
+    waiter.complete(WakeResult::Found);
 }
 
 /// The classic bug: what is published between the check and the registration is lost.
@@ -54,14 +56,14 @@ async fn wait_for_one_checking_first(engine: Arc<Engine>, items: Arc<Items>) {
         if items.take() {
             return;
         }
-        let mut waiter = engine.register(&places(), HOLD).expect("there is room");
-        assert!(matches!(waiter.park().await, Outcome::Woken { .. }));
+        let mut waiter = engine.register(&keys(), HOLD).expect("there is room");
+        assert!(matches!(waiter.park().await, ParkOutcome::Woken { .. }));
     }
 }
 
-fn publish(engine: &Engine, items: &Items, how: impl Fn() -> Wake) {
+fn publish(engine: &Engine, items: &Items, mode: impl Fn() -> Wake) {
     items.put();
-    engine.wake(&how(), Cause::Notify);
+    engine.wake(&mode(), Cause::Notify);
 }
 
 fn counted() -> Wake {
@@ -124,7 +126,7 @@ fn a_waiter_that_leaves_passes_its_wake_on() {
         || {
             let engine = Engine::new(Limits::default());
             let items = Arc::new(Items::default());
-            let fickle = engine.register(&places(), HOLD).expect("there is room");
+            let fickle = engine.register(&keys(), HOLD).expect("there is room");
             let steady = future::spawn(wait_for_one(engine.clone(), items.clone()));
             let leaving = shuttle::thread::spawn(move || drop(fickle));
             let publisher = {
@@ -149,8 +151,8 @@ fn everyone_returns_on_drain() {
                 .map(|_| {
                     let engine = engine.clone();
                     future::spawn(async move {
-                        if let Ok(mut waiter) = engine.register(&places(), HOLD) {
-                            assert_eq!(waiter.park().await, Outcome::Drain);
+                        if let Ok(mut waiter) = engine.register(&keys(), HOLD) {
+                            assert_eq!(waiter.park().await, ParkOutcome::Drain);
                         }
                     })
                 })

@@ -1,7 +1,7 @@
 //! Who calls, and what that role may do.
 //!
 //! The server finds out who calls and puts an [`Identity`] into the request; a door says what each
-//! of its routes [`need`]s. Neither knows the other.
+//! of its routes [`require`]s. Neither knows the other.
 
 use std::{
     convert::Infallible,
@@ -33,7 +33,7 @@ pub enum Role {
 
 /// What a route does, as far as permission is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum Right {
     /// Looks, and changes nothing.
     Read,
     /// Produces, and shows nothing of what is there.
@@ -53,12 +53,12 @@ impl Role {
     ];
 
     #[must_use]
-    pub const fn allows(self, need: Need) -> bool {
+    pub const fn allows(self, require: Right) -> bool {
         match self {
             Self::Admin => true,
-            Self::ReadWrite => !matches!(need, Need::Admin),
-            Self::ReadOnly => matches!(need, Need::Read),
-            Self::WriteOnly => matches!(need, Need::Write),
+            Self::ReadWrite => !matches!(require, Right::Admin),
+            Self::ReadOnly => matches!(require, Right::Read),
+            Self::WriteOnly => matches!(require, Right::Write),
         }
     }
 
@@ -73,7 +73,7 @@ impl Role {
     }
 }
 
-impl Need {
+impl Right {
     const fn verb(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -99,16 +99,16 @@ impl Identity {
         role: Role::Admin,
     };
 
-    fn check(&self, need: Need) -> Result<(), Problem> {
-        if self.role.allows(need) {
+    fn check(&self, require: Right) -> Result<(), Problem> {
+        if self.role.allows(require) {
             return Ok(());
         }
-        let able = Role::ALL.into_iter().filter(|role| role.allows(need));
+        let able = Role::ALL.into_iter().filter(|role| role.allows(require));
         let able: Vec<_> = able.map(Role::name).collect();
         Err(forbidden(format!(
             "the role {} may not {} here; it takes {}",
             self.role.name(),
-            need.verb(),
+            require.verb(),
             able.join(" or ")
         )))
     }
@@ -133,28 +133,30 @@ impl<S: Send + Sync> FromRequestParts<S> for Identity {
 ///
 /// Panics if `router` has no routes.
 #[must_use]
-pub fn need<S: Clone + Send + Sync + 'static>(
+pub fn require<S: Clone + Send + Sync + 'static>(
     router: OpenApiRouter<S>,
-    need: Need,
+    require: Right,
 ) -> OpenApiRouter<S> {
-    router.route_layer(Guard { need: Some(need) })
+    router.route_layer(Guard {
+        require: Some(require),
+    })
 }
 
 /// The same where what looks is a GET, and everything else takes part.
 ///
 /// Panics if `router` has no routes.
 #[must_use]
-pub fn need_by_method<S: Clone + Send + Sync + 'static>(
+pub fn require_by_method<S: Clone + Send + Sync + 'static>(
     router: OpenApiRouter<S>,
 ) -> OpenApiRouter<S> {
-    router.route_layer(Guard { need: None })
+    router.route_layer(Guard { require: None })
 }
 
 /// A layer of its own and no `from_fn`: what it adds is kept for as long as a request is held.
 #[derive(Clone, Copy, Debug)]
 struct Guard {
     /// `None`: by the method.
-    need: Option<Need>,
+    require: Option<Right>,
 }
 
 impl Layer<Route> for Guard {
@@ -163,7 +165,7 @@ impl Layer<Route> for Guard {
     fn layer(&self, route: Route) -> Guarded {
         Guarded {
             route,
-            need: self.need,
+            require: self.require,
         }
     }
 }
@@ -171,7 +173,7 @@ impl Layer<Route> for Guard {
 #[derive(Clone, Debug)]
 struct Guarded {
     route: Route,
-    need: Option<Need>,
+    require: Option<Right>,
 }
 
 impl Service<Request> for Guarded {
@@ -185,12 +187,12 @@ impl Service<Request> for Guarded {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let identity = request.extensions().get();
-        let need = self.need.unwrap_or(if request.method().is_safe() {
-            Need::Read
+        let require = self.require.unwrap_or(if request.method().is_safe() {
+            Right::Read
         } else {
-            Need::Consume
+            Right::Consume
         });
-        match identity.unwrap_or(&Identity::ANONYMOUS).check(need) {
+        match identity.unwrap_or(&Identity::ANONYMOUS).check(require) {
             Ok(()) => Either::Right(self.route.call(request)),
             Err(problem) => Either::Left(ready(Ok(problem.into_response()))),
         }
@@ -206,10 +208,10 @@ mod tests {
 
     #[test]
     fn what_each_role_may_do() {
-        let needs = [Need::Read, Need::Write, Need::Consume, Need::Admin];
+        let needs = [Right::Read, Right::Write, Right::Consume, Right::Admin];
         let may = |role: Role| {
-            let allowed = needs.into_iter().filter(|need| role.allows(*need));
-            let verbs: Vec<_> = allowed.map(Need::verb).collect();
+            let allowed = needs.into_iter().filter(|require| role.allows(*require));
+            let verbs: Vec<_> = allowed.map(Right::verb).collect();
             format!("{}: {}", role.name(), verbs.join(", "))
         };
         insta::assert_snapshot!(Role::ALL.map(may).join("\n"), @"
@@ -225,8 +227,8 @@ mod tests {
             |identity: Identity| async move { identity.subject.unwrap_or("nobody".to_owned()) };
         let reading = OpenApiRouter::<()>::new().route("/thing", get(subject));
         let ruling = OpenApiRouter::<()>::new().route("/thing", axum::routing::delete(subject));
-        let (router, _) = need(reading, Need::Read)
-            .merge(need(ruling, Need::Admin))
+        let (router, _) = require(reading, Right::Read)
+            .merge(require(ruling, Right::Admin))
             .split_for_parts();
         // As the server does it; axum's own fallback would be guarded too.
         let router =

@@ -9,9 +9,9 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// Something handed out with an answer. When it is dropped without [`Parcel::delivered`], the
+/// Something handed out with an answer. When it is dropped without [`DeliveryGuard::delivered`], the
 /// answer was never taken, and it sees to its own return.
-pub trait Parcel: Send + 'static {
+pub trait DeliveryGuard: Send + 'static {
     fn delivered(self);
 }
 
@@ -19,12 +19,12 @@ pub trait Parcel: Send + 'static {
 /// the connection drops the body and with it the parcel.
 ///
 /// Taken is not received: a client that is gone after that gets its messages back by the lease.
-pub struct Delivery<P: Parcel> {
+pub struct Delivery<P: DeliveryGuard> {
     bytes: Option<Bytes>,
-    parcel: Option<P>,
+    guard: Option<P>,
 }
 
-impl<P: Parcel> std::fmt::Debug for Delivery<P> {
+impl<P: DeliveryGuard> std::fmt::Debug for Delivery<P> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Delivery")
             .field("taken", &self.bytes.is_none())
@@ -32,16 +32,16 @@ impl<P: Parcel> std::fmt::Debug for Delivery<P> {
     }
 }
 
-impl<P: Parcel + Unpin> Delivery<P> {
-    pub fn body(bytes: Bytes, parcel: P) -> Body {
+impl<P: DeliveryGuard + Unpin> Delivery<P> {
+    pub fn body(bytes: Bytes, guard: P) -> Body {
         Body::new(Self {
             bytes: Some(bytes),
-            parcel: Some(parcel),
+            guard: Some(guard),
         })
     }
 }
 
-impl<P: Parcel + Unpin> http_body::Body for Delivery<P> {
+impl<P: DeliveryGuard + Unpin> http_body::Body for Delivery<P> {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
@@ -49,8 +49,8 @@ impl<P: Parcel + Unpin> http_body::Body for Delivery<P> {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if let Some(parcel) = self.parcel.take() {
-            parcel.delivered();
+        if let Some(guard) = self.guard.take() {
+            guard.delivered();
         }
         Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
     }

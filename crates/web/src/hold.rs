@@ -6,19 +6,19 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use wakeline_wake::{Cause, Checked, Ended, Engine, Hold, Place, Refused};
+use wakeline_wake::{Cause, CheckResult, Engine, Hold, HoldError, HoldRefusal, WaitKey};
 
 use crate::problem::Problem;
 
 /// How a hold ended without an error.
 #[derive(Debug)]
-pub struct Held<T> {
+pub struct HoldOutcome<T> {
     /// `None`: the deadline came.
     pub value: Option<T>,
     pub timing: Timing,
     /// Which of the places the last wake was for. Whoever found something of another one owes it
     /// to those who wait there.
-    pub place: Option<usize>,
+    pub key: Option<usize>,
 }
 
 /// Where the time of a held answer went.
@@ -45,11 +45,11 @@ impl Timing {
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
+impl From<HoldRefusal> for Problem {
+    fn from(refused: HoldRefusal) -> Self {
         let kind = match refused {
-            Refused::Full | Refused::TopicFull => "too-many-waiters",
-            Refused::Draining => "draining",
+            HoldRefusal::Full | HoldRefusal::TopicFull => "too-many-waiters",
+            HoldRefusal::Draining => "draining",
         };
         Self::unavailable(kind, refused.to_string())
     }
@@ -63,17 +63,17 @@ impl From<Refused> for Problem {
 pub async fn hold<T, E, F>(
     engine: &Arc<Engine>,
     door: &'static str,
-    places: &[Place],
+    keys: &[WaitKey],
     time: Duration,
     mut check: impl FnMut() -> F,
-) -> Result<Held<T>, Ended<E>>
+) -> Result<HoldOutcome<T>, HoldError<E>>
 where
-    F: Future<Output = Result<Checked<T>, E>>,
+    F: Future<Output = Result<CheckResult<T>, E>>,
 {
     let end = Hold {
         engine,
-        places,
-        again_at: places,
+        keys,
+        recheck_keys: keys,
         time,
     }
     .until(|_| check())
@@ -87,10 +87,10 @@ where
         let woken_at = end.value.is_some().then_some(end.last_wake).flatten();
         record(door, &timing, woken_at.map(|wake| wake.at));
     }
-    Ok(Held {
+    Ok(HoldOutcome {
         value: end.value,
         timing,
-        place: end.last_wake.map(|wake| wake.place),
+        key: end.last_wake.map(|wake| wake.key),
     })
 }
 

@@ -12,13 +12,13 @@ mod params;
 mod prefer;
 mod problem;
 
-pub use access::{Identity, Need, Role, forbidden, need, need_by_method};
+pub use access::{Identity, Right, Role, forbidden, require, require_by_method};
 
 pub use body::{LimitedBody, Limits, json, json_at};
-pub use delivery::{Delivery, Parcel};
-pub use hold::{Held, Timing, hold};
+pub use delivery::{Delivery, DeliveryGuard};
+pub use hold::{HoldOutcome, Timing, hold};
 pub use object::Object;
 pub use params::{Params, path, percent_decoded};
 pub use prefer::Prefer;
 pub use problem::{Problem, ProblemDocument};
-pub use wakeline_wake::{Checked, Ended};
+pub use wakeline_wake::{CheckResult, HoldError};

@@ -11,11 +11,11 @@ use tokio::time::{sleep, timeout};
 use wakeline_store::postgres::Connector;
 use wakeline_wake::Cause;
 
-use super::{Bus, EVERYTHING, Options, Remote, Rung};
+use super::{Bus, BusMode, EVERYTHING, Options, Remote};
 use crate::{
-    message::{self, Message, Said},
+    message::{self, Message, OutgoingWake},
     postgres::Notifications,
-    transport::{Down, Transport},
+    transport::{Transport, TransportError},
 };
 
 /// Messages per send; what does not fit becomes "everything of the door".
@@ -33,18 +33,18 @@ const MOST_SILENT_CANARIES: u32 = 64;
 impl Bus {
     /// For a bus that is not PostgreSQL's own: hears there what is pushed by SQL, for ever. Each
     /// node hears it, so nothing is sent on.
-    pub async fn hear_sql(self: Arc<Self>, connector: Connector, options: Options) {
+    pub async fn listen_for_sql(self: Arc<Self>, connector: Connector, options: Options) {
         let line = Notifications::new(connector, &options.channel);
         let mut pause = FIRST_PAUSE;
         loop {
             if let Ok(mut messages) = line.listen().await {
                 pause = FIRST_PAUSE;
                 // What was pushed while the line was down is in the store.
-                self.ask();
+                self.request_recheck();
                 while messages.next().await.is_some() {
-                    self.ask();
+                    self.request_recheck();
                 }
-                self.ask();
+                self.request_recheck();
             }
             tracing::warn!("no line to PostgreSQL for what is pushed by SQL; trying again");
             sleep(pause.mul_f64(rand::random_range(0.75..1.25))).await;
@@ -53,7 +53,7 @@ impl Bus {
     }
 
     /// Listens for ever, on a new connection whenever the last one ends.
-    pub(super) async fn listen(self: Arc<Self>) {
+    pub(super) async fn receive_loop(self: Arc<Self>) {
         let Some(remote) = &self.remote else { return };
         let bus = remote.transport.kind();
         let mut pause = FIRST_PAUSE;
@@ -65,13 +65,13 @@ impl Bus {
                     remote.health().connected();
                     remote.peers().greet();
                     // What was published while the line was down is in the store.
-                    self.ask();
+                    self.request_recheck();
                     remote.canary_now.notify_one();
                     loop {
                         match timeout(silence, messages.next()).await {
                             Ok(Some(text)) => {
                                 silence = remote.canary * SILENT_CANARIES;
-                                self.hear(remote, &text);
+                                self.handle_message(remote, &text);
                             }
                             Ok(None) => {
                                 tracing::warn!(bus, "the bus' line was cut");
@@ -89,21 +89,21 @@ impl Bus {
             }
             // Only then: a line that stays away is what the short interval is for.
             if remote.health().disconnected() {
-                self.ask();
+                self.request_recheck();
             }
             sleep(pause.mul_f64(rand::random_range(0.75..1.25))).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    fn hear(&self, remote: &Remote, text: &str) {
+    fn handle_message(&self, remote: &Remote, text: &str) {
         let Ok(message) = serde_json::from_str::<Message>(text) else {
             tracing::warn!(text, "a message on the bus' channel that is not ours");
             return;
         };
         if message.from == remote.node {
             if let Some(number) = message.canary {
-                remote.hear_canary(number);
+                remote.note_canary(number);
                 remote.peers().heard_myself();
             }
             return;
@@ -119,29 +119,29 @@ impl Bus {
             }
         }
         metrics::counter!("wakeline_bus_received_total").increment(1);
-        for Said { wake, after } in message.wakes.iter().map(Said::from) {
+        for OutgoingWake { wake, after } in message.wakes.iter().map(OutgoingWake::from) {
             if after.is_zero() {
                 self.engine.wake(&wake, Cause::Notify);
             } else {
                 self.engine.wake_after(wake, after);
             }
         }
-        for piece in message.texts {
-            if let Some((door, text)) = remote.pieces().add(message.from, piece)
-                && let Some((heeds, heed)) = self.heeding.0.get()
+        for chunk in message.texts {
+            if let Some((door, text)) = remote.chunks().add(message.from, chunk)
+                && let Some((heeds, subscribe)) = self.heeding.0.get()
                 && *heeds == door
             {
-                heed(&text);
+                subscribe(&text);
             }
         }
         if !message.doors.is_empty() {
-            self.ask();
+            self.request_recheck();
         }
     }
 
     /// Sends what gathers, for ever. What cannot be sent becomes "everything of the door" when the
     /// line is back.
-    pub(super) async fn notify(self: Arc<Self>) {
+    pub(super) async fn send_loop(self: Arc<Self>) {
         let Some(remote) = &self.remote else { return };
         let mut pause = FIRST_PAUSE;
         loop {
@@ -198,24 +198,24 @@ impl Bus {
         let Some(remote) = &self.remote else { return };
         loop {
             sleep(remote.canary).await;
-            if remote.is_canary_missing() && remote.miss_canary() {
-                self.ask();
+            if remote.is_canary_missing() && remote.is_canary_overdue() {
+                self.request_recheck();
             }
         }
     }
 }
 
 impl Remote {
-    async fn listen(&self) -> Result<BoxStream<'static, String>, Down> {
+    async fn listen(&self) -> Result<BoxStream<'static, String>, TransportError> {
         timeout(LISTEN_TIMEOUT, self.transport.listen())
             .await
-            .unwrap_or_else(|_| Err(Down("no answer to the subscription".into())))
+            .unwrap_or_else(|_| Err(TransportError("no answer to the subscription".into())))
     }
 
-    async fn send(&self, messages: Vec<String>) -> Result<(), Down> {
+    async fn send(&self, messages: Vec<String>) -> Result<(), TransportError> {
         timeout(SEND_TIMEOUT, self.transport.send(messages))
             .await
-            .unwrap_or_else(|_| Err(Down("no answer to what was sent".into())))
+            .unwrap_or_else(|_| Err(TransportError("no answer to what was sent".into())))
     }
 
     /// Without a line there is nothing to miss.
@@ -227,7 +227,7 @@ impl Remote {
             .is_some_and(|last| last.elapsed() > self.canary.mul_f64(1.5))
     }
 
-    fn hear_canary(&self, number: u64) {
+    fn note_canary(&self, number: u64) {
         let mut health = self.health();
         let now = Instant::now();
         health.heard = Some(now);
@@ -235,14 +235,14 @@ impl Remote {
         if let Some((_, sent)) = health.sent.filter(|(last, _)| *last == number) {
             health.round_trip = Some(now - sent);
         }
-        if health.rung != Rung::Live && health.listening_since.is_some() {
-            health.rung = Rung::Live;
+        if health.mode != BusMode::Live && health.listening_since.is_some() {
+            health.mode = BusMode::Live;
             tracing::info!(bus = self.transport.kind(), "the bus is live");
         }
     }
 
     /// Whether that is news.
-    fn miss_canary(&self) -> bool {
+    fn is_canary_overdue(&self) -> bool {
         let mut health = self.health();
         health.round_trip = None;
         if !health.warned {
@@ -254,6 +254,6 @@ impl Remote {
                 self.transport.when_silent()
             );
         }
-        mem::replace(&mut health.rung, Rung::Polling) != Rung::Polling
+        mem::replace(&mut health.mode, BusMode::Polling) != BusMode::Polling
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wakeline_bus::{Intervals, Rung};
+use wakeline_bus::{BusMode, Intervals};
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
@@ -30,19 +30,19 @@ async fn while_the_canary_is_missing_the_store_is_asked_at_the_short_interval_an
     // And no other line in its place.
     server.allow_connections(false);
     let frozen = Frozen::process(listener);
-    node.until_rung(Rung::Polling).await;
-    let before = asking.asked();
-    until("many questions", async || asking.asked() >= before + 20).await;
+    node.until_rung(BusMode::Polling).await;
+    let before = asking.rechecks();
+    until("many questions", async || asking.rechecks() >= before + 20).await;
     drop(frozen);
     server.allow_connections(true);
 
-    node.until_rung(Rung::Live).await;
+    node.until_rung(BusMode::Live).await;
     stranger.skip();
     stranger.canaries(2).await;
-    let settled = asking.asked();
+    let settled = asking.rechecks();
     stranger.canaries(5).await;
     assert_eq!(
-        asking.asked(),
+        asking.rechecks(),
         settled,
         "the store is asked while the bus is live"
     );
@@ -59,10 +59,10 @@ async fn a_missing_canary_does_not_make_the_store_be_asked_more_often_than_said(
     let _waiter = node.waits_for("orders");
     server.allow_connections(false);
     let _frozen = Frozen::process(listener);
-    node.until_rung(Rung::Polling).await;
+    node.until_rung(BusMode::Polling).await;
     stranger.skip();
     stranger.canaries(5).await;
-    assert_eq!(asking.asked(), 1, "once, when the canary went missing");
+    assert_eq!(asking.rechecks(), 1, "once, when the canary went missing");
 }
 
 #[tokio::test]
@@ -79,11 +79,11 @@ async fn a_send_that_hangs_is_noticed_and_given_up() {
 
     let _frozen = Frozen::process(sender);
     here.bus.publish(&[Wake::count([topic("other")], 1)]);
-    here.until_rung(Rung::Polling).await;
+    here.until_rung(BusMode::Polling).await;
     shelf.put("own");
     assert_eq!(woken(&mut own).await, Cause::Fallback);
     // What hung becomes "everything of the door" on another connection.
     shelf.put("other");
     assert_eq!(woken(&mut other).await, Cause::Fallback);
-    here.until_rung(Rung::Live).await;
+    here.until_rung(BusMode::Live).await;
 }

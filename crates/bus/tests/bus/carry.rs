@@ -1,7 +1,7 @@
 //! A wake of one node reaches the waiters of the other as it was meant, and each once.
 
 use wakeline_testbed::Redis;
-use wakeline_wake::{Cause, Lane, Settled, Waiter, Wake};
+use wakeline_wake::{Cause, WaitGroup, Waiter, Wake, WakeResult};
 
 use crate::{
     node::{Node, ONLY_WHEN_THE_BUS_ASKS, has_wake, woken},
@@ -63,17 +63,17 @@ async fn as_many_are_woken_as_arrived(here: &Node, there: &Node) {
 }
 
 async fn lanes_are_kept(here: &Node, there: &Node) {
-    let [mail, audit] = ["mail \"1\"", "audit"].map(Lane::new);
+    let [mail, audit] = ["mail \"1\"", "audit"].map(WaitGroup::new);
     let mut first_mail = there.waits_in_lane("orders", &mail);
     let mut second_mail = there.waits_in_lane("orders", &mail);
     let mut first_audit = there.waits_in_lane("orders", &audit);
     let one = || Wake::count([topic("orders")], 1);
-    here.bus.publish(&[one().in_lane(mail)]);
+    here.bus.publish(&[one().in_group(mail)]);
     assert_eq!(woken(&mut first_mail).await, Cause::Notify);
     here.heard_by(there).await;
     assert!(!has_wake(&mut second_mail) && !has_wake(&mut first_audit));
 
-    first_mail.settle(Settled::Found);
+    first_mail.complete(WakeResult::Found);
     drop(first_mail);
     here.bus.publish(&[one()]);
     assert_eq!(woken(&mut second_mail).await, Cause::Notify);
@@ -92,7 +92,7 @@ async fn everyone_is_woken_and_a_chain_goes_on(here: &Node, there: &Node) {
     assert_eq!(woken(&mut first).await, Cause::Notify);
     here.heard_by(there).await;
     assert!(!has_wake(&mut second));
-    first.settle(Settled::Found);
+    first.complete(WakeResult::Found);
     drop(first);
     assert!(has_wake(&mut second), "the chain goes on there");
 }

@@ -8,7 +8,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
 };
-use wakeline_bus::Rung;
+use wakeline_bus::BusMode;
 use wakeline_testbed::Redis;
 
 use crate::{
@@ -53,10 +53,10 @@ impl Way {
 }
 
 async fn is_replaced(node: &Node, way: &Way) {
-    node.until_rung(Rung::Live).await;
+    node.until_rung(BusMode::Live).await;
     way.silence();
-    node.until_rung(Rung::Polling).await;
-    node.until_rung(Rung::Live).await;
+    node.until_rung(BusMode::Polling).await;
+    node.until_rung(BusMode::Live).await;
     until("a new line", async || node.bus.status().connects >= 2).await;
 }
 

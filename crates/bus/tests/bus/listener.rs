@@ -1,6 +1,6 @@
 //! One listening connection per process, and what happens when it is cut.
 
-use wakeline_bus::Rung;
+use wakeline_bus::BusMode;
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
@@ -42,8 +42,8 @@ async fn what_was_published_while_the_listener_was_away_is_found_when_it_is_back
     let answered = table.answered();
     // The sessions that are there stay: only the listener cannot come back.
     server.allow_connections(false);
-    server.ask(&format!("SELECT pg_terminate_backend({listener})"));
-    there.until_rung(Rung::Polling).await;
+    server.run_sql(&format!("SELECT pg_terminate_backend({listener})"));
+    there.until_rung(BusMode::Polling).await;
     // The question asked because the line was cut comes too early to find anything.
     until("an answer", async || table.answered() > answered).await;
     table.put("orders").await;
@@ -54,6 +54,6 @@ async fn what_was_published_while_the_listener_was_away_is_found_when_it_is_back
     server.allow_connections(true);
 
     assert_eq!(woken(&mut waiter).await, Cause::Fallback);
-    there.until_rung(Rung::Live).await;
+    there.until_rung(BusMode::Live).await;
     assert_eq!(there.bus.status().connects, 2);
 }

@@ -4,9 +4,9 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::time::{sleep, timeout};
-use wakeline_bus::{Bus, Intervals, Options, Recheck, Rung, watch};
+use wakeline_bus::{Bus, BusMode, Intervals, Options, Recheck, watch};
 use wakeline_store::postgres::{self, Connector};
-use wakeline_wake::{Cause, Engine, Lane, Limits, Outcome, Place, Waiter, Wake};
+use wakeline_wake::{Cause, Engine, Limits, ParkOutcome, WaitGroup, WaitKey, Waiter, Wake};
 
 use crate::shelf::topic;
 
@@ -62,21 +62,21 @@ impl Node {
     }
 
     pub(crate) async fn live(self) -> Self {
-        self.until_rung(Rung::Live).await;
+        self.until_rung(BusMode::Live).await;
         self
     }
 
-    pub(crate) async fn until_rung(&self, rung: Rung) {
-        until(rung.name(), async || self.bus.rung() == rung).await;
+    pub(crate) async fn until_rung(&self, mode: BusMode) {
+        until(mode.name(), async || self.bus.mode() == mode).await;
     }
 
     pub(crate) fn waits_for(&self, name: &str) -> Waiter {
-        self.waits_in_lane(name, &Lane::default())
+        self.waits_in_lane(name, &WaitGroup::default())
     }
 
-    pub(crate) fn waits_in_lane(&self, name: &str, lane: &Lane) -> Waiter {
-        let place = Place::new(topic(name), lane.clone());
-        self.engine.register(&[place], NEVER).unwrap()
+    pub(crate) fn waits_in_lane(&self, name: &str, group: &WaitGroup) -> Waiter {
+        let key = WaitKey::new(topic(name), group.clone());
+        self.engine.register(&[key], NEVER).unwrap()
     }
 
     /// Returns when `other` has heard all that this node published before.
@@ -94,7 +94,7 @@ pub(crate) fn connector(url: &str) -> Connector {
 /// The cause of the waiter's wake, which must come.
 pub(crate) async fn woken(waiter: &mut Waiter) -> Cause {
     match must("a wake", waiter.park()).await {
-        Outcome::Woken { cause, .. } => cause,
+        ParkOutcome::Woken { cause, .. } => cause,
         other => panic!("{other:?} instead of a wake"),
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use wakeline_bus::{Intervals, Rung};
+use wakeline_bus::{BusMode, Intervals};
 use wakeline_testbed::Pgbouncer;
 use wakeline_wake::{Cause, Wake};
 
@@ -45,10 +45,13 @@ async fn in_transaction_mode_the_bus_says_so_and_waiters_are_served_at_the_short
         here.bus.publish(&[Wake::count([topic(name)], 1)]);
         assert_eq!(woken(&mut waiter).await, Cause::Fallback);
     }
-    let asked = asking.asked();
+    let rechecks = asking.rechecks();
     let _waiter = there.waits_for("fourth");
-    until("many questions", async || asking.asked() >= asked + 30).await;
-    assert_eq!([here.bus.rung(), there.bus.rung()], [Rung::Polling; 2]);
+    until("many questions", async || {
+        asking.rechecks() >= rechecks + 30
+    })
+    .await;
+    assert_eq!([here.bus.mode(), there.bus.mode()], [BusMode::Polling; 2]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wakeline_bus::{Intervals, Rung};
+use wakeline_bus::{BusMode, Intervals};
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
@@ -26,10 +26,10 @@ async fn a_wake_that_died_with_its_node_is_found_after_a_restart() {
     // Committed, and nobody is told.
     table.put("orders").await;
     server.0.stop().unwrap();
-    until("a question in vain", async || table.asked() > 0).await;
+    until("a question in vain", async || table.rechecks() > 0).await;
     server.0.start_again().unwrap();
     assert_eq!(woken(&mut waiter).await, Cause::Fallback);
-    node.until_rung(Rung::Live).await;
+    node.until_rung(BusMode::Live).await;
 }
 
 #[tokio::test]
@@ -53,8 +53,8 @@ async fn away_and_back(end: fn(&mut wakeline_testbed::Postgres) -> anyhow::Resul
     let mut after = there.waits_for("after");
 
     end(&mut server.0).unwrap();
-    here.until_rung(Rung::Polling).await;
-    there.until_rung(Rung::Polling).await;
+    here.until_rung(BusMode::Polling).await;
+    there.until_rung(BusMode::Polling).await;
     shelf.put("unsaid");
     shelf.put("during");
     here.bus.publish(&[Wake::count([topic("during")], 1)]);
@@ -62,8 +62,8 @@ async fn away_and_back(end: fn(&mut wakeline_testbed::Postgres) -> anyhow::Resul
 
     assert_eq!(woken(&mut unsaid).await, Cause::Fallback);
     assert_eq!(woken(&mut during).await, Cause::Fallback);
-    here.until_rung(Rung::Live).await;
-    there.until_rung(Rung::Live).await;
+    here.until_rung(BusMode::Live).await;
+    there.until_rung(BusMode::Live).await;
     // What could not be sent goes first, as "everything of the door", and takes in what comes with it.
     here.bus.flush(Duration::from_secs(40)).await;
     here.bus.publish(&[Wake::count([topic("after")], 1)]);

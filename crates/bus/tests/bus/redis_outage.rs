@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wakeline_bus::{Intervals, Rung};
+use wakeline_bus::{BusMode, Intervals};
 use wakeline_testbed::Redis;
 use wakeline_wake::{Cause, Wake};
 
@@ -21,15 +21,15 @@ async fn both_nodes_are_live_again_after_a_restart_and_what_was_published_meanwh
     let mut after = there.waits_for("after");
 
     redis.stop().unwrap();
-    here.until_rung(Rung::Polling).await;
-    there.until_rung(Rung::Polling).await;
+    here.until_rung(BusMode::Polling).await;
+    there.until_rung(BusMode::Polling).await;
     shelf.put("during");
     here.bus.publish(&[Wake::count([topic("during")], 1)]);
     redis.start_again().unwrap();
 
     assert_eq!(woken(&mut during).await, Cause::Fallback);
-    here.until_rung(Rung::Live).await;
-    there.until_rung(Rung::Live).await;
+    here.until_rung(BusMode::Live).await;
+    there.until_rung(BusMode::Live).await;
     // What could not be sent goes first, as "everything of the door", and takes in what comes with it.
     here.bus.flush(Duration::from_secs(40)).await;
     here.bus.publish(&[Wake::count([topic("after")], 1)]);
@@ -44,7 +44,7 @@ async fn what_became_ready_while_redis_was_away_is_found_when_it_is_back() {
     let node = node.live().await;
     let mut waiter = node.waits_for("orders");
     redis.stop().unwrap();
-    until("a question too early", async || asking.asked() == 1).await;
+    until("a question too early", async || asking.rechecks() == 1).await;
     // By a node that died before it could say so.
     asking.shelf.put("orders");
     redis.start_again().unwrap();
@@ -62,13 +62,13 @@ async fn while_redis_is_down_the_waiters_are_served_at_the_short_interval() {
     let node = Node::on_redis(&redis.url(), asking.clone(), every);
     let node = node.live().await;
     redis.stop().unwrap();
-    node.until_rung(Rung::Polling).await;
+    node.until_rung(BusMode::Polling).await;
     for name in ["first", "second", "third"] {
         let mut waiter = node.waits_for(name);
         asking.shelf.put(name);
         assert_eq!(woken(&mut waiter).await, Cause::Fallback);
     }
-    assert_eq!(node.bus.rung(), Rung::Polling);
+    assert_eq!(node.bus.mode(), BusMode::Polling);
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_node_that_starts_before_redis_is_live_when_redis_is_there() {
     let mut redis = Redis::start().unwrap();
     redis.stop().unwrap();
     let node = Node::on_redis(&redis.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
-    assert_eq!(node.bus.rung(), Rung::Polling);
+    assert_eq!(node.bus.mode(), BusMode::Polling);
     redis.start_again().unwrap();
-    node.until_rung(Rung::Live).await;
+    node.until_rung(BusMode::Live).await;
 }

@@ -15,7 +15,7 @@ pub(crate) struct Server(pub(crate) Postgres);
 impl Server {
     pub(crate) fn start() -> Self {
         let server = Self(Postgres::start().unwrap());
-        server.ask(&format!("CREATE DATABASE {DATABASE}"));
+        server.run_sql(&format!("CREATE DATABASE {DATABASE}"));
         server
     }
 
@@ -23,20 +23,20 @@ impl Server {
         self.0.url_for(DATABASE)
     }
 
-    pub(crate) fn ask(&self, sql: &str) -> String {
+    pub(crate) fn run_sql(&self, sql: &str) -> String {
         psql(&self.0.url(), sql).unwrap()
     }
 
     /// Whether new ones are let in to the nodes' database; those that are there stay.
     pub(crate) fn allow_connections(&self, yes: bool) {
-        self.ask(&format!(
+        self.run_sql(&format!(
             "ALTER DATABASE {DATABASE} ALLOW_CONNECTIONS {yes}"
         ));
     }
 
     /// The processes of the nodes' sessions that do `what`.
     pub(crate) fn backends(&self, what: &str) -> Vec<u32> {
-        self.ask(&format!(
+        self.run_sql(&format!(
             "SELECT pid FROM pg_stat_activity WHERE datname = '{DATABASE}' AND {what}"
         ))
         .lines()

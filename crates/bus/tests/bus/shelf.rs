@@ -11,9 +11,9 @@ use std::{
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::types::{ToSql, Type};
-use wakeline_bus::{Due, Recheck};
+use wakeline_bus::{DueWake, Recheck};
 use wakeline_store::{Error, Postgres, postgres};
-use wakeline_wake::{Lane, Place, Topic, Waiting};
+use wakeline_wake::{Topic, WaitGroup, WaitKey, WaitedKey};
 
 pub(crate) const DOOR: &str = "queue";
 
@@ -35,19 +35,19 @@ impl Shelf {
 #[derive(Clone, Default)]
 pub(crate) struct Asking {
     pub(crate) shelf: Shelf,
-    asked: Arc<AtomicUsize>,
+    rechecks: Arc<AtomicUsize>,
 }
 
 impl Asking {
     pub(crate) fn of(shelf: &Shelf) -> Self {
         Self {
             shelf: shelf.clone(),
-            asked: Arc::default(),
+            rechecks: Arc::default(),
         }
     }
 
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    pub(crate) fn rechecks(&self) -> usize {
+        self.rechecks.load(Ordering::SeqCst)
     }
 }
 
@@ -56,13 +56,13 @@ impl Recheck for Asking {
         DOOR
     }
 
-    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+    fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
+        self.rechecks.fetch_add(1, Ordering::SeqCst);
         let shelf = self.shelf.0.lock().unwrap();
         let dues = waiting
             .into_iter()
-            .filter(|place| shelf.contains(&place.topic))
-            .map(|place| now(place.topic, place.lane))
+            .filter(|key| shelf.contains(&key.topic))
+            .map(|key| now(key.topic, key.group))
             .collect();
         async { Ok(dues) }.boxed()
     }
@@ -72,7 +72,7 @@ impl Recheck for Asking {
 #[derive(Clone)]
 pub(crate) struct Table {
     store: Postgres,
-    asked: Arc<AtomicUsize>,
+    rechecks: Arc<AtomicUsize>,
     answered: Arc<AtomicUsize>,
 }
 
@@ -87,7 +87,7 @@ impl Table {
         store.query("create", create, &[]).await.unwrap();
         Self {
             store,
-            asked: Arc::default(),
+            rechecks: Arc::default(),
             answered: Arc::default(),
         }
     }
@@ -98,8 +98,8 @@ impl Table {
         self.store.query("insert", insert, &name).await.unwrap();
     }
 
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    pub(crate) fn rechecks(&self) -> usize {
+        self.rechecks.load(Ordering::SeqCst)
     }
 
     pub(crate) fn answered(&self) -> usize {
@@ -112,13 +112,13 @@ impl Recheck for Table {
         DOOR
     }
 
-    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+    fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
+        self.rechecks.fetch_add(1, Ordering::SeqCst);
         async move {
             let statement = "SELECT name FROM item WHERE name = ANY ($1)";
             let names: Vec<String> = waiting
                 .iter()
-                .map(|place| place.topic.parts().collect())
+                .map(|key| key.topic.parts().collect())
                 .collect();
             let rows = self
                 .store
@@ -126,15 +126,17 @@ impl Recheck for Table {
                 .await?;
             self.answered.fetch_add(1, Ordering::SeqCst);
             let found = rows.iter().map(|row| topic(row.get(0)));
-            Ok(found.map(|topic| now(topic, Lane::default())).collect())
+            Ok(found
+                .map(|topic| now(topic, WaitGroup::default()))
+                .collect())
         }
         .boxed()
     }
 }
 
-fn now(topic: Topic, lane: Lane) -> Due {
-    Due {
-        place: Place::new(topic, lane),
+fn now(topic: Topic, group: WaitGroup) -> DueWake {
+    DueWake {
+        key: WaitKey::new(topic, group),
         after: Duration::ZERO,
     }
 }

@@ -1,12 +1,12 @@
 //! A stranger on the channel: sees what the nodes say to one another.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wakeline_bus::Options;
-use wakeline_store::postgres::Line;
+use wakeline_store::postgres::ListenConnection;
 
 use crate::node::{connector, must};
 
-pub(crate) struct Stranger(Line);
+pub(crate) struct Stranger(ListenConnection);
 
 impl Stranger {
     pub(crate) async fn listens(url: &str) -> Self {
@@ -16,11 +16,12 @@ impl Stranger {
         Self(line)
     }
 
-    /// The next message that is not a canary.
+    /// The next message that is neither a canary nor the answer to a new node's greeting, which
+    /// makes that node recheck everything and may come late.
     pub(crate) async fn message(&mut self) -> (String, Value) {
         loop {
             let (text, value) = self.next().await;
-            if value["canary"].is_null() {
+            if value["canary"].is_null() && value["doors"] != json!(["*"]) {
                 return (text, value);
             }
         }

@@ -6,7 +6,7 @@ use futures_util::poll;
 use tokio::{sync::oneshot, time::timeout};
 use wakeline_bus::{Bus, Wakes, Write};
 use wakeline_store::Error;
-use wakeline_wake::{Engine, Lane, Limits, Outcome, Place, Topic, Waiter, Wake};
+use wakeline_wake::{Engine, Limits, ParkOutcome, Topic, WaitGroup, WaitKey, Waiter, Wake};
 
 const DOOR: &str = "test";
 /// Nothing here takes this long; what does, hangs.
@@ -22,13 +22,13 @@ fn bus() -> (Arc<Engine>, Arc<Bus>) {
 }
 
 fn waiter(engine: &Arc<Engine>) -> Waiter {
-    let place = Place::new(topic(), Lane::default());
-    engine.register(&[place], HANGS).unwrap()
+    let key = WaitKey::new(topic(), WaitGroup::default());
+    engine.register(&[key], HANGS).unwrap()
 }
 
 async fn is_woken(mut waiter: Waiter) -> bool {
     let outcome = timeout(HANGS, waiter.park()).await.unwrap();
-    matches!(outcome, Outcome::Woken { .. })
+    matches!(outcome, ParkOutcome::Woken { .. })
 }
 
 /// A write that ends as the test says.
@@ -49,7 +49,11 @@ async fn a_caller_that_hangs_up_has_still_written_and_woken() {
     assert!(end.send(Ok(value)).is_ok(), "the write goes on");
     assert!(is_woken(waiter).await);
     assert!(dropped.await.is_err(), "the task has dropped the value");
-    assert_eq!(bus.asked(), 0, "all are told, and nobody has to look");
+    assert_eq!(
+        bus.recheck_requests(),
+        0,
+        "all are told, and nobody has to look"
+    );
 }
 
 #[tokio::test]
@@ -71,7 +75,7 @@ async fn a_panic_is_an_error_to_the_caller_and_the_door_looks_again() {
         matches!(written, Err(Error::OutcomeUnknown(_))),
         "{written:?}"
     );
-    assert_eq!(bus.asked(), 1);
+    assert_eq!(bus.recheck_requests(), 1);
 
     let write = Write::new(DOOR, async { Ok(()) }, |()| Wakes::none());
     let written = write.map(|()| panic!("a follow-up's panic")).commit(&bus);
@@ -80,7 +84,7 @@ async fn a_panic_is_an_error_to_the_caller_and_the_door_looks_again() {
         matches!(written, Err(Error::OutcomeUnknown(_))),
         "{written:?}"
     );
-    assert_eq!(bus.asked(), 2);
+    assert_eq!(bus.recheck_requests(), 2);
 }
 
 #[tokio::test]
@@ -94,7 +98,7 @@ async fn an_unknown_outcome_makes_the_door_look_again() {
         let (end, write) = write::<()>();
         end.send(Err(error.clone())).unwrap();
         assert_eq!(write.commit(&bus).await, Err(error));
-        assert_eq!(bus.asked(), looks);
+        assert_eq!(bus.recheck_requests(), looks);
     }
 }
 
@@ -133,7 +137,7 @@ async fn what_falls_due_later_wakes_later() {
     write.commit(&bus).await.unwrap();
     assert!(is_woken(waiter).await, "what is due is told now");
     assert_eq!(engine.timer_count(), 1);
-    assert_eq!(bus.asked(), 1);
+    assert_eq!(bus.recheck_requests(), 1);
 }
 
 #[tokio::test]

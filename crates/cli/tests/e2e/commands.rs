@@ -139,7 +139,7 @@ async fn a_pop_by_hand_waits_and_is_seen_waiting() {
         })
         .await;
         assert_eq!(waits["waits"][0]["topics"], json!(["queue/q"]));
-        assert_eq!(waits["waits"][0]["lane"], "__QUEUE_MODE__");
+        assert_eq!(waits["waits"][0]["group"], "__QUEUE_MODE__");
         json(&server, &["push", "q", "7"]).await;
     };
     let (popped, ()) = tokio::join!(pop, push);

@@ -13,18 +13,18 @@ const NO_FALLBACK: [&str; 4] = ["--wake-fallback", "1h", "--wake-fallback-degrad
 const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000&batch=1";
 
 /// Until its bus carries: before that a push elsewhere may go unheard, which costs latency only.
-pub(crate) async fn until_rung(server: &Server, kind: &str, rung: &str) {
-    until(&format!("{kind} to be {rung}"), async || {
+pub(crate) async fn until_mode(server: &Server, kind: &str, mode: &str) {
+    until(&format!("{kind} to be {mode}"), async || {
         let ready = server.get("/readyz?verbose").await.json();
         let bus = &ready["bus"];
-        (bus["kind"] == kind && bus["rung"] == rung).then_some(())
+        (bus["kind"] == kind && bus["mode"] == mode).then_some(())
     })
     .await;
 }
 
 async fn a_push_on_one_node_wakes_the_other(one: &Server, other: &Server, kind: &str) {
     for server in [one, other] {
-        until_rung(server, kind, "live").await;
+        until_mode(server, kind, "live").await;
     }
     for (waits, pushes) in [(one, other), (other, one)] {
         let held = waits.hold(&format!("{POP}&autoAck=true"));
@@ -80,7 +80,7 @@ async fn what_is_pushed_while_the_listener_is_cut_reaches_the_waiter() {
         .start()
         .await;
     let pushes = ground.serve().start().await;
-    until_rung(&waits, "postgres", "live").await;
+    until_mode(&waits, "postgres", "live").await;
     let before = waits.get("/readyz?verbose").await.json()["bus"]["connects"].clone();
     let held = waits.hold(POP);
     waits.until_waiting(1).await;
@@ -95,7 +95,7 @@ async fn what_is_pushed_while_the_listener_is_cut_reaches_the_waiter() {
     until("a new line", async || {
         let ready = waits.get("/readyz?verbose").await.json();
         let connects = ready["bus"]["connects"].as_u64();
-        (connects > before.as_u64() && ready["bus"]["rung"] == "live").then_some(())
+        (connects > before.as_u64() && ready["bus"]["mode"] == "live").then_some(())
     })
     .await;
 }

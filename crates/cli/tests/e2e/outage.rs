@@ -5,7 +5,7 @@ use wakeline_testbed::Postgres;
 
 use crate::{
     ground::Ground,
-    nodes::until_rung,
+    nodes::until_mode,
     server::{Server, until},
 };
 
@@ -61,7 +61,7 @@ async fn held_pops_survive_an_outage_of_postgres() {
     assert_eq!(found, [json!(0), json!(1), json!(2), json!(3)]);
     assert_eq!(one.get("/api/v1/pop/queue/q").await.status, 204);
     for server in [&one, &other] {
-        until_rung(server, "postgres", "live").await;
+        until_mode(server, "postgres", "live").await;
     }
 }
 
@@ -74,7 +74,7 @@ async fn unready_with_the_store_named(server: &Server) {
     assert_eq!(verbose["status"], "unready");
     assert_eq!(verbose["store"]["kind"], "postgres");
     assert_eq!(verbose["store"]["answers"], false);
-    until_rung(server, "postgres", "polling").await;
+    until_mode(server, "postgres", "polling").await;
     let plain = server.get("/readyz").await;
     assert_eq!(plain.problem()["type"], "urn:wakeline:store-unavailable");
 }

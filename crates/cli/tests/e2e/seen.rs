@@ -20,7 +20,7 @@ async fn metrics_say_who_waits_and_what_woke_them(ground: Ground) {
     // A bus that has just come up asks the store, and might find the message before the wake does.
     until("a bus that is up", async || {
         let ready = server.get("/readyz?verbose").await.json();
-        (ready["bus"]["rung"] != "polling").then_some(())
+        (ready["bus"]["mode"] != "polling").then_some(())
     })
     .await;
     let read = async || {
@@ -98,7 +98,7 @@ async fn a_wait_is_seen_with_its_topic_and_its_times() {
       "total": 2,
       "waits": [
         {
-          "lane": "__QUEUE_MODE__",
+          "group": "__QUEUE_MODE__",
           "since": null,
           "topics": [
             "queue/c/p"
@@ -106,7 +106,7 @@ async fn a_wait_is_seen_with_its_topic_and_its_times() {
           "until": null
         },
         {
-          "lane": "g",
+          "group": "g",
           "since": null,
           "topics": [
             "queue/a%2Fb"
@@ -118,7 +118,7 @@ async fn a_wait_is_seen_with_its_topic_and_its_times() {
     "#);
     let second = server.get("/v1/waits?offset=1&limit=1").await.json();
     assert_eq!(second["waits"].as_array().unwrap().len(), 1);
-    assert_eq!(second["waits"][0]["lane"], "g");
+    assert_eq!(second["waits"][0]["group"], "g");
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ impl PostgresProvider {
             hub: &inner.store.hub,
             quiet: &inner.orchestrations_quiet,
             long_poll: &inner.options.long_poll,
-            places: vec![inner.store.topics.orchestration_place(filter)],
+            keys: vec![inner.store.topics.orchestration_key(filter)],
             alarms: 1,
         };
         let take = || {
@@ -247,7 +247,7 @@ impl PostgresProvider {
             hub: &inner.store.hub,
             quiet: &inner.tasks_quiet,
             long_poll: &inner.options.long_poll,
-            places: inner.store.topics.task_places(session, &tags),
+            keys: inner.store.topics.task_keys(session, &tags),
             alarms: 2,
         };
         let session = session.map(|session| (session.owner_id.clone(), session.lock_timeout));

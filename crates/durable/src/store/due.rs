@@ -8,12 +8,12 @@ use std::{
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::types::Type;
-use wakeline_bus::{Due, Recheck};
+use wakeline_bus::{DueWake, Recheck};
 use wakeline_store::{
     Error,
     postgres::{Session, explain, quoted},
 };
-use wakeline_wake::{Engine, Place, Waiting, Wake};
+use wakeline_wake::{Engine, WaitKey, WaitedKey, Wake};
 
 use super::Parameter;
 use crate::topic::{DOOR, INSTANCE, ORCHESTRATION, OWNER, SESSION_TASK, TASK};
@@ -30,21 +30,21 @@ pub(crate) struct Fallback {
 #[derive(Default)]
 struct Waited {
     /// By kind and name of their topics.
-    places: HashMap<(String, String), Vec<Place>>,
+    wait_keys: HashMap<(String, String), Vec<WaitKey>>,
     instances: Vec<String>,
 }
 
 impl Waited {
-    fn places(&self, kind: &str, name: &str) -> impl Iterator<Item = &Place> {
+    fn wait_keys(&self, kind: &str, name: &str) -> impl Iterator<Item = &WaitKey> {
         let key = (kind.to_owned(), name.to_owned());
-        self.places.get(&key).into_iter().flatten()
+        self.wait_keys.get(&key).into_iter().flatten()
     }
 }
 
-fn by_schema(waiting: Vec<Waiting>) -> BTreeMap<String, Waited> {
+fn by_schema(waiting: Vec<WaitedKey>) -> BTreeMap<String, Waited> {
     let mut schemas: BTreeMap<String, Waited> = BTreeMap::new();
-    for place in waiting {
-        let parts: Vec<String> = place.topic.parts().map(str::to_owned).collect();
+    for wait_key in waiting {
+        let parts: Vec<String> = wait_key.topic.parts().map(str::to_owned).collect();
         let Ok([schema, kind, name]) = <[String; 3]>::try_from(parts) else {
             continue;
         };
@@ -52,8 +52,12 @@ fn by_schema(waiting: Vec<Waiting>) -> BTreeMap<String, Waited> {
         if kind == INSTANCE {
             waited.instances.push(name.clone());
         }
-        let place = Place::new(place.topic, place.lane);
-        waited.places.entry((kind, name)).or_default().push(place);
+        let wait_key = WaitKey::new(wait_key.topic, wait_key.group);
+        waited
+            .wait_keys
+            .entry((kind, name))
+            .or_default()
+            .push(wait_key);
     }
     schemas
 }
@@ -61,7 +65,7 @@ fn by_schema(waiting: Vec<Waiting>) -> BTreeMap<String, Waited> {
 impl Fallback {
     /// All in one statement. When the database refuses it, each schema by itself: one that was dropped
     /// while somebody waits there must not keep the others from an answer.
-    async fn ask_all(&self, waiting: Vec<Waiting>) -> Result<Vec<Due>, Error> {
+    async fn ask_all(&self, waiting: Vec<WaitedKey>) -> Result<Vec<DueWake>, Error> {
         let schemas = by_schema(waiting);
         let refused = match self.ask(&schemas).await {
             Err(Error::Failed(reason)) if schemas.len() > 1 => reason,
@@ -80,7 +84,7 @@ impl Fallback {
         Ok(dues)
     }
 
-    async fn ask(&self, schemas: &BTreeMap<String, Waited>) -> Result<Vec<Due>, Error> {
+    async fn ask(&self, schemas: &BTreeMap<String, Waited>) -> Result<Vec<DueWake>, Error> {
         let names: Vec<&String> = schemas.keys().collect();
         let asked: Vec<String> = (0_i32..)
             .zip(schemas)
@@ -116,26 +120,29 @@ impl Fallback {
             let micros: Option<i64> = row.get(4);
             let name = name.unwrap_or_default();
             let after = Duration::from_micros(u64::try_from(micros.unwrap_or(0)).unwrap_or(0));
-            let places: Vec<&Place> = match (kind, &owner) {
-                (0, _) => waited.places(ORCHESTRATION, "").collect(),
+            let wait_keys: Vec<&WaitKey> = match (kind, &owner) {
+                (0, _) => waited.wait_keys(ORCHESTRATION, "").collect(),
                 (1, _) => waited
-                    .places(TASK, &name)
-                    .chain(waited.places(TASK, "*"))
+                    .wait_keys(TASK, &name)
+                    .chain(waited.wait_keys(TASK, "*"))
                     .collect(),
-                (2, Some(owner)) => waited.places(OWNER, owner).collect(),
+                (2, Some(owner)) => waited.wait_keys(OWNER, owner).collect(),
                 (2, None) => waited
-                    .places(SESSION_TASK, &name)
-                    .chain(waited.places(SESSION_TASK, "*"))
+                    .wait_keys(SESSION_TASK, &name)
+                    .chain(waited.wait_keys(SESSION_TASK, "*"))
                     .collect(),
-                _ => waited.places(INSTANCE, &name).collect(),
+                _ => waited.wait_keys(INSTANCE, &name).collect(),
             };
-            for place in places.into_iter().cloned() {
+            for wait_key in wait_keys.into_iter().cloned() {
                 if after.is_zero() {
-                    dues.push(Due { place, after });
+                    dues.push(DueWake {
+                        key: wait_key,
+                        after,
+                    });
                 } else if after <= self.horizon {
                     // A timer and not an alarm, which would go with those who wait now: they come
                     // back and, having been told of nothing, do not ask.
-                    let wake = Wake::chain(place.topic).in_lane(place.lane);
+                    let wake = Wake::chain(wait_key.topic).in_group(wait_key.group);
                     self.engine.wake_after(wake, after);
                 }
             }
@@ -149,7 +156,7 @@ impl Recheck for Fallback {
         DOOR
     }
 
-    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+    fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
         self.ask_all(waiting).boxed()
     }
 }

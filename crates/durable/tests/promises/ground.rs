@@ -15,7 +15,7 @@ use tokio::{
 use tokio_postgres::{Client, Row};
 use wakeline_durable::{LongPollConfig, MIGRATIONS, Options, PostgresProvider};
 use wakeline_store::{
-    postgres::{Connector, Line, Options as PoolOptions},
+    postgres::{Connector, ListenConnection, Options as PoolOptions},
     testing::{PostgresDatabase, url_for},
 };
 
@@ -86,7 +86,7 @@ impl Ground {
         self.connector().connect().await.expect("it answers")
     }
 
-    pub(crate) async fn line(&self) -> Line {
+    pub(crate) async fn line(&self) -> ListenConnection {
         self.connector().listen().await.expect("it answers")
     }
 

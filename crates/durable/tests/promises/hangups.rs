@@ -29,7 +29,7 @@ impl Blocked {
         let waiting = format!(
             "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
              WHERE NOT granted AND relation = '{SCHEMA}.mailbox'::regclass
-                 AND strpos(query, '{SCHEMA}.{function}(') > 0"
+                 AND strpos(query, '.{function}(') > 0"
         );
         until("a write waits", async || {
             let row = self.locker.query_one(&waiting, &[]).await;

@@ -92,13 +92,13 @@ fn facts_have_the_hashes_that_node_computes() {
         assert_eq!(fact.canonical(), text("canonical"));
         assert_eq!(fact.reference.hash.to_string(), text("hash"));
         let mut kinds = Kinds::default();
-        let again = Fact::stored(
+        let recheck_after = Fact::stored(
             fact.reference.clone(),
             fact.fields.clone(),
             &fact.predecessors_text(),
             &mut kinds,
         );
-        assert_eq!(again.unwrap(), fact);
+        assert_eq!(recheck_after.unwrap(), fact);
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{sync::Mutex as Turn, time::sleep};
 use wakeline_store::Error;
-use wakeline_wake::{Cause, Checked, Ended, Engine, Hold, HoldEnd, Refused};
+use wakeline_wake::{Cause, CheckResult, Engine, Hold, HoldEnd, HoldError, HoldRefusal};
 
 use super::Hub;
 use crate::{
@@ -88,13 +88,13 @@ impl Follower {
     }
 
     async fn follow(self: Arc<Self>) {
-        let place = [topic::place(topic::log())];
+        let key = [topic::key(topic::log())];
         let unsettled = Mutex::new(UNSETTLED.0);
         loop {
             let hold = Hold {
                 engine: &self.engine,
-                places: &place,
-                again_at: &place,
+                keys: &key,
+                recheck_keys: &key,
                 time: FOREVER,
             };
             let check =
@@ -105,11 +105,11 @@ impl Follower {
                     ..
                 }) => return,
                 Ok(_) => {}
-                Err(Ended::Refused(Refused::Draining)) => return self.set(None),
+                Err(HoldError::Refused(HoldRefusal::Draining)) => return self.set(None),
                 // Too many wait: nothing wakes it, so it looks from time to time.
                 Err(_) => {
                     let checked = self.check(Cause::Fallback, &unsettled).await;
-                    if let Ok(Checked::Found(NoStreams)) = checked {
+                    if let Ok(CheckResult::Found(NoStreams)) = checked {
                         return;
                     }
                     sleep(REFUSED).await;
@@ -123,24 +123,26 @@ impl Follower {
         &self,
         cause: Cause,
         unsettled: &Mutex<Duration>,
-    ) -> Result<Checked<NoStreams>, Infallible> {
+    ) -> Result<CheckResult<NoStreams>, Infallible> {
         let mut outage = OUTAGE.0;
         loop {
             if self.has_nobody() {
-                return Ok(Checked::Found(NoStreams));
+                return Ok(CheckResult::Found(NoStreams));
             }
             let pause = || unsettled.lock().unwrap_or_else(PoisonError::into_inner);
             match self.read_on(cause).await {
                 Ok(Read::More) => {}
                 Ok(Read::All) => {
                     *pause() = UNSETTLED.0;
-                    return Ok(Checked::Handled { again: None });
+                    return Ok(CheckResult::Handled {
+                        recheck_after: None,
+                    });
                 }
                 Ok(Read::Unsettled) => {
                     let mut pause = pause();
-                    let again = Some(*pause);
+                    let recheck_after = Some(*pause);
                     *pause = (*pause * 2).min(UNSETTLED.1);
-                    return Ok(Checked::Handled { again });
+                    return Ok(CheckResult::Handled { recheck_after });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the feeds' log cannot be read; trying again");

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures_util::{FutureExt, future::BoxFuture};
-use wakeline_bus::{Due, Recheck};
+use wakeline_bus::{DueWake, Recheck};
 use wakeline_store::Error;
-use wakeline_wake::Waiting;
+use wakeline_wake::WaitedKey;
 
 use super::Feeds;
 use crate::{DOOR, topic};
@@ -16,14 +16,14 @@ impl Recheck for Feeds {
     }
 
     /// One statement, whoever waits: streams are told by the follower.
-    fn recheck(&self, _: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+    fn recheck(&self, _: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
         async move {
             let Some(at) = self.ground.follower.at() else {
                 return Ok(Vec::new());
             };
             let horizon = self.store.horizon().await?;
-            let due = Due {
-                place: topic::place(topic::log()),
+            let due = DueWake {
+                key: topic::key(topic::log()),
                 after: Duration::ZERO,
             };
             Ok(if horizon.last > at {

@@ -87,9 +87,9 @@ impl<'c, 'a> Parser<'c, 'a> {
     fn given(&mut self) -> Result<Given, Error> {
         let at = self.cursor.at();
         let label = self.label()?;
-        let again =
+        let recheck_after =
             self.repeated == Repeated::Allowed && self.scope.kind(&label.name) == Some(&label.kind);
-        if !again {
+        if !recheck_after {
             self.place(at, |scope| scope.unused(&label.name))?;
             self.scope.add(label.clone());
         }

@@ -161,8 +161,8 @@ proptest::proptest! {
     #[test]
     fn whatever_comes_is_read_or_refused(bytes: Vec<u8>) {
         if let Ok(frame) = Frame::read(&bytes, LIMITS) {
-            let again = Frame::read(frame.bytes(), LIMITS);
-            proptest::prop_assert_eq!(again, Ok(frame.clone()));
+            let recheck_after = Frame::read(frame.bytes(), LIMITS);
+            proptest::prop_assert_eq!(recheck_after, Ok(frame.clone()));
             proptest::prop_assert_eq!(frame.properties().len(), frame.keys().len());
         }
     }

@@ -6,7 +6,7 @@ use tokio::time::sleep;
 use uuid::Uuid;
 use wakeline_store::Error as StoreError;
 use wakeline_wake::Cause;
-use wakeline_web::{Checked, Held, Parcel, Timing, hold};
+use wakeline_web::{CheckResult, DeliveryGuard, HoldOutcome, Timing, hold};
 
 use super::{Jobs, OUTAGE_PAUSE};
 use crate::{
@@ -51,16 +51,16 @@ impl Jobs {
         caller: Caller,
         worker: Uuid,
         time: Duration,
-    ) -> Result<Held<Claim>, Error> {
+    ) -> Result<HoldOutcome<Claim>, Error> {
         if time.is_zero() {
             return self.claim_now(caller, worker).await;
         }
         let began = tokio::time::Instant::now();
         let mut jobs: Vec<Uuid> = Vec::new();
         loop {
-            let places: Vec<_> = std::iter::once(Wait::Worker(worker))
+            let keys: Vec<_> = std::iter::once(Wait::Worker(worker))
                 .chain(jobs.iter().copied().map(Wait::Claim))
-                .map(|wait| wait.place())
+                .map(|wait| wait.key())
                 .collect();
             let left = time.saturating_sub(began.elapsed());
             let mut was_held = false;
@@ -69,26 +69,26 @@ impl Jobs {
                 let was_held = std::mem::replace(&mut was_held, true);
                 async move { door.look_for_task(caller, worker, &jobs, was_held).await }
             };
-            let held = hold(&self.engine, topic::DOOR, &places, left, check).await?;
+            let held = hold(&self.engine, topic::DOOR, &keys, left, check).await?;
             let mut timing = held.timing;
             timing.hold = began.elapsed();
             match held.value {
                 Some(Looked::Task(claim)) => {
                     // The first place is the worker's own.
-                    let woken_for = held.place.and_then(|place| jobs.get(place.checked_sub(1)?));
+                    let woken_for = held.key.and_then(|key| jobs.get(key.checked_sub(1)?));
                     self.pass_on(woken_for.copied(), &claim.task);
-                    return Ok(Held {
+                    return Ok(HoldOutcome {
                         value: Some(claim),
                         timing,
-                        place: held.place,
+                        key: held.key,
                     });
                 }
                 Some(Looked::OtherJobs(others)) if !left.is_zero() => jobs = others,
                 _ => {
-                    return Ok(Held {
+                    return Ok(HoldOutcome {
                         value: None,
                         timing,
-                        place: held.place,
+                        key: held.key,
                     });
                 }
             }
@@ -99,7 +99,7 @@ impl Jobs {
         self: &Arc<Self>,
         caller: Caller,
         worker: Uuid,
-    ) -> Result<Held<Claim>, Error> {
+    ) -> Result<HoldOutcome<Claim>, Error> {
         let began = std::time::Instant::now();
         let mut value = None;
         for _ in 0..BUSY_TRIES {
@@ -118,10 +118,10 @@ impl Jobs {
             woken_by: None,
             store: began.elapsed(),
         };
-        Ok(Held {
+        Ok(HoldOutcome {
             value,
             timing,
-            place: None,
+            key: None,
         })
     }
 
@@ -140,19 +140,21 @@ impl Jobs {
         worker: Uuid,
         jobs: &[Uuid],
         was_held: bool,
-    ) -> Result<Checked<Looked>, Error> {
+    ) -> Result<CheckResult<Looked>, Error> {
         Ok(match self.take(caller, worker).await {
-            Ok(Taken::Task(claim)) => Checked::Found(Looked::Task(claim)),
+            Ok(Taken::Task(claim)) => CheckResult::Found(Looked::Task(claim)),
             Ok(Taken::Nothing { jobs: others }) if others != jobs => {
-                Checked::Found(Looked::OtherJobs(others))
+                CheckResult::Found(Looked::OtherJobs(others))
             }
-            Ok(Taken::Nothing { .. }) => Checked::Nothing { again: None },
-            Ok(Taken::Busy) => Checked::Nothing {
-                again: Some(BUSY_PAUSE),
+            Ok(Taken::Nothing { .. }) => CheckResult::Nothing {
+                recheck_after: None,
+            },
+            Ok(Taken::Busy) => CheckResult::Nothing {
+                recheck_after: Some(BUSY_PAUSE),
             },
             // Whoever is already held sits the outage out.
-            Err(Error::Store(error)) if was_held && error.is_outage() => Checked::Nothing {
-                again: Some(OUTAGE_PAUSE),
+            Err(Error::Store(error)) if was_held && error.is_outage() => CheckResult::Nothing {
+                recheck_after: Some(OUTAGE_PAUSE),
             },
             Err(error) => return Err(error),
         })
@@ -234,7 +236,7 @@ pub struct Receipt {
     is_delivered: bool,
 }
 
-impl Parcel for Receipt {
+impl DeliveryGuard for Receipt {
     fn delivered(mut self) {
         self.is_delivered = true;
     }

@@ -16,7 +16,7 @@ use tokio::{
     time::sleep,
 };
 use uuid::Uuid;
-use wakeline_wake::{Cause, Checked, Ended, Hold, HoldEnd, Place, Refused};
+use wakeline_wake::{Cause, CheckResult, Hold, HoldEnd, HoldError, HoldRefusal, WaitKey};
 
 use super::{Jobs, OUTAGE_PAUSE};
 use crate::{
@@ -175,7 +175,7 @@ impl Jobs {
         mut asked: mpsc::Receiver<(Request, Uuid)>,
         joined: Arc<Newcomers>,
     ) {
-        let place = Wait::Requests(name.clone()).place();
+        let key = Wait::Requests(name.clone()).key();
         let told = AsyncMutex::new(Told::new(name));
         let send_asked = async {
             while let Some((request, user)) = asked.recv().await {
@@ -191,36 +191,36 @@ impl Jobs {
         };
         tokio::select! {
             () = send_asked => {}
-            () = self.send_stored(&place, &told, &joined) => {}
+            () = self.send_stored(&key, &told, &joined) => {}
         }
     }
 
     /// What is asked elsewhere, or was asked before, is in the store.
-    async fn send_stored(&self, place: &Place, told: &AsyncMutex<Told>, joined: &Newcomers) {
-        let places = std::slice::from_ref(place);
+    async fn send_stored(&self, key: &WaitKey, told: &AsyncMutex<Told>, joined: &Newcomers) {
+        let keys = std::slice::from_ref(key);
         loop {
             let hold = Hold {
                 engine: &self.engine,
-                places,
-                again_at: places,
+                keys,
+                recheck_keys: keys,
                 time: LONG,
             };
-            let held: Result<HoldEnd<Infallible>, Ended<Infallible>> = hold
+            let held: Result<HoldEnd<Infallible>, HoldError<Infallible>> = hold
                 .until(async |_| {
                     let mut told = told.lock().await;
                     told.welcome(std::mem::take(&mut *joined.lock()));
-                    let again = self.send_unsent(&mut told).await.err();
-                    let again = again.map(|error| {
+                    let recheck_after = self.send_unsent(&mut told).await.err();
+                    let recheck_after = recheck_after.map(|error| {
                         // The newcomers stay what they are, and are sent it then.
                         tracing::debug!(%error, "questions for a provider could not be read");
                         OUTAGE_PAUSE
                     });
-                    Ok(Checked::Nothing { again })
+                    Ok(CheckResult::Nothing { recheck_after })
                 })
                 .await;
             match held {
                 Ok(_) => {}
-                Err(Ended::Refused(Refused::Draining)) => return,
+                Err(HoldError::Refused(HoldRefusal::Draining)) => return,
                 Err(_) => sleep(OUTAGE_PAUSE).await,
             }
         }

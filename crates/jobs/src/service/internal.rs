@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use axum::body::Body;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
-use wakeline_web::Parcel;
+use wakeline_web::DeliveryGuard;
 
 use super::{Claim, Jobs, OUTAGE_PAUSE};
 use crate::{

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use futures_util::{FutureExt, future::BoxFuture};
 use uuid::Uuid;
 use wakeline_bus::Wakes;
-use wakeline_web::{Checked, Timing, hold};
+use wakeline_web::{CheckResult, Timing, hold};
 
 use super::{
     Jobs, OUTAGE_PAUSE,
@@ -232,8 +232,8 @@ impl Jobs {
         let reading = Reading::enter(&self, &question, together);
         let (name, hash) = (*question).clone();
         let places = [
-            Wait::Result(name.clone(), hash).place(),
-            Wait::Provider(name).place(),
+            Wait::Result(name.clone(), hash).key(),
+            Wait::Provider(name).key(),
         ];
         let text: Arc<str> = text.into();
         let check = || {
@@ -259,27 +259,33 @@ impl Jobs {
         self: Arc<Self>,
         question: &Question,
         text: &str,
-    ) -> Result<Checked<Found>, Error> {
+    ) -> Result<CheckResult<Found>, Error> {
         let seen = match self.reads.gather.ask(question.clone()).await {
             Ok(Some(seen)) => seen,
-            Ok(None) => return Ok(Checked::Nothing { again: None }),
+            Ok(None) => {
+                return Ok(CheckResult::Nothing {
+                    recheck_after: None,
+                });
+            }
             Err(error) if error.is_outage() => {
-                return Ok(Checked::Nothing {
-                    again: Some(OUTAGE_PAUSE),
+                return Ok(CheckResult::Nothing {
+                    recheck_after: Some(OUTAGE_PAUSE),
                 });
             }
             Err(error) => return Err(error.into()),
         };
         let Seen { provider, look } = seen;
         if let Some(answer) = look.answer {
-            return Ok(Checked::Found(Found { provider, answer }));
+            return Ok(CheckResult::Found(Found { provider, answer }));
         }
-        let again = match look.in_flight {
+        let recheck_after = match look.in_flight {
             // When the mark is over, the provider is asked again.
             Some(left) => left,
             None => self.ask(question, &provider, text).await,
         };
-        Ok(Checked::Nothing { again: Some(again) })
+        Ok(CheckResult::Nothing {
+            recheck_after: Some(recheck_after),
+        })
     }
 
     /// Puts the mark there and asks, unless somebody else does. When to look again.

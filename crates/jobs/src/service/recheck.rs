@@ -3,9 +3,9 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
-use wakeline_bus::{Due, Recheck};
+use wakeline_bus::{DueWake, Recheck};
 use wakeline_store::Error;
-use wakeline_wake::Waiting;
+use wakeline_wake::WaitedKey;
 
 use super::Jobs;
 use crate::{
@@ -21,7 +21,7 @@ impl Recheck for Jobs {
 
     /// One statement for tasks and claims; for reads and providers one, and one for each place where
     /// answers are kept.
-    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+    fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
         async move {
             let waits: Vec<Wait> = waiting
                 .iter()
@@ -36,8 +36,8 @@ impl Recheck for Jobs {
                 self.store.ready(stored).await?
             };
             ready.extend(self.answerable(asked).await?);
-            let due = |wait: &Wait| Due {
-                place: wait.place(),
+            let due = |wait: &Wait| DueWake {
+                key: wait.key(),
                 after: Duration::ZERO,
             };
             Ok(ready.iter().map(due).collect())
@@ -69,7 +69,7 @@ impl Jobs {
             .filter_map(|(name, provider)| Some((name, provider?)))
             .collect();
         let mut ready = Vec::new();
-        for place in self.results.places() {
+        for key in self.results.places() {
             let (mut waits, mut at) = (Vec::new(), Vec::new());
             for wait in &asked {
                 let (name, hash) = match wait {
@@ -78,7 +78,7 @@ impl Jobs {
                     _ => continue,
                 };
                 if let Some(provider) = known.get(name)
-                    && Arc::ptr_eq(self.results.of(&name.category), &place)
+                    && Arc::ptr_eq(self.results.of(&name.category), &key)
                 {
                     waits.push(wait.clone());
                     at.push(Glance {
@@ -91,7 +91,7 @@ impl Jobs {
             if at.is_empty() {
                 continue;
             }
-            let is_ready = place.glance(at).await?;
+            let is_ready = key.glance(at).await?;
             let those = waits.into_iter().zip(is_ready);
             ready.extend(those.filter_map(|(wait, is_ready)| is_ready.then_some(wait)));
         }

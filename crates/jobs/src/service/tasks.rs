@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use uuid::Uuid;
-use wakeline_web::{Checked, Held, Timing, hold};
+use wakeline_web::{CheckResult, HoldOutcome, Timing, hold};
 
 use super::{
     Jobs, OUTAGE_PAUSE,
@@ -81,24 +81,25 @@ impl Jobs {
         if time.is_zero() || known.status.is_terminal() {
             return Ok((known, None));
         }
-        let place = Wait::Task(task).place();
+        let key = Wait::Task(task).key();
         let check = || {
             let store = self.store.clone();
             async move {
                 match store.task(task).await {
-                    Ok(Some(task)) if !task.status.is_terminal() => {
-                        Ok(Checked::Nothing { again: None })
-                    }
-                    Ok(ended) => Ok(Checked::Found(ended)),
-                    Err(error) if error.is_outage() => Ok(Checked::Nothing {
-                        again: Some(OUTAGE_PAUSE),
+                    Ok(Some(task)) if !task.status.is_terminal() => Ok(CheckResult::Nothing {
+                        recheck_after: None,
+                    }),
+                    Ok(ended) => Ok(CheckResult::Found(ended)),
+                    Err(error) if error.is_outage() => Ok(CheckResult::Nothing {
+                        recheck_after: Some(OUTAGE_PAUSE),
                     }),
                     Err(error) => Err(Error::Store(error)),
                 }
             }
         };
-        let places = std::slice::from_ref(&place);
-        let held: Held<Option<Task>> = hold(&self.engine, topic::DOOR, places, time, check).await?;
+        let keys = std::slice::from_ref(&key);
+        let held: HoldOutcome<Option<Task>> =
+            hold(&self.engine, topic::DOOR, keys, time, check).await?;
         let seen = match held.value {
             Some(ended) => ended,
             None => self.store.task(task).await?,

@@ -346,7 +346,7 @@ impl Node {
         let waiting = self.engine.waiting(DOOR);
         let due = self.jobs.recheck(waiting).await.unwrap();
         for due in &due {
-            let wake = Wake::all(due.place.topic.clone());
+            let wake = Wake::all(due.key.topic.clone());
             self.engine.wake(&wake, Cause::Fallback);
         }
         due.len()

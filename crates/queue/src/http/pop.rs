@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
-use wakeline_web::{Delivery, Held, Params, Prefer, Problem, ProblemDocument, path};
+use wakeline_web::{Delivery, HoldOutcome, Params, Prefer, Problem, ProblemDocument, path};
 
 use super::refusals::BadParameter;
 use super::{created, quoted, time};
@@ -252,7 +252,7 @@ fn hold_time(params: &Params, prefer: Prefer, limits: &Limits) -> Result<Duratio
     })
 }
 
-fn answer(held: Held<Claim>) -> Response {
+fn answer(held: HoldOutcome<Claim>) -> Response {
     let mut response = match held.value {
         None => {
             let mut response = Response::new(Body::empty());

@@ -13,12 +13,12 @@ use crate::{name, service::Queue};
 
 async fn state(door: &Queue) -> Result<Json<Value>, Problem> {
     let modes = door.modes().await?;
-    let rung = door.bus().status();
+    let bus_status = door.bus().status();
     Ok(Json(json!({
-        "enabled": rung.kind != "memory",
+        "enabled": bus_status.kind != "memory",
         "maintenance_mode": modes.push_paused,
         "pop_maintenance_mode": modes.pop_paused,
-        "reason": format!("bus: {}, {}", rung.kind, rung.rung.name()),
+        "reason": format!("bus: {}, {}", bus_status.kind, bus_status.mode.name()),
     })))
 }
 

@@ -16,12 +16,12 @@ use std::{sync::Arc, time::Duration};
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
-use wakeline_bus::{Due, Write};
+use wakeline_bus::{DueWake, Write};
 use wakeline_store::{
     Error, Migrations, Postgres,
     postgres::{Batcher, RunError, WORKERS},
 };
-use wakeline_wake::{Place, Waiting};
+use wakeline_wake::{WaitKey, WaitedKey};
 
 use self::{
     claims::{Claims, Pop},
@@ -84,7 +84,7 @@ impl PostgresStore {
         }
     }
 
-    async fn place(&self, step: Arc<Step>) -> Result<Done, Error> {
+    async fn key(&self, step: Arc<Step>) -> Result<Done, Error> {
         let destinations = self.places.resolve(&self.postgres, &step.pushes).await?;
         let placed = PlacedStep { step, destinations };
         self.steps.submit(placed).await
@@ -92,11 +92,11 @@ impl PostgresStore {
 
     /// Puts the messages whose queue was deleted meanwhile into its successor.
     async fn place_until_there(&self, step: Arc<Step>) -> Result<Done, Error> {
-        let mut done = self.place(step.clone()).await?;
+        let mut done = self.key(step.clone()).await?;
         for _ in 0..GONE_TRIES {
             if let Some(Rejection::Push(_, Refusal::Gone)) = done.rejection {
                 self.forget(&step.pushes);
-                done = self.place(step.clone()).await?;
+                done = self.key(step.clone()).await?;
                 continue;
             }
             let gone: Vec<usize> = (0..done.pushed.len())
@@ -110,15 +110,15 @@ impl PostgresStore {
                 .map(|index| step.pushes[*index].clone())
                 .collect();
             self.forget(&pushes);
-            let again = Step {
+            let recheck_after = Step {
                 pushes,
                 ..Step::default()
             };
-            let again = self.place(Arc::new(again)).await?;
-            for (index, pushed) in gone.into_iter().zip(again.pushed) {
+            let recheck_after = self.key(Arc::new(recheck_after)).await?;
+            for (index, pushed) in gone.into_iter().zip(recheck_after.pushed) {
                 done.pushed[index] = pushed;
             }
-            done.ready.extend(again.ready);
+            done.ready.extend(recheck_after.ready);
         }
         Ok(done)
     }
@@ -190,12 +190,12 @@ impl Store for PostgresStore {
         Write::new(topic::DOOR, run, wakes::none)
     }
 
-    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+    fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
         async move {
             let mut at_queues = Columns::default();
             let mut matching = Columns::default();
             for (index, at) in waiting.iter().enumerate() {
-                let group = at.lane.name();
+                let group = at.group.name();
                 match topic::source(&at.topic) {
                     Some(Source::Queue { queue, partition }) => {
                         at_queues.add(index, Some(queue), partition, group);
@@ -210,7 +210,7 @@ impl Store for PostgresStore {
             let statements = [
                 (
                     &at_queues,
-                    "SELECT place, due_ms FROM wakeline.queue_recheck($1, $2, $3)",
+                    "SELECT index, due_ms FROM wakeline.queue_recheck($1, $2, $3)",
                 ),
                 (
                     &matching,
@@ -237,8 +237,8 @@ impl Store for PostgresStore {
                     .await?;
                 due.extend(rows.iter().filter_map(|row| {
                     let at = &waiting[places.index[index(row, 0)?]];
-                    Some(Due {
-                        place: Place::new(at.topic.clone(), at.lane.clone()),
+                    Some(DueWake {
+                        key: WaitKey::new(at.topic.clone(), at.group.clone()),
                         after: milliseconds(row.get(1)),
                     })
                 }));

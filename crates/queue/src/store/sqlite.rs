@@ -21,9 +21,9 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use rusqlite::Connection;
 use uuid::Uuid;
-use wakeline_bus::{Due, Wakes, Write};
+use wakeline_bus::{DueWake, Wakes, Write};
 use wakeline_store::{Error, Migrations, Sqlite};
-use wakeline_wake::Waiting;
+use wakeline_wake::WaitedKey;
 
 use super::{Manage, Store, Streams, wakes};
 use crate::{
@@ -134,8 +134,8 @@ impl Store for SqliteStore {
                     look::look(connection, &asked, now)
                 })
                 .await?;
-            if let look::Seen::Nothing { again } = seen {
-                return Ok(Popped::Empty { again });
+            if let look::Seen::Nothing { recheck_after } = seen {
+                return Ok(Popped::Empty { recheck_after });
             }
             store
                 .submit("pop", move |connection, now| {
@@ -163,7 +163,7 @@ impl Store for SqliteStore {
         )
     }
 
-    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+    fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
         self.read("recheck", move |connection, now| {
             look::recheck(connection, &waiting, now)
         })

@@ -45,11 +45,11 @@ pub(crate) async fn a_deleted_message_may_be_pushed_again(ground: Ground) {
         .commit_alone()
         .await;
     assert!(deleted.unwrap());
-    let again = ground.push("q", "p", &["a"]).await;
-    assert!(!again[0].duplicate);
-    assert_ne!(again[0].id, pushed[0].id);
-    let found = ground.browse().message(&address(&again[0])).await;
-    assert_eq!(found.unwrap().unwrap().seen.message.id, again[0].id);
+    let recheck_after = ground.push("q", "p", &["a"]).await;
+    assert!(!recheck_after[0].duplicate);
+    assert_ne!(recheck_after[0].id, pushed[0].id);
+    let found = ground.browse().message(&address(&recheck_after[0])).await;
+    assert_eq!(found.unwrap().unwrap().seen.message.id, recheck_after[0].id);
     assert_eq!(ground.complete("q", "g", 9).await, ["a"]);
 }
 
@@ -70,11 +70,11 @@ pub(crate) async fn a_retried_letter_comes_to_its_group_only(ground: Ground) {
     let letters = ground.browse().dead_letters(&of_queue("q"), ALL).await;
     assert_eq!(letters.unwrap().total, 0);
     assert!(ground.pop("q", "other", 9).await.is_none());
-    let again = ground.pop("q", "g", 9).await.unwrap();
-    assert_eq!(ids(&again), [transaction_id.as_str()]);
-    assert_eq!(again.messages().next().unwrap().payload, "\"a\"");
+    let recheck_after = ground.pop("q", "g", 9).await.unwrap();
+    assert_eq!(ids(&recheck_after), [transaction_id.as_str()]);
+    assert_eq!(recheck_after.messages().next().unwrap().payload, "\"a\"");
     ground
-        .say(&again, &[transaction_id], Status::Completed)
+        .say(&recheck_after, &[transaction_id], Status::Completed)
         .await;
     assert!(ground.pop("q", "g", 9).await.is_none());
     assert_eq!(door.retry(&at).await.unwrap(), []);

@@ -140,7 +140,7 @@ impl Ground {
             match popped.unwrap() {
                 Popped::Claimed(claimed) => return Some(claimed),
                 Popped::Empty {
-                    again: Some(Duration::ZERO),
+                    recheck_after: Some(Duration::ZERO),
                 } => {}
                 Popped::Empty { .. } => return None,
             }

@@ -203,13 +203,13 @@ pub(crate) async fn a_node_is_shown_by_step(ground: Ground) {
         bucket_us: MINUTE,
         ..around(now)
     };
-    let places: Vec<_> = nodes(&ground, minutes)
+    let keys: Vec<_> = nodes(&ground, minutes)
         .await
         .into_iter()
         .map(|step| (step.hostname, step.step_us))
         .collect();
     assert_eq!(
-        places,
+        keys,
         [
             ("a".to_owned(), now - MINUTE),
             ("a".to_owned(), now),

@@ -163,10 +163,10 @@ pub(crate) async fn groups_and_lost_leases_in_one_call(database: Database) {
         say_all(&*store, said).await,
         [Outcome::LeaseLost, Outcome::Unknown, RELEASED, RELEASED]
     );
-    let again = from("q").group("held").batch(9).claim(&*store).await;
-    assert_eq!(names(&again), ["b"]);
-    let again = from("q").group("lost").batch(9).claim(&*store).await;
-    assert_eq!(names(&again), ["a", "b"]);
+    let recheck_after = from("q").group("held").batch(9).claim(&*store).await;
+    assert_eq!(names(&recheck_after), ["b"]);
+    let recheck_after = from("q").group("lost").batch(9).claim(&*store).await;
+    assert_eq!(names(&recheck_after), ["a", "b"]);
 }
 
 pub(crate) async fn nobody_speaks_of_what_it_was_not_given(database: Database) {
@@ -247,9 +247,9 @@ pub(crate) async fn a_message_without_a_transaction_id_has_its_own(database: Dat
     assert_ne!(ids[0], ids[1]);
     // The same id given by a producer is that message.
     new.transaction_id = Some(ids[1].clone());
-    let again = crate::steps::push_all(&*store, vec![new]).await.remove(0);
+    let recheck_after = crate::steps::push_all(&*store, vec![new]).await.remove(0);
     assert_eq!(
-        (again.duplicate, again.id.to_string()),
+        (recheck_after.duplicate, recheck_after.id.to_string()),
         (true, ids[1].clone())
     );
     assert_eq!(

@@ -93,16 +93,16 @@ pub(crate) async fn a_dead_message_waits_for_those_before_it(database: Database)
         DEAD_AND_RELEASED
     );
     // A batch is of so many places in line.
-    let again = from("q").batch(3).claim(&*store).await;
-    assert_eq!(names(&again), ["a", "c"]);
+    let recheck_after = from("q").batch(3).claim(&*store).await;
+    assert_eq!(names(&recheck_after), ["a", "c"]);
     assert_eq!(
-        outcome(&*store, &again, "a", Status::Failed).await,
+        outcome(&*store, &recheck_after, "a", Status::Failed).await,
         RELEASED
     );
-    let again = from("q").batch(3).claim(&*store).await;
-    assert_eq!(names(&again), ["a", "c"]);
+    let recheck_after = from("q").batch(3).claim(&*store).await;
+    assert_eq!(names(&recheck_after), ["a", "c"]);
     assert_eq!(
-        outcome(&*store, &again, "c", Status::Completed).await,
+        outcome(&*store, &recheck_after, "c", Status::Completed).await,
         RELEASED
     );
     assert_eq!(names(&from("q").claim(&*store).await), ["d"]);

@@ -16,7 +16,7 @@ use tokio::{
 use wakeline_bus::{Bus, Intervals, watch};
 use wakeline_queue::{Limits, Queue, claim::Claimed, seal::Sealer, service::Claim};
 use wakeline_wake::{Cause, Engine};
-use wakeline_web::{Held, Parcel};
+use wakeline_web::{DeliveryGuard, HoldOutcome};
 
 use crate::{
     database::Database,
@@ -78,13 +78,13 @@ impl Door {
         tokio::spawn(watch(bus, engine, vec![self.queue.clone()], intervals));
     }
 
-    pub(crate) fn pop(&self, request: Request) -> JoinHandle<Held<Claim>> {
+    pub(crate) fn pop(&self, request: Request) -> JoinHandle<HoldOutcome<Claim>> {
         let queue = self.queue.clone();
         tokio::spawn(async move { queue.pop(request.0, HOUR).await.unwrap() })
     }
 
     /// A pop that has looked and found nothing.
-    pub(crate) async fn parked(&self, request: Request) -> JoinHandle<Held<Claim>> {
+    pub(crate) async fn parked(&self, request: Request) -> JoinHandle<HoldOutcome<Claim>> {
         let (pops, held) = (self.pops(), self.engine.held());
         let pop = self.pop(request);
         self.until_pops(pops + 1).await;
@@ -122,14 +122,14 @@ impl Door {
     }
 }
 
-pub(crate) async fn answer(pop: JoinHandle<Held<Claim>>) -> (Claim, Option<Cause>) {
+pub(crate) async fn answer(pop: JoinHandle<HoldOutcome<Claim>>) -> (Claim, Option<Cause>) {
     let held = timeout(STUCK, pop).await.expect("nobody woke it").unwrap();
     let claim = held.value.expect("an hour has not passed");
     (claim, held.timing.woken_by)
 }
 
 /// Delivered, and then nothing is heard of it any more.
-pub(crate) async fn taken(pop: JoinHandle<Held<Claim>>) -> Claimed {
+pub(crate) async fn taken(pop: JoinHandle<HoldOutcome<Claim>>) -> Claimed {
     let (claim, _) = answer(pop).await;
     let claimed = claim.claimed().clone();
     claim.delivered();

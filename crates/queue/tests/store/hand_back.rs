@@ -10,14 +10,14 @@ pub(crate) async fn a_lease_that_is_handed_back_is_free_at_once(database: Databa
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*store).await;
     assert!(hand_back(&*store, &claimed).await);
-    let again = from("q").batch(2).claim(&*store).await;
-    assert_eq!(names(&again), ["a", "b"]);
+    let recheck_after = from("q").batch(2).claim(&*store).await;
+    assert_eq!(names(&recheck_after), ["a", "b"]);
     assert_eq!(
         outcome(&*store, &claimed, "a", Status::Completed).await,
         Outcome::LeaseLost
     );
     assert_eq!(
-        outcome(&*store, &again, "a", Status::Completed).await,
+        outcome(&*store, &recheck_after, "a", Status::Completed).await,
         GOES_ON
     );
 }

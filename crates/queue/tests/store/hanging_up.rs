@@ -219,7 +219,7 @@ pub(crate) async fn deleting_a_message_wakes_for_what_follows_it(database: Datab
 /// Repeating a configuration is common, and a recheck of all waiters is not free.
 pub(crate) async fn configuring_the_same_again_wakes_nobody(database: Database) {
     let door = open(&database).await;
-    let rechecks = || door.queue.bus().asked();
+    let rechecks = || door.queue.bus().recheck_requests();
     door.queue
         .configure(at_once("q", Some("shop")))
         .await

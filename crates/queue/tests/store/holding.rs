@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use uuid::Uuid;
 use wakeline_queue::ack::Status;
 use wakeline_wake::Cause;
-use wakeline_web::Parcel;
+use wakeline_web::DeliveryGuard;
 
 use crate::{
     database::Database,

@@ -64,9 +64,12 @@ pub(crate) async fn a_lease_ends_by_the_clock(database: Database) {
     push(&*store, "q", "p", &["a"]).await;
     database.set_lease("q", Duration::from_millis(150)).await;
     let first = from("q").claim(&*store).await;
-    let again = from("q").nothing(&*store).await.unwrap();
-    assert!(again <= Duration::from_millis(150), "{again:?}");
-    tokio::time::sleep(again + Duration::from_millis(2)).await;
+    let recheck_after = from("q").nothing(&*store).await.unwrap();
+    assert!(
+        recheck_after <= Duration::from_millis(150),
+        "{recheck_after:?}"
+    );
+    tokio::time::sleep(recheck_after + Duration::from_millis(2)).await;
     let second = from("q").claim(&*store).await;
     assert_eq!(part(&first).messages, part(&second).messages);
     let late = outcome(&*store, &first, "a", Status::Completed).await;

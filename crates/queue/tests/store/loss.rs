@@ -116,7 +116,9 @@ async fn consume(store: &dyn Store, run: &Run, group: usize) {
                 let done = outcome(store, &claimed, last, Status::Completed).await;
                 assert_eq!(done, RELEASED);
             }
-            Popped::Empty { again: None } if is_over => return,
+            Popped::Empty {
+                recheck_after: None,
+            } if is_over => return,
             Popped::Empty { .. } => tokio::time::sleep(Duration::from_millis(1)).await,
         }
     }

@@ -12,7 +12,7 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
-use wakeline_bus::{Bus, Options, Rung};
+use wakeline_bus::{Bus, BusMode, Options};
 use wakeline_queue::{
     Limits, Queue,
     ack::{Ack, Outcome, Status},
@@ -21,7 +21,7 @@ use wakeline_queue::{
     step::Step,
 };
 use wakeline_wake::Engine;
-use wakeline_web::Parcel;
+use wakeline_web::DeliveryGuard;
 
 use crate::{
     database::Database,
@@ -54,7 +54,7 @@ pub(crate) async fn nodes(database: &Database) -> [Arc<Queue>; 2] {
         };
         let bus = Bus::postgres(engine.clone(), postgres.connector().clone(), &options);
         let live = async {
-            while bus.rung() != Rung::Live {
+            while bus.mode() != BusMode::Live {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

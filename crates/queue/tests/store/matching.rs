@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wakeline_queue::{ack::Status, options::Options, store::Store, topic};
-use wakeline_wake::Waiting;
+use wakeline_wake::WaitedKey;
 
 use crate::{
     database::Database,
@@ -137,19 +137,17 @@ pub(crate) async fn they_are_rechecked(database: Database) {
         of(None, Some("n")),
     ];
     let ask = async || {
-        let places: Vec<_> = requests.iter().map(|request| request.0.place()).collect();
-        let waiting = places.iter().map(|place| Waiting {
-            topic: place.topic.clone(),
-            lane: place.lane.clone(),
+        let keys: Vec<_> = requests.iter().map(|request| request.0.key()).collect();
+        let waiting = keys.iter().map(|key| WaitedKey {
+            topic: key.topic.clone(),
+            group: key.group.clone(),
             waiters: 1,
         });
         let due = store.recheck(waiting.collect()).await.unwrap();
-        let of_place = |place: &wakeline_wake::Place| {
-            due.iter()
-                .find(|due| due.place == *place)
-                .map(|due| due.after)
+        let of_place = |key: &wakeline_wake::WaitKey| {
+            due.iter().find(|due| due.key == *key).map(|due| due.after)
         };
-        places.iter().map(of_place).collect::<Vec<_>>()
+        keys.iter().map(of_place).collect::<Vec<_>>()
     };
     let now = Some(Duration::ZERO);
     assert_eq!(ask().await, [now, now, now, None, None]);
@@ -159,5 +157,5 @@ pub(crate) async fn they_are_rechecked(database: Database) {
     assert_about(due[2], LEASE);
     ack(&*store, &claimed, "a", Status::Completed).await;
     assert_eq!(ask().await, [None; 5]);
-    assert!(topic::source(&requests[0].0.place().topic).is_some());
+    assert!(topic::source(&requests[0].0.key().topic).is_some());
 }

@@ -70,12 +70,12 @@ pub(crate) async fn a_transaction_id_is_stored_once_across_pushes(database: Data
         .await
         .remove(0);
     // Repeating a push is safe, also when it has something new beside it.
-    let again = vec![
+    let recheck_after = vec![
         message("q", "p", "a"),
         message("q", "p", "b"),
         message("q", "p", "a"),
     ];
-    let pushed = push_all(&*two, again).await;
+    let pushed = push_all(&*two, recheck_after).await;
     let results: Vec<_> = pushed.iter().map(|p| (p.id, p.duplicate)).collect();
     let new = pushed[1].id;
     assert_eq!(results, [(first.id, true), (new, false), (first.id, true)]);
@@ -87,11 +87,11 @@ pub(crate) async fn a_transaction_id_is_stored_once_across_pushes(database: Data
 
 pub(crate) async fn a_transaction_id_belongs_to_its_partition(database: Database) {
     let store = database.store().await;
-    let places = [("q", "p1"), ("q", "p2"), ("r", "p1")];
-    let sent: Vec<_> = places.map(|(q, p)| message(q, p, "a")).to_vec();
+    let keys = [("q", "p1"), ("q", "p2"), ("r", "p1")];
+    let sent: Vec<_> = keys.map(|(q, p)| message(q, p, "a")).to_vec();
     let pushed = push_all(&*store, sent).await;
     assert!(pushed.iter().all(|pushed| !pushed.duplicate));
-    for (queue, partition) in places {
+    for (queue, partition) in keys {
         let claimed = from(queue).partition(partition).claim(&*store).await;
         assert_eq!(names(&claimed), ["a"]);
     }

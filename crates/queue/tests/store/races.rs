@@ -49,7 +49,9 @@ pub(crate) async fn a_partition_is_leased_to_one_node(database: Database) {
             loop {
                 let claimed = match from("q").pop(&*store).await {
                     Popped::Claimed(claimed) => claimed,
-                    Popped::Empty { again: None } => return,
+                    Popped::Empty {
+                        recheck_after: None,
+                    } => return,
                     Popped::Empty { .. } => {
                         tokio::task::yield_now().await;
                         continue;

@@ -15,7 +15,7 @@ use wakeline_queue::{
     step::Step,
     store::Store,
 };
-use wakeline_wake::{Place, Topic, Waiting, Wake};
+use wakeline_wake::{Topic, WaitKey, WaitedKey, Wake};
 
 use crate::{
     database::Database,
@@ -288,13 +288,15 @@ impl Sequence<'_> {
                 .await
                 .unwrap();
             match popped {
-                Popped::Empty { again: Some(again) } if again <= AT_ONCE => {
+                Popped::Empty {
+                    recheck_after: Some(recheck_after),
+                } if recheck_after <= AT_ONCE => {
                     looks += 1;
                     assert!(
                         looks < MAX_LOOKS,
                         "told to look again for ever: {request:?}"
                     );
-                    tokio::time::sleep(again).await;
+                    tokio::time::sleep(recheck_after).await;
                 }
                 popped => break popped,
             }
@@ -315,15 +317,16 @@ impl Sequence<'_> {
                 self.wake(&claimed.ready());
                 self.claims.push(claimed);
             }
-            Popped::Empty { again } => {
+            Popped::Empty { recheck_after } => {
                 assert_eq!(available, BTreeSet::new(), "{request:?}");
                 match self.model.next_end(&request) {
-                    Some(end) => assert_about(again, end - self.model.now),
-                    None => assert_eq!(again, None),
+                    Some(end) => assert_about(recheck_after, end - self.model.now),
+                    None => assert_eq!(recheck_after, None),
                 }
-                let again = again.map(|again| self.model.now + again);
-                let place = format!("{:?}", request.place());
-                self.parked.insert(place, (request, again));
+                let recheck_after =
+                    recheck_after.map(|recheck_after| self.model.now + recheck_after);
+                let key = format!("{:?}", request.key());
+                self.parked.insert(key, (request, recheck_after));
             }
         }
     }
@@ -371,23 +374,23 @@ impl Sequence<'_> {
     async fn recheck(&mut self) {
         let requests: Vec<PopRequest> = (0..5).map(|_| self.request()).collect();
         let waiting = requests.iter().map(|request| {
-            let Place { topic, lane } = request.place();
-            Waiting {
+            let WaitKey { topic, group } = request.key();
+            WaitedKey {
                 topic,
-                lane,
+                group,
                 waiters: 1,
             }
         });
         let waiting = waiting.collect();
         let dues = self.store().recheck(waiting).await.unwrap();
         for request in &requests {
-            let place = request.place();
-            let due = dues.iter().find(|due| due.place == place);
+            let key = request.key();
+            let due = dues.iter().find(|due| due.key == key);
             let due = due.map(|due| due.after);
-            let parked = self.parked.get(&format!("{place:?}"));
+            let parked = self.parked.get(&format!("{key:?}"));
             if !self.model.available(request).is_empty() {
                 assert_eq!(due, Some(Duration::ZERO), "{request:?}");
-            } else if parked.is_some_and(|(_, again)| again.is_none())
+            } else if parked.is_some_and(|(_, recheck_after)| recheck_after.is_none())
                 && self.model.is_known(request)
             {
                 assert_eq!(due, None, "{request:?}");
@@ -397,22 +400,23 @@ impl Sequence<'_> {
 
     fn wake(&mut self, wakes: &[Wake]) {
         self.parked.retain(|_, (request, _)| {
-            let place = request.place();
+            let key = request.key();
             !wakes.iter().any(|wake| {
-                wake.topics.contains(&place.topic)
-                    && wake.lane.as_ref().is_none_or(|lane| *lane == place.lane)
+                wake.topics.contains(&key.topic)
+                    && wake.group.as_ref().is_none_or(|group| *group == key.group)
             })
         });
     }
 
     /// Whoever waits without a wake and before its own time has nothing to wait for.
     fn nobody_is_stuck(&mut self) {
-        for (request, again) in self.parked.values() {
-            let is_asleep = again.is_none_or(|again| self.model.now < again);
+        for (request, recheck_after) in self.parked.values() {
+            let is_asleep =
+                recheck_after.is_none_or(|recheck_after| self.model.now < recheck_after);
             let available = self.model.available(request);
             assert!(
                 !is_asleep || available.is_empty(),
-                "{request:?} sleeps until {again:?} and could have {available:?}"
+                "{request:?} sleeps until {recheck_after:?} and could have {available:?}"
             );
         }
     }
@@ -425,10 +429,14 @@ impl Sequence<'_> {
             loop {
                 let claimed = match request.pop(self.store()).await {
                     Popped::Claimed(claimed) => claimed,
-                    Popped::Empty { again: None } => break,
-                    Popped::Empty { again: Some(again) } => {
-                        assert!(again <= AT_ONCE, "{again:?}");
-                        tokio::time::sleep(again).await;
+                    Popped::Empty {
+                        recheck_after: None,
+                    } => break,
+                    Popped::Empty {
+                        recheck_after: Some(recheck_after),
+                    } => {
+                        assert!(recheck_after <= AT_ONCE, "{recheck_after:?}");
+                        tokio::time::sleep(recheck_after).await;
                         continue;
                     }
                 };
@@ -459,7 +467,7 @@ fn assert_told(said: &Said, ready: &[Wake]) {
             let [queue, partition] = &parts(&wake.topics[0])[..] else {
                 panic!("{wake:?}");
             };
-            let group = wake.lane.as_ref().expect("a group").name();
+            let group = wake.group.as_ref().expect("a group").name();
             ((queue.clone(), partition.clone()), group.to_owned())
         })
         .collect();

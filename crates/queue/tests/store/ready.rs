@@ -1,7 +1,7 @@
 //! Whom a step makes ready: exactly the right lanes.
 
 use wakeline_queue::ack::Status;
-use wakeline_wake::{How, Wake};
+use wakeline_wake::{Wake, WakeMode};
 
 use crate::{
     database::Database,
@@ -24,11 +24,11 @@ fn told(wakes: &[Wake]) -> Vec<(String, String, u32)> {
             // A queue's name is its namespace, as far as it has no dot.
             assert_eq!(queue, "q");
             assert_eq!(others, [vec!["q"], vec!["", "namespace", "q"]]);
-            let How::Count(count) = wake.how else {
+            let WakeMode::Count(count) = wake.mode else {
                 panic!("{wake:?}");
             };
-            let lane = wake.lane.as_ref().map_or("*", |lane| lane.name());
-            (partition.to_owned(), lane.to_owned(), count)
+            let group = wake.group.as_ref().map_or("*", |group| group.name());
+            (partition.to_owned(), group.to_owned(), count)
         })
         .collect();
     told.sort();
@@ -92,8 +92,8 @@ pub(crate) async fn a_duplicate_wakes_nobody(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a"]).await;
     from("q").auto_ack().claim(&*store).await;
-    let again = vec![message("q", "p", "a")];
-    let ready = try_push(&*store, again).await.ready;
+    let recheck_after = vec![message("q", "p", "a")];
+    let ready = try_push(&*store, recheck_after).await.ready;
     assert_eq!(told(&ready), []);
     // With something new behind the duplicate it does.
     let mixed = vec![message("q", "p", "a"), message("q", "p", "b")];
@@ -121,9 +121,9 @@ pub(crate) async fn each_partition_of_a_push_is_woken(database: Database) {
         request.claim(&*store).await;
     }
     push(&*store, "q", "behind", &["b"]).await;
-    let places = ["new", "old", "behind", "newer", "old", "new"];
+    let keys = ["new", "old", "behind", "newer", "old", "new"];
     let messages: Vec<_> = (0..)
-        .zip(places)
+        .zip(keys)
         .map(|(number, partition)| message("q", partition, &format!("t{number}")))
         .collect();
     let ready = try_push(&*store, messages).await.ready;

@@ -12,7 +12,7 @@ use wakeline_queue::{
     service::Claim,
     step::{Rejection, Step},
 };
-use wakeline_web::Parcel;
+use wakeline_web::DeliveryGuard;
 
 use crate::{
     database::Database,
@@ -131,8 +131,8 @@ pub(crate) async fn without_the_key_nothing_is_taken_and_nothing_lost(database: 
             assert_eq!(claim.claimed().parts[0].messages[0].payload, SECRET);
             let claimed = claim.claimed().clone();
             claim.delivered();
-            let again = say(&claimed, "a", Status::Retry);
-            crate::lost_wakes::acknowledge(&door.queue, again).await;
+            let recheck_after = say(&claimed, "a", Status::Retry);
+            crate::lost_wakes::acknowledge(&door.queue, recheck_after).await;
         }
     }
 }

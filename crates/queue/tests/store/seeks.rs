@@ -138,7 +138,7 @@ pub(crate) async fn who_waits_is_woken_by_a_seek(database: Database) {
         assert_eq!(door.queue.seek(scope, Seek::At(0)).await.unwrap(), 1);
         let (claim, _) = answer(waiting).await;
         assert_eq!(names(claim.claimed()), ["a"]);
-        wakeline_web::Parcel::delivered(claim);
+        wakeline_web::DeliveryGuard::delivered(claim);
     }
 }
 
@@ -158,8 +158,8 @@ pub(crate) async fn a_deleted_group_begins_where_it_began(database: Database) {
         .commit_alone()
         .await;
     assert_eq!(deleted.unwrap(), 2);
-    let again = all().partitions(9).claim_soon(&*store).await;
-    let mut seen = names(&again);
+    let recheck_after = all().partitions(9).claim_soon(&*store).await;
+    let mut seen = names(&recheck_after);
     seen.sort_unstable();
     assert_eq!(seen, ["a", "b"], "as new as it was");
 }
@@ -215,10 +215,10 @@ pub(crate) async fn a_deleted_group_has_no_lease_and_no_dead(database: Database)
         outcome(&*store, &claimed, "b", Status::Completed).await,
         Outcome::LeaseLost
     );
-    let again = from("q").batch(2).claim(&*store).await;
-    assert_eq!(names(&again), ["a", "b"]);
+    let recheck_after = from("q").batch(2).claim(&*store).await;
+    assert_eq!(names(&recheck_after), ["a", "b"]);
     assert_eq!(
-        outcome(&*store, &again, "b", Status::Failed).await,
+        outcome(&*store, &recheck_after, "b", Status::Failed).await,
         RELEASED
     );
     assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["a", "b"]);

@@ -268,10 +268,10 @@ pub(crate) async fn a_full_queue_refuses(database: Database) {
         .batch(2)
         .claim(&*store)
         .await;
-    let again = || try_push(&*store, vec![message("q", "p1", "d")]);
-    assert_eq!(again().await.pushed, [Err(full)]);
+    let recheck_after = || try_push(&*store, vec![message("q", "p1", "d")]);
+    assert_eq!(recheck_after().await.pushed, [Err(full)]);
     ack(&*store, &slow, "a", Status::Completed).await;
-    assert!(again().await.pushed[0].is_ok());
+    assert!(recheck_after().await.pushed[0].is_ok());
     let more = try_push(&*store, vec![message("q", "p3", "e")]).await;
     assert_eq!(more.pushed, [Err(full)]);
     // Another queue is another matter.

@@ -129,12 +129,15 @@ async fn a_transaction_id_is_stored_once() {
         SELECT wakeline.push('q', '1', 'p2', 'a'); COMMIT";
     run(&client, pushes).await;
     run(&client, "SELECT wakeline.push('q', '3', 'p', 'b')").await;
-    let again = push_all(
+    let recheck_after = push_all(
         &*store,
         vec![message("q", "p", "b"), message("q", "p", "c")],
     )
     .await;
-    assert_eq!((again[0].duplicate, again[1].duplicate), (true, false));
+    assert_eq!(
+        (recheck_after[0].duplicate, recheck_after[1].duplicate),
+        (true, false)
+    );
     let request = from("q").batch(9).partition("p");
     assert_eq!(names(&request.claim(&*store).await), ["a", "b", "c"]);
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);

@@ -162,7 +162,9 @@ impl Request {
     pub(crate) async fn claim(&self, store: &dyn Store) -> Claimed {
         match self.pop(store).await {
             Popped::Claimed(claimed) => claimed,
-            Popped::Empty { again } => panic!("nothing was found for {:?}: {again:?}", self.0),
+            Popped::Empty { recheck_after } => {
+                panic!("nothing was found for {:?}: {recheck_after:?}", self.0)
+            }
         }
     }
 
@@ -171,11 +173,13 @@ impl Request {
         for _ in 0..MAX_LOOKS {
             match self.pop(store).await {
                 Popped::Claimed(claimed) => return claimed,
-                Popped::Empty { again: Some(again) } if again <= AT_ONCE => {
-                    tokio::time::sleep(again).await;
+                Popped::Empty {
+                    recheck_after: Some(recheck_after),
+                } if recheck_after <= AT_ONCE => {
+                    tokio::time::sleep(recheck_after).await;
                 }
-                Popped::Empty { again } => {
-                    panic!("nothing was found for {:?}: {again:?}", self.0)
+                Popped::Empty { recheck_after } => {
+                    panic!("nothing was found for {:?}: {recheck_after:?}", self.0)
                 }
             }
         }
@@ -188,10 +192,12 @@ impl Request {
         for _ in 0..MAX_LOOKS {
             match self.pop(store).await {
                 Popped::Claimed(claimed) => panic!("something was found: {claimed:?}"),
-                Popped::Empty { again: Some(again) } if again <= AT_ONCE => {
-                    tokio::time::sleep(again).await;
+                Popped::Empty {
+                    recheck_after: Some(recheck_after),
+                } if recheck_after <= AT_ONCE => {
+                    tokio::time::sleep(recheck_after).await;
                 }
-                Popped::Empty { again } => return again,
+                Popped::Empty { recheck_after } => return recheck_after,
             }
         }
         panic!("it is told to look again for ever: {:?}", self.0);

@@ -83,7 +83,7 @@ pub(crate) async fn a_stream_is_registered_once(database: Database) {
         .await
         .unwrap();
     assert!(first.is_fresh && !first.is_reset && !first.is_mismatch);
-    let again = store
+    let recheck_after = store
         .register(query("one", false))
         .commit_alone()
         .await
@@ -92,7 +92,7 @@ pub(crate) async fn a_stream_is_registered_once(database: Database) {
         is_fresh: false,
         ..first.clone()
     };
-    assert_eq!(again, known);
+    assert_eq!(recheck_after, known);
     write(&*store, change(first.id, 1, &[("k", Some("1"))])).await;
     // Another chain of operators does not fit the state, unless it begins anew.
     let other = store

@@ -225,8 +225,12 @@ pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(databas
     assert_eq!((names(&new), part(&new).first), (vec!["a", "b"], 0));
     assert_eq!(sweep(&*store, 2).await.0, 3);
     ack(&*store, &new, "a", Status::Failed).await;
-    let again = from("q").batch(9).claim(&*store).await;
-    assert_eq!(names(&again), ["a", "b"], "with the options of a new queue");
+    let recheck_after = from("q").batch(9).claim(&*store).await;
+    assert_eq!(
+        names(&recheck_after),
+        ["a", "b"],
+        "with the options of a new queue"
+    );
     for (table, count) in [
         ("queue", 1),
         ("queue_partition", 1),

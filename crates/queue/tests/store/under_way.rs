@@ -26,12 +26,12 @@ async fn begin_push(database: &Database) -> Client {
 
 /// Finds nothing and is told to look again soon.
 async fn in_vain(store: &dyn Store, request: &Request) -> Duration {
-    let Popped::Empty { again } = request.pop(store).await else {
+    let Popped::Empty { recheck_after } = request.pop(store).await else {
         panic!("something was found");
     };
-    let again = again.expect("a time is known");
-    assert!(again <= SOON, "{again:?}");
-    again
+    let recheck_after = recheck_after.expect("a time is known");
+    assert!(recheck_after <= SOON, "{recheck_after:?}");
+    recheck_after
 }
 
 #[tokio::test]
@@ -44,9 +44,9 @@ async fn an_auto_ack_announces_that_there_may_be_more() {
     let claimed = from("q").auto_ack().claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
     assert_eq!(claimed.ready().len(), 1);
-    let again = in_vain(&*store, &from("q").auto_ack()).await;
+    let recheck_after = in_vain(&*store, &from("q").auto_ack()).await;
     under_way.batch_execute("COMMIT").await.unwrap();
-    tokio::time::sleep(again).await;
+    tokio::time::sleep(recheck_after).await;
     assert_eq!(names(&from("q").claim_soon(&*store).await), ["b"]);
 }
 

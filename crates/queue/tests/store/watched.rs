@@ -11,7 +11,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, Semaphore};
 use uuid::Uuid;
-use wakeline_bus::{Due, Write};
+use wakeline_bus::{DueWake, Write};
 use wakeline_queue::{
     browse::{NewTrace, Retried},
     claim::{Claimed, PopRequest, Popped},
@@ -26,7 +26,7 @@ use wakeline_queue::{
     tally::{Count, Parked, Vitals},
 };
 use wakeline_store::{Error, Load};
-use wakeline_wake::Waiting;
+use wakeline_wake::WaitedKey;
 
 /// The store, with its pops and some of its writes counted and, if wanted, the answers of pops kept
 /// back.
@@ -77,7 +77,7 @@ impl Store for Watched {
         self.inner.extend(lease, time)
     }
 
-    fn recheck(&self, waiting: Vec<Waiting>) -> BoxFuture<'_, Result<Vec<Due>, Error>> {
+    fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
         self.inner.recheck(waiting)
     }
 }

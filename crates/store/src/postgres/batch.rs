@@ -17,12 +17,12 @@ use tokio::{
 use tokio_postgres::Client;
 
 use super::{Postgres, STORE, Session, explain};
-use crate::{error::Error, load::Meter, telling};
+use crate::{error::Error, load::Meter, metrics};
 
 /// With so many operations gathered, a batch begins beside one that is under way. With fewer it waits
 /// for that one's end, for a moment: two small batches cost almost twice what one does.
-const COMPANY: usize = 16;
-const MOMENT: Duration = Duration::from_millis(2);
+const SECOND_BATCH_SIZE: usize = 16;
+const SECOND_BATCH_WAIT: Duration = Duration::from_millis(2);
 /// How often a batch that lost against another node's (deadlock, serialization) is tried.
 const ATTEMPTS: u32 = 5;
 /// Times the number of the attempt.
@@ -109,7 +109,7 @@ impl<B: Batch> Batcher<B> {
 
     /// It runs even if the caller is dropped meanwhile; the result is then dropped.
     pub async fn submit(&self, operation: B::Operation) -> Result<B::Output, Error> {
-        self.meter.judged(self.run(operation).await)
+        self.meter.count_failure(self.run(operation).await)
     }
 
     async fn run(&self, operation: B::Operation) -> Result<B::Output, Error> {
@@ -141,7 +141,7 @@ async fn work<B: Batch>(postgres: Postgres, batch: Arc<B>, queue: Arc<Queue<B>>)
     let session = Session::new(postgres.connector().for_batches());
     let _connection = postgres.meter().connections(1);
     loop {
-        let Some(pending) = queue.gather(postgres.options().max_batch).await else {
+        let Some(pending) = queue.next_batch(postgres.options().max_batch).await else {
             return;
         };
         let at_work = postgres.meter().at_work();
@@ -170,12 +170,12 @@ async fn work<B: Batch>(postgres: Postgres, batch: Arc<B>, queue: Arc<Queue<B>>)
 impl<B: Batch> Queue<B> {
     /// All that has arrived, at least one, as far as it fits one statement. It then counts as under
     /// way.
-    async fn gather(&self, max: usize) -> Option<Vec<Pending<B>>> {
+    async fn next_batch(&self, max: usize) -> Option<Vec<Pending<B>>> {
         let mut arriving = self.arriving.lock().await;
         let first = arriving.recv().await?;
         let mut weight = first.0.weight();
         let mut gathered = vec![first];
-        let patience = sleep(MOMENT);
+        let patience = sleep(SECOND_BATCH_WAIT);
         tokio::pin!(patience);
         loop {
             while weight < max
@@ -185,7 +185,7 @@ impl<B: Batch> Queue<B> {
                 gathered.push(next);
             }
             let is_alone = self.under_way.load(Ordering::Relaxed) == 0;
-            if is_alone || gathered.len() >= COMPANY || weight >= max {
+            if is_alone || gathered.len() >= SECOND_BATCH_SIZE || weight >= max {
                 break;
             }
             // An end before this is remembered, so that it is not waited for in vain.
@@ -255,10 +255,10 @@ impl<B: Batch> Runner<'_, B> {
     async fn attempt(&self, operations: &[B::Operation]) -> Result<Vec<B::Output>, Error> {
         for tried in 1.. {
             let began = Instant::now();
-            telling::statements(STORE, B::KIND, 1);
+            metrics::statements(STORE, B::KIND, 1);
             let running = AssertUnwindSafe(self.batch.run(self.client, operations)).catch_unwind();
             let outcome = timeout(self.patience, running).await;
-            telling::batch(STORE, B::KIND, operations.len(), began.elapsed());
+            metrics::batch(STORE, B::KIND, operations.len(), began.elapsed());
             match outcome {
                 Ok(Ok(Ok(outputs))) if outputs.len() == operations.len() => return Ok(outputs),
                 Ok(Ok(Ok(outputs))) => {

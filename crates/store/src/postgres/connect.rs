@@ -34,18 +34,18 @@ pub const MAX_NOTIFICATIONS: usize = 8_192;
 /// more than [`MAX_NOTIFICATIONS`] unread the connection is cut: the listener must connect anew and
 /// look for what it has missed.
 #[derive(Debug)]
-pub struct Line {
+pub struct ListenConnection {
     pub client: Client,
     pub notifications: mpsc::Receiver<Notification>,
 }
 
 /// Why no connection came about.
-enum Dial {
+enum DialError {
     Tls(String),
     Other(String),
 }
 
-impl Dial {
+impl DialError {
     fn into_error(self) -> Error {
         match self {
             Self::Tls(text) | Self::Other(text) => Error::Unavailable(text),
@@ -103,7 +103,7 @@ impl Connector {
     }
 
     /// A connection whose notifications are wanted.
-    pub async fn listen(&self) -> Result<Line, Error> {
+    pub async fn listen(&self) -> Result<ListenConnection, Error> {
         let (client, mut connection) = self.dial().await?;
         let (send, notifications) = mpsc::channel(MAX_NOTIFICATIONS);
         tokio::spawn(async move {
@@ -126,7 +126,7 @@ impl Connector {
             }
         });
         self.prepare(&client).await?;
-        Ok(Line {
+        Ok(ListenConnection {
             client,
             notifications,
         })
@@ -137,11 +137,11 @@ impl Connector {
     /// `sslmode=require` insists.
     async fn dial(&self) -> Result<(Client, Connection), Error> {
         let dialed = self.dial_with(&self.config).await;
-        let Err(Dial::Tls(reason)) = &dialed else {
-            return dialed.map_err(Dial::into_error);
+        let Err(DialError::Tls(reason)) = &dialed else {
+            return dialed.map_err(DialError::into_error);
         };
         if self.config.get_ssl_mode() != SslMode::Prefer {
-            return dialed.map_err(Dial::into_error);
+            return dialed.map_err(DialError::into_error);
         }
         tracing::debug!(
             reason,
@@ -149,13 +149,13 @@ impl Connector {
         );
         let mut plain = (*self.config).clone();
         plain.ssl_mode(SslMode::Disable);
-        self.dial_with(&plain).await.map_err(Dial::into_error)
+        self.dial_with(&plain).await.map_err(DialError::into_error)
     }
 
-    async fn dial_with(&self, config: &Config) -> Result<(Client, Connection), Dial> {
+    async fn dial_with(&self, config: &Config) -> Result<(Client, Connection), DialError> {
         timeout(self.connect_timeout, config.connect(self.tls.clone()))
             .await
-            .map_err(|_| Dial::Other("no answer within the connect timeout".into()))?
+            .map_err(|_| DialError::Other("no answer within the connect timeout".into()))?
             .map_err(|error| {
                 // The driver keeps the kind of an error to itself; this is its text for it.
                 let is_tls = error
@@ -163,9 +163,9 @@ impl Connector {
                     .starts_with("error performing TLS handshake");
                 let text = chain(&error);
                 if is_tls {
-                    Dial::Tls(text)
+                    DialError::Tls(text)
                 } else {
-                    Dial::Other(text)
+                    DialError::Other(text)
                 }
             })
     }

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::STORE;
-use crate::{error::Error, load::Meter, telling};
+use crate::{error::Error, load::Meter, metrics};
 
 type Query = Box<dyn FnOnce(&Connection) + Send>;
 
@@ -58,7 +58,7 @@ impl Readers {
     {
         let (answer, answered) = oneshot::channel();
         let query: Query = Box::new(move |connection| {
-            telling::statements(STORE, kind, 1);
+            metrics::statements(STORE, kind, 1);
             let result = catch_unwind(AssertUnwindSafe(|| query(connection)))
                 .unwrap_or_else(|_| Err(Error::Failed("the query panicked".into()).into()));
             let _ = answer.send(result);

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::STORE;
-use crate::{error::Error, load::Meter, telling};
+use crate::{error::Error, load::Meter, metrics};
 
 /// Runs inside the transaction (without one, not at all) and gives back what is to be called with
 /// the commit's outcome.
@@ -51,7 +51,7 @@ impl Writer {
         let job: Job = Box::new(move |connection| {
             let mut result: Option<Result<T, E>> = None;
             if let Some(connection) = connection {
-                telling::statements(STORE, kind, 1);
+                metrics::statements(STORE, kind, 1);
                 let mut operation = Some(operation);
                 let done = alone(connection, &mut || {
                     result = operation.take().map(|operation| operation(connection));
@@ -138,7 +138,7 @@ fn run(connection: &Connection, arriving: &Receiver<Job>, max_batch: usize, mete
         if let Err(error) = &outcome {
             tracing::error!(%error, operations = answers.len(), "a commit failed");
         }
-        telling::batch(STORE, "commit", answers.len(), began.elapsed());
+        metrics::batch(STORE, "commit", answers.len(), began.elapsed());
         for answer in answers {
             answer(outcome.clone());
         }

@@ -11,7 +11,7 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::{
     ground::Ground,
-    nodes::until_rung,
+    nodes::until_mode,
     server::{Server, until},
     wire::{Line, get, post, request, with_header},
 };
@@ -299,7 +299,7 @@ async fn a_write_whose_caller_has_gone_wakes_a_waiter_at_another_node() {
     let start = |node: &Ground| node.serve().flags(&NO_FALLBACK).start();
     let (writes, waits) = tokio::join!(start(&writing), start(&waiting));
     for server in [&writes, &waits] {
-        until_rung(server, "postgres", "live").await;
+        until_mode(server, "postgres", "live").await;
     }
     let (client, connection) = tokio_postgres::connect(ground.postgres_url(), NoTls)
         .await

@@ -322,12 +322,12 @@ BEGIN
             AND s.task = coalesce(u.task, '') LIMIT 1) s;
 END $$;
 
--- The fallback's question: of all these places, where is something ready, or when will it be?
+-- The fallback's question: of all these wait keys, where is something ready, or when will it be?
 CREATE FUNCTION wakeline.queue_recheck(p_queue text[], p_partition text[], p_group text[])
-RETURNS TABLE (place bigint, due_ms bigint) LANGUAGE sql STABLE AS $$
-    SELECT w.place, greatest(0, ceil(extract(epoch FROM w.due - clock_timestamp()) * 1000))::bigint
+RETURNS TABLE (index bigint, due_ms bigint) LANGUAGE sql STABLE AS $$
+    SELECT w.index, greatest(0, ceil(extract(epoch FROM w.due - clock_timestamp()) * 1000))::bigint
     FROM (
-        SELECT u.place, CASE
+        SELECT u.index, CASE
             WHEN g.id IS NULL OR g.frontier < g.frontier_end
                 THEN CASE WHEN q.partitions > 0 THEN to_timestamp(0) END
             WHEN u.partition IS NULL THEN
@@ -338,7 +338,7 @@ RETURNS TABLE (place bigint, due_ms bigint) LANGUAGE sql STABLE AS $$
                     SELECT p.id FROM wakeline.queue_partition p
                     WHERE p.queue_id = q.id AND p.name = u.partition))
         END AS due
-        FROM unnest(p_queue, p_partition, p_group) WITH ORDINALITY AS u(queue, partition, grp, place)
+        FROM unnest(p_queue, p_partition, p_group) WITH ORDINALITY AS u(queue, partition, grp, index)
         CROSS JOIN LATERAL (SELECT * FROM wakeline.queue q WHERE q.name = u.queue LIMIT 1) q
         LEFT JOIN LATERAL (
             SELECT * FROM wakeline.queue_group g

@@ -79,7 +79,9 @@ impl Batch for Claims {
                 }
                 claimed?;
             }
-            let empty = || Popped::Empty { again: None };
+            let empty = || Popped::Empty {
+                recheck_after: None,
+            };
             Ok(popped
                 .into_iter()
                 .map(|popped| popped.unwrap_or_else(empty))
@@ -188,8 +190,8 @@ impl Claims {
                     queues.insert(of[at], (queue, starts[at]));
                 }
                 None => {
-                    let again = row.get::<_, Option<i64>>(2).map(claiming::micros);
-                    popped[of[at]] = Some(Popped::Empty { again });
+                    let recheck_after = row.get::<_, Option<i64>>(2).map(claiming::micros);
+                    popped[of[at]] = Some(Popped::Empty { recheck_after });
                 }
             }
         }
@@ -277,9 +279,9 @@ async fn claim(
                 shares.parts[asker][part].remaining = u32::try_from(more).unwrap_or(u32::MAX);
             }
         }
-        let mut again = shares.again_us;
+        let mut recheck_after = shares.again_us;
         if let Some(due) = found.due {
-            claiming::sooner(&mut again, (due - found.now).max(0));
+            claiming::sooner(&mut recheck_after, (due - found.now).max(0));
         }
         for ((index, parts), time) in line.askers.iter().zip(shares.parts).zip(shares.leases) {
             let asker = pops[*index].asker();
@@ -287,7 +289,7 @@ async fn claim(
             popped[*index] = Some(match claimed {
                 Some(claimed) => Popped::Claimed(claimed),
                 None => Popped::Empty {
-                    again: again.map(claiming::micros),
+                    recheck_after: recheck_after.map(claiming::micros),
                 },
             });
         }

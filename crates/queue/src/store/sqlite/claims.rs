@@ -40,9 +40,9 @@ pub(super) fn claim(
     time: Duration,
     now: i64,
 ) -> Result<Popped> {
-    let empty = |again: Option<i64>| {
+    let empty = |recheck_after: Option<i64>| {
         Ok(Popped::Empty {
-            again: again.map(micros),
+            recheck_after: recheck_after.map(micros),
         })
     };
     if look::is_paused(connection)? {

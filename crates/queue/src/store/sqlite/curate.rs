@@ -22,11 +22,11 @@ impl Curate for SqliteStore {
         )
     }
 
-    fn retry(&self, again: Retry) -> Write<Retried> {
-        let asked = again.clone();
+    fn retry(&self, recheck_after: Retry) -> Write<Retried> {
+        let asked = recheck_after.clone();
         self.write(
             "retry",
-            move |connection, now| retry(connection, &again, now),
+            move |connection, now| retry(connection, &recheck_after, now),
             move |retried| wakes::of_retry(&asked, retried),
         )
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
-use wakeline_bus::Due;
-use wakeline_wake::{Place, Waiting};
+use wakeline_bus::DueWake;
+use wakeline_wake::{WaitKey, WaitedKey};
 
 use crate::{
     claim::{PopRequest, Source, Start},
@@ -21,19 +21,25 @@ pub(super) enum Seen {
     /// Something may be there: claim to find out.
     Maybe,
     Nothing {
-        again: Option<Duration>,
+        recheck_after: Option<Duration>,
     },
 }
 
 /// Only says "nothing" where a claim would find nothing and change nothing.
 pub(super) fn look(connection: &Connection, request: &PopRequest, now: i64) -> Result<Seen> {
     if is_paused(connection)? {
-        return Ok(Seen::Nothing { again: None });
+        return Ok(Seen::Nothing {
+            recheck_after: None,
+        });
     }
     let ready_at = match &request.source {
         Source::Queue { queue, partition } => {
             match ready_at(connection, queue, partition.as_deref(), &request.group)? {
-                Ready::Unknown => return Ok(Seen::Nothing { again: None }),
+                Ready::Unknown => {
+                    return Ok(Seen::Nothing {
+                        recheck_after: None,
+                    });
+                }
                 Ready::New => return Ok(Seen::Maybe),
                 Ready::At(at) => at,
             }
@@ -63,7 +69,7 @@ pub(super) fn look(connection: &Connection, request: &PopRequest, now: i64) -> R
     Ok(match ready_at {
         Some(ready_at) if ready_at <= now => Seen::Maybe,
         later => Seen::Nothing {
-            again: later.map(|ready_at| micros(ready_at - now)),
+            recheck_after: later.map(|ready_at| micros(ready_at - now)),
         },
     })
 }
@@ -191,10 +197,14 @@ fn score(priority: i32, ready: i64, now: i64) -> f64 {
     f64::from(priority) + waited / AGING_SECONDS
 }
 
-pub(super) fn recheck(connection: &Connection, waiting: &[Waiting], now: i64) -> Result<Vec<Due>> {
+pub(super) fn recheck(
+    connection: &Connection,
+    waiting: &[WaitedKey],
+    now: i64,
+) -> Result<Vec<DueWake>> {
     let mut due = Vec::new();
     for at in waiting {
-        let group = at.lane.name();
+        let group = at.group.name();
         let ready = match topic::source(&at.topic) {
             Some(Source::Queue { queue, partition }) => {
                 match ready_at(connection, &queue, partition.as_deref(), group)? {
@@ -214,8 +224,8 @@ pub(super) fn recheck(connection: &Connection, waiting: &[Waiting], now: i64) ->
             None => None,
         };
         if let Some(ready) = ready {
-            due.push(Due {
-                place: Place::new(at.topic.clone(), at.lane.clone()),
+            due.push(DueWake {
+                key: WaitKey::new(at.topic.clone(), at.group.clone()),
                 after: micros(ready - now),
             });
         }

@@ -12,7 +12,7 @@ const ENVELOPE: usize = 96;
 const MOST_ESCAPED: usize = 6;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Piece {
+pub(crate) struct Chunk {
     #[serde(rename = "r")]
     door: String,
     /// Tells the texts of a process apart.
@@ -32,7 +32,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-impl Piece {
+impl Chunk {
     pub(crate) fn whole(door: &str, text: String, id: u32) -> Self {
         Self {
             door: door.to_owned(),
@@ -46,7 +46,7 @@ impl Piece {
     /// Pieces of at most so many bytes as JSON, with how many they have.
     pub(crate) fn split(&self, max: usize) -> Vec<(Self, usize)> {
         let size =
-            |piece: &Self| serde_json::to_string(piece).map_or(usize::MAX, |text| text.len() + 1);
+            |chunk: &Self| serde_json::to_string(chunk).map_or(usize::MAX, |text| text.len() + 1);
         let whole = size(self);
         if whole <= max {
             return vec![(self.clone(), whole)];
@@ -63,14 +63,14 @@ impl Piece {
         (0..)
             .zip(texts)
             .map(|(number, text)| {
-                let piece = Self {
+                let chunk = Self {
                     number,
                     left: u32::try_from(count).unwrap_or(u32::MAX) - number - 1,
                     text: text.to_owned(),
                     ..self.clone()
                 };
-                let size = size(&piece);
-                (piece, size)
+                let size = size(&chunk);
+                (chunk, size)
             })
             .collect()
     }
@@ -78,23 +78,23 @@ impl Piece {
 
 /// What has come in part, by sender and text.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces {
-    unfinished: VecDeque<(u64, Piece)>,
+pub(crate) struct Chunks {
+    unfinished: VecDeque<(u64, Chunk)>,
 }
 
-impl Pieces {
+impl Chunks {
     /// The door and the text, when this was its last piece. One that lacks a piece is dropped.
-    pub(crate) fn add(&mut self, from: u64, piece: Piece) -> Option<(String, String)> {
+    pub(crate) fn add(&mut self, from: u64, chunk: Chunk) -> Option<(String, String)> {
         let known = self
             .unfinished
             .iter()
-            .position(|(sender, known)| *sender == from && known.id == piece.id);
+            .position(|(sender, known)| *sender == from && known.id == chunk.id);
         let begun = known.and_then(|at| self.unfinished.remove(at));
         let joined = match begun {
-            None if piece.number == 0 => piece,
-            Some((_, begun)) if begun.number + 1 == piece.number => Piece {
-                text: begun.text + &piece.text,
-                ..piece
+            None if chunk.number == 0 => chunk,
+            Some((_, begun)) if begun.number + 1 == chunk.number => Chunk {
+                text: begun.text + &chunk.text,
+                ..chunk
             },
             _ => return None,
         };
@@ -115,17 +115,17 @@ mod tests {
 
     #[test]
     fn a_text_that_lacks_a_piece_is_not_told() {
-        let whole = Piece::whole("jobs", "x".repeat(2_000), 1);
-        let pieces = whole.split(1_000);
-        for lost in 0..pieces.len() {
-            let mut joined = Pieces::default();
+        let whole = Chunk::whole("jobs", "x".repeat(2_000), 1);
+        let chunks = whole.split(1_000);
+        for lost in 0..chunks.len() {
+            let mut joined = Chunks::default();
             let kept = (0..)
-                .zip(pieces.clone())
+                .zip(chunks.clone())
                 .filter(|(number, _)| *number != lost);
             let told: Vec<_> = kept
-                .filter_map(|(_, (piece, _))| joined.add(7, piece))
+                .filter_map(|(_, (chunk, _))| joined.add(7, chunk))
                 .collect();
-            assert_eq!(told, [], "without piece {lost}");
+            assert_eq!(told, [], "without chunk {lost}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     state::State,
-    topic::{Cause, Lane, Moment, Place, Topic},
+    topic::{Cause, EngineTime, Topic, WaitGroup, WaitKey},
 };
 
 /// Counted per door since the start; `waiters` is how many there are now.
@@ -21,56 +21,56 @@ pub struct DoorCounters {
 
 /// A place where someone waits: what a door's fallback asks its store about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitedKey {
     pub topic: Topic,
-    pub lane: Lane,
+    pub group: WaitGroup,
     pub waiters: usize,
 }
 
 /// One waiter as seen from outside.
 #[derive(Clone, Debug)]
-pub struct Seen {
-    pub places: Vec<Place>,
-    pub since: Moment,
-    pub until: Moment,
-    pub last_wake: Option<(Cause, Moment)>,
+pub struct WaiterView {
+    pub keys: Vec<WaitKey>,
+    pub since: EngineTime,
+    pub until: EngineTime,
+    pub last_wake: Option<(Cause, EngineTime)>,
 }
 
 /// Some of the waiters, soonest deadline first.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct WaiterPage {
     pub total: usize,
-    pub now: Moment,
-    pub waiters: Vec<Seen>,
+    pub now: EngineTime,
+    pub waiters: Vec<WaiterView>,
 }
 
 impl State {
     #[must_use]
-    pub fn waiting(&self, door: &str) -> Vec<Waiting> {
+    pub fn waiting(&self, door: &str) -> Vec<WaitedKey> {
         self.topics()
-            .places_of(door)
-            .map(|(topic, lane, waiters)| Waiting {
+            .keys_of(door)
+            .map(|(topic, group, waiters)| WaitedKey {
                 topic: topic.clone(),
-                lane: lane.clone(),
+                group: group.clone(),
                 waiters,
             })
             .collect()
     }
 
     #[must_use]
-    pub fn page(&self, offset: usize, limit: usize, now: Moment) -> Page {
+    pub fn page(&self, offset: usize, limit: usize, now: EngineTime) -> WaiterPage {
         let waiters = self
             .by_deadline()
             .skip(offset)
             .take(limit)
-            .map(|waiter| Seen {
-                places: self.places_of_waiter(waiter),
+            .map(|waiter| WaiterView {
+                keys: self.keys_of_waiter(waiter),
                 since: waiter.since,
                 until: waiter.until,
                 last_wake: waiter.last_wake,
             })
             .collect();
-        Page {
+        WaiterPage {
             total: self.held(),
             now,
             waiters,
