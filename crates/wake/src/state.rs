@@ -298,7 +298,7 @@ impl State {
         match result {
             WakeResult::Found => counters.found[permit.cause as usize] += 1,
             WakeResult::Nothing | WakeResult::PassOn => {
-                counters.nothing[permit.cause as usize] += 1
+                counters.nothing[permit.cause as usize] += 1;
             }
         }
         match (result, permit.mode) {

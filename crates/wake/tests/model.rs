@@ -180,7 +180,7 @@ impl Model {
                 self.waiters[seq].gone = false;
             }
             WakeResult::PassOn if permit.mode != WakeMode::All => {
-                self.pass_on(group, &permit, Some(seq))
+                self.pass_on(group, &permit, Some(seq));
             }
             WakeResult::Found | WakeResult::Nothing | WakeResult::PassOn => {}
         }

@@ -61,7 +61,8 @@ async fn away_and_back(end: fn(&mut wakeline_testbed::Postgres) -> anyhow::Resul
     server.0.start_again().unwrap();
 
     assert_eq!(woken(&mut unsaid).await, Cause::Fallback);
-    assert_eq!(woken(&mut during).await, Cause::Fallback);
+    // By the message itself, if the bus first tries to send it when the server is back.
+    woken(&mut during).await;
     here.until_rung(BusMode::Live).await;
     there.until_rung(BusMode::Live).await;
     // What could not be sent goes first, as "everything of the door", and takes in what comes with it.

@@ -32,6 +32,9 @@ impl Blocked {
                  AND strpos(query, '.{function}(') > 0"
         );
         until("a write waits", async || {
+            // A transaction sees the activity as it was when it first asked.
+            let forget = self.locker.batch_execute("SELECT pg_stat_clear_snapshot()");
+            forget.await.expect("it answers");
             let row = self.locker.query_one(&waiting, &[]).await;
             row.expect("it answers").get::<_, i64>(0) > 0
         })

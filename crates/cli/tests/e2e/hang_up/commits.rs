@@ -364,6 +364,9 @@ async fn hang_up(
         let blocked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND \
                        datname = current_database() AND application_name = $1 AND \
                        query !~ 'sweep|queue_tally|queue_node|queue_parked'";
+        // A transaction sees the activity as it was when it first asked.
+        let forget = client.batch_execute("SELECT pg_stat_clear_snapshot()");
+        forget.await.unwrap();
         let rows = client.query(blocked, &[&WRITES]).await.unwrap();
         (!rows.is_empty()).then_some(())
     })
