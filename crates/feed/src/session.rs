@@ -118,8 +118,8 @@ pub struct Session {
     /// What the client knows: nothing is announced before there was something.
     shown: String,
     pages_of_cycle: usize,
-    /// When SYNC is to be said after a live page, and since when it could be.
-    sync: Option<Pending>,
+    /// When SYNC is to be said after the last live page.
+    sync: Option<Instant>,
     began: Instant,
     /// It was asked for its first event.
     has_begun: bool,
@@ -129,12 +129,6 @@ pub struct Session {
     looked: Duration,
     woken_by: Option<Cause>,
     telemetry: Telemetry,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    since: Instant,
-    due: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -301,7 +295,8 @@ impl Session {
         }
         let is_synced = is_caught_up && self.telemetry.syncs == 0;
         if self.telemetry.syncs > 0 {
-            self.sync_later();
+            // However long pages have been coming: SYNC names the last one, which may still be loading.
+            self.sync = Some(Instant::now() + self.ground.limits.sync_delay);
         }
         self.telemetry.page(&page);
         self.shown = page.reached.to_string();
@@ -362,17 +357,6 @@ impl Session {
         }
     }
 
-    /// Soon after the last page, and not much later than the first.
-    fn sync_later(&mut self) {
-        let delay = self.ground.limits.sync_delay;
-        let now = Instant::now();
-        let since = self.sync.map_or(now, |pending| pending.since);
-        self.sync = Some(Pending {
-            since,
-            due: (now + delay).min(since + delay * 4),
-        });
-    }
-
     fn sync(&mut self) -> Event {
         self.sync = None;
         self.telemetry.synced();
@@ -385,7 +369,7 @@ impl Session {
     /// Until something may have come, or it is time for a sign of life.
     async fn wait(&mut self) -> Option<Event> {
         let silent = self.told + self.ground.limits.heartbeat;
-        let sync = self.sync.map_or(silent, |pending| pending.due);
+        let sync = self.sync.unwrap_or(silent);
         let until = self.until().map_or(silent, |end| end.min(silent)).min(sync);
         match timeout_at(until, self.waiter.park()).await {
             Err(_) if self.sync.is_some() && Instant::now() >= sync => return Some(self.sync()),

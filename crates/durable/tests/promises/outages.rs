@@ -131,7 +131,7 @@ async fn whatever_is_the_databases_own_trouble_can_be_tried_again() {
     let ground = Ground::on(&server.url()).await;
     let brief = wakeline_durable::Options {
         outage_patience: Duration::from_millis(1),
-        statement_timeout: Duration::from_millis(300),
+        statement_timeout: Duration::from_secs(1),
         ..options()
     };
     let provider = ground.watched_with(brief).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use wakeline_feed::{service::Settings, session::Limits};
 
 use crate::{
@@ -40,6 +40,25 @@ pub(crate) async fn a_live_page_is_not_synced_at_once(database: Database) {
         node.add(&new).await;
         let frame = stream.next().await.unwrap();
         assert_eq!(frame.references, references(&[new]));
+    }
+}
+
+/// The client may still be loading the page before it, even when pages have been coming for long.
+pub(crate) async fn sync_comes_long_after_the_last_of_many_pages(database: Database) {
+    let delay = MOMENT * 6;
+    let node = Node::with(&database, delayed(delay)).await;
+    let home = site("home");
+    node.save(std::slice::from_ref(&home)).await;
+    let path = node.declare(POSTS, &[&home]).await;
+    let mut stream = node.stream(&path).await;
+    stream.until_sync().await;
+    let began = Instant::now();
+    while began.elapsed() < delay * 5 {
+        node.add(&post(&home, &format!("{:?}", began.elapsed()))).await;
+        // If the save took long, the SYNC of the page before comes first.
+        while stream.next().await.unwrap().references.is_empty() {}
+        let sync = timeout(delay / 6, stream.next()).await;
+        assert!(sync.is_err(), "SYNC came right after a page");
     }
 }
 

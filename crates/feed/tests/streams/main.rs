@@ -95,6 +95,7 @@ conformance! {
     delays:
         a_live_page_is_not_synced_at_once,
         sync_comes_after_its_delay,
+        sync_comes_long_after_the_last_of_many_pages,
         a_long_backfill_lets_others_go_first;
     endings:
         a_slow_reader_is_paused_and_then_ended,

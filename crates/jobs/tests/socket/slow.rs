@@ -17,7 +17,7 @@ const ROOM: &str = "providers:anna:fs:x";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read_is_cut() -> Result<()> {
     let impatient = Limits {
-        ping_timeout: Duration::from_millis(200),
+        ping_timeout: Duration::from_secs(1),
         buffer: 100_000,
         ..limits()
     };

@@ -238,7 +238,7 @@ settings! {
         waitlist_cap: usize = "50000", integer(1, 10_000_000), "Facts that may wait for a stream; past it, the stream is closed.";
         page_delay_every: usize = "10", integer(0, 1_000_000), "After so many pages a stream lets others go first, if some wait. 0: never.";
         page_delay: Duration = "10ms", duration(0, MINUTE), "For how long.";
-        sync_delay: Duration = "500ms", duration(0, MINUTE), "How long after a live page SYNC is said.";
+        sync_delay: Duration = "500ms", duration(0, MINUTE), "How long after the last live page SYNC is sent.";
         heartbeat: Duration = "30s", duration(100 * MS, HOUR), "How often a stream sends a blank line when there is nothing else.";
         slow_reader: Duration = "1m", duration(100 * MS, DAY), "How long a client may leave a stream unread; then the stream ends.";
         max_age: Duration = "0s", duration(0, 30 * DAY), "How long a stream lives at most. 0: as long as its client.";

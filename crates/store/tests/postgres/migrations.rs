@@ -121,10 +121,10 @@ async fn a_step_that_fails_leaves_the_version_before_it() {
 async fn a_step_may_take_longer_than_a_statement() {
     let database = empty("").await;
     let options = Options {
-        statement_timeout: Duration::from_millis(200),
+        statement_timeout: Duration::from_secs(1),
         ..Options::default()
     };
-    let slow = door(&["DO 'BEGIN PERFORM pg_sleep(0.5); END'"]);
+    let slow = door(&["DO 'BEGIN PERFORM pg_sleep(1.5); END'"]);
     Postgres::open(&database.url(), &options, &[slow])
         .await
         .unwrap();

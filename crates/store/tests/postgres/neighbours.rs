@@ -55,7 +55,7 @@ async fn a_statement_that_runs_out_of_time_is_unavailable_and_not_tried_one_by_o
     let database = PostgresDatabase::new(&[THING]).await;
     let postgres = database.open(&[THING]).await;
     let hurried = Options {
-        statement_timeout: std::time::Duration::from_millis(50),
+        statement_timeout: std::time::Duration::from_millis(500),
         ..Options::default()
     };
     let hurried = Postgres::open(&database.url(), &hurried, &[THING])

@@ -1,29 +1,47 @@
 //! A committed write has woken its waiters, whatever happened to its caller: over every writing
 //! route, a client hangs up while its commit is blocked, and a waiter at another node is answered.
+//!
+//! The routes are those of the server's own description. What comes over Socket.IO is not in it;
+//! `crates/jobs/tests/socket` has its cases.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::{task::JoinHandle, time::timeout};
 use tokio_postgres::{Client, NoTls};
 
 use crate::{
     ground::Ground,
     nodes::until_mode,
     server::{Server, until},
-    wire::{Line, get, post, request, with_header},
+    wire::{Answer, Line, get, post, request, with_header},
 };
 
-/// So rare that only the wake of the write itself can have answered the waiter.
-const NO_FALLBACK: [&str; 4] = ["--wake-fallback", "1h", "--wake-fallback-degraded", "1h"];
+/// So rare that only the wake of the write itself can have answered the waiter: the bus makes the
+/// door recheck its waiters when a canary comes back late, so canaries are rare too.
+const NO_FALLBACK: [&str; 8] = [
+    "--wake-fallback",
+    "1h",
+    "--wake-fallback-degraded",
+    "1h",
+    "--bus-canary",
+    "1m",
+    // The node's own upkeep waits for the blocked tables as well, and reads must not wait for that.
+    "--postgres-connections",
+    "16",
+];
 
-/// What the node that writes calls itself in the database.
+/// What the nodes call themselves in the database.
 const WRITES: &str = "writes";
+const WAITS: &str = "waits";
 
-/// Far more than a wake takes, far less than the fallback.
-const HEARD_WITHIN: Duration = Duration::from_secs(10);
+/// A wake takes milliseconds, the fallback an hour.
+const HEARD_WITHIN: Duration = Duration::from_secs(1);
+
+/// A read that waits for a write is not answered at all.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
 /// What is done with one route.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
@@ -33,12 +51,18 @@ enum Case {
         write: Request<Bytes>,
         wait: Request<Bytes>,
     },
+    /// `claim` hangs up while its commit is blocked, and gives back what it claimed; `wait`, which
+    /// came to the other node after it and found nothing left, is answered.
+    Releases {
+        claim: Request<Bytes>,
+        wait: Request<Bytes>,
+    },
     /// Nobody can be waiting for what it writes, for this reason.
     WakesNobody(#[expect(dead_code, reason = "for the reader")] &'static str),
 }
 
-/// Every route that is not a `GET` must be here: a new one has to say who waits for what it writes.
-/// `name` is of this case alone.
+/// Every route that is not a `GET`, and each `GET` that writes, must be here: a new one has to say
+/// who waits for what it writes. `name` is of this case alone.
 async fn case(route: &str, name: &str, node: &Server) -> Case {
     let jobs = Jobs { node, room: name };
     match route {
@@ -174,6 +198,30 @@ async fn case(route: &str, name: &str, node: &Server) -> Case {
                 wait: pop(name),
             }
         }
+        "GET /api/v1/pop/queue/{queue}" => {
+            node.push(name, json!("claimed")).await;
+            Case::Releases {
+                claim: pop(name),
+                wait: pop(name),
+            }
+        }
+        "GET /api/v1/pop/queue/{queue}/partition/{partition}" => {
+            node.push(name, json!("claimed")).await;
+            let path = format!("/api/v1/pop/queue/{name}/partition/Default");
+            let pop = || get(&format!("{path}?wait=true&timeout=60000&batch=1"));
+            Case::Releases {
+                claim: pop(),
+                wait: pop(),
+            }
+        }
+        "GET /api/v1/pop" => {
+            node.push(&format!("{name}.tasks"), json!("claimed")).await;
+            let path = format!("/api/v1/pop?namespace={name}&wait=true&timeout=60000&batch=1");
+            Case::Releases {
+                claim: get(&path),
+                wait: get(&path),
+            }
+        }
         "DELETE /api/v1/resources/queues/{queue}" => {
             Case::WakesNobody("there is nothing in it any more")
         }
@@ -182,9 +230,8 @@ async fn case(route: &str, name: &str, node: &Server) -> Case {
             Case::WakesNobody("it concerns partitions that the group has not looked for yet")
         }
         "POST /api/v1/lease/{leaseId}/extend" => Case::WakesNobody("a lease only ends later"),
-        "POST /api/v1/traces" | "POST /api/v1/stats/refresh" => {
-            Case::WakesNobody("it is read only")
-        }
+        "POST /api/v1/traces" => Case::WakesNobody("a trace is listed, not waited for"),
+        "POST /api/v1/stats/refresh" => Case::WakesNobody("numbers are listed, not waited for"),
         "POST /streams/v1/queries" => Case::WakesNobody("a query is asked for by its name"),
         "POST /streams/v1/state/get" | "POST /internal/api/notify" => {
             Case::WakesNobody("it writes nothing")
@@ -248,16 +295,47 @@ async fn case(route: &str, name: &str, node: &Server) -> Case {
         | "DELETE /v1/joblib/providers/{provider_id}" => {
             Case::WakesNobody("a held read is woken and goes on waiting, for the next registration")
         }
-        "POST /v1/joblib/tasks/claim" => Case::WakesNobody("a waiter for a task waits for its end"),
+        "GET /v1/joblib/rooms/{room_id}/providers/{*provider_name}" => {
+            Case::WakesNobody("other reads wait for the provider's answer, not for the request")
+        }
+        "POST /v1/joblib/tasks/claim" => {
+            jobs.worker_with_job().await;
+            let mut workers = Vec::new();
+            for _ in 0..2 {
+                let worker = accepted(node, post("/v1/joblib/workers", "")).await;
+                let worker = worker["id"].as_str().expect("a worker").to_owned();
+                accepted(node, jobs.register(Some(&worker))).await;
+                workers.push(worker);
+            }
+            accepted(node, jobs.submit()).await;
+            Case::Releases {
+                claim: claim(&workers[0]),
+                wait: claim(&workers[1]),
+            }
+        }
         "POST /v1/joblib/workers"
         | "PATCH /v1/joblib/workers/{worker_id}"
         | "PATCH /v1/joblib/providers/{provider_id}" => {
             Case::WakesNobody("a worker that is alive changes nothing")
         }
-        route if route.contains(" /v1/rooms") => {
+        "POST /v1/rooms"
+        | "PATCH /v1/rooms/{room}"
+        | "POST /v1/rooms/{room}/chat/messages"
+        | "POST /v1/rooms/{room}/frames"
+        | "PUT /v1/rooms/{room}/frames/{index}"
+        | "PATCH /v1/rooms/{room}/frames/{index}"
+        | "DELETE /v1/rooms/{room}/frames/{index}" => {
             Case::WakesNobody("sockets hear of rooms and frames; no request is held for them")
         }
-        route if route.contains(" /v1/auth/") => Case::WakesNobody("nobody waits for a user"),
+        "POST /v1/auth/guest"
+        | "POST /v1/auth/register"
+        | "POST /v1/auth/jwt/login"
+        | "POST /v1/auth/jwt/logout"
+        | "PATCH /v1/auth/users/me"
+        | "PATCH /v1/auth/users/{id}" => Case::WakesNobody("no request is held for a user"),
+        "DELETE /v1/auth/users/{id}" => Case::WakesNobody(
+            "here every caller owns all workers; crates/jobs/tests/users has one whose workers go",
+        ),
 
         "POST /jinaga/save" | "POST /jinaga/write" => {
             let specification = format!(
@@ -284,105 +362,226 @@ async fn case(route: &str, name: &str, node: &Server) -> Case {
         }
         "POST /jinaga/feeds" => Case::WakesNobody("a stream is opened by the answer"),
         "POST /jinaga/load" | "POST /jinaga/read" => Case::WakesNobody("it writes nothing"),
+        "GET /jinaga/login" => Case::WakesNobody(
+            "nobody can log in here; crates/feed/tests has first logins that hang up",
+        ),
         unknown => panic!("{unknown}: say here who waits for what it writes"),
     }
 }
 
+/// A `GET` of which the case above says that it writes.
+fn is_writing_get(route: &str) -> bool {
+    ["/api/v1/pop", "/jinaga/login", "/providers/"]
+        .iter()
+        .any(|part| route.contains(part))
+}
+
 #[tokio::test]
 async fn a_write_whose_caller_has_gone_wakes_a_waiter_at_another_node() {
-    let ground = Ground::postgres().await;
-    let node = |name: &str| {
-        let url = format!("{}?application_name={name}", ground.postgres_url());
-        Ground::postgres_at(url)
-    };
-    let (writing, waiting) = (node(WRITES), node("waits"));
-    let start = |node: &Ground| node.serve().flags(&NO_FALLBACK).start();
-    let (writes, waits) = tokio::join!(start(&writing), start(&waiting));
-    for server in [&writes, &waits] {
-        until_mode(server, "postgres", "live").await;
-    }
-    let (client, connection) = tokio_postgres::connect(ground.postgres_url(), NoTls)
-        .await
-        .unwrap();
-    tokio::spawn(connection);
-    let document = writes.get("/openapi.json").await.json();
-    let (mut cases, mut unheard) = (0, Vec::new());
-    for (path, operations) in document["paths"].as_object().unwrap() {
-        for method in operations.as_object().unwrap().keys() {
-            if method == "get" {
-                continue;
-            }
-            let route = format!("{} {path}", method.to_uppercase());
-            let name = format!("case{cases}");
-            if let Case::Wakes { write, wait } = case(&route, &name, &writes).await {
-                eprintln!("{route}");
-                if !hang_up(&writes, &waits, &client, write, wait).await {
-                    unheard.push(route);
-                }
-            }
-            cases += 1;
+    let nodes = Nodes::start().await;
+    let mut unheard = Vec::new();
+    for (number, route) in nodes.routes().await.iter().enumerate() {
+        if route.starts_with("GET ") && !is_writing_get(route) {
+            continue;
+        }
+        let name = format!("case{number}");
+        let is_heard = match case(route, &name, &nodes.writes).await {
+            Case::Wakes { write, wait } => nodes.hang_up_on_write(write, wait).await,
+            Case::Releases { claim, wait } => nodes.hang_up_on_claim(claim, wait).await,
+            Case::WakesNobody(_) => continue,
+        };
+        if let Err(problem) = is_heard {
+            unheard.push(format!("{route}: {problem}"));
         }
     }
     assert_eq!(unheard, [""; 0]);
 }
 
-/// Whether the waiter was answered.
-async fn hang_up(
-    writes: &Server,
-    waits: &Server,
-    client: &Client,
-    write: Request<Bytes>,
-    wait: Request<Bytes>,
-) -> bool {
-    let mut line = Line::http1(waits.address()).await;
-    let waiter = tokio::spawn(line.begin(wait));
-    until_held(waits, 1).await;
-    until("the waiter's first look to be over", async || {
-        let busy = "SELECT 1 FROM pg_stat_activity WHERE state <> 'idle' AND \
-                    datname = current_database() AND pid <> pg_backend_pid()";
-        client
-            .query(busy, &[])
+/// A `GET` needs no case above if it is answered while no table can be written to.
+#[tokio::test]
+async fn every_other_get_writes_nothing() {
+    let nodes = Nodes::start().await;
+    let routes = nodes.routes().await;
+    let gets = routes.iter().filter_map(|route| route.strip_prefix("GET "));
+    nodes.block_writes().await;
+    let mut unanswered = Vec::new();
+    for route in gets.filter(|route| !is_writing_get(route)) {
+        let path: Vec<_> = route
+            .split('/')
+            .map(|part| match part {
+                "{room}" | "{queue}" | "{group}" | "{name}" | "{problem}" | "{hash}" => "unknown",
+                "{index}" => "0",
+                "{*job_name}" => "unknown:a:b",
+                part if part.starts_with('{') => "018f0000-0000-7000-8000-000000000000",
+                part => part,
+            })
+            .collect();
+        let mut line = Line::http1(nodes.writes.address()).await;
+        let answer = timeout(ANSWERED_WITHIN, line.call(get(&path.join("/")))).await;
+        if !answer.is_ok_and(|answer| answer.is_ok_and(|answer| answer.status < 500)) {
+            unanswered.push(route.to_owned());
+        }
+    }
+    nodes.client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(unanswered, [""; 0]);
+}
+
+/// Two nodes on one database, and a connection that blocks their writes.
+struct Nodes {
+    writes: Server,
+    waits: Server,
+    client: Client,
+    _grounds: [Ground; 3],
+}
+
+impl Nodes {
+    async fn start() -> Self {
+        let ground = Ground::postgres().await;
+        let node = |name: &str| {
+            let url = format!("{}?application_name={name}", ground.postgres_url());
+            Ground::postgres_at(url)
+        };
+        let (writing, waiting) = (node(WRITES), node(WAITS));
+        let start = |node: &Ground| node.serve().flags(&NO_FALLBACK).start();
+        let (writes, waits) = tokio::join!(start(&writing), start(&waiting));
+        for server in [&writes, &waits] {
+            until_mode(server, "postgres", "live").await;
+        }
+        let (client, connection) = tokio_postgres::connect(ground.postgres_url(), NoTls)
             .await
-            .unwrap()
-            .is_empty()
-            .then_some(())
-    })
-    .await;
-    let lock_all = "DO $$ DECLARE name text; BEGIN \
-                    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'wakeline' LOOP \
-                    EXECUTE format('LOCK TABLE wakeline.%I IN EXCLUSIVE MODE', name); \
-                    END LOOP; END $$";
-    client.batch_execute("BEGIN").await.unwrap();
-    client.batch_execute(lock_all).await.unwrap();
+            .unwrap();
+        tokio::spawn(connection);
+        Self {
+            writes,
+            waits,
+            client,
+            _grounds: [ground, writing, waiting],
+        }
+    }
 
-    let mut gone = Line::http1(writes.address()).await;
-    let writing = tokio::spawn(gone.begin(write));
-    // Only this node's, and not its own upkeep: after another statement the write may not have come
-    // yet, and its caller would hang up before the server has read it.
-    until("the write to stand in the lock's line", async || {
+    /// Each as its method and its path.
+    async fn routes(&self) -> Vec<String> {
+        let document = self.writes.get("/openapi.json").await.json();
+        let paths = document["paths"].as_object().unwrap().iter();
+        paths
+            .flat_map(|(path, operations)| {
+                let methods = operations.as_object().unwrap().keys();
+                methods.map(move |method| format!("{} {path}", method.to_uppercase()))
+            })
+            .collect()
+    }
+
+    async fn hang_up_on_write(
+        &self,
+        write: Request<Bytes>,
+        wait: Request<Bytes>,
+    ) -> Result<(), String> {
+        let mut line = Line::http1(self.waits.address()).await;
+        let waiter = tokio::spawn(line.begin(wait));
+        until_held(&self.waits, 1).await;
+        until("the waiter's first check to be over", async || {
+            let busy = "SELECT 1 FROM pg_stat_activity WHERE state <> 'idle' AND \
+                        datname = current_database() AND pid <> pg_backend_pid()";
+            let rows = self.client.query(busy, &[]).await.unwrap();
+            rows.is_empty().then_some(())
+        })
+        .await;
+        self.block_writes().await;
+        self.hang_up(write).await;
+        self.client.batch_execute("COMMIT").await.unwrap();
+        self.heard(waiter).await
+    }
+
+    async fn hang_up_on_claim(
+        &self,
+        claim: Request<Bytes>,
+        wait: Request<Bytes>,
+    ) -> Result<(), String> {
+        self.block_writes().await;
+        let mut line = Line::http1(self.waits.address()).await;
+        let gone = self.begin_write(claim).await;
+        // Behind the other claim in the lock's line, so that it finds nothing left.
+        let waiter = tokio::spawn(line.begin(wait));
+        self.until_blocked(WAITS).await;
+        self.leave(gone).await;
+        self.client.batch_execute("COMMIT").await.unwrap();
+        self.heard(waiter).await
+    }
+
+    /// Opens a transaction in which no table can be written to. The locks are taken one by one, so
+    /// the nodes' own upkeep can be in the way: then PostgreSQL refuses one of the two.
+    async fn block_writes(&self) {
+        let lock_all = "DO $$ DECLARE name text; BEGIN \
+                        FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'wakeline' \
+                        LOOP EXECUTE format('LOCK TABLE wakeline.%I IN EXCLUSIVE MODE', name); \
+                        END LOOP; END $$";
+        until("all tables to be locked", async || {
+            self.client.batch_execute("BEGIN").await.unwrap();
+            let locked = self.client.batch_execute(lock_all).await;
+            if locked.is_err() {
+                self.client.batch_execute("ROLLBACK").await.unwrap();
+            }
+            locked.ok()
+        })
+        .await;
+    }
+
+    async fn hang_up(&self, write: Request<Bytes>) {
+        let writing = self.begin_write(write).await;
+        self.leave(writing).await;
+    }
+
+    /// Until its commit is blocked.
+    async fn begin_write(
+        &self,
+        write: Request<Bytes>,
+    ) -> (Line, JoinHandle<hyper::Result<Answer>>) {
+        let mut line = Line::http1(self.writes.address()).await;
+        let writing = tokio::spawn(line.begin(write));
+        self.until_blocked(WRITES).await;
         assert!(!writing.is_finished(), "it was answered without writing");
-        let blocked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND \
-                       datname = current_database() AND application_name = $1 AND \
-                       query !~ 'sweep|queue_tally|queue_node|queue_parked'";
-        // A transaction sees the activity as it was when it first asked.
-        let forget = client.batch_execute("SELECT pg_stat_clear_snapshot()");
-        forget.await.unwrap();
-        let rows = client.query(blocked, &[&WRITES]).await.unwrap();
-        (!rows.is_empty()).then_some(())
-    })
-    .await;
-    writing.abort();
-    drop(gone);
-    until("the server to notice that its client is gone", async || {
-        (open_connections(writes.address().port()) == 0).then_some(())
-    })
-    .await;
-    client.batch_execute("COMMIT").await.unwrap();
+        (line, writing)
+    }
 
-    let answered = timeout(HEARD_WITHIN, waiter).await;
-    drop(line);
-    until_held(waits, 0).await;
-    answered.is_ok_and(|answered| answered.expect("no panic").is_ok())
+    async fn leave(&self, (line, writing): (Line, JoinHandle<hyper::Result<Answer>>)) {
+        writing.abort();
+        drop(line);
+        until("the server to notice that its client is gone", async || {
+            (open_connections(self.writes.address().port()) == 0).then_some(())
+        })
+        .await;
+    }
+
+    /// Only the node `name`'s, and not its own upkeep: after another statement the write may not
+    /// have come yet, and its caller would hang up before the server has read it.
+    async fn until_blocked(&self, name: &str) {
+        until("a request to stand in the lock's line", async || {
+            let blocked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND \
+                           datname = current_database() AND application_name = $1 AND \
+                           query !~ 'sweep|queue_tally|queue_node|queue_parked'";
+            // A transaction sees the activity as it was when it first asked.
+            let forget = self.client.batch_execute("SELECT pg_stat_clear_snapshot()");
+            forget.await.unwrap();
+            let rows = self.client.query(blocked, &[&name]).await.unwrap();
+            (!rows.is_empty()).then_some(())
+        })
+        .await;
+    }
+
+    /// Whether the waiter is answered, and with what it waited for.
+    async fn heard(&self, waiter: JoinHandle<hyper::Result<Answer>>) -> Result<(), String> {
+        let answered = timeout(HEARD_WITHIN, waiter).await;
+        let heard = match answered {
+            Err(_) => Err("the waiter was not woken".to_owned()),
+            Ok(answer) => match answer.expect("no panic") {
+                Ok(answer) if answer.status == 200 => Ok(()),
+                Ok(answer) => Err(format!("{} {}", answer.status, answer.text())),
+                Err(error) => Err(error.to_string()),
+            },
+        };
+        until_held(&self.waits, 0).await;
+        heard
+    }
 }
 
 /// Until exactly so many requests are held. What a node itself waits for does not count.
