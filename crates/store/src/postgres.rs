@@ -7,6 +7,7 @@
 mod batch;
 mod connect;
 mod migrator;
+mod pipeline;
 mod session;
 
 use std::{
@@ -24,7 +25,11 @@ use tokio_postgres::{Row, types::ToSql, types::Type};
 pub use batch::{Batch, Batcher, RunError, Weigh};
 pub use connect::{Connector, ListenConnection, MAX_NOTIFICATIONS};
 pub use migrator::{Policy, quoted};
+pub use pipeline::send;
 pub use session::Session;
+pub use tokio_postgres::Error as DriverError;
+
+pub use crate::pipelined;
 
 use crate::{
     error::Error,

@@ -1,9 +1,11 @@
 //! Statements that are sent in one go are run in the order in which they were begun. Batches of many
 //! callers rely on it: nothing is read before the locks are had, and the commit comes last.
 
-use futures_util::{FutureExt, poll, try_join};
 use tokio_postgres::{Client, types::Type};
-use wakeline_store::testing::PostgresDatabase;
+use wakeline_store::{
+    postgres::{pipelined, send},
+    testing::PostgresDatabase,
+};
 
 use crate::fixture::{THING, commits, names};
 
@@ -31,23 +33,23 @@ async fn in_order(client: &Client) -> String {
 
 /// As the queue's steps and claims are sent.
 #[tokio::test]
-async fn what_is_joined_is_run_as_it_is_written() {
+async fn pipelined_statements_run_as_they_are_written() {
     let database = PostgresDatabase::new(&[THING]).await;
     let postgres = database.open(&[THING]).await;
     let client = postgres.connector().connect().await.unwrap();
     for _ in 0..ROUNDS {
-        let joined = try_join!(
+        let answers = pipelined!(
             client.batch_execute("BEGIN; DELETE FROM wakeline.thing"),
             add(&client, "a", LONG),
             async { Ok(()) },
-            async { add(&client, "b", 1).await },
+            add(&client, "b", 1),
             client.batch_execute(
                 "INSERT INTO wakeline.thing SELECT 'c', count(*) FROM wakeline.thing"
             ),
             add(&client, "d", LONG),
-            async { client.batch_execute("COMMIT").await },
+            client.batch_execute("COMMIT"),
         );
-        joined.unwrap();
+        answers.unwrap();
         assert_eq!(in_order(&client).await, "a b c d");
         // Committed: another connection sees it.
         assert_eq!(names(&postgres).await, ["a", "b", "c", "d"]);
@@ -55,25 +57,20 @@ async fn what_is_joined_is_run_as_it_is_written() {
     }
 }
 
-/// As the jobs' calls are sent: each is polled once, and the answers are read in any order.
+/// As the jobs' calls are sent: the answers are read in any order.
 #[tokio::test]
-async fn what_is_begun_by_its_first_poll_is_run_in_that_order() {
+async fn sent_statements_run_in_the_order_in_which_they_were_sent() {
     let database = PostgresDatabase::new(&[THING]).await;
     let postgres = database.open(&[THING]).await;
     let client = postgres.connector().connect().await.unwrap();
     for _ in 0..ROUNDS {
         let mut sent = vec![
-            client
-                .batch_execute("BEGIN; DELETE FROM wakeline.thing")
-                .boxed(),
-            add(&client, "a", LONG).boxed(),
-            add(&client, "b", 1).boxed(),
-            add(&client, "c", LONG).boxed(),
-            client.batch_execute("COMMIT").boxed(),
+            send(client.batch_execute("BEGIN; DELETE FROM wakeline.thing")).await,
+            send(add(&client, "a", LONG)).await,
+            send(add(&client, "b", 1)).await,
+            send(add(&client, "c", LONG)).await,
+            send(client.batch_execute("COMMIT")).await,
         ];
-        for statement in &mut sent {
-            assert!(poll!(statement).is_pending());
-        }
         while let Some(last) = sent.pop() {
             last.await.unwrap();
         }
