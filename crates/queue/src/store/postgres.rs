@@ -110,15 +110,22 @@ impl PostgresStore {
                 .map(|index| step.pushes[*index].clone())
                 .collect();
             self.forget(&pushes);
-            let recheck_after = Step {
+            let is_partly_done = gone.len() < step.pushes.len() || !step.acks.is_empty();
+            let again = Step {
                 pushes,
                 ..Step::default()
             };
-            let recheck_after = self.key(Arc::new(recheck_after)).await?;
-            for (index, pushed) in gone.into_iter().zip(recheck_after.pushed) {
+            let again = self.key(Arc::new(again)).await;
+            // The rest is on disk: nobody may be told that nothing was done, and the waiters of the
+            // rest are woken by the recheck that follows an unknown outcome.
+            let again = again.map_err(|error| match is_partly_done {
+                true => Error::OutcomeUnknown(error.to_string()),
+                false => error,
+            })?;
+            for (index, pushed) in gone.into_iter().zip(again.pushed) {
                 done.pushed[index] = pushed;
             }
-            done.ready.extend(recheck_after.ready);
+            done.ready.extend(again.ready);
         }
         Ok(done)
     }

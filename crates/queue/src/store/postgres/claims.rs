@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, future::BoxFuture, try_join};
+use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::{Client, Row, types::Type};
 use uuid::Uuid;
-use wakeline_store::postgres::{Batch, RunError, Weigh};
+use wakeline_store::postgres::{Batch, RunError, Weigh, pipelined};
 
-use super::{write::Cursors, wrong};
+use super::{steps::query_if, write::Cursors, wrong};
 use crate::{
     claim::{PopRequest, Popped, Source, Start},
     claiming::{self, Asker, ClaimedQueue, Shares},
@@ -149,9 +149,8 @@ impl Claims {
         if of.is_empty() {
             return Ok(HashMap::new());
         }
-        let (subscribed, chosen) = try_join!(
-            async {
-                client.query_typed(
+        let (subscribed, chosen) = pipelined!(
+            client.query_typed(
                 "SELECT item, mode, begin_us FROM wakeline.queue_subscribed($1, $2, $3, $4, $5)",
                 &[
                     (&namespaces, Type::TEXT_ARRAY),
@@ -160,10 +159,8 @@ impl Claims {
                     (&modes, Type::TEXT_ARRAY),
                     (&begins, Type::INT8_ARRAY),
                 ],
-            ).await
-            },
-            async {
-                client.query_typed(
+            ),
+            client.query_typed(
                 "SELECT item, queue, greatest(0, due_us - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
                  FROM wakeline.queue_choose($1, $2, $3, $4)",
                 &[
@@ -172,8 +169,7 @@ impl Claims {
                     (&groups, Type::TEXT_ARRAY),
                     (&self.aging, Type::FLOAT8),
                 ],
-            ).await
-            },
+            ),
         )?;
         let mut starts = vec![Start::All; of.len()];
         for row in &subscribed {
@@ -242,22 +238,21 @@ async fn claim(
             )
         })
         .collect();
-    let ((), rows) = try_join!(client.batch_execute("BEGIN"), async {
-        client
-            .query_typed(
-                "SELECT * FROM wakeline.queue_claim($1, $2, $3, $4, $5, $6, $7)",
-                &[
-                    (&queues, Type::TEXT_ARRAY),
-                    (&partitions, Type::TEXT_ARRAY),
-                    (&groups, Type::TEXT_ARRAY),
-                    (&modes, Type::TEXT_ARRAY),
-                    (&begins, Type::INT8_ARRAY),
-                    (&counts, Type::INT4_ARRAY),
-                    (&batches, Type::INT8_ARRAY),
-                ],
-            )
-            .await
-    },)?;
+    let ((), rows) = pipelined!(
+        client.batch_execute("BEGIN"),
+        client.query_typed(
+            "SELECT * FROM wakeline.queue_claim($1, $2, $3, $4, $5, $6, $7)",
+            &[
+                (&queues, Type::TEXT_ARRAY),
+                (&partitions, Type::TEXT_ARRAY),
+                (&groups, Type::TEXT_ARRAY),
+                (&modes, Type::TEXT_ARRAY),
+                (&begins, Type::INT8_ARRAY),
+                (&counts, Type::INT4_ARRAY),
+                (&batches, Type::INT8_ARRAY),
+            ],
+        ),
+    )?;
     let mut found = read(lines, &batches, &rows)?;
     let mut shares = Vec::with_capacity(lines.len());
     for (line, found) in lines.iter().zip(&mut found) {
@@ -377,20 +372,14 @@ async fn write(
             groups.push(moved.key.1);
         }
     }
-    // Sent together and answered in this order: the commit comes last.
-    let ((), settled, ()) = try_join!(
+    let ((), settled, ()) = pipelined!(
         cursors.write(client),
-        async {
-            if partitions.is_empty() {
-                return Ok(Vec::new());
-            }
-            client
-                .query_typed(
-                    "SELECT partition_id, group_id, remaining FROM wakeline.queue_settle($1, $2)",
-                    &[(&partitions, Type::INT8_ARRAY), (&groups, Type::INT8_ARRAY)],
-                )
-                .await
-        },
+        query_if(
+            client,
+            !partitions.is_empty(),
+            "SELECT partition_id, group_id, remaining FROM wakeline.queue_settle($1, $2)",
+            &[(&partitions, Type::INT8_ARRAY), (&groups, Type::INT8_ARRAY)],
+        ),
         client.batch_execute("COMMIT"),
     )?;
     Ok(settled

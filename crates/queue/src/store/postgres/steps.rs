@@ -6,10 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use futures_util::{FutureExt, future::BoxFuture, try_join};
+use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::{Client, Row, types::Type};
 use uuid::Uuid;
-use wakeline_store::postgres::{Batch, RunError, Weigh};
+use wakeline_store::postgres::{Batch, RunError, Weigh, pipelined};
 
 use super::wrong;
 use crate::{
@@ -77,8 +77,8 @@ async fn run(client: &Client, steps: &[PlacedStep]) -> Result<Vec<Done>, RunErro
     Ok(done)
 }
 
-/// A question whose parameters may be nothing to ask about.
-async fn ask(
+/// A query that is left out when there is nothing to ask for.
+pub(super) async fn query_if(
     client: &Client,
     is_needed: bool,
     statement: &str,
@@ -107,76 +107,57 @@ async fn open(
         .iter()
         .filter_map(|placed| placed.step.state.as_ref().map(|state| state.stream))
         .collect();
-    // Sent together and answered in this order, so that nothing is read before the locks are had.
-    let (_, partitions, duplicates, places, cursors, alive, existing) = try_join!(
+    // In this order, so that nothing is read before the locks are had.
+    let (_, partitions, duplicates, places, cursors, alive, existing) = pipelined!(
         client.batch_execute("BEGIN"),
-        async {
-            client
-                .query_typed(
-                    "SELECT * FROM wakeline.queue_lock($1, $2, $3, $4)",
-                    &[
-                        (&locks.partitions, Type::INT8_ARRAY),
-                        (&locks.is_push, Type::BOOL_ARRAY),
-                        (&locks.positions, Type::INT8_ARRAY),
-                        (&locks.hashes, Type::UUID_ARRAY),
-                    ],
-                )
-                .await
-        },
-        async {
-            ask(
-                client,
-                !known.hashes.is_empty(),
-                "SELECT item, at, created_us FROM wakeline.queue_known($1, $2)",
-                &[
-                    (&known.partitions, Type::INT8_ARRAY),
-                    (&known.hashes, Type::UUID_ARRAY),
-                ],
-            )
-            .await
-        },
-        async {
-            ask(
-                client,
-                !spoken.hashes.is_empty(),
-                "SELECT item, at FROM wakeline.queue_positions($1, $2)",
-                &[
-                    (&spoken.hashed_in, Type::INT8_ARRAY),
-                    (&spoken.hashes, Type::UUID_ARRAY),
-                ],
-            )
-            .await
-        },
-        async {
-            ask(
-                client,
-                !acks.is_empty(),
-                "SELECT * FROM wakeline.queue_cursors($1, $2)",
-                &[
-                    (&spoken.partitions, Type::INT8_ARRAY),
-                    (&spoken.groups, Type::TEXT_ARRAY),
-                ],
-            )
-            .await
-        },
-        async {
-            ask(
-                client,
-                !leases.is_empty(),
-                "SELECT lease_id FROM wakeline.queue_leases($1)",
-                &[(&leases, Type::UUID_ARRAY)],
-            )
-            .await
-        },
-        async {
-            ask(
-                client,
-                !streams.is_empty(),
-                "SELECT id FROM wakeline.queue_stream WHERE id = ANY ($1) FOR SHARE",
-                &[(&streams, Type::UUID_ARRAY)],
-            )
-            .await
-        },
+        client.query_typed(
+            "SELECT * FROM wakeline.queue_lock($1, $2, $3, $4)",
+            &[
+                (&locks.partitions, Type::INT8_ARRAY),
+                (&locks.is_push, Type::BOOL_ARRAY),
+                (&locks.positions, Type::INT8_ARRAY),
+                (&locks.hashes, Type::UUID_ARRAY),
+            ],
+        ),
+        query_if(
+            client,
+            !known.hashes.is_empty(),
+            "SELECT item, at, created_us FROM wakeline.queue_known($1, $2)",
+            &[
+                (&known.partitions, Type::INT8_ARRAY),
+                (&known.hashes, Type::UUID_ARRAY),
+            ],
+        ),
+        query_if(
+            client,
+            !spoken.hashes.is_empty(),
+            "SELECT item, at FROM wakeline.queue_positions($1, $2)",
+            &[
+                (&spoken.hashed_in, Type::INT8_ARRAY),
+                (&spoken.hashes, Type::UUID_ARRAY),
+            ],
+        ),
+        query_if(
+            client,
+            !acks.is_empty(),
+            "SELECT * FROM wakeline.queue_cursors($1, $2)",
+            &[
+                (&spoken.partitions, Type::INT8_ARRAY),
+                (&spoken.groups, Type::TEXT_ARRAY),
+            ],
+        ),
+        query_if(
+            client,
+            !leases.is_empty(),
+            "SELECT lease_id FROM wakeline.queue_leases($1)",
+            &[(&leases, Type::UUID_ARRAY)],
+        ),
+        query_if(
+            client,
+            !streams.is_empty(),
+            "SELECT id FROM wakeline.queue_stream WHERE id = ANY ($1) FOR SHARE",
+            &[(&streams, Type::UUID_ARRAY)],
+        ),
     )?;
     let mut book = Book {
         leases: alive.iter().map(|row| row.get(0)).collect(),
@@ -385,15 +366,14 @@ fn read_cursor(book: &mut Book, partition: i64, row: &Row) -> Target {
 
 /// Writes what has changed and commits. The groups that pushes have made ready, by partition.
 async fn close(client: &Client, book: &Book) -> Result<HashMap<i64, Vec<String>>, RunError> {
-    // Sent together and answered in this order: the commit comes last.
     // Cursors before messages: one that has caught up by an acknowledgement is made ready by a push
     // of the same batch that came behind it.
-    let ((), woken, (), (), ()) = try_join!(
+    let ((), woken, (), (), ()) = pipelined!(
         super::write::move_cursors(client, book),
         append(client, book),
         super::write::mark(client, book),
         super::write::states(client, book),
-        async { client.batch_execute("COMMIT").await },
+        client.batch_execute("COMMIT"),
     )?;
     let mut groups: HashMap<i64, Vec<String>> = HashMap::new();
     for row in &woken {
