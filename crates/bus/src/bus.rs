@@ -1,4 +1,4 @@
-//! The bus of one process: publishing, listening, and knowing how well it works.
+//! The bus of one process: it publishes and receives wakes, and knows whether they arrive.
 
 mod running;
 
@@ -26,7 +26,7 @@ const EVERYTHING: &str = "*";
 #[derive(Clone, Debug)]
 pub struct Options {
     pub channel: String,
-    /// How often the bus is measured. After twice this time without an answer it counts as dead.
+    /// How often a canary is sent. After twice this time without one the bus counts as dead.
     pub canary: Duration,
 }
 
@@ -39,14 +39,14 @@ impl Default for Options {
     }
 }
 
-/// How wakes reach this process at the moment.
+/// How wakes reach this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusMode {
-    /// There is one process only: nothing to carry.
+    /// There is one process only, and no bus.
     InProcess,
-    /// The bus carries them.
+    /// Over the bus.
     Live,
-    /// The bus does not answer: the doors ask their stores at the short interval.
+    /// The bus carries nothing: the doors recheck at the short interval.
     Polling,
 }
 
@@ -66,7 +66,7 @@ impl BusMode {
 pub struct Status {
     pub kind: &'static str,
     pub mode: BusMode,
-    /// The way there and back of the last canary.
+    /// Of the last canary.
     pub round_trip: Option<Duration>,
     pub connects: u64,
 }
@@ -75,32 +75,33 @@ pub struct Status {
 pub struct Bus {
     engine: Arc<Engine>,
     remote: Option<Remote>,
-    /// Asks for the doors' question to their stores, out of turn.
-    pub(crate) request_recheck: Notify,
-    /// How often that was asked for.
+    /// The doors shall recheck their waiters now.
+    pub(crate) recheck_now: Notify,
+    /// How often that was requested.
     recheck_requests: AtomicU64,
-    heeding: TextSubscription,
+    texts: TextSubscription,
     /// Writes under way: see [`Write::commit`](crate::Write::commit).
     pub(crate) writes: TaskTracker,
 }
 
-/// What is done with what other processes tell a door.
+/// Called with the texts that other processes broadcast.
 type TextHandler = Box<dyn Fn(&str) + Send + Sync>;
 
+/// The door that has subscribed, and its handler.
 #[derive(Default)]
 struct TextSubscription(OnceLock<(&'static str, TextHandler)>);
 
 struct Remote {
     transport: Box<dyn Transport>,
-    /// Tells own messages from those of others.
+    /// Marks this process' messages.
     node: u64,
     outbox: Outbox,
     canary: Duration,
-    /// Asks for a canary out of turn.
+    /// A canary shall be sent now.
     canary_now: Notify,
     health: Mutex<Health>,
     peers: Mutex<Peers>,
-    /// Texts that came in part.
+    /// Texts of which some chunks have come.
     chunks: Mutex<Chunks>,
 }
 
@@ -116,12 +117,16 @@ impl Bus {
     /// For a single process.
     #[must_use]
     pub fn local(engine: Arc<Engine>) -> Arc<Self> {
+        Self::new(engine, None)
+    }
+
+    fn new(engine: Arc<Engine>, remote: Option<Remote>) -> Arc<Self> {
         Arc::new(Self {
             engine,
-            remote: None,
-            request_recheck: Notify::new(),
+            remote,
+            recheck_now: Notify::new(),
             recheck_requests: AtomicU64::new(0),
-            heeding: TextSubscription::default(),
+            texts: TextSubscription::default(),
             writes: TaskTracker::new(),
         })
     }
@@ -150,23 +155,16 @@ impl Bus {
             peers: Mutex::default(),
             chunks: Mutex::default(),
         };
-        let bus = Arc::new(Self {
-            engine,
-            remote: Some(remote),
-            request_recheck: Notify::new(),
-            recheck_requests: AtomicU64::new(0),
-            heeding: TextSubscription::default(),
-            writes: TaskTracker::new(),
-        });
+        let bus = Self::new(engine, Some(remote));
         tokio::spawn(bus.clone().receive_loop());
         tokio::spawn(bus.clone().send_loop());
         tokio::spawn(bus.clone().send_canaries());
-        tokio::spawn(bus.clone().measure());
+        tokio::spawn(bus.clone().watch_canary());
         bus
     }
 
-    /// Wakes the waiters of this process now, and those of the others as soon as the bus takes it.
-    /// To be called after the commit: whoever is woken must find what it is woken for.
+    /// Wakes the waiters of this process now, and those of the others as soon as the bus carries it.
+    /// Call it after the commit: a woken waiter must find what it was woken for.
     pub fn publish(&self, wakes: &[Wake]) {
         if wakes.is_empty() {
             return;
@@ -174,20 +172,18 @@ impl Bus {
         for wake in wakes {
             self.engine.wake(wake, Cause::Notify);
         }
-        if let Some(remote) = self.remote_if_any_peer() {
-            remote.outbox.put(wakes, Duration::ZERO);
-        }
+        self.publish_elsewhere(wakes);
     }
 
-    /// Wakes only those of the other processes.
+    /// Wakes only the waiters of the other processes.
     pub fn publish_elsewhere(&self, wakes: &[Wake]) {
         if let Some(remote) = self.remote_if_any_peer() {
             remote.outbox.put(wakes, Duration::ZERO);
         }
     }
 
-    /// Wakes the waiters of this process after `delay`, and those of the others by their own
-    /// clocks: they are told now.
+    /// Wakes all waiters after `delay`. The other processes get the wake now and set timers of their
+    /// own.
     pub fn publish_after(&self, wake: Wake, delay: Duration) {
         if let Some(remote) = self.remote_if_any_peer() {
             remote.outbox.put([&wake], delay);
@@ -195,15 +191,15 @@ impl Bus {
         self.engine.wake_after(wake, delay);
     }
 
-    /// The line to the others, unless there are none: a notification costs a commit, and a process
-    /// that is known to be alone saves it.
+    /// `None` while there is no other process: a notification costs a commit, which a process that
+    /// knows itself alone saves.
     fn remote_if_any_peer(&self) -> Option<&Remote> {
         self.remote
             .as_ref()
             .filter(|remote| !remote.peers().are_none())
     }
 
-    /// Whether there is no other process to tell.
+    /// Whether there is no other process.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.remote_if_any_peer().is_none()
@@ -211,17 +207,17 @@ impl Bus {
 
     fn request_recheck(&self) {
         self.recheck_requests.fetch_add(1, Ordering::SeqCst);
-        self.request_recheck.notify_one();
+        self.recheck_now.notify_one();
     }
 
-    /// How often the doors have been asked to look into their stores, out of turn. Whoever keeps
-    /// in mind that there was nothing must forget it when this changes.
+    /// How often a recheck was requested out of turn. A cached "nothing there" is void when this
+    /// changes.
     #[must_use]
     pub fn recheck_requests(&self) -> u64 {
         self.recheck_requests.load(Ordering::SeqCst)
     }
 
-    /// Everything of a door may have become ready, here and elsewhere: all ask their stores once.
+    /// Anything of `door` may have become ready: it rechecks its waiters, in every process.
     pub fn publish_door(&self, door: &str) {
         self.request_recheck();
         if let Some(remote) = self.remote_if_any_peer() {
@@ -229,39 +225,42 @@ impl Bus {
         }
     }
 
-    /// Tells the same door of the other processes a text of its own. It reaches each of them once,
-    /// or not at all: what must not be missed is in the store, and a wake says so.
+    /// Sends a text to the same door of the other processes. It reaches each of them at most once:
+    /// what must not be missed belongs into the store, with a wake.
     pub fn broadcast(&self, door: &'static str, text: String) {
         if let Some(remote) = self.remote_if_any_peer() {
             remote.outbox.put_text(door, text);
         }
     }
 
-    /// What is done with what the others tell `door`. Said once, by the one door that is told.
-    pub fn subscribe(&self, door: &'static str, subscribe: impl Fn(&str) + Send + Sync + 'static) {
-        let set = self.heeding.0.set((door, Box::new(subscribe)));
-        assert!(set.is_ok(), "one door heeds");
+    /// Calls `handler` with each text that other processes broadcast to `door`. One door of a process
+    /// can subscribe, once.
+    pub fn subscribe(&self, door: &'static str, handler: impl Fn(&str) + Send + Sync + 'static) {
+        let set = self.texts.0.set((door, Box::new(handler)));
+        assert!(set.is_ok(), "one door subscribes");
     }
 
-    /// Waits until the writes under way have ended and woken their waiters, at most `patience`. For
+    /// Waits until the writes under way have ended and woken their waiters, at most `longest`. For
     /// the end of a process, before [`flush`](Self::flush).
-    pub async fn finish_writes(&self, patience: Duration) {
+    pub async fn finish_writes(&self, longest: Duration) {
         self.writes.close();
-        if timeout(patience, self.writes.wait()).await.is_err() {
+        if timeout(longest, self.writes.wait()).await.is_err() {
             tracing::warn!(
                 writes = self.writes.len(),
-                "writes are still under way; the other nodes find out by asking"
+                "writes are still under way; the other nodes find what they commit by the fallback"
             );
         }
     }
 
-    /// Waits until the other processes have been told everything, at most `patience`. For the end
-    /// of a process: what it does not send, they learn only by their fallback.
-    pub async fn flush(&self, patience: Duration) {
+    /// Waits until all wakes have been sent, at most `longest`. For the end of a process: what it
+    /// does not send, the others find by their fallback.
+    pub async fn flush(&self, longest: Duration) {
         if let Some(remote) = &self.remote
-            && timeout(patience, remote.outbox.flushed()).await.is_err()
+            && timeout(longest, remote.outbox.flushed()).await.is_err()
         {
-            tracing::warn!("the last wakes could not be sent; the other nodes find out by asking");
+            tracing::warn!(
+                "the last wakes could not be sent; the other nodes find what is ready by the fallback"
+            );
         }
     }
 

@@ -1,27 +1,27 @@
-//! Texts that one door tells itself in other processes, in pieces that fit a message.
+//! Texts that a door broadcasts, in chunks that fit a message.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// Texts that are only partly there; the oldest goes when there are more.
+/// Texts of which some chunks have come. With more the oldest is dropped.
 const MAX_UNFINISHED: usize = 64;
-/// Bytes of a piece around its text.
+/// Bytes of a chunk around its text.
 const ENVELOPE: usize = 96;
-/// A character of a text may become so many in JSON.
+/// Bytes that one byte of text may become in JSON.
 const MOST_ESCAPED: usize = 6;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Chunk {
     #[serde(rename = "r")]
     door: String,
-    /// Tells the texts of a process apart.
+    /// Names the text within its process.
     #[serde(rename = "i")]
     id: u32,
-    /// Pieces before this one.
+    /// Chunks before this one.
     #[serde(rename = "k", default, skip_serializing_if = "is_zero")]
     number: u32,
-    /// Pieces still to come.
+    /// Chunks after this one.
     #[serde(rename = "n", default, skip_serializing_if = "is_zero")]
     left: u32,
     #[serde(rename = "x")]
@@ -43,7 +43,7 @@ impl Chunk {
         }
     }
 
-    /// Pieces of at most so many bytes as JSON, with how many they have.
+    /// Chunks of at most `max` bytes as JSON, each with its size.
     pub(crate) fn split(&self, max: usize) -> Vec<(Self, usize)> {
         let size =
             |chunk: &Self| serde_json::to_string(chunk).map_or(usize::MAX, |text| text.len() + 1);
@@ -76,24 +76,21 @@ impl Chunk {
     }
 }
 
-/// What has come in part, by sender and text.
+/// Texts of which some chunks have come, by sender and text.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     unfinished: VecDeque<(u64, Chunk)>,
 }
 
 impl Chunks {
-    /// The door and the text, when this was its last piece. One that lacks a piece is dropped.
+    /// The door and the text, if this was the last chunk. A text that lacks a chunk is dropped.
     pub(crate) fn add(&mut self, from: u64, chunk: Chunk) -> Option<(String, String)> {
-        let known = self
-            .unfinished
-            .iter()
-            .position(|(sender, known)| *sender == from && known.id == chunk.id);
-        let begun = known.and_then(|at| self.unfinished.remove(at));
-        let joined = match begun {
+        let mut unfinished = self.unfinished.iter();
+        let at = unfinished.position(|(sender, text)| *sender == from && text.id == chunk.id);
+        let joined = match at.and_then(|at| self.unfinished.remove(at)) {
             None if chunk.number == 0 => chunk,
-            Some((_, begun)) if begun.number + 1 == chunk.number => Chunk {
-                text: begun.text + &chunk.text,
+            Some((_, before)) if before.number + 1 == chunk.number => Chunk {
+                text: before.text + &chunk.text,
                 ..chunk
             },
             _ => return None,
@@ -114,18 +111,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_lacks_a_piece_is_not_told() {
+    fn a_text_that_lacks_a_chunk_is_dropped() {
         let whole = Chunk::whole("jobs", "x".repeat(2_000), 1);
         let chunks = whole.split(1_000);
         for lost in 0..chunks.len() {
             let mut joined = Chunks::default();
-            let kept = (0..)
+            let arriving = (0..)
                 .zip(chunks.clone())
                 .filter(|(number, _)| *number != lost);
-            let told: Vec<_> = kept
+            let texts: Vec<_> = arriving
                 .filter_map(|(_, (chunk, _))| joined.add(7, chunk))
                 .collect();
-            assert_eq!(told, [], "without chunk {lost}");
+            assert_eq!(texts, [], "without chunk {lost}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The net under the hints: each door asks its store, in one statement, what has become ready
-//! among all that its waiters wait for.
+//! The fallback for lost wakes: each door asks its store, in one statement, what has become ready
+//! of all that its waiters wait for.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,18 +9,20 @@ use wakeline_wake::{Cause, Engine, WaitKey, WaitedKey, Wake};
 
 use crate::bus::{Bus, BusMode};
 
-/// What a door's store says of a place where someone waits.
+/// A key with waiters for which a store has something, or will have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueWake {
     pub key: WaitKey,
-    /// Zero: something is there now. Else: it may be there then.
+    /// Zero: something is there now. Else: there may be something after this time.
     pub after: Duration,
 }
 
-/// A door's question to its store. One statement, however many places.
+/// A door that can recheck all its waiters.
 pub trait Recheck: Send + Sync {
     fn door(&self) -> &'static str;
 
+    /// Of `waiting`, the keys that have something now or at a known time. One statement, however
+    /// many keys; it changes nothing, so it can be repeated and dropped.
     fn recheck(
         &self,
         waiting: Vec<WaitedKey>,
@@ -29,14 +31,14 @@ pub trait Recheck: Send + Sync {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Intervals {
-    /// While the bus is live.
+    /// While the bus carries wakes.
     pub fallback: Duration,
     /// While it is not.
     pub degraded: Duration,
 }
 
-/// Asks for ever: at the interval, and at once when the bus asks for it. Who is found ready is
-/// woken; who will be ready at a known time is given an alarm.
+/// Rechecks the doors for ever: at the interval, and at once when the bus requests it. A key with
+/// something ready gets a wake; one that will have something at a known time gets a recheck timer.
 pub async fn watch(
     bus: Arc<Bus>,
     engine: Arc<Engine>,
@@ -53,7 +55,7 @@ pub async fn watch(
         };
         tokio::select! {
             () = sleep(interval) => {}
-            () = bus.request_recheck.notified() => {}
+            () = bus.recheck_now.notified() => {}
         }
         all_answered = true;
         for door in &doors {
@@ -64,7 +66,7 @@ pub async fn watch(
             match door.recheck(waiting).await {
                 Ok(dues) => apply(&engine, dues),
                 Err(error) => {
-                    tracing::warn!(%error, door = door.door(), "the fallback got no answer");
+                    tracing::warn!(%error, door = door.door(), "the store did not answer the recheck; trying again at the short interval");
                     all_answered = false;
                 }
             }

@@ -1,4 +1,4 @@
-//! How well the line works, by what comes back on it.
+//! Whether the bus works, by the canaries that come back.
 
 use std::{
     mem,
@@ -10,25 +10,26 @@ use crate::bus::BusMode;
 #[derive(Debug)]
 pub(crate) struct Health {
     pub(crate) mode: BusMode,
-    pub(crate) sent: Option<(u64, Instant)>,
-    pub(crate) heard: Option<Instant>,
+    /// The number of the last canary, and when it was sent.
+    pub(crate) canary_sent: Option<(u64, Instant)>,
+    pub(crate) canary_received: Option<Instant>,
     pub(crate) listening_since: Option<Instant>,
     pub(crate) round_trip: Option<Duration>,
     pub(crate) connects: u64,
-    pub(crate) warned: bool,
+    pub(crate) has_warned: bool,
 }
 
 impl Default for Health {
     fn default() -> Self {
         Self {
-            // Until the first canary is back nothing is known to arrive.
+            // Until the first canary is back, messages may not arrive.
             mode: BusMode::Polling,
-            sent: None,
-            heard: None,
+            canary_sent: None,
+            canary_received: None,
             listening_since: None,
             round_trip: None,
             connects: 0,
-            warned: false,
+            has_warned: false,
         }
     }
 }
@@ -37,10 +38,10 @@ impl Health {
     pub(crate) fn connected(&mut self) {
         self.connects += 1;
         self.listening_since = Some(Instant::now());
-        self.heard = None;
+        self.canary_received = None;
     }
 
-    /// Whether that is news.
+    /// Returns whether the mode has changed.
     pub(crate) fn disconnected(&mut self) -> bool {
         self.listening_since = None;
         self.round_trip = None;
@@ -48,8 +49,8 @@ impl Health {
     }
 
     pub(crate) fn next_canary(&mut self) -> u64 {
-        let number = self.sent.map_or(0, |(number, _)| number) + 1;
-        self.sent = Some((number, Instant::now()));
+        let number = self.canary_sent.map_or(0, |(number, _)| number) + 1;
+        self.canary_sent = Some((number, Instant::now()));
         number
     }
 }

@@ -1,17 +1,16 @@
 //! The bus: carries wakes between processes, and knows when it cannot.
 //!
-//! A wake is a hint. The bus may lose one; what it may not do is to go silent unnoticed. Three
-//! things see to that:
+//! A wake is a hint. The bus may lose one; it may not go silent unnoticed. Three rules see to that:
 //!
-//! * after every (re)connect each door asks its store, in one statement, what has become ready
-//!   among all that its waiters wait for ([`Recheck`]);
-//! * a canary message every few seconds measures the way there and back; while it is missing, that
-//!   same question is asked every second instead of every minute;
-//! * the question is asked at the fallback interval anyway.
+//! * after every (re)connect each door rechecks its waiters: one statement asks the store what has
+//!   become ready of all that they wait for ([`Recheck`]);
+//! * a canary message every few seconds measures the round trip; while it is missing, the doors
+//!   recheck every second instead of every minute;
+//! * they recheck at the fallback interval anyway.
 //!
-//! Publishing never waits: waiters of this process are woken at once, and a task of its own sends
-//! what has gathered meanwhile, coalesced, to the other processes. It is called after the commit
-//! and outside the caller's transaction, because `NOTIFY` takes a database-wide lock at commit.
+//! Publishing never waits: waiters of this process are woken at once, and a background task sends
+//! the wakes to the other processes, coalesced. It is called after the commit and outside the
+//! caller's transaction, because `NOTIFY` takes a database-wide lock at commit.
 
 mod bus;
 mod chunks;

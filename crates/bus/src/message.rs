@@ -1,4 +1,4 @@
-//! What travels on the bus: a JSON text that fits PostgreSQL's limit for a notification.
+//! The bus' messages: JSON texts that fit PostgreSQL's limit for a notification.
 
 use std::time::Duration;
 
@@ -9,42 +9,42 @@ use crate::chunks::Chunk;
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Message {
-    /// The process that sent it, which has woken its own waiters already.
+    /// The sender, which has woken its own waiters already.
     pub(crate) from: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) wakes: Vec<WakeText>,
-    /// Too much to list: everything of these doors may have become ready.
+    /// Anything of these doors may have become ready: there was too much to list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) doors: Vec<String>,
-    /// What is told by one door to itself elsewhere.
+    /// Texts that a door broadcasts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) texts: Vec<Chunk>,
-    /// For measuring the bus; the sender's own number.
+    /// The number of the sender's canary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) canary: Option<u64>,
     /// With a canary: how often the sender sends one, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) every: Option<u64>,
-    /// With a canary: the sender is new on its line and wants to know who is there.
+    /// With a canary: the connection is new, and the others shall send a canary too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) hello: bool,
 }
 
-/// Something to wake, and how long from now.
+/// A wake and its delay.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OutgoingWake {
     pub(crate) wake: Wake,
     pub(crate) after: Duration,
 }
 
-/// A wake as text: its topics, its lane if it has one, `all`, `chain` or a count.
+/// A wake as text: its topics, its group if it has one, and `all`, `chain` or a count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WakeText {
     #[serde(rename = "t")]
     topics: Vec<String>,
-    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     group: Option<String>,
-    #[serde(rename = "h")]
+    #[serde(rename = "m")]
     mode: ModeText,
     /// Milliseconds from now.
     #[serde(rename = "d", default, skip_serializing_if = "is_zero")]
@@ -83,7 +83,7 @@ impl From<&OutgoingWake> for WakeText {
     }
 }
 
-/// Rounded up: what comes a little late finds what it came for.
+/// Rounded up: a wake that comes a little late finds what it was published for.
 pub(crate) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
@@ -114,7 +114,7 @@ impl From<&WakeText> for OutgoingWake {
 /// that does not fit at all, becomes "everything of the door".
 pub(crate) fn pack(
     from: u64,
-    said: &[OutgoingWake],
+    wakes: &[OutgoingWake],
     texts: &[Chunk],
     mut doors: Vec<String>,
     max_bytes: usize,
@@ -128,18 +128,18 @@ pub(crate) fn pack(
     .len();
     let mut messages: Vec<Message> = Vec::new();
     let mut room = 0;
-    for said in said {
-        let entry = WakeText::from(said);
+    for wake in wakes {
+        let entry = WakeText::from(wake);
         let size = serde_json::to_string(&entry).map_or(usize::MAX, |text| text.len() + 1);
         if size > room {
             if size > max_bytes - envelope || messages.len() == max_messages {
-                let door = said
+                let door = wake
                     .wake
                     .topics
                     .first()
                     .map(Topic::door)
                     .unwrap_or_default();
-                if !doors.iter().any(|known| known == door) {
+                if !doors.iter().any(|listed| listed == door) {
                     doors.push(door.to_owned());
                 }
                 continue;
@@ -155,7 +155,7 @@ pub(crate) fn pack(
             message.wakes.push(entry);
         }
     }
-    // What does not fit is not told: it is not in anybody's store either.
+    // A text that does not fit is lost.
     for (chunk, size) in texts
         .iter()
         .flat_map(|text| text.split(max_bytes - envelope))
@@ -253,19 +253,19 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_told_in_pieces_that_fit() {
+    fn a_long_text_is_sent_in_chunks_that_fit() {
         let text = "ä\"\0".repeat(5_000);
         let whole = Chunk::whole("jobs", text.clone(), 9);
         let texts = pack(3, &[], &[whole], Vec::new(), 7_900, 32);
         assert!(texts.len() > 2 && texts.iter().all(|text| text.len() <= 7_900));
         let mut chunks = crate::chunks::Chunks::default();
-        let mut told = Vec::new();
+        let mut received = Vec::new();
         for text in &texts {
             let message: Message = serde_json::from_str(text).unwrap();
             for chunk in message.texts {
-                told.extend(chunks.add(message.from, chunk));
+                received.extend(chunks.add(message.from, chunk));
             }
         }
-        assert_eq!(told, [("jobs".to_owned(), text)]);
+        assert_eq!(received, [("jobs".to_owned(), text)]);
     }
 }

@@ -1,9 +1,9 @@
-//! What has become ready since the last send, coalesced.
+//! What is to be sent to the other processes, coalesced.
 
 use std::{
     collections::HashMap,
     mem,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -17,17 +17,18 @@ use crate::{
 
 /// Past this many different wakes in one send, "everything of the door" is cheaper for everyone.
 const MAX_WAKES: usize = 4_096;
-/// Texts that wait to be sent; what is told past it is lost.
+/// Texts that wait to be sent; further ones are lost.
 const MAX_TEXTS: usize = 4_096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    gathered: Mutex<OutboxBatch>,
+    batch: Mutex<OutboxBatch>,
     filled: Notify,
     /// Whether anything has still to be sent. Changed only under the lock above.
     unsent: watch::Sender<bool>,
 }
 
+/// What the next send carries.
 #[derive(Debug, Default)]
 pub(crate) struct OutboxBatch {
     counts: HashMap<Key, u32>,
@@ -35,7 +36,7 @@ pub(crate) struct OutboxBatch {
     pub(crate) texts: Vec<Chunk>,
 }
 
-/// What is woken, how, and after how many milliseconds.
+/// Topics, group, kind and delay in milliseconds.
 type Key = (Arc<[Topic]>, Option<WaitGroup>, Kind, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,44 +48,44 @@ enum Kind {
 
 impl Outbox {
     pub(crate) fn put<'a>(&self, wakes: impl IntoIterator<Item = &'a Wake>, after: Duration) {
-        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        for wake in wakes {
-            gathered.add(wake, after);
-        }
-        self.unsent.send_replace(true);
-        drop(gathered);
-        self.filled.notify_one();
+        self.fill(|batch| {
+            for wake in wakes {
+                batch.add(wake, after);
+            }
+        });
     }
 
     pub(crate) fn put_text(&self, door: &str, text: String) {
-        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        if gathered.texts.len() >= MAX_TEXTS {
-            metrics::counter!("wakeline_bus_texts_lost_total").increment(1);
-            return;
-        }
-        gathered
-            .texts
-            .push(Chunk::whole(door, text, rand::random()));
-        self.unsent.send_replace(true);
-        drop(gathered);
-        self.filled.notify_one();
+        self.fill(|batch| {
+            if batch.texts.len() >= MAX_TEXTS {
+                metrics::counter!("wakeline_bus_texts_lost_total").increment(1);
+                return;
+            }
+            batch.texts.push(Chunk::whole(door, text, rand::random()));
+        });
     }
 
-    /// Everything of `doors` may have changed: what was gathered could not be sent.
+    /// Anything of `doors` may have become ready: their wakes could not be sent.
     pub(crate) fn put_doors(&self, doors: impl IntoIterator<Item = String>) {
-        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        for door in doors {
-            gathered.add_door(&door);
-        }
+        self.fill(|batch| {
+            for door in doors {
+                batch.add_door(&door);
+            }
+        });
+    }
+
+    fn fill(&self, change: impl FnOnce(&mut OutboxBatch)) {
+        let mut batch = self.batch();
+        change(&mut batch);
         self.unsent.send_replace(true);
-        drop(gathered);
+        drop(batch);
         self.filled.notify_one();
     }
 
-    /// What was taken has been sent.
+    /// The batch that was taken has been sent.
     pub(crate) fn sent(&self) {
-        let gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        self.unsent.send_replace(!gathered.is_empty());
+        let batch = self.batch();
+        self.unsent.send_replace(!batch.is_empty());
     }
 
     /// Waits until all that was put has been sent.
@@ -97,13 +98,16 @@ impl Outbox {
     /// Waits until there is something, and takes it all.
     pub(crate) async fn take(&self) -> OutboxBatch {
         loop {
-            let gathered =
-                mem::take(&mut *self.gathered.lock().unwrap_or_else(PoisonError::into_inner));
-            if !gathered.is_empty() {
-                return gathered;
+            let batch = mem::take(&mut *self.batch());
+            if !batch.is_empty() {
+                return batch;
             }
             self.filled.notified().await;
         }
+    }
+
+    fn batch(&self) -> MutexGuard<'_, OutboxBatch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,7 +120,7 @@ impl OutboxBatch {
         let Some(door) = wake.topics.first().map(Topic::door) else {
             return;
         };
-        if self.doors.iter().any(|known| known == door) {
+        if self.doors.iter().any(|listed| listed == door) {
             return;
         }
         if self.counts.len() >= MAX_WAKES {
@@ -141,14 +145,14 @@ impl OutboxBatch {
     }
 
     fn add_door(&mut self, door: &str) {
-        if !self.doors.iter().any(|known| known == door) {
+        if !self.doors.iter().any(|listed| listed == door) {
             self.doors.push(door.to_owned());
             self.counts
                 .retain(|(topics, ..), _| topics[0].door() != door);
         }
     }
 
-    pub(crate) fn said(&self) -> Vec<OutgoingWake> {
+    pub(crate) fn wakes(&self) -> Vec<OutgoingWake> {
         self.counts
             .iter()
             .map(|((topics, group, kind, after), count)| OutgoingWake {
@@ -166,8 +170,8 @@ impl OutboxBatch {
             .collect()
     }
 
-    /// The doors that anything was gathered for.
-    pub(crate) fn touched(&self) -> Vec<String> {
+    /// The doors that the batch has anything of.
+    pub(crate) fn all_doors(&self) -> Vec<String> {
         let listed = self
             .counts
             .keys()
@@ -193,11 +197,11 @@ mod tests {
         for _ in 0..3 {
             outbox.put(&[Wake::count([topic("a")], 2)], Duration::ZERO);
         }
-        let said = OutgoingWake {
+        let sum = OutgoingWake {
             wake: Wake::count([topic("a")], 6),
             after: Duration::ZERO,
         };
-        assert_eq!(outbox.take().await.said(), [said]);
+        assert_eq!(outbox.take().await.wakes(), [sum]);
     }
 
     #[tokio::test]
@@ -209,9 +213,9 @@ mod tests {
                 Duration::ZERO,
             );
         }
-        let gathered = outbox.take().await;
+        let batch = outbox.take().await;
         assert_eq!(
-            (gathered.said(), gathered.doors),
+            (batch.wakes(), batch.doors),
             (vec![], vec!["queue".to_owned()])
         );
     }

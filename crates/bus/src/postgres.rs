@@ -36,7 +36,7 @@ impl Transport for Notifications {
         "postgres"
     }
 
-    fn when_silent(&self) -> &'static str {
+    fn hint_when_silent(&self) -> &'static str {
         "Is a pooler in transaction mode (PgBouncer) in front of PostgreSQL? LISTEN needs a direct \
          connection or session mode"
     }
@@ -57,7 +57,7 @@ impl Transport for Notifications {
                 .batch_execute(&format!("LISTEN \"{channel}\""))
                 .await
                 .map_err(|error| TransportError(error.to_string()))?;
-            // The client goes with the stream: dropping it would close the connection.
+            // The stream keeps the client: dropping it would close the connection.
             let payloads = stream::unfold(line, |mut line| async move {
                 let notification = line.notifications.recv().await?;
                 Some((notification.payload().to_owned(), line))

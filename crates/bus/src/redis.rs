@@ -12,7 +12,7 @@ use tokio::{sync::Mutex, time::timeout};
 
 use crate::transport::{Transport, TransportError};
 
-/// Redis itself would take far more; a message should stay a message.
+/// Redis itself takes far longer ones.
 const MAX_MESSAGE: usize = 64 * 1024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ impl Transport for PubSub {
         "redis"
     }
 
-    fn when_silent(&self) -> &'static str {
+    fn hint_when_silent(&self) -> &'static str {
         "Is Redis overloaded, or is there a proxy in front of it that does not know SUBSCRIBE?"
     }
 

@@ -1,4 +1,4 @@
-//! The asynchronous skin over [`State`]: one lock, one task for all that is due.
+//! [`State`] behind a lock, with one task for all deadlines and timers.
 
 use std::{
     future::poll_fn,
@@ -10,7 +10,7 @@ use std::{
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    state::{HoldRefusal, Limits, ParkEnd, State, WakeResult},
+    state::{HoldRefusal, Limits, ParkOutcome, State, WakeResult},
     sync::Mutex,
     timers::TimerId,
     topic::{Cause, EngineTime, WaitKey, Wake},
@@ -18,13 +18,13 @@ use crate::{
     waiters::WaiterId,
 };
 
-/// The engine of one process. Cheap to share; nothing it does waits for anything but its lock,
-/// which is never held across an await or a call-out.
+/// The engine of one process. Its methods wait for nothing but its lock, which is never held across
+/// an await or while a task is woken.
 #[derive(Debug)]
 pub struct Engine {
     inner: Mutex<Inner>,
     began: Instant,
-    /// Tells the clock task that something is due earlier than what it sleeps for.
+    /// Something is due earlier than what the clock task sleeps for.
     earlier: Notify,
 }
 
@@ -34,20 +34,6 @@ struct Inner {
     wakers: Vec<Option<Waker>>,
     /// What the clock task sleeps for.
     sleeps_until: Option<EngineTime>,
-}
-
-/// How a park ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParkOutcome {
-    /// Look again: something may be there. Say what came of it with [`Waiter::complete`].
-    Woken {
-        cause: Cause,
-        at: EngineTime,
-        /// Which of the waiter's places the wake was for, counted from zero.
-        key: usize,
-    },
-    Deadline,
-    Drain,
 }
 
 impl Engine {
@@ -69,8 +55,8 @@ impl Engine {
         EngineTime::default().after(self.began.elapsed())
     }
 
-    /// A waiter at `keys` (at least one) for at most `hold`. Register first, check the store
-    /// next: see the crate's documentation.
+    /// Registers a waiter at `keys` (at least one) for at most `hold`. Register first, then check
+    /// the store: see the crate's documentation.
     pub fn register(
         self: &Arc<Self>,
         keys: &[WaitKey],
@@ -85,7 +71,7 @@ impl Engine {
         })
     }
 
-    /// Something may be there for those who wait at the wake's topics.
+    /// Something may be there for the waiters at the wake's topics.
     pub fn wake(&self, wake: &Wake, cause: Cause) {
         let now = self.now();
         self.act(|state, woken| state.publish(wake, cause, now, woken));
@@ -98,8 +84,8 @@ impl Engine {
         self.act(|state, _| state.wake_at(wake, due))
     }
 
-    /// Those who wait at `key` look again after `delay`, if nothing wakes them before. Without
-    /// waiters there it does nothing.
+    /// Sets the recheck timer of `key`: one of its waiters checks the store again after `delay`, if
+    /// nothing wakes it before. Without waiters it does nothing.
     pub fn recheck_after(&self, key: &WaitKey, delay: Duration) {
         let due = self.now().after(delay);
         self.act(|state, _| state.recheck_at(key, due));
@@ -119,7 +105,7 @@ impl Engine {
         self.inner.lock().state.is_draining()
     }
 
-    /// Lets timers and deadlines that have come take effect. [`Engine::run`] calls it in time.
+    /// Fires the timers and ends the parks that are due. [`Engine::run`] calls it in time.
     pub fn advance(&self) {
         let now = self.now();
         self.act(|state, woken| state.advance(now, woken));
@@ -146,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// Every place of `door` where someone waits.
+    /// Every key of `door` that has waiters.
     #[must_use]
     pub fn waiting(&self, door: &str) -> Vec<WaitedKey> {
         self.inner.lock().state.waiting(door)
@@ -184,8 +170,8 @@ impl Engine {
         self.inner.lock().state.doors().to_vec()
     }
 
-    /// One step of the state machine. Tasks are woken after the lock is released, so that they
-    /// do not run into it.
+    /// Runs one step of the state machine. Tasks are woken after the lock is released, so that they
+    /// do not wait for it.
     fn act<T>(&self, step: impl FnOnce(&mut State, &mut Vec<WaiterId>) -> T) -> T {
         let mut woken = Vec::new();
         let (result, wakers, is_earlier) = {
@@ -216,8 +202,8 @@ impl Engine {
     }
 }
 
-/// One parked request or stream. Dropping it leaves at once, and a wake that it was given and
-/// has not settled goes to the next that can use it.
+/// One parked request or stream. Dropping it removes it at once, and a wake that it was given and
+/// has not completed goes to the next waiter that can use it.
 #[derive(Debug)]
 pub struct Waiter {
     engine: Arc<Engine>,
@@ -225,17 +211,13 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// Waits for a wake, the deadline or the drain. Dropping the future loses nothing: what was
-    /// given is found by the next park, or passed on when the waiter is dropped.
+    /// Waits for a wake, the deadline or the drain. Dropping the future loses nothing: the next
+    /// park returns the wake, or it is passed on when the waiter is dropped.
     pub async fn park(&mut self) -> ParkOutcome {
         poll_fn(|context| {
             let mut inner = self.engine.inner.lock();
             match inner.state.take(self.id) {
-                Some(ParkEnd::Wake(cause, at, key)) => {
-                    Poll::Ready(ParkOutcome::Woken { cause, at, key })
-                }
-                Some(ParkEnd::Deadline) => Poll::Ready(ParkOutcome::Deadline),
-                Some(ParkEnd::Drain) => Poll::Ready(ParkOutcome::Drain),
+                Some(outcome) => Poll::Ready(outcome),
                 None => {
                     let index = self.id.index();
                     if inner.wakers.len() <= index {
@@ -255,8 +237,8 @@ impl Waiter {
         .await
     }
 
-    /// What came of the last wake. To be said before the work that was found is started, because
-    /// a chain goes on from here.
+    /// Reports what came of the last wake. Call it before working on what was found, because this
+    /// passes a chain on.
     pub fn complete(&mut self, result: WakeResult) {
         let now = self.engine.now();
         self.engine
@@ -266,7 +248,7 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        // Before leaving: afterwards the slot, and the waker in it, may be a new waiter's.
+        // Before leaving: afterwards a new waiter may have the slot and its waker.
         if let Some(waker) = self.engine.inner.lock().wakers.get_mut(self.id.index()) {
             *waker = None;
         }

@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    engine::{Engine, ParkOutcome},
-    state::{HoldRefusal, WakeResult},
+    engine::Engine,
+    state::{HoldRefusal, ParkOutcome, WakeResult},
     topic::{Cause, WaitKey},
 };
 
@@ -15,26 +15,26 @@ use crate::{
 #[derive(Debug)]
 pub enum CheckResult<T> {
     Found(T),
-    /// Nothing yet. If the store knows when something may be there, the waiters look again then.
+    /// Nothing yet. If the store knows when there may be something, the waiters check again then.
     Nothing {
         recheck_after: Option<Duration>,
     },
-    /// There is something, but not for this waiter: the next one is asked.
+    /// There is something, but not for this waiter: the wake is passed on to the next one.
     NotForMe,
-    /// There was something and it has been dealt with: the waiter goes on waiting for the next.
+    /// There was something, and the check has handled it: the waiter goes on waiting.
     Handled {
         recheck_after: Option<Duration>,
     },
 }
 
-/// Where and for how long to wait.
+/// What to wait for, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Hold<'a> {
     pub engine: &'a Arc<Engine>,
     pub keys: &'a [WaitKey],
-    /// Where the waiters look again when the store knows when something may be there.
+    /// The keys that get a recheck timer when the store knows when there may be something.
     pub recheck_keys: &'a [WaitKey],
-    /// With no time to wait it is a single check.
+    /// Zero: a single check.
     pub time: Duration,
 }
 
@@ -53,7 +53,7 @@ pub struct HoldEnd<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct LastWake {
     pub cause: Cause,
-    /// Which of the hold's places it was for.
+    /// Which of the hold's keys the wake was for, counted from zero.
     pub key: usize,
     pub at: Instant,
 }
@@ -68,10 +68,10 @@ pub enum HoldError<E> {
 }
 
 impl Hold<'_> {
-    /// Holds until `check` finds something, the time is over or the engine drains. `check` is told
-    /// what woke it.
+    /// Holds until `check` finds something, the time is over or the engine drains. `check` gets the
+    /// cause of the wake that it follows.
     ///
-    /// Dropping the future leaves the line at once; a wake that it had goes to the next.
+    /// Dropping the future removes the waiter at once; a wake that it had goes to the next one.
     pub async fn until<T, E, F>(
         self,
         mut check: impl FnMut(Option<Cause>) -> F,
@@ -93,9 +93,9 @@ impl Hold<'_> {
             Some(waiter.map_err(HoldError::Refused)?)
         };
         loop {
-            let asked = Instant::now();
+            let check_began = Instant::now();
             let checked = check(end.last_wake.map(|wake| wake.cause)).await;
-            end.in_checks += asked.elapsed();
+            end.in_checks += check_began.elapsed();
             let checked = checked.map_err(HoldError::Check)?;
             if let Some(waiter) = &mut waiter {
                 waiter.complete(match &checked {

@@ -1,10 +1,10 @@
-//! The line of one lane at one topic: who may be woken next, longest wait first.
+//! The waiters of one key that have no pending wake, the longest wait first.
 
 use std::collections::BTreeMap;
 
 use crate::waiters::WaiterId;
 
-/// Most topics have one waiter, so one is kept without an allocation.
+/// Most keys have one waiter, so a single one needs no allocation.
 #[derive(Debug, Default)]
 pub(crate) enum Line {
     #[default]
@@ -40,7 +40,7 @@ impl Line {
         }
     }
 
-    /// The one that has waited longest among those that came after `after`.
+    /// The longest waiter among those that came after `after`.
     pub(crate) fn first_after(&self, after: Option<u64>) -> Option<(u64, WaiterId)> {
         match self {
             Self::Empty => None,

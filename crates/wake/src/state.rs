@@ -1,5 +1,5 @@
 //! The engine's rules: a pure state machine. Every step is given the time and reports in `woken`
-//! which waiters' parks must return; nothing here waits, reads a clock or calls out.
+//! which waiters' parks must return. Nothing here waits, reads a clock or wakes a task.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{
     waiters::{Permit, WaiterEntry, WaiterId, Waiters},
 };
 
-/// How much the engine takes on.
+/// The limits of the engine's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub waiters: usize,
@@ -29,7 +29,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a new hold is refused. Nothing already held suffers; trying again later is safe.
+/// Why a new hold is refused. The others stay held; trying again later is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HoldRefusal {
     #[error("too many requests are held here; try again later")]
@@ -40,23 +40,29 @@ pub enum HoldRefusal {
     Draining,
 }
 
-/// What a park finds.
+/// How a park ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParkEnd {
-    /// A wake, when it was given, and for which of the waiter's places.
-    Wake(Cause, EngineTime, usize),
+pub enum ParkOutcome {
+    /// Check the store again, and report the result with `complete`.
+    Woken {
+        cause: Cause,
+        /// When the wake was given.
+        at: EngineTime,
+        /// Which of the waiter's keys the wake was for, counted from zero.
+        key: usize,
+    },
     Deadline,
     Drain,
 }
 
-/// What a woken waiter says of the wake it was given.
+/// What came of a wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeResult {
-    /// It found work. A chain goes on from here.
+    /// The waiter found work. A chain wakes the next one.
     Found,
-    /// There was nothing (any more). The wake ends here.
+    /// The waiter found nothing (any more). The wake ends here.
     Nothing,
-    /// There was something, but not for this waiter: the next one that came after it is asked.
+    /// The waiter found something that is not for it: the wake goes to the next one after it.
     PassOn,
 }
 
@@ -86,18 +92,18 @@ impl State {
         }
     }
 
-    /// A new waiter at `keys` until `until`. Nothing changes when it is refused.
+    /// Registers a waiter at `keys` until `until`. A refusal changes nothing.
     pub fn register(
         &mut self,
         keys: &[WaitKey],
         until: EngineTime,
         now: EngineTime,
     ) -> Result<WaiterId, HoldRefusal> {
-        if let Err(refused) = self.admit(keys) {
+        if let Err(refusal) = self.admit(keys) {
             if let Some(key) = keys.first() {
                 self.topics.counters(&key.topic).refused += 1;
             }
-            return Err(refused);
+            return Err(refusal);
         }
         let seq = self.next_seq;
         self.next_seq += 1;
@@ -143,7 +149,7 @@ impl State {
         Ok(())
     }
 
-    /// Something may be there: gives the wake to those who have waited longest.
+    /// Gives the wake to the longest waiters.
     pub fn publish(
         &mut self,
         wake: &Wake,
@@ -261,27 +267,31 @@ impl State {
         }
     }
 
-    /// What a park of `id` finds now; `None` means it must go on waiting.
+    /// How the park of `id` ends now; `None`: it goes on waiting.
     ///
-    /// A pending wake comes before the deadline, so that what was given is looked at. From here
-    /// on the waiter can be given the next wake: what is published while it checks makes its next
-    /// park return at once.
-    pub fn take(&mut self, id: WaiterId) -> Option<ParkEnd> {
+    /// A pending wake comes before the deadline, so that no wake is lost. From here on the waiter
+    /// can be given the next wake: one that is published while it checks makes its next park return
+    /// at once.
+    pub fn take(&mut self, id: WaiterId) -> Option<ParkOutcome> {
         if self.draining {
-            return Some(ParkEnd::Drain);
+            return Some(ParkOutcome::Drain);
         }
         let waiter = self.waiters.get_mut(id);
         if let Some(permit) = waiter.pending.take() {
-            let taken = ParkEnd::Wake(permit.cause, permit.at, permit.key as usize);
+            let outcome = ParkOutcome::Woken {
+                cause: permit.cause,
+                at: permit.at,
+                key: permit.key as usize,
+            };
             waiter.in_check = Some(permit);
             self.enter_lines(id);
-            return Some(taken);
+            return Some(outcome);
         }
-        waiter.timed_out.then_some(ParkEnd::Deadline)
+        waiter.timed_out.then_some(ParkOutcome::Deadline)
     }
 
-    /// What `id` says of the wake that its park returned. Without a wake in hand (the check
-    /// before the first park) nothing happens.
+    /// `id` has checked the store after a wake. Without a wake (the check before the first park)
+    /// nothing happens.
     pub fn complete(
         &mut self,
         id: WaiterId,
@@ -303,7 +313,7 @@ impl State {
         }
         match (result, permit.mode) {
             (WakeResult::Found, WakeMode::Chain) => {
-                // To somebody else: this one has work now.
+                // To another waiter: this one has work now.
                 self.leave_lines(id);
                 self.pass_on(id, &permit, None, now, woken);
                 if self.waiters.get(id).pending.is_none() {
@@ -339,8 +349,8 @@ impl State {
         self.give(&wake, after, permit.cause, now, woken);
     }
 
-    /// `id` is gone. A wake that it was given and has not settled goes to the next that can use
-    /// it.
+    /// Removes `id`. A wake that it was given and has not completed goes to the next waiter that can
+    /// use it.
     pub fn leave(&mut self, id: WaiterId, now: EngineTime, woken: &mut Vec<WaiterId>) {
         self.leave_lines(id);
         let waiter = self.waiters.get_mut(id);
@@ -360,7 +370,7 @@ impl State {
         }
     }
 
-    /// Publishes `wake` when `due` comes. `None` past the limit of timers: the fallback finds it.
+    /// Publishes `wake` at `due`. `None` past the limit of timers: the fallback finds what is due.
     pub fn wake_at(&mut self, wake: Wake, due: EngineTime) -> Option<TimerId> {
         self.timers.set(due, wake)
     }
@@ -369,8 +379,8 @@ impl State {
         self.timers.cancel(timer)
     }
 
-    /// Those who wait at `key` should look again at `due`: the store said that something may be
-    /// there then. A place has one alarm, the earliest asked for; it goes when they all leave.
+    /// Lets a waiter at `key` check again at `due`, when there may be something by what the store
+    /// says. A key has one recheck timer, the earliest; it is removed with the last waiter.
     pub fn recheck_at(&mut self, key: &WaitKey, due: EngineTime) {
         let Some(slot) = self.topics.find_key(key) else {
             return;
@@ -400,7 +410,7 @@ impl State {
             .min()
     }
 
-    /// Lets time pass: timers that are due publish, deadlines that have come end their parks.
+    /// Publishes the timers that are due, and ends the parks whose deadline has come.
     pub fn advance(&mut self, now: EngineTime, woken: &mut Vec<WaiterId>) {
         while let Some(wake) = self.timers.take_due(now) {
             self.count(&wake);
@@ -416,7 +426,7 @@ impl State {
         }
     }
 
-    /// From here on every park returns "drain" and every registration is refused.
+    /// From here on every park ends with [`ParkOutcome::Drain`] and every registration is refused.
     pub fn drain(&mut self, woken: &mut Vec<WaiterId>) {
         self.draining = true;
         woken.extend(self.waiters.ids());
@@ -447,8 +457,8 @@ impl State {
         self.topics.doors()
     }
 
-    /// How many wakes have been published for `door`. As long as it stays the same, whoever asked
-    /// the store and found nothing need not ask again.
+    /// How many wakes have been published for `door`. As long as it stays the same, a check that
+    /// found nothing in the store need not be repeated.
     #[must_use]
     pub fn published(&self, door: &str) -> u64 {
         let mut doors = self.topics.doors().iter();

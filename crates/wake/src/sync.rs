@@ -1,4 +1,4 @@
-//! The one lock of the skin, replaceable by shuttle's for schedule exploration.
+//! The engine's lock. shuttle's takes its place when schedules are explored.
 
 #[cfg(feature = "shuttle")]
 use shuttle::sync as imp;

@@ -1,4 +1,4 @@
-//! Wakes that are due later: many times per topic, one heap.
+//! Wakes that are due later, ordered by time.
 
 use std::{collections::BTreeMap, num::NonZeroU64};
 
@@ -8,7 +8,7 @@ use crate::topic::{EngineTime, Wake};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId {
     due: EngineTime,
-    /// Never zero, so that `Option<TimerId>` takes no more room.
+    /// Never zero, so that `Option<TimerId>` is no larger.
     number: NonZeroU64,
 }
 
@@ -34,7 +34,7 @@ impl Timers {
         }
     }
 
-    /// `None` past the limit: the wake then comes with the fallback.
+    /// `None` past the limit: then the fallback finds what is due.
     pub(crate) fn set(&mut self, due: EngineTime, wake: Wake) -> Option<TimerId> {
         if self.by_due.len() >= self.limit {
             return None;

@@ -1,9 +1,9 @@
-//! What is waited for ([`Topic`], [`WaitGroup`]) and what is said about it ([`Wake`]).
+//! What waiters wait for ([`Topic`], [`WaitGroup`]) and what wakes them ([`Wake`]).
 
 use std::{fmt, sync::Arc, time::Duration};
 
-/// Between the parts of a topic. Names that reach a topic never contain it, so two different
-/// lists of parts never make the same topic.
+/// Between the parts of a topic. No part contains it, so two different lists of parts never make
+/// the same topic.
 const SEPARATOR: char = '\0';
 
 /// What a waiter waits for: a door's name and the door's own parts, such as `queue/orders`.
@@ -26,7 +26,7 @@ impl Topic {
         Self(text.into())
     }
 
-    /// Reads back what [`Topic::encoded`] gave.
+    /// The topic whose [`Topic::encoded`] form is `text`.
     #[must_use]
     pub fn from_encoded(text: &str) -> Self {
         Self(text.into())
@@ -68,8 +68,8 @@ impl fmt::Debug for Topic {
     }
 }
 
-/// Who competes with whom on a topic. Waiters of one lane compete for what a wake announces;
-/// lanes do not: a wake for `n` wakes `n` in each lane. A consumer group is a lane.
+/// Which waiters of a topic compete. Waiters of one group compete for what a wake announces; groups
+/// do not: a wake for `n` wakes `n` in each group. A consumer group is a wait group.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WaitGroup(Arc<str>);
 
@@ -97,7 +97,7 @@ impl fmt::Debug for WaitGroup {
     }
 }
 
-/// Where a waiter stands: a topic, and its lane there.
+/// What a waiter is registered at: a topic and a wait group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WaitKey {
     pub topic: Topic,
@@ -111,24 +111,24 @@ impl WaitKey {
     }
 }
 
-/// How many of those that wait are woken.
+/// How many of the waiters are woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WakeMode {
-    /// Everyone: a result, a new state, a feed.
+    /// All of them: a result, a new state, a feed.
     All,
-    /// The `n` of each lane that have waited longest: `n` things arrived.
+    /// The `n` of each group that have waited longest: `n` items arrived.
     Count(u32),
-    /// The one of each lane that has waited longest; when it finds work it passes one wake on
-    /// before it starts working. For when it is not known how much arrived.
+    /// The one of each group that has waited longest. If it finds work, it wakes the next one before
+    /// it starts. For when it is not known how much arrived.
     Chain,
 }
 
-/// Something may be there for those who wait at any of `topics`. The topics are alternatives for
-/// the same thing: whoever has waited longest at any of them is woken, not one at each.
+/// Something may be there for the waiters at any of `topics`. The topics are alternatives for the
+/// same item: the wake goes to the longest waiter of all of them, not to one of each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Wake {
     pub topics: Arc<[Topic]>,
-    /// Only this lane, or every lane.
+    /// `None`: every group.
     pub group: Option<WaitGroup>,
     pub mode: WakeMode,
 }
@@ -171,11 +171,11 @@ impl Wake {
 /// What made a wake happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// Someone published it, in this process or over the bus.
+    /// Published after a write, in this process or over the bus.
     Notify,
-    /// Its time came.
+    /// A timer was due.
     Timer,
-    /// The periodic question to the store found it.
+    /// The door's periodic recheck found it.
     Fallback,
 }
 
@@ -192,8 +192,8 @@ impl Cause {
     }
 }
 
-/// A point in time: microseconds since the engine began. The state machine never asks for it; it
-/// is told.
+/// A point in time: microseconds since the engine began. The state machine reads no clock; its
+/// caller passes the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EngineTime(pub u64);
 

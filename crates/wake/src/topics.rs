@@ -1,4 +1,4 @@
-//! The topics that somebody waits for, with their lanes. A topic exists while it has waiters.
+//! The topics that have waiters, with their wait groups. Both exist while they have waiters.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::{
     waiters::WaiterId,
 };
 
-/// A waiter's place, by index.
+/// A [`WaitKey`] by the indexes of its topic and group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeySlot {
     pub(crate) topic: u32,
@@ -29,9 +29,9 @@ pub(crate) struct TopicEntry {
 pub(crate) struct GroupEntry {
     pub(crate) name: WaitGroup,
     waiters: u32,
-    /// Those without a pending wake: the ones that can be given one.
+    /// The waiters that can be given a wake.
     pub(crate) line: Line,
-    /// When these waiters should look again, if nothing wakes them before.
+    /// The recheck timer.
     pub(crate) recheck: Option<TimerId>,
 }
 
@@ -41,13 +41,13 @@ pub(crate) struct Topics {
     free: Vec<u32>,
     by_name: HashMap<Topic, u32>,
     doors: Vec<(String, DoorCounters)>,
-    /// The lane that was made last. Waiters of one group at many topics share its name instead of
+    /// The group that was made last. Waiters of one group at many topics share its name instead of
     /// keeping a copy each.
     recent_group: WaitGroup,
 }
 
-fn index(position: usize) -> u32 {
-    u32::try_from(position).expect("topics and groups fit in 32 bits")
+fn index(at: usize) -> u32 {
+    u32::try_from(at).expect("topics and groups fit in 32 bits")
 }
 
 impl Topics {
@@ -89,7 +89,7 @@ impl Topics {
             .expect("the group has waiters")
     }
 
-    /// A new waiter stands at `key`, at the end of its line.
+    /// Puts a new waiter at the end of `key`'s line.
     pub(crate) fn slot(&mut self, key: &WaitKey, seq: u64, id: WaiterId) -> KeySlot {
         let topic = self
             .find(&key.topic)
@@ -131,8 +131,8 @@ impl Topics {
         topic
     }
 
-    /// A waiter is gone from `slot`. When it was the last of its lane there, the lane's alarm is
-    /// given back to be cancelled.
+    /// Removes a waiter from `slot`. After the last one it returns the recheck timer, which is to be
+    /// cancelled.
     pub(crate) fn vacate(&mut self, slot: KeySlot) -> Option<TimerId> {
         let group = self.group_mut(slot);
         group.waiters -= 1;
@@ -153,7 +153,7 @@ impl Topics {
         recheck
     }
 
-    /// The lanes at `topics`, each with its stands at all of them.
+    /// The groups at `topics`, each with its slots at all of them.
     pub(crate) fn groups_of(&self, topics: &[u32], only: Option<&WaitGroup>) -> Vec<Vec<KeySlot>> {
         let mut found: Vec<(&WaitGroup, Vec<KeySlot>)> = Vec::new();
         for &topic in topics {
@@ -166,7 +166,7 @@ impl Topics {
                     topic,
                     group: index(position),
                 };
-                // A single topic, the usual case, names each lane once: no search.
+                // A single topic, the usual case, has each group once: no search.
                 let known = if topics.len() == 1 {
                     None
                 } else {
@@ -181,7 +181,7 @@ impl Topics {
         found.into_iter().map(|(_, slots)| slots).collect()
     }
 
-    /// Every place of `door` where someone waits, with how many.
+    /// Every key of `door`, with the number of its waiters.
     pub(crate) fn keys_of<'a>(
         &'a self,
         door: &'a str,
@@ -211,7 +211,7 @@ impl Topics {
         u8::try_from(door).expect("there are a handful of doors")
     }
 
-    /// Of a door where somebody has waited before; others' wakes are not worth counting.
+    /// `None` for a door that has never had a waiter: its wakes are not counted.
     pub(crate) fn known_counters(&mut self, door: &str) -> Option<&mut DoorCounters> {
         let mut doors = self.doors.iter_mut();
         doors
@@ -249,7 +249,7 @@ impl TopicEntry {
             self.groups[gap] = entry;
             return index(gap);
         }
-        // Most topics have one lane: the usual growth to four would be most of what they cost.
+        // Most topics have one group: the usual growth to four would be most of what they cost.
         self.groups.reserve_exact(1);
         self.groups.push(entry);
         index(self.groups.len() - 1)

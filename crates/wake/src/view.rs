@@ -1,14 +1,14 @@
-//! Looking at the engine from outside: who waits for what, and what the wakes were good for.
+//! What the engine shows of itself: its waiters, and what came of the wakes.
 
 use crate::{
     state::State,
     topic::{Cause, EngineTime, Topic, WaitGroup, WaitKey},
 };
 
-/// Counted per door since the start; `waiters` is how many there are now.
+/// Counted per door since the start, except `waiters`: the number of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DoorCounters {
-    /// Wakes that were published, whoever waited for them.
+    /// Wakes that were published, with or without waiters for them.
     pub published: u64,
     pub waiters: u64,
     pub registered: u64,
@@ -19,7 +19,7 @@ pub struct DoorCounters {
     pub nothing: [u64; Cause::ALL.len()],
 }
 
-/// A place where someone waits: what a door's fallback asks its store about.
+/// A key that has waiters: what a door's fallback checks the store for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitedKey {
     pub topic: Topic,
@@ -27,7 +27,7 @@ pub struct WaitedKey {
     pub waiters: usize,
 }
 
-/// One waiter as seen from outside.
+/// One waiter.
 #[derive(Clone, Debug)]
 pub struct WaiterView {
     pub keys: Vec<WaitKey>,

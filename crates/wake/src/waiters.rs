@@ -1,4 +1,4 @@
-//! The registered waiters, in slots that are used again.
+//! The registered waiters, in slots that are reused.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ impl WaiterId {
 pub(crate) struct Permit {
     pub(crate) topics: Arc<[Topic]>,
     pub(crate) at: EngineTime,
-    /// Everyone up to this one has declined the wake already.
+    /// The wake was passed on by the waiters up to this `seq`.
     pub(crate) after: Option<u64>,
-    /// Which of the waiter's places it came by.
+    /// Which of the waiter's keys it is for.
     pub(crate) key: u32,
     pub(crate) mode: WakeMode,
     pub(crate) cause: Cause,
@@ -33,14 +33,14 @@ pub(crate) struct Permit {
 
 #[derive(Debug)]
 pub(crate) struct WaiterEntry {
-    /// Order of arrival. It stays the same however often the waiter is woken in vain.
+    /// Order of arrival. It stays the same however often a wake turns out to be in vain.
     pub(crate) seq: u64,
     pub(crate) since: EngineTime,
     pub(crate) until: EngineTime,
     pub(crate) keys: Box<[KeySlot]>,
-    /// Given, and not yet seen by a park.
+    /// Given, and not yet returned by a park.
     pub(crate) pending: Option<Box<Permit>>,
-    /// Seen by a park, and not yet settled: the waiter is checking the store.
+    /// Returned by a park, and not yet completed: the waiter is checking the store.
     pub(crate) in_check: Option<Box<Permit>>,
     pub(crate) last_wake: Option<(Cause, EngineTime)>,
     pub(crate) timed_out: bool,
@@ -58,7 +58,7 @@ impl Waiters {
         self.count
     }
 
-    /// A name for a waiter that is about to be [`put`](Self::put).
+    /// An id for a waiter that is about to be [`put`](Self::put).
     pub(crate) fn reserve(&mut self) -> WaiterId {
         WaiterId(self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use wakeline_wake::{
-    Cause, EngineTime, HoldRefusal, Limits, ParkEnd, State, Topic, WaitGroup, WaitKey, WaiterId,
-    Wake, WakeMode, WakeResult,
+    Cause, EngineTime, HoldRefusal, Limits, ParkOutcome, State, Topic, WaitGroup, WaitKey,
+    WaiterId, Wake, WakeMode, WakeResult,
 };
 
 const TOPICS: usize = 3;
-const LANES: usize = 2;
+const GROUPS: usize = 2;
 const LIMITS: Limits = Limits {
     waiters: 8,
     waiters_per_topic: 5,
@@ -27,7 +27,7 @@ enum Event {
         mode: WakeMode,
     },
     Take(usize),
-    Settle(usize, WakeResult),
+    Complete(usize, WakeResult),
     Leave(usize),
     WakeAt {
         topic: usize,
@@ -56,12 +56,12 @@ fn event() -> impl Strategy<Value = Event> {
         Just(WakeResult::PassOn)
     ];
     prop_oneof![
-        4 => (topics(), 0..LANES, 1u64..50)
+        4 => (topics(), 0..GROUPS, 1u64..50)
             .prop_map(|(topics, group, hold)| Event::Register { topics, group, hold }),
-        4 => (topics(), proptest::option::of(0..LANES), mode())
+        4 => (topics(), proptest::option::of(0..GROUPS), mode())
             .prop_map(|(topics, group, mode)| Event::Publish { topics, group, mode }),
         5 => (0usize..16).prop_map(Event::Take),
-        4 => (0usize..16, result).prop_map(|(which, result)| Event::Settle(which, result)),
+        4 => (0usize..16, result).prop_map(|(number, result)| Event::Complete(number, result)),
         2 => (0usize..16).prop_map(Event::Leave),
         1 => (0..TOPICS, mode(), 1u64..40)
             .prop_map(|(topic, mode, delay)| Event::WakeAt { topic, mode, delay }),
@@ -131,7 +131,7 @@ impl Model {
         after: Option<usize>,
         cause: Cause,
     ) {
-        for wanted in (0..LANES).filter(|l| group.is_none_or(|group| group == *l)) {
+        for wanted in (0..GROUPS).filter(|l| group.is_none_or(|group| group == *l)) {
             let eligible: Vec<usize> = self
                 .here()
                 .filter(|(seq, w)| {
@@ -174,7 +174,7 @@ impl Model {
         };
         match result {
             WakeResult::Found if permit.mode == WakeMode::Chain => {
-                // To somebody else: hidden while the wake is passed on.
+                // To another waiter: this one is hidden while the wake is passed on.
                 self.waiters[seq].gone = true;
                 self.pass_on(group, &permit, None);
                 self.waiters[seq].gone = false;
@@ -248,15 +248,15 @@ fn wake(topics: &[usize], only: Option<usize>, mode: WakeMode) -> Wake {
     }
 }
 
-/// Whoever must be told about a change must be in `woken`: a sleeping task is not polled otherwise.
-fn assert_told(before: &[bool], model: &Model, woken: &[WaiterId]) {
+/// A waiter whose park can return now must be in `woken`: its sleeping task is not polled otherwise.
+fn assert_woken(before: &[bool], model: &Model, woken: &[WaiterId]) {
     for (seq, waiter) in model.here() {
         let was_ready = before.get(seq).copied().unwrap_or(false);
         let is_ready = waiter.pending.is_some() || waiter.timed_out;
         if is_ready && !was_ready {
             assert!(
                 woken.contains(&waiter.id),
-                "waiter {seq} became ready and was not told"
+                "waiter {seq} became ready and was not woken"
             );
         }
     }
@@ -275,7 +275,7 @@ fn run(events: &[Event]) {
             .map(|w| w.pending.is_some() || w.timed_out)
             .collect();
         let here: Vec<usize> = model.here().map(|(seq, _)| seq).collect();
-        let pick = |which: usize| (!here.is_empty()).then(|| here[which % here.len()]);
+        let pick = |number: usize| (!here.is_empty()).then(|| here[number % here.len()]);
         match event {
             Event::Register {
                 topics,
@@ -310,26 +310,26 @@ fn run(events: &[Event]) {
                 state.publish(&wake(topics, *group, *mode), Cause::Notify, now, &mut woken);
                 model.publish(topics, *group, *mode, None, Cause::Notify);
             }
-            Event::Take(which) => {
-                let Some(seq) = pick(*which) else { continue };
-                let taken = state.take(model.waiters[seq].id);
+            Event::Take(number) => {
+                let Some(seq) = pick(*number) else { continue };
+                let outcome = state.take(model.waiters[seq].id);
                 let waiter = &mut model.waiters[seq];
                 if let Some(permit) = waiter.pending.take() {
                     assert!(
-                        matches!(taken, Some(ParkEnd::Wake(cause, ..)) if cause == permit.cause)
+                        matches!(outcome, Some(ParkOutcome::Woken { cause, .. }) if cause == permit.cause)
                     );
                     waiter.in_check = Some(permit);
                 } else {
-                    assert_eq!(taken, waiter.timed_out.then_some(ParkEnd::Deadline));
+                    assert_eq!(outcome, waiter.timed_out.then_some(ParkOutcome::Deadline));
                 }
             }
-            Event::Settle(which, result) => {
-                let Some(seq) = pick(*which) else { continue };
+            Event::Complete(number, result) => {
+                let Some(seq) = pick(*number) else { continue };
                 state.complete(model.waiters[seq].id, *result, now, &mut woken);
                 model.complete(seq, *result);
             }
-            Event::Leave(which) => {
-                let Some(seq) = pick(*which) else { continue };
+            Event::Leave(number) => {
+                let Some(seq) = pick(*number) else { continue };
                 state.leave(model.waiters[seq].id, now, &mut woken);
                 model.leave(seq);
             }
@@ -349,7 +349,7 @@ fn run(events: &[Event]) {
                 state.advance(EngineTime(model.now), &mut woken);
             }
         }
-        assert_told(&before, &model, &woken);
+        assert_woken(&before, &model, &woken);
         assert_eq!(state.held(), model.here().count());
         assert_eq!(state.next_due().map(|due| due.0), model.next_due());
         let gauge: u64 = state
@@ -361,7 +361,7 @@ fn run(events: &[Event]) {
     }
     // What is pending in the end must agree too, or a difference could hide until the next take.
     for (seq, waiter) in model.here() {
-        let wakes = matches!(state.take(waiter.id), Some(ParkEnd::Wake(..)));
+        let wakes = matches!(state.take(waiter.id), Some(ParkOutcome::Woken { .. }));
         assert_eq!(wakes, waiter.pending.is_some(), "waiter {seq}");
     }
     let left: Vec<WaiterId> = model.here().map(|(_, waiter)| waiter.id).collect();

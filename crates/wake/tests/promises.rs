@@ -1,4 +1,4 @@
-//! The engine's promises, one by one, through its public face.
+//! The engine's promises, one by one, through its public interface.
 
 use std::{sync::Arc, time::Duration};
 
@@ -67,7 +67,7 @@ async fn a_publish_after_the_registration_makes_the_next_park_return_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn n_things_wake_the_n_that_have_waited_longest() {
+async fn n_items_wake_the_n_longest_waiters() {
     let engine = engine();
     let mut waiters: Vec<_> = (0..5).map(|_| waiter(&engine, "a")).collect();
     engine.wake(&Wake::count([topic("a")], 2), Cause::Notify);
@@ -75,7 +75,7 @@ async fn n_things_wake_the_n_that_have_waited_longest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lanes_do_not_compete() {
+async fn wait_groups_do_not_compete() {
     let engine = engine();
     let in_group = |group: &str| {
         engine
@@ -97,7 +97,7 @@ async fn lanes_do_not_compete() {
     for waiter in &mut waiters {
         waiter.complete(WakeResult::Nothing);
     }
-    // The one that was woken in vain kept its place at the head of its lane.
+    // The waiter that was woken in vain is still the first of its group.
     assert_eq!(woken_among(&mut waiters).await, [2]);
 }
 
@@ -118,7 +118,7 @@ async fn a_chain_goes_on_while_work_is_found_and_ends_where_there_is_none() {
     let mut waiters: Vec<_> = (0..3).map(|_| waiter(&engine, "a")).collect();
     engine.wake(&Wake::chain(topic("a")), Cause::Notify);
     assert_eq!(woken_among(&mut waiters).await, [0]);
-    // Before it starts working, and whether or not it keeps its place meanwhile.
+    // Before it starts working, and whether or not it stays registered meanwhile.
     waiters[0].complete(WakeResult::Found);
     assert_eq!(woken_among(&mut waiters).await, [1]);
     waiters[1].complete(WakeResult::Nothing);
@@ -126,7 +126,7 @@ async fn a_chain_goes_on_while_work_is_found_and_ends_where_there_is_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_declined_wake_goes_to_the_next_in_line_and_not_round_in_circles() {
+async fn a_wake_that_is_passed_on_goes_to_the_next_in_line_and_not_round_in_circles() {
     let engine = engine();
     let mut waiters: Vec<_> = (0..3).map(|_| waiter(&engine, "a")).collect();
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
@@ -138,7 +138,7 @@ async fn a_declined_wake_goes_to_the_next_in_line_and_not_round_in_circles() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_leaves_passes_its_wake_on() {
+async fn a_waiter_that_leaves_passes_its_wake_on() {
     let engine = engine();
     let mut waiters: Vec<_> = (0..3).map(|_| waiter(&engine, "a")).collect();
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
@@ -182,7 +182,7 @@ async fn timers_wake_when_due_and_an_earlier_one_overtakes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_has_one_alarm_the_earliest_and_it_leaves_with_the_waiters() {
+async fn a_key_has_one_recheck_timer_the_earliest_and_it_leaves_with_the_waiters() {
     let engine = engine();
     engine.recheck_after(&key("a"), Duration::from_secs(1));
     assert_eq!(engine.timer_count(), 0, "nobody waits there");
@@ -201,7 +201,7 @@ async fn a_place_has_one_alarm_the_earliest_and_it_leaves_with_the_waiters() {
         }
     ));
     assert_eq!(began.elapsed().as_secs(), 4);
-    // More than one thing may have come due: whoever finds something lets the next one look.
+    // More than one item may be due: a waiter that finds something wakes the next one.
     assert!(!is_woken(&mut second).await);
     first.complete(WakeResult::Found);
     drop(first);
@@ -236,7 +236,7 @@ async fn past_the_limits_a_new_hold_is_refused_and_the_held_do_not_suffer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_drain_everyone_returns_and_nobody_new_is_held() {
+async fn on_drain_every_park_returns_and_new_holds_are_refused() {
     let engine = engine();
     let mut waiter = waiter(&engine, "a");
     engine.drain();
@@ -248,7 +248,7 @@ async fn on_drain_everyone_returns_and_nobody_new_is_held() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_seen_who_waits_for_what_until_when_and_what_woke_it() {
+async fn a_page_shows_what_each_waiter_waits_for_until_when_and_what_woke_it() {
     let engine = engine();
     let mut waiter = waiter(&engine, "a");
     engine.wake(&Wake::all(topic("a")), Cause::Fallback);
@@ -314,7 +314,7 @@ async fn nothing_is_left_behind_after_a_million_registrations() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wake_says_which_place_it_is_for() {
+async fn a_wake_says_which_key_it_is_for() {
     let engine = engine();
     let keys = [key("a"), key("b")];
     let mut waiter = engine.register(&keys, HOLD).expect("there is room");

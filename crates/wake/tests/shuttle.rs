@@ -1,4 +1,4 @@
-//! The skin under explored schedules: no interleaving of a waiter and a publisher loses a wake.
+//! The engine under explored schedules: no interleaving of a waiter and a publisher loses a wake.
 //! The same test must catch the classic bug, check-then-register.
 
 use std::{sync::Arc, time::Duration};
@@ -94,7 +94,7 @@ fn every_waiter_gets_its_item_whatever_the_schedule() {
 }
 
 #[test]
-fn a_chain_reaches_everyone_that_is_needed() {
+fn a_chain_reaches_every_waiter_that_is_needed() {
     shuttle::check_random(
         || {
             let engine = Engine::new(Limits::default());
@@ -143,7 +143,7 @@ fn a_waiter_that_leaves_passes_its_wake_on() {
 }
 
 #[test]
-fn everyone_returns_on_drain() {
+fn every_park_returns_on_drain() {
     shuttle::check_random(
         || {
             let engine = Engine::new(Limits::default());

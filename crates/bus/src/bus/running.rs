@@ -1,4 +1,4 @@
-//! What a bus does for ever: it listens, sends what gathers, and sends and looks for its canary.
+//! The background tasks of a bus: receive messages, send messages, send canaries, miss canaries.
 
 use std::{
     mem,
@@ -18,41 +18,41 @@ use crate::{
     transport::{Transport, TransportError},
 };
 
-/// Messages per send; what does not fit becomes "everything of the door".
+/// Messages per send. Wakes that do not fit become "everything of the door".
 const MAX_MESSAGES: usize = 32;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// A server that takes a connection and then says nothing is no better than none.
+/// A server may accept a connection and then not answer.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
-/// After so many canary intervals without a word the line is replaced: it may have died without
-/// being closed. Doubled each time that did not help (a pooler), up to the most.
+/// After so many canary intervals without a message the connection is replaced: it may have died
+/// without being closed. Doubled each time that did not help (a pooler), up to the most.
 const SILENT_CANARIES: u32 = 4;
 const MOST_SILENT_CANARIES: u32 = 64;
 
 impl Bus {
-    /// For a bus that is not PostgreSQL's own: hears there what is pushed by SQL, for ever. Each
-    /// node hears it, so nothing is sent on.
+    /// For the Redis bus: `wakeline.push` notifies over PostgreSQL, and each node listens for it there
+    /// itself.
     pub async fn listen_for_sql(self: Arc<Self>, connector: Connector, options: Options) {
-        let line = Notifications::new(connector, &options.channel);
+        let notifications = Notifications::new(connector, &options.channel);
         let mut pause = FIRST_PAUSE;
         loop {
-            if let Ok(mut messages) = line.listen().await {
+            if let Ok(mut messages) = notifications.listen().await {
                 pause = FIRST_PAUSE;
-                // What was pushed while the line was down is in the store.
+                // For what was pushed while there was no connection.
                 self.request_recheck();
                 while messages.next().await.is_some() {
                     self.request_recheck();
                 }
                 self.request_recheck();
             }
-            tracing::warn!("no line to PostgreSQL for what is pushed by SQL; trying again");
+            tracing::warn!("no connection to listen for wakeline.push; trying again");
             sleep(pause.mul_f64(rand::random_range(0.75..1.25))).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    /// Listens for ever, on a new connection whenever the last one ends.
+    /// Receives for ever, on a new connection whenever the last one ends.
     pub(super) async fn receive_loop(self: Arc<Self>) {
         let Some(remote) = &self.remote else { return };
         let bus = remote.transport.kind();
@@ -64,7 +64,7 @@ impl Bus {
                     pause = FIRST_PAUSE;
                     remote.health().connected();
                     remote.peers().greet();
-                    // What was published while the line was down is in the store.
+                    // For what was published while there was no connection.
                     self.request_recheck();
                     remote.canary_now.notify_one();
                     loop {
@@ -74,20 +74,23 @@ impl Bus {
                                 self.handle_message(remote, &text);
                             }
                             Ok(None) => {
-                                tracing::warn!(bus, "the bus' line was cut");
+                                tracing::warn!(bus, "the bus' connection was cut");
                                 break;
                             }
                             Err(_) => {
-                                tracing::info!(bus, "nothing is heard on the bus' line; a new one");
+                                tracing::info!(
+                                    bus,
+                                    "nothing comes over the bus' connection; it is replaced"
+                                );
                                 silence = (silence * 2).min(remote.canary * MOST_SILENT_CANARIES);
                                 break;
                             }
                         }
                     }
                 }
-                Err(error) => tracing::warn!(%error, bus, "no line to the bus"),
+                Err(error) => tracing::warn!(%error, bus, "no connection to the bus; trying again"),
             }
-            // Only then: a line that stays away is what the short interval is for.
+            // Once: as long as there is no connection, the doors recheck at the short interval.
             if remote.health().disconnected() {
                 self.request_recheck();
             }
@@ -98,20 +101,23 @@ impl Bus {
 
     fn handle_message(&self, remote: &Remote, text: &str) {
         let Ok(message) = serde_json::from_str::<Message>(text) else {
-            tracing::warn!(text, "a message on the bus' channel that is not ours");
+            tracing::warn!(
+                text,
+                "a message on the bus' channel is not of Wakeline; it is ignored"
+            );
             return;
         };
         if message.from == remote.node {
             if let Some(number) = message.canary {
-                remote.note_canary(number);
-                remote.peers().heard_myself();
+                remote.canary_received(number);
+                remote.peers().own_canary_received();
             }
             return;
         }
         if message.canary.is_some() {
             let every = message.every.map_or(remote.canary, Duration::from_millis);
-            if remote.peers().heard(message.from, every) {
-                // What was published before it was known was not sent to it.
+            if remote.peers().canary_received(message.from, every) {
+                // A new process: wakes that were published while this one was alone were not sent.
                 remote.outbox.put_doors(vec![EVERYTHING.to_owned()]);
             }
             if message.hello {
@@ -128,10 +134,10 @@ impl Bus {
         }
         for chunk in message.texts {
             if let Some((door, text)) = remote.chunks().add(message.from, chunk)
-                && let Some((heeds, subscribe)) = self.heeding.0.get()
-                && *heeds == door
+                && let Some((subscriber, handler)) = self.texts.0.get()
+                && *subscriber == door
             {
-                subscribe(&text);
+                handler(&text);
             }
         }
         if !message.doors.is_empty() {
@@ -139,18 +145,18 @@ impl Bus {
         }
     }
 
-    /// Sends what gathers, for ever. What cannot be sent becomes "everything of the door" when the
-    /// line is back.
+    /// Sends what is in the outbox, for ever. What cannot be sent becomes "everything of the door"
+    /// with the next attempt.
     pub(super) async fn send_loop(self: Arc<Self>) {
         let Some(remote) = &self.remote else { return };
         let mut pause = FIRST_PAUSE;
         loop {
-            let gathered = remote.outbox.take().await;
+            let batch = remote.outbox.take().await;
             let messages = message::pack(
                 remote.node,
-                &gathered.said(),
-                &gathered.texts,
-                gathered.doors.clone(),
+                &batch.wakes(),
+                &batch.texts,
+                batch.doors.clone(),
                 remote.transport.max_bytes(),
                 MAX_MESSAGES,
             );
@@ -163,7 +169,7 @@ impl Bus {
                 }
                 Err(error) => {
                     tracing::debug!(%error, "wakes could not be sent; trying again");
-                    remote.outbox.put_doors(gathered.touched());
+                    remote.outbox.put_doors(batch.all_doors());
                     sleep(pause.mul_f64(rand::random_range(0.75..1.25))).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -192,13 +198,13 @@ impl Bus {
         }
     }
 
-    /// Looks for the canary for ever, and says when it is missing. Apart from the sending, because
-    /// a send that hangs is one way to go missing.
-    pub(super) async fn measure(self: Arc<Self>) {
+    /// Switches to polling when the canary is missing. A task of its own, because the task that sends
+    /// canaries may hang in a send.
+    pub(super) async fn watch_canary(self: Arc<Self>) {
         let Some(remote) = &self.remote else { return };
         loop {
             sleep(remote.canary).await;
-            if remote.is_canary_missing() && remote.is_canary_overdue() {
+            if remote.is_canary_missing() && remote.start_polling() {
                 self.request_recheck();
             }
         }
@@ -209,30 +215,34 @@ impl Remote {
     async fn listen(&self) -> Result<BoxStream<'static, String>, TransportError> {
         timeout(LISTEN_TIMEOUT, self.transport.listen())
             .await
-            .unwrap_or_else(|_| Err(TransportError("no answer to the subscription".into())))
+            .unwrap_or_else(|_| {
+                Err(TransportError(
+                    "no answer to the subscription within 10 s".into(),
+                ))
+            })
     }
 
     async fn send(&self, messages: Vec<String>) -> Result<(), TransportError> {
         timeout(SEND_TIMEOUT, self.transport.send(messages))
             .await
-            .unwrap_or_else(|_| Err(TransportError("no answer to what was sent".into())))
+            .unwrap_or_else(|_| Err(TransportError("no answer to a message within 5 s".into())))
     }
 
-    /// Without a line there is nothing to miss.
+    /// Without a connection none is expected.
     fn is_canary_missing(&self) -> bool {
         let health = self.health();
         health
             .listening_since
-            .map(|since| health.heard.map_or(since, |heard| heard.max(since)))
+            .map(|since| health.canary_received.map_or(since, |last| last.max(since)))
             .is_some_and(|last| last.elapsed() > self.canary.mul_f64(1.5))
     }
 
-    fn note_canary(&self, number: u64) {
+    fn canary_received(&self, number: u64) {
         let mut health = self.health();
         let now = Instant::now();
-        health.heard = Some(now);
-        health.warned = false;
-        if let Some((_, sent)) = health.sent.filter(|(last, _)| *last == number) {
+        health.canary_received = Some(now);
+        health.has_warned = false;
+        if let Some((_, sent)) = health.canary_sent.filter(|(last, _)| *last == number) {
             health.round_trip = Some(now - sent);
         }
         if health.mode != BusMode::Live && health.listening_since.is_some() {
@@ -241,17 +251,17 @@ impl Remote {
         }
     }
 
-    /// Whether that is news.
-    fn is_canary_overdue(&self) -> bool {
+    /// Returns whether the mode has changed.
+    fn start_polling(&self) -> bool {
         let mut health = self.health();
         health.round_trip = None;
-        if !health.warned {
-            health.warned = true;
+        if !health.has_warned {
+            health.has_warned = true;
             tracing::warn!(
                 bus = self.transport.kind(),
-                "subscribed, but nothing that is sent comes back; going on by asking the store at \
-                 the short interval. {}",
-                self.transport.when_silent()
+                "the bus is subscribed, but nothing that is sent comes back; the doors poll the \
+                 store at the short interval. {}",
+                self.transport.hint_when_silent()
             );
         }
         mem::replace(&mut health.mode, BusMode::Polling) != BusMode::Polling

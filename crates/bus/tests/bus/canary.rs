@@ -1,4 +1,4 @@
-//! The canary notices a line that carries nothing, and one that carries again.
+//! The canary finds out that the bus carries nothing, and that it carries again.
 
 use std::time::Duration;
 
@@ -6,84 +6,84 @@ use wakeline_bus::{BusMode, Intervals};
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
-    node::{Node, ONLY_WHEN_THE_BUS_ASKS, until, woken},
-    server::{Frozen, LISTENS, SENDS, Server},
-    shelf::{Asking, Shelf, topic},
-    stranger::Stranger,
+    channel::ChannelReader,
+    node::{Node, ONLY_ON_REQUEST, until, woken},
+    server::{FrozenProcess, LISTENS, SENDS, Server},
+    stores::{MemoryItems, MemoryRecheck, topic},
 };
 
 const SHORT: Intervals = Intervals {
     degraded: Duration::from_millis(50),
-    ..ONLY_WHEN_THE_BUS_ASKS
+    ..ONLY_ON_REQUEST
 };
 
 #[tokio::test]
-async fn while_the_canary_is_missing_the_store_is_asked_at_the_short_interval_and_no_longer() {
+async fn while_the_canary_is_missing_the_node_rechecks_at_the_short_interval_and_no_longer() {
     let server = Server::start();
-    let asking = Asking::default();
-    let node = Node::on_postgres(&server.url(), asking.clone(), SHORT);
+    let store = MemoryRecheck::default();
+    let node = Node::on_postgres(&server.url(), store.clone(), SHORT);
     let node = node.live().await;
     let listener = server.only_backend(LISTENS);
-    let mut stranger = Stranger::listens(&server.url()).await;
+    let mut channel = ChannelReader::listen(&server.url()).await;
     let _waiter = node.waits_for("orders");
 
-    // And no other line in its place.
+    // And no other connection in its place.
     server.allow_connections(false);
-    let frozen = Frozen::process(listener);
-    node.until_rung(BusMode::Polling).await;
-    let before = asking.rechecks();
-    until("many questions", async || asking.rechecks() >= before + 20).await;
+    let frozen = FrozenProcess::freeze(listener);
+    node.until_mode(BusMode::Polling).await;
+    let before = store.rechecks();
+    until("many rechecks", async || store.rechecks() >= before + 20).await;
     drop(frozen);
     server.allow_connections(true);
 
-    node.until_rung(BusMode::Live).await;
-    stranger.skip();
-    stranger.canaries(2).await;
-    let settled = asking.rechecks();
-    stranger.canaries(5).await;
+    node.until_mode(BusMode::Live).await;
+    channel.skip();
+    channel.canaries(2).await;
+    let before = store.rechecks();
+    channel.canaries(5).await;
     assert_eq!(
-        asking.rechecks(),
-        settled,
-        "the store is asked while the bus is live"
+        store.rechecks(),
+        before,
+        "the node rechecks while the bus is live"
     );
 }
 
 #[tokio::test]
-async fn a_missing_canary_does_not_make_the_store_be_asked_more_often_than_said() {
+async fn a_missing_canary_does_not_make_the_node_recheck_more_often_than_configured() {
     let server = Server::start();
-    let asking = Asking::default();
-    let node = Node::on_postgres(&server.url(), asking.clone(), ONLY_WHEN_THE_BUS_ASKS);
+    let store = MemoryRecheck::default();
+    let node = Node::on_postgres(&server.url(), store.clone(), ONLY_ON_REQUEST);
     let node = node.live().await;
     let listener = server.only_backend(LISTENS);
-    let mut stranger = Stranger::listens(&server.url()).await;
+    let mut channel = ChannelReader::listen(&server.url()).await;
     let _waiter = node.waits_for("orders");
     server.allow_connections(false);
-    let _frozen = Frozen::process(listener);
-    node.until_rung(BusMode::Polling).await;
-    stranger.skip();
-    stranger.canaries(5).await;
-    assert_eq!(asking.rechecks(), 1, "once, when the canary went missing");
+    let _frozen = FrozenProcess::freeze(listener);
+    node.until_mode(BusMode::Polling).await;
+    channel.skip();
+    channel.canaries(5).await;
+    assert_eq!(store.rechecks(), 1, "once, when the canary went missing");
 }
 
 #[tokio::test]
-async fn a_send_that_hangs_is_noticed_and_given_up() {
+async fn a_send_that_hangs_is_given_up() {
     let server = Server::start();
-    let shelf = Shelf::default();
-    let here = Node::on_postgres(&server.url(), Asking::of(&shelf), SHORT);
+    let items = MemoryItems::default();
+    let here = Node::on_postgres(&server.url(), MemoryRecheck::of(&items), SHORT);
     let here = here.live().await;
     let sender = server.only_backend(SENDS);
-    let there = Node::on_postgres(&server.url(), Asking::of(&shelf), ONLY_WHEN_THE_BUS_ASKS);
+    let there = Node::on_postgres(&server.url(), MemoryRecheck::of(&items), ONLY_ON_REQUEST);
     let there = there.live().await;
     let mut own = here.waits_for("own");
     let mut other = there.waits_for("other");
 
-    let _frozen = Frozen::process(sender);
+    let _frozen = FrozenProcess::freeze(sender);
     here.bus.publish(&[Wake::count([topic("other")], 1)]);
-    here.until_rung(BusMode::Polling).await;
-    shelf.put("own");
+    here.until_mode(BusMode::Polling).await;
+    items.put("own");
     assert_eq!(woken(&mut own).await, Cause::Fallback);
-    // What hung becomes "everything of the door" on another connection.
-    shelf.put("other");
+    // The message that hung becomes "everything of the door" on another connection.
+    items.put("other");
     assert_eq!(woken(&mut other).await, Cause::Fallback);
-    here.until_rung(BusMode::Live).await;
+    here.until_mode(BusMode::Live).await;
 }

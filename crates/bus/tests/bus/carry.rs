@@ -4,9 +4,9 @@ use wakeline_testbed::Redis;
 use wakeline_wake::{Cause, WaitGroup, Waiter, Wake, WakeResult};
 
 use crate::{
-    node::{Node, ONLY_WHEN_THE_BUS_ASKS, has_wake, woken},
+    node::{Node, ONLY_ON_REQUEST, has_wake, woken},
     server::Server,
-    shelf::{Asking, topic},
+    stores::{MemoryRecheck, topic},
 };
 
 /// Each statement, over PostgreSQL and over Redis.
@@ -17,7 +17,7 @@ macro_rules! over_both {
             async fn $statement() {
                 let server = super::Server::start();
                 let start = || super::Node::on_postgres(
-                    &server.url(), super::Asking::default(), super::ONLY_WHEN_THE_BUS_ASKS);
+                    &server.url(), super::MemoryRecheck::default(), super::ONLY_ON_REQUEST);
                 super::$statement(&start().live().await, &start().live().await).await;
             })*
         }
@@ -26,7 +26,7 @@ macro_rules! over_both {
             async fn $statement() {
                 let server = super::Redis::start().unwrap();
                 let start = || super::Node::on_redis(
-                    &server.url(), super::Asking::default(), super::ONLY_WHEN_THE_BUS_ASKS);
+                    &server.url(), super::MemoryRecheck::default(), super::ONLY_ON_REQUEST);
                 super::$statement(&start().live().await, &start().live().await).await;
             })*
         }
@@ -36,7 +36,7 @@ macro_rules! over_both {
 over_both!(
     the_longest_waiter_of_the_other_node_is_woken,
     as_many_are_woken_as_arrived,
-    lanes_are_kept,
+    wait_groups_are_kept,
     everyone_is_woken_and_a_chain_goes_on,
     a_node_does_not_hear_its_own_wakes,
 );
@@ -62,11 +62,11 @@ async fn as_many_are_woken_as_arrived(here: &Node, there: &Node) {
     assert!(!waiters.iter_mut().any(has_wake));
 }
 
-async fn lanes_are_kept(here: &Node, there: &Node) {
+async fn wait_groups_are_kept(here: &Node, there: &Node) {
     let [mail, audit] = ["mail \"1\"", "audit"].map(WaitGroup::new);
-    let mut first_mail = there.waits_in_lane("orders", &mail);
-    let mut second_mail = there.waits_in_lane("orders", &mail);
-    let mut first_audit = there.waits_in_lane("orders", &audit);
+    let mut first_mail = there.waits_in_group("orders", &mail);
+    let mut second_mail = there.waits_in_group("orders", &mail);
+    let mut first_audit = there.waits_in_group("orders", &audit);
     let one = || Wake::count([topic("orders")], 1);
     here.bus.publish(&[one().in_group(mail)]);
     assert_eq!(woken(&mut first_mail).await, Cause::Notify);

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
-    node::{Node, ONLY_WHEN_THE_BUS_ASKS, woken},
+    channel::ChannelReader,
+    node::{Node, ONLY_ON_REQUEST, woken},
     server::Server,
-    shelf::{Asking, topic},
-    stranger::Stranger,
+    stores::{MemoryRecheck, topic},
 };
 
 /// PostgreSQL refuses 8,000 bytes and more.
@@ -17,19 +17,19 @@ const LONGEST_PAYLOAD: usize = 7_999;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_burst_on_one_topic_is_few_messages_whose_counts_add_up() {
     let server = Server::start();
-    let node = Node::on_postgres(&server.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
+    let node = Node::on_postgres(&server.url(), MemoryRecheck::default(), ONLY_ON_REQUEST);
     let node = node.live().await;
-    let mut stranger = Stranger::listens(&server.url()).await;
+    let mut channel = ChannelReader::listen(&server.url()).await;
     for _ in 0..10_000 {
         node.bus.publish(&[Wake::count([topic("orders")], 1)]);
     }
     let (mut messages, mut sum) = (0, 0);
     while sum < 10_000 {
-        let (_, message) = stranger.message().await;
+        let (_, message) = channel.message().await;
         messages += 1;
         for wake in message["wakes"].as_array().expect("no door is given up") {
             assert_eq!(wake["t"][0], topic("orders").encoded());
-            sum += wake["h"].as_u64().unwrap();
+            sum += wake["m"].as_u64().unwrap();
         }
     }
     assert_eq!(sum, 10_000);
@@ -39,16 +39,16 @@ async fn a_burst_on_one_topic_is_few_messages_whose_counts_add_up() {
 #[tokio::test]
 async fn many_topics_are_listed_in_messages_that_fit_and_one_too_long_asks_the_store() {
     let server = Server::start();
-    let here = Node::on_postgres(&server.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
+    let here = Node::on_postgres(&server.url(), MemoryRecheck::default(), ONLY_ON_REQUEST);
     let here = here.live().await;
-    let asking = Asking::default();
-    let there = Node::on_postgres(&server.url(), asking.clone(), ONLY_WHEN_THE_BUS_ASKS);
+    let store = MemoryRecheck::default();
+    let there = Node::on_postgres(&server.url(), store.clone(), ONLY_ON_REQUEST);
     let there = there.live().await;
-    let mut stranger = Stranger::listens(&server.url()).await;
+    let mut channel = ChannelReader::listen(&server.url()).await;
     let too_long = "x".repeat(9_000);
     let mut listed = there.waits_for(&name(700));
     let mut unlisted = there.waits_for(&too_long);
-    asking.shelf.put(&too_long);
+    store.items.put(&too_long);
 
     let names: Vec<String> = (0..1_000).map(name).collect();
     let every = names.iter().chain([&too_long]);
@@ -58,7 +58,7 @@ async fn many_topics_are_listed_in_messages_that_fit_and_one_too_long_asks_the_s
     let mut heard = HashSet::new();
     let mut doors = Vec::new();
     while doors.is_empty() {
-        let (text, message) = stranger.message().await;
+        let (text, message) = channel.message().await;
         assert!(text.len() <= LONGEST_PAYLOAD, "{} bytes", text.len());
         for wake in message["wakes"].as_array().into_iter().flatten() {
             heard.insert(wake["t"][0].as_str().unwrap().to_owned());
@@ -80,20 +80,20 @@ fn name(number: usize) -> String {
 #[tokio::test]
 async fn more_topics_than_are_worth_listing_ask_the_store() {
     let server = Server::start();
-    let here = Node::on_postgres(&server.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
+    let here = Node::on_postgres(&server.url(), MemoryRecheck::default(), ONLY_ON_REQUEST);
     let here = here.live().await;
-    let asking = Asking::default();
-    let there = Node::on_postgres(&server.url(), asking.clone(), ONLY_WHEN_THE_BUS_ASKS);
+    let store = MemoryRecheck::default();
+    let there = Node::on_postgres(&server.url(), store.clone(), ONLY_ON_REQUEST);
     let there = there.live().await;
-    let mut stranger = Stranger::listens(&server.url()).await;
+    let mut channel = ChannelReader::listen(&server.url()).await;
     let mut waiter = there.waits_for("19999");
-    asking.shelf.put("19999");
+    store.items.put("19999");
     let wakes: Vec<Wake> = (0..20_000)
         .map(|n| Wake::count([topic(&n.to_string())], 1))
         .collect();
     here.bus.publish(&wakes);
     assert_eq!(woken(&mut waiter).await, Cause::Fallback);
-    let (text, message) = stranger.message().await;
+    let (text, message) = channel.message().await;
     assert!(text.len() <= LONGEST_PAYLOAD);
     assert_eq!(message["doors"][0], "queue");
     assert!(message["wakes"].is_null(), "one short message is enough");

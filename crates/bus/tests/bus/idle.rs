@@ -1,19 +1,19 @@
-//! While nothing happens, the database is asked nothing.
+//! While nothing happens, the bus runs no statement but its canary.
 
 use crate::{
-    node::{CANARY, Node, ONLY_WHEN_THE_BUS_ASKS, until},
+    node::{CANARY, Node, ONLY_ON_REQUEST, until},
     server::{DATABASE, Server},
-    shelf::Asking,
+    stores::MemoryRecheck,
 };
 
-/// A canary is one transaction for the one who sends it and one for the one who hears it.
+/// A canary is one transaction for the connection that sends and one for the one that listens.
 const TRANSACTIONS_PER_CANARY: u64 = 3;
 
 #[tokio::test]
 async fn a_live_bus_with_a_thousand_waiters_costs_its_canary_and_nothing_else() {
     let server = Server::start();
-    let asking = Asking::default();
-    let node = Node::on_postgres(&server.url(), asking.clone(), ONLY_WHEN_THE_BUS_ASKS);
+    let store = MemoryRecheck::default();
+    let node = Node::on_postgres(&server.url(), store.clone(), ONLY_ON_REQUEST);
     let node = node.live().await;
     let _waiters: Vec<_> = (0..1_000).map(|n| node.waits_for(&n.to_string())).collect();
     // The database's own count is written about once a second: measured between two writes.
@@ -37,5 +37,5 @@ async fn a_live_bus_with_a_thousand_waiters_costs_its_canary_and_nothing_else() 
         counted <= (canaries + 5) * TRANSACTIONS_PER_CANARY,
         "{counted} transactions during {canaries} canaries"
     );
-    assert_eq!(asking.rechecks(), 0);
+    assert_eq!(store.rechecks(), 0);
 }

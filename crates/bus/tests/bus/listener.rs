@@ -4,15 +4,15 @@ use wakeline_bus::BusMode;
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
-    node::{Node, ONLY_WHEN_THE_BUS_ASKS, has_wake, until, woken},
+    node::{Node, ONLY_ON_REQUEST, has_wake, until, woken},
     server::{LISTENS, SENDS, Server},
-    shelf::{Asking, Table, topic},
+    stores::{MemoryRecheck, TableRecheck, topic},
 };
 
 #[tokio::test]
 async fn a_node_has_one_listening_and_one_sending_connection_however_many_topics() {
     let server = Server::start();
-    let start = || Node::on_postgres(&server.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
+    let start = || Node::on_postgres(&server.url(), MemoryRecheck::default(), ONLY_ON_REQUEST);
     let here = start().live().await;
     let waiters: Vec<_> = (0..500).map(|n| here.waits_for(&n.to_string())).collect();
     for n in 0..500 {
@@ -29,31 +29,31 @@ async fn a_node_has_one_listening_and_one_sending_connection_however_many_topics
 #[tokio::test]
 async fn what_was_published_while_the_listener_was_away_is_found_when_it_is_back() {
     let server = Server::start();
-    let table = Table::create(&server.url()).await;
-    let there = Node::on_postgres(&server.url(), table.clone(), ONLY_WHEN_THE_BUS_ASKS);
+    let table = TableRecheck::create(&server.url()).await;
+    let there = Node::on_postgres(&server.url(), table.clone(), ONLY_ON_REQUEST);
     let there = there.live().await;
     let listener = server.only_backend(LISTENS);
-    let here = Node::on_postgres(&server.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
+    let here = Node::on_postgres(&server.url(), MemoryRecheck::default(), ONLY_ON_REQUEST);
     let here = here.live().await;
-    let witness = Node::on_postgres(&server.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
+    let witness = Node::on_postgres(&server.url(), MemoryRecheck::default(), ONLY_ON_REQUEST);
     let witness = witness.live().await;
     let mut waiter = there.waits_for("orders");
 
     let answered = table.answered();
-    // The sessions that are there stay: only the listener cannot come back.
+    // Open sessions stay: only the listener cannot come back.
     server.allow_connections(false);
     server.run_sql(&format!("SELECT pg_terminate_backend({listener})"));
-    there.until_rung(BusMode::Polling).await;
-    // The question asked because the line was cut comes too early to find anything.
+    there.until_mode(BusMode::Polling).await;
+    // The recheck that follows the cut comes too early to find anything.
     until("an answer", async || table.answered() > answered).await;
     table.put("orders").await;
     here.bus.publish(&[Wake::count([topic("orders")], 1)]);
-    // The message is out, and was not for those who do not listen.
+    // The message is sent; `there`, which does not listen, has not received it.
     here.heard_by(&witness).await;
     assert!(!has_wake(&mut waiter));
     server.allow_connections(true);
 
     assert_eq!(woken(&mut waiter).await, Cause::Fallback);
-    there.until_rung(BusMode::Live).await;
+    there.until_mode(BusMode::Live).await;
     assert_eq!(there.bus.status().connects, 2);
 }

@@ -3,8 +3,9 @@
 
 mod canary;
 mod carry;
+mod channel;
 mod coalesce;
-mod dead_line;
+mod dead_connection;
 mod idle;
 mod listener;
 mod node;
@@ -12,6 +13,5 @@ mod pooler;
 mod postgres_outage;
 mod redis_outage;
 mod server;
-mod shelf;
-mod stranger;
+mod stores;
 mod write;

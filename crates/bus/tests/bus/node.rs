@@ -1,4 +1,4 @@
-//! One node: an engine, a bus, and the task that asks the store.
+//! One node: an engine, a bus, and the task that rechecks.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -8,20 +8,19 @@ use wakeline_bus::{Bus, BusMode, Intervals, Options, Recheck, watch};
 use wakeline_store::postgres::{self, Connector};
 use wakeline_wake::{Cause, Engine, Limits, ParkOutcome, WaitGroup, WaitKey, Waiter, Wake};
 
-use crate::shelf::topic;
+use crate::stores::topic;
 
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(40);
 const NEVER: Duration = Duration::from_secs(3_600);
 
-/// Nothing but the bus itself asks the store.
-pub(crate) const ONLY_WHEN_THE_BUS_ASKS: Intervals = Intervals {
+/// No recheck by the clock.
+pub(crate) const ONLY_ON_REQUEST: Intervals = Intervals {
     fallback: NEVER,
     degraded: NEVER,
 };
 
-/// So long that one is not late because the machine is busy: that would be an outage that no test
-/// has made.
+/// So long that no canary is late only because the machine is busy.
 pub(crate) const CANARY: Duration = Duration::from_secs(1);
 
 pub(crate) fn options() -> Options {
@@ -62,24 +61,24 @@ impl Node {
     }
 
     pub(crate) async fn live(self) -> Self {
-        self.until_rung(BusMode::Live).await;
+        self.until_mode(BusMode::Live).await;
         self
     }
 
-    pub(crate) async fn until_rung(&self, mode: BusMode) {
+    pub(crate) async fn until_mode(&self, mode: BusMode) {
         until(mode.name(), async || self.bus.mode() == mode).await;
     }
 
     pub(crate) fn waits_for(&self, name: &str) -> Waiter {
-        self.waits_in_lane(name, &WaitGroup::default())
+        self.waits_in_group(name, &WaitGroup::default())
     }
 
-    pub(crate) fn waits_in_lane(&self, name: &str, group: &WaitGroup) -> Waiter {
+    pub(crate) fn waits_in_group(&self, name: &str, group: &WaitGroup) -> Waiter {
         let key = WaitKey::new(topic(name), group.clone());
         self.engine.register(&[key], NEVER).unwrap()
     }
 
-    /// Returns when `other` has heard all that this node published before.
+    /// Returns when `other` has received all that this node published before.
     pub(crate) async fn heard_by(&self, other: &Self) {
         let mut fence = other.waits_for("fence");
         self.bus.publish(&[Wake::all(topic("fence"))]);

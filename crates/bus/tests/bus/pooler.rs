@@ -11,46 +11,40 @@ use wakeline_testbed::Pgbouncer;
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
-    node::{Node, ONLY_WHEN_THE_BUS_ASKS, until, woken},
+    node::{Node, ONLY_ON_REQUEST, until, woken},
     server::{DATABASE, Server},
-    shelf::{Asking, Shelf, topic},
+    stores::{MemoryItems, MemoryRecheck, topic},
 };
 
 #[tokio::test]
-async fn in_transaction_mode_the_bus_says_so_and_waiters_are_served_at_the_short_interval() {
+async fn in_transaction_mode_the_bus_warns_and_waiters_are_served_at_the_short_interval() {
     let log = Log::capture();
     let server = Server::start();
     let pooler = Pgbouncer::start(&format!("127.0.0.1:{}", server.0.port()), "transaction");
     let pooler = pooler.unwrap();
-    let shelf = Shelf::default();
+    let items = MemoryItems::default();
     let every = Intervals {
         degraded: Duration::from_millis(50),
-        ..ONLY_WHEN_THE_BUS_ASKS
+        ..ONLY_ON_REQUEST
     };
-    let asking = Asking::of(&shelf);
+    let store = MemoryRecheck::of(&items);
     let url = pooler.url_for(DATABASE);
-    let here = Node::on_postgres(&url, Asking::of(&shelf), every);
-    let there = Node::on_postgres(&url, asking.clone(), every);
+    let here = Node::on_postgres(&url, MemoryRecheck::of(&items), every);
+    let there = Node::on_postgres(&url, store.clone(), every);
     until("a warning", async || {
         log.says("WARN") && log.says("PgBouncer")
     })
     .await;
-    assert!(
-        here.bus.status().connects >= 1,
-        "it is the canary that found out"
-    );
+    assert!(here.bus.status().connects >= 1, "the canary found out");
     for name in ["first", "second", "third"] {
         let mut waiter = there.waits_for(name);
-        shelf.put(name);
+        items.put(name);
         here.bus.publish(&[Wake::count([topic(name)], 1)]);
         assert_eq!(woken(&mut waiter).await, Cause::Fallback);
     }
-    let rechecks = asking.rechecks();
+    let rechecks = store.rechecks();
     let _waiter = there.waits_for("fourth");
-    until("many questions", async || {
-        asking.rechecks() >= rechecks + 30
-    })
-    .await;
+    until("many rechecks", async || store.rechecks() >= rechecks + 30).await;
     assert_eq!([here.bus.mode(), there.bus.mode()], [BusMode::Polling; 2]);
 }
 
@@ -60,14 +54,14 @@ async fn in_session_mode_the_bus_is_live() {
     let pooler = Pgbouncer::start(&format!("127.0.0.1:{}", server.0.port()), "session");
     let pooler = pooler.unwrap();
     let url = pooler.url_for(DATABASE);
-    let start = || Node::on_postgres(&url, Asking::default(), ONLY_WHEN_THE_BUS_ASKS).live();
+    let start = || Node::on_postgres(&url, MemoryRecheck::default(), ONLY_ON_REQUEST).live();
     let (here, there) = (start().await, start().await);
     let mut waiter = there.waits_for("orders");
     here.bus.publish(&[Wake::count([topic("orders")], 1)]);
     assert_eq!(woken(&mut waiter).await, Cause::Notify);
 }
 
-/// What this process logs.
+/// The log of this process.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

@@ -6,30 +6,30 @@ use wakeline_bus::{BusMode, Intervals};
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
-    node::{Node, ONLY_WHEN_THE_BUS_ASKS, until, woken},
+    node::{Node, ONLY_ON_REQUEST, until, woken},
     server::Server,
-    shelf::{Asking, Shelf, Table, topic},
+    stores::{MemoryItems, MemoryRecheck, TableRecheck, topic},
 };
 
 #[tokio::test]
 async fn a_wake_that_died_with_its_node_is_found_after_a_restart() {
     let mut server = Server::start();
-    let table = Table::create(&server.url()).await;
-    // The store may come back later than the bus: a question in vain is asked again.
+    let table = TableRecheck::create(&server.url()).await;
+    // The store may come back later than the bus: a failed recheck is repeated.
     let every = Intervals {
         degraded: Duration::from_millis(50),
-        ..ONLY_WHEN_THE_BUS_ASKS
+        ..ONLY_ON_REQUEST
     };
     let node = Node::on_postgres(&server.url(), table.clone(), every);
     let node = node.live().await;
     let mut waiter = node.waits_for("orders");
-    // Committed, and nobody is told.
+    // Committed, and no wake is published.
     table.put("orders").await;
     server.0.stop().unwrap();
-    until("a question in vain", async || table.rechecks() > 0).await;
+    until("a recheck that fails", async || table.rechecks() > 0).await;
     server.0.start_again().unwrap();
     assert_eq!(woken(&mut waiter).await, Cause::Fallback);
-    node.until_rung(BusMode::Live).await;
+    node.until_mode(BusMode::Live).await;
 }
 
 #[tokio::test]
@@ -44,27 +44,27 @@ async fn both_nodes_are_live_again_after_a_crash_and_what_was_published_meanwhil
 
 async fn away_and_back(end: fn(&mut wakeline_testbed::Postgres) -> anyhow::Result<()>) {
     let mut server = Server::start();
-    let shelf = Shelf::default();
+    let items = MemoryItems::default();
     let start =
-        || Node::on_postgres(&server.url(), Asking::of(&shelf), ONLY_WHEN_THE_BUS_ASKS).live();
+        || Node::on_postgres(&server.url(), MemoryRecheck::of(&items), ONLY_ON_REQUEST).live();
     let (here, there) = (start().await, start().await);
-    let mut unsaid = there.waits_for("unsaid");
+    let mut unpublished = there.waits_for("unpublished");
     let mut during = there.waits_for("during");
     let mut after = there.waits_for("after");
 
     end(&mut server.0).unwrap();
-    here.until_rung(BusMode::Polling).await;
-    there.until_rung(BusMode::Polling).await;
-    shelf.put("unsaid");
-    shelf.put("during");
+    here.until_mode(BusMode::Polling).await;
+    there.until_mode(BusMode::Polling).await;
+    items.put("unpublished");
+    items.put("during");
     here.bus.publish(&[Wake::count([topic("during")], 1)]);
     server.0.start_again().unwrap();
 
-    assert_eq!(woken(&mut unsaid).await, Cause::Fallback);
+    assert_eq!(woken(&mut unpublished).await, Cause::Fallback);
     // By the message itself, if the bus first tries to send it when the server is back.
     woken(&mut during).await;
-    here.until_rung(BusMode::Live).await;
-    there.until_rung(BusMode::Live).await;
+    here.until_mode(BusMode::Live).await;
+    there.until_mode(BusMode::Live).await;
     // What could not be sent goes first, as "everything of the door", and takes in what comes with it.
     here.bus.flush(Duration::from_secs(40)).await;
     here.bus.publish(&[Wake::count([topic("after")], 1)]);

@@ -7,29 +7,29 @@ use wakeline_testbed::Redis;
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
-    node::{Node, ONLY_WHEN_THE_BUS_ASKS, until, woken},
-    shelf::{Asking, Shelf, topic},
+    node::{Node, ONLY_ON_REQUEST, until, woken},
+    stores::{MemoryItems, MemoryRecheck, topic},
 };
 
 #[tokio::test]
 async fn both_nodes_are_live_again_after_a_restart_and_what_was_published_meanwhile_arrives() {
     let mut redis = Redis::start().unwrap();
-    let shelf = Shelf::default();
-    let start = || Node::on_redis(&redis.url(), Asking::of(&shelf), ONLY_WHEN_THE_BUS_ASKS).live();
+    let items = MemoryItems::default();
+    let start = || Node::on_redis(&redis.url(), MemoryRecheck::of(&items), ONLY_ON_REQUEST).live();
     let (here, there) = (start().await, start().await);
     let mut during = there.waits_for("during");
     let mut after = there.waits_for("after");
 
     redis.stop().unwrap();
-    here.until_rung(BusMode::Polling).await;
-    there.until_rung(BusMode::Polling).await;
-    shelf.put("during");
+    here.until_mode(BusMode::Polling).await;
+    there.until_mode(BusMode::Polling).await;
+    items.put("during");
     here.bus.publish(&[Wake::count([topic("during")], 1)]);
     redis.start_again().unwrap();
 
     assert_eq!(woken(&mut during).await, Cause::Fallback);
-    here.until_rung(BusMode::Live).await;
-    there.until_rung(BusMode::Live).await;
+    here.until_mode(BusMode::Live).await;
+    there.until_mode(BusMode::Live).await;
     // What could not be sent goes first, as "everything of the door", and takes in what comes with it.
     here.bus.flush(Duration::from_secs(40)).await;
     here.bus.publish(&[Wake::count([topic("after")], 1)]);
@@ -39,14 +39,17 @@ async fn both_nodes_are_live_again_after_a_restart_and_what_was_published_meanwh
 #[tokio::test]
 async fn what_became_ready_while_redis_was_away_is_found_when_it_is_back() {
     let mut redis = Redis::start().unwrap();
-    let asking = Asking::default();
-    let node = Node::on_redis(&redis.url(), asking.clone(), ONLY_WHEN_THE_BUS_ASKS);
+    let store = MemoryRecheck::default();
+    let node = Node::on_redis(&redis.url(), store.clone(), ONLY_ON_REQUEST);
     let node = node.live().await;
     let mut waiter = node.waits_for("orders");
     redis.stop().unwrap();
-    until("a question too early", async || asking.rechecks() == 1).await;
-    // By a node that died before it could say so.
-    asking.shelf.put("orders");
+    until("a recheck that comes too early", async || {
+        store.rechecks() == 1
+    })
+    .await;
+    // By a node that died before it could publish a wake.
+    store.items.put("orders");
     redis.start_again().unwrap();
     assert_eq!(woken(&mut waiter).await, Cause::Fallback);
 }
@@ -54,18 +57,18 @@ async fn what_became_ready_while_redis_was_away_is_found_when_it_is_back() {
 #[tokio::test]
 async fn while_redis_is_down_the_waiters_are_served_at_the_short_interval() {
     let mut redis = Redis::start().unwrap();
-    let asking = Asking::default();
+    let store = MemoryRecheck::default();
     let every = Intervals {
         degraded: Duration::from_millis(50),
-        ..ONLY_WHEN_THE_BUS_ASKS
+        ..ONLY_ON_REQUEST
     };
-    let node = Node::on_redis(&redis.url(), asking.clone(), every);
+    let node = Node::on_redis(&redis.url(), store.clone(), every);
     let node = node.live().await;
     redis.stop().unwrap();
-    node.until_rung(BusMode::Polling).await;
+    node.until_mode(BusMode::Polling).await;
     for name in ["first", "second", "third"] {
         let mut waiter = node.waits_for(name);
-        asking.shelf.put(name);
+        store.items.put(name);
         assert_eq!(woken(&mut waiter).await, Cause::Fallback);
     }
     assert_eq!(node.bus.mode(), BusMode::Polling);
@@ -75,8 +78,8 @@ async fn while_redis_is_down_the_waiters_are_served_at_the_short_interval() {
 async fn a_node_that_starts_before_redis_is_live_when_redis_is_there() {
     let mut redis = Redis::start().unwrap();
     redis.stop().unwrap();
-    let node = Node::on_redis(&redis.url(), Asking::default(), ONLY_WHEN_THE_BUS_ASKS);
+    let node = Node::on_redis(&redis.url(), MemoryRecheck::default(), ONLY_ON_REQUEST);
     assert_eq!(node.bus.mode(), BusMode::Polling);
     redis.start_again().unwrap();
-    node.until_rung(BusMode::Live).await;
+    node.until_mode(BusMode::Live).await;
 }

@@ -1,10 +1,10 @@
-//! Looking at, and hurting, the test's own PostgreSQL from outside.
+//! The test's own PostgreSQL, inspected and disturbed from outside.
 
 use std::process::Command;
 
 use wakeline_testbed::{Postgres, psql};
 
-/// The nodes' database; the test's own questions are asked in another one.
+/// The nodes' database; the test's own statements go to another one.
 pub(crate) const DATABASE: &str = "wakeline";
 
 pub(crate) const LISTENS: &str = "query LIKE 'LISTEN%'";
@@ -27,42 +27,42 @@ impl Server {
         psql(&self.0.url(), sql).unwrap()
     }
 
-    /// Whether new ones are let in to the nodes' database; those that are there stay.
+    /// Whether the nodes' database takes new connections; open ones stay.
     pub(crate) fn allow_connections(&self, yes: bool) {
         self.run_sql(&format!(
             "ALTER DATABASE {DATABASE} ALLOW_CONNECTIONS {yes}"
         ));
     }
 
-    /// The processes of the nodes' sessions that do `what`.
-    pub(crate) fn backends(&self, what: &str) -> Vec<u32> {
+    /// The processes of the nodes' sessions that fulfil `condition`.
+    pub(crate) fn backends(&self, condition: &str) -> Vec<u32> {
         self.run_sql(&format!(
-            "SELECT pid FROM pg_stat_activity WHERE datname = '{DATABASE}' AND {what}"
+            "SELECT pid FROM pg_stat_activity WHERE datname = '{DATABASE}' AND {condition}"
         ))
         .lines()
         .map(|pid| pid.parse().unwrap())
         .collect()
     }
 
-    pub(crate) fn only_backend(&self, what: &str) -> u32 {
-        match self.backends(what)[..] {
+    pub(crate) fn only_backend(&self, condition: &str) -> u32 {
+        match self.backends(condition)[..] {
             [pid] => pid,
-            ref others => panic!("not one session that {what}: {others:?}"),
+            ref others => panic!("not one session with {condition}: {others:?}"),
         }
     }
 }
 
 /// A process that stands still until this is dropped.
-pub(crate) struct Frozen(u32);
+pub(crate) struct FrozenProcess(u32);
 
-impl Frozen {
-    pub(crate) fn process(pid: u32) -> Self {
+impl FrozenProcess {
+    pub(crate) fn freeze(pid: u32) -> Self {
         signal("STOP", pid);
         Self(pid)
     }
 }
 
-impl Drop for Frozen {
+impl Drop for FrozenProcess {
     fn drop(&mut self) {
         signal("CONT", self.0);
     }
