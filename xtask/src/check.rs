@@ -5,6 +5,7 @@ mod arrows;
 mod dependencies;
 mod dependency_table;
 mod links;
+mod locks;
 mod places;
 mod rust_text;
 mod size;
@@ -68,6 +69,7 @@ pub(crate) fn without_lints(workspace: &Workspace) -> Result<Vec<String>> {
     failures.extend(dependencies::check(&workspace.root, &graph)?);
     failures.extend(arrows::check(&workspace.metadata)?);
     failures.extend(places::check(&sources));
+    failures.extend(locks::check(&sources));
     failures.extend(syncing::check(&sources));
     failures.extend(links::check(&workspace.root)?);
     failures.extend(dependency_table::check(&workspace.root)?);

@@ -39,8 +39,6 @@ use requests::Gate;
 use stopping::Stopping;
 use stores::Stores;
 
-/// How long a stopping server waits for writes whose callers have hung up.
-const LAST_WRITES: Duration = Duration::from_secs(5);
 /// How long a stopping server tries to send its last wakes.
 const LAST_WAKES: Duration = Duration::from_secs(1);
 /// How often what was counted for the dashboard is written, if there is any.
@@ -144,7 +142,8 @@ async fn run(config: Config) -> Result<()> {
     engine.drain();
     sockets.close().await;
     connections.finish(config.http.drain).await;
-    bus.finish_writes(LAST_WRITES).await;
+    // Writes whose callers have hung up, or were cut: another node may wait for what they commit.
+    bus.finish_writes(stores::longest_write(&config)).await;
     bus.flush(LAST_WAKES).await;
     queue.write_counts().await;
     tracing::info!("stopped");

@@ -1,6 +1,6 @@
 //! The one database that all doors share.
 
-use std::{fmt, fs::File, path::PathBuf, sync::Arc};
+use std::{fmt, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use wakeline_feed::store::{
@@ -20,6 +20,9 @@ use wakeline_queue::store::{
 use wakeline_store::{Error, Postgres, Sqlite, postgres, sqlite};
 
 use crate::config::{Config, Store};
+
+/// The longest that a disk should take for a commit of SQLite.
+const SLOW_COMMIT: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 pub(crate) enum Stores {
@@ -155,6 +158,18 @@ impl Stores {
         match self {
             Self::Sqlite { sqlite, .. } => sqlite.ping().await,
             Self::Postgres { postgres, .. } => postgres.ping().await,
+        }
+    }
+}
+
+/// After so long a write that was sent to the database has ended: committed, refused or given up.
+/// PostgreSQL ends a statement itself, and the store gives up an answer that is overdue by more than
+/// the connect timeout.
+pub(crate) fn longest_write(config: &Config) -> Duration {
+    match config.store {
+        Store::Sqlite => config.sqlite.busy_timeout + SLOW_COMMIT,
+        Store::Postgres(_) => {
+            config.postgres.statement_timeout + config.postgres.connect_timeout
         }
     }
 }
