@@ -38,6 +38,7 @@ mod streams;
 mod sweeping;
 mod transactions;
 mod under_way;
+mod unknown_outcome;
 mod watched;
 
 macro_rules! conformance {
