@@ -33,8 +33,9 @@ impl SharedPostgres {
     /// A new, empty cluster, answering when this returns.
     pub fn start() -> Result<SharedPostgres> {
         let prefix = format!("{PREFIX}{}-", process::id());
+        // First: what was left may be what takes the room.
+        remove_left(Path::new(MEMORY));
         let place = if memory_has_room() {
-            remove_left(Path::new(MEMORY));
             MEMORY.into()
         } else {
             env::temp_dir()

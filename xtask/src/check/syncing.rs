@@ -68,28 +68,31 @@ fn all_shared<'a>(texts: impl Iterator<Item = &'a RustText> + Clone) -> BTreeSet
     }
 }
 
-/// `Type::function(` and `macro!` of everything in whose body one of `names` is.
+/// `Type::function(`, `function(` and `macro!` of everything in whose body one of `names` is.
 fn makers(text: &RustText, names: &BTreeSet<String>) -> Vec<String> {
     let (mut of, mut function, mut makers) = (None, None, Vec::new());
     for line in text.code.lines() {
         if let Some(name) = line.strip_prefix("macro_rules! ") {
             of = Some(("", name.trim_end_matches([' ', '{'])));
-        } else if let Some(rest) = line.strip_prefix("impl ") {
-            let name = rest.split(" for ").last().unwrap_or(rest);
+        } else if line.starts_with("impl") {
+            // `impl<T> Trait for Type<T> {`
+            let (_, name) = line.split_once(['>', ' ']).unwrap_or_default();
+            let name = name.rsplit(" for ").next().unwrap_or(name).trim_start();
             of = name
                 .split([' ', '<', '{'])
                 .next()
                 .map(|name| ("impl", name));
         } else if line.starts_with('}') {
-            of = None;
+            (of, function) = (None, None);
         }
         if let Some((_, rest)) = line.split_once("fn ") {
             function = rest.split(['(', '<']).next();
         }
-        if names.iter().any(|name| line.contains(name.as_str())) {
+        if names.iter().any(|name| is_used(line, name)) {
             makers.extend(match (of, function) {
                 (Some(("", name)), _) => Some(format!("{name}!")),
                 (Some((_, of)), Some(function)) => Some(format!("{of}::{function}(")),
+                (None, Some(function)) => Some(format!("{function}(")),
                 _ => None,
             });
         }
@@ -97,8 +100,17 @@ fn makers(text: &RustText, names: &BTreeSet<String>) -> Vec<String> {
     makers
 }
 
+/// Not as the end of a longer name, nor as a method of something else.
+fn is_used(line: &str, name: &str) -> bool {
+    line.match_indices(name).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '.'))
+    })
+}
+
 fn line_of(text: &RustText, name: &str) -> Option<usize> {
-    let in_code = text.code.lines().position(|line| line.contains(name));
+    let mut lines = text.code.lines();
+    let in_code = lines.position(|line| is_used(line, name) && !line.contains("fn "));
     let mut strings = text.strings.iter();
     in_code.map(|at| at + 1).or_else(|| {
         let found = strings.find(|string| string.text == name);
@@ -161,5 +173,25 @@ macro_rules! on_both_stores {
         assert_eq!(failures("let ground = Ground::shared().await;").len(), 1);
         assert_eq!(failures("on_both_stores! { a_test }").len(), 1);
         assert!(failures("let ground = Ground::on(&server).await;").is_empty());
+    }
+
+    #[test]
+    fn nor_by_a_function_that_belongs_to_no_type() {
+        const FREE: &str = "async fn empty() -> PostgresDatabase {
+    PostgresDatabase::new(&[]).await
+}
+impl<T> Thing<T> {
+    fn shared() { empty() }
+    fn empty() {}
+}";
+        let failures = |text: &str| {
+            check(&[
+                source("crates/store/tests/postgres/migrations.rs", FREE),
+                source("crates/store/tests/postgres/outages.rs", text),
+            ])
+        };
+        assert_eq!(failures("let database = empty().await;").len(), 1);
+        assert_eq!(failures("let thing = Thing::shared();").len(), 1);
+        assert!(failures("let rows = set.empty() || is_empty();").is_empty());
     }
 }

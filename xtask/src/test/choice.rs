@@ -75,11 +75,18 @@ impl Choice {
     }
 }
 
-/// The crate's own tests, and those of the whole server that are named after it.
+/// What the whole server is tested for with every door's routes: hang-ups, crashes, several nodes,
+/// outages, stopping and bad input.
+const OF_EVERY_DOOR: &str = "access|bad_input|crash|drain|hang_up|nodes|outage";
+
+/// The crate's own tests, and those of the whole server that concern it.
 fn filter(name: &str) -> String {
     match name {
         "cli" => "package(=wakeline)".to_owned(),
         "xtask" => "package(=xtask)".to_owned(),
+        name if CLIENTS.iter().any(|(door, _)| *door == name) => format!(
+            "package(=wakeline-{name}) | (package(=wakeline) & test(/^({name}|{OF_EVERY_DOOR})/))"
+        ),
         name => format!("package(=wakeline-{name}) | (package(=wakeline) & test(/^{name}/))"),
     }
 }
@@ -115,7 +122,7 @@ mod tests {
             queue.nextest(),
             [
                 "-E",
-                "package(=wakeline-queue) | (package(=wakeline) & test(/^queue/))"
+                "package(=wakeline-queue) | (package(=wakeline) & test(/^(queue|access|bad_input|crash|drain|hang_up|nodes|outage)/))"
             ]
         );
         assert!(queue.has_suite("queen") && !queue.has_suite("joblib"));
