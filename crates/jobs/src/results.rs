@@ -17,6 +17,7 @@ use std::time::Duration;
 use axum::body::Body;
 use uuid::Uuid;
 use wakeline_bus::{Wakes, Write};
+use wakeline_store::Error;
 
 use crate::{
     provider::{Answer, Key, Request},
@@ -134,6 +135,16 @@ pub trait Results: Send + Sync + std::fmt::Debug {
     /// Removes a slice of what is over. How long until there may be more; `None`: there is nothing
     /// to be swept.
     fn sweep(&self) -> Write<Option<Duration>>;
+}
+
+/// The error of a step after which something may have been done: the door rechecks its waiters.
+pub(crate) fn outcome_unknown(error: Error) -> Error {
+    match error {
+        Error::Unavailable(reason) | Error::Failed(reason) | Error::OutcomeUnknown(reason) => {
+            Error::OutcomeUnknown(reason)
+        }
+        Error::Overloaded => Error::OutcomeUnknown(error.to_string()),
+    }
 }
 
 /// Microseconds that something is kept.

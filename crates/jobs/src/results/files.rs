@@ -20,7 +20,7 @@ use wakeline_bus::{Bus, Wakes, Write};
 use wakeline_store::Error;
 
 use self::{arriving::Arriving, directory::Directory, name::Name};
-use super::{Glance, Incoming, Kept, Look, Results, Upload, lasting, left};
+use super::{Glance, Incoming, Kept, Look, Results, Upload, lasting, left, outcome_unknown};
 use crate::{
     provider::{Answer, Key, Request},
     store::Step,
@@ -52,7 +52,8 @@ impl Files {
         })
     }
 
-    /// Work on files, on a thread that may wait for them.
+    /// Work on files, on a thread that may wait for them. After a panic it is not known how far the
+    /// work came.
     async fn apart<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Directory>) -> io::Result<T> + Send + 'static,
@@ -60,7 +61,7 @@ impl Files {
         let directory = self.directory.clone();
         tokio::task::spawn_blocking(move || work(&directory))
             .await
-            .map_err(|error| Error::Failed(format!("answers on disk: {error}")))?
+            .map_err(|error| Error::OutcomeUnknown(format!("answers on disk: {error}")))?
             .map_err(|error| Error::Unavailable(format!("answers on disk: {error}")))
     }
 
@@ -71,8 +72,14 @@ impl Files {
     }
 
     async fn find(&self, names: Vec<Name>) -> Result<Vec<Option<Answer>>, Error> {
-        self.apart(|directory| names.into_iter().map(|name| directory.find(name)).collect())
-            .await
+        let found = self
+            .apart(|directory| names.into_iter().map(|name| directory.find(name)).collect())
+            .await;
+        found.map_err(|error| match error {
+            // Nothing is done by a look.
+            Error::OutcomeUnknown(reason) => Error::Failed(reason),
+            error => error,
+        })
     }
 
     /// A large file is not removed in a moment.
@@ -187,11 +194,10 @@ impl Results for Files {
                 Err(kept) => return Ok(kept),
             };
             let name = Name::of(&key);
-            this.apart(move |_| arriving.keep(name, is_error, directory::now() + lasting(ttl)))
-                .await?;
-            // The answer is there, so its readers must look, whatever has become of the mark.
-            let unmarked = this.unmark(key, None).await;
-            unmarked.map_err(|error| Error::OutcomeUnknown(error.to_string()))?;
+            let keep = move |_: &_| arriving.keep(name, is_error, directory::now() + lasting(ttl));
+            // From here on the answer may be there, so its readers must look, whatever comes next.
+            this.apart(keep).await.map_err(outcome_unknown)?;
+            this.unmark(key, None).await.map_err(outcome_unknown)?;
             Ok(Kept::Done)
         };
         Write::new(topic::DOOR, run, wakes::kept(readers))
@@ -205,9 +211,11 @@ impl Results for Files {
                 return Ok(false);
             }
             // After the mark: an answer that took the last one off is seen now.
-            let is_there = this.find(vec![Name::of(&key)]).await?[0].is_some();
+            let found = this.find(vec![Name::of(&key)]).await;
+            let is_there = found.map_err(outcome_unknown)?[0].is_some();
             if is_there {
-                this.unmark(key, Some(token)).await?;
+                let unmarked = this.unmark(key, Some(token)).await;
+                unmarked.map_err(outcome_unknown)?;
             }
             Ok(!is_there)
         };
@@ -225,8 +233,9 @@ impl Results for Files {
     fn forget(&self, provider: Uuid, version: Option<i64>) -> Write<()> {
         let this = self.clone();
         let run = async move {
-            this.apart(move |directory| directory.forget(provider, version))
-                .await?;
+            let forgotten = this.apart(move |directory| directory.forget(provider, version));
+            // Some of the files may be gone.
+            forgotten.await.map_err(outcome_unknown)?;
             let marks = this.marks.forget(provider, version);
             marks.commit(&this.bus).await
         };
@@ -241,5 +250,24 @@ impl Results for Files {
             Ok(files.into_iter().chain(marks).min())
         };
         Write::new(topic::DOOR, run, wakes::nobody)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeline_store::testing::SqliteDatabase;
+    use wakeline_wake::Engine;
+
+    use super::*;
+    use crate::store::sqlite::{MIGRATIONS, SqliteStore, system_clock};
+
+    #[tokio::test]
+    async fn after_a_panic_the_outcome_is_unknown() {
+        let (directory, file) = (tempfile::tempdir().unwrap(), SqliteDatabase::new());
+        let marks = SqliteStore::new(file.open(&[MIGRATIONS]), system_clock());
+        let bus = Bus::local(Engine::new(wakeline_wake::Limits::default()));
+        let files = Files::open(directory.path(), 1 << 20, Arc::new(marks), bus).unwrap();
+        let ended = files.apart::<()>(|_| panic!("a test")).await;
+        assert!(matches!(ended, Err(Error::OutcomeUnknown(_))), "{ended:?}");
     }
 }

@@ -24,8 +24,12 @@ pub const GRACE: Duration = Duration::from_secs(120);
 /// Pieces that one step removes.
 pub(crate) const REMOVED_AT_ONCE: i64 = 32;
 
-/// Where the pieces are. Each method is one atomic step that may be repeated. None of them is a
-/// `Write`: they are parts of a put, and nobody waits for a piece.
+/// Where the chunks of large answers are stored. Each method is one atomic step that may be repeated.
+///
+/// None of them is a `Write`, although they write: `add` and `remove` are steps of a
+/// [`Results::put`](super::Results::put), which is one, so its task outlives the caller and the end of
+/// the process waits for it; and no request waits for a chunk. A dropped future of `get` loses at most
+/// the extension of the upload's time.
 pub(crate) trait Pieces: Send + Sync + fmt::Debug {
     /// Keeps the next piece of an upload, and with it those before, for `ttl`. `false`: those before
     /// are gone.

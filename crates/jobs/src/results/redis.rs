@@ -93,7 +93,7 @@ impl Redis {
             commands.add_command(there);
             asked.push(*at);
         }
-        let there: Vec<bool> = self.line.ask(&commands).await?;
+        let there: Vec<bool> = self.line.read(&commands).await?;
         for (at, _) in asked.into_iter().zip(there).filter(|(_, there)| !there) {
             looks[at].answer = None;
         }
@@ -132,7 +132,7 @@ impl Results for Redis {
             if places.is_empty() {
                 return Ok(Vec::new());
             }
-            let values: Vec<Value> = self.line.ask(&commands).await?;
+            let values: Vec<Value> = self.line.read(&commands).await?;
             let mut values = values.into_iter();
             let mut looks = Vec::with_capacity(places.len());
             let mut uploads: HashMap<usize, String> = HashMap::new();
@@ -171,7 +171,7 @@ impl Results for Redis {
                     }
                 }
             }
-            let there: Vec<bool> = self.line.ask(&commands).await?;
+            let there: Vec<bool> = self.line.read(&commands).await?;
             let mut there = there.into_iter();
             let mut next = || there.next().ok_or_else(unclear);
             at.iter()
@@ -191,7 +191,7 @@ impl Results for Redis {
         let this = self.clone();
         let run = async move {
             let is_error = upload.is_error;
-            let came = match receive(&this.pieces, upload, vec![0; HEAD]).await? {
+            let came = match receive(&*this.pieces, upload, vec![0; HEAD]).await? {
                 Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
@@ -228,7 +228,7 @@ impl Results for Redis {
                     commands.add_command(list);
                 }
             }
-            let done: Vec<Value> = this.line.ask(&commands).await?;
+            let done: Vec<Value> = this.line.write(&commands).await?;
             Ok(Kept::if_there(done.first() == Some(&Value::Int(1))))
         };
         Write::new(topic::DOOR, run, wakes::kept(readers))
@@ -247,7 +247,7 @@ impl Results for Redis {
             let mut begin = script(include_str!("redis/begin.lua"), &keys);
             begin.arg(&token.as_bytes()[..]).arg(params);
             begin.arg(millis(ttl)).arg(&key.hash).arg(key.version);
-            let (begun,): (bool,) = this.line.ask(&alone(begin)).await?;
+            let (begun,): (bool,) = this.line.write(&alone(begin)).await?;
             Ok(begun)
         };
         Write::new(topic::DOOR, run, wakes::nobody)
@@ -263,7 +263,7 @@ impl Results for Redis {
             let mut end = script(include_str!("redis/end.lua"), &keys);
             let token = token.as_ref().map_or(&[][..], |token| token.as_bytes());
             end.arg(&key.hash).arg(token);
-            let _: Vec<Value> = this.line.ask(&alone(end)).await?;
+            let _: Vec<Value> = this.line.write(&alone(end)).await?;
             Ok(())
         };
         Write::new(topic::DOOR, run, |()| readers)
@@ -276,7 +276,7 @@ impl Results for Redis {
             list.arg(format!("{}:", self.list("mark", provider, version)));
             list.arg(MAX_IN_FLIGHT);
             type Marks = Vec<(String, Vec<u8>)>;
-            let (marks,): (Marks,) = self.line.ask(&alone(list)).await?;
+            let (marks,): (Marks,) = self.line.read(&alone(list)).await?;
             let mut requests = Vec::with_capacity(marks.len());
             for (hash, mark) in marks {
                 let key = Key {
@@ -306,7 +306,7 @@ impl Results for Redis {
             forget.arg(pieces::key(&this.prefix, "")).arg(millis(GRACE));
             let forget = alone(forget);
             loop {
-                let (is_more,): (bool,) = this.line.ask(&forget).await?;
+                let (is_more,): (bool,) = this.line.write(&forget).await?;
                 if !is_more {
                     return Ok(());
                 }

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 use uuid::Uuid;
+use wakeline_bus::Write;
 use wakeline_store::Error as StoreError;
 use wakeline_wake::Cause;
 use wakeline_web::{CheckResult, DeliveryGuard, HoldOutcome, Timing, hold};
@@ -15,14 +16,15 @@ use crate::{
     problem,
     task::{Claimed, Task},
     topic::{self, Wait},
+    wakes,
 };
 
 /// When others have their hands on all that there is, they are done soon.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 /// How often a claim that is not held looks again then.
 const BUSY_TRIES: usize = 20;
-/// How often handing back is tried while the store is away.
-const HAND_BACK_TRIES: usize = 60;
+/// How often a release is tried while the store is away.
+const RELEASE_TRIES: usize = 60;
 
 /// What one claim came to.
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
@@ -192,31 +194,36 @@ impl Jobs {
         taken.commit(&self.bus).await?
     }
 
-    /// There is no lease that ends: what is not handed back stays with the worker for as long as
-    /// its heart beats.
-    async fn hand_back(self: Arc<Self>, task: Uuid, worker: Uuid) {
-        for _ in 0..HAND_BACK_TRIES {
-            let door = self.clone();
-            let unclaimed = self.store.unclaim(task, worker).map(move |unclaimed| {
-                // Without a task it was cancelled meanwhile, or its worker is gone.
-                if let Some(task) = unclaimed {
-                    door.events.task_available(&task);
-                    door.events.task_changed(&task);
-                }
-            });
-            match unclaimed.commit(&self.bus).await {
-                Ok(()) => return,
-                // Nothing was done. If that is not known, the worker may have it again by now.
-                Err(StoreError::Unavailable(_) | StoreError::Overloaded) => {
-                    sleep(OUTAGE_PAUSE).await;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, %task, "a claim may not be handed back");
-                    return;
+    /// Returns a task to the queue. There is no lease that ends: a task that is not released stays
+    /// with the worker for as long as it sends heartbeats. So this tries again while the store is
+    /// away, as one write, for which the end of the process waits.
+    fn release(self: &Arc<Self>, task: Uuid, worker: Uuid) -> Write<()> {
+        let door = self.clone();
+        let run = async move {
+            for _ in 0..RELEASE_TRIES {
+                match door.store.unclaim(task, worker).commit(&door.bus).await {
+                    Ok(Some(task)) => {
+                        door.events.task_available(&task);
+                        door.events.task_changed(&task);
+                        return Ok(());
+                    }
+                    // The task was cancelled meanwhile, or its worker is gone.
+                    Ok(None) => return Ok(()),
+                    // Nothing was done. If that is not known, the worker may have claimed it again.
+                    Err(StoreError::Unavailable(_) | StoreError::Overloaded) => {
+                        sleep(OUTAGE_PAUSE).await;
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, %task, "a claim may not have been released");
+                        return Ok(());
+                    }
                 }
             }
-        }
-        tracing::warn!(%task, "a claim could not be handed back; it stays with its worker");
+            tracing::warn!(%task, "a claim could not be released; the task stays with its worker");
+            Ok(())
+        };
+        // Each attempt wakes the waiters itself.
+        Write::new(topic::DOOR, run, wakes::nobody)
     }
 }
 
@@ -245,10 +252,10 @@ impl DeliveryGuard for Receipt {
 impl Drop for Receipt {
     fn drop(&mut self) {
         if !self.is_delivered
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && tokio::runtime::Handle::try_current().is_ok()
         {
-            let (door, task, worker) = (self.door.clone(), self.task, self.worker);
-            runtime.spawn(door.hand_back(task, worker));
+            let release = self.door.release(self.task, self.worker);
+            drop(release.commit(&self.door.bus));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use uuid::Uuid;
-use wakeline_bus::Wakes;
+use wakeline_bus::{Bus, Wakes, Write};
 
 use super::{Jobs, reads::Question};
 use crate::{frames::Together, provider::Key};
@@ -83,11 +83,9 @@ impl Drop for Asker {
             return;
         };
         self.door.reads.readers.begun(&self.question, None);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (door, question) = (self.door.clone(), self.question.clone());
-            // Nobody is woken: what fails again at once would go round and round.
-            runtime.spawn(async move { door.unmark(&question, key, token, Wakes::none()).await });
-        }
+        // Nobody is woken: what fails again at once would go round and round.
+        let unmark = self.door.unmark(&self.question, key, token, Wakes::none());
+        commit_detached(unmark, &self.door.bus);
     }
 }
 
@@ -134,10 +132,22 @@ impl Drop for Reading {
         if let Some((key, token)) = mark
             && !self.has_stayed
             && !self.together.has_given_up()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let (door, question) = (self.door.clone(), self.question.clone());
-            runtime.spawn(async move { door.unask(&question, key, token).await });
+            let unask = self.door.unask(&self.question, key, token);
+            commit_detached(unask, &self.door.bus);
         }
     }
+}
+
+/// Begins a write within a `drop`, so that the end of the process waits for it.
+fn commit_detached(write: Write<()>, bus: &Arc<Bus>) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return;
+    };
+    let committing = write.commit(bus);
+    runtime.spawn(async move {
+        if let Err(error) = committing.await {
+            tracing::debug!(%error, "a mark stays until its time is over");
+        }
+    });
 }

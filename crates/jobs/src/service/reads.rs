@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use uuid::Uuid;
-use wakeline_bus::Wakes;
+use wakeline_bus::{Wakes, Write};
 use wakeline_web::{CheckResult, Timing, hold};
 
 use super::{
@@ -314,7 +314,12 @@ impl Jobs {
         let begun = begun.then(
             async move |is_marked| match (is_marked, asker.finish(is_marked)) {
                 (true, true) => door.dispatch(&provider, request),
-                (true, false) => door.unask(&question, request.key, request.token).await,
+                (true, false) => {
+                    let unask = door.unask(&question, request.key, request.token);
+                    if let Err(error) = unask.commit(&door.bus).await {
+                        tracing::debug!(%error, "a mark stays until its time is over");
+                    }
+                }
                 (false, _) => {}
             },
         );
@@ -328,18 +333,21 @@ impl Jobs {
     }
 
     /// Takes a mark off. Whoever has seen it and waits, here or on another node, asks now.
-    pub(super) async fn unask(&self, question: &Question, key: Key, token: Uuid) {
+    pub(super) fn unask(&self, question: &Question, key: Key, token: Uuid) -> Write<()> {
         let (name, hash) = (**question).clone();
         let readers = Wait::Result(name, hash).wake().into();
-        self.unmark(question, key, token, readers).await;
+        self.unmark(question, key, token, readers)
     }
 
-    pub(super) async fn unmark(&self, question: &Question, key: Key, token: Uuid, readers: Wakes) {
+    pub(super) fn unmark(
+        &self,
+        question: &Question,
+        key: Key,
+        token: Uuid,
+        readers: Wakes,
+    ) -> Write<()> {
         let results = self.results.of(&question.0.category);
-        let ended = results.end(key, Some(token), readers);
-        if let Err(error) = ended.commit(&self.bus).await {
-            tracing::debug!(%error, "a mark stays until its time is over");
-        }
+        results.end(key, Some(token), readers)
     }
 
     async fn not_answered(&self, name: &FullName, time: Duration) -> Error {

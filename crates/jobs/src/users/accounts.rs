@@ -4,13 +4,16 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode};
 use uuid::Uuid;
+use wakeline_bus::Write;
 use wakeline_web::{Identity, Problem};
 
 use super::{MAX_PASSWORD, MIN_PASSWORD, Nobody, Users};
 use crate::{
     caller::Caller,
     error::{Error, Unfit},
+    topic,
     user::{self, NewUser, User, UserChange, UserChanged, UserDeleted},
+    wakes,
 };
 
 /// How often a user is tried to be deleted whose workers keep coming.
@@ -255,10 +258,23 @@ impl Users {
         }
     }
 
-    /// With everything: its workers leave one by one, so that whoever waits for them is told.
-    pub async fn delete(&self, id: Uuid) -> Result<(), Error> {
-        // First of all, so that no more workers come. Dying half way leaves somebody who can do
-        // nothing any more, and a second call ends it.
+    /// Deletes a user with everything of theirs, in one write that outlives the caller: a request
+    /// that ends half way has deleted the user all the same.
+    pub async fn delete(self: &Arc<Self>, id: Uuid) -> Result<(), Error> {
+        let this = self.clone();
+        // Each step of it wakes its waiters itself.
+        let deleting = Write::new(
+            topic::DOOR,
+            async move { Ok(this.delete_in_steps(id).await) },
+            wakes::nobody,
+        );
+        deleting.commit(&self.bus).await?
+    }
+
+    /// The workers leave one by one, so that the waiters of each are woken. A process that dies half
+    /// way leaves a user who can do nothing any more; a second call completes the deletion.
+    async fn delete_in_steps(&self, id: Uuid) -> Result<(), Error> {
+        // First of all, so that no more workers come.
         let off = Changes {
             is_active: Some(false),
             ..Changes::default()

@@ -1,6 +1,6 @@
 //! An upload on its way into pieces, or into one value if it is short.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::body::HttpBody;
 use bytes::Bytes;
@@ -35,9 +35,9 @@ pub(crate) enum Content {
 }
 
 /// Takes an upload in. One that ends within a piece is all there, behind `start`; of a longer one the
-/// pieces are kept, and nothing of one that is refused or dropped half way.
+/// pieces are kept, and nothing of one that is refused or breaks off.
 pub(crate) async fn receive(
-    place: &Arc<dyn Pieces>,
+    place: &dyn Pieces,
     upload: Upload,
     start: Vec<u8>,
 ) -> Result<Result<Came, Kept>, Error> {
@@ -81,33 +81,50 @@ impl Coming {
 
     async fn end(
         mut self,
-        place: &Arc<dyn Pieces>,
+        place: &dyn Pieces,
         start: Vec<u8>,
     ) -> Result<Result<Came, Kept>, Error> {
         let from = start.len();
-        let (first, mut is_end) = match self.piece(start).await {
+        let (first, is_end) = match self.piece(start).await {
             Ok(piece) => piece,
             Err(kept) => return Ok(Err(kept)),
         };
         if is_end {
             return Ok(Ok(self.came(Content::Whole(first))));
         }
-        let left = Unfinished::new(place.clone());
-        let (mut count, mut bytes) = (0, Bytes::from(first).slice(from..));
+        let (upload, first) = (Uuid::now_v7(), Bytes::from(first).slice(from..));
+        let count = match self.store(place, upload, first).await {
+            Ok(Ok(count)) => count,
+            incomplete => {
+                remove(place, upload).await;
+                return Ok(Err(incomplete?.err().unwrap_or(Kept::TooSlow)));
+            }
+        };
+        let length = self.length;
+        Ok(Ok(self.came(Content::Pieces {
+            upload,
+            length,
+            count,
+        })))
+    }
+
+    /// Stores the pieces of a long upload as they come. How many they are.
+    async fn store(
+        &mut self,
+        place: &dyn Pieces,
+        upload: Uuid,
+        mut bytes: Bytes,
+    ) -> Result<Result<i64, Kept>, Error> {
+        let (mut count, mut is_end) = (0, false);
         loop {
-            let added = place.add(left.upload, count, bytes, self.ttl).await;
+            let added = place.add(upload, count, bytes, self.ttl).await;
             if !matches!(added, Ok(true)) {
                 let kept = self.incoming.refuse(Kept::TooSlow);
                 return added.map(|_| Err(kept));
             }
             count += 1;
             if is_end {
-                let (upload, length) = (left.finish(), self.length);
-                return Ok(Ok(self.came(Content::Pieces {
-                    upload,
-                    length,
-                    count,
-                })));
+                return Ok(Ok(count));
             }
             let next;
             (next, is_end) = match self.piece(Vec::with_capacity(PIECE)).await {
@@ -148,49 +165,17 @@ impl Coming {
     }
 }
 
-/// Removes the pieces of an upload that does not come to its end. What this misses, because the
-/// process ends or the place is away, is swept when its time is over.
-struct Unfinished {
-    place: Arc<dyn Pieces>,
-    upload: Uuid,
-    is_finished: bool,
-}
-
-impl Unfinished {
-    fn new(place: Arc<dyn Pieces>) -> Self {
-        Self {
-            place,
-            upload: Uuid::now_v7(),
-            is_finished: false,
-        }
-    }
-
-    fn finish(mut self) -> Uuid {
-        self.is_finished = true;
-        self.upload
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if self.is_finished {
-            return;
-        }
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        let (place, upload) = (self.place.clone(), self.upload);
-        runtime.spawn(async move {
-            loop {
-                match place.remove(upload).await {
-                    Ok(true) => {}
-                    Ok(false) => return,
-                    Err(error) => {
-                        tracing::debug!(%error, "a broken upload stays until it is swept");
-                        return;
-                    }
-                }
+/// Removes the pieces of an upload that did not come to its end. What this misses, because the process
+/// ends or the place is away, is swept when its time is over.
+async fn remove(place: &dyn Pieces, upload: Uuid) {
+    loop {
+        match place.remove(upload).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::debug!(%error, "a broken upload stays until it is swept");
+                return;
             }
-        });
+        }
     }
 }

@@ -9,6 +9,8 @@ use redis::{
 use tokio::sync::Mutex;
 use wakeline_store::Error;
 
+use crate::results::outcome_unknown;
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Large answers take their time.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -49,11 +51,24 @@ impl Line {
         }
     }
 
-    /// In one round trip. Asked again, once, when the connection turns out to have ended: whatever
-    /// is asked here may be repeated.
-    pub(super) async fn ask<T: FromRedisValue>(&self, commands: &Pipeline) -> Result<T, Error> {
+    /// Commands that change nothing, in one round trip. Their outcome is never unknown.
+    pub(super) async fn read<T: FromRedisValue>(&self, commands: &Pipeline) -> Result<T, Error> {
+        self.write(commands).await.map_err(|error| match error {
+            Error::OutcomeUnknown(reason) => Error::Unavailable(reason),
+            error => error,
+        })
+    }
+
+    /// Commands that change something, in one round trip. They are repeated once when the connection
+    /// turns out to have ended, as every command here may be. If the repeat fails too, the outcome
+    /// is unknown: the first attempt may have been done.
+    pub(super) async fn write<T: FromRedisValue>(&self, commands: &Pipeline) -> Result<T, Error> {
+        let mut is_repeated = false;
         loop {
-            let mut lent = self.lend().await?;
+            let mut lent = match self.lend().await {
+                Err(error) if is_repeated => return Err(outcome_unknown(error)),
+                lent => lent?,
+            };
             let error = match commands.query_async(&mut lent.connection).await {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
@@ -62,8 +77,14 @@ impl Line {
                 self.leave(lent.number).await;
             }
             if lent.is_new || !error.is_connection_dropped() {
-                return Err(explain(&error));
+                let error = explain(&error);
+                return Err(if is_repeated {
+                    outcome_unknown(error)
+                } else {
+                    error
+                });
             }
+            is_repeated = true;
         }
     }
 

@@ -54,7 +54,7 @@ impl Pieces for RedisPieces {
             commands.cmd("PEXPIRE").arg(&key).arg(millis(ttl));
             commands.cmd("HLEN").arg(&key);
             drop(bytes);
-            let (_, _, count): (i64, i64, i64) = self.line.ask(&commands).await?;
+            let (_, _, count): (i64, i64, i64) = self.line.write(&commands).await?;
             Ok(count == number + 1)
         }
         .boxed()
@@ -66,11 +66,11 @@ impl Pieces for RedisPieces {
             let mut commands = pipe();
             commands.cmd("HGET").arg(&key).arg(number);
             commands.cmd("PTTL").arg(&key);
-            let (bytes, left): (Option<Vec<u8>>, i64) = self.line.ask(&commands).await?;
+            let (bytes, left): (Option<Vec<u8>>, i64) = self.line.read(&commands).await?;
             if bytes.is_some() && u64::try_from(left).is_ok_and(|left| left < millis(GRACE) / 2) {
                 let mut keep = pipe();
                 keep.cmd("PEXPIRE").arg(&key).arg(millis(GRACE));
-                let _: Value = self.line.ask(&keep).await?;
+                let _: Value = self.line.read(&keep).await?;
             }
             Ok(bytes.map(Bytes::from))
         }
@@ -81,7 +81,7 @@ impl Pieces for RedisPieces {
         async move {
             let mut unlink = pipe();
             unlink.cmd("UNLINK").arg(self.key(upload));
-            let _: Value = self.line.ask(&unlink).await?;
+            let _: Value = self.line.write(&unlink).await?;
             Ok(false)
         }
         .boxed()

@@ -82,7 +82,7 @@ impl Results for PostgresStore {
         let (postgres, pieces) = (self.postgres.clone(), self.pieces.clone());
         let run = async move {
             let is_error = upload.is_error;
-            let came = match receive(&pieces, upload, Vec::new()).await? {
+            let came = match receive(&*pieces, upload, Vec::new()).await? {
                 Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
