@@ -69,21 +69,22 @@ const SERVERS: [Package; 3] = [
     },
 ];
 
-/// Only for the clients under `compat/`, which live in virtual environments.
+/// Only for the clients under `compat/`, which live in virtual environments and need Python 3.11.
 const PYTHON: Package = Package {
     name: "python3-venv",
     present: || {
-        Command::new("python3")
-            .args(["-c", "import ensurepip, venv"])
-            .output()
-            .is_ok_and(|output| output.status.success())
+        let needed = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))";
+        succeeds("python3", &["-c", needed])
     },
 };
 
-/// Only for the clients under `compat/` that npm installs.
+/// Only for the clients under `compat/` that npm installs; they need Node.js 18.
 const NODE: Package = Package {
     name: "nodejs",
-    present: || find_program("node").is_some(),
+    present: || {
+        let needed = "process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)";
+        succeeds("node", &["-e", needed])
+    },
 };
 const NPM: Package = Package {
     name: "npm",
@@ -100,7 +101,7 @@ pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
         return Ok(());
     }
     let by_hand = format!(
-        "apt-get install -y --no-install-recommends {}",
+        "apt-get update && apt-get install -y --no-install-recommends {}",
         missing.join(" ")
     );
     if !is_root()? || find_program("apt-get").is_none() {
@@ -123,6 +124,11 @@ pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
         still.join(", ")
     );
     Ok(())
+}
+
+fn succeeds(program: &str, arguments: &[&str]) -> bool {
+    let output = Command::new(program).args(arguments).output();
+    output.is_ok_and(|output| output.status.success())
 }
 
 fn absent(needed: &[&Package]) -> Vec<&'static str> {
