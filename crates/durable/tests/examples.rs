@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use wakeline_store::testing::PostgresDatabase;
+use wakeline_testkit::PostgresDatabase;
 
 /// Cargo builds the examples with the tests, and beside them.
 fn example(name: &str) -> PathBuf {

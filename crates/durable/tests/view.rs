@@ -4,10 +4,8 @@ use wakeline_durable::{
     PostgresProvider, View,
     view::{Filter, Prunable, Status, ViewError},
 };
-use wakeline_store::{
-    postgres::{Connector, Options},
-    testing::PostgresDatabase,
-};
+use wakeline_store::postgres::{Connector, Options};
+use wakeline_testkit::PostgresDatabase;
 
 const MANY: usize = 12_000;
 

@@ -3,7 +3,7 @@
 
 use tokio_postgres::{Client, types::Type};
 use wakeline_jobs::store::postgres::MIGRATIONS;
-use wakeline_store::testing::PostgresDatabase;
+use wakeline_testkit::PostgresDatabase;
 
 const MANY: i64 = 5_000;
 const FEW: i64 = 400;
@@ -81,14 +81,14 @@ async fn with_statistics_of_the_line() {
     a_claim_reads_few(3, "", ANALYZE).await;
 }
 
-const ANSWERS: [&str; 2] = ["jobs_result", "jobs_mark"];
+const ANSWERS: [&str; 2] = ["jobs_result", "jobs_inflight"];
 const LOOKS: [&str; 4] = [
-    "SELECT * FROM wakeline.jobs_answers('{r,r,r}', '{c,c,c}', '{p,p,p}', '{r4000,m4000,x}')",
-    "SELECT l.* FROM wakeline.jobs_provider p CROSS JOIN LATERAL wakeline.jobs_result_look(
+    "SELECT * FROM wakeline.jobs_provider_answers('{r,r,r}', '{c,c,c}', '{p,p,p}', '{r4000,m4000,x}')",
+    "SELECT l.* FROM wakeline.jobs_provider p CROSS JOIN LATERAL wakeline.jobs_result_find(
          ARRAY[p.id, p.id], ARRAY[p.version, p.version], '{r4000,m4000}') l",
-    "SELECT wakeline.jobs_mark_begin(p.id, p.version, 'm4000', gen_random_uuid(), '{}', 1)
+    "SELECT wakeline.jobs_inflight_lock(p.id, p.version, 'm4000', gen_random_uuid(), '{}', 1)
      FROM wakeline.jobs_provider p",
-    "SELECT wakeline.jobs_mark_begin(p.id, p.version, 'r4000', gen_random_uuid(), '{}', 1)
+    "SELECT wakeline.jobs_inflight_lock(p.id, p.version, 'r4000', gen_random_uuid(), '{}', 1)
      FROM wakeline.jobs_provider p",
 ];
 
@@ -102,13 +102,13 @@ async fn a_look_reads_few(before: &[&str], after: &[&str]) {
         "INSERT INTO wakeline.jobs_result (provider_id, version, hash, is_error, etag, body, expires_at)
          SELECT p.id, p.version, 'r' || n, false, 'e', 'x', 9e15
          FROM wakeline.jobs_provider p CROSS JOIN generate_series(1, {MANY}) n;
-         INSERT INTO wakeline.jobs_mark (provider_id, version, hash, token, params, until, created_at)
+         INSERT INTO wakeline.jobs_inflight (provider_id, version, hash, token, params, expires_at, created_at)
          SELECT p.id, p.version, 'm' || n, gen_random_uuid(), '{{}}', 9e15, 0
          FROM wakeline.jobs_provider p CROSS JOIN generate_series(1, {MANY}) n"
     );
     let used = format!(
         "ALTER TABLE wakeline.jobs_result SET (autovacuum_enabled = false);
-         ALTER TABLE wakeline.jobs_mark SET (autovacuum_enabled = false);
+         ALTER TABLE wakeline.jobs_inflight SET (autovacuum_enabled = false);
          INSERT INTO wakeline.jobs_user (id, email, created_at) VALUES ('{USER}', 'u', 0);
          INSERT INTO wakeline.jobs_provider
              (id, room, category, name, schema, content_type, user_id, created_at)
@@ -135,7 +135,7 @@ async fn a_look_reads_few(before: &[&str], after: &[&str]) {
     }
 }
 
-const EMPTIED: &str = "DELETE FROM wakeline.jobs_result; DELETE FROM wakeline.jobs_mark";
+const EMPTIED: &str = "DELETE FROM wakeline.jobs_result; DELETE FROM wakeline.jobs_inflight";
 
 #[tokio::test]
 async fn a_look_without_statistics() {
@@ -146,13 +146,16 @@ async fn a_look_without_statistics() {
 async fn a_look_with_statistics_of_emptied_tables() {
     let vacuum = [
         "VACUUM ANALYZE wakeline.jobs_result",
-        "VACUUM ANALYZE wakeline.jobs_mark",
+        "VACUUM ANALYZE wakeline.jobs_inflight",
     ];
     a_look_reads_few(&vacuum, &[]).await;
 }
 
 #[tokio::test]
 async fn a_look_with_statistics_of_full_tables() {
-    let analyze = ["ANALYZE wakeline.jobs_result", "ANALYZE wakeline.jobs_mark"];
+    let analyze = [
+        "ANALYZE wakeline.jobs_result",
+        "ANALYZE wakeline.jobs_inflight",
+    ];
     a_look_reads_few(&[], &analyze).await;
 }

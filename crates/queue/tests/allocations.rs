@@ -15,7 +15,7 @@ use wakeline_queue::{
     seal::Sealer,
     store::sqlite::{MIGRATIONS, SqliteStore, system_clock},
 };
-use wakeline_store::testing::SqliteDatabase;
+use wakeline_testkit::SqliteDatabase;
 use wakeline_wake::Engine;
 
 const SEALED: usize = 1_000;

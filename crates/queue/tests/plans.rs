@@ -3,7 +3,7 @@
 
 use tokio_postgres::{Client, types::Type};
 use wakeline_queue::store::postgres::MIGRATIONS;
-use wakeline_store::testing::PostgresDatabase;
+use wakeline_testkit::PostgresDatabase;
 
 /// Idle partitions, and segments of one partition of which most are behind or far ahead.
 const MANY: i64 = 5_000;

@@ -13,7 +13,7 @@ const CLI: &str = "cli";
 const DOORS: [&str; 4] = ["queue", "jobs", "feed", "durable"];
 const FOR_DOORS: &[&str] = &["web", "store", "bus", "wake"];
 /// Any crate's tests may use these.
-const FOR_TESTS: [&str; 3] = ["testbed", "client", "store"];
+const FOR_TESTS: [&str; 4] = ["testbed", "testkit", "client", "store"];
 
 /// `None` for a crate the table does not know.
 fn allowed(room: &str) -> Option<Vec<&'static str>> {
@@ -21,6 +21,7 @@ fn allowed(room: &str) -> Option<Vec<&'static str>> {
         "wake" | "store" | "client" | "testbed" => &[],
         "bus" => &["wake", "store"],
         "web" => &["wake"],
+        "testkit" => &["bus", "store", "wake"],
         "server" => return Some([&DOORS, FOR_DOORS].concat()),
         "bench" => &["client", "durable", "store", "testbed", "wake"],
         CLI => &["server", "client", "durable"],

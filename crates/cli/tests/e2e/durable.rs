@@ -12,7 +12,7 @@ use duroxide::{
 };
 use serde_json::Value;
 use wakeline_durable::PostgresProvider;
-use wakeline_store::testing::PostgresDatabase;
+use wakeline_testkit::PostgresDatabase;
 
 use crate::server::{PATIENCE, until, wakeline};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tempfile::TempDir;
-use wakeline_store::testing::PostgresDatabase;
+use wakeline_testkit::PostgresDatabase;
 
 use crate::server::Serve;
 

@@ -14,10 +14,8 @@ use tokio::{
 };
 use tokio_postgres::{Client, Row};
 use wakeline_durable::{LongPollConfig, MIGRATIONS, Options, PostgresProvider};
-use wakeline_store::{
-    postgres::{Connector, ListenConnection, Options as PoolOptions},
-    testing::{PostgresDatabase, url_for},
-};
+use wakeline_store::postgres::{Connector, ListenConnection, Options as PoolOptions};
+use wakeline_testkit::{PostgresDatabase, url_for};
 
 use crate::proxy::Proxy;
 

@@ -164,7 +164,7 @@ async fn who_cannot_connect_is_told_why() {
         "{error}"
     );
     let ground = Ground::new().await;
-    let url = wakeline_store::testing::url_for(&ground.database.url(), "nowhere");
+    let url = wakeline_testkit::url_for(&ground.database.url(), "nowhere");
     let error = opened(&url).await;
     assert!(error.contains("\"nowhere\" does not exist"), "{error}");
 }

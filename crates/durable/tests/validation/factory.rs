@@ -11,10 +11,8 @@ use std::{
 use duroxide::{provider_validation::ProviderFactory, providers::Provider};
 use tokio_postgres::Client;
 use wakeline_durable::{LongPollConfig, MIGRATIONS, Options, PostgresProvider};
-use wakeline_store::{
-    postgres::{Connector, Options as PoolOptions},
-    testing::PostgresDatabase,
-};
+use wakeline_store::postgres::{Connector, Options as PoolOptions};
+use wakeline_testkit::PostgresDatabase;
 
 /// The schema that the database's template has.
 const FIRST: &str = "wakeline";

@@ -11,9 +11,10 @@ use wakeline_feed::{
     specification::{Label, Match, Projection, Single},
     store::{Concerned, Position, Store},
 };
+use wakeline_testkit::local_bus;
 
 use crate::{
-    database::{Database, bus},
+    database::Database,
     facts::{fact, save},
     paged::next_page,
     words::{comments, found, path, posts, specification},
@@ -216,7 +217,7 @@ async fn a_purge_costs_what_it_removes() {
     let ask = async |store: Arc<dyn Store>| {
         store
             .purge(two.site, keep, MANY)
-            .commit(&bus())
+            .commit(&local_bus())
             .await
             .unwrap()
     };

@@ -1,14 +1,13 @@
 //! Facts of the tests.
 
 use std::sync::Arc;
+use wakeline_testkit::local_bus;
 
 use wakeline_feed::{
     fact::{Envelope, Fact, Predecessors, Reference},
     json,
     store::{Position, Saved, Store},
 };
-
-use crate::database::bus;
 
 /// A fact whose only field is `n`.
 pub(crate) fn fact(kind: &str, n: usize, roles: &[(&str, &Fact)]) -> Fact {
@@ -33,7 +32,7 @@ pub(crate) async fn save(store: &dyn Store, facts: &[Fact]) -> Vec<Position> {
                 signatures: Vec::new(),
             })
             .collect();
-        let saved = store.save(envelopes).commit(&bus()).await.unwrap();
+        let saved = store.save(envelopes).commit(&local_bus()).await.unwrap();
         assert!(matches!(saved, Saved::Stored { .. }), "{saved:?}");
     }
     let references: Vec<Reference> = facts.iter().map(|fact| fact.reference.clone()).collect();

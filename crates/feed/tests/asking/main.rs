@@ -1,8 +1,5 @@
 //! What is asked of the stores: slices, pages, concerns and readings, each on SQLite and on
 //! PostgreSQL, by examples and by random specifications against a plain evaluator in memory.
-//!
-//! The cases are listed here once, so that a backend cannot forget one; a case that is not listed
-//! is dead code, which the build reports.
 
 mod bookmarks;
 mod concerns;
@@ -18,25 +15,8 @@ mod readings;
 mod restored;
 mod words;
 
-macro_rules! conformance {
-    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
-        mod sqlite { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::sqlite()).await;
-            }
-        )+ })+ }
-
-        mod postgres { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::postgres().await).await;
-            }
-        )+ })+ }
-    };
-}
-
-conformance! {
+wakeline_testkit::conformance! {
+    crate::database::Database;
     pages:
         pages_of_any_size_are_all_tuples,
         spans_divide_what_came,

@@ -2,58 +2,32 @@
 
 use std::sync::Arc;
 
-use wakeline_bus::Bus;
 use wakeline_feed::store::{
     Store,
     postgres::{self, PostgresStore},
     sqlite::{self, SqliteStore, system_clock},
 };
-use wakeline_store::{
-    Postgres, Sqlite,
-    testing::{PostgresDatabase, SqliteDatabase},
-};
-use wakeline_wake::{Engine, Limits};
+use wakeline_testkit::{DatabaseKind, OpenStore, TestDatabase};
 
-pub(crate) enum Database {
-    Sqlite {
-        sqlite: Sqlite,
-        _file: SqliteDatabase,
-    },
-    Postgres {
-        postgres: Postgres,
-        _database: PostgresDatabase,
-    },
+pub(crate) struct Database {
+    opened: OpenStore,
+    _database: TestDatabase,
 }
 
 impl Database {
-    pub(crate) fn sqlite() -> Self {
-        let file = SqliteDatabase::new();
-        Self::Sqlite {
-            sqlite: file.open(&[sqlite::MIGRATIONS]),
-            _file: file,
-        }
-    }
-
-    pub(crate) async fn postgres() -> Self {
-        let database = PostgresDatabase::new(&[postgres::MIGRATIONS]).await;
-        Self::Postgres {
-            postgres: database.open(&[postgres::MIGRATIONS]).await,
+    pub(crate) async fn open(kind: DatabaseKind) -> Self {
+        let database = TestDatabase::new(kind, sqlite::MIGRATIONS, postgres::MIGRATIONS).await;
+        Self {
+            opened: database.open().await,
             _database: database,
         }
     }
 
     /// Another store on it is another node.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
-        match self {
-            Self::Sqlite { sqlite, .. } => {
-                Arc::new(SqliteStore::new(sqlite.clone(), system_clock()))
-            }
-            Self::Postgres { postgres, .. } => Arc::new(PostgresStore::new(postgres.clone())),
+        match self.opened.clone() {
+            OpenStore::Sqlite(sqlite) => Arc::new(SqliteStore::new(sqlite, system_clock())),
+            OpenStore::Postgres(postgres) => Arc::new(PostgresStore::new(postgres)),
         }
     }
-}
-
-/// A bus that nobody else is on: for writes whose wakes no test waits for.
-pub(crate) fn bus() -> Arc<Bus> {
-    Bus::local(Engine::new(Limits::default()))
 }

@@ -11,24 +11,25 @@ use http::{HeaderMap, HeaderValue, header};
 use ring::{hmac, rand::SystemRandom, signature as signing};
 use serde_json::{Value, json};
 use wakeline_feed::{
-    login::{Caller, KeySource, KeysUnavailable, Login, RsaKey},
+    login::{Caller, KeySource, KeysUnavailable, Login},
     signature,
     store::{KeyPair, Principal},
 };
+use wakeline_web::token::Key;
 
 const NOW: u64 = 1_800_000_000;
 const SECRET: &str = "a secret that both have";
 
 /// A key set of one key, and one that cannot be had.
 #[derive(Debug)]
-struct Source(RsaKey);
+struct Source(Key);
 
 impl KeySource for Source {
     fn key<'a>(
         &'a self,
         uri: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<RsaKey>, KeysUnavailable>> {
+    ) -> BoxFuture<'a, Result<Option<Key>, KeysUnavailable>> {
         async move {
             match uri {
                 "https://issuer/keys" => Ok((id == "set").then(|| self.0.clone())),
@@ -108,10 +109,7 @@ fn shared(directory: &Path) {
 }
 
 fn login(directory: &Path) -> Login {
-    let key = RsaKey {
-        n: Vec::new(),
-        e: Vec::new(),
-    };
+    let key = Key::Secret(Vec::new());
     Login::read(directory, Arc::new(Source(key))).unwrap()
 }
 
@@ -273,10 +271,7 @@ async fn public_keys_let_in_and_are_no_secrets() {
         .collect();
     let pair = signing::RsaKeyPair::from_pkcs8(&STANDARD.decode(pem).unwrap()).unwrap();
     let public = signing::RsaPublicKeyComponents::<Vec<u8>>::from(pair.public());
-    let source = Source(RsaKey {
-        n: public.n,
-        e: public.e,
-    });
+    let source = Source(Key::rsa(public.n, public.e).unwrap());
     let directory = tempfile::tempdir().unwrap();
     provider(
         directory.path(),
@@ -330,15 +325,12 @@ fn a_provider_that_cannot_be_one_is_named() {
         ),
         (
             json!({ "key_id": "1", "key": "-----BEGIN PUBLIC KEY-----" }),
-            "not an RSA public key",
+            "neither an RSA nor an Ed25519 public key",
         ),
     ] {
         let directory = tempfile::tempdir().unwrap();
         provider(directory.path(), "wrong", more);
-        let key = RsaKey {
-            n: Vec::new(),
-            e: Vec::new(),
-        };
+        let key = Key::Secret(Vec::new());
         let error = Login::read(directory.path(), Arc::new(Source(key)))
             .unwrap_err()
             .to_string();
@@ -348,10 +340,7 @@ fn a_provider_that_cannot_be_one_is_named() {
         );
     }
     let empty = tempfile::tempdir().unwrap();
-    let key = RsaKey {
-        n: Vec::new(),
-        e: Vec::new(),
-    };
+    let key = Key::Secret(Vec::new());
     let error = Login::read(empty.path(), Arc::new(Source(key)))
         .unwrap_err()
         .to_string();

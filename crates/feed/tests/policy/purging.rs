@@ -1,9 +1,10 @@
 //! What is forgotten.
 
 use wakeline_feed::{fact::Reference, policy::purge::Purge, store::Store};
+use wakeline_testkit::local_bus;
 
 use crate::{
-    database::{Database, bus},
+    database::Database,
     world::{World, made, policies, save, specification},
 };
 
@@ -37,14 +38,14 @@ pub(crate) async fn what_a_condition_says_is_forgotten_when_it_comes(database: D
     world.save(&*store, &[]).await;
     let new = delete(&*store, world.reference("acme")).await;
     // Offices, closure, administrators, revocation and manager.
-    assert_eq!(rules().saved(&*store, &bus(), &new).await.unwrap(), 7);
+    assert_eq!(rules().saved(&*store, &local_bus(), &new).await.unwrap(), 7);
     assert_eq!(stored(&world, &*store, &OF_ACME).await, ["alice", "acme"]);
     assert_eq!(
         stored(&world, &*store, &["bob", "carol", "post"]).await,
         ["bob", "carol", "post"]
     );
     assert!(store.find(vec![new[0].0.clone()]).await.unwrap()[0].is_some());
-    assert_eq!(rules().saved(&*store, &bus(), &new).await.unwrap(), 0);
+    assert_eq!(rules().saved(&*store, &local_bus(), &new).await.unwrap(), 0);
 }
 
 pub(crate) async fn what_is_forgotten_can_come_again(database: Database) {
@@ -52,7 +53,7 @@ pub(crate) async fn what_is_forgotten_can_come_again(database: Database) {
     let store = database.store();
     world.save(&*store, &[]).await;
     let new = delete(&*store, world.reference("acme")).await;
-    rules().saved(&*store, &bus(), &new).await.unwrap();
+    rules().saved(&*store, &local_bus(), &new).await.unwrap();
     let again = save(
         &*store,
         vec![world.fact("office").clone(), world.fact("manager").clone()],
@@ -69,11 +70,11 @@ pub(crate) async fn a_condition_that_is_newer_than_the_facts_is_caught_up(databa
     let world = World::read();
     let store = database.store();
     world.save(&*store, &[]).await;
-    assert_eq!(rules().all(&*store, &bus()).await.unwrap(), 0);
+    assert_eq!(rules().all(&*store, &local_bus()).await.unwrap(), 0);
     delete(&*store, world.reference("acme")).await;
-    assert_eq!(rules().all(&*store, &bus()).await.unwrap(), 7);
+    assert_eq!(rules().all(&*store, &local_bus()).await.unwrap(), 7);
     assert_eq!(stored(&world, &*store, &OF_ACME).await, ["alice", "acme"]);
-    assert_eq!(rules().all(&*store, &bus()).await.unwrap(), 0);
+    assert_eq!(rules().all(&*store, &local_bus()).await.unwrap(), 0);
 }
 
 pub(crate) async fn another_root_is_left_alone(database: Database) {
@@ -81,7 +82,7 @@ pub(crate) async fn another_root_is_left_alone(database: Database) {
     let store = database.store();
     world.save(&*store, &[]).await;
     let new = delete(&*store, world.reference("other")).await;
-    assert_eq!(rules().saved(&*store, &bus(), &new).await.unwrap(), 0);
+    assert_eq!(rules().saved(&*store, &local_bus(), &new).await.unwrap(), 0);
     assert_eq!(stored(&world, &*store, &OF_ACME).await, OF_ACME);
 }
 
@@ -94,7 +95,14 @@ pub(crate) async fn what_is_saved_onto_the_forgotten_is_forgotten(database: Data
         .await
         .unwrap();
     let found: Vec<i64> = found.into_iter().flatten().collect();
-    assert_eq!(store.purge_orphans(found).commit(&bus()).await.unwrap(), 2);
+    assert_eq!(
+        store
+            .purge_orphans(found)
+            .commit(&local_bus())
+            .await
+            .unwrap(),
+        2
+    );
     assert_eq!(
         stored(&world, &*store, &["manager", "closed", "admin"]).await,
         ["admin"]

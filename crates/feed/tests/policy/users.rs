@@ -6,11 +6,9 @@ use wakeline_feed::{
     signature::Verifier,
     store::Principal,
 };
+use wakeline_testkit::local_bus;
 
-use crate::{
-    database::{Database, bus},
-    world::made,
-};
+use crate::{database::Database, world::made};
 
 fn principal(id: &str) -> Principal {
     Principal {
@@ -21,8 +19,8 @@ fn principal(id: &str) -> Principal {
 
 pub(crate) async fn a_user_has_one_key_on_all_nodes(database: Database) {
     let nodes = [
-        Users::new(database.store(), bus()),
-        Users::new(database.store(), bus()),
+        Users::new(database.store(), local_bus()),
+        Users::new(database.store(), local_bus()),
     ];
     let somebody = principal("somebody");
     let (one, other) = tokio::join!(nodes[0].of(&somebody), nodes[1].of(&somebody));
@@ -42,7 +40,7 @@ pub(crate) async fn a_user_has_one_key_on_all_nodes(database: Database) {
 
 pub(crate) async fn a_user_is_a_stored_fact(database: Database) {
     let store = database.store();
-    let user = Users::new(store.clone(), bus())
+    let user = Users::new(store.clone(), local_bus())
         .of(&principal("somebody"))
         .await
         .unwrap();

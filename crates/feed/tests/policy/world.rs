@@ -10,8 +10,7 @@ use wakeline_feed::{
     specification::{Specification, parser},
     store::{Saved, Store},
 };
-
-use crate::database::bus;
+use wakeline_testkit::local_bus;
 
 pub(crate) struct World {
     pub(crate) cases: Value,
@@ -74,7 +73,12 @@ pub(crate) async fn save(store: &dyn Store, facts: Vec<Fact>) -> Vec<(Reference,
             signatures: Vec::new(),
         })
         .collect();
-    match store.save(envelopes.into()).commit(&bus()).await.unwrap() {
+    match store
+        .save(envelopes.into())
+        .commit(&local_bus())
+        .await
+        .unwrap()
+    {
         Saved::Stored { new } => new
             .into_iter()
             .map(|(index, at)| (facts[index].reference.clone(), at))

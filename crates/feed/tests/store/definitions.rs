@@ -1,9 +1,10 @@
 //! Definitions of feeds.
 
 use wakeline_feed::store::{Definition, REFRESHED_AFTER};
+use wakeline_testkit::local_bus;
 
 use crate::{
-    database::{Database, bus},
+    database::Database,
     ground::{Ground, fact},
 };
 
@@ -27,11 +28,12 @@ pub(crate) async fn it_is_as_it_was_defined(database: Database) {
         ..definition("owned")
     };
     let all = vec![plain.clone(), owned.clone()];
-    ground.store.define(all).commit(&bus()).await.unwrap();
+    ground.store.define(all).commit(&local_bus()).await.unwrap();
     let other = ground.database.store().await;
     for expected in [plain, owned] {
         let hash = expected.hash.to_string();
-        assert_eq!(other.definition(hash).await.unwrap(), Some(expected));
+        let found = other.definition(hash).await.unwrap();
+        assert_eq!(found.map(|found| found.definition), Some(expected));
     }
     for nobodys in ["", "other", "with\0nul"] {
         assert_eq!(other.definition(nobodys.into()).await.unwrap(), None);
@@ -48,17 +50,17 @@ pub(crate) async fn what_was_defined_first_stays(database: Database) {
     ground
         .store
         .define(vec![first.clone(), second.clone()])
-        .commit(&bus())
+        .commit(&local_bus())
         .await
         .unwrap();
     ground
         .store
         .define(vec![second])
-        .commit(&bus())
+        .commit(&local_bus())
         .await
         .unwrap();
     let kept = ground.store.definition("a".into()).await.unwrap();
-    assert_eq!(kept, Some(first));
+    assert_eq!(kept.unwrap().definition, first);
 }
 
 /// Those that are there.
@@ -71,12 +73,22 @@ async fn known(ground: &Ground, hashes: &[&str]) -> Vec<bool> {
     known
 }
 
+async fn is_stale(ground: &Ground) -> bool {
+    let found = ground.store.definition("a".into()).await;
+    found.unwrap().unwrap().is_stale
+}
+
+async fn refresh(ground: &Ground) {
+    let refreshed = ground.store.refresh_definition("a".into());
+    refreshed.commit(&local_bus()).await.unwrap();
+}
+
 async fn forget(ground: &Ground) -> u64 {
     let since = ground.database.now().await - 3 * REFRESHED_AFTER;
     ground
         .store
         .forget_definitions(since)
-        .commit(&bus())
+        .commit(&local_bus())
         .await
         .unwrap()
 }
@@ -84,12 +96,12 @@ async fn forget(ground: &Ground) -> u64 {
 pub(crate) async fn what_is_not_used_is_forgotten(database: Database) {
     let ground = Ground::new(database).await;
     let old = vec![definition("a"), definition("b")];
-    ground.store.define(old).commit(&bus()).await.unwrap();
+    ground.store.define(old).commit(&local_bus()).await.unwrap();
     ground.database.pass(2 * REFRESHED_AFTER).await;
     ground
         .store
         .define(vec![definition("c")])
-        .commit(&bus())
+        .commit(&local_bus())
         .await
         .unwrap();
     assert_eq!(forget(&ground).await, 0);
@@ -101,9 +113,9 @@ pub(crate) async fn what_is_not_used_is_forgotten(database: Database) {
 pub(crate) async fn what_is_asked_for_is_kept(database: Database) {
     let ground = Ground::new(database).await;
     let all = vec![definition("a"), definition("b")];
-    ground.store.define(all).commit(&bus()).await.unwrap();
+    ground.store.define(all).commit(&local_bus()).await.unwrap();
     ground.database.pass(2 * REFRESHED_AFTER).await;
-    ground.store.definition("a".into()).await.unwrap();
+    refresh(&ground).await;
     ground.database.pass(2 * REFRESHED_AFTER).await;
     assert_eq!(forget(&ground).await, 1);
     assert_eq!(known(&ground, &["a", "b"]).await, [true, false]);
@@ -114,18 +126,34 @@ pub(crate) async fn what_is_defined_again_is_kept(database: Database) {
     ground
         .store
         .define(vec![definition("a")])
-        .commit(&bus())
+        .commit(&local_bus())
         .await
         .unwrap();
     ground.database.pass(2 * REFRESHED_AFTER).await;
     ground
         .store
         .define(vec![definition("a")])
-        .commit(&bus())
+        .commit(&local_bus())
         .await
         .unwrap();
     ground.database.pass(2 * REFRESHED_AFTER).await;
     assert_eq!(forget(&ground).await, 0);
+}
+
+/// Only a write may write: what reads is dropped with its caller.
+pub(crate) async fn reading_a_definition_writes_nothing(database: Database) {
+    let ground = Ground::new(database).await;
+    ground
+        .store
+        .define(vec![definition("a")])
+        .commit(&local_bus())
+        .await
+        .unwrap();
+    ground.database.pass(2 * REFRESHED_AFTER).await;
+    let used = "SELECT used FROM feed_definition";
+    let before = ground.database.number(used).await;
+    assert!(is_stale(&ground).await);
+    assert_eq!(ground.database.number(used).await, before);
 }
 
 pub(crate) async fn asking_writes_at_most_once_a_day(database: Database) {
@@ -133,7 +161,7 @@ pub(crate) async fn asking_writes_at_most_once_a_day(database: Database) {
     ground
         .store
         .define(vec![definition("a")])
-        .commit(&bus())
+        .commit(&local_bus())
         .await
         .unwrap();
     let used = "SELECT used FROM feed_definition";
@@ -142,13 +170,15 @@ pub(crate) async fn asking_writes_at_most_once_a_day(database: Database) {
     ground
         .store
         .define(vec![definition("a")])
-        .commit(&bus())
+        .commit(&local_bus())
         .await
         .unwrap();
-    ground.store.definition("a".into()).await.unwrap();
+    assert!(!is_stale(&ground).await);
+    refresh(&ground).await;
     assert_eq!(ground.database.number(used).await, before);
     ground.database.pass(REFRESHED_AFTER).await;
-    ground.store.definition("a".into()).await.unwrap();
+    assert!(is_stale(&ground).await);
+    refresh(&ground).await;
     let now = ground.database.now().await;
     let age = now - ground.database.number(used).await;
     assert!(age < REFRESHED_AFTER / 2, "{age}");

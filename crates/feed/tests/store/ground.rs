@@ -7,8 +7,9 @@ use wakeline_feed::{
     fact::{Envelope, Fact, Hash, Predecessors, Reference, Signature},
     store::{LogEntry, Position, Saved, Stored},
 };
+use wakeline_testkit::local_bus;
 
-use crate::database::{Database, Steps, bus};
+use crate::database::{Database, Steps};
 
 pub(crate) struct Ground {
     pub(crate) database: Database,
@@ -58,7 +59,7 @@ impl Ground {
 
 pub(crate) async fn save(store: &dyn Steps, facts: &[&Fact]) -> Saved {
     let envelopes = facts.iter().map(|fact| envelope(fact)).collect();
-    store.save(envelopes).commit(&bus()).await.unwrap()
+    store.save(envelopes).commit(&local_bus()).await.unwrap()
 }
 
 /// From a position on until nothing more comes, and how far that is.

@@ -1,11 +1,9 @@
 //! Users' keys.
 
 use wakeline_feed::store::{KeyPair, Principal};
+use wakeline_testkit::local_bus;
 
-use crate::{
-    database::{Database, bus},
-    ground::Ground,
-};
+use crate::{database::Database, ground::Ground};
 
 pub(crate) fn pair(name: &str) -> KeyPair {
     KeyPair {
@@ -28,12 +26,12 @@ pub(crate) async fn whoever_comes_first_decides(database: Database) {
     assert_eq!(store.key(anna.clone()).await.unwrap(), None);
     let first = store
         .keep_key(anna.clone(), pair("a"))
-        .commit(&bus())
+        .commit(&local_bus())
         .await
         .unwrap();
     let second = store
         .keep_key(anna.clone(), pair("b"))
-        .commit(&bus())
+        .commit(&local_bus())
         .await
         .unwrap();
     assert_eq!((first, second), (pair("a"), pair("a")));
@@ -47,7 +45,7 @@ pub(crate) async fn principals_have_keys_of_their_own(database: Database) {
     for (provider, id) in all {
         let key = pair(&format!("{provider}/{id}"));
         let of = principal(provider, id);
-        store.keep_key(of, key).commit(&bus()).await.unwrap();
+        store.keep_key(of, key).commit(&local_bus()).await.unwrap();
     }
     for (provider, id) in all {
         let kept = store.key(principal(provider, id)).await.unwrap();

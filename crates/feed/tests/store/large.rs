@@ -6,11 +6,9 @@ use wakeline_feed::{
     fact::{Envelope, Fact, Hash, Predecessors, Reference},
     store::Saved,
 };
+use wakeline_testkit::local_bus;
 
-use crate::{
-    database::{Database, bus},
-    ground::Ground,
-};
+use crate::{database::Database, ground::Ground};
 
 /// More than a statement can have parameters.
 const GRAPH: u64 = 70_000;
@@ -45,7 +43,7 @@ fn node(number: u64, predecessors: &[u64]) -> Envelope {
 }
 
 async fn save(ground: &Ground, nodes: Arc<[Envelope]>) -> usize {
-    match ground.store.save(nodes).commit(&bus()).await.unwrap() {
+    match ground.store.save(nodes).commit(&local_bus()).await.unwrap() {
         Saved::Stored { new } => {
             assert!(new.is_sorted_by_key(|(_, at)| *at));
             new.len()

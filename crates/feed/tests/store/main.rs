@@ -1,8 +1,5 @@
 //! The conformance suite of the store: every case runs on SQLite and on PostgreSQL, in three
 //! layers: examples, races of two nodes, and random sequences against a model.
-//!
-//! The cases are listed here once, so that a backend cannot forget one; a case that is not listed
-//! is dead code, which the build reports.
 
 mod database;
 mod definitions;
@@ -20,25 +17,8 @@ mod reading;
 mod saving;
 mod signing;
 
-macro_rules! conformance {
-    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
-        mod sqlite { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::sqlite()).await;
-            }
-        )+ })+ }
-
-        mod postgres { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::postgres().await).await;
-            }
-        )+ })+ }
-    };
-}
-
-conformance! {
+wakeline_testkit::conformance! {
+    crate::database::Database;
     saving:
         a_fact_is_as_it_was_saved,
         a_known_fact_is_left_alone,
@@ -78,6 +58,7 @@ conformance! {
         what_is_not_used_is_forgotten,
         what_is_asked_for_is_kept,
         what_is_defined_again_is_kept,
+        reading_a_definition_writes_nothing,
         asking_writes_at_most_once_a_day;
     keys:
         whoever_comes_first_decides,

@@ -1,7 +1,7 @@
 //! A purge, while saves are under way that have found what it removes: PostgreSQL only, as SQLite has
 //! one writer.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use wakeline_feed::{
     fact::{Fact, Reference},
@@ -9,15 +9,14 @@ use wakeline_feed::{
     policy_file::PolicyFile,
     store::{Position, Saved},
 };
+use wakeline_testkit::{eventually, local_bus};
 
 use crate::{
-    database::{Database, bus},
+    database::Database,
     ground::{Ground, fact, one},
 };
 
 const RULES: &str = "purge { (s: Site) { x: Site.Deleted [x->site: Site = s] } }";
-/// How long a condition is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Saves that are done, or have to wait, before they look for anything: a lock says so.
 const BEGUN: &str = "SELECT count(*) FROM pg_locks
     WHERE locktype = 'advisory' AND classid = 1717921124 AND granted
@@ -53,17 +52,6 @@ impl Blog {
     }
 }
 
-/// Waits until it is so.
-async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let wait = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let waited = tokio::time::timeout(PATIENCE, wait).await;
-    waited.unwrap_or_else(|_| panic!("waited in vain for {what}"));
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_saved_onto_what_a_purge_removes_is_removed() {
     let blog = Blog::new().await;
@@ -81,8 +69,13 @@ async fn what_is_saved_onto_what_a_purge_removes_is_removed() {
         .unwrap();
     let policies = Policies::new(&PolicyFile::parse(RULES).unwrap()).unwrap();
     let store = blog.ground.store.clone();
-    let purge =
-        tokio::spawn(async move { policies.purge.saved(&*store, &bus(), &new).await.unwrap() });
+    let purge = tokio::spawn(async move {
+        policies
+            .purge
+            .saved(&*store, &local_bus(), &new)
+            .await
+            .unwrap()
+    });
     eventually("the post to be purged", async || {
         blog.ground.find(&blog.post).await.is_none()
     })
@@ -118,7 +111,7 @@ async fn a_save_can_be_waited_for_before_it_looks_for_anything() {
     let save = tokio::spawn(async move {
         store
             .save(Arc::from([envelope]))
-            .commit(&bus())
+            .commit(&local_bus())
             .await
             .unwrap()
     });

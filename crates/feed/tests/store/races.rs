@@ -9,9 +9,10 @@ use wakeline_feed::{
     fact::{Fact, Reference},
     store::{Position, Saved},
 };
+use wakeline_testkit::local_bus;
 
 use crate::{
-    database::{Database, Steps, bus},
+    database::{Database, Steps},
     ground::{Ground, fact, many, one, read_log, save},
     keys::{pair, principal},
 };
@@ -169,7 +170,7 @@ pub(crate) async fn of_many_keys_one_is_kept(database: Database) {
             let anna = principal("google", "anna");
             let kept = store
                 .keep_key(anna, pair(&number.to_string()))
-                .commit(&bus())
+                .commit(&local_bus())
                 .await;
             kept.unwrap()
         })

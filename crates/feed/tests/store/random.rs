@@ -7,9 +7,10 @@ use wakeline_feed::{
     fact::{Envelope, Fact, Reference},
     store::Saved,
 };
+use wakeline_testkit::local_bus;
 
 use crate::{
-    database::{Database, Steps, bus},
+    database::{Database, Steps},
     ground::{Ground, fact, many, one, read_log, signed},
     model::{Model, Said, predecessors},
 };
@@ -85,7 +86,7 @@ impl Sequence<'_> {
         let store = &self.stores[self.random.random_range(0..2)];
         let said = match store
             .save(envelopes.clone().into())
-            .commit(&bus())
+            .commit(&local_bus())
             .await
             .unwrap()
         {

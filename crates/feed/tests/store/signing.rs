@@ -1,9 +1,10 @@
 //! Signatures and public keys.
 
 use wakeline_feed::fact::Envelope;
+use wakeline_testkit::local_bus;
 
 use crate::{
-    database::{Database, bus},
+    database::Database,
     ground::{Ground, fact, signed},
 };
 
@@ -23,7 +24,12 @@ pub(crate) async fn a_signature_is_kept(database: Database) {
     let post = signed(&fact("Post", "post", &[]), &["anna", "ben"]);
     let bare = signed(&fact("Post", "bare", &[]), &[]);
     let sent = [post.clone(), bare.clone()];
-    ground.store.save(sent.into()).commit(&bus()).await.unwrap();
+    ground
+        .store
+        .save(sent.into())
+        .commit(&local_bus())
+        .await
+        .unwrap();
     assert_eq!(keys(&ground, &post).await, ["anna", "ben"]);
     assert!(keys(&ground, &bare).await.is_empty());
 }
@@ -41,7 +47,7 @@ pub(crate) async fn a_known_fact_gets_new_signatures(database: Database) {
         ground
             .store
             .save([envelope.clone()].into())
-            .commit(&bus())
+            .commit(&local_bus())
             .await
             .unwrap();
         assert_eq!(keys(&ground, &envelope).await, expected);
@@ -51,7 +57,7 @@ pub(crate) async fn a_known_fact_gets_new_signatures(database: Database) {
     ground
         .store
         .save(sent.clone().into())
-        .commit(&bus())
+        .commit(&local_bus())
         .await
         .unwrap();
     let all = ["anna", "ben", "carl", "dora"];
@@ -65,7 +71,7 @@ pub(crate) async fn keys_are_kept_once(database: Database) {
         ground
             .store
             .save([sent].into())
-            .commit(&bus())
+            .commit(&local_bus())
             .await
             .unwrap();
     }

@@ -7,11 +7,11 @@ use wakeline_feed::{
     service::Settings,
     session::Limits,
 };
+use wakeline_testkit::soon;
 
 use crate::{
     client::JINAGA,
     database::Database,
-    door::soon,
     facts::{POSTS, post, posts, references, saved, site, sorted},
     node::{Node, settings},
     stand::{patient, received},

@@ -11,8 +11,7 @@ use wakeline_feed::{
     bookmark::Bookmark,
     fact::{Hash, Reference},
 };
-
-use crate::door::soon;
+use wakeline_testkit::soon;
 
 pub(crate) const JINAGA: &str = "application/x-jinaga-feed-stream";
 pub(crate) const EVENTS: &str = "text/event-stream";

@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use wakeline_feed::fact::Reference;
+use wakeline_testkit::soon;
 
 use crate::{
     database::Database,
-    door::soon,
     facts::{POSTS, post, posts, references, site},
     node::Node,
     stand::received,

@@ -15,7 +15,7 @@ use wakeline_feed::{
     store::{
         Checks, Concern, Concerned, Definition, Definitions, Facts, Gather, Gathered, Horizon,
         KeyPair, Keys, Log, Position, Principal, Purging, Queries, Row, Saved, Slice, Step, Store,
-        Stored,
+        Stored, StoredDefinition,
     },
 };
 
@@ -202,8 +202,12 @@ impl Definitions for Counted {
         self.count().define(definitions)
     }
 
-    fn definition(&self, hash: String) -> Step<'_, Option<Definition>> {
+    fn definition(&self, hash: String) -> Step<'_, Option<StoredDefinition>> {
         self.count().definition(hash)
+    }
+
+    fn refresh_definition(&self, hash: String) -> Write<()> {
+        self.count().refresh_definition(hash)
     }
 
     fn forget_definitions(&self, since: i64) -> Write<u64> {

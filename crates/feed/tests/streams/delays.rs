@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 use wakeline_feed::{service::Settings, session::Limits};
+use wakeline_testkit::soon;
 
 use crate::{
     database::Database,
-    door::soon,
     facts::{POSTS, feed, post, posts, references, site},
     node::{Node, settings},
     stand::{Stand, patient, received, until_sync},
@@ -54,7 +54,8 @@ pub(crate) async fn sync_comes_long_after_the_last_of_many_pages(database: Datab
     stream.until_sync().await;
     let began = Instant::now();
     while began.elapsed() < delay * 5 {
-        node.add(&post(&home, &format!("{:?}", began.elapsed()))).await;
+        node.add(&post(&home, &format!("{:?}", began.elapsed())))
+            .await;
         // If the save took long, the SYNC of the page before comes first.
         while stream.next().await.unwrap().references.is_empty() {}
         let sync = timeout(delay / 6, stream.next()).await;

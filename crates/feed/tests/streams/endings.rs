@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use wakeline_feed::{fact::Fact, service::Settings, session::Limits};
+use wakeline_testkit::{eventually, soon};
 
 use crate::{
     client::{EVENTS, JINAGA, Stream},
     database::Database,
-    door::{eventually, soon},
     facts::{POSTS, post, posts, references, saved, site, sorted},
     node::{Node, settings},
     stand::{patient, received},

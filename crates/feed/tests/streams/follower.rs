@@ -8,11 +8,11 @@ use wakeline_feed::{
     json,
     store::{Concerned, MAX_CONCERNS, Queries},
 };
+use wakeline_testkit::eventually;
 use wakeline_wake::{Engine, Limits};
 
 use crate::{
     database::Database,
-    door::eventually,
     facts::{COMMENTS, POSTS, comment, fact, feed, post, references, saved, site},
     node::Node,
     stand::{Stand, received, until_sync},

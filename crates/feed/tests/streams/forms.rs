@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use wakeline_feed::query::MAX_TOGETHER;
+use wakeline_testkit::{eventually, soon};
 
 use crate::{
     client::{EVENTS, Frame, JINAGA, Stream, request},
     database::Database,
-    door::{eventually, soon},
     facts::{POSTS, asked, fact, post, posts, references, site},
     node::Node,
     stand::received,

@@ -5,11 +5,11 @@ use std::{cmp::Ordering, fmt::Write, sync::Arc, time::Duration};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio_postgres::Client;
 use wakeline_feed::fact::{Fact, Reference};
+use wakeline_testkit::{eventually, soon};
 
 use crate::{
     client::{Frame, Stream},
     database::Database,
-    door::{eventually, soon},
     facts::{POSTS, post, references, site, sorted},
     node::Node,
     stand::received,

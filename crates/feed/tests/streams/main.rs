@@ -5,7 +5,6 @@
 mod client;
 mod counted;
 mod database;
-mod door;
 mod facts;
 mod node;
 mod stand;
@@ -31,25 +30,8 @@ mod rules;
 mod sharing;
 mod telemetry;
 
-macro_rules! conformance {
-    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
-        mod sqlite { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::sqlite()).await;
-            }
-        )+ })+ }
-
-        mod postgres { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::postgres().await).await;
-            }
-        )+ })+ }
-    };
-}
-
-conformance! {
+wakeline_testkit::conformance! {
+    crate::database::Database;
     plan:
         backfill_to_exhaustion,
         waitlist_triggers_continuation,

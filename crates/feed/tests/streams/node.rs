@@ -2,11 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{Router, body::Body};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
-use tower::ServiceExt;
+use axum::{extract::Request, middleware::map_request};
 use wakeline_bus::{Bus, Intervals, Options};
 use wakeline_feed::{
     fact::Fact,
@@ -15,6 +11,7 @@ use wakeline_feed::{
     service::{Feeds, Settings},
     store::Store,
 };
+use wakeline_testkit::{eventually, listen};
 use wakeline_wake::Engine;
 use wakeline_web::{Identity, Role};
 
@@ -22,7 +19,6 @@ use crate::{
     client::{Answer, JINAGA, Stream, request},
     counted::Counted,
     database::Database,
-    door::eventually,
     facts::{as_graph, asked},
     stand::patient,
 };
@@ -140,13 +136,7 @@ impl Node {
             },
         };
         let (router, _) = http::router(door).split_for_parts();
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move {
-            while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(serve(socket, router.clone()));
-            }
-        });
+        let address = listen(router.layer(map_request(identify))).await;
         Self {
             feeds,
             engine,
@@ -245,18 +235,13 @@ impl Node {
     }
 }
 
-async fn serve(socket: TcpStream, router: Router) {
-    let service = service_fn(move |mut request: ::http::Request<Incoming>| {
-        let user = request.headers().get(USER);
-        let user = user.map(|user| user.to_str().unwrap().to_owned());
-        request.extensions_mut().insert(Identity {
-            subject: user.filter(|user| !user.is_empty()),
-            role: Role::Admin,
-        });
-        router.clone().oneshot(request.map(Body::new))
+/// As the server's own login would.
+async fn identify(mut request: Request) -> Request {
+    let user = request.headers().get(USER);
+    let user = user.map(|user| user.to_str().unwrap().to_owned());
+    request.extensions_mut().insert(Identity {
+        subject: user.filter(|user| !user.is_empty()),
+        role: Role::Admin,
     });
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new());
-    let connection = builder.serve_connection(TokioIo::new(socket), service);
-    let _ = connection.await;
+    request
 }

@@ -3,12 +3,12 @@
 use wakeline_bus::{Bus, Options};
 use wakeline_feed::topic;
 use wakeline_testbed::{Postgres, Redis};
+use wakeline_testkit::{eventually, soon};
 use wakeline_wake::Wake;
 
 use crate::{
     client::request,
     database::Database,
-    door::{eventually, soon},
     facts::{POSTS, as_graph, post, posts, references, site},
     node::{Node, settings},
     stand::received,
@@ -20,7 +20,7 @@ const GRAPH: (&str, &str) = ("Content-Type", "application/x-jinaga-graph-v1");
 async fn a_live_stream_goes_on_after_an_outage() {
     let mut server = Postgres::start().unwrap();
     {
-        let database = Database::on(&server.url()).await;
+        let database = Database::on_server(&server.url()).await;
         let node = Node::new(&database).await;
         let home = site("home");
         node.save(std::slice::from_ref(&home)).await;
@@ -50,7 +50,7 @@ async fn a_live_stream_goes_on_after_an_outage() {
 async fn a_backfill_goes_on_after_an_outage() {
     let mut server = Postgres::start().unwrap();
     {
-        let database = Database::on(&server.url()).await;
+        let database = Database::on_server(&server.url()).await;
         let paged = wakeline_feed::service::Settings {
             page_size: 10,
             ..settings()
@@ -80,7 +80,7 @@ async fn a_backfill_goes_on_after_an_outage() {
 async fn a_stream_hears_another_node_after_an_outage_of_both() {
     let mut server = Postgres::start().unwrap();
     {
-        let database = Database::on(&server.url()).await;
+        let database = Database::on_server(&server.url()).await;
         let nodes = Node::several(&database, 2).await;
         let home = site("home");
         nodes[0].save(std::slice::from_ref(&home)).await;
@@ -115,7 +115,7 @@ async fn a_stream_hears_another_node_after_an_outage_of_both() {
 async fn nodes_hear_one_another_over_redis() {
     let redis = Redis::start().unwrap();
     let server = Postgres::start().unwrap();
-    let database = Database::on(&server.url()).await;
+    let database = Database::on_server(&server.url()).await;
     let bus = |engine| Bus::redis(engine, &redis.url(), &Options::default()).unwrap();
     let nodes = Node::over(&database, 2, bus).await;
     let home = site("home");

@@ -8,12 +8,12 @@ use wakeline_feed::{
     session::{Ending, Event, Limits},
     topic,
 };
+use wakeline_testkit::{eventually, soon};
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
     client::Frame,
     database::Database,
-    door::{eventually, soon},
     facts::{
         COMMENTS, KEPT_POSTS, POSTS, POSTS_OF, author, comment, fact, feed, post, posts,
         references, site, sorted,

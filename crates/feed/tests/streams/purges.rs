@@ -1,11 +1,11 @@
 //! Purging, through the door.
 
 use wakeline_feed::{fact::Fact, policy::Policies, policy_file::PolicyFile};
+use wakeline_testkit::eventually;
 
 use crate::{
     client::{Answer, request},
     database::Database,
-    door::eventually,
     facts::{POSTS, asked, fact, posts, site},
     node::{Node, settings},
 };

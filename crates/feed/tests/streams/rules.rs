@@ -5,11 +5,11 @@ use wakeline_feed::{
     json,
     policy::Policies,
 };
+use wakeline_testkit::soon;
 
 use crate::{
     client::{EVENTS, Frame, Stream},
     database::Database,
-    door::soon,
     facts::{POSTS, fact, post, posts, references, site},
     node::{Node, settings},
     stand::received,

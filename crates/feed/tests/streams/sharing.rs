@@ -1,8 +1,9 @@
 //! What streams cost: together what one costs, and nothing while nothing happens.
 
+use wakeline_testkit::eventually;
+
 use crate::{
     database::Database,
-    door::eventually,
     facts::{COMMENTS, POSTS, comment, post, posts, references, site},
     node::Node,
     stand::received,

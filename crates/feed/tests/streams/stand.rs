@@ -13,15 +13,10 @@ use wakeline_feed::{
     session::{Decide, Decision, Event, Ground, Limits, Session},
     store::{Position, Store},
 };
+use wakeline_testkit::{eventually, soon};
 use wakeline_wake::Engine;
 
-use crate::{
-    client::Frame,
-    counted::Counted,
-    database::Database,
-    door::{eventually, soon},
-    facts::saved,
-};
+use crate::{client::Frame, counted::Counted, database::Database, facts::saved};
 
 /// Long enough that no test meets a limit that it does not mean to.
 pub(crate) fn patient() -> Limits {

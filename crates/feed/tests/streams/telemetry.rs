@@ -10,10 +10,10 @@ use metrics::{
     SharedString, Unit,
 };
 use wakeline_feed::session::Limits;
+use wakeline_testkit::soon;
 
 use crate::{
     database::Database,
-    door::soon,
     facts::{POSTS, feed, posts, site},
     stand::{Stand, patient, until_sync},
 };

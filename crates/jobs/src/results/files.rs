@@ -255,7 +255,7 @@ impl Results for Files {
 
 #[cfg(test)]
 mod tests {
-    use wakeline_store::testing::SqliteDatabase;
+    use wakeline_testkit::SqliteDatabase;
     use wakeline_wake::Engine;
 
     use super::*;

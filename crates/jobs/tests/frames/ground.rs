@@ -23,9 +23,9 @@ use wakeline_jobs::{
         sqlite::{self, SqliteStore, system_clock},
     },
 };
-use wakeline_store::testing::{PostgresDatabase, SqliteDatabase};
+use wakeline_testkit::{DatabaseKind, OpenStore, TestDatabase, local_bus};
 
-use crate::{alone::bus, neighbours::Neighbours};
+use crate::neighbours::Neighbours;
 
 pub(crate) const MSGPACK: &str = "application/x-msgpack";
 const JSON: &str = "application/json";
@@ -50,29 +50,16 @@ pub(crate) struct Ground {
     pub(crate) neighbours: Arc<Neighbours>,
     pub(crate) frames: Arc<Frames>,
     router: Router,
-    _file: Option<SqliteDatabase>,
-    _database: Option<PostgresDatabase>,
+    _database: TestDatabase,
 }
 
 impl Ground {
-    pub(crate) fn sqlite() -> Self {
-        let file = SqliteDatabase::new();
-        let sqlite = file.open(&[sqlite::MIGRATIONS]);
-        let store = Arc::new(SqliteStore::new(sqlite, system_clock()));
-        Self::on(store, Some(file), None)
-    }
-
-    pub(crate) async fn postgres() -> Self {
-        let database = PostgresDatabase::new(&[postgres::MIGRATIONS]).await;
-        let store = PostgresStore::new(database.open(&[postgres::MIGRATIONS]).await);
-        Self::on(Arc::new(store), None, Some(database))
-    }
-
-    fn on(
-        store: Arc<dyn Store>,
-        file: Option<SqliteDatabase>,
-        database: Option<PostgresDatabase>,
-    ) -> Self {
+    pub(crate) async fn open(kind: DatabaseKind) -> Self {
+        let database = TestDatabase::new(kind, sqlite::MIGRATIONS, postgres::MIGRATIONS).await;
+        let store: Arc<dyn Store> = match database.open().await {
+            OpenStore::Sqlite(sqlite) => Arc::new(SqliteStore::new(sqlite, system_clock())),
+            OpenStore::Postgres(postgres) => Arc::new(PostgresStore::new(postgres)),
+        };
         let neighbours = Arc::<Neighbours>::default();
         let frames = service(&store, &neighbours, Limits::default());
         Self {
@@ -80,7 +67,6 @@ impl Ground {
             store,
             neighbours,
             frames,
-            _file: file,
             _database: database,
         }
     }
@@ -156,7 +142,7 @@ impl Ground {
 fn service(store: &Arc<dyn Store>, neighbours: &Arc<Neighbours>, limits: Limits) -> Arc<Frames> {
     Frames::new(
         store.clone(),
-        bus(),
+        local_bus(),
         neighbours.clone(),
         neighbours.clone(),
         neighbours.clone(),

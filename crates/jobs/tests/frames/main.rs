@@ -1,7 +1,5 @@
 //! Rooms with frames: every case runs on SQLite and on PostgreSQL, through the routes.
 
-#[path = "../store/alone.rs"]
-mod alone;
 mod chat;
 mod editing;
 mod ground;
@@ -14,25 +12,8 @@ mod reading;
 mod rooms;
 mod uploads;
 
-macro_rules! conformance {
-    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
-        mod sqlite { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::ground::Ground::sqlite()).await;
-            }
-        )+ })+ }
-
-        mod postgres { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::ground::Ground::postgres().await).await;
-            }
-        )+ })+ }
-    };
-}
-
-conformance! {
+wakeline_testkit::conformance! {
+    crate::ground::Ground;
     rooms:
         a_room_is_made_once,
         a_room_begins_with_the_frames_of_another,

@@ -4,11 +4,9 @@ use wakeline_jobs::{
     frame::FrameLimits,
     room::{Edited, Stamp},
 };
+use wakeline_testkit::CommitAlone;
 
-use crate::{
-    alone::CommitAlone,
-    ground::{Ground, ME, frame, frame_of, in_json},
-};
+use crate::ground::{Ground, ME, frame, frame_of, in_json};
 
 fn shown(frame: &wakeline_jobs::frame::Frame) -> Vec<(String, Vec<u8>)> {
     let pairs = frame.pairs();

@@ -5,11 +5,9 @@ use wakeline_jobs::{
     frame::Frame,
     room::{Appended, Edited, NewRoom, RoomCreated, Source},
 };
+use wakeline_testkit::CommitAlone;
 
-use crate::{
-    alone::CommitAlone,
-    ground::{Ground, ME, frame, mark},
-};
+use crate::ground::{Ground, ME, frame, mark};
 
 const STEPS: usize = 300;
 

@@ -13,10 +13,10 @@ use wakeline_jobs::{
     results::{Kept, Memory, Results, Upload, pieces::PIECE},
     store::sqlite::{MIGRATIONS, SqliteStore, system_clock},
 };
-use wakeline_store::testing::SqliteDatabase;
+use wakeline_testkit::CommitAlone;
+use wakeline_testkit::SqliteDatabase;
 
 use crate::{
-    alone::CommitAlone,
     ground::{Ground, frame, frame_of},
     neighbours::{answer, provider},
 };

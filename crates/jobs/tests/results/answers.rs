@@ -5,15 +5,14 @@ use wakeline_jobs::{
     provider::Key,
     results::{Kept, Upload, pieces::PIECE},
 };
+use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    alone::CommitAlone,
     pieces::{Reading, patterned, tag},
     place::{
         LONG, OTHER, PROVIDER, Place, SHORT, answer, bytes, found, key, look, of_version, put,
         upload,
     },
-    wait::until,
 };
 
 pub(crate) async fn what_was_put_is_found_by_its_key_alone(place: Place) {
@@ -107,7 +106,7 @@ pub(crate) async fn an_answer_is_over_after_its_time(place: Place) {
     let place = place.node().await;
     put(&*place, &key("stays"), "one", LONG).await;
     put(&*place, &key("goes"), "two", SHORT).await;
-    until("the end of an answer", async || {
+    eventually("the end of an answer", async || {
         found(&*place, &key("goes")).await.is_none()
     })
     .await;

@@ -4,13 +4,11 @@ use wakeline_jobs::{
     results::Results,
     store::postgres::{MIGRATIONS, PostgresStore},
 };
-use wakeline_store::testing::PostgresDatabase;
 use wakeline_testbed::Postgres;
+use wakeline_testkit::PostgresDatabase;
+use wakeline_testkit::eventually;
 
-use crate::{
-    place::{LONG, begin, found, key, look, put},
-    wait::until,
-};
+use crate::place::{LONG, begin, found, key, look, put};
 
 #[tokio::test]
 async fn after_a_crash_everything_is_asked_again() {
@@ -21,7 +19,7 @@ async fn after_a_crash_everything_is_asked_again() {
     assert!(begin(&place, &key("asked"), LONG).await);
     server.crash().unwrap();
     server.start_again().unwrap();
-    until("PostgreSQL to be found again", async || {
+    eventually("PostgreSQL to be found again", async || {
         place.look(vec![key("answered")]).await.is_ok()
     })
     .await;

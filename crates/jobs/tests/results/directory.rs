@@ -15,12 +15,12 @@ use wakeline_jobs::{
     provider::AnswerBody,
     results::{Kept, Upload},
 };
+use wakeline_store::Error;
+use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    alone::CommitAlone,
     pieces::memory,
-    place::{LIMIT, LONG, Place, SHORT, answer, bytes, found, key, put, upload},
-    wait::until,
+    place::{LIMIT, LONG, Place, SHORT, answer, bytes, found, key, put, request, upload},
 };
 
 const MEGABYTE: usize = 1 << 20;
@@ -153,7 +153,7 @@ async fn a_restart_finds_what_was_there() {
         let times = fs::FileTimes::new().set_modified(then).set_accessed(then);
         file.set_times(times).unwrap();
     }
-    until("the end of an answer", async || {
+    eventually("the end of an answer", async || {
         found(&*node, &key("goes")).await.is_none()
     })
     .await;
@@ -207,6 +207,24 @@ async fn an_answer_that_a_power_cut_has_torn_is_not_served() {
         assert!(found(&*node, &key("a")).await.is_none(), "{harm}");
         assert_eq!(names(&place), [""; 0]);
     }
+}
+
+#[tokio::test]
+async fn once_something_may_be_kept_a_failure_leaves_the_outcome_unknown() {
+    let place = Place::files_over_sqlite().await;
+    let node = place.node().await;
+    put(&*node, &key("a"), "one", LONG).await;
+    let path = only_file(&place);
+    fs::remove_file(&path).unwrap();
+    // No file takes the place of a directory, and none is read from it.
+    fs::create_dir(&path).unwrap();
+    let put = node.put(key("a"), upload("two"), LONG, Wakes::none());
+    let put = put.commit_alone().await;
+    assert!(matches!(put, Err(Error::OutcomeUnknown(_))), "{put:?}");
+    let begun = node.begin(request(&key("a")), LONG).commit_alone().await;
+    assert!(matches!(begun, Err(Error::OutcomeUnknown(_))), "{begun:?}");
+    let look = node.look(vec![key("a")]).await;
+    assert!(matches!(look, Err(Error::Unavailable(_))), "{look:?}");
 }
 
 #[tokio::test]

@@ -3,12 +3,9 @@
 use std::time::Duration;
 
 use wakeline_jobs::{provider::Key, results::Results};
+use wakeline_testkit::{CommitAlone, eventually};
 
-use crate::{
-    alone::CommitAlone,
-    place::{LONG, OTHER, PROVIDER, Place, SHORT, begin, found, key, look, of_version, put},
-    wait::until,
-};
+use crate::place::{LONG, OTHER, PROVIDER, Place, SHORT, begin, found, key, look, of_version, put};
 
 fn of_other(hash: &str) -> Key {
     Key {
@@ -110,7 +107,7 @@ pub(crate) async fn what_is_over_is_swept(place: Place) {
             assert!(begin(&*node, &key(&hash), SHORT).await);
         }
     }
-    until("an empty place", async || {
+    eventually("an empty place", async || {
         node.sweep().commit_alone().await.unwrap();
         place.stored().await == 0
     })

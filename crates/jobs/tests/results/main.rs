@@ -4,8 +4,6 @@
 //! The cases are listed here once, so that a place cannot forget one; a case that is not listed is
 //! dead code, which the build reports.
 
-#[path = "../store/alone.rs"]
-mod alone;
 mod answers;
 mod choice;
 mod crash;
@@ -17,9 +15,7 @@ mod pieces;
 mod place;
 mod races;
 mod shared;
-mod upgrade;
 mod uploads;
-mod wait;
 
 macro_rules! conformance {
     (in_pieces $($module:ident: $($case:ident),+ $(,)?;)+) => {

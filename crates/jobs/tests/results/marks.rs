@@ -5,11 +5,10 @@ use wakeline_jobs::{
     provider::Request,
     results::{Glance, Results},
 };
+use wakeline_testkit::{CommitAlone, eventually};
 
-use crate::{
-    alone::CommitAlone,
-    place::{LONG, PROVIDER, Place, SHORT, begin, found, key, look, of_version, put, request},
-    wait::until,
+use crate::place::{
+    LONG, PROVIDER, Place, SHORT, begin, found, key, look, of_version, put, request,
 };
 
 async fn asked(place: &dyn Results) -> Vec<Request> {
@@ -46,7 +45,7 @@ pub(crate) async fn a_mark_whose_time_is_over_is_taken_over(place: Place) {
             .await
             .unwrap()
     );
-    until("the end of a mark", async || {
+    eventually("the end of a mark", async || {
         look(&*place, &key("a")).await.in_flight.is_none()
     })
     .await;
@@ -91,7 +90,7 @@ pub(crate) async fn what_has_been_answered_is_not_asked(place: Place) {
 pub(crate) async fn what_was_answered_and_is_over_is_asked_again(place: Place) {
     let place = place.node().await;
     put(&*place, &key("a"), "one", SHORT).await;
-    until("the end of an answer", async || {
+    eventually("the end of an answer", async || {
         found(&*place, &key("a")).await.is_none()
     })
     .await;
@@ -213,7 +212,7 @@ pub(crate) async fn a_glance_tells_who_can_be_answered_or_is_asked(place: Place)
     put(&*place, &key("a"), "one", LONG).await;
     assert_eq!(glance().await, [true, false, true, false]);
     assert!(begin(&*place, &key("b"), SHORT).await);
-    until("the end of a mark", async || {
+    eventually("the end of a mark", async || {
         glance().await[1..3] == [false, true]
     })
     .await;

@@ -1,15 +1,19 @@
 //! Redis goes away and comes back, empty: answers and marks are asked for again.
 
+use std::sync::Arc;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
 use wakeline_bus::Wakes;
 use wakeline_jobs::results::{Results, redis::Redis as Place};
 use wakeline_store::Error;
 use wakeline_testbed::Redis;
+use wakeline_testkit::{CommitAlone, eventually};
 
-use crate::{
-    alone::CommitAlone,
-    place::{LONG, OTHER, begin, found, key, put, request, upload},
-    wait::until,
-};
+use crate::place::{LONG, OTHER, begin, found, key, put, request, upload};
 
 fn is_away<T: std::fmt::Debug>(outcome: Result<T, Error>) {
     let error = outcome.unwrap_err();
@@ -40,7 +44,7 @@ async fn while_it_is_away_everybody_is_told_so() {
     is_away(place.forget(OTHER, None).commit_alone().await);
 
     redis.start_again().unwrap();
-    until("Redis to be found again", async || {
+    eventually("Redis to be found again", async || {
         place.look(vec![key("a")]).await.is_ok()
     })
     .await;
@@ -63,6 +67,50 @@ async fn a_restart_between_two_questions_is_not_noticed() {
     assert!(found(&place, &key("a")).await.is_none());
 }
 
+/// Takes one connection to Redis. Once `cut` has a permit, it passes the next command on, and ends
+/// the connection and takes no other instead of passing the answer back.
+async fn lossy(listener: TcpListener, redis: String, cut: Arc<Semaphore>) {
+    let (mut client, _) = listener.accept().await.unwrap();
+    let mut server = TcpStream::connect(redis).await.unwrap();
+    tokio::select! {
+        _ = copy_bidirectional(&mut client, &mut server) => return,
+        permit = cut.acquire() => permit.unwrap().forget(),
+    }
+    let mut command = vec![0; 1 << 16];
+    let length = client.read(&mut command).await.unwrap();
+    drop(listener);
+    server.write_all(&command[..length]).await.unwrap();
+    let answered = server.read(&mut command).await.unwrap();
+    assert!(answered > 0);
+}
+
+/// It was done the first time, and is not repeated because Redis has gone since.
+#[tokio::test]
+async fn of_a_write_that_may_have_been_done_the_outcome_is_unknown() {
+    let redis = Redis::start().unwrap();
+    let url = redis.url();
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let proxy = format!("redis://{}/", listener.local_addr().unwrap());
+    let cut = Arc::new(Semaphore::new(0));
+    let target = url.trim_start_matches("redis://").trim_end_matches('/');
+    tokio::spawn(lossy(listener, target.to_owned(), cut.clone()));
+    let place = Place::new(&proxy, "test:").unwrap();
+    assert!(found(&place, &key("a")).await.is_none());
+    cut.add_permits(1);
+    let begun = place.begin(request(&key("a")), LONG).commit_alone().await;
+    assert!(matches!(begun, Err(Error::OutcomeUnknown(_))), "{begun:?}");
+    let direct = Place::new(&url, "test:").unwrap();
+    assert!(!begin(&direct, &key("a"), LONG).await, "it was done");
+    // Nothing can have been done by a question, nor by what was not sent.
+    is_away(place.look(vec![key("a")]).await);
+    is_away(
+        place
+            .end(key("a"), None, Wakes::none())
+            .commit_alone()
+            .await,
+    );
+}
+
 #[tokio::test]
 async fn a_node_that_starts_before_redis_finds_it_when_it_is_there() {
     let mut redis = Redis::start().unwrap();
@@ -70,7 +118,7 @@ async fn a_node_that_starts_before_redis_finds_it_when_it_is_there() {
     let place = Place::new(&redis.url(), "test:").unwrap();
     is_away(place.look(vec![key("a")]).await);
     redis.start_again().unwrap();
-    until("Redis to be found", async || {
+    eventually("Redis to be found", async || {
         place.look(vec![key("a")]).await.is_ok()
     })
     .await;

@@ -14,9 +14,7 @@ use wakeline_jobs::{
         sqlite::{self, SqliteStore, system_clock},
     },
 };
-use wakeline_store::testing::{PostgresDatabase, SqliteDatabase};
-
-use crate::{alone::CommitAlone, alone::bus};
+use wakeline_testkit::{CommitAlone, DatabaseKind, OpenStore, TestDatabase, local_bus};
 
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 pub(crate) const SHORT: Duration = Duration::from_millis(30);
@@ -25,11 +23,10 @@ pub(crate) const LIMIT: u64 = 16 << 20;
 const CAP: u64 = 1 << 30;
 
 const REDIS: &str = "WAKELINE_TEST_REDIS";
-const TABLES: [&str; 4] = ["jobs_result", "jobs_mark", "jobs_upload", "jobs_piece"];
+const TABLES: [&str; 4] = ["jobs_result", "jobs_inflight", "jobs_upload", "jobs_chunk"];
 
 pub(crate) enum Place {
-    Sqlite(SqliteDatabase),
-    Postgres(PostgresDatabase),
+    Database(TestDatabase),
     Redis {
         url: String,
         prefix: String,
@@ -42,11 +39,15 @@ pub(crate) enum Place {
 
 impl Place {
     pub(crate) async fn sqlite() -> Self {
-        Self::Sqlite(SqliteDatabase::new())
+        Self::on_database(DatabaseKind::Sqlite).await
     }
 
     pub(crate) async fn postgres() -> Self {
-        Self::Postgres(PostgresDatabase::new(&[postgres::MIGRATIONS]).await)
+        Self::on_database(DatabaseKind::Postgres).await
+    }
+
+    async fn on_database(kind: DatabaseKind) -> Self {
+        Self::Database(TestDatabase::new(kind, sqlite::MIGRATIONS, postgres::MIGRATIONS).await)
     }
 
     pub(crate) async fn redis() -> Self {
@@ -87,18 +88,15 @@ impl Place {
 
     pub(crate) async fn node_with_cap(&self, cap: u64) -> Arc<dyn Results> {
         match self {
-            Self::Sqlite(file) => {
-                let sqlite = file.open(&[sqlite::MIGRATIONS]);
-                Arc::new(SqliteStore::new(sqlite, system_clock()))
-            }
-            Self::Postgres(database) => Arc::new(PostgresStore::new(
-                database.open(&[postgres::MIGRATIONS]).await,
-            )),
+            Self::Database(database) => match database.open().await {
+                OpenStore::Sqlite(sqlite) => Arc::new(SqliteStore::new(sqlite, system_clock())),
+                OpenStore::Postgres(postgres) => Arc::new(PostgresStore::new(postgres)),
+            },
             Self::Redis { url, prefix } => Arc::new(Redis::new(url, prefix).unwrap()),
             Self::Files { directory, marks } => {
                 let marks = Box::pin(marks.node()).await;
                 let directory = directory.path().join("answers");
-                Arc::new(Files::open(&directory, cap, marks, bus()).unwrap())
+                Arc::new(Files::open(&directory, cap, marks, local_bus()).unwrap())
             }
         }
     }
@@ -114,25 +112,10 @@ impl Place {
     /// How many rows, keys or files there are, those included that nobody would find.
     pub(crate) async fn stored(&self) -> usize {
         match self {
-            Self::Sqlite(file) => {
-                let sqlite = file.open(&[sqlite::MIGRATIONS]);
-                let count = sqlite.read("test", |connection| {
-                    let mut all = 0_i64;
-                    for table in TABLES {
-                        let sql = format!("SELECT count(*) FROM {table}");
-                        all += connection.query_row(&sql, [], |row| row.get::<_, i64>(0))?;
-                    }
-                    Ok::<_, wakeline_store::Error>(all)
-                });
-                usize::try_from(count.await.unwrap()).unwrap()
-            }
-            Self::Postgres(database) => {
-                let postgres = database.open(&[]).await;
-                let mut all = 0_i64;
+            Self::Database(database) => {
+                let mut all = 0;
                 for table in TABLES {
-                    let sql = format!("SELECT count(*) FROM wakeline.{table}");
-                    let rows = postgres.query("test", &sql, &[]).await.unwrap();
-                    all += rows[0].get::<_, i64>(0);
+                    all += database.count(table).await;
                 }
                 usize::try_from(all).unwrap()
             }
@@ -166,7 +149,7 @@ impl Place {
                 }
             }
             _ => {
-                let sql = format!("DELETE FROM jobs_piece WHERE number = {number}");
+                let sql = format!("DELETE FROM jobs_chunk WHERE number = {number}");
                 self.run(sql).await;
             }
         }
@@ -197,20 +180,7 @@ impl Place {
         let now = self.now();
         let sql = format!("SELECT max(expires_at) - {now} FROM jobs_upload");
         let left: Option<i64> = match self {
-            Self::Sqlite(file) => {
-                let sqlite = file.open(&[sqlite::MIGRATIONS]);
-                let left = sqlite.read("test", move |connection| {
-                    Ok::<_, wakeline_store::Error>(
-                        connection.query_row(&sql, [], |row| row.get(0))?,
-                    )
-                });
-                left.await.unwrap()
-            }
-            Self::Postgres(database) => {
-                let sql = sql.replace("jobs_upload", "wakeline.jobs_upload");
-                let postgres = database.open(&[]).await;
-                postgres.query("test", &sql, &[]).await.unwrap()[0].get(0)
-            }
+            Self::Database(database) => database.optional_number(&sql).await,
             Self::Redis { url, prefix } => {
                 let mut most = None;
                 for upload in uploads(url, prefix).await {
@@ -227,26 +197,14 @@ impl Place {
     /// Microseconds since 1970, as the database computes them.
     fn now(&self) -> &'static str {
         match self {
-            Self::Postgres(_) => "wakeline.jobs_now()",
+            Self::Database(database) if database.is_postgres() => "jobs_now()",
             _ => "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
         }
     }
 
     async fn run(&self, sql: String) {
         match self {
-            Self::Sqlite(file) => {
-                let sqlite = file.open(&[sqlite::MIGRATIONS]);
-                let done = sqlite.write("test", move |connection| {
-                    Ok::<_, wakeline_store::Error>(connection.execute_batch(&sql)?)
-                });
-                done.await.unwrap();
-            }
-            Self::Postgres(database) => {
-                let postgres = database.open(&[]).await;
-                let client = postgres.connector().connect().await.unwrap();
-                let sql = format!("SET search_path = wakeline; {sql}");
-                client.batch_execute(&sql).await.unwrap();
-            }
+            Self::Database(database) => database.execute(&sql).await,
             Self::Redis { .. } | Self::Files { .. } => panic!("no SQL there"),
         }
     }

@@ -4,11 +4,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::Barrier;
 use wakeline_jobs::results::pieces::PIECE;
+use wakeline_testkit::CommitAlone;
 
-use crate::{
-    alone::CommitAlone,
-    place::{LONG, Place, begin, found, key, put},
-};
+use crate::place::{LONG, Place, begin, found, key, put};
 
 const CALLERS: usize = 50;
 

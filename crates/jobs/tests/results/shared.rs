@@ -1,11 +1,9 @@
 //! Two nodes with one directory.
 
 use std::fs;
+use wakeline_testkit::CommitAlone;
 
-use crate::{
-    alone::CommitAlone,
-    place::{LONG, Place, answer, begin, bytes, found, key, look, put},
-};
+use crate::place::{LONG, Place, answer, begin, bytes, found, key, look, put};
 
 const MEGABYTE: usize = 1 << 20;
 
@@ -61,7 +59,7 @@ async fn a_node_that_starts_leaves_the_uploads_of_others_alone() {
         let here = here.clone();
         async move { put(&*here, &key("a"), body, LONG).await }
     });
-    crate::wait::until("a file that is being written", async || {
+    wakeline_testkit::eventually("a file that is being written", async || {
         fs::read_dir(place.files()).unwrap().count() == 1
     })
     .await;

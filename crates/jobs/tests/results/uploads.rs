@@ -8,12 +8,9 @@ use futures_util::{FutureExt, StreamExt, stream};
 use tokio::sync::oneshot;
 use wakeline_bus::Wakes;
 use wakeline_jobs::results::{Kept, Memory, Results, Upload};
+use wakeline_testkit::{CommitAlone, eventually};
 
-use crate::{
-    alone::CommitAlone,
-    place::{LONG, Place, begin, found, key, look, put, upload},
-    wait::until,
-};
+use crate::place::{LONG, Place, begin, found, key, look, put, upload};
 
 type Chunk = Result<Bytes, io::Error>;
 
@@ -46,7 +43,7 @@ async fn unchanged(place: &Place, node: &dyn Results, stored: usize) {
     assert_eq!(found(node, &key("old")).await.unwrap(), b"before");
     let look = look(node, &key("new")).await;
     assert!(look.answer.is_none() && look.in_flight.is_some());
-    until("nothing left behind", async || {
+    eventually("nothing left behind", async || {
         place.stored().await == stored
     })
     .await;
@@ -117,7 +114,7 @@ pub(crate) async fn one_that_is_coming_leaves_memory_to_others(place: Place) {
     let before = place.stored().await;
     let coming = node.put(key("slow"), slow, LONG, Wakes::none());
     let mut coming = Box::pin(coming.commit_alone());
-    until("some of it to be stored", async || {
+    eventually("some of it to be stored", async || {
         place.stored().await > before
     })
     .await;
@@ -156,7 +153,7 @@ pub(crate) async fn one_whose_caller_is_gone_comes_to_its_end(place: Place) {
     }
     drop(putting);
     more.send(()).unwrap();
-    until("all of it to be kept", async || {
+    eventually("all of it to be kept", async || {
         found(&*node, &key("a")).await.map(|body| body.len()) == Some(400_003)
     })
     .await;

@@ -94,7 +94,7 @@ pub(crate) async fn an_answer_is_kept_as_long_as_it_says(database: Database) {
     assert_eq!(answered(read).await.body, "[1]", "who waits has it");
     // Soon it is not there any more, and the provider is asked again.
     let mut asked = None;
-    crate::door::eventually("it to be forgotten", async || {
+    wakeline_testkit::eventually("it to be forgotten", async || {
         let read = node.read_with("a", &[("prefer", "wait=0")]);
         let is_gone = answered(read).await.status == StatusCode::GATEWAY_TIMEOUT;
         asked = asked.take().or(is_gone.then_some(()));
@@ -139,7 +139,7 @@ pub(crate) async fn a_provider_says_how_long_its_answers_are_kept(database: Data
     assert_eq!(kept.status, StatusCode::NO_CONTENT);
     provider.answer(&node, &hash_of("x=2"), "[2]").await;
     let at_once = [("prefer", "wait=0")];
-    crate::door::eventually("the provider's own time to be over", async || {
+    wakeline_testkit::eventually("the provider's own time to be over", async || {
         let answer = answered(node.read_with("a?x=2", &at_once)).await;
         answer.status == StatusCode::GATEWAY_TIMEOUT
     })
@@ -178,4 +178,23 @@ pub(crate) async fn a_parameter_that_does_not_fit_is_named(database: Database) {
     assert_eq!(params, json!({ "index": "1", "path": "/" }));
     provider.answer(&node, &hash, "[]").await;
     assert_eq!(answered(read).await.status, StatusCode::OK);
+}
+
+/// Its text is changed past the store: whoever is judged by that has compiled it anew.
+pub(crate) async fn a_schema_is_compiled_once_for_all_reads_of_a_registration(database: Database) {
+    let node = Node::new(&database).await;
+    let needs_path = json!({ "schema_": { "required": ["path"] } });
+    node.register_with("a", needs_path).await;
+    let at_once = [("prefer", "wait=0")];
+    let read = async || answered(node.read_with("a?x=1", &at_once)).await.status;
+    assert_eq!(read().await, StatusCode::UNPROCESSABLE_ENTITY);
+    database
+        .run(
+            "UPDATE jobs_provider SET schema = '{}'",
+            "UPDATE wakeline.jobs_provider SET schema = '{}'",
+        )
+        .await;
+    assert_eq!(read().await, StatusCode::UNPROCESSABLE_ENTITY);
+    node.register("a").await;
+    assert_eq!(read().await, StatusCode::GATEWAY_TIMEOUT);
 }

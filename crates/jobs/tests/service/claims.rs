@@ -4,11 +4,10 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use wakeline_jobs::task::Status;
+use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
-    door::eventually,
     node::{Node, answered},
     tasks::{claim, claims_are, job, submit},
 };
@@ -54,6 +53,22 @@ pub(crate) async fn what_comes_back_wakes_who_waits(database: Database) {
     let unread = node.respond(CLAIM, &node.anna, &[], body).await;
     let held = claim(&node, &worker);
     claims_are(&node, 1).await;
+    drop(unread);
+    assert_eq!(answered(held).await.json()["task"]["id"], task);
+}
+
+pub(crate) async fn what_comes_back_wakes_who_waits_on_another_node(database: Database) {
+    let Some([node, other]) = Node::pair(&database).await else {
+        return;
+    };
+    let worker = job(&node, "a", json!({})).await;
+    let task = submit(&node, "a").await;
+    let body = json!({ "worker_id": worker }).to_string();
+    let unread = node.respond(CLAIM, &node.anna, &[], body).await;
+    let prefer = [("prefer", "wait=30")];
+    let body = json!({ "worker_id": worker }).to_string();
+    let held = other.begin(CLAIM, &node.anna, &prefer, body);
+    claims_are(&other, 1).await;
     drop(unread);
     assert_eq!(answered(held).await.json()["task"]["id"], task);
 }

@@ -9,11 +9,10 @@ use wakeline_jobs::{
     results::Results,
     topic::Wait,
 };
+use wakeline_testkit::{CommitAlone, eventually, soon};
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
-    door::{eventually, soon},
     node::{Node, answered},
     poller::Poller,
     provider::{Provider, hash_of},

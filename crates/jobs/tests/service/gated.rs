@@ -14,15 +14,14 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 use wakeline_bus::{Bus, Wakes, Write};
 use wakeline_jobs::{
-    job::{Job, NewJob, Registered},
+    job::{NewJob, Registered},
     name::FullName,
-    page::{Page, Paged},
-    provider::{Key, NewProvider, Provider, ProviderFilter, ProviderRegistered, Request},
+    provider::{Key, NewProvider, Provider, ProviderRegistered, Request},
     results::{Glance, Kept, Look, Results, Upload},
-    store::{Jobs, Providers, Step, Store, Tasks, Workers},
-    task::{Claimed, Loss, NewTask, Submitted, Swept, Task, TaskFilter, Terms, Update, Updated},
+    store::{Jobs, Providers, Read, Row, Step, Store, Tasks, Value, Workers},
+    task::{Claimed, Loss, NewTask, Submitted, Swept, Task, Terms, Update, Updated},
     topic::{DOOR, Wait},
-    worker::{Owned, Worker, WorkerSummary},
+    worker::{Owned, Worker},
 };
 use wakeline_store::Error;
 
@@ -157,7 +156,11 @@ impl Gated {
         let (gates, bus) = (self.gates.clone(), self.bus.clone());
         let run = async move {
             gates.begin(name)?;
-            write.commit(&bus).await
+            let written = write.commit(&bus).await;
+            if name == "claim" {
+                gates.pass().await;
+            }
+            written
         };
         Write::new(DOOR, run, |_| Wakes::none())
     }
@@ -211,47 +214,22 @@ impl Results for Gated {
     }
 }
 
-impl Tasks for Gated {
-    fn claim(&self, worker: Uuid, user: Uuid) -> Write<Claimed> {
-        let (gates, bus) = (self.gates.clone(), self.bus.clone());
-        let claim = self.write("claim", self.store.claim(worker, user));
-        let run = async move {
-            let claimed = claim.commit(&bus).await;
-            gates.pass().await;
-            claimed
-        };
-        Write::new(DOOR, run, |_| Wakes::none())
-    }
-
-    fn submit(&self, task: NewTask) -> Write<Submitted> {
-        self.write("submit", self.store.submit(task))
-    }
-
-    fn unclaim(&self, task: Uuid, worker: Uuid) -> Write<Option<Task>> {
-        self.write("unclaim", self.store.unclaim(task, worker))
-    }
-
-    fn task(&self, task: Uuid) -> Step<'_, Option<Task>> {
-        self.step("task", self.store.task(task))
-    }
-
-    fn update(&self, update: Update) -> Write<Updated> {
-        self.write("update", self.store.update(update))
-    }
-
-    fn tasks(&self, filter: TaskFilter, page: Page) -> Step<'_, Paged<Task>> {
-        self.step("tasks", self.store.tasks(filter, page))
-    }
-
-    fn ready(&self, waits: Vec<Wait>) -> Step<'_, Vec<Wait>> {
-        self.step("ready", self.store.ready(waits))
+impl Read for Gated {
+    fn rows(
+        &self,
+        kind: &'static str,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> Step<'_, Vec<Row>> {
+        self.step(kind, self.store.rows(kind, statement, parameters))
     }
 }
 
 macro_rules! as_the_store_does {
     ($($trait:ident {
         $(write $write:ident($($given:ident: $kind:ty),*) -> $written:ty;)+
-        $(read $read:ident($($name:ident: $type:ty),*) -> $answer:ty;)+
+        $(read $read:ident($($name:ident: $type:ty),*) -> $answer:ty;)*
+        $(look $look:ident($($with:ident: $like:ty),*) -> $found:ty;)*
     })+) => {
         $(impl $trait for Gated {
             $(fn $write(&self, $($given: $kind),*) -> Write<$written> {
@@ -259,7 +237,10 @@ macro_rules! as_the_store_does {
             })+
             $(fn $read(&self, $($name: $type),*) -> Step<'_, $answer> {
                 self.step(stringify!($read), self.store.$read($($name),*))
-            })+
+            })*
+            $(fn $look(&self, $($with: $like),*) -> Step<'_, $found> {
+                self.look_at(stringify!($look), self.store.$look($($with),*))
+            })*
         })+
     };
 }
@@ -270,56 +251,22 @@ as_the_store_does! {
         write heartbeat(worker: Uuid, user: Uuid) -> Owned<Worker>;
         write remove_worker(worker: Uuid, user: Option<Uuid>) -> Owned<Loss>;
         write sweep(terms: Terms) -> Swept;
-        read worker_owner(worker: Uuid) -> Option<Uuid>;
-        read workers(page: Page) -> Paged<WorkerSummary>;
-        read workers_of(scopes: Vec<String>, page: Page) -> Paged<WorkerSummary>;
     }
     Jobs {
         write register_job(job: NewJob) -> Registered;
-        read jobs(scopes: Vec<String>, page: Page) -> Paged<Job>;
-        read job(name: FullName) -> Option<Job>;
     }
-}
-
-impl Providers for Gated {
-    fn find_answers(
-        &self,
-        questions: Vec<(FullName, String)>,
-    ) -> Step<'_, Vec<Option<(Provider, Look)>>> {
-        self.look_at("find_answers", self.store.find_answers(questions))
+    Tasks {
+        write submit(task: NewTask) -> Submitted;
+        write claim(worker: Uuid, user: Uuid) -> Claimed;
+        write unclaim(task: Uuid, worker: Uuid) -> Option<Task>;
+        write update(update: Update) -> Updated;
+        read ready(waits: Vec<Wait>) -> Vec<Wait>;
     }
-
-    fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistered> {
-        self.write("register_provider", self.store.register_provider(provider))
-    }
-
-    fn providers(&self, filter: ProviderFilter, page: Page) -> Step<'_, Paged<Provider>> {
-        self.step("providers", self.store.providers(filter, page))
-    }
-
-    fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>> {
-        self.step("find_providers", self.store.find_providers(names))
-    }
-
-    fn newest_provider(&self, room: String, category: &'static str) -> Step<'_, Option<Provider>> {
-        self.step(
-            "newest_provider",
-            self.store.newest_provider(room, category),
-        )
-    }
-
-    fn provider(&self, provider: Uuid) -> Step<'_, Option<Provider>> {
-        self.step("provider", self.store.provider(provider))
-    }
-
-    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>> {
-        self.write(
-            "remove_provider",
-            self.store.remove_provider(provider, user),
-        )
-    }
-
-    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>> {
-        self.write("touch_provider", self.store.touch_provider(provider, user))
+    Providers {
+        write register_provider(provider: NewProvider) -> ProviderRegistered;
+        write remove_provider(provider: Uuid, user: Option<Uuid>) -> Owned<Provider>;
+        write touch_provider(provider: Uuid, user: Option<Uuid>) -> Owned<Provider>;
+        read find_providers(names: Vec<FullName>) -> Vec<Option<Provider>>;
+        look find_answers(questions: Vec<(FullName, String)>) -> Vec<Option<(Provider, Look)>>;
     }
 }

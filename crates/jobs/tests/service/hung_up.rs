@@ -1,19 +1,22 @@
-//! Callers that hang up while their write commits: the waiters are woken all the same.
+//! Callers that hang up while their write commits: the waiters are woken all the same. And those whose
+//! answer or question has to be taken back: the end of the process waits for that.
+
+use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::json;
 use tokio::task::JoinHandle;
-use wakeline_jobs::topic::Wait;
+use wakeline_jobs::{task::Status, topic::Wait};
+use wakeline_testkit::{WriteBlock, eventually};
 
 use crate::{
-    database::{Block, Database},
-    door::eventually,
+    database::Database,
     node::{Answer, Node, answered},
     tasks::{claim, claims_are, job, submit},
 };
 
 /// Ends the caller when the step stands before its commit, and lets that happen then.
-async fn hang_up(node: &Node, step: &'static str, block: Block, caller: JoinHandle<Answer>) {
+async fn hang_up(node: &Node, step: &'static str, block: WriteBlock, caller: JoinHandle<Answer>) {
     eventually("the write to begin", async || node.results.begun(step) > 0).await;
     caller.abort();
     assert!(caller.await.unwrap_err().is_cancelled());
@@ -25,7 +28,7 @@ pub(crate) async fn a_submit_wakes_a_claim(database: Database) {
     let worker = job(&node, "a", json!({})).await;
     let held = claim(&node, &worker);
     claims_are(&node, 1).await;
-    let block = database.block().await;
+    let block = database.block_all_writes().await;
     let what = "POST /v1/joblib/rooms/r/tasks/r:modifiers:a";
     let caller = node.begin(what, &node.ben, &[], "{}");
     hang_up(&node, "submit", block, caller).await;
@@ -41,7 +44,7 @@ pub(crate) async fn an_update_wakes_who_waits_for_the_end(database: Database) {
     let what = format!("GET /v1/joblib/tasks/{}", task.as_str().unwrap());
     let held = node.begin(&what, &node.ben, &[("prefer", "wait=30")], "");
     eventually("it to be held", async || node.engine.held() == 1).await;
-    let block = database.block().await;
+    let block = database.block_all_writes().await;
     let what = what.replace("GET", "PATCH");
     let body = json!({ "status": "failed" }).to_string();
     let caller = node.begin(&what, &node.anna, &[], body);
@@ -55,7 +58,7 @@ pub(crate) async fn an_upload_wakes_a_reader(database: Database) {
     let held = node.read("a?path=/x");
     let (hash, _) = provider.asked().await;
     node.readers_are(1).await;
-    let block = database.block().await;
+    let block = database.block_all_writes().await;
     let what = format!("POST /v1/joblib/providers/{}/results", provider.id);
     let headers = [("x-request-hash", &*hash)];
     let caller = node.begin(&what, &node.anna, &headers, "[1]");
@@ -68,10 +71,40 @@ pub(crate) async fn a_removed_worker_ends_its_claims(database: Database) {
     let worker = job(&node, "a", json!({})).await;
     let held = claim(&node, &worker);
     claims_are(&node, 1).await;
-    let block = database.block().await;
+    let block = database.block_all_writes().await;
     let what = format!("DELETE /v1/joblib/workers/{worker}");
     let caller = node.begin(&what, &node.anna, &[], "");
     hang_up(&node, "remove_worker", block, caller).await;
     assert_eq!(answered(held).await.status, StatusCode::NOT_FOUND);
     assert_eq!(node.waiting(|wait| matches!(wait, Wait::Claim(_))), 0);
+}
+
+/// For what the process does at its end, before which nothing else of the door runs.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) async fn the_end_waits_for_a_claim_to_go_back(database: Database) {
+    let node = Node::new(&database).await;
+    let worker = job(&node, "a", json!({})).await;
+    let task = submit(&node, "a").await;
+    let body = json!({ "worker_id": worker }).to_string();
+    let what = "POST /v1/joblib/tasks/claim";
+    let unread = node.respond(what, &node.anna, &[], body).await;
+    // A first failure must not end the write: it tries again.
+    node.results.fail("unclaim");
+    drop(unread);
+    node.bus.finish_writes(PATIENCE).await;
+    let task = task.as_str().unwrap().parse().unwrap();
+    let task = node.store.task(task).await.unwrap().unwrap();
+    assert_eq!(task.status, Status::Pending);
+}
+
+pub(crate) async fn the_end_waits_for_a_question_to_be_taken_back(database: Database) {
+    let node = Node::new(&database).await;
+    let mut provider = node.provider("a").await;
+    let read = node.read("a");
+    provider.asked().await;
+    read.abort();
+    assert!(read.await.unwrap_err().is_cancelled());
+    node.bus.finish_writes(PATIENCE).await;
+    assert_eq!(node.in_flight("a").await, 0);
 }

@@ -12,11 +12,10 @@ use wakeline_jobs::{
     name::FullName,
     provider::NewProvider,
 };
+use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
-    door::eventually,
     node::{Node, Wiring},
 };
 

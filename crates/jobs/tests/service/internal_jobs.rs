@@ -13,11 +13,10 @@ use wakeline_jobs::{
     service::Settings,
     store::Store,
 };
+use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
-    door::eventually,
     node::{Node, Wiring, patient},
 };
 
@@ -210,7 +209,7 @@ pub(crate) async fn a_claim_that_fails_is_not_the_end(database: Database) {
 }
 
 pub(crate) async fn another_schema_is_offered_after_an_update(database: Database) {
-    let stores = database.open().await;
+    let stores = database.stores().await;
     let before = Node::new(&database).await;
     let me = before
         .send("GET /v1/auth/users/me", &before.anna, &[], "")

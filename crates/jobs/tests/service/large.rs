@@ -4,9 +4,9 @@ use http::StatusCode;
 use http_body_util::BodyExt;
 use serde_json::json;
 use wakeline_jobs::results::{Results, pieces::PIECE};
+use wakeline_testkit::CommitAlone;
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
     node::{Node, answered},
     provider::{Provider, hash_of},
@@ -69,8 +69,8 @@ pub(crate) async fn one_that_is_lost_meanwhile_breaks_off(database: Database) {
     uploaded(&node, &provider, patterned(5 * PIECE)).await;
     let reading = node.respond(READ, &node.ben, &[], "").await;
     assert_eq!(reading.status(), StatusCode::OK);
-    let lost = "DELETE FROM jobs_piece";
-    database.run(lost, "DELETE FROM wakeline.jobs_piece").await;
+    let lost = "DELETE FROM jobs_chunk";
+    database.run(lost, "DELETE FROM wakeline.jobs_chunk").await;
     assert!(reading.into_body().collect().await.is_err());
     // Who has not got anything of it is told so.
     let answer = answered(node.read("a")).await;

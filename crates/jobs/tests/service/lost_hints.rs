@@ -13,11 +13,10 @@ use wakeline_jobs::{
     task::{NewTask, Status, Update},
     topic::Wait,
 };
+use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
-    door::eventually,
     node::{Node, answered},
     provider::hash_of,
     tasks::{claim, claims_are, job, submit},

@@ -1,19 +1,15 @@
 //! The door in one process: its routes, its sockets and its waiters on both databases. The cases
 //! are listed here once, so that a backend cannot forget one.
 
-#[path = "../store/alone.rs"]
-mod alone;
 mod answers;
 mod claims;
 mod database;
 mod dispatching;
-mod door;
 mod gated;
 mod hung_up;
 mod internal;
 mod internal_jobs;
 mod large;
-mod listening;
 mod lost_hints;
 mod names;
 mod node;
@@ -30,25 +26,8 @@ mod sharing;
 mod tasks;
 mod uploads;
 
-macro_rules! conformance {
-    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
-        mod sqlite { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::sqlite()).await;
-            }
-        )+ })+ }
-
-        mod postgres { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::postgres().await).await;
-            }
-        )+ })+ }
-    };
-}
-
-conformance! {
+wakeline_testkit::conformance! {
+    crate::database::Database;
     reads:
         cache_hit,
         cache_miss_with_a_fast_provider,
@@ -77,7 +56,8 @@ conformance! {
         what_is_known_is_not_sent_again,
         an_answer_is_kept_as_long_as_it_says,
         a_provider_says_how_long_its_answers_are_kept,
-        a_parameter_that_does_not_fit_is_named;
+        a_parameter_that_does_not_fit_is_named,
+        a_schema_is_compiled_once_for_all_reads_of_a_registration;
     places:
         a_problem_on_disk_keeps_its_status,
         what_is_known_is_not_read_from_disk,
@@ -121,6 +101,7 @@ conformance! {
     claims:
         what_was_claimed_for_who_is_gone_goes_to_the_next,
         what_comes_back_wakes_who_waits,
+        what_comes_back_wakes_who_waits_on_another_node,
         a_claim_that_is_hung_up_on_half_way_goes_back,
         a_claim_goes_back_when_the_store_is_there_again,
         who_takes_another_jobs_task_passes_its_wake_on,
@@ -129,7 +110,9 @@ conformance! {
         a_submit_wakes_a_claim,
         an_update_wakes_who_waits_for_the_end,
         an_upload_wakes_a_reader,
-        a_removed_worker_ends_its_claims;
+        a_removed_worker_ends_its_claims,
+        the_end_waits_for_a_claim_to_go_back,
+        the_end_waits_for_a_question_to_be_taken_back;
     dispatching:
         providers_without_questions_cost_nothing_each,
         a_newcomer_is_sent_what_is_open_when_the_store_is_back,

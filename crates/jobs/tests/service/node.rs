@@ -10,7 +10,7 @@ use axum::{
 use futures_util::{FutureExt, future::BoxFuture};
 use http::{HeaderMap, Request, StatusCode, header};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::task::JoinHandle;
 use tower::ServiceExt;
 use uuid::Uuid;
 use wakeline_bus::{Bus, Options, Recheck};
@@ -24,14 +24,13 @@ use wakeline_jobs::{
     topic::{DOOR, Wait},
     users::{self, Changes, Users},
 };
+use wakeline_testkit::{eventually, listen, soon};
 use wakeline_wake::{Cause, Engine, Wake};
 use wakeline_web::Identity;
 
 use crate::{
     database::{Database, Stores},
-    door::{eventually, soon},
     gated::Gated,
-    listening::accept,
     provider::Provider,
 };
 
@@ -112,16 +111,16 @@ impl Node {
     pub(crate) async fn wired(database: &Database, wiring: Wiring) -> Self {
         let engine = Engine::new(wakeline_wake::Limits::default());
         let bus = Bus::local(engine.clone());
-        Self::on(database.open().await, engine, bus, wiring).await
+        Self::on(database.stores().await, engine, bus, wiring).await
     }
 
     /// Two nodes of one database, which hear one another. Only PostgreSQL has such.
     pub(crate) async fn pair(database: &Database) -> Option<[Self; 2]> {
         let mut nodes = Vec::new();
         for _ in 0..2 {
-            let stores = database.open().await;
+            let stores = database.stores().await;
             let engine = Engine::new(wakeline_wake::Limits::default());
-            let connector = stores.postgres.as_ref()?.connector().clone();
+            let connector = database.connector()?;
             let bus = Bus::postgres(engine.clone(), connector, &Options::default());
             nodes.push(Self::on(stores, engine, bus, Wiring::default()).await);
         }
@@ -191,9 +190,7 @@ impl Node {
         let router = routes
             .route_service("/socket.io", socket_io.clone())
             .route_service("/socket.io/", socket_io);
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(accept(listener, router.clone()));
+        let address = listen(router.clone()).await;
         let mut node = Self {
             jobs,
             engine,

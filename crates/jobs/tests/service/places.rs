@@ -13,11 +13,10 @@ use wakeline_jobs::{
     provider::Key,
     results::{Kept, Memory, Results, Upload},
 };
+use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
-    door::eventually,
     node::{Node, Wiring, answered},
     provider::hash_of,
 };

@@ -5,9 +5,9 @@ use http::StatusCode;
 use serde_json::{Value, value::RawValue};
 use uuid::Uuid;
 use wakeline_jobs::params::{Params, hash};
+use wakeline_testkit::eventually;
 
 use crate::{
-    door::eventually,
     node::{Answer, Node},
     poller::Poller,
 };

@@ -6,10 +6,10 @@ use http::StatusCode;
 use serde_json::json;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 use wakeline_jobs::{service::Settings, topic::Wait};
+use wakeline_testkit::{eventually, soon};
 
 use crate::{
     database::Database,
-    door::{eventually, soon},
     node::{Node, answered, patient},
     provider::{Provider, hash_of},
 };

@@ -1,10 +1,10 @@
 //! One question, however many ask it, and wherever.
 
 use futures_util::future::join_all;
+use wakeline_testkit::{eventually, soon};
 
 use crate::{
     database::Database,
-    door::{eventually, soon},
     node::{Node, answered},
     provider::{Provider, hash_of},
 };

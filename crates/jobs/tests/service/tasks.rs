@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 use wakeline_jobs::topic::Wait;
+use wakeline_testkit::eventually;
 
 use crate::{
     database::Database,
-    door::eventually,
     node::{Answer, Node, answered},
 };
 

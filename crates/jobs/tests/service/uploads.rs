@@ -7,10 +7,10 @@ use futures_util::{StreamExt, stream};
 use http::StatusCode;
 use tokio::sync::mpsc;
 use wakeline_jobs::{results::pieces::PIECE, service::Settings};
+use wakeline_testkit::{eventually, soon};
 
 use crate::{
     database::Database,
-    door::{eventually, soon},
     node::{Answer, Node, Wiring, patient},
     provider::hash_of,
 };

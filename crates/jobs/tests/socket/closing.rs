@@ -1,11 +1,7 @@
 use anyhow::Result;
+use wakeline_testkit::soon;
 
-use crate::{
-    door::{WORKER, soon},
-    ground::Ground,
-    poller::request,
-    websocket::WebSocket,
-};
+use crate::{door::WORKER, ground::Ground, poller::request, websocket::WebSocket};
 
 /// On a farewell Python's clients stay away; on a cut they come back.
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,8 @@
 use anyhow::Result;
 use wakeline_jobs::socket::Limits;
+use wakeline_testkit::eventually;
 
 use crate::{
-    door::eventually,
     ground::{Ground, limits},
     poller::{Poller, request},
     websocket::WebSocket,
@@ -17,7 +17,10 @@ async fn a_known_token_connects() -> Result<()> {
     let answer = poller.connect("anna").await?;
     assert_eq!(answer, format!(r#"40{{"sid":"{}"}}"#, poller.sid));
     let _websocket = ground.websocket("ben").await?;
-    eventually("two to be connected", || ground.sockets.connected() == 2).await;
+    eventually("two to be connected", async || {
+        ground.sockets.connected() == 2
+    })
+    .await;
     Ok(())
 }
 
@@ -111,6 +114,6 @@ async fn a_message_past_the_limit_ends_the_connection() -> Result<()> {
     assert_eq!(websocket.hear().await?, None);
     let poller = ground.poller("anna").await?;
     assert!(poller.say(&long).await.is_err());
-    eventually("both to be gone", || ground.sockets.connected() == 0).await;
+    eventually("both to be gone", async || ground.sockets.connected() == 0).await;
     Ok(())
 }

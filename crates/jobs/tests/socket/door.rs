@@ -1,7 +1,6 @@
 //! The door behind the sockets: lets in whom it knows by name, and remembers what it was told.
 
 use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json, value::RawValue};
@@ -13,9 +12,7 @@ use wakeline_jobs::{
     name::FullName,
     socket::{Front, SocketId, Sockets},
 };
-
-/// Bounded, so that a test that fails does not hang.
-const PATIENCE: Duration = Duration::from_secs(10);
+use wakeline_testkit::eventually;
 
 pub(crate) const WORKER: Uuid = Uuid::from_u128(7);
 
@@ -39,30 +36,14 @@ impl Door {
     }
 
     pub(crate) async fn is_told(&self, what: &[&str]) {
-        eventually(&format!("{what:?} to be told"), || self.told() == what).await;
+        eventually(&format!("{what:?} to be told"), async || {
+            self.told() == what
+        })
+        .await;
     }
 
     fn hear(&self, what: String) {
         self.told.lock().unwrap().push(what);
-    }
-}
-
-pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = tokio::time::Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(
-            tokio::time::Instant::now() < until,
-            "waited in vain for {what}"
-        );
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
-/// What must come, comes in time.
-pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
-        Ok(done) => done,
-        Err(_) => panic!("waited in vain for {what}"),
     }
 }
 

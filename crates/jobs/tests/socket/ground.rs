@@ -3,13 +3,10 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Result;
-use axum::{Router, body::Body, routing::get};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use axum::{Router, routing::get};
 use serde_json::value::RawValue;
-use tokio::net::{TcpListener, TcpStream};
-use tower::ServiceExt;
 use wakeline_jobs::socket::{Limits, Sockets};
+use wakeline_testkit::listen;
 
 use crate::{door::Door, poller::Poller, websocket::WebSocket};
 
@@ -43,13 +40,10 @@ impl Ground {
             .route("/", get(async || "beside"))
             .route_service("/socket.io", service.clone())
             .route_service("/socket.io/", service);
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?;
-        tokio::spawn(accept(listener, router));
         Ok(Self {
             sockets,
             door,
-            address,
+            address: listen(router).await,
         })
     }
 
@@ -69,20 +63,4 @@ impl Ground {
         let payload = RawValue::from_string(payload.to_owned()).unwrap();
         self.sockets.emit(room, event, &payload);
     }
-}
-
-async fn accept(listener: TcpListener, router: Router) {
-    while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(serve(stream, router.clone()));
-    }
-}
-
-async fn serve(stream: TcpStream, router: Router) {
-    let service = service_fn(move |request: http::Request<Incoming>| {
-        router.clone().oneshot(request.map(Body::new))
-    });
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new());
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
-    let _ = connection.with_upgrades().await;
 }

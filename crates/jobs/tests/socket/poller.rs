@@ -7,8 +7,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-
-use crate::door::soon;
+use wakeline_testkit::soon;
 
 pub(crate) struct Poller {
     address: SocketAddr,

@@ -66,8 +66,8 @@ async fn a_session_goes_over_before_it_connects() -> Result<()> {
     websocket.settle().await?;
     assert_eq!(ground.sockets.connected(), 1);
     drop(websocket);
-    let gone = || ground.sockets.connected() == 0;
-    crate::door::eventually("it to be gone", gone).await;
+    let gone = async || ground.sockets.connected() == 0;
+    wakeline_testkit::eventually("it to be gone", gone).await;
     Ok(())
 }
 
@@ -75,12 +75,12 @@ async fn a_session_goes_over_before_it_connects() -> Result<()> {
 async fn a_websocket_that_ends_half_way_ends_its_session() -> Result<()> {
     let ground = Ground::new().await?;
     let anna = ground.poller("anna").await?;
-    let here = || ground.sockets.connected() == 1;
-    crate::door::eventually("it to be connected", here).await;
+    let here = async || ground.sockets.connected() == 1;
+    wakeline_testkit::eventually("it to be connected", here).await;
     let websocket = WebSocket::probe(ground.address, anna.sid.clone()).await?;
     drop(websocket);
-    let gone = || ground.sockets.connected() == 0;
-    crate::door::eventually("it to be gone", gone).await;
+    let gone = async || ground.sockets.connected() == 0;
+    wakeline_testkit::eventually("it to be gone", gone).await;
     assert_ne!(anna.poll().await?.status, 200);
     Ok(())
 }

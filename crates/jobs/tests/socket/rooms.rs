@@ -1,11 +1,9 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use wakeline_testkit::eventually;
 
-use crate::{
-    door::{WORKER, eventually},
-    ground::Ground,
-};
+use crate::{door::WORKER, ground::Ground};
 
 fn join(provider: &str) -> String {
     format!(r#"42["join_provider_room",{{"provider_name":"{provider}","worker_id":"{WORKER}"}}]"#)
@@ -28,7 +26,7 @@ async fn an_event_reaches_the_room_as_it_was_written() -> Result<()> {
         ben.say(&packet).await?;
     }
     let room = "providers:anna:fs:x";
-    eventually("two to be in the room", || {
+    eventually("two to be in the room", async || {
         ground.sockets.members(room) == 2
     })
     .await;
@@ -51,10 +49,10 @@ async fn what_follows_the_connection_at_once_is_done() -> Result<()> {
     for _ in 0..50 {
         let mut anna = ground.websocket("anna").await?;
         anna.say(&join("anna:fs:x")).await?;
-        let there = || ground.sockets.members("providers:anna:fs:x") == 1;
+        let there = async || ground.sockets.members("providers:anna:fs:x") == 1;
         eventually("it to have joined", there).await;
         anna.say("41").await?;
-        let gone = || ground.sockets.members("providers:anna:fs:x") == 0;
+        let gone = async || ground.sockets.members("providers:anna:fs:x") == 0;
         eventually("it to have gone", gone).await;
     }
     Ok(())
@@ -122,7 +120,7 @@ async fn who_goes_while_it_is_asked_about_does_not_join() -> Result<()> {
     let silent = ground.door.keep_silent().await;
     anna.say(&join("anna:fs:x")).await?;
     drop(anna);
-    eventually("it to be gone", || ground.sockets.connected() == 0).await;
+    eventually("it to be gone", async || ground.sockets.connected() == 0).await;
     drop(silent);
     // Asked after the one that went, and by the same lock.
     let mut root = ground.websocket("root").await?;
@@ -149,7 +147,7 @@ async fn the_door_hears_when_the_last_has_left() -> Result<()> {
     one.say(&leave("anna:fs:x")).await?;
     one.settle().await?;
     drop(three);
-    eventually("the connection to be gone", || {
+    eventually("the connection to be gone", async || {
         ground.sockets.connected() == 2
     })
     .await;

@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use wakeline_jobs::socket::Limits;
+use wakeline_testkit::eventually;
 
 use crate::{
-    door::{WORKER, eventually},
+    door::WORKER,
     ground::{Ground, limits},
 };
 
@@ -45,7 +46,10 @@ async fn a_client_that_misses_an_event_is_cut() -> Result<()> {
     let ground = Ground::with(narrow).await?;
     let anna = ground.poller("anna").await?;
     anna.say(&join()).await?;
-    eventually("it to have joined", || ground.sockets.members(ROOM) == 1).await;
+    eventually("it to have joined", async || {
+        ground.sockets.members(ROOM) == 1
+    })
+    .await;
     for _ in 0..9 {
         ground.emit(ROOM, "event", "{}");
     }
@@ -56,7 +60,10 @@ async fn a_client_that_misses_an_event_is_cut() -> Result<()> {
     assert_ne!(anna.poll().await?.status, 200);
     let again = ground.poller("anna").await?;
     again.say(&join()).await?;
-    eventually("it to have come back", || ground.sockets.members(ROOM) == 1).await;
+    eventually("it to have come back", async || {
+        ground.sockets.members(ROOM) == 1
+    })
+    .await;
     Ok(())
 }
 
@@ -75,7 +82,7 @@ async fn a_client_that_asks_for_too_much_at_once_is_cut() -> Result<()> {
     }
     drop(sent);
     assert_eq!(anna.hear().await?, None);
-    eventually("it to be gone", || ground.sockets.connected() == 0).await;
+    eventually("it to be gone", async || ground.sockets.connected() == 0).await;
     Ok(())
 }
 
@@ -90,7 +97,7 @@ async fn a_client_whose_join_cannot_be_decided_is_cut() -> Result<()> {
         );
         anna.say(&join).await?;
         assert_eq!(anna.hear().await?, None);
-        eventually("it to be gone", || ground.sockets.connected() == 0).await;
+        eventually("it to be gone", async || ground.sockets.connected() == 0).await;
     }
     Ok(())
 }

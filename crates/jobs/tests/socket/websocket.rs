@@ -7,8 +7,7 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use tungstenite::Message;
-
-use crate::door::soon;
+use wakeline_testkit::soon;
 
 pub(crate) struct WebSocket(pub(crate) WebSocketStream<MaybeTlsStream<TcpStream>>);
 

@@ -14,8 +14,9 @@ use wakeline_jobs::{
     },
     worker::Owned,
 };
+use wakeline_testkit::CommitAlone;
 
-use crate::{alone::CommitAlone, database::Database};
+use crate::database::Database;
 
 pub(crate) const SECOND: i64 = 1_000_000;
 

@@ -3,9 +3,9 @@ use wakeline_jobs::{
     job::{Job, NewJob, Registered},
     page::Paged,
 };
+use wakeline_testkit::CommitAlone;
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, named, new_job, page},
 };

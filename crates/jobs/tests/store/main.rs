@@ -1,10 +1,6 @@
 //! The conformance suite of the store: every case runs on SQLite and on PostgreSQL, in three
 //! layers: examples, races of two nodes, and random sequences against a model.
-//!
-//! The cases are listed here once, so that a backend cannot forget one; a case that is not listed
-//! is dead code, which the build reports.
 
-mod alone;
 mod database;
 mod ground;
 mod jobs;
@@ -20,25 +16,8 @@ mod sweeping;
 mod tasks;
 mod workers;
 
-macro_rules! conformance {
-    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
-        mod sqlite { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::sqlite()).await;
-            }
-        )+ })+ }
-
-        mod postgres { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::postgres().await).await;
-            }
-        )+ })+ }
-    };
-}
-
-conformance! {
+wakeline_testkit::conformance! {
+    crate::database::Database;
     workers:
         only_its_owners_heart_beats_for_it,
         it_is_known_whose_it_is,

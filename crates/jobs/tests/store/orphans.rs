@@ -4,9 +4,9 @@ use wakeline_jobs::{
     job::{NewJob, Registered},
     task::{Status, Submitted, Updated},
 };
+use wakeline_testkit::CommitAlone;
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, named, new_job, new_task},
 };

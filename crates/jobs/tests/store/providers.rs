@@ -5,9 +5,9 @@ use wakeline_jobs::{
     provider::{NewProvider, Provider, ProviderFilter, ProviderRegistered},
     worker::Owned,
 };
+use wakeline_testkit::CommitAlone;
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, named, new_provider, page},
 };

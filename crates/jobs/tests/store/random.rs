@@ -10,9 +10,9 @@ use wakeline_jobs::{
     task::{Claimed, NewTask, Status, Submitted, Update, Updated},
     worker::Owned,
 };
+use wakeline_testkit::CommitAlone;
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, named, new_job, new_task, of, page},
     model::{Model, Said},

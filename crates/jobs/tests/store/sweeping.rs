@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use wakeline_jobs::task::{Status, Terms};
+use wakeline_testkit::CommitAlone;
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, SECOND, TERMS, named},
 };

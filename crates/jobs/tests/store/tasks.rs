@@ -1,8 +1,8 @@
 use uuid::Uuid;
 use wakeline_jobs::task::{Claimed, NewTask, Status, Submitted, Task, Update, Updated};
+use wakeline_testkit::CommitAlone;
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
     ground::{Ground, new_job, new_task},
 };

@@ -5,9 +5,9 @@ use wakeline_jobs::{
     page::Paged,
     worker::{Owned, Worker, WorkerSummary},
 };
+use wakeline_testkit::CommitAlone;
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
     ground::{ALL, Ground, SECOND, page},
 };

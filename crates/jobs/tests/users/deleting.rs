@@ -1,20 +1,19 @@
 use std::{
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
 use http::StatusCode;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 use wakeline_jobs::{user::UserDeleted, users::Leaving};
+use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    alone::CommitAlone,
     database::Database,
     door::{Door, PASSWORD, guarded},
 };
-
-const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) async fn a_deleted_user_is_nobody(database: Database) {
     let door = Door::new(&database, guarded()).await;
@@ -41,11 +40,29 @@ struct Remover {
     left: Mutex<Vec<Uuid>>,
     /// Another one comes while the first leaves.
     latecomer: Mutex<Option<Uuid>>,
+    /// A permit for each worker that has begun to leave.
+    began: Semaphore,
+    /// How many may go on to leave.
+    turns: Semaphore,
+}
+
+impl Remover {
+    fn new(database: &Arc<Database>, latecomer: Option<Uuid>, turns: usize) -> Arc<Self> {
+        Arc::new(Self {
+            database: database.clone(),
+            left: Mutex::default(),
+            latecomer: Mutex::new(latecomer),
+            began: Semaphore::new(0),
+            turns: Semaphore::new(turns),
+        })
+    }
 }
 
 impl Leaving for Remover {
     fn leaving(&self, worker: Uuid) -> BoxFuture<'_, ()> {
         async move {
+            self.began.add_permits(1);
+            self.turns.acquire().await.unwrap().forget();
             self.database.remove_worker(worker).await;
             self.left.lock().unwrap().push(worker);
             let user = self.latecomer.lock().unwrap().take();
@@ -68,11 +85,7 @@ pub(crate) async fn its_workers_leave_first(database: Database) {
         database.add_worker(ada).await,
     ];
     let other = database.add_worker(bob).await;
-    let remover = Arc::new(Remover {
-        database: database.clone(),
-        left: Mutex::default(),
-        latecomer: Mutex::new(Some(ada)),
-    });
+    let remover = Remover::new(&database, Some(ada), 3);
     door.users.on_leaving(remover.clone());
     let path = format!("DELETE /v1/auth/users/{ada}");
     let deleted = door.ask(&path, Some(&admin)).await;
@@ -86,6 +99,30 @@ pub(crate) async fn its_workers_leave_first(database: Database) {
     let store = database.store().await;
     assert_eq!(store.workers_of_user(bob).await.unwrap(), [other]);
     assert_eq!(store.user(ada).await.unwrap(), None);
+}
+
+pub(crate) async fn who_hangs_up_has_deleted_all_the_same(database: Database) {
+    let database = Arc::new(database);
+    let door = Door::new(&database, guarded()).await;
+    let ada = door.register("ada@example.com").await;
+    let admin = door.token("admin@example.com").await;
+    database.add_worker(ada).await;
+    let remover = Remover::new(&database, None, 0);
+    door.users.on_leaving(remover.clone());
+    let caller = tokio::spawn({
+        let door = door.clone();
+        let path = format!("DELETE /v1/auth/users/{ada}");
+        async move { door.ask(&path, Some(&admin)).await }
+    });
+    remover.began.acquire().await.unwrap().forget();
+    caller.abort();
+    assert!(caller.await.unwrap_err().is_cancelled());
+    remover.turns.add_permits(1);
+    let store = database.store().await;
+    eventually("the deletion to go on to its end", async || {
+        store.user(ada).await.unwrap().is_none()
+    })
+    .await;
 }
 
 pub(crate) async fn workers_that_stay_keep_the_user(database: Database) {
@@ -112,31 +149,24 @@ pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(database: Databas
     let door = Door::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
     let store = database.store().await;
-    let Some(postgres) = database.as_postgres() else {
+    if !database.is_postgres() {
         // One writer: it is made before or after.
         database.add_worker(ada).await;
         let deleted = store.delete_user(ada).commit_alone().await;
         assert_eq!(deleted, Ok(UserDeleted::HasWorkers));
         return;
-    };
-    let other = postgres.connector().connect().await.unwrap();
+    }
+    let other = database.session().await;
     let making = format!(
         "BEGIN; INSERT INTO wakeline.jobs_worker (id, user_id, beat_at, created_at)
          VALUES (gen_random_uuid(), '{ada}', 0, 0)"
     );
     other.batch_execute(&making).await.unwrap();
     let deleting = tokio::spawn(async move { store.delete_user(ada).commit_alone().await });
-    let waits = "SELECT count(*) FROM pg_stat_activity
-                 WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    let began = Instant::now();
-    loop {
-        let rows = postgres.query("test", waits, &[]).await.unwrap();
-        if rows[0].get::<_, i64>(0) > 0 {
-            break;
-        }
-        assert!(began.elapsed() < PATIENCE, "the deletion waits for nobody");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    eventually("the deletion to wait", async || {
+        database.is_write_blocked().await
+    })
+    .await;
     other.batch_execute("COMMIT").await.unwrap();
     assert_eq!(deleting.await.unwrap(), Ok(UserDeleted::HasWorkers));
 }

@@ -13,9 +13,10 @@ use wakeline_jobs::{
     http::users::router,
     users::{Settings, Users, refreshing},
 };
+use wakeline_testkit::local_bus;
 use wakeline_web::Identity;
 
-use crate::{alone::bus, database::Database};
+use crate::database::Database;
 
 pub(crate) const PASSWORD: &str = "correct horse";
 
@@ -59,7 +60,7 @@ pub(crate) fn guarded() -> Settings {
 
 impl Door {
     pub(crate) async fn new(database: &Database, settings: Settings) -> Self {
-        let users = Users::open(database.store().await, bus(), settings).await;
+        let users = Users::open(database.store().await, local_bus(), settings).await;
         Self::of(Arc::new(users.unwrap()))
     }
 

@@ -1,8 +1,6 @@
 //! Users on SQLite and on PostgreSQL. The cases are listed here once, so that a backend cannot
 //! forget one.
 
-#[path = "../store/alone.rs"]
-mod alone;
 mod callers;
 mod changing;
 mod database;
@@ -15,25 +13,8 @@ mod refreshing;
 mod starts;
 mod tokens;
 
-macro_rules! conformance {
-    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
-        mod sqlite { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::sqlite()).await;
-            }
-        )+ })+ }
-
-        mod postgres { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::postgres().await).await;
-            }
-        )+ })+ }
-    };
-}
-
-conformance! {
+wakeline_testkit::conformance! {
+    crate::database::Database;
     logins:
         a_guest_has_a_token_and_no_password,
         whoever_registers_logs_in,
@@ -59,6 +40,7 @@ conformance! {
     deleting:
         a_deleted_user_is_nobody,
         its_workers_leave_first,
+        who_hangs_up_has_deleted_all_the_same,
         workers_that_stay_keep_the_user,
         a_worker_that_is_being_made_keeps_its_user,
         a_guest_goes_when_its_time_is_over,

@@ -5,9 +5,9 @@ use wakeline_jobs::{
     Error,
     users::{Settings, Users},
 };
+use wakeline_testkit::{CommitAlone, local_bus};
 
 use crate::{
-    alone::{CommitAlone, bus},
     database::Database,
     door::{Door, PASSWORD, guarded, open},
     tokens::known_secret,
@@ -85,7 +85,7 @@ pub(crate) async fn an_admin_that_does_not_fit_is_refused(database: Database) {
             ..open()
         };
         assert!(!format!("{settings:?}").contains(password));
-        let opened = Users::open(database.store().await, bus(), settings).await;
+        let opened = Users::open(database.store().await, local_bus(), settings).await;
         assert!(matches!(opened, Err(Error::Unfit(_))), "{email}");
     }
 }

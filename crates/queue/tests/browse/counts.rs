@@ -8,8 +8,9 @@ use wakeline_queue::{
     step::Step,
     tally::Count,
 };
+use wakeline_testkit::CommitAlone;
 
-use crate::ground::{CommitAlone, Ground};
+use crate::ground::Ground;
 
 const MINUTE: i64 = 60_000_000;
 

@@ -3,8 +3,9 @@ use wakeline_queue::{
     browse::{Address, MessageStatus, Retried},
     manage::GroupScope,
 };
+use wakeline_testkit::CommitAlone;
 
-use crate::ground::{ALL, CommitAlone, Ground, QUEUE_MODE, ack, address, ids, of_queue};
+use crate::ground::{ALL, Ground, QUEUE_MODE, ack, address, ids, of_queue};
 
 pub(crate) async fn a_deleted_message_is_gone_for_everyone(ground: Ground) {
     let pushed = ground.push_together("q", "p", &["a", "b", "c", "d"]).await;

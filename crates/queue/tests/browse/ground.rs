@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use uuid::Uuid;
-use wakeline_bus::{Bus, Write};
+use wakeline_bus::Bus;
 use wakeline_queue::{
     Limits, Queue,
     ack::{Ack, Outcome, Status},
@@ -17,23 +17,8 @@ use wakeline_queue::{
         sqlite::{self, SqliteStore, system_clock},
     },
 };
-use wakeline_store::{
-    Error,
-    testing::{PostgresDatabase, SqliteDatabase},
-};
+use wakeline_testkit::{CommitAlone, DatabaseKind, OpenStore, TestDatabase};
 use wakeline_wake::Engine;
-
-/// Runs a write of a store past any door: nobody waits for it.
-pub(crate) trait CommitAlone<T> {
-    async fn commit_alone(self) -> Result<T, Error>;
-}
-
-impl<T: Send + 'static> CommitAlone<T> for Write<T> {
-    async fn commit_alone(self) -> Result<T, Error> {
-        let engine = Engine::new(wakeline_wake::Limits::default());
-        self.commit(&Bus::local(engine)).await
-    }
-}
 
 pub(crate) const QUEUE_MODE: &str = "__QUEUE_MODE__";
 const LEASE: Duration = Duration::from_secs(3_600);
@@ -45,28 +30,18 @@ pub(crate) const ALL: Page = Page {
 
 pub(crate) struct Ground {
     pub(crate) store: Arc<dyn Store>,
-    _file: Option<SqliteDatabase>,
-    _database: Option<PostgresDatabase>,
+    _database: TestDatabase,
 }
 
 impl Ground {
-    pub(crate) fn sqlite() -> Self {
-        let file = SqliteDatabase::new();
-        let sqlite = file.open(&[sqlite::MIGRATIONS]);
+    pub(crate) async fn open(kind: DatabaseKind) -> Self {
+        let database = TestDatabase::new(kind, sqlite::MIGRATIONS, postgres::MIGRATIONS).await;
         Self {
-            store: Arc::new(SqliteStore::new(sqlite, system_clock())),
-            _file: Some(file),
-            _database: None,
-        }
-    }
-
-    pub(crate) async fn postgres() -> Self {
-        let database = PostgresDatabase::new(&[postgres::MIGRATIONS]).await;
-        let postgres = database.open(&[postgres::MIGRATIONS]).await;
-        Self {
-            store: Arc::new(PostgresStore::new(postgres)),
-            _file: None,
-            _database: Some(database),
+            store: match database.open().await {
+                OpenStore::Sqlite(sqlite) => Arc::new(SqliteStore::new(sqlite, system_clock())),
+                OpenStore::Postgres(postgres) => Arc::new(PostgresStore::new(postgres)),
+            },
+            _database: database,
         }
     }
 

@@ -1,4 +1,6 @@
-use crate::ground::{ALL, CommitAlone, Ground, of_queue};
+use wakeline_testkit::CommitAlone;
+
+use crate::ground::{ALL, Ground, of_queue};
 
 pub(crate) async fn a_group_is_shown_where_it_is(ground: Ground) {
     ground.push("q", "p", &["a", "b", "c", "d"]).await;

@@ -3,8 +3,9 @@ use wakeline_queue::{
     browse::{Address, MessageFilter, MessageStatus, Page, Seen},
     id,
 };
+use wakeline_testkit::CommitAlone;
 
-use crate::ground::{ALL, CommitAlone, Ground, QUEUE_MODE, address, of_queue, page};
+use crate::ground::{ALL, Ground, QUEUE_MODE, address, of_queue, page};
 
 const STATUSES: [Option<MessageStatus>; 5] = [
     None,

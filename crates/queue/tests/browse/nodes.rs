@@ -9,8 +9,9 @@ use wakeline_queue::{
     node::{Node, Process},
     tally::{Parked, Vitals},
 };
+use wakeline_testkit::CommitAlone;
 
-use crate::ground::{CommitAlone, Ground};
+use crate::ground::Ground;
 
 const MINUTE: i64 = 60_000_000;
 const DAY: i64 = 24 * 60 * MINUTE;

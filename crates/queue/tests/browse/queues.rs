@@ -1,6 +1,7 @@
 use wakeline_queue::browse::{Counts, QueueFilter};
+use wakeline_testkit::CommitAlone;
 
-use crate::ground::{ALL, CommitAlone, Ground, QUEUE_MODE, address, page};
+use crate::ground::{ALL, Ground, QUEUE_MODE, address, page};
 
 pub(crate) async fn a_queue_counts_each_message_once(ground: Ground) {
     let pushed = ground

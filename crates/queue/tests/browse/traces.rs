@@ -1,7 +1,8 @@
 use uuid::Uuid;
 use wakeline_queue::browse::{Address, NewTrace};
+use wakeline_testkit::CommitAlone;
 
-use crate::ground::{CommitAlone, Ground, address, page};
+use crate::ground::{Ground, address, page};
 
 const EVER: i64 = 32_503_680_000_000_000;
 

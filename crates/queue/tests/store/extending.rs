@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use wakeline_queue::ack::{Outcome, Status};
+use wakeline_testkit::CommitAlone;
 
 use crate::{
     database::Database,
-    steps::{CommitAlone, LEASE, RELEASED, assert_about, from, names, outcome, push},
+    steps::{LEASE, RELEASED, assert_about, from, names, outcome, push},
 };
 
 pub(crate) async fn it_lasts_from_now(database: Database) {

@@ -1,9 +1,6 @@
 //! A caller that hangs up while its write commits has still written, and the waiters hear of it.
 //! Nothing else wakes them here: the fallback asks once an hour.
 
-use std::time::Duration;
-
-use tokio::time::timeout;
 use wakeline_queue::{
     ack::Status,
     browse::Address,
@@ -11,10 +8,11 @@ use wakeline_queue::{
     manage::{GroupScope, NewOptions, Seek},
     options::Options,
 };
+use wakeline_testkit::eventually;
 
 use crate::{
     database::Database,
-    door::{Door, STUCK, taken},
+    door::{Door, taken},
     steps::{RELEASED, Request, ack, configure, from, message, names, outcome, part, push},
 };
 
@@ -32,15 +30,13 @@ async fn hang_up<T: Send + 'static>(
     door: &Door,
     write: impl Future<Output = T> + Send + 'static,
 ) {
-    let blocker = database.block_writes().await;
+    let blocker = database.block_all_writes().await;
     let before = door.writes();
     let write = tokio::spawn(write);
-    let blocked = async {
-        while door.writes() == before || !database.is_write_waiting().await {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    timeout(STUCK, blocked).await.expect("it is blocked");
+    eventually("the write to be blocked", async || {
+        door.writes() > before && database.is_write_blocked().await
+    })
+    .await;
     write.abort();
     assert!(write.await.is_err_and(|error| error.is_cancelled()));
     blocker.release().await;

@@ -20,6 +20,7 @@ use wakeline_queue::{
     service::Claim,
     step::Step,
 };
+use wakeline_testkit::eventually;
 use wakeline_wake::Engine;
 use wakeline_web::DeliveryGuard;
 
@@ -38,7 +39,7 @@ const PARTITIONS: usize = 3;
 /// Two nodes. On SQLite they are two stores on one file that share the engine.
 pub(crate) async fn nodes(database: &Database) -> [Arc<Queue>; 2] {
     let limits = Limits::default();
-    let Some(postgres) = database.as_postgres() else {
+    let Some(connector) = database.connector() else {
         let engine = engine();
         let bus = Bus::local(engine.clone());
         let (one, two) = (database.store().await, database.store().await);
@@ -52,13 +53,8 @@ pub(crate) async fn nodes(database: &Database) -> [Arc<Queue>; 2] {
             canary: Duration::from_millis(200),
             ..Options::default()
         };
-        let bus = Bus::postgres(engine.clone(), postgres.connector().clone(), &options);
-        let live = async {
-            while bus.mode() != BusMode::Live {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        timeout(STUCK, live).await.expect("the bus is live");
+        let bus = Bus::postgres(engine.clone(), connector.clone(), &options);
+        eventually("the bus to be live", async || bus.mode() == BusMode::Live).await;
         let store = database.store().await;
         nodes.push(Queue::new(store, engine, bus, limits.clone(), None));
     }

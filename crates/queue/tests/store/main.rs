@@ -1,8 +1,5 @@
 //! The conformance suite of the store: every case runs on SQLite and on PostgreSQL, in three
 //! layers: examples, races of two nodes, and random sequences against a model.
-//!
-//! The cases are listed here once, so that a backend cannot forget one; a case that is not listed
-//! is dead code, which the build reports.
 
 mod ack_batches;
 mod acks;
@@ -41,25 +38,8 @@ mod under_way;
 mod unknown_outcome;
 mod watched;
 
-macro_rules! conformance {
-    ($($module:ident: $($case:ident),+ $(,)?;)+) => {
-        mod sqlite { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::sqlite()).await;
-            }
-        )+ })+ }
-
-        mod postgres { $(mod $module { $(
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                crate::$module::$case(crate::database::Database::postgres().await).await;
-            }
-        )+ })+ }
-    };
-}
-
-conformance! {
+wakeline_testkit::conformance! {
+    crate::database::Database;
     pushes:
         a_push_gives_each_message_its_place_in_line,
         everything_of_a_message_comes_back,

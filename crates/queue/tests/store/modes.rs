@@ -6,11 +6,12 @@ use wakeline_queue::{
     message::Refusal,
     step::{Rejection, Step},
 };
+use wakeline_testkit::CommitAlone;
 
 use crate::{
     database::Database,
     door::{Door, taken},
-    steps::{CommitAlone, RELEASED, from, message, names, outcome, push, say, step, try_push},
+    steps::{RELEASED, from, message, names, outcome, push, say, step, try_push},
 };
 
 pub(crate) async fn paused_pushes_are_refused(database: Database) {

@@ -15,12 +15,13 @@ use wakeline_queue::{
     step::Step,
     store::Store,
 };
+use wakeline_testkit::CommitAlone;
 use wakeline_wake::{Topic, WaitKey, WaitedKey, Wake};
 
 use crate::{
     database::Database,
     model::{Model, Name, Said},
-    steps::{CommitAlone, LEASE, assert_about, from, message, say},
+    steps::{LEASE, assert_about, from, message, say},
 };
 
 const STEPS: usize = 80;

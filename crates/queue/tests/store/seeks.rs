@@ -8,11 +8,12 @@ use wakeline_queue::{
     manage::{GroupScope, Seek},
     store::Store,
 };
+use wakeline_testkit::CommitAlone;
 
 use crate::{
     database::Database,
     door::{Door, answer},
-    steps::{CommitAlone, RELEASED, Request, ack, from, names, outcome, push},
+    steps::{RELEASED, Request, ack, from, names, outcome, push},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);

@@ -5,10 +5,11 @@ use wakeline_queue::{
     message::NewMessage,
     segment::{MAX_BYTES, MAX_MESSAGES},
 };
+use wakeline_testkit::CommitAlone;
 
 use crate::{
     database::Database,
-    steps::{CommitAlone, GOES_ON, RELEASED, from, message, names, outcome, push, push_all},
+    steps::{GOES_ON, RELEASED, from, message, names, outcome, push, push_all},
 };
 
 fn numbered(count: usize) -> Vec<NewMessage> {

@@ -6,6 +6,7 @@ use tokio::{sync::Barrier, task::JoinSet};
 use tokio_postgres::Client;
 use wakeline_bus::{Intervals, watch};
 use wakeline_queue::{ack::Status, message::Refusal, options::Options};
+use wakeline_testkit::CommitAlone;
 use wakeline_wake::Cause;
 
 use crate::{
@@ -13,14 +14,13 @@ use crate::{
     door::answer,
     lost_wakes::nodes,
     races::finished,
-    steps::{CommitAlone, ack, configure, from, message, names, part, push, push_all, try_push},
+    steps::{ack, configure, from, message, names, part, push, push_all, try_push},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
 async fn application(database: &Database) -> Client {
-    let connector = database.as_postgres().unwrap().connector();
-    connector.connect().await.unwrap()
+    database.session().await
 }
 
 async fn run(client: &Client, sql: &str) {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use wakeline_queue::{claim::Start, manage::GroupScope};
+use wakeline_testkit::CommitAlone;
 
 use crate::{
     database::Database,
-    steps::{CommitAlone, Request, from, names, of, push},
+    steps::{Request, from, names, of, push},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);

@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use uuid::Uuid;
-use wakeline_bus::{Bus, Write};
 use wakeline_queue::{
     ack::{Ack, Outcome, Status},
     claim::{Claimed, Part, PopRequest, Popped, Source, Start},
@@ -13,20 +12,8 @@ use wakeline_queue::{
     step::{Done, Step},
     store::Store,
 };
-use wakeline_store::Error;
-use wakeline_wake::{Engine, Wake};
-
-/// Runs a write of a store past any door: nobody waits for it.
-pub(crate) trait CommitAlone<T> {
-    async fn commit_alone(self) -> Result<T, Error>;
-}
-
-impl<T: Send + 'static> CommitAlone<T> for Write<T> {
-    async fn commit_alone(self) -> Result<T, Error> {
-        let engine = Engine::new(wakeline_wake::Limits::default());
-        self.commit(&Bus::local(engine)).await
-    }
-}
+use wakeline_testkit::CommitAlone;
+use wakeline_wake::Wake;
 
 /// What the caller of `pop` says of a lease's time; the queues of these tests say nothing else.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);

@@ -7,10 +7,11 @@ use wakeline_queue::{
     store::Store,
     stream::{Registered, Registration, StateQuery},
 };
+use wakeline_testkit::CommitAlone;
 
 use crate::{
     database::Database,
-    steps::{CommitAlone, LEASE, RELEASED, from, message, names, part, push, say, step},
+    steps::{LEASE, RELEASED, from, message, names, part, push, say, step},
 };
 
 fn query(hash: &str, reset: bool) -> Registration {

@@ -8,10 +8,11 @@ use wakeline_queue::{
     options::Options,
     store::Store,
 };
+use wakeline_testkit::CommitAlone;
 
 use crate::{
     database::Database,
-    steps::{CommitAlone, ack, configure, from, message, names, part, push, push_all, step},
+    steps::{ack, configure, from, message, names, part, push, push_all, step},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);

@@ -16,8 +16,7 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// A push to partition `p` up to its end; it commits `b` when told to.
 async fn begin_push(database: &Database) -> Client {
-    let connector = database.as_postgres().unwrap().connector();
-    let client = connector.connect().await.unwrap();
+    let client = database.session().await;
     // Deferred work is done at once: what is left to do is the commit.
     let sql = "BEGIN; SELECT wakeline.push('q', '1', 'p', 'b'); SET CONSTRAINTS ALL IMMEDIATE";
     client.batch_execute(sql).await.unwrap();
@@ -90,8 +89,7 @@ async fn what_another_claim_has_in_hand_is_looked_at_again_soon() {
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     hand_back(&*store, &claimed).await;
-    let connector = database.as_postgres().unwrap().connector();
-    let other = connector.connect().await.unwrap();
+    let other = database.session().await;
     let lock = "BEGIN; SELECT FROM wakeline.queue_cursor FOR NO KEY UPDATE";
     other.batch_execute(lock).await.unwrap();
     for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
@@ -126,8 +124,7 @@ async fn a_push_behind_an_ack_of_the_same_batch_is_seen() {
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     push(&*store, "other", "p", &["x"]).await;
-    let connector = database.as_postgres().unwrap().connector();
-    let lock = connector.connect().await.unwrap();
+    let lock = database.session().await;
     let hold = "BEGIN; SELECT FROM wakeline.queue_partition WHERE queue_id = (
         SELECT id FROM wakeline.queue WHERE name = 'other') FOR UPDATE";
     lock.batch_execute(hold).await.unwrap();

@@ -1,11 +1,12 @@
 //! PostgreSQL only: a push that is committed in two parts, of which the second fails.
 
 use wakeline_store::Error as StoreError;
+use wakeline_testkit::CommitAlone;
 
 use crate::{
     database::Database,
     door::{Door, taken},
-    steps::{CommitAlone, from, message, names, push},
+    steps::{from, message, names, push},
 };
 
 /// A queue that was deleted under a push is made again in a second transaction.

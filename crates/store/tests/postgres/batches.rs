@@ -4,8 +4,8 @@ use futures_util::{FutureExt, future::join_all};
 use wakeline_store::{
     Error, Postgres,
     postgres::{Batcher, Options},
-    testing::PostgresDatabase,
 };
+use wakeline_testkit::PostgresDatabase;
 
 use crate::fixture::{Insert, Lock, THING, commits, names, submit, thing};
 

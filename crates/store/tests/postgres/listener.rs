@@ -1,7 +1,8 @@
 //! A connection that delivers notifications.
 
 use tokio::time::timeout;
-use wakeline_store::{postgres::MAX_NOTIFICATIONS, testing::PostgresDatabase};
+use wakeline_store::postgres::MAX_NOTIFICATIONS;
+use wakeline_testkit::PostgresDatabase;
 
 use crate::fixture::{HANGS, eventually};
 

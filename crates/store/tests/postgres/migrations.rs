@@ -3,12 +3,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use wakeline_store::{
-    Migrations, Postgres,
-    migrate::OpenError,
-    postgres::Options,
-    testing::{PostgresDatabase, url_for},
-};
+use wakeline_store::{Migrations, Postgres, migrate::OpenError, postgres::Options};
+use wakeline_testkit::{PostgresDatabase, url_for};
 
 use crate::fixture::ask;
 

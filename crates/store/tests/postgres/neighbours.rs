@@ -5,8 +5,8 @@ use tokio_postgres::{Client, types::Type};
 use wakeline_store::{
     Error, Postgres,
     postgres::{Batch, Batcher, Options, RunError},
-    testing::PostgresDatabase,
 };
+use wakeline_testkit::PostgresDatabase;
 
 use crate::fixture::{Insert, Lock, THING, Thing, ask, names, submit, thing};
 

@@ -2,10 +2,8 @@
 //! callers rely on it: nothing is read before the locks are had, and the commit comes last.
 
 use tokio_postgres::{Client, types::Type};
-use wakeline_store::{
-    postgres::{pipelined, send},
-    testing::PostgresDatabase,
-};
+use wakeline_store::postgres::{pipelined, send};
+use wakeline_testkit::PostgresDatabase;
 
 use crate::fixture::{THING, commits, names};
 

@@ -5,8 +5,8 @@ use tokio_postgres::{Client, types::Type};
 use wakeline_store::{
     Error, Migrations,
     postgres::{Batch, Batcher, RunError, Weigh},
-    testing::PostgresDatabase,
 };
+use wakeline_testkit::PostgresDatabase;
 
 use crate::fixture::{THING, ask, submit, wait_for_stopped};
 

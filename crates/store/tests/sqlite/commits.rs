@@ -3,7 +3,8 @@
 use std::sync::mpsc;
 
 use futures_util::{FutureExt, future::join_all};
-use wakeline_store::{Error, sqlite::Options, testing::SqliteDatabase};
+use wakeline_store::{Error, sqlite::Options};
+use wakeline_testkit::SqliteDatabase;
 
 use crate::fixture::{Stopped, commits, insert, is_pending, names, open, outside, submit};
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use wakeline_store::{Error, Sqlite, sqlite::Options, testing::SqliteDatabase};
+use wakeline_store::{Error, Sqlite, sqlite::Options};
+use wakeline_testkit::SqliteDatabase;
 
 use crate::fixture::open;
 

@@ -4,7 +4,8 @@ use std::{fs, path::Path, pin::Pin, sync::mpsc};
 
 use futures_util::FutureExt;
 use rusqlite::Connection;
-use wakeline_store::{Error, Migrations, Sqlite, sqlite::Options, testing::SqliteDatabase};
+use wakeline_store::{Error, Migrations, Sqlite, sqlite::Options};
+use wakeline_testkit::SqliteDatabase;
 
 pub(crate) const THING: Migrations = Migrations {
     door: "thing",

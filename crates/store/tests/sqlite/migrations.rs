@@ -3,9 +3,8 @@
 use std::{sync::Barrier, thread};
 
 use rusqlite::Connection;
-use wakeline_store::{
-    Migrations, Sqlite, migrate::OpenError, sqlite::Options, testing::SqliteDatabase,
-};
+use wakeline_store::{Migrations, Sqlite, migrate::OpenError, sqlite::Options};
+use wakeline_testkit::SqliteDatabase;
 
 use crate::fixture::outside;
 

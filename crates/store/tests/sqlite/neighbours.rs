@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use rusqlite::Connection;
-use wakeline_store::{Error, sqlite::Options, testing::SqliteDatabase};
+use wakeline_store::{Error, sqlite::Options};
+use wakeline_testkit::SqliteDatabase;
 
 use crate::fixture::{Stopped, commits, insert, names, open, outside, submit};
 

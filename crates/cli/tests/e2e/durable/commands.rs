@@ -1,7 +1,7 @@
 //! `wakeline durable`: the commands that look, and what is refused.
 
 use serde_json::Value;
-use wakeline_store::testing::PostgresDatabase;
+use wakeline_testkit::PostgresDatabase;
 
 use super::{CHILD, Workflows};
 use crate::server::{until, wakeline};

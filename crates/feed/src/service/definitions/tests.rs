@@ -6,7 +6,7 @@ use std::{
 };
 
 use wakeline_bus::Bus;
-use wakeline_store::testing::{PostgresDatabase, SqliteDatabase};
+use wakeline_testkit::{PostgresDatabase, SqliteDatabase};
 use wakeline_wake::{Engine, Limits};
 
 use super::{Definitions, FRESH};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wakeline_bus::Bus;
-use wakeline_store::testing::{PostgresDatabase, SqliteDatabase};
+use wakeline_testkit::{PostgresDatabase, SqliteDatabase};
 use wakeline_wake::{Engine, Limits};
 
 use super::Names;

@@ -7,7 +7,7 @@ use std::sync::{
 
 use rusqlite::Connection;
 use wakeline_bus::Bus;
-use wakeline_store::testing::SqliteDatabase;
+use wakeline_testkit::SqliteDatabase;
 use wakeline_wake::{Engine, Limits};
 
 use super::rows;

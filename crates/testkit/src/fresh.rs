@@ -13,7 +13,13 @@ use std::{
 use tempfile::TempDir;
 use tokio_postgres::{Client, Config};
 
-use crate::{Migrations, Postgres, Sqlite, postgres, sqlite};
+use wakeline_store::{
+    Migrations, Postgres, Sqlite,
+    postgres::{self, Connector},
+    sqlite,
+};
+
+use crate::wait::eventually;
 
 const ADDRESS: &str = "WAKELINE_TEST_POSTGRES";
 /// Serialises the making of templates.
@@ -75,12 +81,8 @@ impl PostgresDatabase {
     async fn cloned(server: &str, migrations: &[Migrations], strategy: &str) -> Self {
         let template = template_name(migrations);
         let name = format!("wakeline_test_{:016x}", rand::random::<u64>());
-        let options = postgres::Options::default();
-        let admin = postgres::Connector::new(server, &options)
-            .expect("the test server's URL is valid")
-            .connect()
-            .await
-            .expect("the test server answers");
+        let admin = connector(server);
+        let admin = admin.connect().await.expect("the test server answers");
         let clone = format!("CREATE DATABASE {name} TEMPLATE {template} {strategy}");
         if admin.batch_execute(&clone).await.is_err() {
             make_template(&admin, server, &template, migrations).await;
@@ -105,6 +107,11 @@ impl PostgresDatabase {
         &self.name
     }
 
+    #[must_use]
+    pub fn connector(&self) -> Connector {
+        connector(&self.url())
+    }
+
     pub async fn open(&self, migrations: &[Migrations]) -> Postgres {
         Postgres::open(&self.url(), &postgres::Options::default(), migrations)
             .await
@@ -121,10 +128,7 @@ impl Drop for PostgresDatabase {
                 .enable_all()
                 .build()?;
             runtime.block_on(async {
-                let options = postgres::Options::default();
-                if let Ok(connector) = postgres::Connector::new(&server, &options)
-                    && let Ok(admin) = connector.connect().await
-                {
+                if let Ok(admin) = connector(&server).connect().await {
                     let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
                     let _ = admin.batch_execute(&drop).await;
                 }
@@ -140,9 +144,9 @@ async fn make_template(admin: &Client, server: &str, template: &str, migrations:
     run(format!("SELECT pg_advisory_lock({TEMPLATE_LOCK})"))
         .await
         .expect("a lock");
-    let known = format!("SELECT 1 FROM pg_database WHERE datname = '{template}'");
-    let known = admin.query_typed(&known, &[]).await;
-    if known.expect("the catalogue can be read").is_empty() {
+    let existing = format!("SELECT 1 FROM pg_database WHERE datname = '{template}'");
+    let existing = admin.query_typed(&existing, &[]).await;
+    if existing.expect("the catalogue can be read").is_empty() {
         let making = format!("{template}_making");
         run(format!("DROP DATABASE IF EXISTS {making} WITH (FORCE)"))
             .await
@@ -155,13 +159,12 @@ async fn make_template(admin: &Client, server: &str, template: &str, migrations:
         let options = postgres::Options::default();
         let opened = Postgres::open(&url_for(server, &making), &options, migrations).await;
         drop(opened.expect("the template can be migrated"));
-        // The session closes in the background; a rename waits for nobody, so ask until it can.
-        while run(format!("ALTER DATABASE {making} RENAME TO {template}"))
-            .await
-            .is_err()
-        {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        // The session closes in the background, and a rename does not wait for it.
+        let rename = format!("ALTER DATABASE {making} RENAME TO {template}");
+        eventually("the template's session to close", async || {
+            run(rename.clone()).await.is_ok()
+        })
+        .await;
     }
     run(format!("SELECT pg_advisory_unlock({TEMPLATE_LOCK})"))
         .await
@@ -174,6 +177,10 @@ fn template_name(migrations: &[Migrations]) -> String {
         (door.door, door.steps).hash(&mut hasher);
     }
     format!("wakeline_template_{:016x}", hasher.finish())
+}
+
+fn connector(url: &str) -> Connector {
+    Connector::new(url, &postgres::Options::default()).expect("the test server's URL is valid")
 }
 
 /// The server's URL with another database in it.

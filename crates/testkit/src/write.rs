@@ -1,4 +1,4 @@
-//! For tests of a part by itself, where nobody waits.
+//! Writes of a store outside of its door, where no waiter is to be woken.
 
 use std::sync::Arc;
 
@@ -6,17 +6,19 @@ use wakeline_bus::{Bus, Write};
 use wakeline_store::Error;
 use wakeline_wake::{Engine, Limits};
 
-/// Of a process that is the only one.
-pub(crate) fn bus() -> Arc<Bus> {
+/// The bus of a process that is the only one.
+#[must_use]
+pub fn local_bus() -> Arc<Bus> {
     Bus::local(Engine::new(Limits::default()))
 }
 
-pub(crate) trait CommitAlone<T> {
+pub trait CommitAlone<T> {
+    /// Commits on a bus of its own.
     fn commit_alone(self) -> impl Future<Output = Result<T, Error>> + Send;
 }
 
 impl<T: Send + 'static> CommitAlone<T> for Write<T> {
     fn commit_alone(self) -> impl Future<Output = Result<T, Error>> + Send {
-        self.commit(&bus())
+        self.commit(&local_bus())
     }
 }
