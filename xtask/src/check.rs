@@ -6,6 +6,7 @@ mod dependencies;
 mod dependency_table;
 mod links;
 mod locks;
+mod metrics;
 mod places;
 mod rust_text;
 mod size;
@@ -70,6 +71,7 @@ pub(crate) fn without_lints(workspace: &Workspace) -> Result<Vec<String>> {
     failures.extend(arrows::check(&workspace.metadata)?);
     failures.extend(places::check(&sources));
     failures.extend(locks::check(&sources));
+    failures.extend(metrics::check(&sources));
     failures.extend(syncing::check(&sources));
     failures.extend(links::check(&workspace.root)?);
     failures.extend(dependency_table::check(&workspace.root)?);

@@ -2,6 +2,8 @@
 
 mod running;
 
+pub use running::describe_metrics;
+
 use std::{
     sync::{
         Arc, Mutex, OnceLock, PoisonError,

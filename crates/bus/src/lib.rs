@@ -24,6 +24,6 @@ mod redis;
 mod transport;
 mod write;
 
-pub use bus::{Bus, BusMode, Options, Status};
+pub use bus::{Bus, BusMode, Options, Status, describe_metrics};
 pub use fallback::{DueWake, Intervals, Recheck, watch};
 pub use write::{Wakes, Write};

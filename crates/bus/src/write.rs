@@ -1,6 +1,10 @@
 //! A write of a store. Only [`Write::commit`] can run it, and that wakes the waiters.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Once},
+    time::Duration,
+};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::oneshot;
@@ -13,13 +17,29 @@ use crate::Bus;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wakes {
     wakes: Vec<Wake>,
-    /// With how long to wait before each.
+    /// Each with its delay.
     later: Vec<(Wake, Duration)>,
     whole_door: bool,
+    batches: Vec<Arc<BatchWakes>>,
 }
 
+/// What the writes of a batch publish once for all of them.
+#[derive(Debug)]
+struct BatchWakes {
+    wakes: Wakes,
+    published: Once,
+}
+
+impl PartialEq for BatchWakes {
+    fn eq(&self, other: &Self) -> bool {
+        self.wakes == other.wakes
+    }
+}
+
+impl Eq for BatchWakes {}
+
 impl Wakes {
-    /// No waiter can be waiting for what was written.
+    /// Nobody can be waiting for what was written.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -46,22 +66,41 @@ impl Wakes {
         }
     }
 
+    /// These, for several writes that were committed together: each of them has a clone. The first
+    /// write to get here publishes them, and the others wait until it has. So each caller returns
+    /// after the waiters of all were woken.
+    #[must_use]
+    pub fn of_batch(self) -> Self {
+        let batch = BatchWakes {
+            wakes: self,
+            published: Once::new(),
+        };
+        Self {
+            batches: vec![Arc::new(batch)],
+            ..Self::default()
+        }
+    }
+
     /// These and the others.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         self.wakes.extend(others.wakes);
         self.later.extend(others.later);
         self.whole_door |= others.whole_door;
+        self.batches.extend(others.batches);
         self
     }
 
-    fn publish(self, bus: &Bus, door: &str) {
+    fn publish(&self, bus: &Bus, door: &str) {
         bus.publish(&self.wakes);
-        for (wake, delay) in self.later {
-            bus.publish_after(wake, delay);
+        for (wake, delay) in &self.later {
+            bus.publish_after(wake.clone(), *delay);
         }
         if self.whole_door {
             bus.publish_door(door);
+        }
+        for batch in &self.batches {
+            batch.published.call_once(|| batch.wakes.publish(bus, door));
         }
     }
 }
@@ -104,7 +143,7 @@ impl<T> fmt::Debug for Write<T> {
 }
 
 impl<T: Send + 'static> Write<T> {
-    /// `run` returns when the write is on disk; `wakes` says whom its result concerns.
+    /// `run` returns when the write is on disk; `wakes` names the waiters that its result concerns.
     pub fn new(
         door: &'static str,
         run: impl Future<Output = Result<T, Error>> + Send + 'static,

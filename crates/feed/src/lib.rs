@@ -22,6 +22,7 @@ pub mod http;
 pub mod hub;
 pub mod json;
 pub mod login;
+pub mod metrics;
 pub mod pages;
 pub mod paging;
 pub mod policy;

@@ -1,7 +1,6 @@
 //! Who asks: a token of one of the providers, or nobody where that is allowed.
 
 mod providers;
-mod token;
 pub mod users;
 
 use std::{
@@ -13,17 +12,18 @@ use std::{
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, header};
 use serde_json::Value;
+use wakeline_web::token::{Key, Token};
 
 use crate::{policy::files, store::Principal};
 use providers::{Keys, Provider, Providers};
-use token::{Key, Token};
 
-pub use token::RsaKey;
 pub(crate) use users::user_fact;
 pub use users::{Error as UserError, USER, User, Users};
 
 /// A longer id is not kept with a key.
 const MAX_SUBJECT: usize = 255;
+/// How far the issuer's clock may be from ours, in seconds.
+const SKEW: u64 = 60;
 
 /// Where key sets are read: the server has a client for it.
 pub trait KeySource: Send + Sync + std::fmt::Debug {
@@ -33,7 +33,7 @@ pub trait KeySource: Send + Sync + std::fmt::Debug {
         &'a self,
         uri: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<RsaKey>, KeysUnavailable>>;
+    ) -> BoxFuture<'a, Result<Option<Key>, KeysUnavailable>>;
 }
 
 /// The key set cannot be fetched now.
@@ -133,17 +133,16 @@ impl Login {
     }
 
     async fn named(&self, token: &str, now: u64) -> Result<Caller, Refused> {
-        let token = Token::read(token).ok_or(Refused::Token)?;
-        let key_id = token.header.kid.as_deref().ok_or(Refused::Token)?;
-        let subject = match &token.claims.sub {
-            Value::String(text) if is_subject(text) => text.clone(),
-            _ => return Err(Refused::Subject),
-        };
-        let mut known = self.of(|provider| token.claims.iss == *provider.issuer);
+        let token = Token::parse(token).map_err(|_| Refused::Token)?;
+        let key_id = token.key_id().ok_or(Refused::Token)?;
+        let text = |claim| token.claim(claim).and_then(Value::as_str);
+        let subject = text("sub").filter(|subject| is_subject(subject));
+        let subject = subject.ok_or(Refused::Subject)?;
+        let mut known = self.of(|provider| text("iss") == Some(&*provider.issuer));
         if known.is_empty() {
             return Err(Refused::Issuer);
         }
-        known.retain(|provider| token.claims.aud == *provider.audience);
+        known.retain(|provider| text("aud") == Some(&*provider.audience));
         if known.is_empty() {
             return Err(Refused::Audience);
         }
@@ -152,16 +151,13 @@ impl Login {
                 continue;
             };
             if token.is_signed_by(&key) {
-                if !token.is_valid_at(now) {
-                    return Err(Refused::Expired);
-                }
-                let display_name = token.claims.display_name.as_str().unwrap_or_default();
+                token.check_time(now, SKEW).map_err(|_| Refused::Expired)?;
                 return Ok(Caller {
                     principal: Some(Principal {
                         provider: provider.name.clone(),
-                        id: subject,
+                        id: subject.to_owned(),
                     }),
-                    display_name: display_name.to_owned(),
+                    display_name: text("display_name").unwrap_or_default().to_owned(),
                 });
             }
         }
@@ -177,7 +173,7 @@ impl Login {
         match &provider.keys {
             Keys::Known { id: known, key } if known == id => Ok(Some(key.clone())),
             Keys::Known { .. } => Ok(None),
-            Keys::Set(uri) => Ok(self.keys.key(uri, id).await?.map(Key::Rsa)),
+            Keys::Set(uri) => self.keys.key(uri, id).await,
         }
     }
 }

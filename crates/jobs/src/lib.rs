@@ -20,6 +20,7 @@ mod gather;
 pub mod http;
 pub mod internal;
 pub mod job;
+pub mod metrics;
 pub mod name;
 pub mod page;
 pub mod params;

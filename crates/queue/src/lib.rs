@@ -24,6 +24,7 @@ pub mod http;
 pub mod id;
 pub mod manage;
 pub mod message;
+pub mod metrics;
 pub mod name;
 pub mod node;
 pub mod options;

@@ -1,8 +1,8 @@
 //! The configuration: defaults, a TOML file, the environment, flags; later ones win.
 //!
-//! One table ([`SETTINGS`]) is the source of everything: the typed [`Config`], the reading of
-//! values, the names in the environment and on the command line, `--print-config` and the table
-//! in `docs/configuration.md`. To add a setting, add its row in `config/settings.rs`.
+//! One table ([`SETTINGS`]) is the source of everything: the typed [`Config`], the parsing of
+//! values, the names in the environment and on the command line, `--print-config` and the table in
+//! `docs/configuration.md`. To add a setting, add its row in `config/settings.rs`.
 //!
 //! Nothing here touches the process: [`load`] takes the file's text, the variables and the flags
 //! as values, and reports all mistakes of all of them at once.
@@ -32,37 +32,37 @@ pub use settings::{
     Auth, Bus, Config, Durable, Http, Jobs, Jwt, Limits, Log, Postgres, Queue, SETTINGS, Setting,
     Sqlite, Wake,
 };
-pub use value::{Algorithm, LogFormat, Results, Store, Subscription, TimeoutStatus};
+pub use value::{Algorithm, LogFormat, ResultBackend, Store, Subscription, TimeoutStatus};
 
-use sources::Given;
+use sources::SourceValue;
 use value::Value;
 
-/// Reads the configuration from its sources, or says everything that is wrong with them.
+/// Reads the configuration from its sources, or reports all mistakes in them.
 ///
 /// `file` is a path (for messages only) and the text found there; `env` may be the whole
 /// environment; `flags` are pairs of a setting's key and its text, the last of a key wins.
 ///
-/// A value that a later source overrides is checked all the same: otherwise its mistake would
-/// come to light only on the day the later one is taken away.
+/// A value that a later source overrides is checked all the same: otherwise its mistake would show
+/// only when the later one is removed.
 pub fn load(
     file: Option<(PathBuf, String)>,
     env: impl IntoIterator<Item = (String, String)>,
     flags: Vec<(String, String)>,
 ) -> Result<Config, Mistakes> {
     let mut mistakes = Vec::new();
-    let mut given = Vec::new();
+    let mut values = Vec::new();
     let mut file_is_toml = true;
     if let Some((path, text)) = file {
-        file_is_toml = sources::file(&path, &text, &mut given, &mut mistakes);
+        file_is_toml = sources::file(&path, &text, &mut values, &mut mistakes);
     }
-    sources::environment(env, &mut given, &mut mistakes);
-    sources::flags(flags, &mut given, &mut mistakes);
+    sources::environment(env, &mut values, &mut mistakes);
+    sources::flags(flags, &mut values, &mut mistakes);
 
-    let settled = Settled::from(given, &mut mistakes);
-    let config = Config::build(&settled);
-    // Half of a file is no ground for judging how settings fit together.
+    let resolved = ResolvedSettings::from(values, &mut mistakes);
+    let config = Config::build(&resolved);
+    // Without half of the file these checks would report mistakes that are none.
     if file_is_toml {
-        checks::check(&config, &settled, &mut mistakes);
+        checks::check(&config, &resolved, &mut mistakes);
     }
 
     if mistakes.is_empty() {
@@ -72,46 +72,46 @@ pub fn load(
     }
 }
 
-/// Every setting's value and where it came from.
-struct Settled {
+/// Every setting's value and its origin.
+struct ResolvedSettings {
     values: BTreeMap<&'static str, (Value, Origin)>,
-    /// Settings whose last given value was a mistake; the default stands in for it.
-    wrong: Vec<&'static str>,
+    /// Settings whose last value is a mistake; they have their default.
+    mistaken: Vec<&'static str>,
 }
 
-impl Settled {
-    fn from(given: Vec<Given>, mistakes: &mut Vec<Mistake>) -> Self {
+impl ResolvedSettings {
+    fn from(values: Vec<SourceValue>, mistakes: &mut Vec<Mistake>) -> Self {
         let defaults = SETTINGS.iter().map(|setting| {
             let value = setting.default_value();
             (setting.key, (value, Origin::Default))
         });
-        let mut settled = Self {
+        let mut resolved = Self {
             values: defaults.collect(),
-            wrong: Vec::new(),
+            mistaken: Vec::new(),
         };
-        for Given {
+        for SourceValue {
             setting,
             origin,
             value,
-        } in given
+        } in values
         {
-            settled.wrong.retain(|key| *key != setting.key);
+            resolved.mistaken.retain(|key| *key != setting.key);
             match value {
                 Ok(value) => {
-                    settled.values.insert(setting.key, (value, origin));
+                    resolved.values.insert(setting.key, (value, origin));
                 }
-                Err(found) => {
-                    settled.wrong.push(setting.key);
+                Err(wrong) => {
+                    resolved.mistaken.push(setting.key);
                     mistakes.push(Mistake::Value {
                         key: setting.key,
                         origin,
-                        found,
+                        found: wrong,
                         expected: setting.kind.expected(),
                     });
                 }
             }
         }
-        settled
+        resolved
     }
 
     fn value(&self, key: &str) -> &Value {
@@ -122,8 +122,8 @@ impl Settled {
         &self.values[key].1
     }
 
-    fn is_wrong(&self, key: &str) -> bool {
-        self.wrong.contains(&key)
+    fn is_mistaken(&self, key: &str) -> bool {
+        self.mistaken.contains(&key)
     }
 }
 

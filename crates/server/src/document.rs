@@ -1,4 +1,4 @@
-//! What `/openapi.json` says besides what the routes say of themselves.
+//! The parts of `/openapi.json` that the routes do not describe.
 
 use utoipa::openapi::{
     ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, Response,
@@ -14,18 +14,20 @@ use crate::auth::Auth;
 /// The name of the only scheme.
 const BEARER: &str = "bearer";
 
-/// Without any routes yet.
-pub(crate) fn begun() -> OpenApi {
+/// The document before routes are added.
+pub(crate) fn empty() -> OpenApi {
     let info = InfoBuilder::new()
         .title("Wakeline")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("One server for everything an application waits on."))
+        .description(Some(
+            "A queue, job and live-update server that clients long-poll over HTTP.",
+        ))
         .build();
     OpenApiBuilder::new().info(info).build()
 }
 
-/// With what has to be sent, and who is refused, where a login is asked for.
-pub(crate) fn secured(mut document: OpenApi, auth: &Auth) -> OpenApi {
+/// Adds the scheme and the refusals to each route that needs a login.
+pub(crate) fn with_security(mut document: OpenApi, auth: &Auth) -> OpenApi {
     if auth.is_off() {
         return document;
     }
@@ -63,14 +65,14 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 }
 
 fn secure(operation: &mut Operation) {
-    let nothing_more: [&str; 0] = [];
-    operation.security = Some(vec![SecurityRequirement::new(BEARER, nothing_more)]);
+    let no_scopes: [&str; 0] = [];
+    operation.security = Some(vec![SecurityRequirement::new(BEARER, no_scopes)]);
     for (status, description) in [
         ("401", "No token, or one that this server does not accept"),
         ("403", "The role of the token does not allow this"),
     ] {
-        let refused = operation.responses.responses.entry(status.to_owned());
-        refused.or_insert_with(|| problem(description).into());
+        let response = operation.responses.responses.entry(status.to_owned());
+        response.or_insert_with(|| problem(description).into());
     }
 }
 

@@ -1,6 +1,6 @@
-//! `/v1/durable`: what a durable schema holds, read-only.
+//! `/v1/durable`: the instances of a durable schema, read-only.
 //!
-//! Here and not in the door's crate: that is a library for programs that serve no HTTP.
+//! The routes are here because the door's crate is a library for programs that serve no HTTP.
 
 use std::sync::Arc;
 
@@ -11,19 +11,20 @@ use axum::{
 use http::StatusCode;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_durable::view::{
-    DEFAULT_PAGE, Detail, Filter, HistoryPage, InstancePage, MAX_PAGE, Totals, View, ViewError,
+    DEFAULT_PAGE, Filter, HistoryPage, InstanceDetail, InstancePage, MAX_PAGE, Totals, View,
+    ViewError,
 };
 use wakeline_store::postgres;
 use wakeline_web::{Params, Problem, ProblemDocument, Right, path, require};
 
 use crate::config::{Config, Store};
 
-/// The schema where only a database is given: the provider's own default.
+/// The schema if only a database is configured: the provider's own default.
 const DEFAULT_SCHEMA: &str = "durable";
-/// Connections for looking.
+/// Connections of the view.
 const CONNECTIONS: usize = 2;
 
-/// Nothing, if none is configured. The database is not asked before somebody looks.
+/// None if no schema is configured. It connects at the first request.
 pub(crate) fn view(config: &Config) -> Option<Arc<View>> {
     let durable = &config.durable;
     let url = match (&durable.database, &config.store) {
@@ -47,17 +48,17 @@ pub(crate) fn router(view: Option<Arc<View>>) -> OpenApiRouter {
         .routes(routes!(instances))
         .routes(routes!(instance))
         .routes(routes!(history));
-    require(routes, Right::Read).with_state(Shown(view))
+    require(routes, Right::Read).with_state(DurableState(view))
 }
 
 #[derive(Clone, Debug)]
-struct Shown(Option<Arc<View>>);
+struct DurableState(Option<Arc<View>>);
 
-impl Shown {
+impl DurableState {
     fn view(&self) -> Result<&View, Problem> {
         self.0.as_deref().ok_or_else(|| {
             Problem::not_found(
-                "this server shows no durable schema; durable.schema and durable.database say which",
+                "this server shows no durable schema; set durable.schema or durable.database",
             )
         })
     }
@@ -69,17 +70,17 @@ fn problem(error: ViewError) -> Problem {
         ViewError::UnknownInstance(_) | ViewError::UnknownExecution { .. } => {
             return Problem::not_found(error.to_string());
         }
-        ViewError::Place(_) => return Problem::invalid("after", error.to_string()),
+        ViewError::PageToken(_) => return Problem::invalid("after", error.to_string()),
         _ => {}
     }
-    // The log keeps the database's words; the caller is told what to do.
-    tracing::warn!(%error, "the durable schema cannot be shown");
+    // The log gets the database's words; the caller gets what to do.
+    tracing::warn!(%error, "the durable schema cannot be read");
     match error {
         ViewError::Schema(text) => Problem::unavailable("durable-schema", text),
         ViewError::Store(Store::Failed(_)) => Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "store-failed",
-            "the database refused to show it, and the log says why",
+            "the database refused the query; the server's log has the reason",
         ),
         _ => Problem::unavailable(
             "store-unavailable",
@@ -93,41 +94,41 @@ fn page(params: &Params) -> Result<u32, Problem> {
     Ok(limit.unwrap_or(DEFAULT_PAGE))
 }
 
-/// How many instances there are in which state, and what waits in the queues.
+/// Counts instances by state, and the messages and activities that wait.
 #[utoipa::path(
     get, path = "/v1/durable", tag = "durable",
     responses(
-        (status = 200, body = Totals, description = "The numbers"),
+        (status = 200, body = Totals, description = "The totals"),
         (status = 404, body = ProblemDocument<'static>, description = "No durable schema is shown", content_type = "application/problem+json"),
-        (status = 503, body = ProblemDocument<'static>, description = "The database is away, or the schema is not there", content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument<'static>, description = "The database is unavailable, or the schema does not exist", content_type = "application/problem+json"),
     )
 )]
-async fn totals(State(shown): State<Shown>) -> Result<Json<Totals>, Problem> {
-    Ok(Json(shown.view()?.totals().await.map_err(problem)?))
+async fn totals(State(state): State<DurableState>) -> Result<Json<Totals>, Problem> {
+    Ok(Json(state.view()?.totals().await.map_err(problem)?))
 }
 
-/// Instances, the newest first. With a filter a page may be short, or empty, although it has a
-/// `next`: one call looks at 5,000 instances at most.
+/// Lists instances, the newest first. With a filter a page may have fewer rows than its limit, or
+/// none, although it has a `next`: one call examines at most 5,000 instances.
 #[utoipa::path(
     get, path = "/v1/durable/instances", tag = "durable",
     params(
         ("status" = Option<String>, Query, description = "Running, Completed, Failed or ContinuedAsNew"),
         ("name" = Option<String>, Query, description = "The orchestration's name, exactly"),
-        ("limit" = Option<u32>, Query, description = "Rows at most, 1 to 1000; 100 by default"),
-        ("after" = Option<String>, Query, description = "`next` of the page before"),
+        ("limit" = Option<u32>, Query, description = "The largest number of rows, 1 to 1000; 100 by default"),
+        ("after" = Option<String>, Query, description = "`next` of the previous page"),
     ),
     responses(
-        (status = 200, body = InstancePage, description = "A page of them"),
-        (status = 400, body = ProblemDocument<'static>, description = "Refused; the parameter is named", content_type = "application/problem+json"),
+        (status = 200, body = InstancePage, description = "A page of instances"),
+        (status = 400, body = ProblemDocument<'static>, description = "A parameter is invalid; the problem names it", content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument<'static>, description = "No durable schema is shown", content_type = "application/problem+json"),
-        (status = 503, body = ProblemDocument<'static>, description = "The database is away, or the schema is not there", content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument<'static>, description = "The database is unavailable, or the schema does not exist", content_type = "application/problem+json"),
     )
 )]
 async fn instances(
-    State(shown): State<Shown>,
+    State(state): State<DurableState>,
     params: Params,
 ) -> Result<Json<InstancePage>, Problem> {
-    let view = shown.view()?;
+    let view = state.view()?;
     let status = params.text("status").map(str::parse).transpose();
     let filter = Filter {
         status: status.map_err(|refused: String| Problem::invalid("status", refused))?,
@@ -138,50 +139,50 @@ async fn instances(
     Ok(Json(view.instances(&filter).await.map_err(problem)?))
 }
 
-/// One instance: its result, custom status, values, queue, children and executions. Of each list
-/// the first 100 are shown, of each text the first 64 KiB.
+/// Shows one instance: its result, custom status, values, queue, children and executions. Lists are
+/// cut after 100 entries, texts after 64 KiB.
 #[utoipa::path(
     get, path = "/v1/durable/instances/{id}", tag = "durable",
-    params(("id" = String, Path, description = "The instance")),
+    params(("id" = String, Path, description = "The instance's id")),
     responses(
-        (status = 200, body = Detail, description = "The instance"),
-        (status = 404, body = ProblemDocument<'static>, description = "Unknown, or no durable schema is shown", content_type = "application/problem+json"),
-        (status = 503, body = ProblemDocument<'static>, description = "The database is away, or the schema is not there", content_type = "application/problem+json"),
+        (status = 200, body = InstanceDetail, description = "The instance"),
+        (status = 404, body = ProblemDocument<'static>, description = "The instance or execution does not exist, or no durable schema is shown", content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument<'static>, description = "The database is unavailable, or the schema does not exist", content_type = "application/problem+json"),
     )
 )]
 async fn instance(
-    State(shown): State<Shown>,
+    State(state): State<DurableState>,
     id: Result<Path<String>, PathRejection>,
-) -> Result<Json<Detail>, Problem> {
-    let view = shown.view()?;
+) -> Result<Json<InstanceDetail>, Problem> {
+    let view = state.view()?;
     Ok(Json(view.instance(&path(id)?).await.map_err(problem)?))
 }
 
-/// The history of an execution, in order. A page ends after `limit` events, or sooner when it has
-/// grown to 4 MiB.
+/// Lists the history of an execution, in order. A page ends after `limit` events, or earlier after
+/// 4 MiB.
 #[utoipa::path(
     get, path = "/v1/durable/instances/{id}/history", tag = "durable",
     params(
-        ("id" = String, Path, description = "The instance"),
-        ("execution" = Option<u64>, Query, description = "The current one by default"),
-        ("limit" = Option<u32>, Query, description = "Events at most, 1 to 1000; 100 by default"),
-        ("after" = Option<u64>, Query, description = "`next` of the page before"),
+        ("id" = String, Path, description = "The instance's id"),
+        ("execution" = Option<u64>, Query, description = "The execution's number; the current execution by default"),
+        ("limit" = Option<u32>, Query, description = "The largest number of events, 1 to 1000; 100 by default"),
+        ("after" = Option<u64>, Query, description = "`next` of the previous page"),
     ),
     responses(
-        (status = 200, body = HistoryPage, description = "A page of it"),
-        (status = 400, body = ProblemDocument<'static>, description = "Refused; the parameter is named", content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument<'static>, description = "Unknown, or no durable schema is shown", content_type = "application/problem+json"),
-        (status = 503, body = ProblemDocument<'static>, description = "The database is away, or the schema is not there", content_type = "application/problem+json"),
+        (status = 200, body = HistoryPage, description = "A page of events"),
+        (status = 400, body = ProblemDocument<'static>, description = "A parameter is invalid; the problem names it", content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument<'static>, description = "The instance or execution does not exist, or no durable schema is shown", content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument<'static>, description = "The database is unavailable, or the schema does not exist", content_type = "application/problem+json"),
     )
 )]
 async fn history(
-    State(shown): State<Shown>,
+    State(state): State<DurableState>,
     id: Result<Path<String>, PathRejection>,
     params: Params,
 ) -> Result<Json<HistoryPage>, Problem> {
-    // A number that PostgreSQL has.
+    // The numbers that PostgreSQL can store.
     const ANY: std::ops::RangeInclusive<u64> = 0..=(1 << 62);
-    let view = shown.view()?;
+    let view = state.view()?;
     let execution = params.number("execution", &ANY)?;
     let after = params.number("after", &ANY)?.unwrap_or(0);
     let limit = page(&params)?;

@@ -8,17 +8,18 @@ use tokio::sync::Mutex;
 use wakeline_bus::Bus;
 use wakeline_feed::{
     http::{Door, Limits, Origins},
-    login::{KeySource, KeysUnavailable, Login, RsaKey},
+    login::{KeySource, KeysUnavailable, Login},
     policy::Policies,
     service::{Feeds, Settings},
     session,
     store::Store,
 };
 use wakeline_wake::Engine;
+use wakeline_web::token::Key;
 
 use crate::{auth::jwks::Jwks, config::Config};
 
-/// Key sets that are kept: one per provider.
+/// Key sets at most, one per provider.
 const MAX_SETS: usize = 100;
 
 pub(crate) fn open(
@@ -38,7 +39,7 @@ pub(crate) fn open(
             let sets = Arc::new(KeySets {
                 refresh: config.jwt.jwks_refresh,
                 timeout: config.jwt.jwks_timeout,
-                known: Mutex::default(),
+                by_uri: Mutex::default(),
             });
             let login = Login::read(Path::new(directory), sets).context("feeds.authentication")?;
             Some(Arc::new(login))
@@ -88,18 +89,18 @@ fn service(config: &Config) -> Settings {
 struct KeySets {
     refresh: Duration,
     timeout: Duration,
-    known: Mutex<HashMap<String, Arc<Jwks>>>,
+    by_uri: Mutex<HashMap<String, Arc<Jwks>>>,
 }
 
 impl KeySets {
     async fn set(&self, uri: &str) -> Result<Arc<Jwks>> {
-        let mut known = self.known.lock().await;
-        if let Some(set) = known.get(uri) {
+        let mut sets = self.by_uri.lock().await;
+        if let Some(set) = sets.get(uri) {
             return Ok(set.clone());
         }
-        anyhow::ensure!(known.len() < MAX_SETS, "more than {MAX_SETS} key sets");
+        anyhow::ensure!(sets.len() < MAX_SETS, "more than {MAX_SETS} key sets");
         let set = Jwks::at(uri, self.timeout, self.refresh)?;
-        known.insert(uri.to_owned(), set.clone());
+        sets.insert(uri.to_owned(), set.clone());
         Ok(set)
     }
 }
@@ -109,18 +110,17 @@ impl KeySource for KeySets {
         &'a self,
         uri: &'a str,
         id: &'a str,
-    ) -> BoxFuture<'a, Result<Option<RsaKey>, KeysUnavailable>> {
+    ) -> BoxFuture<'a, Result<Option<Key>, KeysUnavailable>> {
         async move {
             let set = self.set(uri).await.map_err(|error| {
                 tracing::warn!("feeds.authentication: {uri}: {error:#}");
                 KeysUnavailable
             })?;
-            let found = || set.rsa(id).map(|(n, e)| RsaKey { n, e });
-            if let Some(key) = found() {
+            if let Some(key) = set.key(id) {
                 return Ok(Some(key));
             }
             if set.renew().await {
-                Ok(found())
+                Ok(set.key(id))
             } else {
                 Err(KeysUnavailable)
             }

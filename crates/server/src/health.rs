@@ -16,7 +16,7 @@ use wakeline_web::{Params, Problem, ProblemDocument};
 
 use crate::Shared;
 
-/// A database that takes longer is not ready for anybody.
+/// A database that takes longer counts as not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) fn router(shared: Shared) -> OpenApiRouter {
@@ -27,7 +27,7 @@ pub(crate) fn router(shared: Shared) -> OpenApiRouter {
         .with_state(shared)
 }
 
-/// Whether the process runs.
+/// The process runs.
 #[utoipa::path(get, path = "/livez", tag = "server", responses((status = 200, description = "It runs")))]
 async fn livez() -> &'static str {
     "live\n"
@@ -59,17 +59,17 @@ struct BusReadiness {
     kind: &'static str,
     /// `in-process`, `live`, or `polling` while the bus does not answer
     mode: &'static str,
-    /// The way there and back of the last canary.
+    /// Round trip of the last canary.
     #[serde(skip_serializing_if = "Option::is_none")]
     round_trip_ms: Option<f64>,
     connects: u64,
 }
 
-/// Whether it takes requests: the store answers and no stop is under way. A bus that does not
-/// answer costs latency only and does not make it unready; `?verbose` says which bus mode is in force.
+/// Whether the node takes requests: the store answers and the node is not stopping. A bus that does
+/// not answer only costs latency and does not make the node unready; `?verbose` shows its mode.
 #[utoipa::path(
     get, path = "/readyz", tag = "server",
-    params(("verbose" = Option<String>, Query, description = "Say why")),
+    params(("verbose" = Option<String>, Query, description = "Show the store, the bus and the waiters")),
     responses(
         (status = 200, description = "Ready", body = Readiness),
         (status = 503, description = "Not ready", body = ProblemDocument<'static>),
@@ -77,7 +77,7 @@ struct BusReadiness {
 )]
 async fn readyz(State(shared): State<Shared>, params: Params) -> Response {
     let error = store_error(&shared).await;
-    let is_stopping = shared.stopping.is_told();
+    let is_stopping = shared.stopping.is_received();
     let is_ready = error.is_none() && !is_stopping;
     let is_verbose = params
         .text("verbose")
@@ -122,7 +122,7 @@ async fn store_error(shared: &Shared) -> Option<String> {
     match timeout(PATIENCE, shared.stores.ping()).await {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("no answer in time".to_owned()),
+        Err(_) => Some("no answer within 2 s".to_owned()),
     }
 }
 
@@ -136,7 +136,7 @@ struct Health {
     version: &'static str,
 }
 
-/// Whether it takes requests, as Queen says it.
+/// Whether the node takes requests, in Queen's form.
 #[utoipa::path(
     get, path = "/health", tag = "server",
     responses(
@@ -146,7 +146,7 @@ struct Health {
 )]
 async fn health(State(shared): State<Shared>) -> (StatusCode, Json<Health>) {
     let answers = store_error(&shared).await.is_none();
-    let is_healthy = answers && !shared.stopping.is_told();
+    let is_healthy = answers && !shared.stopping.is_received();
     let (code, status) = if is_healthy {
         (StatusCode::OK, "healthy")
     } else {

@@ -21,7 +21,7 @@ use wakeline_wake::Engine;
 use wakeline_web::Identity;
 
 use crate::{
-    config::{Config, Results as Place, TimeoutStatus},
+    config::{Config, ResultBackend, TimeoutStatus},
     stores::JobsStores,
 };
 
@@ -166,7 +166,7 @@ fn settings(config: &Config) -> Settings {
 
 fn results(config: &Config, stores: &JobsStores, bus: &Arc<Bus>) -> Result<Choice> {
     let jobs = &config.jobs;
-    let redis: Option<Arc<dyn Results>> = if jobs.keeps_in(Place::Redis) {
+    let redis: Option<Arc<dyn Results>> = if jobs.keeps_in(ResultBackend::Redis) {
         let url = jobs.redis.as_ref().or(config.bus.url.as_ref());
         let url = url.context("jobs.redis: it is not said where Redis is")?;
         let redis = Redis::new(url.expose(), &jobs.redis_prefix).context("jobs.redis")?;
@@ -174,7 +174,7 @@ fn results(config: &Config, stores: &JobsStores, bus: &Arc<Bus>) -> Result<Choic
     } else {
         None
     };
-    let files: Option<Arc<dyn Results>> = if jobs.keeps_in(Place::Files) {
+    let files: Option<Arc<dyn Results>> = if jobs.keeps_in(ResultBackend::Files) {
         let directory: PathBuf = config.data.join("results");
         let marks = stores.results.clone();
         let files = Files::open(&directory, jobs.files_size as u64, marks, bus.clone());
@@ -183,15 +183,15 @@ fn results(config: &Config, stores: &JobsStores, bus: &Arc<Bus>) -> Result<Choic
     } else {
         None
     };
-    let place = |place: Place| match place {
-        Place::Store => stores.results.clone(),
-        Place::Redis => redis.clone().unwrap_or(stores.results.clone()),
-        Place::Files => files.clone().unwrap_or(stores.results.clone()),
+    let place = |place: ResultBackend| match place {
+        ResultBackend::Store => stores.results.clone(),
+        ResultBackend::Redis => redis.clone().unwrap_or(stores.results.clone()),
+        ResultBackend::Files => files.clone().unwrap_or(stores.results.clone()),
     };
     Ok(Choice {
         default: place(jobs.results),
         by_category: jobs
-            .places()
+            .result_backends()
             .into_iter()
             .flatten()
             .map(|(category, known)| (category, place(known)))

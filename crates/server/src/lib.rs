@@ -1,7 +1,7 @@
-//! The server: configuration, wiring, and what is seen from outside.
+//! The server: configuration, wiring, login, connections, health, metrics and drain.
 //!
-//! [`serve`] reads as the story of a start-up. Nothing here decides anything about queues: doors
-//! bring their routes, their stores and their question for the fallback.
+//! [`serve`] is the start and the end of the process, in their order. The doors bring their routes,
+//! their stores and their rechecks.
 
 mod auth;
 pub mod config;
@@ -34,26 +34,26 @@ use wakeline_web::Problem;
 
 use auth::Auth;
 use config::{Config, Subscription};
-use listen::Listening;
+use listen::Listener;
 use requests::Gate;
-use stopping::Stopping;
+use stopping::StopSignal;
 use stores::Stores;
 
 /// How long a stopping server tries to send its last wakes.
 const LAST_WAKES: Duration = Duration::from_secs(1);
-/// How often what was counted for the dashboard is written, if there is any.
-const COUNTING: Duration = Duration::from_secs(10);
+/// How often the dashboard's counters are written, if they have changed.
+const WRITE_COUNTERS_EVERY: Duration = Duration::from_secs(10);
 
-/// What every route of this crate can reach.
+/// The state of this crate's routes.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) engine: Arc<Engine>,
     pub(crate) bus: Arc<Bus>,
     pub(crate) stores: Stores,
-    pub(crate) stopping: Stopping,
+    pub(crate) stopping: StopSignal,
 }
 
-/// Serves until it is told to stop, and then until every held request has its answer. Boxed: an
+/// Serves until a signal to stop, and then until every held request has its answer. Boxed: an
 /// `async fn` would be compiled in the binary's crate, alone at the end of a build.
 #[must_use]
 pub fn serve(config: Config) -> BoxFuture<'static, Result<()>> {
@@ -61,10 +61,10 @@ pub fn serve(config: Config) -> BoxFuture<'static, Result<()>> {
 }
 
 async fn run(config: Config) -> Result<()> {
-    // First: whatever is wrong with it is a mistake in the configuration.
+    // First, because an error here is a mistake in the configuration.
     let auth = Auth::new(&config)?;
     let metering = metering::install()?;
-    let stopping = Stopping::on_signals()?;
+    let stopping = StopSignal::on_signals()?;
     let engine = Engine::new(Limits {
         waiters: config.wake.max_waiters,
         waiters_per_topic: config.wake.max_waiters_per_topic,
@@ -114,26 +114,26 @@ async fn run(config: Config) -> Result<()> {
         durable: durable::view(&config),
     };
     let router = router(&shared, doors, metering, &auth);
-    let listener = TcpListener::bind(config.listen)
+    let tcp = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
-    let address = listener.local_addr()?;
+    let address = tcp.local_addr()?;
     queue.runs_at(Node {
         hostname: process::hostname(),
         port: address.port(),
-        process: process::used,
+        process: process::usage,
     });
-    tokio::spawn(queue.clone().count(COUNTING));
-    let listening = Listening::new(listener, router, Gate::new(auth, &config), &config.http);
+    tokio::spawn(queue.clone().count(WRITE_COUNTERS_EVERY));
+    let listener = Listener::new(tcp, router, Gate::new(auth, &config), &config.http);
     announce(&Announcement {
         address,
         shared: &shared,
         config: &config,
     });
-    // Outside systemd there is nobody to tell.
+    // Outside systemd it does nothing.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
 
-    let connections = listening.accept_until(stopping.clone()).await;
+    let connections = listener.accept_until(stopping.clone()).await;
     tracing::info!(
         held = engine.held(),
         "stopping: every held request is answered"
@@ -160,7 +160,7 @@ fn open_bus(config: &Config, stores: &Stores, engine: Arc<Engine>) -> Result<Arc
             let bus = Bus::redis(engine, url.expose(), &options)
                 .map_err(|error| anyhow::anyhow!("bus.url: {error}"))?;
             if let Some(postgres) = postgres {
-                // What applications push by SQL is told by PostgreSQL.
+                // `wakeline.push` notifies over PostgreSQL.
                 tokio::spawn(
                     bus.clone()
                         .listen_for_sql(postgres.connector().clone(), options),
@@ -206,7 +206,7 @@ struct Doors {
 /// All routes, and the document that describes them.
 fn router(shared: &Shared, doors: Doors, metering: metering::Metering, auth: &Auth) -> Router {
     let jobs = doors.jobs;
-    let (router, document) = OpenApiRouter::with_openapi(document::begun())
+    let (router, document) = OpenApiRouter::with_openapi(document::empty())
         .merge(wakeline_queue::http::router(doors.queue))
         .merge(wakeline_jobs::http::router(jobs.jobs, jobs.frames))
         .merge(wakeline_feed::http::router(doors.feeds))
@@ -215,7 +215,7 @@ fn router(shared: &Shared, doors: Doors, metering: metering::Metering, auth: &Au
         .merge(waits::router(shared.clone()))
         .merge(metering::router(shared.clone(), metering))
         .split_for_parts();
-    let document = document::secured(document, auth)
+    let document = document::with_security(document, auth)
         .to_pretty_json()
         .expect("the document is plain data");
     router
@@ -237,7 +237,7 @@ fn router(shared: &Shared, doors: Doors, metering: metering::Metering, auth: &Au
         })
 }
 
-/// What a new user reads first.
+/// The message at the start.
 struct Announcement<'a> {
     address: std::net::SocketAddr,
     shared: &'a Shared,
@@ -260,7 +260,7 @@ impl fmt::Display for Announcement<'_> {
             if !self.address.ip().is_loopback() {
                 writeln!(
                     out,
-                    "  WARNING       anybody who reaches this address may call (--insecure)"
+                    "  WARNING       every caller that reaches this address has all rights (--insecure)"
                 )?;
             }
         } else {
@@ -288,7 +288,7 @@ impl fmt::Display for Announcement<'_> {
     }
 }
 
-/// A closed standard output is no reason not to serve.
+/// Errors are ignored: the server runs without a standard output too.
 fn announce(announcement: &Announcement<'_>) {
     let _ = writeln!(std::io::stdout(), "{announcement}");
     let _ = std::io::stdout().flush();

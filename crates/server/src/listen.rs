@@ -1,11 +1,10 @@
-//! Connections: HTTP/1.1 and cleartext HTTP/2 on one port, light enough to be held by the
-//! hundred thousand.
+//! Connections: HTTP/1.1 and cleartext HTTP/2 on one port, with as little memory each as possible.
 //!
-//! A held HTTP/1.1 request is one of these tasks, so their size is what a waiter costs. hyper-util's
-//! automatic builder keeps room for both protocols in each of them; looking at the first bytes here
-//! and then running just the one that is spoken keeps room for that one only.
+//! A held HTTP/1.1 request is one of these tasks, so their size decides what a waiter costs.
+//! hyper-util's automatic builder keeps room for both protocols in each task. Here the first bytes
+//! decide, and the task has room for one protocol only.
 
-mod stall;
+mod write_timeout;
 
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
@@ -23,69 +22,69 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::stall::Stalling;
-use crate::{config::Http, requests::Gate, stopping::Stopping};
+use self::write_timeout::WriteTimeout;
+use crate::{config::Http, requests::Gate, stopping::StopSignal};
 
-/// How an HTTP/2 connection begins. The whole of it is waited for here: hyper has no limit on how
-/// long a client may take to send it.
-const HTTP2_BEGINS: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Between two looks at a connection that has sent only the beginning of a beginning.
+/// The first bytes of an HTTP/2 connection. The whole of it is awaited here, because hyper has no
+/// time limit for it.
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Between two reads of a connection that has sent a part of the preface.
 const PEEK_PAUSE: Duration = Duration::from_millis(5);
 /// After running out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const HTTP2_KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// Connections taken at once while the others come to their end.
+/// New connections at once during the drain.
 const MAX_LATE: u32 = 256;
 
 #[derive(Debug)]
-pub(crate) struct Listening {
-    listener: TcpListener,
-    shared: Arc<PerConnection>,
+pub(crate) struct Listener {
+    tcp: TcpListener,
+    shared: Arc<ConnectionContext>,
     max_connections: usize,
 }
 
 #[derive(Debug)]
-struct PerConnection {
+struct ConnectionContext {
     router: Router,
     gate: Gate,
     http: Http,
 }
 
-/// What is left when the server is told to stop.
+/// The connections that are open when the server begins to stop.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    listening: Listening,
+    listener: Listener,
     room: Arc<Semaphore>,
     max: u32,
 }
 
-impl Listening {
-    pub(crate) fn new(listener: TcpListener, router: Router, gate: Gate, http: &Http) -> Self {
-        let shared = Arc::new(PerConnection {
+impl Listener {
+    pub(crate) fn new(tcp: TcpListener, router: Router, gate: Gate, http: &Http) -> Self {
+        let shared = Arc::new(ConnectionContext {
             router,
             gate,
             http: http.clone(),
         });
         Self {
-            listener,
+            tcp,
             shared,
             max_connections: http.max_connections,
         }
     }
 
-    pub(crate) async fn accept_until(self, mut stopping: Stopping) -> Connections {
+    pub(crate) async fn accept_until(self, mut stopping: StopSignal) -> Connections {
         let max =
             u32::try_from(self.max_connections.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         let room = Arc::new(Semaphore::new(max as usize));
         loop {
-            // Past the limit the next one waits in the system's line.
+            // Past the limit the next connection waits in the system's backlog.
             let accepting = async {
                 let permit = room.clone().acquire_owned().await;
-                (permit, self.listener.accept().await)
+                (permit, self.tcp.accept().await)
             };
             let accepted = tokio::select! {
                 accepted = accepting => accepted,
-                () = stopping.told() => return Connections { listening: self, room, max },
+                () = stopping.received() => return Connections { listener: self, room, max },
             };
             match accepted {
                 (Ok(permit), Ok((stream, _))) => {
@@ -103,17 +102,16 @@ impl Listening {
 }
 
 impl Connections {
-    /// Waits until the last one has ended, at most `drain`. Meanwhile new ones are taken, one
-    /// request each: whoever asks `/readyz` hears that this node stops, and nobody who comes too
-    /// late for that finds a closed door while there is still somebody to answer.
+    /// Waits until the last connection has ended, at most `drain`. Meanwhile each new connection gets
+    /// one request: a load balancer can ask `/readyz`, and clients that come late get an answer.
     pub(crate) async fn finish(self, drain: Duration) {
         let late = Arc::new(Semaphore::new(MAX_LATE as usize));
         let finishing = async {
             tokio::select! {
                 _ = self.room.acquire_many(self.max) => {}
-                () = self.listening.accept_late(&late) => {}
+                () = self.listener.accept_late(&late) => {}
             }
-            // Who got in late has its answer coming.
+            // Late connections get their answer.
             let _ = late.acquire_many(MAX_LATE).await;
         };
         if timeout(drain, finishing).await.is_err() {
@@ -127,66 +125,66 @@ impl Connections {
     }
 }
 
-impl Listening {
+impl Listener {
     async fn accept_late(&self, late: &Arc<Semaphore>) {
         let room = Arc::new(Semaphore::new(MAX_LATE as usize));
         loop {
-            let Ok(place) = room.clone().acquire_owned().await else {
+            let Ok(place_permit) = room.clone().acquire_owned().await else {
                 unreachable!("the semaphore is never closed")
             };
-            let Ok((stream, _)) = self.listener.accept().await else {
+            let Ok((stream, _)) = self.tcp.accept().await else {
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             };
             let (shared, late) = (self.shared.clone(), late.clone());
             tokio::spawn(async move {
                 let patience = shared.http.header_timeout;
-                let Ok(Ok(speaks_http2)) = timeout(patience, begins_http2(&stream)).await else {
+                let Ok(Ok(is_http2)) = timeout(patience, has_http2_preface(&stream)).await else {
                     return;
                 };
-                // Counted only now: one that says nothing must not hold up the end.
+                // Counted only now: a silent connection must not delay the end.
                 if let Ok(permit) = late.try_acquire_owned() {
-                    serve_late(shared, stream, speaks_http2).await;
+                    serve_late(shared, stream, is_http2).await;
                     drop(permit);
                 }
-                drop(place);
+                drop(place_permit);
             });
         }
     }
 }
 
 async fn serve(
-    shared: Arc<PerConnection>,
+    shared: Arc<ConnectionContext>,
     stream: TcpStream,
-    mut stopping: Stopping,
+    mut stopping: StopSignal,
     permit: OwnedSemaphorePermit,
 ) {
     let _ = stream.set_nodelay(true);
-    let beginning = timeout(shared.http.header_timeout, begins_http2(&stream));
+    let beginning = timeout(shared.http.header_timeout, has_http2_preface(&stream));
     let begun = tokio::select! {
         biased;
         begun = beginning => begun,
-        // It has asked for nothing yet.
-        () = stopping.told() => return,
+        // It has sent no request yet.
+        () = stopping.received() => return,
     };
-    // It may have hung up, or say nothing in time.
-    let Ok(Ok(speaks_http2)) = begun else { return };
+    // The client may have hung up, or sent nothing in time.
+    let Ok(Ok(is_http2)) = begun else { return };
     // Each in a task of its own size: this one is as large as the larger of its branches.
-    if speaks_http2 {
+    if is_http2 {
         tokio::spawn(serve_http2(shared, stream, stopping, permit));
     } else {
         tokio::spawn(serve_http1(shared, stream, stopping, permit));
     }
 }
 
-async fn begins_http2(stream: &TcpStream) -> io::Result<bool> {
-    let mut first = [0; HTTP2_BEGINS.len()];
+async fn has_http2_preface(stream: &TcpStream) -> io::Result<bool> {
+    let mut first = [0; HTTP2_PREFACE.len()];
     loop {
         let seen = stream.peek(&mut first).await?;
         if seen == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if !HTTP2_BEGINS.starts_with(&first[..seen]) {
+        if !HTTP2_PREFACE.starts_with(&first[..seen]) {
             return Ok(false);
         }
         if seen == first.len() {
@@ -197,32 +195,32 @@ async fn begins_http2(stream: &TcpStream) -> io::Result<bool> {
 }
 
 async fn serve_http1(
-    shared: Arc<PerConnection>,
+    shared: Arc<ConnectionContext>,
     stream: TcpStream,
-    mut stopping: Stopping,
+    mut stopping: StopSignal,
     _permit: OwnedSemaphorePermit,
 ) {
     let builder = http1_builder(&shared.http);
     let stream = io_of(stream, &shared.http);
     let service = service_fn(move |request| answer(shared.clone(), request));
     let connection = builder.serve_connection(stream, service);
-    // One that becomes a WebSocket ends here, and with it its place among the connections: it is
-    // its door's from then on, which has its own limit and ends it when the server stops.
+    // A connection that becomes a WebSocket ends here and is no longer counted: its door has a limit
+    // of its own and ends it when the server stops.
     let mut connection = std::pin::pin!(connection.with_upgrades());
     tokio::select! {
-        // First: a request that has arrived is begun before the connection is told to end.
+        // First, so that a request that has arrived begins before the connection shuts down.
         biased;
-        // An error here is a client that went away or does not speak HTTP: nobody to tell.
+        // An error here is a client that hung up or does not speak HTTP.
         _ = connection.as_mut() => return,
-        () = stopping.told() => connection.as_mut().graceful_shutdown(),
+        () = stopping.received() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
 
 async fn serve_http2(
-    shared: Arc<PerConnection>,
+    shared: Arc<ConnectionContext>,
     stream: TcpStream,
-    mut stopping: Stopping,
+    mut stopping: StopSignal,
     _permit: OwnedSemaphorePermit,
 ) {
     let builder = http2_builder(&shared.http);
@@ -232,18 +230,18 @@ async fn serve_http2(
     tokio::select! {
         biased;
         _ = connection.as_mut() => return,
-        () = stopping.told() => connection.as_mut().graceful_shutdown(),
+        () = stopping.received() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
 
-/// One request over HTTP/1.1; over HTTP/2 those that come with the first.
-async fn serve_late(shared: Arc<PerConnection>, stream: TcpStream, speaks_http2: bool) {
+/// One request over HTTP/1.1; over HTTP/2 those that come together with the first.
+async fn serve_late(shared: Arc<ConnectionContext>, stream: TcpStream, is_http2: bool) {
     let _ = stream.set_nodelay(true);
     let stream = io_of(stream, &shared.http);
     let (mut http1, http2) = (http1_builder(&shared.http), http2_builder(&shared.http));
     let service = service_fn(move |request| answer(shared.clone(), request));
-    if speaks_http2 {
+    if is_http2 {
         let mut connection = std::pin::pin!(http2.serve_connection(stream, service));
         connection.as_mut().graceful_shutdown();
         let _ = connection.await;
@@ -255,8 +253,8 @@ async fn serve_late(shared: Arc<PerConnection>, stream: TcpStream, speaks_http2:
     }
 }
 
-fn io_of(stream: TcpStream, http: &Http) -> TokioIo<Stalling<TcpStream>> {
-    TokioIo::new(Stalling::new(stream, http.write_timeout))
+fn io_of(stream: TcpStream, http: &Http) -> TokioIo<WriteTimeout<TcpStream>> {
+    TokioIo::new(WriteTimeout::new(stream, http.write_timeout))
 }
 
 fn http1_builder(http: &Http) -> http1::Builder {
@@ -279,7 +277,7 @@ fn http2_builder(http: &Http) -> http2::Builder<TokioExecutor> {
 }
 
 async fn answer(
-    shared: Arc<PerConnection>,
+    shared: Arc<ConnectionContext>,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
     let request = request.map(Body::new);

@@ -11,7 +11,7 @@ use wakeline_bus::BusMode;
 use wakeline_wake::Cause;
 use wakeline_web::{Right, require};
 
-use crate::{Shared, process};
+use crate::{Shared, process, requests};
 
 /// From a tenth of a millisecond to ten minutes.
 const SECONDS: [f64; 17] = [
@@ -19,7 +19,7 @@ const SECONDS: [f64; 17] = [
     120.0, 600.0,
 ];
 const SIZES: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
-/// Histograms gather until they are read; without a reader, this empties them.
+/// The recorder keeps every value of a histogram until it is read or this runs.
 const UPKEEP: Duration = Duration::from_secs(15);
 
 pub(crate) type Metering = PrometheusHandle;
@@ -41,88 +41,34 @@ pub(crate) fn install() -> Result<Metering> {
     Ok(handle)
 }
 
-fn describe_feeds() {
-    use metrics::describe_histogram as histogram;
-    use metrics::{describe_counter as counter, describe_gauge as gauge};
-    gauge!("wakeline_feed_streams", "Streams of feeds that are open");
-    counter!(
-        "wakeline_feed_frames_total",
-        "Frames sent to streams: pages, SYNC and denials"
-    );
-    counter!("wakeline_feed_pages_total", "Pages sent to streams");
-    counter!(
-        "wakeline_feed_references_total",
-        "Facts that streams were told of"
-    );
-    counter!(
-        "wakeline_feed_cycles_total",
-        "Times that a stream looked for what is new"
-    );
-    counter!("wakeline_feed_syncs_total", "Times that a stream said SYNC");
-    counter!(
-        "wakeline_feed_restarts_total",
-        "Cycles that followed another because something had come meanwhile"
-    );
-    counter!(
-        "wakeline_feed_dropped_total",
-        "Streams that were closed at a limit, by why"
-    );
-    histogram!(
-        "wakeline_feed_waitlist_peak",
-        "The most facts that waited for a stream, when it ends"
-    );
-    histogram!(
-        "wakeline_feed_time_to_sync_seconds",
-        "From the opening of a stream to its first SYNC"
-    );
-}
-
 fn describe() {
-    use metrics::describe_histogram as histogram;
-    use metrics::{describe_counter as counter, describe_gauge as gauge};
-    gauge!("wakeline_waiters", "Requests held now, by door");
-    gauge!("wakeline_topics", "Topics that somebody waits for");
-    gauge!("wakeline_timers", "Wakes that are due later");
-    counter!("wakeline_holds_total", "Requests that were held, by door");
-    counter!(
+    use metrics::{describe_counter, describe_gauge};
+    wakeline_store::metrics::describe();
+    wakeline_bus::describe_metrics();
+    wakeline_web::describe_metrics();
+    wakeline_queue::metrics::describe();
+    wakeline_jobs::metrics::describe();
+    wakeline_feed::metrics::describe();
+    requests::describe_metrics();
+    describe_gauge!("wakeline_waiters", "Requests held now, by door");
+    describe_gauge!("wakeline_topics", "Topics that have waiters");
+    describe_gauge!("wakeline_timers", "Wakes that are due later");
+    describe_counter!("wakeline_holds_total", "Requests that were held, by door");
+    describe_counter!(
         "wakeline_holds_refused_total",
-        "Holds refused by a limit or the drain, by door"
+        "Holds refused by a limit or during the drain, by door"
     );
-    counter!(
+    describe_counter!(
         "wakeline_wakes_total",
-        "Wakes by door, cause and whether they found something"
+        "Wakes by door, cause and whether the waiter found something"
     );
-    histogram!("wakeline_hold_seconds", "How long requests were held");
-    histogram!(
-        "wakeline_wake_to_answer_seconds",
-        "From the wake to the answer"
-    );
-    counter!("wakeline_statements_total", "Statements by kind");
-    histogram!("wakeline_batch_size", "Operations that shared a commit");
-    histogram!(
-        "wakeline_commit_seconds",
-        "How long a batch took, its commit included"
-    );
-    counter!(
-        "wakeline_http_requests_total",
-        "Answers by method and status"
-    );
-    describe_feeds();
-    counter!(
-        "wakeline_bus_sent_total",
-        "Messages sent to the other nodes"
-    );
-    counter!(
-        "wakeline_bus_received_total",
-        "Messages from the other nodes"
-    );
-    gauge!(
+    describe_gauge!(
         "wakeline_bus_live",
-        "1 while the bus answers, or there is only one node"
+        "1 while the bus carries wakes or there is only one node, else 0"
     );
-    gauge!(
+    describe_gauge!(
         "wakeline_bus_round_trip_seconds",
-        "The way there and back of the last canary"
+        "Round trip of the last canary"
     );
 }
 
@@ -133,7 +79,7 @@ pub(crate) fn router(shared: Shared, metering: Metering) -> OpenApiRouter {
     require(routes, Right::Read).with_state((shared, metering))
 }
 
-/// Everything that is counted, in Prometheus' text form.
+/// All metrics, in Prometheus' text form.
 #[utoipa::path(
     get, path = "/metrics", tag = "server",
     responses((status = 200, description = "Prometheus' text form", content_type = "text/plain", body = String))
@@ -148,7 +94,7 @@ async fn metrics_text(
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text)
 }
 
-/// The same as `/metrics`, where Queen has it.
+/// The same as `/metrics`, at Queen's path.
 #[utoipa::path(
     get, path = "/metrics/prometheus", tag = "server",
     responses((status = 200, description = "Prometheus' text form", content_type = "text/plain", body = String))
@@ -159,7 +105,7 @@ async fn prometheus_text(
     metrics_text(state).await
 }
 
-/// The engine counts for itself; its numbers are copied when somebody asks.
+/// The engine counts by itself; its numbers are copied when `/metrics` is read.
 #[allow(clippy::cast_precision_loss, reason = "a gauge is a float")]
 fn read_engine(shared: &Shared) {
     metrics::gauge!("wakeline_topics").set(shared.engine.topic_count() as f64);
@@ -195,16 +141,18 @@ fn read_bus(shared: &Shared) {
     }
 }
 
-/// The process itself, as Prometheus' own clients name it. The processor time is a fraction, which
-/// a counter of the recorder cannot be.
+/// The process, named as Prometheus' own clients do. Processor time is a fraction, which a counter
+/// of the recorder cannot be.
 fn process() -> String {
-    let Some(used) = process::used() else {
+    let Some(usage) = process::usage() else {
         return String::new();
     };
-    let resident = used.resident_bytes;
-    let cpu = (used.user + used.system).as_secs_f64();
+    let resident = usage.resident_bytes;
+    let cpu = (usage.user + usage.system).as_secs_f64();
     format!(
-        "# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes {resident}\n\
+        "# HELP process_resident_memory_bytes Resident memory size\n\
+         # TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes {resident}\n\
+         # HELP process_cpu_seconds_total User and system CPU time\n\
          # TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total {cpu:.2}\n"
     )
 }

@@ -1,4 +1,4 @@
-//! What the process uses, and where it runs, as Linux tells it. Elsewhere nobody does.
+//! What the process uses and the name of its host, by Linux' `/proc`. Elsewhere nothing is known.
 
 use std::{fs, time::Duration};
 
@@ -7,7 +7,7 @@ use wakeline_queue::node::Process;
 /// `/proc` counts in these; it has been 100 a second on every Linux for decades.
 const TICK: Duration = Duration::from_millis(10);
 
-pub(crate) fn used() -> Option<Process> {
+pub(crate) fn usage() -> Option<Process> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     // After the command, which is in brackets and may contain anything.
@@ -42,9 +42,9 @@ mod tests {
 
     #[test]
     fn a_running_process_uses_something() {
-        let used = used().expect("Linux tells");
-        assert!(used.resident_bytes > 100_000, "{used:?}");
-        assert!(used.virtual_bytes >= used.resident_bytes, "{used:?}");
+        let usage = usage().expect("/proc is there");
+        assert!(usage.resident_bytes > 100_000, "{usage:?}");
+        assert!(usage.virtual_bytes >= usage.resident_bytes, "{usage:?}");
         assert!(!hostname().is_empty());
     }
 }

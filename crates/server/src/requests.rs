@@ -1,4 +1,4 @@
-//! What every request passes before its route: limits, authentication, counting.
+//! Every request before its route: limits, authentication, counting.
 
 use std::convert::Infallible;
 
@@ -12,7 +12,7 @@ use tower::{ServiceExt, util::Oneshot};
 use wakeline_web::{Identity, Limits, Problem};
 
 use crate::{
-    auth::{Auth, Refused},
+    auth::{Auth, LoginError},
     config::Config,
 };
 
@@ -44,15 +44,15 @@ impl Gate {
             Ok(()) => match self.identify(&request) {
                 Ok(identity) => infallible(self.enter(identity, request, router).await),
                 // Boxed, so that no other request keeps room for it while it is held.
-                Err(Refused::UnknownKey) => {
+                Err(LoginError::UnknownKey) => {
                     Box::pin(self.enter_with_new_keys(request, router)).await
                 }
-                Err(refused) => Problem::from(refused).into_response(),
+                Err(error) => Problem::from(error).into_response(),
             },
         };
         metrics::counter!(
             "wakeline_http_requests_total",
-            "method" => known(&method),
+            "method" => method_label(&method),
             "status" => response.status().as_str().to_owned(),
         )
         .increment(1);
@@ -75,16 +75,16 @@ impl Gate {
         Ok(())
     }
 
-    fn identify(&self, request: &Request) -> Result<Option<Identity>, Refused> {
+    fn identify(&self, request: &Request) -> Result<Option<Identity>, LoginError> {
         let path = request.uri().path();
         let identified = self.auth.identify(path, request.headers());
-        // Whom this login does not know may be known to the door's own.
+        // A door with a login of its own may know a caller that this login refuses.
         let has_own_login = is_of(path, &wakeline_jobs::http::PATHS)
             || (self.feeds_have_own_login && is_of(path, &[wakeline_feed::http::PREFIX]));
-        // Browsers ask what they may send without saying who they are.
-        let asks_first = request.method() == http::Method::OPTIONS
+        // A browser's preflight has no token.
+        let is_preflight = request.method() == http::Method::OPTIONS
             && is_of(path, &[wakeline_feed::http::PREFIX]);
-        if has_own_login || asks_first {
+        if has_own_login || is_preflight {
             return Ok(identified.unwrap_or(None));
         }
         identified
@@ -93,15 +93,15 @@ impl Gate {
     async fn enter_with_new_keys(&self, request: Request, router: &Router) -> Response {
         let identified = match self.auth.renew_keys().await {
             Ok(()) => self.identify(&request),
-            Err(refused) => Err(refused),
+            Err(error) => Err(error),
         };
         match identified {
             Ok(identity) => infallible(self.enter(identity, request, router).await),
-            Err(refused) => Problem::from(refused).into_response(),
+            Err(error) => Problem::from(error).into_response(),
         }
     }
 
-    /// The routing itself and no future around it: this is kept for as long as a request is held.
+    /// The routing's own future and none around it, because it is kept while a request is held.
     fn enter(
         &self,
         identity: Option<Identity>,
@@ -115,6 +115,14 @@ impl Gate {
         }
         router.clone().oneshot(request)
     }
+}
+
+/// For `/metrics`.
+pub(crate) fn describe_metrics() {
+    metrics::describe_counter!(
+        "wakeline_http_requests_total",
+        "Answers by method and status"
+    );
 }
 
 fn is_of(path: &str, beginnings: &[&str]) -> bool {
@@ -131,8 +139,8 @@ fn infallible(answer: Result<Response, Infallible>) -> Response {
     }
 }
 
-/// A label must not be whatever a stranger sends.
-fn known(method: &http::Method) -> &'static str {
+/// A label of the metric: only these, because a client can send any method.
+fn method_label(method: &http::Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "POST" => "POST",

@@ -1,4 +1,4 @@
-//! Being told to stop: by SIGTERM or SIGINT, once; a second one ends the process on the spot.
+//! The signal to stop: SIGTERM or SIGINT. A second one ends the process at once.
 
 use anyhow::{Context, Result};
 use tokio::{
@@ -7,34 +7,34 @@ use tokio::{
 };
 
 #[derive(Clone, Debug)]
-pub(crate) struct Stopping(watch::Receiver<bool>);
+pub(crate) struct StopSignal(watch::Receiver<bool>);
 
-impl Stopping {
+impl StopSignal {
     pub(crate) fn on_signals() -> Result<Self> {
         let mut terminate = signal(SignalKind::terminate()).context("signals")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("signals")?;
-        let (tell, told) = watch::channel(false);
+        let (sender, receiver) = watch::channel(false);
         tokio::spawn(async move {
-            for again in [false, true] {
+            for is_second in [false, true] {
                 tokio::select! {
                     _ = terminate.recv() => {}
                     _ = interrupt.recv() => {}
                 }
-                if again {
+                if is_second {
                     std::process::exit(130);
                 }
-                let _ = tell.send(true);
+                let _ = sender.send(true);
             }
         });
-        Ok(Self(told))
+        Ok(Self(receiver))
     }
 
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_received(&self) -> bool {
         *self.0.borrow()
     }
 
-    pub(crate) async fn told(&mut self) {
+    pub(crate) async fn received(&mut self) {
         // The sender lives as long as the process.
-        let _ = self.0.wait_for(|told| *told).await;
+        let _ = self.0.wait_for(|received| *received).await;
     }
 }

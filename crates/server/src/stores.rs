@@ -1,4 +1,4 @@
-//! The one database that all doors share.
+//! The database that all doors share.
 
 use std::{fmt, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
@@ -28,13 +28,13 @@ const SLOW_COMMIT: Duration = Duration::from_secs(5);
 pub(crate) enum Stores {
     Sqlite {
         sqlite: Sqlite,
-        /// Held for as long as the server runs: the file belongs to one process.
+        /// Locked while the server runs: the file belongs to one process.
         _lock: Arc<File>,
     },
     Postgres {
         postgres: Postgres,
-        /// For people; without the password.
-        shown: String,
+        /// The URL without its password.
+        url: String,
     },
 }
 
@@ -66,7 +66,7 @@ impl Stores {
                     .with_context(|| format!("store: {url}"))?;
                 Ok(Self::Postgres {
                     postgres,
-                    shown: url.to_string(),
+                    url: url.to_string(),
                 })
             }
         }
@@ -168,13 +168,11 @@ impl Stores {
 pub(crate) fn longest_write(config: &Config) -> Duration {
     match config.store {
         Store::Sqlite => config.sqlite.busy_timeout + SLOW_COMMIT,
-        Store::Postgres(_) => {
-            config.postgres.statement_timeout + config.postgres.connect_timeout
-        }
+        Store::Postgres(_) => config.postgres.statement_timeout + config.postgres.connect_timeout,
     }
 }
 
-/// What the jobs door keeps where, all of it in one store.
+/// The stores of the jobs door, all of them the same database.
 #[derive(Clone, Debug)]
 pub(crate) struct JobsStores {
     pub(crate) store: Arc<dyn wakeline_jobs::store::Store>,
@@ -205,7 +203,7 @@ impl fmt::Display for Stores {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite { sqlite, .. } => write!(out, "SQLite, {}", sqlite.path().display()),
-            Self::Postgres { shown, .. } => write!(out, "PostgreSQL, {shown}"),
+            Self::Postgres { url, .. } => write!(out, "PostgreSQL, {url}"),
         }
     }
 }

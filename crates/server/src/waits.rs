@@ -1,4 +1,4 @@
-//! `GET /v1/waits`: who waits for what, since when, until when.
+//! `GET /v1/waits`: the held requests, what they wait for, since when and until when.
 
 use axum::{Json, extract::State};
 use jiff::{SignedDuration, Timestamp};
@@ -21,7 +21,7 @@ pub(crate) fn router(shared: Shared) -> OpenApiRouter {
 
 #[derive(Debug, Serialize, ToSchema)]
 struct Waits {
-    /// How many wait in all.
+    /// All requests that are held on this node.
     total: usize,
     offset: usize,
     limit: usize,
@@ -33,7 +33,7 @@ struct Waits {
 struct Wait {
     #[schema(example = json!(["queue/orders"]))]
     topics: Vec<String>,
-    /// Who it competes with: at the queue door, its consumer group.
+    /// Its wait group: at the queue door, the consumer group.
     group: String,
     since: String,
     until: String,
@@ -53,10 +53,10 @@ struct LastWake {
     get, path = "/v1/waits", tag = "server",
     params(
         ("limit" = Option<usize>, Query, description = "Rows at most, 1 to 1000; 100 by default"),
-        ("offset" = Option<usize>, Query, description = "Rows to pass over"),
+        ("offset" = Option<usize>, Query, description = "Rows to skip"),
     ),
     responses(
-        (status = 200, body = Waits, description = "A page of them"),
+        (status = 200, body = Waits, description = "A page of the waits"),
         (status = 400, body = ProblemDocument<'static>, description = "Refused; the parameter is named", content_type = "application/problem+json"),
     )
 )]
@@ -66,11 +66,15 @@ async fn waits(State(shared): State<Shared>, params: Params) -> Result<Json<Wait
         .unwrap_or(DEFAULT_PAGE);
     let offset = params.number("offset", &(0..=MAX_OFFSET))?.unwrap_or(0);
     let page = shared.engine.page(offset, limit);
-    let wall = Wall {
-        now: page.now,
-        is: Timestamp::now(),
+    let wall = WallClock {
+        engine_now: page.now,
+        utc_now: Timestamp::now(),
     };
-    let waits = page.waiters.iter().map(|seen| wait(seen, &wall)).collect();
+    let waits = page
+        .waiters
+        .iter()
+        .map(|waiter| wait(waiter, &wall))
+        .collect();
     Ok(Json(Waits {
         total: page.total,
         offset,
@@ -79,32 +83,36 @@ async fn waits(State(shared): State<Shared>, params: Params) -> Result<Json<Wait
     }))
 }
 
-/// Turns the engine's moments into times of day.
-struct Wall {
-    now: EngineTime,
-    is: Timestamp,
+/// Converts the engine's times to UTC.
+struct WallClock {
+    engine_now: EngineTime,
+    utc_now: Timestamp,
 }
 
-impl Wall {
-    fn at(&self, moment: EngineTime) -> String {
-        let difference = i64::try_from(moment.0).unwrap_or(i64::MAX)
-            - i64::try_from(self.now.0).unwrap_or(i64::MAX);
+impl WallClock {
+    fn at(&self, time: EngineTime) -> String {
+        let difference = i64::try_from(time.0).unwrap_or(i64::MAX)
+            - i64::try_from(self.engine_now.0).unwrap_or(i64::MAX);
         let at = self
-            .is
+            .utc_now
             .saturating_add(SignedDuration::from_micros(difference));
         at.map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
             .unwrap_or_default()
     }
 }
 
-fn wait(seen: &WaiterView, wall: &Wall) -> Wait {
-    let group = seen.keys.first().map(|key| key.group.name().to_owned());
+fn wait(waiter: &WaiterView, wall: &WallClock) -> Wait {
+    let group = waiter.keys.first().map(|key| key.group.name().to_owned());
     Wait {
-        topics: seen.keys.iter().map(|key| key.topic.to_string()).collect(),
+        topics: waiter
+            .keys
+            .iter()
+            .map(|key| key.topic.to_string())
+            .collect(),
         group: group.unwrap_or_default(),
-        since: wall.at(seen.since),
-        until: wall.at(seen.until),
-        last_wake: seen.last_wake.map(|(cause, at)| LastWake {
+        since: wall.at(waiter.since),
+        until: wall.at(waiter.until),
+        last_wake: waiter.last_wake.map(|(cause, at)| LastWake {
             cause: Cause::name(cause),
             at: wall.at(at),
         }),

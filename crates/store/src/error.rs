@@ -1,4 +1,4 @@
-//! Why the store did not do what it was asked. Each text says whether a retry is safe.
+//! Why the store did not run an operation. Each text says whether a retry is safe.
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -9,16 +9,17 @@ pub enum Error {
     /// Nothing was done. Safe to retry.
     #[error("too many operations wait for a commit; nothing was done, try again later")]
     Overloaded,
-    /// The connection broke between the question and the answer, or the answer made no sense.
+    /// The connection broke before the answer, or the answer could not be read. It may have been
+    /// done.
     #[error("the database gave no clear answer; the outcome is unknown ({0})")]
     OutcomeUnknown(String),
-    /// The database refused this operation, and this one alone.
+    /// The database refused this operation alone.
     #[error("the database refused the operation ({0})")]
     Failed(String),
 }
 
 impl Error {
-    /// Whether the database was not there, as opposed to having said no.
+    /// Whether the database was away, in contrast to a refusal.
     #[must_use]
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::OutcomeUnknown(_))

@@ -1,13 +1,13 @@
-//! How much of a database this process uses, and how often it was failed by it.
+//! How much this process uses its database, and how often an operation failed.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Connections that are kept.
+    /// Open connections.
     pub connections: usize,
-    /// Of these, the ones at work.
+    /// Of these, the ones that run an operation.
     pub busy: usize,
     /// Operations that ended in an error, since the start.
     pub failures: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// With connections that are kept for as long as it is.
+    /// With a fixed number of connections.
     pub(crate) fn with(connections: usize) -> Self {
         Self {
             connections: AtomicUsize::new(connections),
@@ -30,17 +30,17 @@ impl Meter {
         }
     }
 
-    /// Counts connections for as long as what it gives is kept.
+    /// Counts connections until the guard is dropped.
     pub(crate) fn connections(&self, count: usize) -> CountGuard<'_> {
         CountGuard::new(&self.connections, count)
     }
 
-    /// Counts an operation for as long as what it gives is kept.
+    /// Counts an operation until the guard is dropped.
     pub(crate) fn at_work(&self) -> CountGuard<'_> {
         CountGuard::new(&self.at_work, 1)
     }
 
-    /// Counts what has failed.
+    /// Counts an error.
     pub(crate) fn count_failure<T, E>(&self, result: Result<T, E>) -> Result<T, E> {
         if result.is_err() {
             self.failures.fetch_add(1, Ordering::Relaxed);
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_counted_until_it_is_dropped() {
+    fn a_guard_counts_until_it_is_dropped() {
         let meter = Meter::default();
         let two = meter.connections(2);
         let at_work: Vec<_> = (0..3).map(|_| meter.at_work()).collect();

@@ -1,6 +1,18 @@
-//! What the stores tell the metrics: statements by kind, batch sizes, commit times.
+//! The metrics of both stores: statements by kind, batch sizes, commit times.
 
 use std::time::Duration;
+
+use metrics::{describe_counter, describe_histogram};
+
+/// For `/metrics`.
+pub fn describe() {
+    describe_counter!("wakeline_statements_total", "Statements by store and kind");
+    describe_histogram!("wakeline_batch_size", "Operations that shared a commit");
+    describe_histogram!(
+        "wakeline_commit_seconds",
+        "Duration of a batch, its commit included"
+    );
+}
 
 pub(crate) fn statements(store: &'static str, kind: &'static str, count: u64) {
     metrics::counter!("wakeline_statements_total", "store" => store, "kind" => kind)

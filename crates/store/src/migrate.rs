@@ -1,4 +1,5 @@
-//! Migrations: each door has its own tables and its own version, applied at start under a lock.
+//! Migrations: each door has its own tables and its own version. They run at the start, under a
+//! lock.
 
 /// A door's migrations, oldest first. A step is never changed once it is released: the next
 /// version is one more step.
@@ -8,7 +9,7 @@ pub struct Migrations {
     pub steps: &'static [&'static str],
 }
 
-/// What keeps a database from being opened.
+/// Why a database cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(
@@ -25,7 +26,7 @@ pub enum OpenError {
         step: i64,
         reason: String,
     },
-    /// Only where it may not be changed.
+    /// With [`Policy::Verify`](crate::postgres::Policy::Verify).
     #[error(
         "the schema {schema} is not there or not at this program's version, and this program was told not to change it"
     )]
@@ -35,7 +36,7 @@ pub enum OpenError {
 }
 
 impl Migrations {
-    /// The steps still to be done for a database that is at `version`, with their numbers.
+    /// The steps, with their numbers, that a database at `version` has not had.
     pub(crate) fn missing(
         &self,
         version: i64,

@@ -1,8 +1,9 @@
-//! PostgreSQL: a few connections that mend themselves, and batches that share a commit.
+//! PostgreSQL: a few connections that reconnect by themselves, and batches that share a commit.
 //!
 //! Statements go out with their types and without a name (`query_typed`): one round trip, nothing
 //! prepared on the server, so that a pooler in transaction mode and a reconnect both just work.
-//! What is expensive to plan lives in the doors' functions, which the server caches per session.
+//! Statements that are expensive to plan are in the doors' functions, which the server caches per
+//! session.
 
 mod batch;
 mod connect;
@@ -41,8 +42,8 @@ use migrator::Migrator;
 
 pub(crate) const STORE: &str = "postgres";
 
-/// Batches of one kind that are best under way at once. Two: while one waits for the disk, the next
-/// is at work; more would only make the batches smaller.
+/// The best number of batches of one kind at once: while one waits for the disk, the next one works;
+/// more would only make the batches smaller.
 pub const WORKERS: usize = 2;
 
 #[derive(Clone, Debug)]
@@ -69,8 +70,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The server ends a statement by itself; a server, pooler or network that has fallen silent
-    /// does not.
+    /// The server ends a statement by itself. A server, pooler or network that has become silent does
+    /// not: then the store gives up after this time.
     pub(crate) fn patience(&self) -> Duration {
         self.statement_timeout + self.connect_timeout
     }
@@ -146,7 +147,7 @@ impl Postgres {
         &self.options
     }
 
-    /// Of the sessions and the workers of batches.
+    /// The load of the sessions and of the batches' workers.
     #[must_use]
     pub fn load(&self) -> Load {
         self.meter.load()
@@ -168,8 +169,9 @@ impl Postgres {
         self.query("ping", "SELECT 1", &[]).await.map(drop)
     }
 
-    /// One statement by itself: a read, or a write that is rare. Boxed: an `async fn` would be
-    /// compiled again in every crate that awaits it, the driver's part too.
+    /// One statement by itself: a read, or a write that is rare. It commits by itself; when the
+    /// future is dropped, the statement may still run. Boxed: an `async fn` would be compiled again
+    /// in every crate that awaits it, with the driver's part.
     pub fn query<'a>(
         &'a self,
         kind: &'static str,
@@ -179,12 +181,12 @@ impl Postgres {
         async move {
             let _at_work = self.meter.at_work();
             self.meter
-                .count_failure(self.ask(kind, statement, parameters).await)
+                .count_failure(self.run(kind, statement, parameters).await)
         }
         .boxed()
     }
 
-    async fn ask(
+    async fn run(
         &self,
         kind: &'static str,
         statement: &str,
@@ -193,8 +195,8 @@ impl Postgres {
         let session = self.session();
         let client = session.client().await?;
         metrics::statements(STORE, kind, 1);
-        let asked = client.query_typed(statement, parameters);
-        match timeout(self.options.patience(), asked).await {
+        let answer = client.query_typed(statement, parameters);
+        match timeout(self.options.patience(), answer).await {
             Ok(answer) => answer.map_err(|error| explain(&error)),
             Err(_) => Err(session.give_up(&client).await),
         }
@@ -205,9 +207,9 @@ impl Postgres {
 #[must_use]
 pub fn explain(error: &tokio_postgres::Error) -> Error {
     match error.as_db_error() {
-        Some(said) => {
-            let code = said.code().code();
-            let text = format!("{code}: {}", said.message());
+        Some(error) => {
+            let code = error.code().code();
+            let text = format!("{code}: {}", error.message());
             if is_broken_connection(code) {
                 Error::OutcomeUnknown(text)
             } else if is_servers_trouble(code) {
@@ -220,13 +222,13 @@ pub fn explain(error: &tokio_postgres::Error) -> Error {
     }
 }
 
-/// What a pooler says when it has lost the server in the middle of a statement.
+/// A pooler's error when it has lost the server during a statement.
 fn is_broken_connection(code: &str) -> bool {
     code.starts_with("08")
 }
 
-/// Rolled back for a reason that lies with no operation: the server stops or starts, is read-only,
-/// out of room or time, or could not get a lock.
+/// Rolled back for a reason outside of the operations: the server stops or starts, is read-only, has
+/// no room or time, or could not get a lock.
 fn is_servers_trouble(code: &str) -> bool {
     matches!(code, "25006" | "55P03")
         || ["53", "57", "58"]

@@ -38,7 +38,7 @@ pub struct Options {
     pub max_batch: usize,
     /// Operations that may wait for a commit.
     pub max_pending: usize,
-    /// How long another process may hold the file before an operation fails.
+    /// How long an operation waits for another process that locks the file.
     pub busy_timeout: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Default for Options {
     }
 }
 
-/// An open SQLite file. Dropping the last clone ends its threads after what was submitted.
+/// An open SQLite file. Dropping the last clone ends its threads after the submitted operations.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     writer: Writer,
@@ -99,7 +99,7 @@ impl Sqlite {
         &self.path
     }
 
-    /// Of the writer and the readers.
+    /// The load of the writer and the readers.
     #[must_use]
     pub fn load(&self) -> Load {
         self.meter.load()
@@ -113,9 +113,9 @@ impl Sqlite {
         .await
     }
 
-    /// Runs `operation` in the next commit and gives its result when that is on disk. If it
-    /// fails, what it did is undone and nobody else's. It runs even if the caller is dropped.
-    /// Tables must not defer constraints: those are checked at the commit, for all that share it.
+    /// Runs `operation` in the next commit, and returns its result when that is on disk. If it fails,
+    /// only its own changes are undone. It runs even if the future is dropped. Tables must not defer
+    /// constraints: those would be checked at the commit, for all operations that share it.
     pub async fn write<T, E>(
         &self,
         kind: &'static str,
@@ -129,7 +129,7 @@ impl Sqlite {
             .count_failure(self.writer.submit(kind, operation).await)
     }
 
-    /// Runs `query` on a read connection; it sees every commit that was answered before.
+    /// Runs `query` on a read connection; it sees every commit that was acknowledged before.
     pub async fn read<T, E>(
         &self,
         kind: &'static str,
@@ -147,7 +147,7 @@ impl Sqlite {
 fn connect(path: &Path, options: &Options) -> Result<Connection, String> {
     let (connection, journal) =
         connect_with_log(path, options).map_err(|error| error.to_string())?;
-    // SQLite does not call it an error when it keeps another journal.
+    // SQLite reports no error when it keeps another journal.
     if journal != "wal" {
         return Err(format!(
             "a write-ahead log is not possible here (the journal stays '{journal}')"
@@ -166,14 +166,14 @@ fn connect_with_log(path: &Path, options: &Options) -> rusqlite::Result<(Connect
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // Without it a statement is planned anew whenever some parameters have other values.
+    // Without it a statement is planned again when parameters have other values.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok((connection, journal))
 }
 
-/// The switch needs the file to itself, and SQLite gives it up at once, without the busy timeout,
-/// when another process opens the same new file.
+/// The switch needs an exclusive lock, and SQLite fails at once, without the busy timeout, when another
+/// process opens the same new file.
 fn switch_to_log(connection: &Connection, patience: Duration) -> rusqlite::Result<String> {
     let began = Instant::now();
     loop {

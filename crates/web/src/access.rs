@@ -1,7 +1,7 @@
-//! Who calls, and what that role may do.
+//! The caller's identity, and the rights of its role.
 //!
-//! The server finds out who calls and puts an [`Identity`] into the request; a door says what each
-//! of its routes [`require`]s. Neither knows the other.
+//! The server identifies the caller and puts an [`Identity`] into the request; a door says which
+//! right each of its routes [`require`]s. Neither knows the other.
 
 use std::{
     convert::Infallible,
@@ -27,20 +27,20 @@ pub enum Role {
     Admin,
     ReadWrite,
     ReadOnly,
-    /// For producers, which must not see what others produce.
+    /// For producers, which must not read what others produce.
     WriteOnly,
 }
 
-/// What a route does, as far as permission is concerned.
+/// What a route lets its caller do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {
-    /// Looks, and changes nothing.
+    /// List and view; it changes nothing.
     Read,
-    /// Produces, and shows nothing of what is there.
+    /// Push; it shows nothing that is stored.
     Write,
-    /// Takes: shows what is there and moves it on.
+    /// Pop and acknowledge.
     Consume,
-    /// Removes what belongs to others, or changes how the server runs.
+    /// Delete what belongs to others, or change how the server runs.
     Admin,
 }
 
@@ -53,12 +53,12 @@ impl Role {
     ];
 
     #[must_use]
-    pub const fn allows(self, require: Right) -> bool {
+    pub const fn allows(self, right: Right) -> bool {
         match self {
             Self::Admin => true,
-            Self::ReadWrite => !matches!(require, Right::Admin),
-            Self::ReadOnly => matches!(require, Right::Read),
-            Self::WriteOnly => matches!(require, Right::Write),
+            Self::ReadWrite => !matches!(right, Right::Admin),
+            Self::ReadOnly => matches!(right, Right::Read),
+            Self::WriteOnly => matches!(right, Right::Write),
         }
     }
 
@@ -84,37 +84,37 @@ impl Right {
     }
 }
 
-/// Who calls.
+/// The caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The `sub` of a signed token; what a producer pushes is stamped with it.
+    /// The `sub` of a signed token; stored with each message that the caller pushes.
     pub subject: Option<String>,
     pub role: Role,
 }
 
 impl Identity {
-    /// Everybody, where no login is asked for.
+    /// Every caller, where no login is needed.
     pub const ANONYMOUS: Self = Self {
         subject: None,
         role: Role::Admin,
     };
 
-    fn check(&self, require: Right) -> Result<(), Problem> {
-        if self.role.allows(require) {
+    fn check(&self, right: Right) -> Result<(), Problem> {
+        if self.role.allows(right) {
             return Ok(());
         }
-        let able = Role::ALL.into_iter().filter(|role| role.allows(require));
-        let able: Vec<_> = able.map(Role::name).collect();
+        let allowed = Role::ALL.into_iter().filter(|role| role.allows(right));
+        let allowed: Vec<_> = allowed.map(Role::name).collect();
         Err(forbidden(format!(
             "the role {} may not {} here; it takes {}",
             self.role.name(),
-            require.verb(),
-            able.join(" or ")
+            right.verb(),
+            allowed.join(" or ")
         )))
     }
 }
 
-/// A refusal of somebody who is known, but may not do this.
+/// 403: the caller is identified, but may not do this.
 #[must_use]
 pub fn forbidden(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "forbidden", detail).with_error("Insufficient permissions")
@@ -129,54 +129,52 @@ impl<S: Send + Sync> FromRequestParts<S> for Identity {
     }
 }
 
-/// Refuses, on all routes of `router`, whoever lacks what they need.
+/// All routes of `router` need this right; a caller without it gets 403.
 ///
 /// Panics if `router` has no routes.
 #[must_use]
 pub fn require<S: Clone + Send + Sync + 'static>(
     router: OpenApiRouter<S>,
-    require: Right,
+    right: Right,
 ) -> OpenApiRouter<S> {
-    router.route_layer(Guard {
-        require: Some(require),
-    })
+    router.route_layer(Guard { right: Some(right) })
 }
 
-/// The same where what looks is a GET, and everything else takes part.
+/// The same where a `GET` reads, and every other method consumes.
 ///
 /// Panics if `router` has no routes.
 #[must_use]
 pub fn require_by_method<S: Clone + Send + Sync + 'static>(
     router: OpenApiRouter<S>,
 ) -> OpenApiRouter<S> {
-    router.route_layer(Guard { require: None })
+    router.route_layer(Guard { right: None })
 }
 
-/// A layer of its own and no `from_fn`: what it adds is kept for as long as a request is held.
+/// A layer of its own and no `from_fn`, because its memory is kept while a request is held.
 #[derive(Clone, Copy, Debug)]
 struct Guard {
     /// `None`: by the method.
-    require: Option<Right>,
+    right: Option<Right>,
 }
 
 impl Layer<Route> for Guard {
-    type Service = Guarded;
+    type Service = GuardedRoute;
 
-    fn layer(&self, route: Route) -> Guarded {
-        Guarded {
+    fn layer(&self, route: Route) -> GuardedRoute {
+        GuardedRoute {
             route,
-            require: self.require,
+            right: self.right,
         }
     }
 }
 
 #[derive(Clone, Debug)]
-struct Guarded {
+struct GuardedRoute {
     route: Route,
-    require: Option<Right>,
+    right: Option<Right>,
 }
 
-impl Service<Request> for Guarded {
+impl Service<Request> for GuardedRoute {
     type Response = Response;
     type Error = Infallible;
     type Future = Either<Ready<Result<Response, Infallible>>, <Route as Service<Request>>::Future>;
@@ -187,12 +185,12 @@ impl Service<Request> for Guarded {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let identity = request.extensions().get();
-        let require = self.require.unwrap_or(if request.method().is_safe() {
+        let right = self.right.unwrap_or(if request.method().is_safe() {
             Right::Read
         } else {
             Right::Consume
         });
-        match identity.unwrap_or(&Identity::ANONYMOUS).check(require) {
+        match identity.unwrap_or(&Identity::ANONYMOUS).check(right) {
             Ok(()) => Either::Right(self.route.call(request)),
             Err(problem) => Either::Left(ready(Ok(problem.into_response()))),
         }
@@ -208,9 +206,9 @@ mod tests {
 
     #[test]
     fn what_each_role_may_do() {
-        let needs = [Right::Read, Right::Write, Right::Consume, Right::Admin];
+        let rights = [Right::Read, Right::Write, Right::Consume, Right::Admin];
         let may = |role: Role| {
-            let allowed = needs.into_iter().filter(|require| role.allows(*require));
+            let allowed = rights.into_iter().filter(|right| role.allows(*right));
             let verbs: Vec<_> = allowed.map(Right::verb).collect();
             format!("{}: {}", role.name(), verbs.join(", "))
         };
@@ -226,9 +224,9 @@ mod tests {
         let subject =
             |identity: Identity| async move { identity.subject.unwrap_or("nobody".to_owned()) };
         let reading = OpenApiRouter::<()>::new().route("/thing", get(subject));
-        let ruling = OpenApiRouter::<()>::new().route("/thing", axum::routing::delete(subject));
+        let deleting = OpenApiRouter::<()>::new().route("/thing", axum::routing::delete(subject));
         let (router, _) = require(reading, Right::Read)
-            .merge(require(ruling, Right::Admin))
+            .merge(require(deleting, Right::Admin))
             .split_for_parts();
         // As the server does it; axum's own fallback would be guarded too.
         let router =
@@ -246,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_route_refuses_who_lacks_what_it_needs() {
+    async fn a_route_refuses_a_caller_without_its_right() {
         let reader = Identity {
             subject: Some("reader".to_owned()),
             role: Role::ReadOnly,
@@ -256,13 +254,13 @@ mod tests {
         let (status, body) = ask("DELETE /thing", Some(reader.clone())).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
         insta::assert_snapshot!(body, @r#"{"type":"urn:wakeline:forbidden","title":"Forbidden","status":403,"detail":"the role read-only may not administer here; it takes admin","error":"Insufficient permissions"}"#);
-        // What is not there is not forbidden.
+        // A method that does not exist is not forbidden.
         let (status, _) = ask("PUT /thing", Some(reader)).await;
         assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
     }
 
     #[tokio::test]
-    async fn where_nobody_is_identified_everybody_may() {
+    async fn without_an_identity_every_caller_may() {
         let (status, body) = ask("DELETE /thing", None).await;
         assert_eq!((status, body.as_str()), (StatusCode::OK, "nobody"));
     }

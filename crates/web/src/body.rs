@@ -1,4 +1,4 @@
-//! Request bodies: limited in size, JSON with the field named when it does not fit.
+//! Request bodies: limited in size; a refusal of JSON names the field.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::{object::Object, problem::Problem};
 
-/// How long the rest of a refused body is still taken.
+/// How long the rest of a refused body is still read.
 const DISCARD_TIME: Duration = Duration::from_secs(10);
 
 /// Limits of a request, put into its extensions by the server.
@@ -44,11 +44,11 @@ impl<S: Send + Sync> FromRequest<S> for LimitedBody {
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let limits: Limits = request.extensions().get().copied().unwrap_or_default();
         let must_be_read = request.version() < Version::HTTP_2;
-        let asks_first = request.headers().contains_key(header::EXPECT);
+        let expects_continue = request.headers().contains_key(header::EXPECT);
         let mut body = request.into_body();
-        // Before anything is read: a client that asks first then sends nothing.
+        // Before reading: a client that sent `Expect: 100-continue` then sends no body.
         if body.size_hint().lower() > limits.max_body as u64 {
-            if must_be_read && !asks_first {
+            if must_be_read && !expects_continue {
                 tokio::spawn(discard(body));
             }
             return Err(too_large(limits.max_body));
@@ -61,7 +61,7 @@ impl<S: Send + Sync> FromRequest<S> for LimitedBody {
     }
 }
 
-/// Reads `body`, refusing it as soon as it is longer than allowed, or when it stops coming.
+/// Reads `body`. Refuses it as soon as it is too long, or when the client pauses for too long.
 async fn limited(body: &mut Body, limits: Limits) -> Result<Bytes, Problem> {
     let mut read = Vec::new();
     loop {
@@ -87,9 +87,9 @@ async fn limited(body: &mut Body, limits: Limits) -> Result<Bytes, Problem> {
     }
 }
 
-/// Takes the rest of a refused body while its answer goes out. Most clients look for an answer
-/// only when they have sent everything: with the connection closed on them they would see a
-/// broken pipe and never the reason.
+/// Reads the rest of a refused body while its answer is sent. Most clients read the answer only after
+/// they have sent everything: if the connection were closed, they would see a broken pipe and not
+/// the reason.
 async fn discard(mut body: Body) {
     let _ = timeout(DISCARD_TIME, async {
         while let Some(Ok(_)) = body.frame().await {}
@@ -110,8 +110,8 @@ fn too_slow(time: Duration) -> Problem {
         StatusCode::REQUEST_TIMEOUT,
         "body-too-slow",
         format!(
-            "body: nothing came for {} ms, the limit of this server (http.body_timeout); nothing \
-             was done, try again",
+            "body: the client paused for {} ms, the limit of this server (http.body_timeout); \
+             nothing was done, try again",
             time.as_millis()
         ),
     )

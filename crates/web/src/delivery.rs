@@ -1,4 +1,4 @@
-//! Knowing whether an answer left: what was claimed for a caller who is gone must go back.
+//! Whether an answer was delivered: what was claimed for a client that hung up must be released.
 
 use std::{
     pin::Pin,
@@ -9,16 +9,16 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// Something handed out with an answer. When it is dropped without [`DeliveryGuard::delivered`], the
-/// answer was never taken, and it sees to its own return.
+/// Guards what an answer hands out. When it is dropped without [`DeliveryGuard::delivered`], the
+/// answer was not delivered, and the guard releases it.
 pub trait DeliveryGuard: Send + 'static {
     fn delivered(self);
 }
 
-/// A body that tells its parcel when the connection has taken it. If the client hung up before,
-/// the connection drops the body and with it the parcel.
+/// A body that tells its guard when the connection has taken it. If the client hung up before, the
+/// connection drops the body and with it the guard.
 ///
-/// Taken is not received: a client that is gone after that gets its messages back by the lease.
+/// Taken is not received: if the client is gone after that, the lease returns its messages.
 pub struct Delivery<P: DeliveryGuard> {
     bytes: Option<Bytes>,
     guard: Option<P>,

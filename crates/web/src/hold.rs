@@ -1,4 +1,4 @@
-//! The hold of a request: the engine's, measured for its metrics and its `Server-Timing`.
+//! Holds a request, measured for the metrics and for `Server-Timing`.
 
 use std::{
     sync::Arc,
@@ -16,16 +16,16 @@ pub struct HoldOutcome<T> {
     /// `None`: the deadline came.
     pub value: Option<T>,
     pub timing: Timing,
-    /// Which of the places the last wake was for. Whoever found something of another one owes it
-    /// to those who wait there.
+    /// Which of the keys the last wake was for. If what was found belongs to another key, pass the
+    /// wake on to that key.
     pub key: Option<usize>,
 }
 
-/// Where the time of a held answer went.
+/// How long the request was held and its checks took.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     pub hold: Duration,
-    /// What the last wake came from; without one the first check had the answer.
+    /// The cause of the last wake; without one the first check had the answer.
     pub woken_by: Option<Cause>,
     pub store: Duration,
 }
@@ -58,8 +58,8 @@ impl From<HoldRefusal> for Problem {
 /// Holds until `check` finds something, `time` is over or the server drains. With no time to wait
 /// it is a single check.
 ///
-/// Dropping the future (the client hung up) leaves the line at once; a wake that it had goes to
-/// the next.
+/// Dropping the future (the client hung up) removes the waiter at once; a wake that it had goes to
+/// the next one.
 pub async fn hold<T, E, F>(
     engine: &Arc<Engine>,
     door: &'static str,
@@ -92,6 +92,18 @@ where
         timing,
         key: end.last_wake.map(|wake| wake.key),
     })
+}
+
+/// For `/metrics`.
+pub fn describe_metrics() {
+    metrics::describe_histogram!(
+        "wakeline_hold_seconds",
+        "How long requests were held, by door"
+    );
+    metrics::describe_histogram!(
+        "wakeline_wake_to_answer_seconds",
+        "From the wake to the answer, by door"
+    );
 }
 
 fn record(door: &'static str, timing: &Timing, woken_at: Option<Instant>) {

@@ -1,5 +1,5 @@
-//! What every door's HTTP shares: the hold itself, how a wait is asked for, what a mistake looks
-//! like, and how an answer is known to have left.
+//! The HTTP that all doors share: holding a request, `Prefer`, problems, parameters, bodies, roles
+//! and signed tokens.
 //!
 //! Nothing here knows a door or SQL.
 
@@ -11,12 +11,13 @@ mod object;
 mod params;
 mod prefer;
 mod problem;
+pub mod token;
 
 pub use access::{Identity, Right, Role, forbidden, require, require_by_method};
 
 pub use body::{LimitedBody, Limits, json, json_at};
 pub use delivery::{Delivery, DeliveryGuard};
-pub use hold::{HoldOutcome, Timing, hold};
+pub use hold::{HoldOutcome, Timing, describe_metrics, hold};
 pub use object::Object;
 pub use params::{Params, path, percent_decoded};
 pub use prefer::Prefer;

@@ -9,8 +9,8 @@ use axum::{
 
 use crate::problem::Problem;
 
-/// The query of a request. A parameter that nobody asks for is ignored: clients send ones that
-/// other servers know.
+/// The query of a request. Unknown parameters are ignored: clients send ones that other servers
+/// know.
 #[derive(Clone, Debug, Default)]
 pub struct Params(Vec<(String, String)>);
 
@@ -31,13 +31,13 @@ impl Params {
         Ok(Self(pairs))
     }
 
-    /// The last value given, as a flag with a bare name would be an empty one.
+    /// The last value of `name`; empty for a bare name.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0
             .iter()
             .rev()
-            .find(|(known, _)| known == name)
+            .find(|(given, _)| given == name)
             .map(|(_, value)| value.as_str())
     }
 
@@ -84,13 +84,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     }
 }
 
-/// Percent-decoding, and `+` for a blank. `None` when what comes out is not UTF-8: replacing what
-/// cannot be read would silently name something else.
+/// Percent-decoding, and `+` for a blank. `None` when the result is not UTF-8: replaced characters
+/// would silently name something else.
 fn decode(text: &str) -> Option<String> {
     String::from_utf8(percent_decoded(text.replace('+', " ").as_bytes())).ok()
 }
 
-/// What `%xx` stands for; what is not one stays as it is.
+/// Replaces each `%xx` by its byte.
 #[must_use]
 pub fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -114,7 +114,7 @@ pub fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// A value as it is shown in a refusal: quoted, and not longer than helps.
+/// A value in a refusal: quoted and cut.
 fn quote(text: &str) -> String {
     const SHOWN: usize = 40;
     let short: String = text.chars().take(SHOWN).collect();
@@ -122,7 +122,7 @@ fn quote(text: &str) -> String {
     format!("\"{}{more}\"", short.escape_debug())
 }
 
-/// The path's parameters, or a refusal of this house's shape.
+/// The path's parameters, or a [`Problem`].
 pub fn path<T>(extracted: Result<Path<T>, PathRejection>) -> Result<T, Problem> {
     extracted
         .map(|Path(value)| value)

@@ -1,4 +1,4 @@
-//! `Prefer: wait=N` (RFC 7240): how any client asks for an answer to be held.
+//! `Prefer: wait=N` (RFC 7240): a client asks for its request to be held.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ pub struct Prefer {
 }
 
 impl Prefer {
-    /// What was done of it, for `Preference-Applied`. A preference is not a demand: a hold longer
-    /// than the server allows is shortened, and this says to what.
+    /// The hold that was applied, for `Preference-Applied`: a longer one than the server allows is
+    /// shortened.
     #[must_use]
     pub fn applied(self, hold: Duration) -> Option<HeaderValue> {
         self.wait?;

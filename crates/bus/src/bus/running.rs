@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream::BoxStream};
+use metrics::describe_counter;
 use tokio::time::{sleep, timeout};
 use wakeline_store::postgres::Connector;
 use wakeline_wake::Cause;
@@ -29,6 +30,22 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 /// without being closed. Doubled each time that did not help (a pooler), up to the most.
 const SILENT_CANARIES: u32 = 4;
 const MOST_SILENT_CANARIES: u32 = 64;
+
+/// For `/metrics`.
+pub fn describe_metrics() {
+    describe_counter!(
+        "wakeline_bus_sent_total",
+        "Messages sent to the other nodes"
+    );
+    describe_counter!(
+        "wakeline_bus_received_total",
+        "Messages received from the other nodes"
+    );
+    describe_counter!(
+        "wakeline_bus_texts_lost_total",
+        "Broadcast texts dropped because too many waited to be sent"
+    );
+}
 
 impl Bus {
     /// For the Redis bus: `wakeline.push` notifies over PostgreSQL, and each node listens for it there

@@ -9,11 +9,11 @@ use wakeline_store::Error;
 use wakeline_wake::{Engine, Limits, ParkOutcome, Topic, WaitGroup, WaitKey, Waiter, Wake};
 
 const DOOR: &str = "test";
-/// Nothing here takes this long; what does, hangs.
+/// Nothing here takes this long, unless it hangs.
 const HANGS: Duration = Duration::from_secs(60);
 
 fn topic() -> Topic {
-    Topic::new(DOOR, ["thing"])
+    Topic::new(DOOR, ["item"])
 }
 
 fn bus() -> (Arc<Engine>, Arc<Bus>) {
@@ -52,7 +52,7 @@ async fn a_caller_that_hangs_up_has_still_written_and_woken() {
     assert_eq!(
         bus.recheck_requests(),
         0,
-        "all are told, and nobody has to look"
+        "the wakes were published, so no recheck is needed"
     );
 }
 
@@ -66,7 +66,7 @@ async fn the_caller_gets_the_value() {
 }
 
 #[tokio::test]
-async fn a_panic_is_an_error_to_the_caller_and_the_door_looks_again() {
+async fn a_panic_is_an_error_to_the_caller_and_the_door_rechecks() {
     let (_, bus) = bus();
     let run = async { panic!("this test's panic") };
     let write: Write<()> = Write::new(DOOR, run, |()| Wakes::none());
@@ -88,9 +88,9 @@ async fn a_panic_is_an_error_to_the_caller_and_the_door_looks_again() {
 }
 
 #[tokio::test]
-async fn an_unknown_outcome_makes_the_door_look_again() {
+async fn an_unknown_outcome_makes_the_door_recheck() {
     let (_, bus) = bus();
-    for (error, looks) in [
+    for (error, rechecks) in [
         (Error::Unavailable("away".into()), 0),
         (Error::Failed("refused".into()), 0),
         (Error::OutcomeUnknown("lost".into()), 1),
@@ -98,7 +98,7 @@ async fn an_unknown_outcome_makes_the_door_look_again() {
         let (end, write) = write::<()>();
         end.send(Err(error.clone())).unwrap();
         assert_eq!(write.commit(&bus).await, Err(error));
-        assert_eq!(bus.recheck_requests(), looks);
+        assert_eq!(bus.recheck_requests(), rechecks);
     }
 }
 
@@ -112,14 +112,14 @@ async fn follow_ups_run_after_the_wakes_in_their_order() {
     let in_run = published.clone();
     let run = async move { Ok(vec![in_run()]) };
     let write = Write::new(DOOR, run, |_| Wake::all(topic()).into());
-    let write = write.map(move |mut seen| {
-        seen.push(published());
-        seen
+    let write = write.map(move |mut counts| {
+        counts.push(published());
+        counts
     });
-    let write = write.then(async |mut seen: Vec<u64>| {
+    let write = write.then(async |mut counts: Vec<u64>| {
         tokio::task::yield_now().await;
-        seen.push(2);
-        seen
+        counts.push(2);
+        counts
     });
     let waiter = waiter(&engine);
     assert_eq!(write.commit(&bus).await, Ok(vec![0, 1, 2]));
@@ -135,9 +135,26 @@ async fn what_falls_due_later_wakes_later() {
     let write = Write::new(DOOR, async { Ok(()) }, |()| wakes);
     let waiter = waiter(&engine);
     write.commit(&bus).await.unwrap();
-    assert!(is_woken(waiter).await, "what is due is told now");
+    assert!(is_woken(waiter).await, "what is due wakes now");
     assert_eq!(engine.timer_count(), 1);
     assert_eq!(bus.recheck_requests(), 1);
+}
+
+/// Each write of a batch, whichever returns first, returns after the wakes of all.
+#[tokio::test]
+async fn the_wakes_of_a_batch_are_published_once_by_the_first_of_its_writes() {
+    let (engine, bus) = bus();
+    let wakes = Wakes::from(Wake::all(topic())).of_batch();
+    let writes = [wakes.clone(), wakes].map(|wakes| Write::new(DOOR, async { Ok(()) }, |()| wakes));
+    let waiter = waiter(&engine);
+    let mut published = Vec::new();
+    // The last one first.
+    for write in writes.into_iter().rev() {
+        write.commit(&bus).await.unwrap();
+        published.push(engine.published(DOOR));
+    }
+    assert_eq!(published, [1, 1]);
+    assert!(is_woken(waiter).await);
 }
 
 #[tokio::test]

@@ -132,7 +132,7 @@ async fn a_token_that_is_wrong_is_refused_with_the_reason() {
     Authorization: the token is for another audience
     Authorization: the token is from another issuer
     Authorization: the token is not signed by a key that this server trusts
-    Authorization: the token is neither known nor a JWT signed with HS256, RS256 or EdDSA
+    Authorization: the token's algorithm is not one that is let in
     Authorization: the token is neither known nor a JWT signed with HS256, RS256 or EdDSA
     ");
     let missing = server.get("/v1/waits").await;

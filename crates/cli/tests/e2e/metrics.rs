@@ -24,16 +24,20 @@ impl Metrics {
             types: BTreeMap::new(),
             samples: Vec::new(),
         };
+        let mut helped = "";
         for line in text.lines().filter(|line| !line.is_empty()) {
-            if let Some(declared) = line.strip_prefix("# TYPE ") {
+            if let Some(help) = line.strip_prefix("# HELP ") {
+                helped = help.split_once(' ').expect("a name and a description").0;
+            } else if let Some(declared) = line.strip_prefix("# TYPE ") {
                 let (name, kind) = declared.split_once(' ').expect("a name and a type");
+                assert_eq!(helped, name, "it has no description");
                 assert!(
                     ["counter", "gauge", "histogram", "summary"].contains(&kind),
                     "{line}"
                 );
                 let before = metrics.types.insert(name.to_owned(), kind.to_owned());
                 assert_eq!(before, None, "declared twice: {name}");
-            } else if !line.starts_with("# HELP ") {
+            } else {
                 let sample = sample(line);
                 assert!(metrics.kind(&sample.name).is_some(), "not declared: {line}");
                 metrics.samples.push(sample);

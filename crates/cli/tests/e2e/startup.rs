@@ -15,7 +15,7 @@ async fn an_open_address_without_authentication_is_refused_with_both_ways_out() 
     let log = Serve::new(&["--listen", "0.0.0.0:0"]).refused().await;
     insta::assert_snapshot!(log, @r#"
     wakeline: 1 mistake in the configuration:
-      - listen (flag --listen), auth.tokens (default), auth.jwt.secret (default), auth.jwt.public_key (default), auth.jwt.jwks_url (default), insecure (default): 0.0.0.0:0 is not a loopback address and no authentication is configured: set auth.tokens or a key of auth.jwt, or set insecure = true to let everybody in
+      - listen (flag --listen), auth.tokens (default), auth.jwt.secret (default), auth.jwt.public_key (default), auth.jwt.jwks_url (default), insecure (default): 0.0.0.0:0 is not a loopback address and no authentication is configured: set auth.tokens or a key of auth.jwt, or set insecure = true to allow every caller
     "#);
 }
 
@@ -222,9 +222,9 @@ fn the_help_is_short() {
           --config <FILE>      A TOML file of settings; the environment and flags override it
           --print-config       Show the settings in force, with secrets hidden, and end
           --listen <VALUE>     Address and port to listen on
-          --data <VALUE>       Directory for the SQLite file and everything else kept on disk
+          --data <VALUE>       Directory of the SQLite file and of everything else on disk
           --store <VALUE>      The database: `sqlite`, a file in the data directory, or the URL of a PostgreSQL database
-          --insecure [<BOOL>]  Listen beyond loopback without authentication
+          --insecure [<BOOL>]  Allow a `listen` address beyond loopback without authentication
           --bus <VALUE>        URL of the Redis that carries wakes between nodes. Empty: PostgreSQL `NOTIFY` when the store is PostgreSQL, else memory
       -h, --help               Print help (see more with '--help')
 

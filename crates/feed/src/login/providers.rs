@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use wakeline_web::token::Key;
 
-use super::token::Key;
 use crate::policy::files::{self, Found};
 
 const ENDING: &str = "provider";
@@ -90,7 +90,7 @@ impl Provider {
                 ..
             } => Keys::Known {
                 id,
-                key: Key::read(&key).map_err(|reason| at(reason.to_owned()))?,
+                key: verifying_key(key.trim()).map_err(at)?,
             },
             _ => {
                 return Err(at("give either key_id and key, or jwks_uri".to_owned()));
@@ -102,5 +102,16 @@ impl Provider {
             audience: written.audience,
             keys,
         })
+    }
+}
+
+/// From PEM of a public key; any other text is a shared secret.
+fn verifying_key(text: &str) -> Result<Key, String> {
+    if text.is_empty() {
+        Err("the key is empty".to_owned())
+    } else if text.starts_with("-----BEGIN") {
+        Key::from_pem(text).map_err(|error| error.to_string())
+    } else {
+        Ok(Key::Secret(text.as_bytes().to_vec()))
     }
 }

@@ -1,33 +1,24 @@
-//! Tokens: JWT, signed with HS256 and nothing else.
-//!
-//! By hand and not by `jsonwebtoken`: with one algorithm and one key there is nothing to choose,
-//! and what cannot be chosen cannot be confused.
+//! The users' tokens: JWT, signed with HS256 and nothing else.
 
 use std::{
     fmt,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
-use ring::hmac;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::json;
 use uuid::Uuid;
-use wakeline_web::Object;
+use wakeline_web::token::{self as web, Token};
 
-/// For whom the tokens of fastapi-users are.
+/// The audience of fastapi-users' tokens.
 const AUDIENCE: &str = "fastapi-users:auth";
-/// A longer one is none of ours.
+/// Longer tokens are refused.
 const MAX_LENGTH: usize = 4 * 1024;
 
-/// What signs and checks.
-pub(super) struct Key {
-    key: hmac::Key,
-    /// `{"alg":"HS256","typ":"JWT"}`
-    header: String,
-}
+/// The secret that signs and verifies.
+pub(super) struct Key(Vec<u8>);
 
-/// What a token says, of what is asked here.
+/// The claims that this door reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claims {
     pub(super) user: Uuid,
@@ -37,88 +28,43 @@ pub(crate) struct Claims {
 }
 
 #[derive(Deserialize)]
-struct Header {
-    alg: String,
-    /// Extensions that whoever reads it must know; none is known here.
-    crit: Option<Value>,
-}
-
-#[derive(Serialize, Deserialize)]
 struct Body {
     sub: Uuid,
-    aud: Audience,
     exp: u64,
-    #[serde(default, skip_serializing)]
-    nbf: Option<u64>,
     #[serde(default)]
     epoch: i32,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Audience {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl Audience {
-    fn is_us(&self) -> bool {
-        match self {
-            Self::One(name) => name == AUDIENCE,
-            Self::Many(names) => names.iter().any(|name| name == AUDIENCE),
-        }
-    }
-}
-
 impl Key {
     pub(super) fn new(secret: &[u8]) -> Self {
-        Self {
-            key: hmac::Key::new(hmac::HMAC_SHA256, secret),
-            header: BASE64.encode(br#"{"alg":"HS256","typ":"JWT"}"#),
-        }
+        Self(secret.to_vec())
     }
 
     pub(super) fn sign(&self, claims: Claims) -> String {
-        let body = Body {
-            sub: claims.user,
-            aud: Audience::Many(vec![AUDIENCE.to_owned()]),
-            exp: claims.end,
-            nbf: None,
-            epoch: claims.epoch,
-        };
-        let body = serde_json::to_vec(&body).expect("claims are plain data");
-        let message = format!("{}.{}", self.header, BASE64.encode(body));
-        let signature = hmac::sign(&self.key, message.as_bytes());
-        format!("{message}.{}", BASE64.encode(signature))
+        let body = json!({
+            "sub": claims.user, "aud": [AUDIENCE], "exp": claims.end, "epoch": claims.epoch,
+        });
+        web::sign(&self.0, &body)
     }
 
-    /// What a token says that this key has signed and that is valid at `now`.
+    /// The claims of a token that this key has signed and that is valid at `now`.
     pub(super) fn read(&self, token: &str, now: u64) -> Option<Claims> {
         if token.len() > MAX_LENGTH {
             return None;
         }
-        let (message, signature) = token.rsplit_once('.')?;
-        let (header, body) = message.split_once('.')?;
-        let signature = BASE64.decode(signature).ok()?;
-        // Takes the same time wherever the difference is.
-        hmac::verify(&self.key, message.as_bytes(), &signature).ok()?;
-        let Object(header): Object<Header> = decoded(header)?;
-        let Object(body): Object<Body> = decoded(body)?;
-        let is_good = header.alg == "HS256"
-            && header.crit.is_none()
-            && body.aud.is_us()
-            && now < body.exp
-            && body.nbf.is_none_or(|begin| begin <= now);
-        is_good.then_some(Claims {
-            user: body.sub,
-            epoch: body.epoch,
-            end: body.exp,
+        let token = Token::parse(token).ok()?;
+        let is_good = token.algorithm() == "HS256"
+            && token.is_signed_by(&web::Key::Secret(self.0.clone()))
+            && token.names("aud", AUDIENCE)
+            && token.check_time(now, 0).is_ok();
+        let body = is_good.then(|| Body::deserialize(token.claims()));
+        let Body { sub, exp, epoch } = body?.ok()?;
+        Some(Claims {
+            user: sub,
+            epoch,
+            end: exp,
         })
     }
-}
-
-fn decoded<T: DeserializeOwned>(part: &str) -> Option<T> {
-    serde_json::from_slice(&BASE64.decode(part).ok()?).ok()
 }
 
 impl fmt::Debug for Key {
@@ -142,13 +88,17 @@ pub(super) fn now() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+    use ring::hmac;
+    use serde_json::Value;
+
     use super::*;
-    use serde_json::json;
 
     const NOW: u64 = 1_800_000_000;
+    const SECRET: &[u8] = b"a secret of at least 32 characters";
 
     fn key() -> Key {
-        Key::new(b"a secret of at least 32 characters")
+        Key::new(SECRET)
     }
 
     fn claims() -> Claims {
@@ -163,7 +113,8 @@ mod tests {
     fn signed(header: &Value, body: &Value) -> String {
         let part = |value: &Value| BASE64.encode(value.to_string());
         let message = format!("{}.{}", part(header), part(body));
-        let signature = hmac::sign(&key().key, message.as_bytes());
+        let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET);
+        let signature = hmac::sign(&key, message.as_bytes());
         format!("{message}.{}", BASE64.encode(signature))
     }
 

@@ -1,5 +1,5 @@
-//! The issuer's key set: fetched when it is first needed, kept, and fetched anew when it is old or
-//! a token names a key that is not in it.
+//! The issuer's key set: fetched when it is first needed, and again when it is old or a token names
+//! a key that is not in it.
 
 mod fetch;
 mod pace;
@@ -11,26 +11,27 @@ use std::{
 
 use anyhow::Result;
 use tokio::sync::Mutex;
+use wakeline_web::token::Key;
 
-use super::key::Key;
+use super::key::IssuerKey;
 use crate::config;
-use fetch::Fetch;
-use pace::{Pace, Why};
+use fetch::Fetcher;
+use pace::{FetchPace, FetchReason};
 
 #[derive(Debug)]
 pub(crate) struct Jwks {
-    fetch: Fetch,
+    fetcher: Fetcher,
     refresh: Duration,
-    known: RwLock<Option<Known>>,
-    /// Held while it is fetched, so that all who need it wait for one answer.
-    pace: Mutex<Pace>,
+    keys: RwLock<Option<FetchedKeys>>,
+    /// Locked during a fetch, so that all requests that need the keys wait for one answer.
+    pace: Mutex<FetchPace>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Known {
-    pub(super) keys: Arc<Vec<Key>>,
+pub(super) struct FetchedKeys {
+    pub(super) keys: Arc<Vec<IssuerKey>>,
     /// Tells one set from the next.
-    pub(super) since: Instant,
+    pub(super) fetched_at: Instant,
 }
 
 impl Jwks {
@@ -38,69 +39,71 @@ impl Jwks {
         Self::at(url.expose(), config.jwks_timeout, config.jwks_refresh)
     }
 
-    /// A key set that somebody else than `auth.jwt` names.
+    /// A key set that a provider of the feeds names.
     pub(crate) fn at(url: &str, timeout: Duration, refresh: Duration) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
-            fetch: Fetch::new(url, timeout)?,
+            fetcher: Fetcher::new(url, timeout)?,
             refresh,
-            known: RwLock::new(None),
-            pace: Mutex::new(Pace::default()),
+            keys: RwLock::new(None),
+            pace: Mutex::new(FetchPace::default()),
         }))
     }
 
-    /// The keys at hand. Old ones still serve, while they are fetched anew behind the scenes.
-    pub(super) fn known(self: &Arc<Self>) -> Option<Known> {
-        let known = self.at_hand()?;
-        let since = known.since;
-        if since.elapsed() >= self.refresh && self.may_refresh() {
+    /// The keys of the last fetch. Old ones still serve while they are fetched in the background.
+    pub(super) fn current(self: &Arc<Self>) -> Option<FetchedKeys> {
+        let current = self.fetched()?;
+        let fetched_at = current.fetched_at;
+        if fetched_at.elapsed() >= self.refresh && self.may_refresh() {
             let jwks = self.clone();
-            tokio::spawn(async move { jwks.look(Why::Old, Some(since)).await });
+            tokio::spawn(async move { jwks.fetch(FetchReason::Old, Some(fetched_at)).await });
         }
-        Some(known)
+        Some(current)
     }
 
-    /// Not while somebody is at it, nor right after a failure.
-    /// Modulus and exponent of the RSA key of this name, if the set is at hand and has it.
-    pub(crate) fn rsa(self: &Arc<Self>, id: &str) -> Option<(Vec<u8>, Vec<u8>)> {
-        let known = self.known()?;
-        known.keys.iter().find_map(|key| key.rsa(id))
+    /// The key with this id, if it was in the last fetch.
+    pub(crate) fn key(self: &Arc<Self>, id: &str) -> Option<Key> {
+        let current = self.current()?;
+        let key = current.keys.iter().find(|key| key.has_id(id));
+        key.map(|key| key.key.clone())
     }
 
+    /// Not during a fetch, nor right after one that failed.
     fn may_refresh(&self) -> bool {
         let pace = self.pace.try_lock();
-        pace.is_ok_and(|pace| pace.allows(Why::Old, Instant::now()))
+        pace.is_ok_and(|pace| pace.allows(FetchReason::Old, Instant::now()))
     }
 
-    /// Whether there is any set afterwards; not whether it is a new one.
+    /// Fetches the keys, as far as the pace allows. Returns whether there are any keys afterwards,
+    /// old or new.
     pub(crate) async fn renew(&self) -> bool {
-        let seen = self.at_hand().map(|known| known.since);
-        let why = match seen {
-            None => Why::Missing,
-            Some(_) => Why::UnknownKey,
+        let before = self.fetched().map(|keys| keys.fetched_at);
+        let reason = match before {
+            None => FetchReason::Missing,
+            Some(_) => FetchReason::UnknownKey,
         };
-        self.look(why, seen).await;
-        self.at_hand().is_some()
+        self.fetch(reason, before).await;
+        self.fetched().is_some()
     }
 
-    async fn look(&self, why: Why, seen: Option<Instant>) {
+    async fn fetch(&self, reason: FetchReason, before: Option<Instant>) {
         let mut pace = self.pace.lock().await;
-        // Somebody else has fetched it while this one waited.
-        if self.at_hand().map(|known| known.since) != seen {
+        // Another request has fetched them while this one waited.
+        if self.fetched().map(|keys| keys.fetched_at) != before {
             return;
         }
         let now = Instant::now();
-        if !pace.allows(why, now) {
+        if !pace.allows(reason, now) {
             return;
         }
-        pace.begin(why, now);
-        match self.fetch.keys().await {
+        pace.begin(reason, now);
+        match self.fetcher.keys().await {
             Ok(keys) => {
-                pace.done();
+                pace.succeeded();
                 tracing::info!(keys = keys.len(), "the issuer's key set was fetched");
-                let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-                *known = Some(Known {
+                let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+                *current = Some(FetchedKeys {
                     keys: Arc::new(keys),
-                    since: Instant::now(),
+                    fetched_at: Instant::now(),
                 });
             }
             Err(error) => {
@@ -109,8 +112,8 @@ impl Jwks {
         }
     }
 
-    fn at_hand(&self) -> Option<Known> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.clone()
+    fn fetched(&self) -> Option<FetchedKeys> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.clone()
     }
 }

@@ -1,38 +1,36 @@
-//! Signed tokens: which keys are asked, which claims are checked, who it is then.
+//! Signed tokens: which keys verify them, which claims they need, and whom they identify.
 
-use std::{fs, sync::Arc};
+use std::{
+    fs,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use anyhow::{Context, Result};
-use jsonwebtoken::{
-    Algorithm, Header, Validation, decode, decode_header, errors::ErrorKind, get_current_timestamp,
-};
 use serde_json::Value;
-use wakeline_web::Identity;
-
-use super::{
-    Refused,
-    jwks::Jwks,
-    key::Key,
-    ring_provider,
-    roles::{Claims, Roles},
-    seen::Seen,
+use wakeline_web::{
+    Identity,
+    token::{ParseError, TimeError, Token},
 };
+
+use super::{LoginError, jwks::Jwks, key::IssuerKey, roles::Roles, token_cache::TokenCache};
 use crate::config;
 
-/// A subject is kept with every message that it pushes.
+/// A subject is stored with every message that it pushes.
 const MAX_SUBJECT: usize = 255;
 
 #[derive(Debug)]
 pub(super) struct Jwt {
     /// From the configuration.
-    keys: Vec<Key>,
+    keys: Vec<IssuerKey>,
     jwks: Option<Arc<Jwks>>,
-    /// One per algorithm that is let in.
-    validations: Vec<Validation>,
+    algorithms: &'static [&'static str],
+    issuer: Option<String>,
+    audience: Option<String>,
     /// In seconds.
     skew: u64,
     roles: Roles,
-    seen: Seen,
+    cache: TokenCache,
 }
 
 impl Jwt {
@@ -41,92 +39,105 @@ impl Jwt {
         if !config.has_key() {
             return Ok(None);
         }
-        ring_provider::install();
         let mut keys = Vec::new();
-        keys.extend(config.secret.as_ref().map(Key::secret));
-        if let Some(given) = &config.public_key {
-            keys.push(public_key(given, config.algorithm).context("auth.jwt.public_key")?);
+        keys.extend(config.secret.as_ref().map(IssuerKey::secret));
+        if let Some(setting) = &config.public_key {
+            keys.push(public_key(setting, config.algorithm).context("auth.jwt.public_key")?);
         }
         let jwks = match &config.jwks_url {
             Some(url) => Some(Jwks::new(url, config).context("auth.jwt.jwks_url")?),
             None => None,
         };
-        let algorithms = allowed(config.algorithm).iter();
         Ok(Some(Self {
             keys,
             jwks,
-            validations: algorithms.map(|one| validation(*one, config)).collect(),
+            algorithms: allowed(config.algorithm),
+            issuer: config.issuer.clone(),
+            audience: config.audience.clone(),
             skew: config.clock_skew.as_secs(),
             roles: Roles::new(config),
-            seen: Seen::default(),
+            cache: TokenCache::default(),
         }))
     }
 
-    pub(super) fn identify(&self, token: &str) -> Result<Identity, Refused> {
-        let set = self.jwks.as_ref().and_then(Jwks::known);
-        let version = set.as_ref().map(|set| set.since);
-        let known = self.seen.find(token, version, get_current_timestamp());
-        if let Some(identity) = known {
+    pub(super) fn identify(&self, text: &str) -> Result<Identity, LoginError> {
+        let set = self.jwks.as_ref().and_then(Jwks::current);
+        let version = set.as_ref().map(|set| set.fetched_at);
+        let now = now();
+        if let Some(identity) = self.cache.find(text, version, now) {
             return Ok(identity);
         }
-        let set = set.as_ref().map_or(&[][..], |set| &set.keys);
-        let claims = self.claims(token, set)?;
-        let identity = self.identity(&claims)?;
-        if let Some(end) = claims.get("exp").and_then(Value::as_u64) {
+        let token = self.verified(text, set.as_ref().map_or(&[], |set| &set.keys))?;
+        self.check(&token, now)?;
+        let identity = self.identity(&token)?;
+        if let Some(end) = token.claim("exp").and_then(Value::as_u64) {
             let until = end.saturating_add(self.skew);
-            self.seen.keep(token, &identity, version, until);
+            self.cache.put(text, &identity, version, until);
         }
         Ok(identity)
     }
 
-    /// What a token says that a key has signed and that is valid now.
-    fn claims(&self, token: &str, set: &[Key]) -> Result<Claims, Refused> {
-        let header = decode_header(token).map_err(refused)?;
-        // The issuer demands of whoever reads it to know an extension, and none is known here.
-        if header.crit.is_some() {
-            return Err(bad(
-                "the token has critical headers that are not known here",
-            ));
-        }
-        let mut validations = self.validations.iter();
-        let validation = validations
-            .find(|one| one.algorithms == [header.alg])
-            .ok_or_else(|| bad("the token's algorithm is not one that is let in"))?;
-        for key in self.keys.iter().chain(set) {
-            if !key.may_have_signed(&header) {
-                continue;
+    /// A token that a key has signed, whatever it claims.
+    fn verified<'a>(&self, text: &'a str, set: &[IssuerKey]) -> Result<Token<'a>, LoginError> {
+        let token = Token::parse(text).map_err(|error| match error {
+            ParseError::NotAToken => {
+                bad("the token is neither known nor a JWT signed with HS256, RS256 or EdDSA")
             }
-            match decode(token, &key.decoding, validation) {
-                Ok(token) => return Ok(token.claims),
-                Err(error) if *error.kind() == ErrorKind::InvalidSignature => {}
-                Err(error) => return Err(refused(error)),
+            ParseError::CriticalHeader => {
+                bad("the token has critical headers that are not known here")
+            }
+        })?;
+        if !self.algorithms.contains(&token.algorithm()) {
+            return Err(bad("the token's algorithm is not one that is let in"));
+        }
+        let mut keys = self.keys.iter().chain(set);
+        if keys.any(|key| key.may_have_signed(&token) && token.is_signed_by(&key.key)) {
+            return Ok(token);
+        }
+        let may_be_in_a_newer_set = self.jwks.is_some()
+            && token.algorithm() != "HS256"
+            && !set.iter().any(|key| key.is_named_by(&token));
+        Err(if may_be_in_a_newer_set {
+            LoginError::UnknownKey
+        } else {
+            bad("the token is not signed by a key that this server trusts")
+        })
+    }
+
+    /// A claim that is configured must be there, and right.
+    fn check(&self, token: &Token<'_>, now: u64) -> Result<(), LoginError> {
+        let required = [
+            ("exp", true),
+            ("aud", self.audience.is_some()),
+            ("iss", self.issuer.is_some()),
+        ];
+        for (claim, is_required) in required {
+            if is_required && token.claim(claim).is_none() {
+                return Err(bad(&format!("the token has no {claim}")));
             }
         }
-        if self.may_be_in_a_newer_set(&header, set) {
-            return Err(Refused::UnknownKey);
+        token
+            .check_time(now, self.skew)
+            .map_err(|error| match error {
+                TimeError::Expired => bad("the token has expired"),
+                TimeError::TooEarly => bad("the token is not valid yet"),
+                TimeError::Unreadable(claim) => bad(&format!("the token's {claim} cannot be read")),
+            })?;
+        let is = |claim, text: &Option<String>| {
+            text.as_ref().is_none_or(|text| token.names(claim, text))
+        };
+        if !is("aud", &self.audience) {
+            return Err(bad("the token is for another audience"));
         }
-        Err(bad(
-            "the token is not signed by a key that this server trusts",
-        ))
-    }
-
-    pub(super) async fn renew_keys(&self) -> Result<(), Refused> {
-        match &self.jwks {
-            Some(jwks) if jwks.renew().await => Ok(()),
-            Some(_) => Err(Refused::NoKeys),
-            None => Ok(()),
+        if !is("iss", &self.issuer) {
+            return Err(bad("the token is from another issuer"));
         }
+        Ok(())
     }
 
-    fn may_be_in_a_newer_set(&self, header: &Header, set: &[Key]) -> bool {
-        self.jwks.is_some()
-            && matches!(header.alg, Algorithm::RS256 | Algorithm::EdDSA)
-            && !set.iter().any(|key| key.is_named_by(header))
-    }
-
-    fn identity(&self, claims: &Claims) -> Result<Identity, Refused> {
-        let subject = match claims.get("sub") {
-            None | Some(Value::Null) => None,
+    fn identity(&self, token: &Token<'_>) -> Result<Identity, LoginError> {
+        let subject = match token.claim("sub") {
+            None => None,
             Some(Value::String(text)) if is_subject(text) => Some(text.clone()),
             Some(_) => {
                 return Err(bad(&format!(
@@ -134,74 +145,56 @@ impl Jwt {
                 )));
             }
         };
-        let role = self.roles.find(claims);
-        let role = role.ok_or_else(|| Refused::NoRole(self.roles.wanted()))?;
+        let role = self.roles.find(token.claims());
+        let role = role.ok_or_else(|| LoginError::NoRole(self.roles.refusal()))?;
         Ok(Identity { subject, role })
+    }
+
+    pub(super) async fn renew_keys(&self) -> Result<(), LoginError> {
+        match &self.jwks {
+            Some(jwks) if jwks.renew().await => Ok(()),
+            Some(_) => Err(LoginError::NoKeys),
+            None => Ok(()),
+        }
     }
 }
 
-/// PEM, or where it is.
-fn public_key(given: &str, algorithm: config::Algorithm) -> Result<Key> {
-    let key = if given.contains("-----BEGIN") {
-        Key::pem(given)?
+/// Seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}
+
+/// From PEM, or from the file with it.
+fn public_key(setting: &str, algorithm: config::Algorithm) -> Result<IssuerKey> {
+    let key = if setting.contains("-----BEGIN") {
+        IssuerKey::from_pem(setting)?
     } else {
-        let text = fs::read_to_string(given).with_context(|| format!("cannot read {given}"))?;
-        Key::pem(&text).with_context(|| given.to_owned())?
+        let text = fs::read_to_string(setting).with_context(|| format!("cannot read {setting}"))?;
+        IssuerKey::from_pem(&text).with_context(|| setting.to_owned())?
     };
+    let kind = key.key.algorithm();
     anyhow::ensure!(
-        allowed(algorithm).contains(&key.algorithm),
-        "a key for {:?}, which auth.jwt.algorithm does not let in",
-        key.algorithm
+        allowed(algorithm).contains(&kind),
+        "a key for {kind}, which auth.jwt.algorithm does not let in"
     );
     Ok(key)
 }
 
-fn allowed(algorithm: config::Algorithm) -> &'static [Algorithm] {
+fn allowed(algorithm: config::Algorithm) -> &'static [&'static str] {
     match algorithm {
-        config::Algorithm::Auto => &[Algorithm::HS256, Algorithm::RS256, Algorithm::EdDSA],
-        config::Algorithm::Hs256 => &[Algorithm::HS256],
-        config::Algorithm::Rs256 => &[Algorithm::RS256],
-        config::Algorithm::EdDsa => &[Algorithm::EdDSA],
+        config::Algorithm::Auto => &["HS256", "RS256", "EdDSA"],
+        config::Algorithm::Hs256 => &["HS256"],
+        config::Algorithm::Rs256 => &["RS256"],
+        config::Algorithm::EdDsa => &["EdDSA"],
     }
 }
 
-fn validation(algorithm: Algorithm, config: &config::Jwt) -> Validation {
-    let mut validation = Validation::new(algorithm);
-    validation.leeway = config.clock_skew.as_secs();
-    validation.validate_nbf = true;
-    validation.validate_aud = config.audience.is_some();
-    // A claim that is asked for must be there, not only be right if it is.
-    let mut required = vec!["exp"];
-    if let Some(audience) = &config.audience {
-        validation.set_audience(&[audience]);
-        required.push("aud");
-    }
-    if let Some(issuer) = &config.issuer {
-        validation.set_issuer(&[issuer]);
-        required.push("iss");
-    }
-    validation.set_required_spec_claims(&required);
-    validation
-}
-
-/// PostgreSQL takes no NUL, and nobody a line break in a list.
+/// PostgreSQL stores no NUL, and a line break would break lists.
 fn is_subject(text: &str) -> bool {
     text.chars().count() <= MAX_SUBJECT && !text.contains(char::is_control)
 }
 
-fn bad(text: &str) -> Refused {
-    Refused::BadToken(text.to_owned())
-}
-
-fn refused(error: jsonwebtoken::errors::Error) -> Refused {
-    match error.into_kind() {
-        ErrorKind::ExpiredSignature => bad("the token has expired"),
-        ErrorKind::ImmatureSignature => bad("the token is not valid yet"),
-        ErrorKind::InvalidAudience => bad("the token is for another audience"),
-        ErrorKind::InvalidIssuer => bad("the token is from another issuer"),
-        ErrorKind::MissingRequiredClaim(claim) => bad(&format!("the token has no {claim}")),
-        ErrorKind::InvalidClaimFormat(claim) => bad(&format!("the token's {claim} cannot be read")),
-        ErrorKind::InvalidAlgorithm => bad("the token's algorithm is not one that is let in"),
-        _ => bad("the token is neither known nor a JWT signed with HS256, RS256 or EdDSA"),
-    }
+fn bad(text: &str) -> LoginError {
+    LoginError::BadToken(text.to_owned())
 }

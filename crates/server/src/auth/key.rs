@@ -1,126 +1,87 @@
-//! What signatures are checked with: a secret, a public key, or one of a key set.
+//! The issuer's keys: from the configuration, or from its key set.
 
-use anyhow::{Result, anyhow, bail, ensure};
-use jsonwebtoken::{
-    Algorithm, DecodingKey, Header,
-    jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse},
-};
+use anyhow::{Context, Result, bail};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use serde::Deserialize;
+use serde_json::Value;
+use wakeline_web::token::{Key, Token};
 
 use crate::config;
 
-/// Below it a signature is no proof any more, and `ring` refuses to look.
-const MIN_RSA_BYTES: usize = 2048 / 8;
-const ED25519_BYTES: usize = 32;
-
-/// A key and the one algorithm that it is for. The token's header never decides how a key is
-/// used; it is only compared.
+/// A key, and its id in the key set.
 #[derive(Clone, Debug)]
-pub(super) struct Key {
+pub(super) struct IssuerKey {
     id: Option<String>,
-    pub(super) algorithm: Algorithm,
-    pub(super) decoding: DecodingKey,
+    pub(super) key: Key,
 }
 
-impl Key {
+/// What a key set says of a key (RFC 7517).
+#[derive(Deserialize)]
+struct Jwk {
+    kty: String,
+    #[serde(rename = "use")]
+    purpose: Option<String>,
+    alg: Option<String>,
+    kid: Option<String>,
+    crv: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    x: Option<String>,
+}
+
+impl IssuerKey {
     pub(super) fn secret(secret: &config::Secret) -> Self {
         Self {
             id: None,
-            algorithm: Algorithm::HS256,
-            decoding: DecodingKey::from_secret(secret.expose().as_bytes()),
+            key: Key::Secret(secret.expose().as_bytes().to_vec()),
         }
     }
 
-    pub(super) fn pem(text: &str) -> Result<Self> {
-        let has = |label: &str| text.contains(&format!("-----BEGIN {label}-----"));
-        if text.contains("PRIVATE KEY") {
-            bail!("this is a private key, which only the issuer should have; give the public one");
-        }
-        if !has("PUBLIC KEY") && !has("RSA PUBLIC KEY") {
-            bail!("not a public key in PEM: expected -----BEGIN PUBLIC KEY-----");
-        }
-        let bytes = |key: &DecodingKey| key.try_get_as_bytes().map_or(0, <[u8]>::len);
-        if let Ok(decoding) = DecodingKey::from_ed_pem(text.as_bytes()) {
-            ensure!(
-                bytes(&decoding) == ED25519_BYTES,
-                "not an Ed25519 key, the only kind for EdDSA"
-            );
-            return Ok(Self {
-                id: None,
-                algorithm: Algorithm::EdDSA,
-                decoding,
-            });
-        }
-        let decoding = DecodingKey::from_rsa_pem(text.as_bytes())
-            .map_err(|_| anyhow!("neither an RSA nor an Ed25519 public key"))?;
-        ensure!(
-            bytes(&decoding) >= MIN_RSA_BYTES,
-            "the RSA key is shorter than 2048 bits"
-        );
-        Ok(Self {
-            id: None,
-            algorithm: Algorithm::RS256,
-            decoding,
-        })
+    pub(super) fn from_pem(text: &str) -> Result<Self> {
+        let key = Key::from_pem(text)?;
+        Ok(Self { id: None, key })
     }
 
     /// Sets hold keys for other purposes too; the error says why this one is left out.
-    pub(super) fn jwk(jwk: &Jwk) -> Result<Self> {
-        if !matches!(
-            jwk.common.public_key_use,
-            None | Some(PublicKeyUse::Signature)
-        ) {
+    pub(super) fn from_jwk(jwk: Value) -> Result<Self> {
+        let jwk: Jwk = serde_json::from_value(jwk)?;
+        if jwk.purpose.is_some_and(|purpose| purpose != "sig") {
             bail!("not for signatures");
         }
-        let algorithm = match &jwk.algorithm {
-            AlgorithmParameters::RSA(_) => Algorithm::RS256,
-            AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => {
-                Algorithm::EdDSA
-            }
+        let bytes = |field: Option<String>, name: &str| {
+            let text = field.with_context(|| format!("without {name}"))?;
+            BASE64.decode(text).context(name.to_owned())
+        };
+        let key = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
+            ("RSA", _) => Key::rsa(bytes(jwk.n, "n")?, bytes(jwk.e, "e")?)?,
+            ("OKP", Some("Ed25519")) => Key::ed25519(bytes(jwk.x, "x")?)?,
             // A secret that is published is none.
-            AlgorithmParameters::OctetKey(_) => bail!("a symmetric key"),
+            ("oct", _) => bail!("a symmetric key"),
             _ => bail!("neither RSA nor Ed25519"),
         };
-        let decoding = DecodingKey::from_jwk(jwk)?;
-        match (jwk.common.key_algorithm, algorithm) {
-            (None, _)
-            | (Some(KeyAlgorithm::RS256), Algorithm::RS256)
-            | (Some(KeyAlgorithm::EdDSA), Algorithm::EdDSA) => {}
-            _ => bail!("for another algorithm than RS256 or EdDSA"),
+        if jwk
+            .alg
+            .is_some_and(|algorithm| algorithm != key.algorithm())
+        {
+            bail!("for another algorithm than RS256 or EdDSA");
         }
-        if let jsonwebtoken::DecodingKeyKind::RsaModulusExponent { n, .. } = decoding.kind() {
-            ensure!(n.len() >= MIN_RSA_BYTES, "shorter than 2048 bits");
-        }
-        Ok(Self {
-            id: jwk.common.key_id.clone(),
-            algorithm,
-            decoding,
-        })
+        Ok(Self { id: jwk.kid, key })
     }
 
-    /// Modulus and exponent, if it is an RSA key of this name.
-    pub(super) fn rsa(&self, id: &str) -> Option<(Vec<u8>, Vec<u8>)> {
-        if self.id.as_deref() != Some(id) {
-            return None;
-        }
-        match self.decoding.kind() {
-            jsonwebtoken::DecodingKeyKind::RsaModulusExponent { n, e } => {
-                Some((n.clone(), e.clone()))
-            }
-            _ => None,
-        }
+    pub(super) fn has_id(&self, id: &str) -> bool {
+        self.id.as_deref() == Some(id)
     }
 
-    /// Where either has no id, the signature alone tells.
-    pub(super) fn may_have_signed(&self, header: &Header) -> bool {
-        let is_named = match (&self.id, &header.kid) {
-            (Some(id), Some(named)) => id == named,
-            _ => true,
-        };
-        is_named && self.algorithm == header.alg
+    /// A key or a token without an id matches all: then only the signature tells.
+    pub(super) fn may_have_signed(&self, token: &Token<'_>) -> bool {
+        token
+            .key_id()
+            .is_none_or(|id| self.id.is_none() || self.has_id(id))
     }
 
-    /// The very key that the token names.
-    pub(super) fn is_named_by(&self, header: &Header) -> bool {
-        self.id.is_some() && self.id == header.kid && self.algorithm == header.alg
+    /// Whether this is the key that the token names.
+    pub(super) fn is_named_by(&self, token: &Token<'_>) -> bool {
+        token.key_id().is_some_and(|id| self.has_id(id))
+            && self.key.algorithm() == token.algorithm()
     }
 }

@@ -5,11 +5,11 @@ use wakeline_web::Role;
 
 use crate::config;
 
-pub(super) type Claims = Map<String, Value>;
+type Claims = Map<String, Value>;
 
 #[derive(Debug)]
 pub(super) struct Roles {
-    /// Where to look, and what the issuer calls each role.
+    /// The claims that may have the role, and the issuer's name of each role.
     claims: [String; 2],
     names: [(Role, String); 4],
 }
@@ -29,7 +29,7 @@ impl Roles {
 
     /// Of several, the first in the order of [`Role::ALL`].
     pub(super) fn find(&self, claims: &Claims) -> Option<Role> {
-        let given: Vec<&str> = self
+        let values: Vec<&str> = self
             .claims
             .iter()
             .filter_map(|claim| claim_at(claims, claim))
@@ -37,12 +37,12 @@ impl Roles {
             .collect();
         self.names
             .iter()
-            .find(|(_, name)| given.contains(&name.as_str()))
+            .find(|(_, name)| values.contains(&name.as_str()))
             .map(|(role, _)| *role)
     }
 
-    /// What a token without any of them lacks.
-    pub(super) fn wanted(&self) -> String {
+    /// What is wrong with a token without any of them.
+    pub(super) fn refusal(&self) -> String {
         let names: Vec<_> = self.names.iter().map(|(_, name)| name.as_str()).collect();
         let [one, other] = &self.claims;
         format!(
@@ -52,7 +52,7 @@ impl Roles {
     }
 }
 
-/// By its whole name first: issuers use URLs as names, which have dots of their own.
+/// By its whole name first: some issuers use URLs as names, which have dots.
 fn claim_at<'a>(claims: &'a Claims, name: &str) -> Option<&'a Value> {
     if let Some(value) = claims.get(name) {
         return Some(value);
@@ -94,7 +94,7 @@ mod tests {
             (json!({"roles": ["x", "write-only"]}), Some(Role::WriteOnly)),
             (json!({"role": ["read-only"]}), Some(Role::ReadOnly)),
             (json!({"roles": "read-only"}), Some(Role::ReadOnly)),
-            // The one that may more, wherever it is.
+            // The role with more rights, in either claim.
             (
                 json!({"role": "read-only", "roles": ["read-write"]}),
                 Some(Role::ReadWrite),
@@ -121,6 +121,6 @@ mod tests {
         let nested = json!({"realm_access": {"roles": ["producer"]}});
         assert_eq!(find(&roles, nested), producer);
         assert_eq!(find(&roles, json!({"role": "write-only"})), None);
-        insta::assert_snapshot!(roles.wanted(), @"the token has none of the roles admin, read-write, read-only, producer (claims https://example.org/role and realm_access.roles)");
+        insta::assert_snapshot!(roles.refusal(), @"the token has none of the roles admin, read-write, read-only, producer (claims https://example.org/role and realm_access.roles)");
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens of a real issuer, put before what decides about them.
+//! Tokens of a real issuer, and the keys that verify them.
 
 use std::{
     sync::LazyLock,
@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use wakeline_testbed::issuer::{KeySet, SigningKey, unsigned};
 
-use super::{jwks::Jwks, jwt::Jwt, key::Key, *};
+use super::{jwks::Jwks, jwt::Jwt, key::IssuerKey, *};
 use crate::config::load;
 
 const SECRET: &str = "a secret of thirty-two characters";
@@ -41,7 +41,7 @@ fn jwt(settings: &[(&str, &str)]) -> Jwt {
     Jwt::new(&config.jwt).unwrap().expect("a key is given")
 }
 
-fn text(refused: Result<Identity, Refused>) -> String {
+fn text(refused: Result<Identity, LoginError>) -> String {
     refused.unwrap_err().to_string()
 }
 
@@ -151,7 +151,7 @@ fn each_claim_that_is_wrong_is_named() {
     insta::assert_snapshot!(texts.join("\n"), @"
     Authorization: the token has expired
     Authorization: the token has no exp
-    Authorization: the token has no exp
+    Authorization: the token's exp cannot be read
     Authorization: the token is not valid yet
     Authorization: the token is for another audience
     Authorization: the token has no aud
@@ -206,7 +206,7 @@ fn what_is_no_public_key_is_refused_with_the_reason() {
     let pem = |label: &str, text: &str| {
         format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
     };
-    let given = [
+    let texts = [
         "no PEM".to_owned(),
         pem("PRIVATE KEY", "MC4CAQAwBQYDK2VwBCIEIA=="),
         pem("CERTIFICATE", "MIIB"),
@@ -221,7 +221,7 @@ fn what_is_no_public_key_is_refused_with_the_reason() {
             "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEEVs/o5+uQbTjL3chynL4wXgUg2R9q9UU8I5mEovUf86QZ7kOBIjJwqnzD1omageEHWwHdBO6B+dFabmdT9POxg==",
         ),
     ];
-    let reasons = given.map(|given| Key::pem(&given).unwrap_err().to_string());
+    let reasons = texts.map(|text| IssuerKey::from_pem(&text).unwrap_err().to_string());
     insta::assert_snapshot!(reasons.join("\n"), @"
     not a public key in PEM: expected -----BEGIN PUBLIC KEY-----
     this is a private key, which only the issuer should have; give the public one
@@ -241,13 +241,12 @@ fn of_a_key_set_only_keys_for_signatures_are_used() {
         jwk
     };
     let read = |jwk: Value| {
-        let jwk = serde_json::from_value(jwk).map_err(anyhow::Error::from);
-        jwk.and_then(|jwk| Key::jwk(&jwk))
-            .map(|key| key.algorithm)
+        IssuerKey::from_jwk(jwk)
+            .map(|key| key.key.algorithm())
             .map_err(|error| format!("{error:#}"))
     };
-    assert_eq!(read(ed.jwk()), Ok(jsonwebtoken::Algorithm::EdDSA));
-    assert_eq!(read(RSA.jwk()), Ok(jsonwebtoken::Algorithm::RS256));
+    assert_eq!(read(ed.jwk()), Ok("EdDSA"));
+    assert_eq!(read(RSA.jwk()), Ok("RS256"));
     let left_out = [
         SigningKey::hs256("s", SECRET.as_bytes()).jwk(),
         changed(&ed, "use", json!("enc")),
@@ -260,7 +259,7 @@ fn of_a_key_set_only_keys_for_signatures_are_used() {
     a symmetric key
     not for signatures
     for another algorithm than RS256 or EdDSA
-    shorter than 2048 bits
+    the RSA key is shorter than 2048 bits
     neither RSA nor Ed25519
     ");
 }
@@ -276,7 +275,7 @@ async fn an_old_set_serves_while_it_is_fetched_anew() {
         ("jwks_timeout", "60s"),
     ]);
     let (first, second) = (keys[0].sign(&claims()), keys[1].sign(&claims()));
-    assert_eq!(jwt.identify(&first), Err(Refused::UnknownKey));
+    assert_eq!(jwt.identify(&first), Err(LoginError::UnknownKey));
     jwt.renew_keys().await.unwrap();
     jwt.identify(&first).unwrap();
     set.publish(&[&keys[1]]);
@@ -322,7 +321,7 @@ async fn answers_that_are_no_key_set_leave_the_old_one() {
         let before = set.fetched();
         assert!(jwks.renew().await, "{status}");
         assert_eq!(set.fetched(), before + 1, "it was asked");
-        assert_eq!(jwks.known().unwrap().keys.len(), 1, "{status}");
+        assert_eq!(jwks.current().unwrap().keys.len(), 1, "{status}");
     }
 }
 

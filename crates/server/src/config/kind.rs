@@ -1,4 +1,4 @@
-//! What values a setting takes: how they are read, and how they are asked for.
+//! The kinds of values that settings take: how they are parsed, and how a mistake describes them.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::secret::mask_unknown;
 use super::units::{parse_duration, parse_size, show_duration, show_size};
 use super::value::Value;
 
-/// The kind of values that a setting takes.
+/// A kind of values.
 #[derive(Debug)]
 pub enum Kind {
     Bool,
@@ -79,17 +79,17 @@ pub(super) const fn optional_text(min_chars: usize) -> Kind {
     }
 }
 
-/// What was found where it does not fit.
-pub(super) enum Found {
+/// A value that does not fit, for a mistake's text.
+pub(super) enum WrongValue {
     /// The value itself, which may be shown unless the setting is secret.
     Value(String),
-    /// Words about the value that give nothing away.
-    About(String),
+    /// A description that gives nothing away.
+    Described(String),
 }
 
 impl Kind {
     /// Reads a text from the environment, a flag, or the table's default.
-    pub(super) fn read_text(&self, text: &str) -> Result<Value, Found> {
+    pub(super) fn read_text(&self, text: &str) -> Result<Value, WrongValue> {
         match self {
             Self::Bool => text.parse().ok().map(Value::Bool),
             Self::Integer { .. } => text.parse().ok().and_then(|number| self.bounded(number)),
@@ -111,13 +111,13 @@ impl Kind {
             } => {
                 let chars = text.chars().count();
                 if chars < *min_chars && !(*optional && chars == 0) {
-                    return Err(Found::About(format!("a length of {chars}")));
+                    return Err(WrongValue::Described(format!("a length of {chars}")));
                 }
                 Some(Value::Text(text.to_owned()))
             }
             Self::Url { word, schemes } => {
                 if text != *word && !is_url(text, schemes) {
-                    return Err(Found::About(quoted(&mask_unknown(text))));
+                    return Err(WrongValue::Described(quoted(&mask_unknown(text))));
                 }
                 Some(Value::Url(text.to_owned()))
             }
@@ -127,18 +127,18 @@ impl Kind {
                 return read_list(items.map(|item| Ok(item.to_owned())), *min_chars);
             }
         }
-        .ok_or_else(|| Found::Value(quoted(text)))
+        .ok_or_else(|| WrongValue::Value(quoted(text)))
     }
 
     /// Reads a value of the file, which has types of its own: `5` and `"5"` are not the same.
-    pub(super) fn read_toml(&self, value: &DeValue<'_>) -> Result<Value, Found> {
+    pub(super) fn read_toml(&self, value: &DeValue<'_>) -> Result<Value, WrongValue> {
         match (self, value) {
             (Self::Bool, DeValue::Boolean(value)) => Ok(Value::Bool(*value)),
             (Self::Integer { .. } | Self::Bytes { .. }, DeValue::Integer(number)) => {
                 u64::from_str_radix(number.as_str(), number.radix())
                     .ok()
                     .and_then(|number| self.bounded(number))
-                    .ok_or_else(|| Found::Value(number.to_string()))
+                    .ok_or_else(|| WrongValue::Value(number.to_string()))
             }
             (Self::List { min_chars }, DeValue::Array(items)) => {
                 let items = items.iter().map(|item| match item.get_ref() {
@@ -147,17 +147,19 @@ impl Kind {
                 });
                 read_list(items, *min_chars)
             }
-            (Self::List { .. }, DeValue::String(_)) => {
-                Err(Found::About("a text instead of an array".to_owned()))
-            }
+            (Self::List { .. }, DeValue::String(_)) => Err(WrongValue::Described(
+                "a text instead of an array".to_owned(),
+            )),
             (Self::Bool | Self::Integer { .. }, DeValue::String(text)) => {
-                Err(Found::Value(format!("the text {}", quoted(text))))
+                Err(WrongValue::Value(format!("the text {}", quoted(text))))
             }
             (_, DeValue::String(text)) => self.read_text(text),
-            (_, DeValue::Integer(number)) => Err(Found::Value(format!("the integer {number}"))),
-            (_, DeValue::Float(number)) => Err(Found::Value(format!("the float {number}"))),
-            (_, DeValue::Boolean(value)) => Err(Found::Value(format!("the boolean {value}"))),
-            (_, other) => Err(Found::About(article(other.type_str()))),
+            (_, DeValue::Integer(number)) => {
+                Err(WrongValue::Value(format!("the integer {number}")))
+            }
+            (_, DeValue::Float(number)) => Err(WrongValue::Value(format!("the float {number}"))),
+            (_, DeValue::Boolean(value)) => Err(WrongValue::Value(format!("the boolean {value}"))),
+            (_, other) => Err(WrongValue::Described(article(other.type_str()))),
         }
     }
 
@@ -171,7 +173,7 @@ impl Kind {
         (*min..=*max).contains(&number).then_some(value)
     }
 
-    /// What fits, in words that follow "expected".
+    /// What fits, as a mistake says it after "expected".
     #[must_use]
     pub fn expected(&self) -> String {
         match self {
@@ -235,7 +237,7 @@ impl MapJoin for [&'static str] {
 fn read_list(
     items: impl Iterator<Item = Result<String, String>>,
     min_chars: usize,
-) -> Result<Value, Found> {
+) -> Result<Value, WrongValue> {
     let mut list = Vec::new();
     let mut wrong = Vec::new();
     for (number, item) in (1..).zip(items) {
@@ -253,7 +255,7 @@ fn read_list(
     if wrong.is_empty() {
         Ok(Value::List(list))
     } else {
-        Err(Found::About(wrong.join(" and ")))
+        Err(WrongValue::Described(wrong.join(" and ")))
     }
 }
 
@@ -262,7 +264,7 @@ fn is_name(text: &str, max_chars: usize) -> bool {
     (1..=max_chars).contains(&text.len()) && text.chars().all(allowed)
 }
 
-/// The clients of the databases parse URLs themselves; this only keeps out what is none.
+/// The databases' clients parse URLs themselves; this keeps out what is none.
 fn is_url(text: &str, schemes: &[&str]) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else {
         return false;
@@ -281,7 +283,7 @@ fn article(noun: &str) -> String {
     format!("{article} {noun}")
 }
 
-/// Longest value that a mistake repeats.
+/// Longest value that a mistake quotes.
 const MAX_SHOWN: usize = 80;
 
 fn quoted(text: &str) -> String {

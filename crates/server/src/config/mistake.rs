@@ -1,9 +1,9 @@
-//! What is wrong with a configuration, said all at once.
+//! The mistakes in a configuration, reported all at once.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value came from, in rising order of precedence.
+/// The source of a value, in rising order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     Default,
@@ -57,7 +57,7 @@ pub enum Mistake {
         found: String,
         expected: String,
     },
-    /// Each value is right, but not together.
+    /// Each value is right by itself, but they do not fit together.
     #[error("{}: {message}", Keys(.keys))]
     Conflict {
         keys: Vec<(&'static str, Origin)>,
@@ -66,7 +66,7 @@ pub enum Mistake {
 }
 
 impl Mistake {
-    /// Conflicts come last: a reader mends the single values first.
+    /// Conflicts come last, because single values are mended first.
     fn order(&self) -> (bool, &Origin) {
         match self {
             Self::Syntax { origin, .. }

@@ -1,16 +1,16 @@
-//! Which settings a mistyped name may have meant.
+//! Suggestions for a mistyped name.
 
 use super::settings::{SETTINGS, Setting};
 
 const MAX_SUGGESTIONS: usize = 3;
 
-/// From 0, nothing alike, to 1, equal.
-const ALIKE: f64 = 0.7;
+/// From 0 (nothing in common) to 1 (equal).
+const MIN_LIKENESS: f64 = 0.7;
 
 /// `flat` is the name as one word, such as `http_max_bdy`.
-pub(super) fn meant(flat: &str) -> Vec<&'static Setting> {
-    // The right name in the wrong place says more than likeness: `max_body` at the top of the
-    // file, or `listen` below `[http]`.
+pub(super) fn similar_settings(flat: &str) -> Vec<&'static Setting> {
+    // The right name in the wrong section comes first: `max_body` at the top of the file, or `listen`
+    // below `[http]`.
     let misplaced: Vec<_> = SETTINGS
         .iter()
         .filter(|setting| is_tail(flat, &setting.flat()) || is_tail(&setting.flat(), flat))
@@ -24,7 +24,7 @@ pub(super) fn meant(flat: &str) -> Vec<&'static Setting> {
     SETTINGS
         .iter()
         .map(|setting| (likeness(setting), setting))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .filter(|(likeness, _)| *likeness >= MIN_LIKENESS)
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, setting)| setting)
         .into_iter()
@@ -41,7 +41,10 @@ mod tests {
     use super::*;
 
     fn keys(flat: &str) -> Vec<&'static str> {
-        meant(flat).iter().map(|setting| setting.key).collect()
+        similar_settings(flat)
+            .iter()
+            .map(|setting| setting.key)
+            .collect()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The configuration in writing: `--print-config`, and the table in the docs.
+//! The configuration as text: `--print-config`, and the table in the docs.
 
 use std::fmt::Write as _;
 
@@ -6,25 +6,25 @@ use super::secret::{HIDDEN, mask};
 use super::settings::{Config, SETTINGS, Setting};
 use super::units::{show_duration, show_size};
 use super::value::Value;
-use super::{Origin, Settled};
+use super::{Origin, ResolvedSettings};
 
-/// A setting as it may be shown. Written down when the configuration is loaded, so that the
-/// secrets themselves need not be kept for it.
+/// A setting as `--print-config` prints it. Made when the configuration is loaded, so that the
+/// secrets need not be kept for it.
 #[derive(Clone, Debug)]
-pub(super) struct Shown {
+pub(super) struct PrintedSetting {
     setting: &'static Setting,
     toml: String,
     origin: Origin,
 }
 
-impl Shown {
-    pub(super) fn all(settled: &Settled) -> Vec<Self> {
+impl PrintedSetting {
+    pub(super) fn all(resolved: &ResolvedSettings) -> Vec<Self> {
         SETTINGS
             .iter()
             .map(|setting| Self {
                 setting,
-                toml: toml(settled.value(setting.key), setting.secret),
-                origin: settled.origin(setting.key).clone(),
+                toml: toml(resolved.value(setting.key), setting.secret),
+                origin: resolved.origin(setting.key).clone(),
             })
             .collect()
     }
@@ -36,11 +36,11 @@ impl Config {
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         let mut section = "";
-        for Shown {
+        for PrintedSetting {
             setting,
             toml,
             origin,
-        } in &self.shown
+        } in &self.printed
         {
             if setting.section != section {
                 section = setting.section;

@@ -1,11 +1,11 @@
-//! Values that must not reach a log, a message or a printed configuration.
+//! Values that must not appear in a log, an error or a printed configuration.
 
 use std::fmt;
 
-/// What stands in the place of a secret.
+/// Shown instead of a secret.
 pub(super) const HIDDEN: &str = "***";
 
-/// A text that never shows itself.
+/// A text whose `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -27,7 +27,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A URL that shows itself without its passwords.
+/// A URL that is displayed without its passwords.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(String);
 
@@ -91,8 +91,7 @@ fn is_secret(parameter: &str) -> bool {
         .any(|word| name.contains(word))
 }
 
-/// The same for a text that stands where a URL should but may be anything, such as
-/// `host=db password=…`.
+/// The same for a text in place of a URL that may be anything, such as `host=db password=…`.
 pub(super) fn mask_unknown(text: &str) -> String {
     if text.contains("://") {
         mask(text)

@@ -7,45 +7,45 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::mistake::{Mistake, Origin};
-use super::mistyped::meant;
+use super::mistyped::similar_settings;
 use super::settings::{ENV_PREFIX, SETTINGS, Setting, setting};
 use super::value::Value;
 
-/// A setting's value in one source, or words about what was found instead.
-pub(super) struct Given {
+/// A setting's value in one source, or a description of the wrong value there.
+pub(super) struct SourceValue {
     pub(super) setting: &'static Setting,
     pub(super) origin: Origin,
     pub(super) value: Result<Value, String>,
 }
 
-impl Given {
+impl SourceValue {
     fn text(setting: &'static Setting, origin: Origin, text: &str) -> Self {
         let value = setting.kind.read_text(text);
         Self {
             setting,
             origin,
-            value: value.map_err(|found| setting.describe(found)),
+            value: value.map_err(|wrong| setting.describe(wrong)),
         }
     }
 }
 
-/// Returns false when the text is not TOML; its values are then left alone, since what the parser
-/// makes of the rest of a broken file is a guess.
+/// Returns false when the text is not TOML. Its values are then ignored, because the parser can only
+/// guess the rest of a broken file.
 pub(super) fn file(
     path: &Path,
     text: &str,
-    given: &mut Vec<Given>,
+    values: &mut Vec<SourceValue>,
     mistakes: &mut Vec<Mistake>,
 ) -> bool {
     let file = File { path, text };
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
-        file.walk("", table.get_ref(), given, mistakes);
+        file.walk("", table.get_ref(), values, mistakes);
         return true;
     }
     let mut seen = BTreeSet::new();
     for error in errors {
-        // One slip makes the parser stumble several times on the same line.
+        // One mistake can make several errors on the same line.
         let origin = file.origin(error.span().map_or(text.len(), |span| span.start));
         if seen.insert(origin.clone()) {
             // Only the parser's message: its full display quotes the line, which may hold a secret.
@@ -66,13 +66,13 @@ impl File<'_> {
         &self,
         above: &str,
         table: &DeTable<'_>,
-        given: &mut Vec<Given>,
+        values: &mut Vec<SourceValue>,
         mistakes: &mut Vec<Mistake>,
     ) {
         for (name, value) in table {
             let key = join(above, name.get_ref());
             let origin = self.origin(name.span().start);
-            self.entry(key, origin, value, given, mistakes);
+            self.entry(key, origin, value, values, mistakes);
         }
     }
 
@@ -81,29 +81,32 @@ impl File<'_> {
         key: String,
         origin: Origin,
         value: &Spanned<DeValue<'_>>,
-        given: &mut Vec<Given>,
+        values: &mut Vec<SourceValue>,
         mistakes: &mut Vec<Mistake>,
     ) {
         let is_section = SETTINGS.iter().any(|setting| setting.section == key);
         match (setting(&key), value.get_ref()) {
-            (Some(setting), value) => given.push(Given {
+            (Some(setting), value) => values.push(SourceValue {
                 setting,
                 origin,
                 value: setting
                     .kind
                     .read_toml(value)
-                    .map_err(|found| setting.describe(found)),
+                    .map_err(|wrong| setting.describe(wrong)),
             }),
             (None, DeValue::Table(table)) if is_section || !table.is_empty() => {
-                self.walk(&key, table, given, mistakes);
+                self.walk(&key, table, values, mistakes);
             }
             (None, _) if is_section => mistakes.push(Mistake::Section { name: key, origin }),
             (None, _) => {
-                let meant = meant(&key.replace('.', "_"));
+                let similar = similar_settings(&key.replace('.', "_"));
                 mistakes.push(Mistake::Unknown {
                     name: key,
                     origin,
-                    suggestions: meant.iter().map(|setting| setting.key.to_owned()).collect(),
+                    suggestions: similar
+                        .iter()
+                        .map(|setting| setting.key.to_owned())
+                        .collect(),
                 });
             }
         }
@@ -118,7 +121,7 @@ impl File<'_> {
     }
 }
 
-/// A name in quotes stays in quotes: `"http.max_body"` at the top is not `max_body` of `http`.
+/// A quoted name stays quoted: `"http.max_body"` at the top is not `max_body` of `http`.
 fn join(above: &str, name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name = if !name.is_empty() && name.chars().all(bare) {
@@ -135,7 +138,7 @@ fn join(above: &str, name: &str) -> String {
 
 pub(super) fn environment(
     variables: impl IntoIterator<Item = (String, String)>,
-    given: &mut Vec<Given>,
+    values: &mut Vec<SourceValue>,
     mistakes: &mut Vec<Mistake>,
 ) {
     for (name, text) in variables {
@@ -143,25 +146,25 @@ pub(super) fn environment(
             continue;
         };
         if let Some(setting) = SETTINGS.iter().find(|setting| setting.env() == name) {
-            given.push(Given::text(setting, Origin::Environment(name), &text));
+            values.push(SourceValue::text(setting, Origin::Environment(name), &text));
         } else if !is_not_ours(flat) && !is_from_kubernetes(flat, &text) {
-            let meant = meant(&flat.to_lowercase());
+            let similar = similar_settings(&flat.to_lowercase());
             mistakes.push(Mistake::Unknown {
                 name: name.clone(),
                 origin: Origin::Environment(name),
-                suggestions: meant.iter().map(|setting| setting.env()).collect(),
+                suggestions: similar.iter().map(|setting| setting.env()).collect(),
             });
         }
     }
 }
 
-/// Variables of the project's own tests, and those of the commands that call a server.
+/// Variables of the project's tests, and those of the commands that call a server.
 fn is_not_ours(flat: &str) -> bool {
     flat.starts_with("TEST_") || matches!(flat, "BIN" | "URL" | "TOKEN")
 }
 
-/// Kubernetes describes every service to every pod. A service called `wakeline`, or
-/// `wakeline-redis`, would keep the server from starting if its variables were mistakes.
+/// Kubernetes sets variables for every service in every pod. Those of a service called `wakeline` or
+/// `wakeline-redis` must not keep the server from starting.
 fn is_from_kubernetes(flat: &str, text: &str) -> bool {
     let is_link = || {
         ["tcp://", "udp://", "sctp://"]
@@ -185,18 +188,25 @@ fn is_from_kubernetes(flat: &str, text: &str) -> bool {
 
 pub(super) fn flags(
     flags: Vec<(String, String)>,
-    given: &mut Vec<Given>,
+    values: &mut Vec<SourceValue>,
     mistakes: &mut Vec<Mistake>,
 ) {
     for (key, text) in flags {
         if let Some(setting) = setting(&key) {
-            given.push(Given::text(setting, Origin::Flag(setting.flag()), &text));
+            values.push(SourceValue::text(
+                setting,
+                Origin::Flag(setting.flag()),
+                &text,
+            ));
         } else {
-            let meant = meant(&key.replace(['.', '-'], "_"));
+            let similar = similar_settings(&key.replace(['.', '-'], "_"));
             mistakes.push(Mistake::Unknown {
                 origin: Origin::Flag(format!("--{}", key.replace(['.', '_'], "-"))),
                 name: key,
-                suggestions: meant.iter().map(|setting| setting.key.to_owned()).collect(),
+                suggestions: similar
+                    .iter()
+                    .map(|setting| setting.key.to_owned())
+                    .collect(),
             });
         }
     }

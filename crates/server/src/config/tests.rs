@@ -189,7 +189,7 @@ fn beyond_loopback_needs_tokens_or_insecure() {
     }
     assert_snapshot!(mistakes("", &[("WAKELINE_LISTEN", "0.0.0.0:6632")], &[]), @r##"
     1 mistake in the configuration:
-      - listen (environment WAKELINE_LISTEN), auth.tokens (default), auth.jwt.secret (default), auth.jwt.public_key (default), auth.jwt.jwks_url (default), insecure (default): 0.0.0.0:6632 is not a loopback address and no authentication is configured: set auth.tokens or a key of auth.jwt, or set insecure = true to let everybody in
+      - listen (environment WAKELINE_LISTEN), auth.tokens (default), auth.jwt.secret (default), auth.jwt.public_key (default), auth.jwt.jwks_url (default), insecure (default): 0.0.0.0:6632 is not a loopback address and no authentication is configured: set auth.tokens or a key of auth.jwt, or set insecure = true to allow every caller
     "##);
 }
 
@@ -202,7 +202,7 @@ fn the_rules_for_signed_tokens_fit_their_keys() {
     );
     assert_snapshot!(shown, @r##"
     2 mistakes in the configuration:
-      - auth.jwt.algorithm (default), auth.jwt.issuer (wakeline.toml:2), auth.jwt.audience (default), auth.jwt.secret (default), auth.jwt.public_key (default), auth.jwt.jwks_url (default): there are rules for signed tokens, but no key to check them with: set auth.jwt.secret, auth.jwt.public_key or auth.jwt.jwks_url, or leave the rules out
+      - auth.jwt.algorithm (default), auth.jwt.issuer (wakeline.toml:2), auth.jwt.audience (default), auth.jwt.secret (default), auth.jwt.public_key (default), auth.jwt.jwks_url (default): there are rules for signed tokens, but no key to verify them with: set auth.jwt.secret, auth.jwt.public_key or auth.jwt.jwks_url, or leave the rules out
       - auth.jwt.role_admin (wakeline.toml:3), auth.jwt.role_read_write (default), auth.jwt.role_read_only (default), auth.jwt.role_write_only (default): two roles are called "read-only": each needs a name of its own
     "##);
     let given = [
@@ -212,12 +212,12 @@ fn the_rules_for_signed_tokens_fit_their_keys() {
     ];
     assert_snapshot!(mistakes("", &[], &given), @r##"
     1 mistake in the configuration:
-      - auth.jwt.algorithm (flag --auth-jwt-algorithm), auth.jwt.secret (flag --auth-jwt-secret), auth.jwt.public_key (default), auth.jwt.jwks_url (flag --auth-jwt-jwks-url): HS256 is checked with a secret, not with a public key: leave auth.jwt.public_key and auth.jwt.jwks_url empty, or set auth.jwt.algorithm to auto
+      - auth.jwt.algorithm (flag --auth-jwt-algorithm), auth.jwt.secret (flag --auth-jwt-secret), auth.jwt.public_key (default), auth.jwt.jwks_url (flag --auth-jwt-jwks-url): HS256 is verified with a secret, not with a public key: leave auth.jwt.public_key and auth.jwt.jwks_url empty, or set auth.jwt.algorithm to auto
     "##);
     let given = [("auth.jwt.algorithm", "EdDSA"), ("auth.jwt.secret", SECRET)];
     assert_snapshot!(mistakes("", &[], &given), @r##"
     1 mistake in the configuration:
-      - auth.jwt.algorithm (flag --auth-jwt-algorithm), auth.jwt.secret (flag --auth-jwt-secret), auth.jwt.public_key (default), auth.jwt.jwks_url (default): RS256 and EdDSA are checked with a public key, not with a secret: leave auth.jwt.secret empty, or set auth.jwt.algorithm to auto
+      - auth.jwt.algorithm (flag --auth-jwt-algorithm), auth.jwt.secret (flag --auth-jwt-secret), auth.jwt.public_key (default), auth.jwt.jwks_url (default): RS256 and EdDSA are verified with a public key, not with a secret: leave auth.jwt.secret empty, or set auth.jwt.algorithm to auto
     "##);
     let short = [("auth.jwt.secret", "hunter2"), ("auth.jwt.role_claim", "")];
     assert_snapshot!(mistakes("", &[], &short), @r##"
@@ -232,18 +232,10 @@ fn a_bus_needs_postgres() {
     let bus = ("bus.url", "redis://:pw@r");
     assert_snapshot!(mistakes("", &[], &[bus]), @r##"
     1 mistake in the configuration:
-      - bus.url (flag --bus), store (default): a SQLite file belongs to one node; a bus has nobody to reach: leave bus.url empty, or set store to the URL of a PostgreSQL database
+      - bus.url (flag --bus), store (default): a SQLite file belongs to one node, so there are no other nodes for a bus: leave bus.url empty, or set store to the URL of a PostgreSQL database
     "##);
     let config = load(None, [], pairs(&[bus, ("store", "postgresql://db/w")])).unwrap();
     assert_eq!(config.bus.url.unwrap().expose(), "redis://:pw@r");
-}
-
-#[test]
-fn the_default_hold_is_within_the_longest() {
-    assert_snapshot!(mistakes("[http]\nmax_hold = \"10s\"", &[], &[]), @r##"
-    1 mistake in the configuration:
-      - http.default_hold (default), http.max_hold (wakeline.toml:2): the default hold of 30s is longer than the longest hold of 10s: lower http.default_hold, or raise http.max_hold
-    "##);
 }
 
 #[test]
@@ -314,159 +306,20 @@ fn the_printed_configuration_names_origins_and_hides_secrets() {
         ]),
     )
     .unwrap();
-    assert_snapshot!(config.to_toml(), @r##"
+    let printed = config.to_toml();
+    let values = printed.lines().filter(|line| line.contains(" = "));
+    assert_eq!(values.clone().count(), SETTINGS.len());
+    let given = values.filter(|line| !line.ends_with("# default"));
+    assert_snapshot!(given.collect::<Vec<_>>().join("\n"), @r##"
     listen = "[::]:80" # flag --listen
     data = '/srv/"wakeline"' # wakeline.toml:1
     store = "postgres://w:***@db/w?sslpassword=***" # environment WAKELINE_STORE
-    insecure = false # default
-
-    [auth]
     tokens = ["***", "***"] # environment WAKELINE_AUTH_TOKENS
-
-    [auth.jwt]
     secret = "***" # environment WAKELINE_AUTH_JWT_SECRET
-    public_key = "" # default
-    jwks_url = "" # default
-    jwks_refresh = "1h" # default
-    jwks_timeout = "5s" # default
-    algorithm = "auto" # default
-    issuer = "" # default
-    audience = "" # default
-    clock_skew = "30s" # default
-    role_claim = "role" # default
-    roles_claim = "roles" # default
-    role_admin = "admin" # default
-    role_read_write = "read-write" # default
-    role_read_only = "read-only" # default
-    role_write_only = "write-only" # default
-    skip_paths = ["/", "/health", "/livez", "/readyz", "/metrics", "/metrics/prometheus"] # default
-
-    [http]
     max_body = "3MiB" # wakeline.toml:3
-    max_url = "8KiB" # default
-    max_headers = "16KiB" # default
-    header_timeout = "75s" # default
-    body_timeout = "30s" # default
-    write_timeout = "1m" # default
-    max_connections = 100000 # default
-    http2_max_streams = 20000 # default
-    max_hold = "10m" # default
-    default_hold = "30s" # default
-    drain = "10s" # default
-
-    [wake]
-    max_waiters = 1000000 # default
-    max_waiters_per_topic = 200000 # default
-    max_timers = 1000000 # default
-    fallback = "1m" # default
-    fallback_degraded = "1s" # default
-
-    [bus]
     url = "rediss://:***@r:6379/0" # flag --bus
-    channel = "wakeline" # default
-    canary = "5s" # default
-
-    [sqlite]
-    readers = 2 # default
-    max_batch = 512 # default
-    busy_timeout = "5s" # default
-
-    [postgres]
-    connections = 4 # default
-    max_batch = 500 # default
-    connect_timeout = "5s" # default
-    statement_timeout = "30s" # default
-
-    [limits]
-    pending_operations = 100000 # default
-
-    [queue]
-    max_batch = 10000 # default
-    max_items = 10000 # default
-    max_name = 255 # default
-    max_transaction_id = 255 # default
-    default_batch = 200 # default
-    max_partitions = 1000 # default
-    lease = "5m" # default
-    max_lease = "1d" # default
-    default_subscription = "all" # default
-    encryption_key = "" # default
-    sweep_interval = "30s" # default
-
-    [jobs]
-    secret = "" # default
-    token_lifetime = "1h" # default
-    admin_email = "" # default
-    admin_password = "" # default
-    guests = false # default
-    keep_guests = "30d" # default
-    registration = false # default
-    open_lists = false # default
-    categories = ["modifiers", "selections", "analysis", "filesystem"] # default
-    provider_categories = [] # default
-    worker_timeout = "1m" # default
-    internal_timeout = "1h" # default
-    internal_tasks = 4 # default
-    keep_tasks = "7d" # default
-    require_workers = false # default
-    max_retries = 100 # default
-    max_schema = "256KiB" # default
-    max_task_hold = "1m" # default
-    read_hold = "5s" # default
-    max_read_hold = "30s" # default
-    timeout_status = "504" # default
-    result_ttl = "5m" # default
-    error_ttl = "5s" # default
-    inflight_ttl = "30s" # default
-    max_result = "64MiB" # default
-    upload_memory = "256MiB" # default
-    results = "store" # default
-    results_by_category = [] # default
-    redis = "" # default
-    redis_prefix = "wakeline:" # default
-    files_size = "1GiB" # default
-    filesystem_roots = [] # default
-    filesystem_for_everybody = false # default
-    frame_bytes = "32MiB" # default
-    frame_keys = 1000 # default
-    request_frames = 1000 # default
-    room_copy = "256MiB" # default
-    asked_frames = 1000 # default
-    asked_at_once = 32 # default
-    asked_bytes = "256MiB" # default
-    room_frames = 1000000 # default
-    max_sockets = 10000 # default
-    socket_buffer = 1024 # default
-    ping_interval = "25s" # default
-    ping_timeout = "20s" # default
-
-    [feeds]
-    policies = "" # default
-    authentication = "" # default
-    origins = ["*"] # default
-    page_size = 100 # default
-    max_initial_pages = 1000 # default
-    waitlist_cap = 50000 # default
-    page_delay_every = 10 # default
-    page_delay = "10ms" # default
-    sync_delay = "500ms" # default
-    heartbeat = "30s" # default
-    slow_reader = "1m" # default
-    max_age = "0s" # default
-    max_body = "64MiB" # default
-    max_graph = "512MiB" # default
-    max_facts = 1000000 # default
-    max_references = 100000 # default
-    keep_definitions = "90d" # default
-
-    [durable]
-    schema = "" # default
-    database = "" # default
-
-    [log]
-    format = "text" # default
-    level = "info" # default
     "##);
+    assert!(printed.contains("\n\n[http]\n"));
     assert!(!format!("{config:?}").contains("hunter2"));
     assert!(!config.to_toml().contains("hunter2"));
 }
@@ -553,7 +406,7 @@ fn no_two_settings_share_a_variable_or_a_flag() {
 fn a_durable_schema_needs_a_postgres_to_be_in() {
     assert_snapshot!(mistakes("durable.schema = \"durable\"", &[], &[]), @r##"
     1 mistake in the configuration:
-      - durable.schema (wakeline.toml:1), durable.database (default), store (default): a durable schema is in PostgreSQL, and the store is SQLite: set durable.database to the database that has it, or leave durable.schema empty
+      - durable.schema (wakeline.toml:1), durable.database (default), store (default): a durable schema is in PostgreSQL, but the store is SQLite: set durable.database to the database that has it, or leave durable.schema empty
     "##);
     for more in ["store", "durable.database"] {
         let flags = [("durable.schema", "durable"), (more, "postgres://h/d")];
@@ -562,7 +415,7 @@ fn a_durable_schema_needs_a_postgres_to_be_in() {
 }
 
 #[test]
-fn a_setting_of_feeds_may_be_written_as_its_design_does() {
+fn a_setting_of_feeds_may_be_written_as_jinaga_does() {
     let config = load(
         file("[feeds]\nmaxInitialPages = 7\nwaitlistCap = 8"),
         [],

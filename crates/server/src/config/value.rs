@@ -1,4 +1,4 @@
-//! A setting's value as read, and the types it becomes in the `Config`.
+//! A setting's value as parsed, and the types that it becomes in the `Config`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub(super) enum Value {
     Path(PathBuf),
 }
 
-/// Which database keeps everything.
+/// The database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Store {
     /// A file in the data directory.
@@ -28,28 +28,29 @@ pub enum Store {
     Postgres(Url),
 }
 
-/// How log lines are written.
+/// Where a new consumer group begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subscription {
     All,
     New,
 }
 
+/// How log lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     Text,
     Json,
 }
 
-/// Where answers of providers are kept.
+/// Where results of providers are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Results {
+pub enum ResultBackend {
     Store,
     Redis,
     Files,
 }
 
-impl Results {
+impl ResultBackend {
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         match name {
@@ -61,25 +62,25 @@ impl Results {
     }
 }
 
-/// What a read is answered with whose provider is silent.
+/// The status of a read that the provider did not answer in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutStatus {
     GatewayTimeout,
     NotFound,
 }
 
-/// Which signature of a token is let in.
+/// Which algorithms of signed tokens are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// The one that each key is for.
+    /// The one of each key.
     Auto,
     Hs256,
     Rs256,
     EdDsa,
 }
 
-/// A panic here means that a row of the table pairs a kind with a type that cannot hold it; a
-/// test loads every setting at its bounds to show that no row does.
+/// Panics if a row of the table pairs a kind with a type that cannot hold its values; a test loads
+/// every setting at its bounds to show that no row does.
 pub(super) trait FromValue {
     fn from_value(value: &Value) -> Self;
 }
@@ -117,7 +118,7 @@ from_value! {
         "EdDSA" => Self::EdDsa,
         _ => Self::Auto,
     };
-    Results: Value::Text(name) => Self::parse(name).unwrap_or(Self::Store);
+    ResultBackend: Value::Text(name) => Self::parse(name).unwrap_or(Self::Store);
     TimeoutStatus: Value::Text(text) => if text == "404" { Self::NotFound } else { Self::GatewayTimeout };
     Subscription: Value::Text(text) => if text == "new" { Self::New } else { Self::All };
     LogFormat: Value::Text(format) => if format == "json" { Self::Json } else { Self::Text };

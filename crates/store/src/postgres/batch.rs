@@ -1,4 +1,4 @@
-//! Group commit: what many callers ask for in the same moment is one statement and one commit.
+//! Group commit: the operations of many callers at the same moment are one statement and one commit.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -19,16 +19,16 @@ use tokio_postgres::Client;
 use super::{Postgres, STORE, Session, explain};
 use crate::{error::Error, load::Meter, metrics};
 
-/// With so many operations gathered, a batch begins beside one that is under way. With fewer it waits
-/// for that one's end, for a moment: two small batches cost almost twice what one does.
+/// With this many operations, a second batch starts beside the first. With fewer it waits for the end
+/// of the first, or for this time: two small batches cost almost twice as much as one.
 const SECOND_BATCH_SIZE: usize = 16;
 const SECOND_BATCH_WAIT: Duration = Duration::from_millis(2);
-/// How often a batch that lost against another node's (deadlock, serialization) is tried.
+/// How often a batch is tried that loses against another node's (deadlock, serialization).
 const ATTEMPTS: u32 = 5;
 /// Times the number of the attempt.
 const RACE_PAUSE: Duration = Duration::from_millis(10);
 
-/// How much of a batch an operation takes up.
+/// An operation's part of a batch.
 pub trait Weigh {
     fn weight(&self) -> usize {
         1
@@ -40,13 +40,13 @@ pub trait Weigh {
 pub enum RunError {
     #[error(transparent)]
     Driver(#[from] tokio_postgres::Error),
-    /// The answer does not fit the question: a defect, reported and not retried, for the statement
-    /// has been committed.
+    /// The answer does not fit the operations: a defect. It is not retried, because the statement has
+    /// been committed.
     #[error("{0}")]
     Answer(String),
 }
 
-/// Runs a list of operations as one statement; gives one result each, in order.
+/// Runs a list of operations as one statement, and returns one result each, in order.
 pub trait Batch: Send + Sync + 'static {
     type Operation: Weigh + Clone + Send + Sync + 'static;
     type Output: Send + 'static;
@@ -66,7 +66,7 @@ type Pending<B> = (
     oneshot::Sender<Result<<B as Batch>::Output, Error>>,
 );
 
-/// The front of a kind of operation: submit one, await its own result.
+/// Takes operations of one kind: submit one, and await its own result.
 pub struct Batcher<B: Batch> {
     pending: mpsc::Sender<Pending<B>>,
     meter: Arc<Meter>,
@@ -88,18 +88,18 @@ impl<B: Batch> std::fmt::Debug for Batcher<B> {
 }
 
 impl<B: Batch> Batcher<B> {
-    /// `workers` batches may be under way at once; each takes all that has arrived when it is free.
+    /// At most `workers` batches are under way at once; each takes all operations that have arrived.
     #[must_use]
     pub fn start(postgres: &Postgres, batch: B, workers: usize) -> Self {
         let (pending, arriving) = mpsc::channel(postgres.options().max_pending.max(1));
-        let line = Arc::new(Queue {
+        let queue = Arc::new(Queue {
             arriving: Mutex::new(arriving),
             under_way: AtomicUsize::new(0),
             ended: Notify::new(),
         });
         let batch = Arc::new(batch);
         for _ in 0..workers.max(1) {
-            tokio::spawn(work(postgres.clone(), batch.clone(), line.clone()));
+            tokio::spawn(work(postgres.clone(), batch.clone(), queue.clone()));
         }
         Self {
             pending,
@@ -107,7 +107,7 @@ impl<B: Batch> Batcher<B> {
         }
     }
 
-    /// It runs even if the caller is dropped meanwhile; the result is then dropped.
+    /// The operation runs even if the future is dropped; then its result is dropped.
     pub async fn submit(&self, operation: B::Operation) -> Result<B::Output, Error> {
         self.meter.count_failure(self.run(operation).await)
     }
@@ -128,7 +128,7 @@ impl<B: Batch> Batcher<B> {
     }
 }
 
-/// What the workers of a kind share.
+/// The operations that wait for a worker, and the state that the workers share.
 struct Queue<B: Batch> {
     arriving: Mutex<mpsc::Receiver<Pending<B>>>,
     under_way: AtomicUsize,
@@ -137,7 +137,7 @@ struct Queue<B: Batch> {
 }
 
 async fn work<B: Batch>(postgres: Postgres, batch: Arc<B>, queue: Arc<Queue<B>>) {
-    // Its own: what is sent between a batch's BEGIN and its COMMIT belongs to the batch.
+    // A session of its own: statements between a batch's BEGIN and COMMIT would belong to the batch.
     let session = Session::new(postgres.connector().for_batches());
     let _connection = postgres.meter().connections(1);
     loop {
@@ -168,13 +168,13 @@ async fn work<B: Batch>(postgres: Postgres, batch: Arc<B>, queue: Arc<Queue<B>>)
 }
 
 impl<B: Batch> Queue<B> {
-    /// All that has arrived, at least one, as far as it fits one statement. It then counts as under
-    /// way.
+    /// The operations that have arrived, at least one, as many as fit one statement. They then count
+    /// as under way.
     async fn next_batch(&self, max: usize) -> Option<Vec<Pending<B>>> {
         let mut arriving = self.arriving.lock().await;
         let first = arriving.recv().await?;
         let mut weight = first.0.weight();
-        let mut gathered = vec![first];
+        let mut pending = vec![first];
         let patience = sleep(SECOND_BATCH_WAIT);
         tokio::pin!(patience);
         loop {
@@ -182,25 +182,25 @@ impl<B: Batch> Queue<B> {
                 && let Ok(next) = arriving.try_recv()
             {
                 weight += next.0.weight();
-                gathered.push(next);
+                pending.push(next);
             }
             let is_alone = self.under_way.load(Ordering::Relaxed) == 0;
-            if is_alone || gathered.len() >= SECOND_BATCH_SIZE || weight >= max {
+            if is_alone || pending.len() >= SECOND_BATCH_SIZE || weight >= max {
                 break;
             }
-            // An end before this is remembered, so that it is not waited for in vain.
+            // `ended` remembers an end before this.
             tokio::select! {
                 () = &mut patience => break,
                 () = self.ended.notified() => {}
                 next = arriving.recv() => {
                     let Some(next) = next else { break };
                     weight += next.0.weight();
-                    gathered.push(next);
+                    pending.push(next);
                 }
             }
         }
         self.under_way.fetch_add(1, Ordering::Relaxed);
-        Some(gathered)
+        Some(pending)
     }
 }
 
@@ -213,8 +213,8 @@ struct Runner<'a, B> {
 }
 
 impl<B: Batch> Runner<'_, B> {
-    /// The batch as one statement. When the database refuses it, each operation by itself, so that
-    /// only the bad one fails.
+    /// Runs the batch as one statement. When the database refuses it, each operation runs by itself,
+    /// so that only the bad one fails.
     async fn run(&self, operations: &[B::Operation]) -> Vec<Result<B::Output, Error>> {
         match self.attempt(operations).await {
             Ok(outputs) => outputs.into_iter().map(Ok).collect(),
@@ -234,7 +234,7 @@ impl<B: Batch> Runner<'_, B> {
         let mut results = Vec::with_capacity(operations.len());
         let mut outage = None;
         for operation in operations {
-            // Hundreds in a row must not each wait for a server that has gone.
+            // Hundreds in a row must not each wait for a server that is away.
             if let Some(reason) = &outage {
                 results.push(Err(Error::Unavailable(String::clone(reason))));
                 continue;
@@ -250,8 +250,8 @@ impl<B: Batch> Runner<'_, B> {
         results
     }
 
-    /// `Failed` only where the database has rolled back: whatever may have been committed must not
-    /// be tried again.
+    /// `Failed` only if the database has rolled back: a statement that may have been committed must
+    /// not be tried again.
     async fn attempt(&self, operations: &[B::Operation]) -> Result<Vec<B::Output>, Error> {
         for tried in 1.. {
             let began = Instant::now();
@@ -270,7 +270,7 @@ impl<B: Batch> Runner<'_, B> {
                 }
                 Ok(Ok(Err(RunError::Answer(text)))) => return Err(Error::OutcomeUnknown(text)),
                 Ok(Ok(Err(RunError::Driver(error)))) if tried < ATTEMPTS && lost_a_race(&error) => {
-                    // At once it would be back before the winner has taken what it waits for.
+                    // A retry at once would lock again before the winner has its lock.
                     let jitter = rand::random_range(0.5..1.5);
                     sleep((RACE_PAUSE * tried).mul_f64(jitter)).await;
                 }
@@ -283,7 +283,7 @@ impl<B: Batch> Runner<'_, B> {
     }
 }
 
-/// Rolled back in favour of another transaction: doing it again is safe and right.
+/// Rolled back in favour of another transaction: a retry is safe.
 fn lost_a_race(error: &tokio_postgres::Error) -> bool {
     error
         .code()

@@ -1,4 +1,4 @@
-//! How a connection is made: the URL, TLS when the server or the URL asks for it, the settings.
+//! Makes connections: the URL, TLS when the server or the URL asks for it, the settings.
 
 use std::{future::poll_fn, sync::Arc, time::Duration};
 
@@ -27,19 +27,19 @@ pub struct Connector {
     is_for_batches: bool,
 }
 
-/// Notifications that may wait to be read: 64 MB, as PostgreSQL refuses one of 8,000 bytes.
+/// Notifications that can wait to be read: 64 MB, as PostgreSQL refuses one of 8,000 bytes.
 pub const MAX_NOTIFICATIONS: usize = 8_192;
 
-/// A connection that also delivers notifications. The receiver ends when the connection does. With
-/// more than [`MAX_NOTIFICATIONS`] unread the connection is cut: the listener must connect anew and
-/// look for what it has missed.
+/// A connection that also receives notifications. The receiver ends with the connection. With more
+/// than [`MAX_NOTIFICATIONS`] unread the connection is cut: the listener must connect again and
+/// recheck for what it has missed.
 #[derive(Debug)]
 pub struct ListenConnection {
     pub client: Client,
     pub notifications: mpsc::Receiver<Notification>,
 }
 
-/// Why no connection came about.
+/// Why no connection was made.
 enum DialError {
     Tls(String),
     Other(String),
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Connector {
 }
 
 impl Connector {
-    /// For connections that run batches only: look-ups in functions, the same ones for ever.
+    /// For connections that run batches only: always the same look-ups, in functions.
     #[must_use]
     pub(super) fn for_batches(&self) -> Self {
         Self {
@@ -90,7 +90,7 @@ impl Connector {
         })
     }
 
-    /// A connection driven by a task of its own.
+    /// A connection; a task of its own runs it.
     pub async fn connect(&self) -> Result<Client, Error> {
         let (client, connection) = self.dial().await?;
         tokio::spawn(async move {
@@ -102,7 +102,7 @@ impl Connector {
         Ok(client)
     }
 
-    /// A connection whose notifications are wanted.
+    /// A connection for `LISTEN`.
     pub async fn listen(&self) -> Result<ListenConnection, Error> {
         let (client, mut connection) = self.dial().await?;
         let (send, notifications) = mpsc::channel(MAX_NOTIFICATIONS);
@@ -132,9 +132,9 @@ impl Connector {
         })
     }
 
-    /// With `sslmode=prefer`, the default, TLS is used where the server's certificate can be
-    /// verified, and a server with one of its own making (Debian's default) is spoken to without.
-    /// `sslmode=require` insists.
+    /// With `sslmode=prefer`, the default, TLS is used if the server's certificate can be verified, and
+    /// a server with a self-signed one (Debian's default) is connected to without TLS.
+    /// `sslmode=require` insists on TLS.
     async fn dial(&self) -> Result<(Client, Connection), Error> {
         let dialed = self.dial_with(&self.config).await;
         let Err(DialError::Tls(reason)) = &dialed else {
@@ -157,7 +157,7 @@ impl Connector {
             .await
             .map_err(|_| DialError::Other("no answer within the connect timeout".into()))?
             .map_err(|error| {
-                // The driver keeps the kind of an error to itself; this is its text for it.
+                // The driver hides the kind of an error; this is its text.
                 let is_tls = error
                     .to_string()
                     .starts_with("error performing TLS handshake");
@@ -170,7 +170,8 @@ impl Connector {
             })
     }
 
-    /// By statements, not by start-up options: a pooler refuses options that it does not know.
+    /// By a statement and not by start-up options, because a pooler refuses options that it does not
+    /// know.
     async fn prepare(&self, client: &Client) -> Result<(), Error> {
         let milliseconds = self.statement_timeout.as_millis().to_string();
         let mut settings = vec![
@@ -180,8 +181,8 @@ impl Connector {
             ("jit", "off"),
         ];
         if self.is_for_batches {
-            // Planning again for the arrays of every batch would take longer than running it. The
-            // one plan is made when tables are small and must still fit when they are not.
+            // To plan for the arrays of every batch would take longer than to run it. The one plan is
+            // made when tables are small and must still fit when they are large.
             settings.push(("plan_cache_mode", "force_generic_plan"));
             settings.push(("enable_seqscan", "off"));
         }
@@ -191,7 +192,7 @@ impl Connector {
             .map(|(name, value)| format!("set_config('{name}', '{value}', false)"))
             .collect();
         let settings = format!("SELECT {}", settings.join(", "));
-        // A pooler accepts at once and lets the first statement wait for a server that is away.
+        // A pooler accepts at once, and its first statement waits for a server that is away.
         timeout(self.connect_timeout, client.batch_execute(&settings))
             .await
             .map_err(|_| Error::Unavailable("no answer within the connect timeout".into()))?
@@ -199,7 +200,7 @@ impl Connector {
     }
 }
 
-/// TLS with the machine's own root certificates. Whether it is used is up to the URL's `sslmode`.
+/// TLS with the machine's root certificates. The URL's `sslmode` decides whether it is used.
 fn tls_config() -> rustls::ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

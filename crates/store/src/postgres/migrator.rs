@@ -1,24 +1,24 @@
-//! Bringing a database to the newest version.
+//! Migrates a database to the newest version.
 
 use tokio_postgres::{Client, types::Type};
 
 use super::chain;
 use crate::migrate::{Migrations, OpenError};
 
-/// Taken for the length of a migration. The number means nothing; it must only be ours.
+/// Locked during a migration. The number is arbitrary.
 const MIGRATION_LOCK: i64 = 0x77_61_6b_65;
 
 /// What to do when the database is not at the newest version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Bring it there.
+    /// Migrate it.
     #[default]
     Apply,
-    /// Refuse to open it: somebody with more rights does that.
+    /// Refuse to open it: a program with more rights migrates it.
     Verify,
 }
 
-/// A name as SQL takes it.
+/// A name as an SQL identifier.
 #[must_use]
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -40,8 +40,9 @@ impl<'a> Migrator<'a> {
         }
     }
 
-    /// All in one transaction under an advisory lock of that transaction, which also a pooler in
-    /// transaction mode keeps. A step may take its time: a large table is not rewritten in seconds.
+    /// All steps in one transaction, under an advisory lock of that transaction, which also works
+    /// behind a pooler in transaction mode. They have no time limit: a large table is not rewritten in
+    /// seconds.
     pub(super) async fn run(&self, policy: Policy) -> Result<(), OpenError> {
         let encoding: String = self
             .client
@@ -102,9 +103,9 @@ impl<'a> Migrator<'a> {
         Ok(())
     }
 
-    /// Asked before the lock is taken, so that a start in the usual case changes nothing.
+    /// Before the lock, so that the usual start writes nothing.
     async fn is_up_to_date(&self) -> Result<bool, OpenError> {
-        let known = self
+        let has_versions = self
             .client
             .query_typed(
                 "SELECT to_regclass($1) IS NOT NULL",
@@ -113,7 +114,7 @@ impl<'a> Migrator<'a> {
             .await
             .map_err(open)?[0]
             .get::<_, bool>(0);
-        if !known {
+        if !has_versions {
             return Ok(false);
         }
         for door in self.migrations {

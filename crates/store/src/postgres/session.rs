@@ -1,4 +1,4 @@
-//! A connection that mends itself.
+//! A connection that reconnects by itself.
 
 use std::{
     sync::Arc,
@@ -15,8 +15,8 @@ use crate::error::Error;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// One connection's worth of work. While the server is away callers are told at once, and one
-/// attempt is made per pause: an outage is not answered by a storm of connections.
+/// One connection. While the server is away, callers get the error at once, and there is one attempt
+/// to connect per pause.
 #[derive(Debug)]
 pub struct Session {
     connector: Connector,
@@ -27,7 +27,7 @@ pub struct Session {
 struct State {
     client: Option<Arc<Client>>,
     pause: Duration,
-    failed: Option<(Instant, Error)>,
+    last_failure: Option<(Instant, Error)>,
 }
 
 impl Session {
@@ -36,7 +36,7 @@ impl Session {
         let state = State {
             client: None,
             pause: FIRST_PAUSE,
-            failed: None,
+            last_failure: None,
         };
         Self {
             connector,
@@ -44,14 +44,14 @@ impl Session {
         }
     }
 
-    /// The live connection, made anew if the last one has ended.
+    /// The live connection, or a new one if the last has ended.
     pub async fn client(&self) -> Result<Arc<Client>, Error> {
         let mut state = self.state.lock().await;
         if let Some(client) = state.client.as_ref().filter(|client| !client.is_closed()) {
             return Ok(client.clone());
         }
         state.client = None;
-        if let Some((when, error)) = &state.failed
+        if let Some((when, error)) = &state.last_failure
             && when.elapsed() < state.pause
         {
             return Err(error.clone());
@@ -59,7 +59,7 @@ impl Session {
         self.connect(state).await
     }
 
-    /// Boxed: the driver's way to connect is compiled here once, not in every crate that asks.
+    /// Boxed, so that the driver's code for connecting is compiled once.
     fn connect<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -71,7 +71,7 @@ impl Session {
                     *state = State {
                         client: Some(client.clone()),
                         pause: FIRST_PAUSE,
-                        failed: None,
+                        last_failure: None,
                     };
                     Ok(client)
                 }
@@ -79,7 +79,7 @@ impl Session {
                     tracing::warn!(%error, "no connection to PostgreSQL");
                     let jitter = rand::random_range(0.75..1.25);
                     state.pause = (state.pause * 2).min(LONGEST_PAUSE).mul_f64(jitter);
-                    state.failed = Some((Instant::now(), error.clone()));
+                    state.last_failure = Some((Instant::now(), error.clone()));
                     Err(error)
                 }
             }
@@ -87,10 +87,10 @@ impl Session {
         .boxed()
     }
 
-    /// Leaves a connection whose answer is overdue, so that the next caller gets a new one.
+    /// Drops a connection whose answer is overdue, so that the next caller gets a new one.
     pub(super) async fn give_up(&self, client: &Arc<Client>) -> Error {
         let mut state = self.state.lock().await;
-        state.client.take_if(|known| Arc::ptr_eq(known, client));
+        state.client.take_if(|current| Arc::ptr_eq(current, client));
         Error::OutcomeUnknown("no answer within the statement timeout".into())
     }
 }

@@ -1,4 +1,4 @@
-//! Read connections, one thread each, sharing one line of queries.
+//! Read connections, one thread each, with one queue of queries.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -36,7 +36,7 @@ impl Readers {
                     while let Ok(query) = arriving.recv() {
                         let _at_work = meter.at_work();
                         query(&connection);
-                        // One left open would show later queries the past for ever.
+                        // A transaction that is left open would show later queries old data.
                         if !connection.is_autocommit() {
                             let _ = connection.execute_batch("ROLLBACK");
                         }

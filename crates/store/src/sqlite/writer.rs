@@ -1,4 +1,4 @@
-//! The one writer: takes what has arrived, runs it in one transaction, commits, answers.
+//! The writer: it runs the operations that have arrived in one transaction, commits, and answers.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use super::STORE;
 use crate::{error::Error, load::Meter, metrics};
 
-/// Runs inside the transaction (without one, not at all) and gives back what is to be called with
-/// the commit's outcome.
+/// Runs inside the transaction (not at all without one), and returns the function to call with the
+/// commit's outcome.
 type Job = Box<dyn FnOnce(Option<&Connection>) -> Answer + Send>;
 type Answer = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
@@ -53,7 +53,7 @@ impl Writer {
             if let Some(connection) = connection {
                 metrics::statements(STORE, kind, 1);
                 let mut operation = Some(operation);
-                let done = alone(connection, &mut || {
+                let done = in_savepoint(connection, &mut || {
                     result = operation.take().map(|operation| operation(connection));
                     matches!(result, Some(Ok(_)))
                 });
@@ -67,7 +67,7 @@ impl Writer {
                     (Ok(()), Some(result)) => result,
                     (Ok(()), None) => unreachable!("a commit has a transaction"),
                 };
-                // Whoever asked may have hung up; what was done stays done.
+                // The caller may have hung up; the operation stays done.
                 let _ = answer.send(result);
             })
         });
@@ -89,7 +89,7 @@ impl Writer {
 /// only. An error is of the savepoint itself, or a panic.
 ///
 /// Not generic: each operation would have a copy of it.
-fn alone(connection: &Connection, operation: &mut dyn FnMut() -> bool) -> Result<(), Error> {
+fn in_savepoint(connection: &Connection, operation: &mut dyn FnMut() -> bool) -> Result<(), Error> {
     let execute = |sql: &str| {
         connection
             .prepare_cached(sql)
@@ -97,13 +97,13 @@ fn alone(connection: &Connection, operation: &mut dyn FnMut() -> bool) -> Result
             .map_err(Error::from)
     };
     execute("SAVEPOINT operation")?;
-    // A panic must not take the writer, and everybody else's operations, with it.
+    // A panic must not end the writer, nor the other operations.
     let result = catch_unwind(AssertUnwindSafe(operation))
         .map_err(|_| Error::Failed("the operation panicked".into()));
     let kept_or_undone = result == Ok(true) || execute("ROLLBACK TO operation").is_ok();
-    let settled = kept_or_undone && execute("RELEASE operation").is_ok();
-    if !settled && !connection.is_autocommit() {
-        // What cannot be undone by itself must not be committed with the others.
+    let is_released = kept_or_undone && execute("RELEASE operation").is_ok();
+    if !is_released && !connection.is_autocommit() {
+        // An operation that cannot be undone alone must not be committed with the others.
         let _ = connection.execute_batch("ROLLBACK");
     }
     result.map(drop)
@@ -121,8 +121,8 @@ fn run(connection: &Connection, arriving: &Receiver<Job>, max_batch: usize, mete
         let mut next = Some(first);
         while let Some(job) = next.take() {
             answers.push(job(outcome.is_ok().then_some(connection)));
-            // SQLite itself ends it on a full disk, for one. What follows must not run: outside
-            // a transaction it would stay, whatever its caller is told.
+            // SQLite ends it by itself on a full disk, for example. The next operations must not run:
+            // outside of a transaction they would stay, whatever their callers are told.
             if outcome.is_ok() && connection.is_autocommit() {
                 outcome = Err(Error::Unavailable("the transaction was rolled back".into()));
             }

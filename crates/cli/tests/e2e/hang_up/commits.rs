@@ -44,7 +44,6 @@ const HEARD_WITHIN: Duration = Duration::from_secs(1);
 const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
 /// What is done with one route.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 enum Case {
     /// `write` hangs up while its commit is blocked; `wait`, held at the other node, is answered.
     Wakes {
@@ -403,6 +402,8 @@ async fn every_other_get_writes_nothing() {
     let nodes = Nodes::start().await;
     let routes = nodes.routes().await;
     let gets = routes.iter().filter_map(|route| route.strip_prefix("GET "));
+    // The first caller without a token makes the user that they all are.
+    accepted(&nodes.writes, get("/v1/auth/users/me")).await;
     nodes.block_writes().await;
     let mut unanswered = Vec::new();
     for route in gets.filter(|route| !is_writing_get(route)) {
@@ -424,6 +425,27 @@ async fn every_other_get_writes_nothing() {
     }
     nodes.client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(unanswered, [""; 0]);
+}
+
+/// The blocked write needs longer than a stopping server gives to its connections and wakes.
+#[tokio::test]
+async fn a_write_whose_caller_has_gone_is_committed_and_heard_of_by_a_node_that_stops() {
+    const BLOCKED_FOR: Duration = Duration::from_secs(6);
+    let mut nodes = Nodes::start().await;
+    let waiter = nodes.hold(pop("stopping")).await;
+    nodes.block_writes().await;
+    nodes
+        .hang_up(post("/api/v1/push", message("stopping").to_string()))
+        .await;
+    nodes.writes.signal("TERM");
+    until("the node to stop", async || {
+        nodes.writes.log().contains("stopping").then_some(())
+    })
+    .await;
+    tokio::time::sleep(BLOCKED_FOR).await;
+    nodes.client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(nodes.heard(waiter).await, Ok(()));
+    assert_eq!(nodes.writes.exit().await.code(), Some(0));
 }
 
 /// Two nodes on one database, and a connection that blocks their writes.
@@ -476,8 +498,17 @@ impl Nodes {
         write: Request<Bytes>,
         wait: Request<Bytes>,
     ) -> Result<(), String> {
+        let waiter = self.hold(wait).await;
+        self.block_writes().await;
+        self.hang_up(write).await;
+        self.client.batch_execute("COMMIT").await.unwrap();
+        self.heard(waiter).await
+    }
+
+    /// A request that is parked at the other node.
+    async fn hold(&self, wait: Request<Bytes>) -> JoinHandle<hyper::Result<Answer>> {
         let mut line = Line::http1(self.waits.address()).await;
-        let waiter = tokio::spawn(line.begin(wait));
+        let waiter = tokio::spawn(async move { line.call(wait).await });
         until_held(&self.waits, 1).await;
         until("the waiter's first check to be over", async || {
             let busy = "SELECT 1 FROM pg_stat_activity WHERE state <> 'idle' AND \
@@ -486,10 +517,7 @@ impl Nodes {
             rows.is_empty().then_some(())
         })
         .await;
-        self.block_writes().await;
-        self.hang_up(write).await;
-        self.client.batch_execute("COMMIT").await.unwrap();
-        self.heard(waiter).await
+        waiter
     }
 
     async fn hang_up_on_claim(
@@ -574,7 +602,8 @@ impl Nodes {
         let heard = match answered {
             Err(_) => Err("the waiter was not woken".to_owned()),
             Ok(answer) => match answer.expect("no panic") {
-                Ok(answer) if answer.status == 200 => Ok(()),
+                // 404 where the write removed the worker that waits.
+                Ok(answer) if matches!(answer.status, 200 | 404) => Ok(()),
                 Ok(answer) => Err(format!("{} {}", answer.status, answer.text())),
                 Err(error) => Err(error.to_string()),
             },

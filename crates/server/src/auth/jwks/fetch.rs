@@ -1,4 +1,4 @@
-//! Getting the key set by HTTP or HTTPS.
+//! Fetches the key set over HTTP or HTTPS.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,19 +11,18 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use jsonwebtoken::jwk::Jwk;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::key::Key;
+use super::super::key::IssuerKey;
 
-/// A set of more is not read to its end.
+/// A longer answer is refused.
 const MAX_BYTES: usize = 256 * 1024;
-/// A token that names no key is tried with each of them.
+/// A token that names no key is verified with each of them.
 const MAX_KEYS: usize = 32;
 
 #[derive(Debug)]
-pub(super) struct Fetch {
+pub(super) struct Fetcher {
     client: Client<HttpsConnector<HttpConnector>, Body>,
     uri: Uri,
     timeout: Duration,
@@ -34,7 +33,7 @@ struct KeySet {
     keys: Vec<Value>,
 }
 
-impl Fetch {
+impl Fetcher {
     pub(super) fn new(url: &str, timeout: Duration) -> Result<Self> {
         let uri: Uri = url.parse().context("not a URL")?;
         let authority = uri.authority().context("a URL without a host")?;
@@ -47,7 +46,7 @@ impl Fetch {
             .https_or_http()
             .enable_http1()
             .build();
-        // Once an hour: a connection kept open in between would only be found dead.
+        // Fetches are an hour apart: a connection that is kept would be dead by then.
         let client = Client::builder(TokioExecutor::new())
             .pool_max_idle_per_host(0)
             .build(connector);
@@ -58,13 +57,13 @@ impl Fetch {
         })
     }
 
-    pub(super) async fn keys(&self) -> Result<Vec<Key>> {
-        tokio::time::timeout(self.timeout, self.ask())
+    pub(super) async fn keys(&self) -> Result<Vec<IssuerKey>> {
+        tokio::time::timeout(self.timeout, self.request())
             .await
             .context("no answer in time (auth.jwt.jwks_timeout)")?
     }
 
-    async fn ask(&self) -> Result<Vec<Key>> {
+    async fn request(&self) -> Result<Vec<IssuerKey>> {
         let request = Request::get(self.uri.clone())
             .header(header::ACCEPT, "application/json")
             .body(Body::empty())?;
@@ -75,7 +74,7 @@ impl Fetch {
             .collect()
             .await;
         let body = body.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
-        read(&body)
+        parse(&body)
     }
 }
 
@@ -97,17 +96,13 @@ fn tls(uri: &Uri) -> Result<rustls::ClientConfig> {
     Ok(config)
 }
 
-/// The keys that can be used here. Others are left out one by one: a set may hold some for other
-/// purposes.
-fn read(body: &[u8]) -> Result<Vec<Key>> {
+/// The keys that can be used here. Others are left out: a set may hold some for other purposes.
+fn parse(body: &[u8]) -> Result<Vec<IssuerKey>> {
     let set: KeySet = serde_json::from_slice(body).context("the answer is no key set")?;
     let mut keys = Vec::new();
     for value in set.keys {
         let id = value["kid"].as_str().unwrap_or("without id").to_owned();
-        let key = serde_json::from_value::<Jwk>(value)
-            .map_err(anyhow::Error::from)
-            .and_then(|jwk| Key::jwk(&jwk));
-        match key {
+        match IssuerKey::from_jwk(value) {
             Ok(_) if keys.len() == MAX_KEYS => {
                 tracing::warn!("auth.jwt.jwks_url: only the first {MAX_KEYS} keys are used");
                 break;
