@@ -273,6 +273,13 @@ pub struct Definition {
     pub owner: Option<Reference>,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredDefinition {
+    pub definition: Definition,
+    /// Its use was noted more than [`REFRESHED_AFTER`] ago.
+    pub is_stale: bool,
+}
+
 /// When a definition was last used is known to a day, in microseconds.
 pub const REFRESHED_AFTER: i64 = 86_400_000_000;
 
@@ -281,8 +288,11 @@ pub trait Definitions {
     /// stands for all of it. Writes only what is new, and at most once a day that it is used.
     fn define(&self, definitions: Vec<Definition>) -> Write<()>;
 
-    /// That it was asked for is noted at most once a day.
-    fn definition(&self, hash: String) -> Step<'_, Option<Definition>>;
+    /// Writes nothing. Whoever asks for one that has not been used for a day notes that it is.
+    fn definition(&self, hash: String) -> Step<'_, Option<StoredDefinition>>;
+
+    /// Notes that a definition is used, at most once a day.
+    fn refresh_definition(&self, hash: String) -> Write<()>;
 
     /// Forgets what nobody has asked for since a time, some days ago at least; returns how many.
     fn forget_definitions(&self, since: i64) -> Write<u64>;

@@ -116,7 +116,12 @@ impl Definitions {
 
     async fn read(&self, hash: &str, now: Instant) -> Result<Arc<Feed>, Error> {
         let found = self.store.definition(hash.to_owned()).await?;
-        let definition = found.ok_or(Error::FeedNotFound)?;
+        let found = found.ok_or(Error::FeedNotFound)?;
+        if found.is_stale {
+            let refreshed = self.store.refresh_definition(hash.to_owned());
+            refreshed.commit(&self.bus).await?;
+        }
+        let definition = found.definition;
         let unreadable = |what: String| {
             wakeline_store::Error::Failed(format!("the feed {hash} cannot be read: {what}"))
         };

@@ -5,7 +5,9 @@ use tokio_postgres::types::Type;
 use wakeline_bus::Write;
 
 use super::PostgresStore;
-use crate::store::{Definition, Definitions, REFRESHED_AFTER, Step, silent, text};
+use crate::store::{
+    Definition, Definitions, REFRESHED_AFTER, Step, StoredDefinition, silent, text,
+};
 
 /// Rows that are removed by one statement.
 const FORGOTTEN_AT_ONCE: i64 = 10_000;
@@ -36,13 +38,13 @@ impl Definitions for PostgresStore {
         })
     }
 
-    fn definition(&self, hash: String) -> Step<'_, Option<Definition>> {
+    fn definition(&self, hash: String) -> Step<'_, Option<StoredDefinition>> {
         async move {
             // The database takes no text with a NUL.
             if hash.contains('\0') {
                 return Ok(None);
             }
-            let statement = "SELECT text, given, owner, used < wakeline.feed_now() - $2
+            let statement = "SELECT text, given, owner, used < wakeline.feed_now() - $2 AS is_stale
                 FROM wakeline.feed_definition WHERE hash = $1";
             let rows = self
                 .ask(
@@ -54,24 +56,32 @@ impl Definitions for PostgresStore {
             let Some(row) = rows.first() else {
                 return Ok(None);
             };
-            if row.get(3) {
-                let statement = "SELECT wakeline.feed_refresh(ARRAY[$1], $2)";
-                self.ask(
-                    "feed_refresh",
-                    statement,
-                    &[(&hash, Type::TEXT), (&REFRESHED_AFTER, Type::INT8)],
-                )
-                .await?;
-            }
             let known = self.names.known();
-            Ok(Some(Definition {
+            let definition = Definition {
                 hash: hash.into(),
-                text: row.get::<_, &str>(0).into(),
-                given: text::read_references(row.get(1), &known)?,
-                owner: text::read_owner(row.get(2), &known)?,
+                text: row.get::<_, &str>("text").into(),
+                given: text::read_references(row.get("given"), &known)?,
+                owner: text::read_owner(row.get("owner"), &known)?,
+            };
+            Ok(Some(StoredDefinition {
+                definition,
+                is_stale: row.get("is_stale"),
             }))
         }
         .boxed()
+    }
+
+    fn refresh_definition(&self, hash: String) -> Write<()> {
+        let store = self.clone();
+        silent(async move {
+            let statement = "SELECT wakeline.feed_refresh(ARRAY[$1], $2)";
+            let parameters = [
+                (&hash as _, Type::TEXT),
+                (&REFRESHED_AFTER as _, Type::INT8),
+            ];
+            let refreshed = store.ask("feed_refresh", statement, &parameters).await;
+            refreshed.map(drop)
+        })
     }
 
     fn forget_definitions(&self, since: i64) -> Write<u64> {

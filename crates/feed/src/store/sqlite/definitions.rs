@@ -1,12 +1,12 @@
 //! Definitions of feeds on SQLite.
 
-use futures_util::FutureExt;
 use rusqlite::{Connection, OptionalExtension};
 use wakeline_bus::Write;
-use wakeline_store::Error;
 
 use super::SqliteStore;
-use crate::store::{Definition, Definitions, REFRESHED_AFTER, Step, silent, text};
+use crate::store::{
+    Definition, Definitions, REFRESHED_AFTER, Step, StoredDefinition, silent, text,
+};
 
 const ADD: &str = "INSERT INTO feed_definition (hash, text, given, owner, used)
     VALUES (?1, ?2, ?3, ?4, ?5)
@@ -44,43 +44,41 @@ impl Definitions for SqliteStore {
         })
     }
 
-    fn definition(&self, hash: String) -> Step<'_, Option<Definition>> {
-        async move {
-            let wanted = hash.clone();
-            let found = self.read("feed_definition", move |connection, names| {
-                let mut ask = connection.prepare_cached(
-                    "SELECT text, given, owner, used FROM feed_definition WHERE hash = ?1",
-                )?;
-                let row = ask.query_row([&wanted], |row| {
-                    let text: String = row.get(0)?;
-                    let given: String = row.get(1)?;
-                    let owner: Option<String> = row.get(2)?;
-                    Ok((text, given, owner, row.get::<_, i64>(3)?))
-                });
-                let Some((text, given, owner, used)) = row.optional()? else {
-                    return Ok(None);
-                };
-                let definition = Definition {
-                    hash: wanted.into(),
-                    text: text.into(),
-                    given: text::read_references(&given, &names.known())?,
-                    owner: text::read_owner(owner.as_deref(), &names.known())?,
-                };
-                Ok::<_, Error>(Some((definition, used)))
+    fn definition(&self, hash: String) -> Step<'_, Option<StoredDefinition>> {
+        let due = (self.clock)() - REFRESHED_AFTER;
+        self.read("feed_definition", move |connection, names| {
+            let mut ask = connection.prepare_cached(
+                "SELECT text, given, owner, used FROM feed_definition WHERE hash = ?1",
+            )?;
+            let row = ask.query_row([&hash], |row| {
+                let text: String = row.get("text")?;
+                let given: String = row.get("given")?;
+                let owner: Option<String> = row.get("owner")?;
+                Ok((text, given, owner, row.get::<_, i64>("used")?))
             });
-            let Some((definition, used)) = found.await? else {
+            let Some((text, given, owner, used)) = row.optional()? else {
                 return Ok(None);
             };
-            if used < (self.clock)() - REFRESHED_AFTER {
-                self.write("feed_refresh", move |connection, now| {
-                    let sql = "UPDATE feed_definition SET used = ?1 WHERE hash = ?2";
-                    connection.prepare_cached(sql)?.execute((now, hash))
-                })
-                .await?;
-            }
-            Ok(Some(definition))
-        }
-        .boxed()
+            let definition = Definition {
+                hash: hash.into(),
+                text: text.into(),
+                given: text::read_references(&given, &names.known())?,
+                owner: text::read_owner(owner.as_deref(), &names.known())?,
+            };
+            Ok(Some(StoredDefinition {
+                definition,
+                is_stale: used < due,
+            }))
+        })
+    }
+
+    fn refresh_definition(&self, hash: String) -> Write<()> {
+        silent(self.write("feed_refresh", move |connection, now| {
+            let sql = "UPDATE feed_definition SET used = ?1 WHERE hash = ?2 AND used < ?3";
+            let mut refresh = connection.prepare_cached(sql)?;
+            refresh.execute((now, hash, now - REFRESHED_AFTER))?;
+            Ok(())
+        }))
     }
 
     fn forget_definitions(&self, since: i64) -> Write<u64> {
