@@ -46,10 +46,10 @@ impl Status {
     }
 
     #[must_use]
-    pub fn from_number(number: i16) -> Option<Self> {
+    pub fn from_number(number: i64) -> Option<Self> {
         Self::ALL
             .into_iter()
-            .find(|status| *status as i16 == number)
+            .find(|status| *status as i64 == number)
     }
 
     #[must_use]

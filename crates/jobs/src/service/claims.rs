@@ -251,9 +251,7 @@ impl DeliveryGuard for Receipt {
 
 impl Drop for Receipt {
     fn drop(&mut self) {
-        if !self.is_delivered
-            && tokio::runtime::Handle::try_current().is_ok()
-        {
+        if !self.is_delivered && tokio::runtime::Handle::try_current().is_ok() {
             let release = self.door.release(self.task, self.worker);
             drop(release.commit(&self.door.bus));
         }

@@ -5,15 +5,37 @@
 //! more for every gap that lies behind it.
 
 use bytes::Bytes;
+use futures_util::FutureExt;
+use uuid::Uuid;
+use wakeline_bus::Write;
 
-use super::Step;
+use super::{Read, Row, Step, page_of, values_of};
 use crate::{
     frame::Frame,
     page::{Page, Paged},
-    room::{Appended, Edited, Mount, NewRoom, Room, RoomCreated, Runs, Stamp},
+    room::{Appended, Edited, Mount, NewRoom, Room, RoomCreated, Run, Runs, Stamp},
 };
-use uuid::Uuid;
-use wakeline_bus::Write;
+
+pub(super) const ROOM: &str = "SELECT * FROM wakeline.jobs_room WHERE name = $1";
+
+const ROOMS: &str = "SELECT r.*, (SELECT count(*) FROM wakeline.jobs_room) AS total
+    FROM (SELECT 1) one LEFT JOIN (
+        SELECT * FROM wakeline.jobs_room ORDER BY id DESC LIMIT $1 OFFSET $2
+    ) r ON true ORDER BY r.id DESC";
+
+/// One statement sees one state.
+const FRAME: &str = "SELECT r.*, f.seq, f.revision, f.body FROM wakeline.jobs_room r
+    LEFT JOIN wakeline.jobs_frame f ON f.room_id = r.id AND f.seq = CASE
+        WHEN $2 BETWEEN 0 AND r.frames - 1 THEN (
+            SELECT x.seq + $2 - x.number FROM wakeline.jobs_run x
+            WHERE x.room_id = r.id AND x.number <= $2 ORDER BY x.number DESC LIMIT 1
+        ) END
+    WHERE r.name = $1";
+
+const RUNS: &str = "SELECT r.*, x.number, x.seq, x.length FROM wakeline.jobs_room r
+    LEFT JOIN wakeline.jobs_run x ON x.room_id = r.id
+        AND x.number < $3 AND x.number + x.length > $2
+    WHERE r.name = $1 ORDER BY x.number";
 
 /// A frame and which one it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,27 +44,24 @@ pub struct Stored {
     pub frame: Frame,
 }
 
-/// Each method is one atomic step. Those that write take the room for themselves: they are done
-/// one after the other.
-pub trait Frames: Send + Sync + std::fmt::Debug {
-    /// Makes a room, with its frames, unless it is there.
+/// Each method is one atomic step. The writes lock the room, so that they are done one after the
+/// other. A dropped future of a read has done nothing; a [`Write`] that was committed runs to its end.
+pub trait Frames: Read + std::fmt::Debug {
+    /// Creates a room with its frames, unless it exists. A repeat finds it.
     fn create_room(&self, room: NewRoom) -> Write<RoomCreated>;
 
-    fn room(&self, name: String) -> Step<'_, Option<Room>>;
-
-    /// Newest first.
-    fn rooms(&self, page: Page) -> Step<'_, Paged<Room>>;
-
-    /// Says whose frames the room has. `None`: there is no such room.
+    /// Stores whose frames the room has. `None`: there is no such room. A repeat changes nothing more.
     fn mount(&self, name: String, mount: Mount) -> Write<Option<Room>>;
 
-    /// Takes the mount off; with a user, only this one's. Gives the room if it had it.
+    /// Removes the mount; with a user, only theirs. Returns the room if it had one, which a repeat
+    /// does not find.
     fn unmount(&self, name: String, user: Option<Uuid>) -> Write<Option<Room>>;
 
-    /// All of them or none, behind those that are there; at most `limit` in the room.
+    /// Stores all frames or none, after the existing ones; at most `limit` in the room. A repeat
+    /// stores them again.
     fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<Appended>;
 
-    /// With a stamp, only if the frame is still that one.
+    /// With a stamp, only if the frame is still that one; then a repeat finds another.
     fn replace(
         &self,
         name: String,
@@ -51,16 +70,76 @@ pub trait Frames: Send + Sync + std::fmt::Debug {
         stamp: Option<Stamp>,
     ) -> Write<Edited>;
 
-    /// Those after it have numbers less by one from then on.
+    /// The numbers of the later frames are less by one from then on, so a repeat deletes another frame.
     fn delete(&self, name: String, number: i64) -> Write<Edited>;
 
-    /// A room, and the frame if it is stored.
-    fn frame(&self, name: String, number: i64) -> Step<'_, Option<(Room, Option<Stored>)>>;
-
-    /// A room, and where the frames are that are stored from `start` to before `stop`.
-    fn locate(&self, name: String, start: i64, stop: i64) -> Step<'_, Option<(Room, Runs)>>;
-
     /// These frames of the room, in this order: the first, and of the others as many as come to
-    /// `limit` bytes. One that is gone is left out.
+    /// `limit` bytes. A frame that is gone is left out.
     fn bodies(&self, room: i64, seqs: Vec<i64>, limit: i64) -> Step<'_, Vec<(i64, Bytes)>>;
+
+    fn room(&self, name: String) -> Step<'_, Option<Room>> {
+        let rows = self.rows("jobs_room", ROOM, values_of![name]);
+        async move { Ok(rows.await?.first().map(Room::from_row)) }.boxed()
+    }
+
+    /// Newest first.
+    fn rooms(&self, page: Page) -> Step<'_, Paged<Room>> {
+        let rows = self.rows("jobs_rooms", ROOMS, values_of![page.limit, page.offset]);
+        async move { page_of(&rows.await?, Room::from_row) }.boxed()
+    }
+
+    /// A room, and the frame of this number if it is stored.
+    fn frame(&self, name: String, number: i64) -> Step<'_, Option<(Room, Option<Stored>)>> {
+        let rows = self.rows("jobs_frame", FRAME, values_of![name, number]);
+        let read = |row: &Row| {
+            let seq: Option<i64> = row.get("seq");
+            let stored = seq.map(|seq| Stored {
+                stamp: Stamp {
+                    seq,
+                    revision: row.get("revision"),
+                },
+                frame: Frame::kept(row.get("body")),
+            });
+            (Room::from_row(row), stored)
+        };
+        async move { Ok(rows.await?.first().map(read)) }.boxed()
+    }
+
+    /// A room, and the runs of the frames that are stored from `start` to before `stop`.
+    fn locate(&self, name: String, start: i64, stop: i64) -> Step<'_, Option<(Room, Runs)>> {
+        let rows = self.rows("jobs_locate", RUNS, values_of![name, start, stop]);
+        async move {
+            let rows = rows.await?;
+            // A room without runs is one row without a run.
+            let runs = rows.iter().filter(|row| !row.is_null("number"));
+            let runs = Runs(runs.map(Run::from_row).collect());
+            Ok(rows.first().map(|first| (Room::from_row(first), runs)))
+        }
+        .boxed()
+    }
+}
+
+impl Room {
+    /// From a row with the columns of `jobs_room`.
+    pub(super) fn from_row(row: &Row) -> Self {
+        let mounted: Option<i64> = row.get("mounted");
+        let by: Option<Uuid> = row.get("mounted_by");
+        Self {
+            id: row.get("id"),
+            name: row.get("name"),
+            stored: row.get("frames"),
+            mount: mounted.zip(by).map(|(frames, user)| Mount { frames, user }),
+            created_at: row.get("created_at"),
+        }
+    }
+}
+
+impl Run {
+    pub(super) fn from_row(row: &Row) -> Self {
+        Self {
+            number: row.get("number"),
+            seq: row.get("seq"),
+            length: row.get("length"),
+        }
+    }
 }

@@ -1,13 +1,6 @@
 //! The steps on PostgreSQL: each write is one call of a function beside this file, and the calls of
 //! one moment share a round trip and a commit.
 
-/// The parameters of a statement, each with its type.
-macro_rules! parameters {
-    ($( $value:expr => $kind:expr ),* $(,)?) => {
-        vec![$( (Box::new($value) as $crate::store::postgres::call::Parameter, $kind) ),*]
-    };
-}
-
 mod call;
 mod frames;
 mod jobs;
@@ -16,14 +9,12 @@ mod providers;
 mod results;
 mod tasks;
 mod users;
+mod values;
 mod workers;
 
 use std::sync::Arc;
 
-use tokio_postgres::{
-    Row,
-    types::{ToSql, Type},
-};
+use futures_util::FutureExt;
 use wakeline_bus::{Wakes, Write};
 use wakeline_store::{
     Error, Migrations, Postgres,
@@ -31,29 +22,21 @@ use wakeline_store::{
 };
 
 use self::{
-    call::{Call, Calls, Parameter},
+    call::{Call, Calls},
     pieces::PostgresPieces,
 };
-use super::Step;
+use super::{Read, Row, Step, Value};
 use crate::{results::Pieces, topic};
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
     steps: &[
-        include_str!("postgres/001_tables.sql"),
-        include_str!("postgres/002_steps.sql"),
-        include_str!("postgres/003_users.sql"),
-        include_str!("postgres/003_results.sql"),
-        include_str!("postgres/004_frames.sql"),
-        include_str!("postgres/005_guests.sql"),
-        include_str!("postgres/006_claims.sql"),
-        include_str!("postgres/007_answers.sql"),
-        include_str!("postgres/008_looks.sql"),
-        include_str!("postgres/009_internal_jobs.sql"),
-        include_str!("postgres/010_unclaim.sql"),
-        include_str!("postgres/011_glances.sql"),
-        include_str!("postgres/012_fences.sql"),
-        include_str!("postgres/013_pieces.sql"),
+        include_str!("postgres/001_users.sql"),
+        include_str!("postgres/002_jobs.sql"),
+        include_str!("postgres/003_tasks.sql"),
+        include_str!("postgres/004_providers.sql"),
+        include_str!("postgres/005_results.sql"),
+        include_str!("postgres/006_frames.sql"),
     ],
 };
 
@@ -78,28 +61,71 @@ impl PostgresStore {
     fn write<T: Send + 'static>(
         &self,
         statement: &'static str,
-        parameters: Vec<(Parameter, Type)>,
+        parameters: Vec<Value>,
         wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
         read: impl FnOnce(&[Row]) -> Result<T, Error> + Send + 'static,
     ) -> Write<T> {
-        let (calls, call) = (self.calls.clone(), Call::new(statement, parameters));
-        let run = async move { read(&calls.submit(call).await?) };
+        let parameters = parameters.into();
+        let (calls, call) = (
+            self.calls.clone(),
+            Call {
+                statement,
+                parameters,
+            },
+        );
+        let run = async move { read(&values::rows(&calls.submit(call).await?)) };
         Write::new(topic::DOOR, run, wakes)
     }
 
-    /// A question by itself.
-    async fn ask(
+    /// A write that is a statement and a transaction by itself.
+    fn write_alone<T: Send + 'static>(
         &self,
         kind: &'static str,
-        statement: &str,
-        parameters: &[(&(dyn ToSql + Sync), Type)],
-    ) -> Result<Vec<Row>, Error> {
-        self.postgres.query(kind, statement, parameters).await
+        statement: &'static str,
+        parameters: Vec<Value>,
+        wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
+        read: impl FnOnce(&[Row]) -> Result<T, Error> + Send + 'static,
+    ) -> Write<T> {
+        let postgres = self.postgres.clone();
+        let run = async move { read(&rows(&postgres, kind, statement, &parameters).await?) };
+        Write::new(topic::DOOR, run, wakes)
     }
 }
 
-/// The only row of an answer that has one.
-fn only(rows: &[Row]) -> Result<&Row, Error> {
-    rows.first()
-        .ok_or_else(|| Error::OutcomeUnknown("an answer without a row".into()))
+impl Read for PostgresStore {
+    fn rows(
+        &self,
+        kind: &'static str,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> Step<'_, Vec<Row>> {
+        async move { rows(&self.postgres, kind, statement, &parameters).await }.boxed()
+    }
+}
+
+async fn rows(
+    postgres: &Postgres,
+    kind: &'static str,
+    statement: &str,
+    parameters: &[Value],
+) -> Result<Vec<Row>, Error> {
+    let (statement, parameters) = (worded(statement), values::typed(parameters));
+    let rows = postgres.query(kind, &statement, &parameters).await?;
+    Ok(values::rows(&rows))
+}
+
+/// The statement in this database's words.
+fn worded(statement: &str) -> String {
+    let mut worded = String::with_capacity(statement.len());
+    let mut rest = statement;
+    while let Some((before, behind)) = rest.split_once("{in ") {
+        let (parameter, behind) = behind.split_once('}').expect("a bracket is closed");
+        worded.push_str(before);
+        worded.push_str("= ANY (");
+        worded.push_str(parameter);
+        worded.push(')');
+        rest = behind;
+    }
+    worded.push_str(rest);
+    worded
 }

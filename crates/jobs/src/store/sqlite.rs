@@ -7,6 +7,7 @@ mod providers;
 mod results;
 mod tasks;
 mod users;
+mod values;
 mod workers;
 
 use std::{
@@ -16,24 +17,27 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use rusqlite::Connection;
+use rusqlite::{Connection, params_from_iter};
 use wakeline_bus::{Wakes, Write};
-use wakeline_store::{Migrations, Sqlite};
+use wakeline_store::{Error, Migrations, Sqlite};
 
 use self::pieces::SqlitePieces;
-use super::Step;
+use super::{Read, Row, Step, Value};
 use crate::{results::Pieces, topic};
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
     steps: &[
-        include_str!("sqlite/001_tables.sql"),
-        include_str!("sqlite/003_results.sql"),
-        include_str!("sqlite/004_frames.sql"),
-        include_str!("sqlite/005_guests.sql"),
-        include_str!("sqlite/006_pieces.sql"),
+        include_str!("sqlite/001_users.sql"),
+        include_str!("sqlite/002_jobs.sql"),
+        include_str!("sqlite/003_tasks.sql"),
+        include_str!("sqlite/004_providers.sql"),
+        include_str!("sqlite/005_results.sql"),
+        include_str!("sqlite/006_frames.sql"),
     ],
 };
+
+type Result<T> = std::result::Result<T, Error>;
 
 /// Microseconds since 1970.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -73,16 +77,16 @@ impl SqliteStore {
         }
     }
 
-    /// A step of the writer, at the time of its turn.
+    /// A turn of the writer, at the time when the turn comes.
     fn write<T: Send + 'static>(
         &self,
         kind: &'static str,
         wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
-        step: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+        step: impl FnOnce(&Connection, i64) -> Result<T> + Send + 'static,
     ) -> Write<T> {
         let (sqlite, clock) = (self.sqlite.clone(), self.clock.clone());
         let run = async move {
-            let turn = sqlite.write(kind, move |connection| Ok(step(connection, clock())?));
+            let turn = sqlite.write(kind, move |connection| step(connection, clock()));
             turn.await
         };
         Write::new(topic::DOOR, run, wakes)
@@ -91,11 +95,47 @@ impl SqliteStore {
     fn read<T: Send + 'static>(
         &self,
         kind: &'static str,
-        question: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+        query: impl FnOnce(&Connection, i64) -> Result<T> + Send + 'static,
     ) -> Step<'_, T> {
         let clock = self.clock.clone();
         self.sqlite
-            .read(kind, move |connection| Ok(question(connection, clock())?))
+            .read(kind, move |connection| query(connection, clock()))
             .boxed()
     }
+}
+
+impl Read for SqliteStore {
+    fn rows(
+        &self,
+        kind: &'static str,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> Step<'_, Vec<Row>> {
+        self.read(kind, move |connection, _| {
+            rows(connection, statement, parameters)
+        })
+    }
+}
+
+/// The rows of a statement that is written for PostgreSQL.
+fn rows(connection: &Connection, statement: &str, parameters: Vec<Value>) -> Result<Vec<Row>> {
+    let mut statement = connection.prepare_cached(&worded(statement))?;
+    let names: Arc<[String]> = statement.column_names().map(str::to_owned).collect();
+    let rows = statement.query_map(params_from_iter(parameters), |row| {
+        let values = (0..names.len()).map(|column| values::read(row.get_ref(column)?));
+        Ok(Row {
+            names: names.clone(),
+            values: values.collect::<rusqlite::Result<_>>()?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The statement in this database's words.
+fn worded(statement: &str) -> String {
+    statement
+        .replace("wakeline.", "")
+        .replace("{in ", "IN (SELECT value FROM json_each(")
+        .replace('}', "))")
+        .replace('$', "?")
 }

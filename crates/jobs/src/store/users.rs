@@ -1,34 +1,69 @@
-//! The steps of users.
+//! The store of users.
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::Step;
-use crate::user::{Login, NewUser, User, UserChange, UserChanged, UserDeleted};
+use super::{Read, Row, Step, values_of};
+use crate::user::{Login, NewUser, PasswordHash, User, UserChange, UserChanged, UserDeleted};
 
-/// Each method is one atomic step.
-pub trait Users: Send + Sync + std::fmt::Debug {
-    /// What all nodes sign tokens with: `fresh`, if there is nothing yet.
+const BY_ID: &str = "SELECT * FROM wakeline.jobs_user WHERE id = $1";
+const BY_EMAIL: &str = "SELECT * FROM wakeline.jobs_user WHERE email = $1";
+
+/// Each method is one atomic step. The futures of reads may be dropped; a [`Write`] that was committed
+/// runs to its end.
+pub trait Users: Read + std::fmt::Debug {
+    /// The secret with which all nodes sign tokens: `fresh`, if there is none yet. A repeat returns the
+    /// stored one.
     fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>>;
 
-    /// `None`: the id or the email is somebody's already.
+    /// `None`: another user has the id or the email, as a repeat finds it.
     fn create_user(&self, user: NewUser) -> Write<Option<User>>;
 
-    fn user(&self, user: Uuid) -> Step<'_, Option<User>>;
-
-    fn login(&self, email: String) -> Step<'_, Option<Login>>;
-
-    /// Another password is another epoch, and another email is not a verified one.
+    /// Another password begins another epoch, and another email is not a verified one. A repeat with a
+    /// password begins one more epoch.
     fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChanged>;
 
-    fn workers_of_user(&self, user: Uuid) -> Step<'_, Vec<Uuid>>;
-
-    /// Only one without workers.
+    /// Only a user without workers. A repeat finds no user.
     fn delete_user(&self, user: Uuid) -> Write<UserDeleted>;
 
-    /// Removes guests without workers that came longer ago than `kept`, the oldest first and at
-    /// most `limit`. How many.
+    /// Removes guests without workers that were created longer ago than `kept`, the oldest first and at
+    /// most `limit`. Returns how many. A repeat goes on with the next ones.
     fn sweep_guests(&self, kept: Duration, limit: i64) -> Write<i64>;
+
+    fn user(&self, user: Uuid) -> Step<'_, Option<User>> {
+        let rows = self.rows("user", BY_ID, values_of![user]);
+        async move { Ok(rows.await?.first().map(User::from_row)) }.boxed()
+    }
+
+    fn login(&self, email: String) -> Step<'_, Option<Login>> {
+        let rows = self.rows("login", BY_EMAIL, values_of![email]);
+        let login = |row: &Row| Login {
+            user: User::from_row(row),
+            password: row.get::<Option<String>>("password").map(PasswordHash),
+        };
+        async move { Ok(rows.await?.first().map(login)) }.boxed()
+    }
+
+    fn workers_of_user(&self, user: Uuid) -> Step<'_, Vec<Uuid>> {
+        let statement = "SELECT id FROM wakeline.jobs_worker WHERE user_id = $1";
+        let rows = self.rows("workers_of_user", statement, values_of![user]);
+        async move { Ok(rows.await?.iter().map(|row| row.get("id")).collect()) }.boxed()
+    }
+}
+
+impl User {
+    /// From a row with the columns of `jobs_user`.
+    pub(super) fn from_row(row: &Row) -> Self {
+        Self {
+            id: row.get("id"),
+            email: row.get("email"),
+            is_active: row.get("is_active"),
+            is_superuser: row.get("is_superuser"),
+            is_verified: row.get("is_verified"),
+            epoch: row.get("epoch"),
+        }
+    }
 }

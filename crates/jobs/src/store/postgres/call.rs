@@ -1,30 +1,19 @@
 //! Calls of many callers in one transaction and one round trip.
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::sync::Arc;
 
-use futures_util::{FutureExt, future::BoxFuture, poll};
-use tokio_postgres::{
-    Client, Row,
-    types::{ToSql, Type},
-};
-use wakeline_store::postgres::{Batch, RunError, Weigh};
+use futures_util::{FutureExt, future::BoxFuture};
+use tokio_postgres::{Client, Row};
+use wakeline_store::postgres::{Batch, RunError, Weigh, send};
 
-pub(super) type Parameter = Box<dyn ToSql + Send + Sync>;
+use super::values::typed;
+use crate::store::Value;
 
 /// One statement of one caller.
 #[derive(Clone)]
 pub(super) struct Call {
-    statement: &'static str,
-    parameters: Arc<[(Parameter, Type)]>,
-}
-
-impl Call {
-    pub(super) fn new(statement: &'static str, parameters: Vec<(Parameter, Type)>) -> Self {
-        Self {
-            statement,
-            parameters: parameters.into(),
-        }
-    }
+    pub(super) statement: &'static str,
+    pub(super) parameters: Arc<[Value]>,
 }
 
 impl Weigh for Call {}
@@ -45,21 +34,21 @@ impl Batch for Calls {
     ) -> BoxFuture<'a, Result<Vec<Vec<Row>>, RunError>> {
         // A statement by itself is a transaction by itself.
         if let [alone] = operations {
-            return async move { Ok(vec![ask(client, alone).await?]) }.boxed();
+            return async move { Ok(vec![run(client, alone).await?]) }.boxed();
         }
         async move {
+            let begun = send(client.batch_execute("BEGIN")).await;
             let mut sent = Vec::with_capacity(operations.len());
-            let begun = begin(client.batch_execute("BEGIN").boxed()).await;
             for call in operations {
-                sent.push(begin(ask(client, call).boxed()).await);
+                sent.push(send(run(client, call)).await);
             }
-            let committed = begin(client.batch_execute("COMMIT").boxed()).await;
+            let committed = send(client.batch_execute("COMMIT")).await;
             let mut failed = begun.await.err();
             let mut outputs = Vec::with_capacity(sent.len());
             for answer in sent {
                 match answer.await {
                     Ok(rows) => outputs.push(rows),
-                    // The first says what went wrong; those after it only that something did.
+                    // The first error is the reason; those after it only follow from it.
                     Err(error) => failed = failed.or(Some(error)),
                 }
             }
@@ -73,22 +62,8 @@ impl Batch for Calls {
     }
 }
 
-async fn ask(client: &Client, call: &Call) -> Result<Vec<Row>, tokio_postgres::Error> {
-    let parameters: Vec<(&(dyn ToSql + Sync), Type)> = call
-        .parameters
-        .iter()
-        .map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone()))
-        .collect();
-    client.query_typed(call.statement, &parameters).await
-}
-
-/// Sends it: a future of the driver puts its message into the line when it is asked for the first
-/// time. What is begun in this order is done in this order.
-async fn begin<'a, T: Send + 'a>(
-    mut future: Pin<Box<dyn Future<Output = T> + Send + 'a>>,
-) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
-    match poll!(future.as_mut()) {
-        std::task::Poll::Ready(value) => Box::pin(std::future::ready(value)),
-        std::task::Poll::Pending => future,
-    }
+async fn run(client: &Client, call: &Call) -> Result<Vec<Row>, tokio_postgres::Error> {
+    client
+        .query_typed(call.statement, &typed(&call.parameters))
+        .await
 }

@@ -1,198 +1,91 @@
-//! Rooms and frames. Their writes are statements by themselves: a room is taken by its row, and
-//! several rooms in one transaction would be taken in any order.
+//! Rooms and frames on PostgreSQL. Their writes are statements by themselves: each locks its room, and
+//! several rooms in one transaction would be locked in any order.
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
 use wakeline_bus::Write;
 use wakeline_store::Error;
 
-use super::{PostgresStore, only};
+use super::PostgresStore;
 use crate::{
     frame::Frame,
-    page::{Page, Paged},
-    room::{Appended, Edited, Mount, NewRoom, Room, RoomCreated, Run, Runs, Source, Stamp},
-    store::{
-        Step,
-        frames::{Frames, Stored},
-    },
-    topic, wakes,
+    room::{Appended, Edited, Mount, NewRoom, Room, RoomCreated, Source, Stamp},
+    store::{Read, Row, Step, frames::Frames, only, values_of},
+    wakes,
 };
-
-/// Read by [`room_of`].
-macro_rules! room {
-    () => {
-        "r.id, r.name, r.frames, r.mounted, r.mounted_by, r.created_at"
-    };
-}
-
-fn room_of(row: &Row) -> Result<Room, Error> {
-    let mounted: Option<i64> = get(row, "mounted")?;
-    let by: Option<Uuid> = get(row, "mounted_by")?;
-    Ok(Room {
-        id: get(row, "id")?,
-        name: get(row, "name")?,
-        stored: get(row, "frames")?,
-        mount: mounted.zip(by).map(|(frames, user)| Mount { frames, user }),
-        created_at: get(row, "created_at")?,
-    })
-}
-
-fn get<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, column: &str) -> Result<T, Error> {
-    row.try_get(column)
-        .map_err(|error| Error::OutcomeUnknown(error.to_string()))
-}
-
-fn no_such(outcome: i16) -> Error {
-    Error::OutcomeUnknown(format!("there is no outcome {outcome}"))
-}
 
 impl Frames for PostgresStore {
     fn create_room(&self, room: NewRoom) -> Write<RoomCreated> {
-        let postgres = self.postgres.clone();
-        let run = async move {
-            let (source, first) = match &room.frames {
-                Source::Nothing => (None, None),
-                Source::Frame(frame) => (None, Some(&frame.bytes()[..])),
-                Source::Room(name) => (Some(name), None),
-            };
-            let rows = postgres
-                .query(
-                    "jobs_room_create",
-                    "SELECT c.outcome, c.bytes, (c.room).id, (c.room).name, (c.room).frames, \
-                     (c.room).mounted, (c.room).mounted_by, (c.room).created_at \
-                     FROM wakeline.jobs_room_create($1, $2, $3, $4, $5) AS c",
-                    &[
-                        (&room.name, Type::TEXT),
-                        (&room.user, Type::UUID),
-                        (&source, Type::TEXT),
-                        (&first, Type::BYTEA),
-                        (&room.copy_limit, Type::INT8),
-                    ],
-                )
-                .await?;
-            let row = only(&rows)?;
-            Ok(match get(row, "outcome")? {
-                0 => RoomCreated::Found(room_of(row)?),
-                1 => RoomCreated::Done(room_of(row)?),
-                2 => RoomCreated::NoSource,
-                3 => RoomCreated::SourceMounted,
-                4 => RoomCreated::SourceTooLarge(get(row, "bytes")?),
-                other => return Err(no_such(other)),
-            })
+        let (source, first) = match room.frames {
+            Source::Nothing => (None, None),
+            Source::Frame(frame) => (None, Some(frame.bytes().clone())),
+            Source::Room(name) => (Some(name), None),
         };
-        Write::new(topic::DOOR, run, wakes::nobody)
-    }
-
-    fn room(&self, name: String) -> Step<'_, Option<Room>> {
-        async move {
-            let statement = concat!(
-                "SELECT ",
-                room!(),
-                " FROM wakeline.jobs_room r WHERE r.name = $1"
-            );
-            let rows = self
-                .ask("jobs_room", statement, &[(&name, Type::TEXT)])
-                .await?;
-            rows.first().map(room_of).transpose()
-        }
-        .boxed()
-    }
-
-    fn rooms(&self, page: Page) -> Step<'_, Paged<Room>> {
-        async move {
-            let rows = self
-                .ask(
-                    "jobs_rooms",
-                    concat!(
-                        "SELECT ",
-                        room!(),
-                        " FROM wakeline.jobs_room r ORDER BY r.id DESC LIMIT $1 OFFSET $2"
-                    ),
-                    &[(&page.limit, Type::INT8), (&page.offset, Type::INT8)],
-                )
-                .await?;
-            let items = rows.iter().map(room_of).collect::<Result<_, _>>()?;
-            let counted = "SELECT count(*) AS total FROM wakeline.jobs_room";
-            let rows = self.ask("jobs_rooms", counted, &[]).await?;
-            let total = get(only(&rows)?, "total")?;
-            Ok(Paged { items, total })
-        }
-        .boxed()
+        self.write_alone(
+            "jobs_room_create",
+            "SELECT outcome, source_bytes, (room).*
+             FROM wakeline.jobs_room_create($1, $2, $3, $4, $5)",
+            values_of![room.name, room.user, source, first, room.copy_limit],
+            wakes::nobody,
+            |rows| {
+                let row = only(rows)?;
+                Ok(match row.get("outcome") {
+                    0 => RoomCreated::Found(Room::from_row(row)),
+                    1 => RoomCreated::Done(Room::from_row(row)),
+                    2 => RoomCreated::NoSource,
+                    3 => RoomCreated::SourceMounted,
+                    4 => RoomCreated::SourceTooLarge(row.get("source_bytes")),
+                    other => return Err(no_such(other)),
+                })
+            },
+        )
     }
 
     fn mount(&self, name: String, mount: Mount) -> Write<Option<Room>> {
-        let postgres = self.postgres.clone();
-        let run = async move {
-            let rows = postgres
-                .query(
-                    "jobs_mount",
-                    concat!(
-                        "UPDATE wakeline.jobs_room r SET mounted = $2, mounted_by = $3 \
-                         WHERE r.name = $1 RETURNING ",
-                        room!()
-                    ),
-                    &[
-                        (&name, Type::TEXT),
-                        (&mount.frames, Type::INT8),
-                        (&mount.user, Type::UUID),
-                    ],
-                )
-                .await?;
-            rows.first().map(room_of).transpose()
-        };
-        Write::new(topic::DOOR, run, wakes::nobody)
+        self.write_alone(
+            "jobs_mount",
+            "UPDATE wakeline.jobs_room SET mounted = $2, mounted_by = $3 WHERE name = $1
+             RETURNING *",
+            values_of![name, mount.frames, mount.user],
+            wakes::nobody,
+            |rows| Ok(rows.first().map(Room::from_row)),
+        )
     }
 
     fn unmount(&self, name: String, user: Option<Uuid>) -> Write<Option<Room>> {
-        let postgres = self.postgres.clone();
-        let run = async move {
-            let rows = postgres
-                .query(
-                    "jobs_unmount",
-                    concat!(
-                        "UPDATE wakeline.jobs_room r SET mounted = NULL, mounted_by = NULL \
-                         WHERE r.name = $1 AND r.mounted IS NOT NULL \
-                         AND ($2 IS NULL OR r.mounted_by = $2) RETURNING ",
-                        room!()
-                    ),
-                    &[(&name, Type::TEXT), (&user, Type::UUID)],
-                )
-                .await?;
-            rows.first().map(room_of).transpose()
-        };
-        Write::new(topic::DOOR, run, wakes::nobody)
+        self.write_alone(
+            "jobs_unmount",
+            "UPDATE wakeline.jobs_room SET mounted = NULL, mounted_by = NULL
+             WHERE name = $1 AND mounted IS NOT NULL AND ($2 IS NULL OR mounted_by = $2)
+             RETURNING *",
+            values_of![name, user],
+            wakes::nobody,
+            |rows| Ok(rows.first().map(Room::from_row)),
+        )
     }
 
     fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<Appended> {
-        let postgres = self.postgres.clone();
-        let run = async move {
-            let bodies: Vec<&[u8]> = frames.iter().map(|frame| &frame.bytes()[..]).collect();
-            let rows = postgres
-                .query(
-                    "jobs_append",
-                    "SELECT outcome, start, total FROM wakeline.jobs_append($1, $2, $3)",
-                    &[
-                        (&name, Type::TEXT),
-                        (&bodies, Type::BYTEA_ARRAY),
-                        (&limit, Type::INT8),
-                    ],
-                )
-                .await?;
-            let row = only(&rows)?;
-            Ok(match get(row, "outcome")? {
-                0 => Appended::Done {
-                    start: get(row, "start")?,
-                    total: get(row, "total")?,
-                },
-                1 => Appended::NoRoom,
-                2 => Appended::ReadOnly,
-                3 => Appended::Full(get(row, "start")?),
-                other => return Err(no_such(other)),
-            })
-        };
-        Write::new(topic::DOOR, run, wakes::nobody)
+        let bodies: Vec<Bytes> = frames.iter().map(|frame| frame.bytes().clone()).collect();
+        self.write_alone(
+            "jobs_append",
+            "SELECT * FROM wakeline.jobs_append($1, $2, $3)",
+            values_of![name, bodies, limit],
+            wakes::nobody,
+            |rows| {
+                let row = only(rows)?;
+                Ok(match row.get("outcome") {
+                    0 => Appended::Done {
+                        start: row.get("start"),
+                        total: row.get("total"),
+                    },
+                    1 => Appended::NoRoom,
+                    2 => Appended::ReadOnly,
+                    3 => Appended::Full(row.get("start")),
+                    other => return Err(no_such(other)),
+                })
+            },
+        )
     }
 
     fn replace(
@@ -202,158 +95,60 @@ impl Frames for PostgresStore {
         frame: Frame,
         stamp: Option<Stamp>,
     ) -> Write<Edited> {
-        let postgres = self.postgres.clone();
-        let run = async move {
-            let rows = postgres
-                .query(
-                    "jobs_replace",
-                    "SELECT outcome, total FROM wakeline.jobs_replace($1, $2, $3, $4, $5)",
-                    &[
-                        (&name, Type::TEXT),
-                        (&number, Type::INT8),
-                        (&&frame.bytes()[..], Type::BYTEA),
-                        (&stamp.map(|stamp| stamp.seq), Type::INT8),
-                        (&stamp.map(|stamp| stamp.revision), Type::INT8),
-                    ],
-                )
-                .await?;
-            edited(only(&rows)?)
-        };
-        Write::new(topic::DOOR, run, wakes::nobody)
+        self.write_alone(
+            "jobs_replace",
+            "SELECT * FROM wakeline.jobs_replace($1, $2, $3, $4, $5)",
+            values_of![
+                name,
+                number,
+                frame.bytes().clone(),
+                stamp.map(|stamp| stamp.seq),
+                stamp.map(|stamp| stamp.revision),
+            ],
+            wakes::nobody,
+            edited,
+        )
     }
 
     fn delete(&self, name: String, number: i64) -> Write<Edited> {
-        let postgres = self.postgres.clone();
-        let run = async move {
-            let rows = postgres
-                .query(
-                    "jobs_delete",
-                    "SELECT outcome, total FROM wakeline.jobs_delete($1, $2)",
-                    &[(&name, Type::TEXT), (&number, Type::INT8)],
-                )
-                .await?;
-            edited(only(&rows)?)
-        };
-        Write::new(topic::DOOR, run, wakes::nobody)
+        self.write_alone(
+            "jobs_delete",
+            "SELECT * FROM wakeline.jobs_delete($1, $2)",
+            values_of![name, number],
+            wakes::nobody,
+            edited,
+        )
     }
 
-    fn frame(&self, name: String, number: i64) -> Step<'_, Option<(Room, Option<Stored>)>> {
-        async move {
-            let rows = self
-                .ask(
-                    "jobs_frame",
-                    concat!(
-                        "SELECT ",
-                        room!(),
-                        ", f.seq, f.revision, f.body FROM wakeline.jobs_room r \
-                         LEFT JOIN wakeline.jobs_frame f ON f.room_id = r.id AND f.seq = CASE \
-                         WHEN $2 BETWEEN 0 AND r.frames - 1 THEN ( \
-                             SELECT x.seq + $2 - x.number FROM wakeline.jobs_run x \
-                             WHERE x.room_id = r.id AND x.number <= $2 \
-                             ORDER BY x.number DESC LIMIT 1) END \
-                         WHERE r.name = $1"
-                    ),
-                    &[(&name, Type::TEXT), (&number, Type::INT8)],
-                )
-                .await?;
-            let Some(row) = rows.first() else {
-                return Ok(None);
-            };
-            let stored = match get(row, "seq")? {
-                None => None,
-                Some(seq) => {
-                    let revision = get(row, "revision")?;
-                    Some(Stored {
-                        stamp: Stamp { seq, revision },
-                        frame: Frame::kept(body(row)?),
-                    })
-                }
-            };
-            Ok(Some((room_of(row)?, stored)))
-        }
-        .boxed()
-    }
-
-    fn locate(&self, name: String, start: i64, stop: i64) -> Step<'_, Option<(Room, Runs)>> {
-        async move {
-            let rows = self
-                .ask(
-                    "jobs_locate",
-                    concat!(
-                        "SELECT ",
-                        room!(),
-                        ", x.number, x.seq, x.length FROM wakeline.jobs_room r \
-                         LEFT JOIN wakeline.jobs_run x ON x.room_id = r.id \
-                         AND x.number < $3 AND x.number + x.length > $2 \
-                         WHERE r.name = $1 ORDER BY x.number"
-                    ),
-                    &[
-                        (&name, Type::TEXT),
-                        (&start, Type::INT8),
-                        (&stop, Type::INT8),
-                    ],
-                )
-                .await?;
-            let Some(first) = rows.first() else {
-                return Ok(None);
-            };
-            let mut runs = Vec::new();
-            for row in &rows {
-                // A room without runs is one row without a run.
-                if let Some(number) = get(row, "number")? {
-                    let (seq, length) = (get(row, "seq")?, get(row, "length")?);
-                    runs.push(Run {
-                        number,
-                        seq,
-                        length,
-                    });
-                }
-            }
-            Ok(Some((room_of(first)?, Runs(runs))))
-        }
-        .boxed()
-    }
-
+    /// Lengths are known without the bodies, which are read only as far as they are wanted.
     fn bodies(&self, room: i64, seqs: Vec<i64>, limit: i64) -> Step<'_, Vec<(i64, Bytes)>> {
-        async move {
-            // Lengths are known without the bodies, which are read only as far as they are wanted.
-            let rows = self
-                .ask(
-                    "jobs_bodies",
-                    "SELECT f.seq, f.body FROM ( \
-                         SELECT w.seq, w.place, \
-                         sum(octet_length(g.body)) OVER (ORDER BY w.place) \
-                             - octet_length(g.body) AS before \
-                         FROM unnest($2) WITH ORDINALITY AS w (seq, place) \
-                         JOIN wakeline.jobs_frame g ON g.room_id = $1 AND g.seq = w.seq) AS s \
-                     JOIN wakeline.jobs_frame f ON f.room_id = $1 AND f.seq = s.seq \
-                     WHERE s.before < $3 ORDER BY s.place",
-                    &[
-                        (&room, Type::INT8),
-                        (&seqs, Type::INT8_ARRAY),
-                        (&limit, Type::INT8),
-                    ],
-                )
-                .await?;
-            let found = rows.iter().map(|row| Ok((get(row, "seq")?, body(row)?)));
-            found.collect()
-        }
-        .boxed()
+        let statement = "SELECT f.seq, f.body FROM (
+                SELECT w.seq, w.ordinal,
+                    sum(octet_length(g.body)) OVER (ORDER BY w.ordinal)
+                        - octet_length(g.body) AS before
+                FROM unnest($2) WITH ORDINALITY AS w (seq, ordinal)
+                JOIN wakeline.jobs_frame g ON g.room_id = $1 AND g.seq = w.seq
+            ) AS s
+            JOIN wakeline.jobs_frame f ON f.room_id = $1 AND f.seq = s.seq
+            WHERE s.before < $3 ORDER BY s.ordinal";
+        let rows = self.rows("jobs_bodies", statement, values_of![room, seqs, limit]);
+        let read = |row: &Row| (row.get("seq"), row.get("body"));
+        async move { Ok(rows.await?.iter().map(read).collect()) }.boxed()
     }
 }
 
-fn body(row: &Row) -> Result<Bytes, Error> {
-    get::<&[u8]>(row, "body").map(Bytes::copy_from_slice)
-}
-
-fn edited(row: &Row) -> Result<Edited, Error> {
-    let total = || get(row, "total");
-    Ok(match get(row, "outcome")? {
-        0 => Edited::Done(total()?),
+fn edited(rows: &[Row]) -> Result<Edited, Error> {
+    let row = only(rows)?;
+    Ok(match row.get("outcome") {
+        0 => Edited::Done(row.get("total")),
         1 => Edited::NoRoom,
         2 => Edited::ReadOnly,
-        3 => Edited::NoFrame(total()?),
+        3 => Edited::NoFrame(row.get("total")),
         4 => Edited::Changed,
         other => return Err(no_such(other)),
     })
+}
+
+fn no_such(outcome: i64) -> Error {
+    Error::OutcomeUnknown(format!("there is no outcome {outcome}"))
 }

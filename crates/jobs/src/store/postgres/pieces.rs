@@ -1,76 +1,51 @@
-//! Pieces of large answers on PostgreSQL, each a statement by itself.
+//! Chunks of large answers on PostgreSQL, each a statement by itself.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt;
-use tokio_postgres::{
-    Row,
-    types::{ToSql, Type},
-};
+use futures_util::{FutureExt, TryFutureExt};
 use uuid::Uuid;
 use wakeline_store::{Error, Postgres};
 
-use super::only;
+use super::rows;
 use crate::{
     results::{GRACE, Pieces, REMOVED_AT_ONCE, lasting},
-    store::Step,
+    store::{Column, Step, Value, only, values_of},
 };
 
 #[derive(Debug)]
 pub(super) struct PostgresPieces(pub(super) Postgres);
 
 impl PostgresPieces {
-    async fn ask(
+    /// The only column, called `value`, of the only row.
+    async fn value<T: Column>(
         &self,
         kind: &'static str,
-        statement: &str,
-        parameters: &[(&(dyn ToSql + Sync), Type)],
-    ) -> Result<Row, Error> {
-        let mut rows = self.0.query(kind, statement, parameters).await?;
-        only(&rows)?;
-        Ok(rows.swap_remove(0))
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> Result<T, Error> {
+        let rows = rows(&self.0, kind, statement, &parameters).await?;
+        Ok(only(&rows)?.get("value"))
     }
 }
 
 impl Pieces for PostgresPieces {
     fn add(&self, upload: Uuid, number: i64, bytes: Bytes, ttl: Duration) -> Step<'_, bool> {
-        async move {
-            let statement = "SELECT wakeline.jobs_piece_add($1, $2, $3, $4)";
-            let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
-                (&upload, Type::UUID),
-                (&number, Type::INT8),
-                (&&*bytes, Type::BYTEA),
-                (&lasting(ttl), Type::INT8),
-            ];
-            Ok(self.ask("add_piece", statement, &parameters).await?.get(0))
-        }
-        .boxed()
+        let statement = "SELECT wakeline.jobs_chunk_add($1, $2, $3, $4) AS value";
+        let parameters = values_of![upload, number, bytes, lasting(ttl)];
+        self.value("add_chunk", statement, parameters).boxed()
     }
 
     fn get(&self, upload: Uuid, number: i64) -> Step<'_, Option<Bytes>> {
-        async move {
-            let statement = "SELECT wakeline.jobs_piece_get($1, $2, $3)";
-            let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
-                (&upload, Type::UUID),
-                (&number, Type::INT8),
-                (&lasting(GRACE), Type::INT8),
-            ];
-            let row = self.ask("get_piece", statement, &parameters).await?;
-            let found: Option<&[u8]> = row.get(0);
-            Ok(found.map(Bytes::copy_from_slice))
-        }
-        .boxed()
+        let statement = "SELECT wakeline.jobs_chunk_get($1, $2, $3) AS value";
+        let parameters = values_of![upload, number, lasting(GRACE)];
+        self.value("get_chunk", statement, parameters).boxed()
     }
 
     fn remove(&self, upload: Uuid) -> Step<'_, bool> {
-        async move {
-            let statement = "SELECT wakeline.jobs_upload_remove($1, $2)";
-            let parameters: [(&(dyn ToSql + Sync), Type); 2] =
-                [(&upload, Type::UUID), (&REMOVED_AT_ONCE, Type::INT8)];
-            let row = self.ask("remove_pieces", statement, &parameters).await?;
-            Ok(row.get::<_, i64>(0) == 0)
-        }
-        .boxed()
+        let statement = "SELECT wakeline.jobs_upload_remove($1, $2) AS value";
+        let parameters = values_of![upload, REMOVED_AT_ONCE];
+        let left = self.value::<i64>("remove_chunks", statement, parameters);
+        left.map_ok(|left| left == 0).boxed()
     }
 }

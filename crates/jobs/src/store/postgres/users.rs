@@ -2,29 +2,28 @@
 
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use tokio_postgres::{Row, types::Type};
+use bytes::Bytes;
 use uuid::Uuid;
 use wakeline_bus::Write;
 use wakeline_store::Error;
 
-use super::{PostgresStore, Step, only};
+use super::PostgresStore;
 use crate::{
-    store::{Users, in_micros},
-    user::{Login, NewUser, PasswordHash, User, UserChange, UserChanged, UserDeleted},
+    store::{Users, in_micros, only, values_of},
+    user::{NewUser, User, UserChange, UserChanged, UserDeleted},
     wakes,
 };
 
 impl Users for PostgresStore {
     fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>> {
-        // The update changes nothing: it is there to give back what is there already.
+        // The update changes nothing: it is there to return the secret that exists.
         self.write(
             "INSERT INTO wakeline.jobs_secret (one, secret) VALUES (1, $1)
              ON CONFLICT (one) DO UPDATE SET one = excluded.one
              RETURNING secret",
-            vec![(Box::new(fresh), Type::BYTEA)],
+            values_of![Bytes::from(fresh)],
             wakes::nobody,
-            |rows| Ok(only(rows)?.get(0)),
+            |rows| Ok(only(rows)?.get::<Bytes>("secret").into()),
         )
     }
 
@@ -34,98 +33,50 @@ impl Users for PostgresStore {
                  (id, email, password, is_superuser, is_verified, is_guest, created_at)
              VALUES ($1, $2, $3, $4, $5, $6, wakeline.jobs_now())
              ON CONFLICT DO NOTHING
-             RETURNING id, email, is_active, is_superuser, is_verified, epoch",
-            vec![
-                (Box::new(user.id), Type::UUID),
-                (Box::new(user.email), Type::TEXT),
-                (Box::new(user.password.map(|hash| hash.0)), Type::TEXT),
-                (Box::new(user.is_superuser), Type::BOOL),
-                (Box::new(user.is_verified), Type::BOOL),
-                (Box::new(user.is_guest), Type::BOOL),
+             RETURNING *",
+            values_of![
+                user.id,
+                user.email,
+                user.password.map(|hash| hash.0),
+                user.is_superuser,
+                user.is_verified,
+                user.is_guest,
             ],
             wakes::nobody,
-            |rows| Ok(rows.first().map(|row| read_user(row, 0))),
+            |rows| Ok(rows.first().map(User::from_row)),
         )
-    }
-
-    fn user(&self, user: Uuid) -> Step<'_, Option<User>> {
-        async move {
-            let rows = self
-                .ask(
-                    "user",
-                    "SELECT id, email, is_active, is_superuser, is_verified, epoch
-                     FROM wakeline.jobs_user WHERE id = $1",
-                    &[(&user, Type::UUID)],
-                )
-                .await?;
-            Ok(rows.first().map(|row| read_user(row, 0)))
-        }
-        .boxed()
-    }
-
-    fn login(&self, email: String) -> Step<'_, Option<Login>> {
-        async move {
-            let rows = self
-                .ask(
-                    "login",
-                    "SELECT id, email, is_active, is_superuser, is_verified, epoch, password
-                     FROM wakeline.jobs_user WHERE email = $1",
-                    &[(&email, Type::TEXT)],
-                )
-                .await?;
-            Ok(rows.first().map(|row| Login {
-                user: read_user(row, 0),
-                password: row.get::<_, Option<String>>(6).map(PasswordHash),
-            }))
-        }
-        .boxed()
     }
 
     fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChanged> {
         self.write(
-            "SELECT state, id, email, is_active, is_superuser, is_verified, epoch
-             FROM wakeline.jobs_change_user($1, $2, $3, $4, $5, $6)",
-            vec![
-                (Box::new(user), Type::UUID),
-                (Box::new(change.email), Type::TEXT),
-                (Box::new(change.password.map(|hash| hash.0)), Type::TEXT),
-                (Box::new(change.is_active), Type::BOOL),
-                (Box::new(change.is_superuser), Type::BOOL),
-                (Box::new(change.is_verified), Type::BOOL),
+            "SELECT * FROM wakeline.jobs_change_user($1, $2, $3, $4, $5, $6)",
+            values_of![
+                user,
+                change.email,
+                change.password.map(|hash| hash.0),
+                change.is_active,
+                change.is_superuser,
+                change.is_verified,
             ],
             wakes::nobody,
             |rows| {
                 let row = only(rows)?;
-                match row.get::<_, i32>(0) {
+                match row.get("state") {
                     0 => Ok(UserChanged::NotFound),
                     1 => Ok(UserChanged::EmailTaken),
-                    2 => Ok(UserChanged::Done(read_user(row, 1))),
+                    2 => Ok(UserChanged::Done(User::from_row(row))),
                     other => Err(unknown(other)),
                 }
             },
         )
     }
 
-    fn workers_of_user(&self, user: Uuid) -> Step<'_, Vec<Uuid>> {
-        async move {
-            let rows = self
-                .ask(
-                    "workers-of-user",
-                    "SELECT id FROM wakeline.jobs_worker WHERE user_id = $1",
-                    &[(&user, Type::UUID)],
-                )
-                .await?;
-            Ok(rows.iter().map(|row| row.get(0)).collect())
-        }
-        .boxed()
-    }
-
     fn delete_user(&self, user: Uuid) -> Write<UserDeleted> {
         self.write(
-            "SELECT wakeline.jobs_delete_user($1)",
-            vec![(Box::new(user), Type::UUID)],
+            "SELECT wakeline.jobs_delete_user($1) AS state",
+            values_of![user],
             wakes::nobody,
-            |rows| match only(rows)?.get::<_, i32>(0) {
+            |rows| match only(rows)?.get("state") {
                 0 => Ok(UserDeleted::NotFound),
                 1 => Ok(UserDeleted::HasWorkers),
                 2 => Ok(UserDeleted::Done),
@@ -136,28 +87,14 @@ impl Users for PostgresStore {
 
     fn sweep_guests(&self, kept: Duration, limit: i64) -> Write<i64> {
         self.write(
-            "SELECT wakeline.jobs_sweep_guests($1, $2)",
-            vec![
-                (Box::new(in_micros(kept)), Type::INT8),
-                (Box::new(limit), Type::INT8),
-            ],
+            "SELECT wakeline.jobs_sweep_guests($1, $2) AS removed",
+            values_of![in_micros(kept), limit],
             wakes::nobody,
-            |rows| Ok(only(rows)?.get(0)),
+            |rows| Ok(only(rows)?.get("removed")),
         )
     }
 }
 
-fn read_user(row: &Row, first: usize) -> User {
-    User {
-        id: row.get(first),
-        email: row.get(first + 1),
-        is_active: row.get(first + 2),
-        is_superuser: row.get(first + 3),
-        is_verified: row.get(first + 4),
-        epoch: row.get(first + 5),
-    }
-}
-
-fn unknown(state: i32) -> Error {
+fn unknown(state: i64) -> Error {
     Error::OutcomeUnknown(format!("an answer of the unknown state {state}"))
 }

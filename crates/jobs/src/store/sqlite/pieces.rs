@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 use wakeline_store::{Error, Sqlite};
 
-use super::Clock;
+use super::{Clock, Result};
 use crate::{
     results::{GRACE, Pieces, REMOVED_AT_ONCE, lasting},
     store::Step,
@@ -26,11 +26,11 @@ impl SqlitePieces {
     }
 
     /// Keeps them for whoever reads them, where their end is near.
-    async fn keep_for_reader(&self, upload: Uuid) -> Result<(), Error> {
+    async fn keep_for_reader(&self, upload: Uuid) -> Result<()> {
         let clock = self.clock.clone();
-        let kept = self.sqlite.write("keep_pieces", move |connection| {
+        let kept = self.sqlite.write("keep_chunks", move |connection| {
             let now = clock();
-            Ok(keep(connection, upload, now, now).map(drop)?)
+            keep(connection, upload, now, now).map(drop)
         });
         kept.await
     }
@@ -46,7 +46,7 @@ impl Pieces for SqlitePieces {
     fn add(&self, upload: Uuid, number: i64, bytes: Bytes, ttl: Duration) -> Step<'_, bool> {
         let clock = self.clock.clone();
         self.sqlite
-            .write("add_piece", move |connection| {
+            .write("add_chunk", move |connection| {
                 let now = clock();
                 let until = now + lasting(ttl);
                 let going_on = if number == 0 {
@@ -66,7 +66,7 @@ impl Pieces for SqlitePieces {
                 }
                 connection
                     .prepare_cached(
-                        "INSERT INTO jobs_piece (upload_id, number, body) VALUES (?1, ?2, ?3)",
+                        "INSERT INTO jobs_chunk (upload_id, number, body) VALUES (?1, ?2, ?3)",
                     )?
                     .execute(params![upload, number, &bytes[..]])?;
                 Ok(true)
@@ -77,16 +77,16 @@ impl Pieces for SqlitePieces {
     fn get(&self, upload: Uuid, number: i64) -> Step<'_, Option<Bytes>> {
         let clock = self.clock.clone();
         async move {
-            let read = self.sqlite.read("get_piece", move |connection| {
+            let read = self.sqlite.read("get_chunk", move |connection| {
                 let found = connection
                     .prepare_cached(
-                        "SELECT p.body, u.expires_at FROM jobs_piece p
+                        "SELECT p.body, u.expires_at FROM jobs_chunk p
                         LEFT JOIN jobs_upload u ON u.id = p.upload_id
                         WHERE p.upload_id = ?1 AND p.number = ?2",
                     )?
                     .query_row(params![upload, number], |row| {
-                        let end: Option<i64> = row.get(1)?;
-                        Ok((Bytes::from(row.get::<_, Vec<u8>>(0)?), end))
+                        let end: Option<i64> = row.get("expires_at")?;
+                        Ok((Bytes::from(row.get::<_, Vec<u8>>("body")?), end))
                     })
                     .optional()?;
                 let near = clock() + lasting(GRACE) / 2;
@@ -105,7 +105,7 @@ impl Pieces for SqlitePieces {
 
     fn remove(&self, upload: Uuid) -> Step<'_, bool> {
         self.sqlite
-            .write("remove_pieces", move |connection| {
+            .write("remove_chunks", move |connection| {
                 Ok(remove(connection, upload, REMOVED_AT_ONCE)? == 0)
             })
             .boxed()
@@ -118,7 +118,7 @@ pub(super) fn keep(
     upload: Uuid,
     now: i64,
     answer_expires_at: i64,
-) -> rusqlite::Result<bool> {
+) -> Result<bool> {
     let kept = connection
         .prepare_cached("UPDATE jobs_upload SET expires_at = ?2 WHERE id = ?1 AND expires_at > ?3")?
         .execute(params![upload, answer_expires_at + lasting(GRACE), now])?;
@@ -126,7 +126,7 @@ pub(super) fn keep(
 }
 
 /// Leaves the pieces of an answer that goes to those who read them.
-pub(super) fn free(connection: &Connection, upload: Uuid, now: i64) -> rusqlite::Result<()> {
+pub(super) fn free(connection: &Connection, upload: Uuid, now: i64) -> Result<()> {
     connection
         .prepare_cached("UPDATE jobs_upload SET expires_at = min(expires_at, ?2) WHERE id = ?1")?
         .execute(params![upload, now + lasting(GRACE)])?;
@@ -134,13 +134,13 @@ pub(super) fn free(connection: &Connection, upload: Uuid, now: i64) -> rusqlite:
 }
 
 /// Removes a slice of the pieces that are over.
-pub(super) fn sweep(connection: &Connection, now: i64) -> rusqlite::Result<()> {
+pub(super) fn sweep(connection: &Connection, now: i64) -> Result<()> {
     let mut over = connection.prepare_cached(
         "SELECT id FROM jobs_upload WHERE expires_at <= ?1 ORDER BY expires_at LIMIT 1",
     )?;
     let mut more = REMOVED_AT_ONCE;
     while more > 0
-        && let Some(upload) = over.query_row([now], |row| row.get(0)).optional()?
+        && let Some(upload) = over.query_row([now], |row| row.get("id")).optional()?
     {
         more = remove(connection, upload, more)?;
     }
@@ -148,11 +148,11 @@ pub(super) fn sweep(connection: &Connection, now: i64) -> rusqlite::Result<()> {
 }
 
 /// How many more pieces might have been removed: with 0 there may be more.
-fn remove(connection: &Connection, upload: Uuid, slice: i64) -> rusqlite::Result<i64> {
+fn remove(connection: &Connection, upload: Uuid, slice: i64) -> Result<i64> {
     let removed = connection
         .prepare_cached(
-            "DELETE FROM jobs_piece WHERE rowid IN (
-                SELECT rowid FROM jobs_piece WHERE upload_id = ?1 ORDER BY number LIMIT ?2
+            "DELETE FROM jobs_chunk WHERE rowid IN (
+                SELECT rowid FROM jobs_chunk WHERE upload_id = ?1 ORDER BY number LIMIT ?2
             )",
         )?
         .execute(params![upload, slice])?;

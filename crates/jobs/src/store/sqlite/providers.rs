@@ -1,30 +1,18 @@
 //! Providers on SQLite.
 
-use std::time::Duration;
-
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, params};
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{SqliteStore, results, tasks::name, workers};
+use super::{Result, SqliteStore, results, rows, workers};
 use crate::{
     name::FullName,
-    page::{Page, Paged},
-    provider::{Key, NewProvider, Provider, ProviderFilter, ProviderRegistered},
+    provider::{Key, NewProvider, Provider, ProviderRegistered},
     results::Look,
-    store::{Providers, Step, in_micros},
+    store::{Providers, Step, in_micros, providers::BY_ID, values_of},
     wakes,
     worker::Owned,
 };
-
-const PROVIDERS: &str = "SELECT id, room, category, name, schema, content_type, user_id, worker_id,
-    created_at, version, ttl FROM jobs_provider";
-
-/// Whether one is among those of a [`ProviderFilter`].
-const LISTED: &str = "room IN (SELECT value FROM json_each(?1)) AND (
-        room <> '@internal' OR ?2 IS NULL
-        OR room || ':' || category || ':' || name IN (SELECT value FROM json_each(?2))
-    )";
 
 impl Providers for SqliteStore {
     fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistered> {
@@ -35,46 +23,9 @@ impl Providers for SqliteStore {
         )
     }
 
-    fn providers(&self, filter: ProviderFilter, page: Page) -> Step<'_, Paged<Provider>> {
-        self.read("providers", move |connection, _| {
-            let rooms = serde_json::to_string(&filter.rooms).unwrap_or_default();
-            let internal = filter.internal_texts();
-            let internal = internal.map(|names| serde_json::to_string(&names).unwrap_or_default());
-            let total = connection
-                .prepare_cached(&format!(
-                    "SELECT count(*) FROM jobs_provider WHERE {LISTED}"
-                ))?
-                .query_row(params![rooms, internal], |row| row.get(0))?;
-            let mut statement = connection.prepare_cached(&format!(
-                "{PROVIDERS} WHERE {LISTED} ORDER BY created_at DESC, id LIMIT ?3 OFFSET ?4"
-            ))?;
-            let page = params![rooms, internal, page.limit, page.offset];
-            let items = statement.query_map(page, seen)?;
-            Ok(Paged {
-                items: items.collect::<Result<_, _>>()?,
-                total,
-            })
-        })
-    }
-
-    fn newest_provider(&self, room: String, category: &'static str) -> Step<'_, Option<Provider>> {
-        self.read("newest_provider", move |connection, _| {
-            connection
-                .prepare_cached(&format!(
-                    "{PROVIDERS} WHERE room = ?1 AND category = ?2
-                    ORDER BY created_at DESC, id LIMIT 1"
-                ))?
-                .query_row([room.as_str(), category], seen)
-                .optional()
-        })
-    }
-
     fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>> {
         self.read("find_providers", move |connection, _| {
-            names
-                .iter()
-                .map(|name| named(connection, name))
-                .collect::<Result<_, _>>()
+            names.iter().map(|name| named(connection, name)).collect()
         })
     }
 
@@ -93,15 +44,11 @@ impl Providers for SqliteStore {
                     version: provider.version,
                     hash,
                 };
-                let look = results::seen(connection, &key, now, &pieces)?;
+                let look = results::look(connection, &key, now, &pieces)?;
                 Ok(Some((provider, look)))
             };
             questions.into_iter().map(answer).collect()
         })
-    }
-
-    fn provider(&self, provider: Uuid) -> Step<'_, Option<Provider>> {
-        self.read("provider", move |connection, _| one(connection, provider))
     }
 
     fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>> {
@@ -135,11 +82,7 @@ impl Providers for SqliteStore {
     }
 }
 
-fn register(
-    connection: &Connection,
-    new: &NewProvider,
-    now: i64,
-) -> rusqlite::Result<ProviderRegistered> {
+fn register(connection: &Connection, new: &NewProvider, now: i64) -> Result<ProviderRegistered> {
     if let Some(worker) = new.worker
         && workers::owner(connection, worker)? != Some(new.user)
     {
@@ -187,45 +130,22 @@ fn register(
     })
 }
 
-fn named(connection: &Connection, name: &FullName) -> rusqlite::Result<Option<Provider>> {
-    connection
-        .prepare_cached(&format!(
-            "{PROVIDERS} WHERE room = ?1 AND category = ?2 AND name = ?3"
-        ))?
-        .query_row([&name.room, &name.category, &name.name], seen)
-        .optional()
+fn named(connection: &Connection, name: &FullName) -> Result<Option<Provider>> {
+    let statement = "SELECT * FROM jobs_provider WHERE room = $1 AND category = $2 AND name = $3";
+    let FullName {
+        room,
+        category,
+        name,
+    } = name.clone();
+    let rows = rows(connection, statement, values_of![room, category, name])?;
+    Ok(rows.first().map(Provider::from_row))
 }
 
-fn one(connection: &Connection, provider: Uuid) -> rusqlite::Result<Option<Provider>> {
-    connection
-        .prepare_cached(&format!("{PROVIDERS} WHERE id = ?1"))?
-        .query_row([provider], seen)
-        .optional()
-}
-
-fn owned(
-    connection: &Connection,
-    provider: Uuid,
-    user: Option<Uuid>,
-) -> rusqlite::Result<Owned<Provider>> {
-    Ok(match one(connection, provider)? {
+fn owned(connection: &Connection, provider: Uuid, user: Option<Uuid>) -> Result<Owned<Provider>> {
+    let rows = rows(connection, BY_ID, values_of![provider])?;
+    Ok(match rows.first().map(Provider::from_row) {
         None => Owned::NotFound,
         Some(provider) if user.is_some_and(|user| user != provider.user) => Owned::Foreign,
         Some(provider) => Owned::Done(provider),
-    })
-}
-
-fn seen(row: &Row<'_>) -> rusqlite::Result<Provider> {
-    let ttl: Option<i64> = row.get(10)?;
-    Ok(Provider {
-        id: row.get(0)?,
-        name: name(row, 1)?,
-        schema: row.get(4)?,
-        content_type: row.get(5)?,
-        user: row.get(6)?,
-        worker: row.get(7)?,
-        created_at: row.get(8)?,
-        version: row.get(9)?,
-        ttl: ttl.map(|micros| Duration::from_micros(micros.unsigned_abs())),
     })
 }

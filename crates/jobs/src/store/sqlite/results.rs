@@ -2,20 +2,19 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 use wakeline_bus::{Wakes, Write};
 use wakeline_store::Error;
 
-use super::{SqliteStore, pieces};
+use super::{Result, SqliteStore, pieces, rows};
 use crate::{
-    provider::{Answer, AnswerBody, Key, Request},
+    provider::{Key, Request},
     results::{
-        Content, Glance, Kept, Look, MAX_IN_FLIGHT, Pieced, Pieces, Results, SWEPT_AT_ONCE, Upload,
+        Content, Glance, Kept, Look, MAX_IN_FLIGHT, Pieces, Results, SWEPT_AT_ONCE, Upload,
         lasting, left, receive,
     },
-    store::Step,
+    store::{Row, Step, only, values_of},
     topic, wakes,
 };
 
@@ -30,7 +29,7 @@ impl Results for SqliteStore {
             let mut known: HashMap<&Key, Look> = HashMap::new();
             for key in &keys {
                 if !known.contains_key(key) {
-                    known.insert(key, seen(connection, key, now, &pieces)?);
+                    known.insert(key, look(connection, key, now, &pieces)?);
                 }
             }
             Ok(keys.iter().map(|key| known[key].clone()).collect())
@@ -44,29 +43,26 @@ impl Results for SqliteStore {
                     SELECT 1 FROM jobs_result WHERE provider_id = ?1 AND version = ?2
                         AND hash = ?3 AND expires_at > ?4
                 ) OR NOT EXISTS (
-                    SELECT 1 FROM jobs_mark WHERE provider_id = ?1 AND version = ?2
-                        AND hash = ?3 AND until > ?4
+                    SELECT 1 FROM jobs_inflight WHERE provider_id = ?1 AND version = ?2
+                        AND hash = ?3 AND expires_at > ?4
                 )",
             )?;
             let mut any = connection.prepare_cached(
                 "SELECT EXISTS (
-                    SELECT 1 FROM jobs_mark WHERE provider_id = ?1 AND version = ?2 AND until > ?3
+                    SELECT 1 FROM jobs_inflight WHERE provider_id = ?1 AND version = ?2 AND expires_at > ?3
                 )",
             )?;
-            at.iter()
-                .map(
-                    |Glance {
-                         provider,
-                         version,
-                         hash,
-                     }| match hash {
-                        Some(hash) => {
-                            one.query_row(params![provider, version, hash, now], |row| row.get(0))
-                        }
-                        None => any.query_row(params![provider, version, now], |row| row.get(0)),
-                    },
-                )
-                .collect()
+            let mut ready = Vec::with_capacity(at.len());
+            for glance in at {
+                let (provider, version) = (glance.provider, glance.version);
+                ready.push(match glance.hash {
+                    Some(hash) => {
+                        one.query_row(params![provider, version, hash, now], |row| row.get(0))?
+                    }
+                    None => any.query_row(params![provider, version, now], |row| row.get(0))?,
+                });
+            }
+            Ok(ready)
         })
     }
 
@@ -125,16 +121,16 @@ impl Results for SqliteStore {
             let Request { key, token, params } = request;
             let marked = connection
                 .prepare_cached(
-                    "INSERT INTO jobs_mark
-                        (provider_id, version, hash, token, params, until, created_at)
+                    "INSERT INTO jobs_inflight
+                        (provider_id, version, hash, token, params, expires_at, created_at)
                     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE NOT EXISTS (
                         SELECT 1 FROM jobs_result WHERE provider_id = ?1 AND version = ?2
                             AND hash = ?3 AND expires_at > ?7
                     )
                     ON CONFLICT (provider_id, version, hash) DO UPDATE SET
-                        token = excluded.token, params = excluded.params, until = excluded.until,
+                        token = excluded.token, params = excluded.params, expires_at = excluded.expires_at,
                         created_at = excluded.created_at
-                    WHERE until <= ?7 OR token = ?4",
+                    WHERE jobs_inflight.expires_at <= ?7 OR token = ?4",
                 )?
                 .execute(params![
                     key.provider,
@@ -159,24 +155,17 @@ impl Results for SqliteStore {
 
     fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
         self.read("in_flight", move |connection, now| {
-            let mut statement = connection.prepare_cached(
-                "SELECT hash, token, params FROM jobs_mark
-                WHERE provider_id = ?1 AND version = ?2 AND until > ?3
-                ORDER BY created_at, hash LIMIT ?4",
-            )?;
+            let statement = "SELECT hash, token, params FROM jobs_inflight
+                WHERE provider_id = $1 AND version = $2 AND expires_at > $3
+                ORDER BY created_at, hash LIMIT $4";
             let limit = i64::try_from(MAX_IN_FLIGHT).unwrap_or(i64::MAX);
-            let requests = statement.query_map(params![provider, version, now, limit], |row| {
-                Ok(Request {
-                    key: Key {
-                        provider,
-                        version,
-                        hash: row.get(0)?,
-                    },
-                    token: row.get(1)?,
-                    params: row.get(2)?,
-                })
-            })?;
-            requests.collect()
+            let rows = rows(
+                connection,
+                statement,
+                values_of![provider, version, now, limit],
+            )?;
+            let read = |row: &Row| Request::from_row(row, provider, version);
+            Ok(rows.iter().map(read).collect())
         })
     }
 
@@ -188,12 +177,12 @@ impl Results for SqliteStore {
                     WHERE provider_id = ?1 AND (?2 IS NULL OR version < ?2)
                         AND upload_id IS NOT NULL",
                 )?
-                .query_map(params![provider, version], |row| row.get(0))?
+                .query_map(params![provider, version], |row| row.get("upload_id"))?
                 .collect::<rusqlite::Result<Vec<Uuid>>>()?;
             for upload in uploads {
                 pieces::free(connection, upload, now)?;
             }
-            for table in ["jobs_result", "jobs_mark"] {
+            for table in ["jobs_result", "jobs_inflight"] {
                 connection
                     .prepare_cached(&format!(
                         "DELETE FROM {table}
@@ -217,75 +206,54 @@ impl Results for SqliteStore {
                 .execute([now, SWEPT_AT_ONCE])?;
             connection
                 .prepare_cached(
-                    "DELETE FROM jobs_mark WHERE (provider_id, version, hash) IN (
-                        SELECT provider_id, version, hash FROM jobs_mark WHERE until <= ?1
-                        ORDER BY until LIMIT ?2
+                    "DELETE FROM jobs_inflight WHERE (provider_id, version, hash) IN (
+                        SELECT provider_id, version, hash FROM jobs_inflight WHERE expires_at <= ?1
+                        ORDER BY expires_at LIMIT ?2
                     )",
                 )?
                 .execute([now, SWEPT_AT_ONCE])?;
             pieces::sweep(connection, now)?;
             let next: Option<i64> = connection
                 .prepare_cached(
-                    "SELECT min(at) FROM (
-                        SELECT min(expires_at) AS at FROM jobs_result
-                        UNION ALL SELECT min(until) FROM jobs_mark
+                    "SELECT min(expiry) AS next FROM (
+                        SELECT min(expires_at) AS expiry FROM jobs_result
+                        UNION ALL SELECT min(expires_at) FROM jobs_inflight
                         UNION ALL SELECT min(expires_at) FROM jobs_upload
                     )",
                 )?
-                .query_row([], |row| row.get(0))?;
+                .query_row([], |row| row.get("next"))?;
             Ok(next.map(|at| left(at - now)))
         })
     }
 }
 
-pub(super) fn seen(
+pub(super) fn look(
     connection: &Connection,
     key: &Key,
     now: i64,
     pieces: &Arc<dyn Pieces>,
-) -> rusqlite::Result<Look> {
-    connection
-        .prepare_cached(
-            "SELECT r.is_error, r.etag, r.body, m.until, r.upload_id, r.length
-            FROM (SELECT 1) one
-            LEFT JOIN jobs_result r ON r.provider_id = ?1 AND r.version = ?2 AND r.hash = ?3
-                AND r.expires_at > ?4
-            LEFT JOIN jobs_mark m ON m.provider_id = ?1 AND m.version = ?2 AND m.hash = ?3
-                AND m.until > ?4",
-        )?
-        .query_row(params![key.provider, key.version, key.hash, now], |row| {
-            let is_error: Option<bool> = row.get(0)?;
-            let answer = match is_error {
-                None => None,
-                Some(is_error) => Some(Answer {
-                    is_error,
-                    etag: row.get(1)?,
-                    body: match row.get(4)? {
-                        None => AnswerBody::Bytes(Bytes::from(row.get::<_, Vec<u8>>(2)?)),
-                        Some(upload) => {
-                            let length = row.get::<_, i64>(5)?.unsigned_abs();
-                            AnswerBody::Pieces(Pieced::new(pieces.clone(), upload, length))
-                        }
-                    },
-                }),
-            };
-            let until: Option<i64> = row.get(3)?;
-            Ok(Look {
-                answer,
-                in_flight: until.map(|until| left(until - now)),
-            })
-        })
+) -> Result<Look> {
+    let statement = "SELECT r.is_error, r.etag, r.body, r.upload_id, r.length,
+            m.expires_at - $4 AS in_flight
+        FROM (SELECT 1) one
+        LEFT JOIN jobs_result r ON r.provider_id = $1 AND r.version = $2 AND r.hash = $3
+            AND r.expires_at > $4
+        LEFT JOIN jobs_inflight m ON m.provider_id = $1 AND m.version = $2 AND m.hash = $3
+            AND m.expires_at > $4";
+    let parameters = values_of![key.provider, key.version, key.hash.clone(), now];
+    let rows = rows(connection, statement, parameters)?;
+    Ok(Look::from_row(only(&rows)?, pieces))
 }
 
 /// Leaves the pieces of what is to be replaced to those who read them.
-fn free(connection: &Connection, key: &Key, now: i64) -> rusqlite::Result<()> {
+fn free(connection: &Connection, key: &Key, now: i64) -> Result<()> {
     let upload = connection
         .prepare_cached(
             "SELECT upload_id FROM jobs_result
             WHERE provider_id = ?1 AND version = ?2 AND hash = ?3",
         )?
         .query_row(params![key.provider, key.version, key.hash], |row| {
-            row.get(0)
+            row.get("upload_id")
         })
         .optional()?;
     match upload.flatten() {
@@ -294,10 +262,10 @@ fn free(connection: &Connection, key: &Key, now: i64) -> rusqlite::Result<()> {
     }
 }
 
-fn unmark(connection: &Connection, key: &Key, token: Option<Uuid>) -> rusqlite::Result<()> {
+fn unmark(connection: &Connection, key: &Key, token: Option<Uuid>) -> Result<()> {
     connection
         .prepare_cached(
-            "DELETE FROM jobs_mark WHERE provider_id = ?1 AND version = ?2 AND hash = ?3
+            "DELETE FROM jobs_inflight WHERE provider_id = ?1 AND version = ?2 AND hash = ?3
                 AND (?4 IS NULL OR token = ?4)",
         )?
         .execute(params![key.provider, key.version, key.hash, token])?;

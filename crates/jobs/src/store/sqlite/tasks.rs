@@ -4,25 +4,14 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::SqliteStore;
+use super::{Result, SqliteStore, rows, workers};
 use crate::{
     name::FullName,
-    page::{Page, Paged},
-    store::{Step, Tasks},
-    task::{Claimed, NewTask, Status, Submitted, Task, TaskFilter, Update, Updated},
+    store::{Step, Tasks, tasks::TASK, values_of},
+    task::{Claimed, NewTask, Status, Submitted, Task, Update, Updated},
     topic::Wait,
     wakes,
 };
-
-/// A task as callers see it. Its place in the line is counted on the index of pending tasks, up to
-/// itself.
-const TASK: &str = "SELECT t.id, t.job_id, j.room || ':' || j.category || ':' || j.name, t.room,
-        t.status, t.created_at, t.started_at, t.completed_at, t.worker_id, t.error, t.payload,
-        CASE WHEN t.status = 0 THEN (
-            SELECT count(*) FROM jobs_task p
-            WHERE p.job_id = t.job_id AND p.status = 0 AND p.seq <= t.seq
-        ) END
-    FROM jobs_task t JOIN jobs_job j ON j.id = t.job_id WHERE t.id = ?1";
 
 impl Tasks for SqliteStore {
     fn submit(&self, task: NewTask) -> Write<Submitted> {
@@ -52,19 +41,9 @@ impl Tasks for SqliteStore {
         })
     }
 
-    fn task(&self, task: Uuid) -> Step<'_, Option<Task>> {
-        self.read("task", move |connection, _| one(connection, task))
-    }
-
     fn update(&self, update: Update) -> Write<Updated> {
         self.write("update", wakes::updated, move |connection, now| {
             change(connection, &update, now)
-        })
-    }
-
-    fn tasks(&self, filter: TaskFilter, page: Page) -> Step<'_, Paged<Task>> {
-        self.read("tasks", move |connection, _| {
-            list(connection, &filter, page)
         })
     }
 
@@ -99,14 +78,12 @@ impl Tasks for SqliteStore {
     }
 }
 
-pub(super) fn one(connection: &Connection, task: Uuid) -> rusqlite::Result<Option<Task>> {
-    connection
-        .prepare_cached(TASK)?
-        .query_row([task], seen)
-        .optional()
+pub(super) fn one(connection: &Connection, task: Uuid) -> Result<Option<Task>> {
+    let rows = rows(connection, TASK, values_of![task])?;
+    Ok(rows.first().map(Task::from_row))
 }
 
-fn submit(connection: &Connection, task: &NewTask, now: i64) -> rusqlite::Result<Submitted> {
+fn submit(connection: &Connection, task: &NewTask, now: i64) -> Result<Submitted> {
     let job: Option<Uuid> = connection
         .prepare_cached(
             "SELECT id FROM jobs_job
@@ -114,7 +91,7 @@ fn submit(connection: &Connection, task: &NewTask, now: i64) -> rusqlite::Result
         )?
         .query_row(
             [&task.job.room, &task.job.category, &task.job.name],
-            |row| row.get(0),
+            |row| row.get("id"),
         )
         .optional()?;
     let Some(job) = job else {
@@ -139,18 +116,15 @@ fn submit(connection: &Connection, task: &NewTask, now: i64) -> rusqlite::Result
     Ok(one(connection, task.id)?.map_or(Submitted::NoJob, Submitted::Done))
 }
 
-fn has_workers(connection: &Connection, job: Uuid) -> rusqlite::Result<bool> {
-    connection
+fn has_workers(connection: &Connection, job: Uuid) -> Result<bool> {
+    let has_workers = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM jobs_link WHERE job_id = ?1)")?
-        .query_row([job], |row| row.get(0))
+        .query_row([job], |row| row.get(0))?;
+    Ok(has_workers)
 }
 
-fn claim(connection: &Connection, worker: Uuid, user: Uuid) -> rusqlite::Result<Claimed> {
-    let owner: Option<Uuid> = connection
-        .prepare_cached("SELECT user_id FROM jobs_worker WHERE id = ?1")?
-        .query_row([worker], |row| row.get(0))
-        .optional()?;
-    match owner {
+fn claim(connection: &Connection, worker: Uuid, user: Uuid) -> Result<Claimed> {
+    match workers::owner(connection, worker)? {
         None => return Ok(Claimed::NoWorker),
         Some(owner) if owner != user => return Ok(Claimed::Foreign),
         Some(_) => {}
@@ -165,23 +139,22 @@ fn claim(connection: &Connection, worker: Uuid, user: Uuid) -> rusqlite::Result<
                 FROM jobs_link l WHERE l.worker_id = ?1
             ) RETURNING id",
         )?
-        .query_row([worker], |row| row.get(0))
+        .query_row([worker], |row| row.get("id"))
         .optional()?;
     if let Some(found) = found {
         let task = one(connection, found)?;
-        return task
-            .map(Claimed::Task)
-            .ok_or(rusqlite::Error::QueryReturnedNoRows);
+        let task = task.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        return Ok(Claimed::Task(task));
     }
     let mut links = connection
         .prepare_cached("SELECT job_id FROM jobs_link WHERE worker_id = ?1 ORDER BY job_id")?;
-    let jobs = links.query_map([worker], |row| row.get(0))?;
+    let jobs = links.query_map([worker], |row| row.get("job_id"))?;
     Ok(Claimed::Nothing {
-        jobs: jobs.collect::<Result<_, _>>()?,
+        jobs: jobs.collect::<rusqlite::Result<_>>()?,
     })
 }
 
-fn change(connection: &Connection, update: &Update, now: i64) -> rusqlite::Result<Updated> {
+fn change(connection: &Connection, update: &Update, now: i64) -> Result<Updated> {
     struct Known {
         status: Status,
         worker: Option<Uuid>,
@@ -194,10 +167,10 @@ fn change(connection: &Connection, update: &Update, now: i64) -> rusqlite::Resul
         )?
         .query_row([update.task], |row| {
             Ok(Known {
-                status: status(row, 0)?,
-                worker: row.get(1)?,
-                created_by: row.get(2)?,
-                job: row.get(3)?,
+                status: status(row)?,
+                worker: row.get("worker_id")?,
+                created_by: row.get("created_by")?,
+                job: row.get("job_id")?,
             })
         })
         .optional()?;
@@ -207,7 +180,7 @@ fn change(connection: &Connection, update: &Update, now: i64) -> rusqlite::Resul
     if update.worker.is_some() && update.worker != known.worker {
         return Ok(Updated::OtherWorkers);
     }
-    // Who has handed a task in may take it back while nobody has it.
+    // The user who has submitted a task may cancel it while it is pending.
     let takes_back = known.status == Status::Pending
         && update.status == Status::Cancelled
         && known.created_by == Some(update.user);
@@ -215,11 +188,7 @@ fn change(connection: &Connection, update: &Update, now: i64) -> rusqlite::Resul
         let Some(worker) = known.worker else {
             return Ok(Updated::Unclaimed);
         };
-        let owner: Option<Uuid> = connection
-            .prepare_cached("SELECT user_id FROM jobs_worker WHERE id = ?1")?
-            .query_row([worker], |row| row.get(0))
-            .optional()?;
-        if owner != Some(update.user) {
+        if workers::owner(connection, worker)? != Some(update.user) {
             return Ok(Updated::Foreign);
         }
     }
@@ -252,9 +221,9 @@ fn change(connection: &Connection, update: &Update, now: i64) -> rusqlite::Resul
     Ok(task.map_or(Updated::NotFound, |task| Updated::Done { task, orphan }))
 }
 
-/// A job that nobody does and nobody waits for is deleted; its name.
-pub(super) fn orphan(connection: &Connection, job: Uuid) -> rusqlite::Result<Option<FullName>> {
-    connection
+/// Deletes a job that has no workers and no pending tasks. Returns its name.
+pub(super) fn orphan(connection: &Connection, job: Uuid) -> Result<Option<FullName>> {
+    let deleted = connection
         .prepare_cached(
             "UPDATE jobs_job SET is_deleted = 1
             WHERE id = ?1 AND room <> '@internal' AND NOT is_deleted
@@ -262,94 +231,22 @@ pub(super) fn orphan(connection: &Connection, job: Uuid) -> rusqlite::Result<Opt
                 AND NOT EXISTS (SELECT 1 FROM jobs_task WHERE job_id = ?1 AND status = 0)
             RETURNING room, category, name",
         )?
-        .query_row([job], |row| name(row, 0))
-        .optional()
+        .query_row([job], name)
+        .optional()?;
+    Ok(deleted)
 }
 
-/// Places in the line are counted from one task of the page to the next, not for each from the
-/// beginning.
-fn list(connection: &Connection, filter: &TaskFilter, page: Page) -> rusqlite::Result<Paged<Task>> {
-    let status = filter.status.map(|status| status as i16);
-    let filters = named_params! { ":room": filter.room, ":job": filter.job, ":status": status };
-    let total = connection
-        .prepare_cached(
-            "SELECT count(*) FROM jobs_task
-            WHERE room = :room AND (:job IS NULL OR job_id = :job)
-                AND (:status IS NULL OR status = :status)",
-        )?
-        .query_row(filters, |row| row.get(0))?;
-    let mut statement = connection.prepare_cached(
-        "WITH page AS (
-            SELECT seq, job_id, status FROM jobs_task
-            WHERE room = :room AND (:job IS NULL OR job_id = :job)
-                AND (:status IS NULL OR status = :status)
-            ORDER BY seq DESC LIMIT :limit OFFSET :offset
-        ), steps AS (
-            SELECT p.job_id, p.seq, (
-                SELECT count(*) FROM jobs_task q
-                WHERE q.job_id = p.job_id AND q.status = 0 AND q.seq <= p.seq AND q.seq > p.before
-            ) AS more
-            FROM (
-                SELECT job_id, seq,
-                    coalesce(lag(seq) OVER (PARTITION BY job_id ORDER BY seq), 0) AS before
-                FROM page WHERE status = 0
-            ) p
-        ), places AS (
-            SELECT seq, sum(more) OVER (PARTITION BY job_id ORDER BY seq) AS place FROM steps
-        )
-        SELECT t.id, t.job_id, j.room || ':' || j.category || ':' || j.name, t.room, t.status,
-            t.created_at, t.started_at, t.completed_at, t.worker_id, t.error, t.payload,
-            places.place
-        FROM page JOIN jobs_task t ON t.seq = page.seq JOIN jobs_job j ON j.id = t.job_id
-        LEFT JOIN places ON places.seq = page.seq
-        ORDER BY t.seq DESC",
-    )?;
-    let items = statement.query_map(
-        named_params! {
-            ":room": filter.room,
-            ":job": filter.job,
-            ":status": status,
-            ":limit": page.limit,
-            ":offset": page.offset,
-        },
-        seen,
-    )?;
-    Ok(Paged {
-        items: items.collect::<Result<_, _>>()?,
-        total,
-    })
+fn status(row: &Row<'_>) -> rusqlite::Result<Status> {
+    let number = row.get("status")?;
+    let unknown = rusqlite::types::FromSqlError::OutOfRange(number);
+    Status::from_number(number).ok_or(unknown.into())
 }
 
-fn seen(row: &Row<'_>) -> rusqlite::Result<Task> {
-    Ok(Task {
-        id: row.get(0)?,
-        job: row.get(1)?,
-        job_name: row.get(2)?,
-        room: row.get(3)?,
-        status: status(row, 4)?,
-        created_at: row.get(5)?,
-        started_at: row.get(6)?,
-        completed_at: row.get(7)?,
-        worker: row.get(8)?,
-        error: row.get(9)?,
-        payload: row.get(10)?,
-        queue_position: row.get(11)?,
-    })
-}
-
-fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<Status> {
-    let number: i16 = row.get(column)?;
-    Status::from_number(number).ok_or(rusqlite::Error::IntegralValueOutOfRange(
-        column,
-        number.into(),
-    ))
-}
-
-/// Three columns that are a name.
-pub(super) fn name(row: &Row<'_>, from: usize) -> rusqlite::Result<FullName> {
+/// The three columns of a name.
+pub(super) fn name(row: &Row<'_>) -> rusqlite::Result<FullName> {
     Ok(FullName {
-        room: row.get(from)?,
-        category: row.get(from + 1)?,
-        name: row.get(from + 2)?,
+        room: row.get("room")?,
+        category: row.get("category")?,
+        name: row.get("name")?,
     })
 }

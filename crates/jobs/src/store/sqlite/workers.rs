@@ -1,16 +1,15 @@
 //! Workers on SQLite.
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, named_params, params};
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{SqliteStore, tasks};
+use super::{Result, SqliteStore, tasks};
 use crate::{
-    page::{Page, Paged},
-    store::{Step, Workers},
+    store::Workers,
     task::{Loss, Swept, Task, Terms},
     wakes,
-    worker::{Owned, Worker, WorkerSummary},
+    worker::{Owned, Worker},
 };
 
 impl Workers for SqliteStore {
@@ -37,12 +36,6 @@ impl Workers for SqliteStore {
         })
     }
 
-    fn worker_owner(&self, worker: Uuid) -> Step<'_, Option<Uuid>> {
-        self.read("worker_owner", move |connection, _| {
-            owner(connection, worker)
-        })
-    }
-
     fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<Owned<Loss>> {
         self.write(
             "remove_worker",
@@ -58,48 +51,6 @@ impl Workers for SqliteStore {
         )
     }
 
-    fn workers(&self, page: Page) -> Step<'_, Paged<WorkerSummary>> {
-        self.read("workers", move |connection, _| {
-            let total = connection
-                .prepare_cached("SELECT count(*) FROM jobs_worker")?
-                .query_row([], |row| row.get(0))?;
-            let mut statement = connection.prepare_cached(
-                "SELECT w.id, w.beat_at,
-                    (SELECT count(*) FROM jobs_link l WHERE l.worker_id = w.id)
-                FROM jobs_worker w ORDER BY w.created_at DESC, w.id LIMIT ?1 OFFSET ?2",
-            )?;
-            let items = statement.query_map([page.limit, page.offset], summary)?;
-            Ok(Paged {
-                items: items.collect::<Result<_, _>>()?,
-                total,
-            })
-        })
-    }
-
-    fn workers_of(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<WorkerSummary>> {
-        self.read("workers", move |connection, _| {
-            let scopes = serde_json::to_string(&scopes).unwrap_or_default();
-            let those = "FROM jobs_worker w WHERE EXISTS (
-                    SELECT 1 FROM jobs_link l JOIN jobs_job j ON j.id = l.job_id
-                    WHERE l.worker_id = w.id AND NOT j.is_deleted
-                        AND j.room IN (SELECT value FROM json_each(?1))
-                )";
-            let total = connection
-                .prepare_cached(&format!("SELECT count(*) {those}"))?
-                .query_row([&scopes], |row| row.get(0))?;
-            let mut statement = connection.prepare_cached(&format!(
-                "SELECT w.id, w.beat_at,
-                    (SELECT count(*) FROM jobs_link l WHERE l.worker_id = w.id)
-                {those} ORDER BY w.created_at DESC, w.id LIMIT ?2 OFFSET ?3"
-            ))?;
-            let items = statement.query_map(params![scopes, page.limit, page.offset], summary)?;
-            Ok(Paged {
-                items: items.collect::<Result<_, _>>()?,
-                total,
-            })
-        })
-    }
-
     fn sweep(&self, terms: Terms) -> Write<Swept> {
         self.write("sweep", wakes::swept, move |connection, now| {
             sweep(connection, terms, now)
@@ -107,7 +58,7 @@ impl Workers for SqliteStore {
     }
 }
 
-pub(super) fn create(connection: &Connection, user: Uuid, now: i64) -> rusqlite::Result<Worker> {
+pub(super) fn create(connection: &Connection, user: Uuid, now: i64) -> Result<Worker> {
     let id = Uuid::new_v4();
     connection
         .prepare_cached(
@@ -120,31 +71,22 @@ pub(super) fn create(connection: &Connection, user: Uuid, now: i64) -> rusqlite:
     })
 }
 
-pub(super) fn beat(connection: &Connection, worker: Uuid, now: i64) -> rusqlite::Result<()> {
+pub(super) fn beat(connection: &Connection, worker: Uuid, now: i64) -> Result<()> {
     connection
         .prepare_cached("UPDATE jobs_worker SET beat_at = ?2 WHERE id = ?1")?
-        .execute(params![worker, now])
-        .map(drop)
+        .execute(params![worker, now])?;
+    Ok(())
 }
 
-pub(super) fn owner(connection: &Connection, worker: Uuid) -> rusqlite::Result<Option<Uuid>> {
-    connection
+pub(super) fn owner(connection: &Connection, worker: Uuid) -> Result<Option<Uuid>> {
+    let owner = connection
         .prepare_cached("SELECT user_id FROM jobs_worker WHERE id = ?1")?
-        .query_row([worker], |row| row.get(0))
-        .optional()
+        .query_row([worker], |row| row.get("user_id"))
+        .optional()?;
+    Ok(owner)
 }
 
-fn summary(row: &Row<'_>) -> rusqlite::Result<WorkerSummary> {
-    Ok(WorkerSummary {
-        worker: Worker {
-            id: row.get(0)?,
-            last_heartbeat: row.get(1)?,
-        },
-        job_count: row.get(2)?,
-    })
-}
-
-fn remove(connection: &Connection, worker: Uuid, now: i64) -> rusqlite::Result<Loss> {
+fn remove(connection: &Connection, worker: Uuid, now: i64) -> Result<Loss> {
     let its_tasks: Vec<Uuid> = connection
         .prepare_cached(
             "UPDATE jobs_task SET
@@ -160,17 +102,17 @@ fn remove(connection: &Connection, worker: Uuid, now: i64) -> rusqlite::Result<L
             RETURNING jobs_task.id",
         )?
         .query_map(named_params! { ":now": now, ":worker": worker }, |row| {
-            row.get(0)
+            row.get("id")
         })?
-        .collect::<Result<_, _>>()?;
+        .collect::<rusqlite::Result<_>>()?;
     let providers = connection
         .prepare_cached("SELECT room, category, name, id FROM jobs_provider WHERE worker_id = ?1")?
-        .query_map([worker], |row| Ok((tasks::name(row, 0)?, row.get(3)?)))?
-        .collect::<Result<_, _>>()?;
+        .query_map([worker], |row| Ok((tasks::name(row)?, row.get("id")?)))?
+        .collect::<rusqlite::Result<_>>()?;
     let mut its_jobs: Vec<Uuid> = connection
         .prepare_cached("SELECT job_id FROM jobs_link WHERE worker_id = ?1")?
-        .query_map([worker], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
+        .query_map([worker], |row| row.get("job_id"))?
+        .collect::<rusqlite::Result<_>>()?;
     // Its links and providers go with it.
     connection
         .prepare_cached("DELETE FROM jobs_worker WHERE id = ?1")?
@@ -185,7 +127,7 @@ fn remove(connection: &Connection, worker: Uuid, now: i64) -> rusqlite::Result<L
         jobs.push(
             connection
                 .prepare_cached("SELECT room, category, name FROM jobs_job WHERE id = ?1")?
-                .query_row([job], |row| tasks::name(row, 0))?,
+                .query_row([job], tasks::name)?,
         );
     }
     Ok(Loss {
@@ -196,17 +138,17 @@ fn remove(connection: &Connection, worker: Uuid, now: i64) -> rusqlite::Result<L
     })
 }
 
-fn seen(connection: &Connection, which: &[Uuid]) -> rusqlite::Result<Vec<Task>> {
+fn seen(connection: &Connection, which: &[Uuid]) -> Result<Vec<Task>> {
     let tasks = which.iter().map(|task| tasks::one(connection, *task));
     tasks.filter_map(Result::transpose).collect()
 }
 
-fn sweep(connection: &Connection, terms: Terms, now: i64) -> rusqlite::Result<Swept> {
+fn sweep(connection: &Connection, terms: Terms, now: i64) -> Result<Swept> {
     let mut loss = Loss::default();
     let lost: Vec<Uuid> = connection
         .prepare_cached("SELECT id FROM jobs_worker WHERE beat_at <= ?1 ORDER BY beat_at LIMIT ?2")?
-        .query_map([now - terms.worker, terms.limit], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
+        .query_map([now - terms.worker, terms.limit], |row| row.get("id"))?
+        .collect::<rusqlite::Result<_>>()?;
     for worker in &lost {
         loss.add(remove(connection, *worker, now)?);
     }
@@ -222,9 +164,9 @@ fn sweep(connection: &Connection, terms: Terms, now: i64) -> rusqlite::Result<Sw
         )?
         .query_map(
             named_params! { ":now": now, ":before": now - terms.internal },
-            |row| row.get(0),
+            |row| row.get("id"),
         )?
-        .collect::<Result<_, _>>()?;
+        .collect::<rusqlite::Result<_>>()?;
     loss.tasks.extend(seen(connection, &overdue)?);
     let forgotten = connection
         .prepare_cached(
@@ -246,7 +188,7 @@ fn sweep(connection: &Connection, terms: Terms, now: i64) -> rusqlite::Result<Sw
         .execute([terms.limit])?;
     let next: Option<i64> = connection
         .prepare_cached(
-            "SELECT min(due) FROM (
+            "SELECT min(due) AS next FROM (
                 SELECT min(beat_at) + :worker AS due FROM jobs_worker
                 UNION ALL SELECT min(completed_at) + :kept FROM jobs_task WHERE status >= 3
                 UNION ALL SELECT min(coalesce(t.started_at, t.created_at)) + :internal
@@ -258,7 +200,7 @@ fn sweep(connection: &Connection, terms: Terms, now: i64) -> rusqlite::Result<Sw
             named_params! {
                 ":worker": terms.worker, ":kept": terms.kept, ":internal": terms.internal,
             },
-            |row| row.get(0),
+            |row| row.get("next"),
         )?;
     Ok(Swept {
         loss,

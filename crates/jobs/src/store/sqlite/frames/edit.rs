@@ -1,11 +1,12 @@
 //! What changes a room's frames.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
-use super::find;
+use super::{Result, find, rows};
 use crate::{
     frame::Frame,
     room::{Appended, Edited, Room, Run, Stamp},
+    store::values_of,
 };
 
 pub(super) fn append(
@@ -13,7 +14,7 @@ pub(super) fn append(
     name: &str,
     frames: &[Frame],
     limit: i64,
-) -> rusqlite::Result<Appended> {
+) -> Result<Appended> {
     let room = match writable(connection, name)? {
         Ok(room) => room,
         Err(Edited::ReadOnly) => return Ok(Appended::ReadOnly),
@@ -26,7 +27,7 @@ pub(super) fn append(
     }
     let from: i64 = connection
         .prepare_cached("SELECT next_seq FROM jobs_room WHERE id = ?1")?
-        .query_row([room.id], |row| row.get(0))?;
+        .query_row([room.id], |row| row.get("next_seq"))?;
     let mut insert = connection
         .prepare_cached("INSERT INTO jobs_frame (room_id, seq, body) VALUES (?1, ?2, ?3)")?;
     for (seq, frame) in (from..).zip(frames) {
@@ -57,7 +58,7 @@ pub(super) fn append(
 }
 
 /// All frames of one room, as the only run of one that is new.
-pub(super) fn copy(connection: &Connection, from: i64, to: i64) -> rusqlite::Result<()> {
+pub(super) fn copy(connection: &Connection, from: i64, to: i64) -> Result<()> {
     let copied = connection
         .prepare_cached(
             "INSERT INTO jobs_frame (room_id, seq, body) \
@@ -89,7 +90,7 @@ pub(super) fn replace(
     number: i64,
     frame: &Frame,
     stamp: Option<Stamp>,
-) -> rusqlite::Result<Edited> {
+) -> Result<Edited> {
     let room = match writable(connection, name)? {
         Ok(room) => room,
         Err(refused) => return Ok(refused),
@@ -117,7 +118,7 @@ pub(super) fn replace(
     Ok(Edited::Done(room.stored))
 }
 
-pub(super) fn delete(connection: &Connection, name: &str, number: i64) -> rusqlite::Result<Edited> {
+pub(super) fn delete(connection: &Connection, name: &str, number: i64) -> Result<Edited> {
     let room = match writable(connection, name)? {
         Ok(room) => room,
         Err(refused) => return Ok(refused),
@@ -157,7 +158,7 @@ pub(super) fn delete(connection: &Connection, name: &str, number: i64) -> rusqli
     Ok(Edited::Done(room.stored - 1))
 }
 
-fn writable(connection: &Connection, name: &str) -> rusqlite::Result<Result<Room, Edited>> {
+fn writable(connection: &Connection, name: &str) -> Result<std::result::Result<Room, Edited>> {
     Ok(match find(connection, name)? {
         None => Err(Edited::NoRoom),
         Some(room) if room.mount.is_some() => Err(Edited::ReadOnly),
@@ -165,26 +166,17 @@ fn writable(connection: &Connection, name: &str) -> rusqlite::Result<Result<Room
     })
 }
 
-fn run_of(connection: &Connection, room: &Room, number: i64) -> rusqlite::Result<Option<Run>> {
+fn run_of(connection: &Connection, room: &Room, number: i64) -> Result<Option<Run>> {
     if !(0..room.stored).contains(&number) {
         return Ok(None);
     }
-    connection
-        .prepare_cached(
-            "SELECT number, seq, length FROM jobs_run WHERE room_id = ?1 AND number <= ?2 \
-             ORDER BY number DESC LIMIT 1",
-        )?
-        .query_row([room.id, number], |row| {
-            Ok(Run {
-                number: row.get(0)?,
-                seq: row.get(1)?,
-                length: row.get(2)?,
-            })
-        })
-        .optional()
+    let statement = "SELECT number, seq, length FROM jobs_run
+        WHERE room_id = $1 AND number <= $2 ORDER BY number DESC LIMIT 1";
+    let rows = rows(connection, statement, values_of![room.id, number])?;
+    Ok(rows.first().map(Run::from_row))
 }
 
-fn insert_run(connection: &Connection, room: i64, run: Run) -> rusqlite::Result<()> {
+fn insert_run(connection: &Connection, room: i64, run: Run) -> Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO jobs_run (room_id, seq, number, length) VALUES (?1, ?2, ?3, ?4)",

@@ -1,4 +1,4 @@
--- frames is how many are stored; mounted how many a provider has, and mounted_by who said so.
+-- frames counts the stored frames, mounted those of a provider; mounted_by is the user who mounted.
 CREATE TABLE jobs_room (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
@@ -10,7 +10,7 @@ CREATE TABLE jobs_room (
     created_at INTEGER NOT NULL
 ) STRICT;
 
--- A table with a rowid: bodies are long, and must not lie in the index.
+-- With a rowid: the bodies are long, and must not be in the index.
 CREATE TABLE jobs_frame (
     room_id INTEGER NOT NULL REFERENCES jobs_room (id) ON DELETE CASCADE,
     seq INTEGER NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE jobs_frame (
     PRIMARY KEY (room_id, seq)
 ) STRICT;
 
--- Frames number .. number + length are those of seq .. seq + length.
+-- The frames number .. number + length are stored as seq .. seq + length.
 CREATE TABLE jobs_run (
     room_id INTEGER NOT NULL REFERENCES jobs_room (id) ON DELETE CASCADE,
     seq INTEGER NOT NULL,
@@ -27,5 +27,5 @@ CREATE TABLE jobs_run (
     length INTEGER NOT NULL,
     PRIMARY KEY (room_id, seq)
 ) STRICT, WITHOUT ROWID;
--- Not unique: numbers are moved one after the other.
+-- Not unique: a delete moves the numbers one row after the other.
 CREATE INDEX jobs_run_number ON jobs_run (room_id, number);

@@ -1,4 +1,4 @@
--- frames is how many are stored; mounted how many a provider has, and mounted_by who said so.
+-- frames counts the stored frames, mounted those of a provider; mounted_by is the user who mounted.
 CREATE TABLE wakeline.jobs_room (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE,
@@ -17,10 +17,10 @@ CREATE TABLE wakeline.jobs_frame (
     body bytea NOT NULL,
     PRIMARY KEY (room_id, seq)
 );
--- Numbers of floating point hardly get shorter; trying costs more than it saves.
+-- Floating-point numbers hardly compress; trying costs more than it saves.
 ALTER TABLE wakeline.jobs_frame ALTER COLUMN body SET STORAGE EXTERNAL;
 
--- Frames number .. number + length are those of seq .. seq + length.
+-- The frames number .. number + length are stored as seq .. seq + length.
 CREATE TABLE wakeline.jobs_run (
     room_id bigint NOT NULL REFERENCES wakeline.jobs_room (id) ON DELETE CASCADE,
     seq bigint NOT NULL,
@@ -28,61 +28,61 @@ CREATE TABLE wakeline.jobs_run (
     length bigint NOT NULL,
     PRIMARY KEY (room_id, seq)
 );
--- Not unique: numbers are moved one after the other.
+-- Not unique: a delete moves the numbers one row after the other.
 CREATE INDEX jobs_run_number ON wakeline.jobs_run (room_id, number);
 
--- Outcomes: 0 found, 1 done, 2 no source, 3 the source is mounted, 4 it is too large.
+-- Outcomes: 0 the room exists, 1 done, 2 no source, 3 the source is mounted, 4 it is too large.
 CREATE FUNCTION wakeline.jobs_room_create(
-    the_name text, the_user uuid, source text, first bytea, copy_limit bigint,
-    OUT outcome smallint, OUT bytes bigint, OUT room wakeline.jobs_room
+    room_name text, creator uuid, source_name text, first_frame bytea, copy_limit bigint,
+    OUT outcome smallint, OUT source_bytes bigint, OUT room wakeline.jobs_room
 ) LANGUAGE plpgsql AS $$
 DECLARE
-    origin wakeline.jobs_room;
+    source_room wakeline.jobs_room;
     copied bigint := 0;
 BEGIN
-    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = the_name;
+    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = room_name;
     IF FOUND THEN
         outcome := 0;
         RETURN;
     END IF;
-    IF source IS NOT NULL THEN
-        -- It stays as it is until its frames are copied.
-        SELECT * INTO origin FROM wakeline.jobs_room r WHERE r.name = source FOR SHARE;
+    IF source_name IS NOT NULL THEN
+        -- The lock keeps the source unchanged until its frames are copied.
+        SELECT * INTO source_room FROM wakeline.jobs_room r WHERE r.name = source_name FOR SHARE;
         IF NOT FOUND THEN
             outcome := 2;
             RETURN;
         END IF;
-        IF origin.mounted IS NOT NULL THEN
+        IF source_room.mounted IS NOT NULL THEN
             outcome := 3;
             RETURN;
         END IF;
-        SELECT coalesce(sum(octet_length(f.body)), 0) INTO bytes
-        FROM wakeline.jobs_frame f WHERE f.room_id = origin.id;
-        IF bytes > copy_limit THEN
+        SELECT coalesce(sum(octet_length(f.body)), 0) INTO source_bytes
+        FROM wakeline.jobs_frame f WHERE f.room_id = source_room.id;
+        IF source_bytes > copy_limit THEN
             outcome := 4;
             RETURN;
         END IF;
     END IF;
     INSERT INTO wakeline.jobs_room (name, created_by, created_at)
-    VALUES (the_name, the_user, wakeline.jobs_now())
+    VALUES (room_name, creator, wakeline.jobs_now())
     ON CONFLICT (name) DO NOTHING
     RETURNING * INTO room;
     IF NOT FOUND THEN
-        -- Somebody else made it in this moment.
-        SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = the_name;
+        -- Another caller has created it at the same moment.
+        SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = room_name;
         outcome := 0;
         RETURN;
     END IF;
-    IF source IS NOT NULL THEN
+    IF source_name IS NOT NULL THEN
         INSERT INTO wakeline.jobs_frame (room_id, seq, body)
         SELECT room.id, x.number + f.seq - x.seq, f.body
         FROM wakeline.jobs_run x
         JOIN wakeline.jobs_frame f ON f.room_id = x.room_id
             AND f.seq >= x.seq AND f.seq < x.seq + x.length
-        WHERE x.room_id = origin.id;
+        WHERE x.room_id = source_room.id;
         GET DIAGNOSTICS copied = ROW_COUNT;
-    ELSIF first IS NOT NULL THEN
-        INSERT INTO wakeline.jobs_frame (room_id, seq, body) VALUES (room.id, 0, first);
+    ELSIF first_frame IS NOT NULL THEN
+        INSERT INTO wakeline.jobs_frame (room_id, seq, body) VALUES (room.id, 0, first_frame);
         copied := 1;
     END IF;
     IF copied > 0 THEN
@@ -95,16 +95,16 @@ END
 $$;
 
 -- Outcomes here and below: 0 done, 1 no room, 2 read-only, 3 full or no such frame, 4 changed.
--- Each takes the room's row first, so that what changes a room is done one after the other.
+-- Each locks the room's row first, so that writes to a room are done one after the other.
 CREATE FUNCTION wakeline.jobs_append(
-    the_name text, bodies bytea[], most bigint,
+    room_name text, bodies bytea[], room_limit bigint,
     OUT outcome smallint, OUT start bigint, OUT total bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
     room wakeline.jobs_room;
     added bigint := cardinality(bodies);
 BEGIN
-    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = the_name FOR UPDATE;
+    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = room_name FOR UPDATE;
     IF NOT FOUND THEN
         outcome := 1;
         RETURN;
@@ -115,13 +115,13 @@ BEGIN
         outcome := 2;
         RETURN;
     END IF;
-    IF total > most THEN
+    IF total > room_limit THEN
         outcome := 3;
         RETURN;
     END IF;
     INSERT INTO wakeline.jobs_frame (room_id, seq, body)
     SELECT room.id, room.next_seq + b.place - 1, b.body
-    FROM unnest(bodies) WITH ORDINALITY AS b (body, place);
+    FROM unnest(bodies) WITH ORDINALITY AS b (body, ordinal);
     UPDATE wakeline.jobs_run x SET length = x.length + added
     WHERE x.room_id = room.id AND x.seq + x.length = room.next_seq
         AND x.seq = (SELECT max(y.seq) FROM wakeline.jobs_run y WHERE y.room_id = room.id);
@@ -136,14 +136,14 @@ END
 $$;
 
 CREATE FUNCTION wakeline.jobs_replace(
-    the_name text, the_number bigint, the_body bytea, the_seq bigint, the_revision bigint,
+    room_name text, frame_number bigint, new_body bytea, expected_seq bigint, expected_revision bigint,
     OUT outcome smallint, OUT total bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
     room wakeline.jobs_room;
     run wakeline.jobs_run;
 BEGIN
-    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = the_name FOR UPDATE;
+    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = room_name FOR UPDATE;
     IF NOT FOUND THEN
         outcome := 1;
         RETURN;
@@ -153,22 +153,22 @@ BEGIN
         outcome := 2;
         RETURN;
     END IF;
-    IF the_number < 0 OR the_number >= room.frames THEN
+    IF frame_number < 0 OR frame_number >= room.frames THEN
         outcome := 3;
         RETURN;
     END IF;
     SELECT * INTO run FROM wakeline.jobs_run x
-    WHERE x.room_id = room.id AND x.number <= the_number
+    WHERE x.room_id = room.id AND x.number <= frame_number
     ORDER BY x.number DESC LIMIT 1;
-    UPDATE wakeline.jobs_frame f SET body = the_body, revision = f.revision + 1
-    WHERE f.room_id = room.id AND f.seq = run.seq + the_number - run.number
-        AND (the_seq IS NULL OR (f.seq = the_seq AND f.revision = the_revision));
+    UPDATE wakeline.jobs_frame f SET body = new_body, revision = f.revision + 1
+    WHERE f.room_id = room.id AND f.seq = run.seq + frame_number - run.number
+        AND (expected_seq IS NULL OR (f.seq = expected_seq AND f.revision = expected_revision));
     outcome := CASE WHEN FOUND THEN 0 ELSE 4 END;
 END
 $$;
 
 CREATE FUNCTION wakeline.jobs_delete(
-    the_name text, the_number bigint,
+    room_name text, frame_number bigint,
     OUT outcome smallint, OUT total bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -176,7 +176,7 @@ DECLARE
     run wakeline.jobs_run;
     before bigint;
 BEGIN
-    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = the_name FOR UPDATE;
+    SELECT * INTO room FROM wakeline.jobs_room r WHERE r.name = room_name FOR UPDATE;
     IF NOT FOUND THEN
         outcome := 1;
         RETURN;
@@ -186,14 +186,14 @@ BEGIN
         outcome := 2;
         RETURN;
     END IF;
-    IF the_number < 0 OR the_number >= room.frames THEN
+    IF frame_number < 0 OR frame_number >= room.frames THEN
         outcome := 3;
         RETURN;
     END IF;
     SELECT * INTO run FROM wakeline.jobs_run x
-    WHERE x.room_id = room.id AND x.number <= the_number
+    WHERE x.room_id = room.id AND x.number <= frame_number
     ORDER BY x.number DESC LIMIT 1;
-    before := the_number - run.number;
+    before := frame_number - run.number;
     DELETE FROM wakeline.jobs_frame f WHERE f.room_id = room.id AND f.seq = run.seq + before;
     IF before = 0 THEN
         DELETE FROM wakeline.jobs_run x WHERE x.room_id = room.id AND x.seq = run.seq;
@@ -201,10 +201,10 @@ BEGIN
         UPDATE wakeline.jobs_run x SET length = before WHERE x.room_id = room.id AND x.seq = run.seq;
     END IF;
     UPDATE wakeline.jobs_run x SET number = x.number - 1
-    WHERE x.room_id = room.id AND x.number > the_number;
+    WHERE x.room_id = room.id AND x.number > frame_number;
     IF run.length > before + 1 THEN
         INSERT INTO wakeline.jobs_run (room_id, seq, number, length)
-        VALUES (room.id, run.seq + before + 1, the_number, run.length - before - 1);
+        VALUES (room.id, run.seq + before + 1, frame_number, run.length - before - 1);
     END IF;
     total := room.frames - 1;
     UPDATE wakeline.jobs_room r SET frames = total WHERE r.id = room.id;

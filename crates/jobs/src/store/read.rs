@@ -1,0 +1,132 @@
+//! Reads that both databases answer: written once, in the SQL that PostgreSQL and SQLite share, as
+//! default methods of the store's traits.
+//!
+//! A statement is written for PostgreSQL (`wakeline.` before tables, `$1` for parameters) with one word
+//! of its own: `{in $1}` is true for one of a list of texts.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::Step;
+
+/// A parameter of a statement, or a column of a row. SQLite gives every NULL the same type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Number(Option<i64>),
+    Text(Option<String>),
+    Id(Option<Uuid>),
+    Flag(Option<bool>),
+    Bytes(Option<Bytes>),
+    Texts(Option<Vec<String>>),
+    Numbers(Vec<i64>),
+    Ids(Vec<Uuid>),
+    BytesList(Vec<Bytes>),
+    OptionalTexts(Vec<Option<String>>),
+}
+
+/// A row of an answer, its columns by their names.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub names: Arc<[String]>,
+    pub values: Vec<Value>,
+}
+
+impl Row {
+    /// Panics if the statement selects no such column, or one of another type.
+    pub fn get<T: Column>(&self, name: &str) -> T {
+        let index = self.names.iter().position(|known| known == name);
+        let value = &self.values[index.unwrap_or_else(|| panic!("no column {name}"))];
+        T::read(value).unwrap_or_else(|| panic!("the column {name} has another type: {value:?}"))
+    }
+
+    /// Whether the column is NULL.
+    #[must_use]
+    pub fn is_null(&self, name: &str) -> bool {
+        self.get::<Option<AnyValue>>(name).is_none()
+    }
+}
+
+/// What a column can be read as.
+pub trait Column: Sized {
+    fn read(value: &Value) -> Option<Self>;
+}
+
+struct AnyValue;
+
+impl Column for AnyValue {
+    fn read(_: &Value) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+impl<T: Column> Column for Option<T> {
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(None)
+            | Value::Text(None)
+            | Value::Id(None)
+            | Value::Flag(None)
+            | Value::Bytes(None) => Some(None),
+            value => T::read(value).map(Some),
+        }
+    }
+}
+
+macro_rules! columns {
+    ($( $kind:ty: $( $pattern:pat => $read:expr ),+; )+) => { $(
+        impl Column for $kind {
+            fn read(value: &Value) -> Option<Self> {
+                match value {
+                    $( $pattern => $read, )+
+                    _ => None,
+                }
+            }
+        }
+    )+ };
+}
+
+columns! {
+    i64: Value::Number(number) => *number;
+    i32: Value::Number(Some(number)) => i32::try_from(*number).ok();
+    bool: Value::Flag(flag) => *flag, Value::Number(Some(number)) => Some(*number != 0);
+    String: Value::Text(text) => text.clone();
+    Bytes: Value::Bytes(bytes) => bytes.clone();
+    Uuid: Value::Id(id) => *id, Value::Bytes(Some(bytes)) => Uuid::from_slice(bytes).ok();
+}
+
+macro_rules! values {
+    ($( $kind:ty => $variant:ident ),+ $(,)?) => { $(
+        impl From<$kind> for Value {
+            fn from(value: $kind) -> Self {
+                Self::$variant(value.into())
+            }
+        }
+    )+ };
+}
+
+values! {
+    i64 => Number, Option<i64> => Number, String => Text, Option<String> => Text,
+    Uuid => Id, Option<Uuid> => Id, bool => Flag, Option<bool> => Flag, Bytes => Bytes,
+    Option<Bytes> => Bytes, Vec<String> => Texts, Option<Vec<String>> => Texts,
+    Vec<i64> => Numbers, Vec<Uuid> => Ids, Vec<Bytes> => BytesList,
+    Vec<Option<String>> => OptionalTexts,
+}
+
+/// A list of [`Value`]s.
+macro_rules! values_of {
+    ($( $value:expr ),* $(,)?) => { vec![$( $crate::store::Value::from($value) ),*] };
+}
+pub(crate) use values_of;
+
+/// What both databases do for the reads that are written once.
+pub trait Read: Send + Sync {
+    /// The rows of a statement, one read of its own.
+    fn rows(
+        &self,
+        kind: &'static str,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> Step<'_, Vec<Row>>;
+}

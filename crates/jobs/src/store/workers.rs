@@ -1,0 +1,81 @@
+//! The store of workers.
+
+use futures_util::FutureExt;
+use uuid::Uuid;
+use wakeline_bus::Write;
+
+use super::{Read, Row, Step, page_of, values_of};
+use crate::{
+    page::{Page, Paged},
+    task::{Loss, Swept, Terms},
+    worker::{Owned, Worker, WorkerSummary},
+};
+
+const ALL: &str = "SELECT w.id, w.beat_at,
+        (SELECT count(*) FROM wakeline.jobs_link l WHERE l.worker_id = w.id) AS job_count,
+        (SELECT count(*) FROM wakeline.jobs_worker) AS total
+    FROM (SELECT 1) one LEFT JOIN (
+        SELECT id, beat_at, created_at FROM wakeline.jobs_worker
+        ORDER BY created_at DESC, id LIMIT $1 OFFSET $2
+    ) w ON true ORDER BY w.created_at DESC, w.id";
+
+const OF_SCOPES: &str = "WITH listed AS (
+        SELECT w.id, w.beat_at, w.created_at FROM wakeline.jobs_worker w
+        WHERE EXISTS (
+            SELECT 1 FROM wakeline.jobs_link l JOIN wakeline.jobs_job j ON j.id = l.job_id
+            WHERE l.worker_id = w.id AND j.room {in $3} AND NOT j.is_deleted
+        )
+    )
+    SELECT w.id, w.beat_at,
+        (SELECT count(*) FROM wakeline.jobs_link l WHERE l.worker_id = w.id) AS job_count,
+        (SELECT count(*) FROM listed) AS total
+    FROM (SELECT 1) one LEFT JOIN (
+        SELECT * FROM listed ORDER BY created_at DESC, id LIMIT $1 OFFSET $2
+    ) w ON true ORDER BY w.created_at DESC, w.id";
+
+pub trait Workers: Read {
+    /// A repeat creates another worker.
+    fn create_worker(&self, user: Uuid) -> Write<Worker>;
+
+    /// Only a worker's owner sends heartbeats for it. A repeat is another heartbeat.
+    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<Owned<Worker>>;
+
+    /// Removes a worker with everything that it has: its tasks fail or become pending again, and its
+    /// providers are removed. With `user`, only a worker of theirs. A repeat finds no worker.
+    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<Owned<Loss>>;
+
+    /// Removes a slice of lost workers and old tasks, when something is due and not at an interval.
+    /// A repeat goes on with the next slice.
+    fn sweep(&self, terms: Terms) -> Write<Swept>;
+
+    fn worker_owner(&self, worker: Uuid) -> Step<'_, Option<Uuid>> {
+        let statement = "SELECT user_id FROM wakeline.jobs_worker WHERE id = $1";
+        let rows = self.rows("worker_owner", statement, values_of![worker]);
+        async move { Ok(rows.await?.first().map(|row| row.get("user_id"))) }.boxed()
+    }
+
+    /// Newest first.
+    fn workers(&self, page: Page) -> Step<'_, Paged<WorkerSummary>> {
+        let rows = self.rows("workers", ALL, values_of![page.limit, page.offset]);
+        async move { page_of(&rows.await?, WorkerSummary::from_row) }.boxed()
+    }
+
+    /// The workers with jobs of one of the scopes, newest first.
+    fn workers_of(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<WorkerSummary>> {
+        let parameters = values_of![page.limit, page.offset, scopes];
+        let rows = self.rows("workers", OF_SCOPES, parameters);
+        async move { page_of(&rows.await?, WorkerSummary::from_row) }.boxed()
+    }
+}
+
+impl WorkerSummary {
+    fn from_row(row: &Row) -> Self {
+        Self {
+            worker: Worker {
+                id: row.get("id"),
+                last_heartbeat: row.get("beat_at"),
+            },
+            job_count: row.get("job_count"),
+        }
+    }
+}
