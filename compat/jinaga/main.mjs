@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 import { ensure } from "../../peers/jinaga/packages.mjs";
-import { Hall } from "./hall.mjs";
+import { Servers } from "./servers.mjs";
 import { loadClient } from "./client.mjs";
 import { chosen, runAll } from "./runner.mjs";
 
@@ -65,19 +65,19 @@ process.exit(counts.failed > 0 ? 1 : 0);
 
 async function runOn(store) {
   const name = `jinaga against ${host} on ${store}`;
-  const hall = new Hall(host, store, join(scratch, store));
+  const servers = new Servers(host, store, join(scratch, store));
   try {
-    await hall.open();
-    const result = await runAll(hall, name, chosen({ host, store, all: values.all, parts: positionals }));
+    await servers.open();
+    const result = await runAll(servers, name, chosen({ host, store, all: values.all, parts: positionals }));
     if (result.failed > 0) {
       console.log(`${name}\n${result.report}`);
     }
-    const ended = hall.unexpectedlyEnded();
+    const ended = servers.unexpectedlyEnded();
     if (ended) {
       console.log(`${name}: a server has ended by itself`);
     }
     if (ended || result.failed > 0) {
-      console.log(hall.logs());
+      console.log(servers.logs());
     }
     return { passed: result.passed, failed: result.failed + (ended ? 1 : 0) };
   } catch (error) {
@@ -85,6 +85,6 @@ async function runOn(store) {
     console.log(`${name}\n${error.stack}`);
     return { passed: 0, failed: 1 };
   } finally {
-    await hall.close();
+    await servers.close();
   }
 }

@@ -24,7 +24,7 @@ export function chosen({ host, store, all, parts }) {
 }
 
 /** Says how each ended, a line for each; the report has what the failed ones said. */
-export async function runAll(hall, name, cases) {
+export async function runAll(servers, name, cases) {
   const waiting = [...cases];
   const report = [];
   const counts = { passed: 0, failed: 0 };
@@ -32,7 +32,7 @@ export async function runAll(hall, name, cases) {
   await Promise.all(Array.from({ length: AT_ONCE }, async () => {
     for (let one = waiting.shift(); one; one = waiting.shift()) {
       const started = Date.now();
-      const failure = await attempt(hall, one);
+      const failure = await attempt(servers, one);
       counts[failure ? "failed" : "passed"] += 1;
       const time = ((Date.now() - started) / 1000).toFixed(1);
       console.log(`${failure ? "FAILED" : "passed"} ${name}: ${one.statement} [${time} s]`);
@@ -45,20 +45,20 @@ export async function runAll(hall, name, cases) {
 }
 
 /** The error, if there is one. */
-async function attempt(hall, { statement, body }) {
-  const room = hall.room(statement);
+async function attempt(servers, { statement, body }) {
+  const context = servers.context(statement);
   let timer;
   const late = new Promise((_, reject) => {
     timer = setTimeout(() => reject(new Error(`has not ended within ${ENDS_WITHIN_MS / 1000} s`)), ENDS_WITHIN_MS);
   });
   try {
-    await Promise.race([body(room), late]);
+    await Promise.race([body(context), late]);
     return null;
   } catch (error) {
     return error;
   } finally {
     clearTimeout(timer);
-    await room.leave();
+    await context.leave();
   }
 }
 

@@ -1,4 +1,4 @@
-// A host of the real jinaga-server on a ground: peers/jinaga.
+// A host of the real jinaga-server on a deployment: peers/jinaga.
 
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,11 +7,11 @@ import { policies, providers } from "./rules.mjs";
 
 const START = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "peers", "jinaga", "start");
 
-export function process(ground, _number, settings) {
+export function process(deployment, _number, settings) {
   return (port) => {
     const command = [
       START,
-      ["--port", String(port), "--database", ground.database],
+      ["--port", String(port), "--database", deployment.database],
       settings.policies ? ["--policies", policies(settings.policies)] : [],
       settings.providers ? ["--auth", providers()] : [],
     ];

@@ -13,7 +13,8 @@ import listener as sockets
 import proxy as cables
 import steps
 import user as people
-from ground import Ground
+from deployment import Deployment
+from pytest_cases import keep
 
 HOST = os.environ.get("JOBLIB_HOST", "wakeline")
 STORE = os.environ.get("JOBLIB_STORE", "sqlite")
@@ -29,11 +30,7 @@ def pytest_report_header():
 
 
 def pytest_collection_modifyitems(config, items):
-    # Not skipped: a case that is not for this host or store is no case of it.
-    other = [item for item in items if not _is_for_this_run(item)]
-    if other:
-        config.hook.pytest_deselected(items=other)
-        items[:] = [item for item in items if item not in other]
+    keep(config, items, _is_for_this_run)
 
 
 def _is_for_this_run(item):
@@ -142,8 +139,8 @@ def proxy():
 
 
 @pytest.fixture
-def ground(tmp_path):
+def deployment(tmp_path):
     """For servers of the case's own."""
-    ground = Ground(HOST, STORE, REDIS, tmp_path)
-    yield ground
-    ground.end()
+    deployment = Deployment(HOST, STORE, REDIS, tmp_path)
+    yield deployment
+    deployment.end()

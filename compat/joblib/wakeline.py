@@ -1,39 +1,32 @@
-"""A Wakeline on a ground."""
+"""A Wakeline of a deployment."""
 
 import os
 
 import guarded
 from node import Node
 
-READY = r"listening on +(http://\S+)\n"
+TIMES = {
+    "worker_timeout": "--jobs-worker-timeout",
+    "result_ttl": "--jobs-result-ttl",
+    "inflight_ttl": "--jobs-inflight-ttl",
+    "read_hold": "--jobs-read-hold",
+    "max_read_hold": "--jobs-max-read-hold",
+    "token_lifetime": "--jobs-token-lifetime",
+}
 
 
-def node(
-    ground,
-    number,
-    *,
-    admin=False,
-    worker_timeout=None,
-    result_ttl=None,
-    inflight_ttl=None,
-    read_hold=None,
-    max_read_hold=None,
-    token_lifetime=None,
-    results=None,
-    flags=(),
-):
-    """Times are in seconds. Upstream has nothing for `results` and `flags`."""
-    data = str(ground.place / f"data-{number}")
+def node(deployment, number, *, admin=False, results=None, flags=(), **times):
+    data = str(deployment.place / f"data-{number}")
     command = [os.environ["WAKELINE_BIN"], "serve", "--listen", "127.0.0.1:0", "--data", data]
-    if ground.database:
-        command += ["--store", ground.database]
-        if ground.redis:
-            command += ["--bus", ground.redis]
-        command += ["--bus-channel", ground.channel]
+    if deployment.database:
+        command += ["--store", deployment.database]
+        if deployment.redis:
+            command += ["--bus", deployment.redis]
+        command += ["--bus-channel", deployment.channel]
     if results:
         command += ["--jobs-results", results]
-    elif ground.redis:
-        command += ["--jobs-results", "redis", "--jobs-redis", ground.redis]
+    elif deployment.redis:
+        command += ["--jobs-results", "redis", "--jobs-redis", deployment.redis]
     # Its own default has none for files.
     command += ["--jobs-categories", "modifiers,selections,analysis"]
     if admin:
@@ -41,14 +34,6 @@ def node(
         command += ["--jobs-guests", "true", "--jobs-registration", "true"]
         # As upstream's are.
         command += ["--jobs-open-lists", "true"]
-    for flag, seconds in (
-        ("--jobs-worker-timeout", worker_timeout),
-        ("--jobs-result-ttl", result_ttl),
-        ("--jobs-inflight-ttl", inflight_ttl),
-        ("--jobs-read-hold", read_hold),
-        ("--jobs-max-read-hold", max_read_hold),
-        ("--jobs-token-lifetime", token_lifetime),
-    ):
-        if seconds is not None:
-            command += [flag, f"{seconds}s"]
-    return Node([*command, *flags], ground.place / f"node-{number}.log", READY)
+    for name, seconds in times.items():
+        command += [TIMES[name], f"{seconds}s"]
+    return Node([*command, *flags], deployment.place / f"node-{number}.log")

@@ -15,6 +15,14 @@ def pytest_configure(config):
         config.pluginmanager.register(Lines(config))
 
 
+def keep(config, items, is_for_this_run):
+    """Not skipped: a case that is not for this run is no case of it."""
+    other = [item for item in items if not is_for_this_run(item)]
+    if other:
+        config.hook.pytest_deselected(items=other)
+        items[:] = [item for item in items if item not in other]
+
+
 class Lines:
     def __init__(self, config):
         self._say = config.pluginmanager.get_plugin("terminalreporter").write_line

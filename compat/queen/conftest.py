@@ -8,6 +8,7 @@ import pytest_asyncio
 from queen import Queen
 
 import steps
+from pytest_cases import keep
 
 CLIENT = version("queen-mq")
 # Or "own": only those that are not for the other releases.
@@ -23,11 +24,7 @@ def pytest_report_header():
 
 
 def pytest_collection_modifyitems(config, items):
-    # Not skipped: a case for another release of the client is no case of this one.
-    other = [item for item in items if not _is_for_this_client(item)]
-    if other:
-        config.hook.pytest_deselected(items=other)
-        items[:] = [item for item in items if item not in other]
+    keep(config, items, _is_for_this_client)
 
 
 def _is_for_this_client(item):

@@ -39,11 +39,11 @@ function unchunked(text) {
   return { head: head.split("\r\n"), body: decoded };
 }
 
-it("a stream's bytes are chunks of JSON lines with a blank line after each, and SYNC after each page", async (room) => {
+it("a stream's bytes are chunks of JSON lines with a blank line after each, and SYNC after each page", async (context) => {
   const root = unique("root");
-  await post(room.url, "/save", GRAPH, items(root, 3));
-  const [feed] = await room.streams().feeds(itemsOf(root));
-  const stream = raw(room.url, `/feeds/${feed}`, "application/x-jinaga-feed-stream");
+  await post(context.url, "/save", GRAPH, items(root, 3));
+  const [feed] = await context.streams().feeds(itemsOf(root));
+  const stream = raw(context.url, `/feeds/${feed}`, "application/x-jinaga-feed-stream");
   const frames = () => unchunked(stream.text).body.split("\n\n").slice(0, -1);
   const shape = () => frames().filter((frame) => frame.trim()).map((frame) => JSON.parse(frame).references.length);
   await eventually(shape, [3, 0]);
@@ -61,7 +61,7 @@ it("a stream's bytes are chunks of JSON lines with a blank line after each, and 
   assert.deepEqual(page.references.map(({ type }) => type), ["Load.Item", "Load.Item", "Load.Item"]);
   assert.deepEqual(Object.keys(page.references[0]), ["type", "hash"]);
   assert.deepEqual(sync, { references: [], bookmark: page.bookmark });
-  await post(room.url, "/save", GRAPH, items(root, 4));
+  await post(context.url, "/save", GRAPH, items(root, 4));
   await eventually(shape, [3, 0, 1, 0]);
   stream.close();
 });
@@ -81,7 +81,7 @@ function anything(random, depth = 0) {
   }
 }
 
-it("the server computes the hashes that the client does", async (room) => {
+it("the server computes the hashes that the client does", async (context) => {
   let seed = Math.floor(Math.random() * 2 ** 31);
   console.log(`the seed of random facts: ${seed}`);
   const random = () => {
@@ -92,53 +92,53 @@ it("the server computes the hashes that the client does", async (room) => {
     const fields = { one: anything(random), two: anything(random) };
     return { type: "Any.Thing", hash: computeHash(fields, {}), predecessors: {}, fields };
   });
-  const answer = await post(room.url, "/save", "application/json", JSON.stringify({ facts }));
+  const answer = await post(context.url, "/save", "application/json", JSON.stringify({ facts }));
   assert.equal(answer.status, 201, answer.body);
   const graph = facts.map(({ fields }) => `"Any.Thing"\n{}\n${JSON.stringify(fields)}\n\n`).join("");
-  assert.equal((await post(room.url, "/save", GRAPH, graph)).status, 201);
+  assert.equal((await post(context.url, "/save", GRAPH, graph)).status, 201);
   const references = [...new Set(facts.map(({ hash }) => hash))].map((hash) => ({ type: "Any.Thing", hash }));
-  const loaded = await post(room.url, "/load", "application/json", JSON.stringify({ references }), { accept: "application/json" });
+  const loaded = await post(context.url, "/load", "application/json", JSON.stringify({ references }), { accept: "application/json" });
   const found = new Map(JSON.parse(loaded.body).facts.map((fact) => [fact.hash, fact.fields]));
   for (const { hash, fields } of facts) {
     assert.equal(computeHash(found.get(hash), {}), computeHash(fields, {}));
   }
 });
 
-it("a fact is one fact, however often and in whatever form it is saved", async (room) => {
+it("a fact is one fact, however often and in whatever form it is saved", async (context) => {
   const root = unique("root");
   const fields = { root };
   const fact = { type: "Load.Root", hash: computeHash(fields, {}), predecessors: {}, fields };
   await Promise.all([
-    post(room.url, "/save", GRAPH, items(root, 5)),
-    post(room.url, "/save", GRAPH, items(root, 5)),
-    post(room.url, "/save", "application/json", JSON.stringify({ facts: [fact] })),
+    post(context.url, "/save", GRAPH, items(root, 5)),
+    post(context.url, "/save", GRAPH, items(root, 5)),
+    post(context.url, "/save", "application/json", JSON.stringify({ facts: [fact] })),
   ]);
-  const [feed] = await room.streams().feeds(itemsOf(root));
-  const page = await send(room.url, { path: `/feeds/${feed}?b=`, headers: { accept: "application/json" } });
+  const [feed] = await context.streams().feeds(itemsOf(root));
+  const page = await send(context.url, { path: `/feeds/${feed}?b=`, headers: { accept: "application/json" } });
   assert.equal(JSON.parse(page.body).references.length, 5);
 });
 
 it("a fact whose predecessor is not there is refused by name", {
   wakelineOnly: "upstream stores it and loses its edge for ever",
-}, async (room) => {
+}, async (context) => {
   const missing = { type: "Load.Root", hash: computeHash({ root: unique("root") }, {}) };
   const predecessors = { root: missing };
   const fields = { number: 1 };
   const fact = { type: "Load.Item", hash: computeHash(fields, predecessors), predecessors, fields };
-  const answer = await post(room.url, "/save", "application/json", JSON.stringify({ facts: [fact] }));
+  const answer = await post(context.url, "/save", "application/json", JSON.stringify({ facts: [fact] }));
   assert.equal(answer.status, 400, answer.body);
   assert.ok(answer.body.includes(missing.hash), answer.body);
   const body = JSON.stringify({ references: [{ type: fact.type, hash: fact.hash }] });
-  const loaded = await post(room.url, "/load", "application/json", body, { accept: "application/json" });
+  const loaded = await post(context.url, "/load", "application/json", body, { accept: "application/json" });
   assert.deepEqual(JSON.parse(loaded.body), { facts: [] });
 });
 
-it("bookmarks of upstream's form are accepted", async (room) => {
+it("bookmarks of upstream's form are accepted", async (context) => {
   const root = unique("root");
-  await post(room.url, "/save", GRAPH, items(root, 3));
-  const [feed] = await room.streams().feeds(itemsOf(root));
+  await post(context.url, "/save", GRAPH, items(root, 3));
+  const [feed] = await context.streams().feeds(itemsOf(root));
   for (const bookmark of ["0", "1.1.1"]) {
-    const page = await send(room.url, { path: `/feeds/${feed}?b=${bookmark}`, headers: { accept: "application/json" } });
+    const page = await send(context.url, { path: `/feeds/${feed}?b=${bookmark}`, headers: { accept: "application/json" } });
     assert.equal(page.status, 200, page.body);
     assert.equal(JSON.parse(page.body).references.length, 3);
   }

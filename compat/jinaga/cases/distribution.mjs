@@ -13,22 +13,22 @@ const { DistributionDeniedError, Jinaga } = library();
 // The rule for tasks calls its given `p1`, as the client does: see the rule for sites below.
 
 /** A team with a task, its owner, a member and somebody else. */
-async function team(room) {
+async function team(context) {
   const names = ["owner", "member", "stranger"].map(unique);
-  const [owner, member, stranger] = names.map((user) => room.client({ url: room.guardedUrl, user }));
+  const [owner, member, stranger] = names.map((user) => context.client({ url: context.guardedUrl, user }));
   const [ownerFact, memberFact, strangerFact] = await Promise.all([owner, member, stranger].map((one) => one.login()));
   const team = new Team(ownerFact);
   await owner.facts(team, new Member(team, memberFact), new Task(team, "first"));
   return { owner, member, stranger, memberFact, strangerFact, team, names };
 }
 
-it("a member queries what is shared with members", async (room) => {
-  const { member, team: given } = await team(room);
+it("a member queries what is shared with members", async (context) => {
+  const { member, team: given } = await team(context);
   assert.deepEqual(await member.query(tasks, given), ["first"]);
 });
 
-it("somebody else finds nothing, and is told why", async (room) => {
-  const { stranger, team: given } = await team(room);
+it("somebody else finds nothing, and is told why", async (context) => {
+  const { stranger, team: given } = await team(context);
   const { results, diagnostics } = await stranger.j.queryWithDiagnostics(tasks, given);
   assert.deepEqual(results, []);
   assert.deepEqual(diagnostics.map(({ decision, code }) => [decision, code]), [["reactive", "principal-excluded"]]);
@@ -40,16 +40,16 @@ const sitesOf = model.given(User).match((user) => user
 
 it("a rule's given may have another name than the client's", {
   wakelineOnly: "upstream answers 500 to who is not in such a rule: Label user not found",
-}, async (room) => {
-  const { owner, stranger } = await team(room);
+}, async (context) => {
+  const { owner, stranger } = await team(context);
   const user = await owner.login();
   const site = await owner.fact(new Site(user, unique("site")));
   assert.deepEqual(await owner.query(sitesOf, user), [site.domain]);
   assert.deepEqual(await stranger.query(sitesOf, user), []);
 });
 
-it("a query that no rule is for throws DistributionDeniedError", async (room) => {
-  const { member, memberFact } = await team(room);
+it("a query that no rule is for throws DistributionDeniedError", async (context) => {
+  const { member, memberFact } = await team(context);
   await assert.rejects(member.query(teamsOf, memberFact), (error) => {
     assert.ok(error instanceof DistributionDeniedError, String(error));
     assert.equal(error.diagnostics?.[0]?.code ?? "no-matching-rule", "no-matching-rule");
@@ -57,20 +57,20 @@ it("a query that no rule is for throws DistributionDeniedError", async (room) =>
   });
 });
 
-it("a query that is narrower than its rule throws DistributionDeniedError", async (room) => {
-  const { member, team: given } = await team(room);
+it("a query that is narrower than its rule throws DistributionDeniedError", async (context) => {
+  const { member, team: given } = await team(context);
   await assert.rejects(member.query(orphanedTasks, given), DistributionDeniedError);
 });
 
-it("everybody gets what is shared with everyone", async (room) => {
-  const { owner } = await team(room);
+it("everybody gets what is shared with everyone", async (context) => {
+  const { owner } = await team(context);
   const site = new Site(await owner.login(), unique("site"));
   await owner.fact(somePost(site, "for all"));
-  assert.deepEqual(await room.client({ url: room.guardedUrl }).query(posts, site), ["for all"]);
+  assert.deepEqual(await context.client({ url: context.guardedUrl }).query(posts, site), ["for all"]);
 });
 
-it("a member's subscription follows live", async (room) => {
-  const { owner, member, team: given } = await team(room);
+it("a member's subscription follows live", async (context) => {
+  const { owner, member, team: given } = await team(context);
   const { results, loaded } = member.subscribe(tasks, given);
   await loaded();
   await eventually(() => results, ["first"]);
@@ -78,8 +78,8 @@ it("a member's subscription follows live", async (room) => {
   await eventually(() => sorted(results), ["first", "second"]);
 });
 
-it("a subscription goes live when the fact comes that authorises it", async (room) => {
-  const { owner, stranger, strangerFact, team: given } = await team(room);
+it("a subscription goes live when the fact comes that authorises it", async (context) => {
+  const { owner, stranger, strangerFact, team: given } = await team(context);
   const { results, loaded } = stranger.subscribe(tasks, given);
   await loaded();
   assert.deepEqual(results, []);
@@ -96,8 +96,8 @@ const commentsBy = model.given(User).match((user) => user
 
 it("a subscription that no rule is for is told so and does not hang", {
   wakelineOnly: "upstream's stream of a denied feed stays silent, and loaded() never settles",
-}, async (room) => {
-  const { stranger, strangerFact } = await team(room);
+}, async (context) => {
+  const { stranger, strangerFact } = await team(context);
   const { results, loaded } = stranger.subscribe(commentsBy, strangerFact);
   await loaded();
   assert.deepEqual(results, []);
@@ -106,55 +106,55 @@ it("a subscription that no rule is for is told so and does not hang", {
 
 const reference = (fact) => ({ type: fact.type, hash: Jinaga.hash(fact) });
 
-function load(room, user, facts) {
+function load(context, user, facts) {
   const body = JSON.stringify({ references: facts.map(reference) });
   const authorization = `Bearer ${token(user)}`;
-  return post(room.guardedUrl, "/load", "application/json", body, { accept: "application/json", authorization });
+  return post(context.guardedUrl, "/load", "application/json", body, { accept: "application/json", authorization });
 }
 
-it("a load is refused for what the user may not see", async (room) => {
-  const { team: given, names } = await team(room);
-  const answer = await load(room, names[2], [new Task(given, "first")]);
+it("a load is refused for what the user may not see", async (context) => {
+  const { team: given, names } = await team(context);
+  const answer = await load(context, names[2], [new Task(given, "first")]);
   assert.equal(answer.status, 403);
   assert.equal(answer.body, "Unauthorized");
 });
 
-it("a load gives what a feed has given", async (room) => {
-  const { member, team: given, names } = await team(room);
+it("a load gives what a feed has given", async (context) => {
+  const { member, team: given, names } = await team(context);
   assert.deepEqual(await member.query(tasks, given), ["first"]);
-  const answer = await load(room, names[1], [new Task(given, "first")]);
+  const answer = await load(context, names[1], [new Task(given, "first")]);
   assert.equal(answer.status, 200, answer.body);
   assert.deepEqual(JSON.parse(answer.body).facts.map(({ type }) => type), ["Jinaga.User", "Team.Team", "Team.Task"]);
 });
 
 it("a load gives what a rule shares, though no feed has given it", {
   wakelineOnly: "upstream remembers what feeds served in the last five minutes in this process",
-}, async (room) => {
-  const { team: given, names } = await team(room);
-  const answer = await load(room, names[1], [new Task(given, "first")]);
+}, async (context) => {
+  const { team: given, names } = await team(context);
+  const answer = await load(context, names[1], [new Task(given, "first")]);
   assert.equal(answer.status, 200, answer.body);
   assert.equal(JSON.parse(answer.body).facts.at(-1).type, "Team.Task");
 });
 
-it("a read is refused where a feed would be denied", async (room) => {
-  const { team: given, names } = await team(room);
+it("a read is refused where a feed would be denied", async (context) => {
+  const { team: given, names } = await team(context);
   const text = `let t: Team.Team = #${Jinaga.hash(given)}
 (t: Team.Team) { task: Team.Task [ task->team: Team.Team = t ] } => task.title`;
-  const read = (user) => post(room.guardedUrl, "/read", "text/plain", text, {
+  const read = (user) => post(context.guardedUrl, "/read", "text/plain", text, {
     accept: "application/json", authorization: `Bearer ${token(user)}`,
   });
   assert.deepEqual(JSON.parse((await read(names[1])).body), ["first"]);
   assert.equal((await read(names[2])).status, 403);
 });
 
-it("the page of a denied feed is empty", async (room) => {
-  const { strangerFact, names } = await team(room);
+it("the page of a denied feed is empty", async (context) => {
+  const { strangerFact, names } = await team(context);
   const headers = { authorization: `Bearer ${token(names[2])}`, accept: "application/json" };
   const text = `let u: Jinaga.User = #${Jinaga.hash(strangerFact)}
 (u: Jinaga.User) { comment: Blog.Comment [ comment->author: Jinaga.User = u ] }`;
-  const { feeds, decisions } = JSON.parse((await post(room.guardedUrl, "/feeds", "text/plain", text, headers)).body);
+  const { feeds, decisions } = JSON.parse((await post(context.guardedUrl, "/feeds", "text/plain", text, headers)).body);
   assert.deepEqual(decisions.map(({ decision, code }) => [decision, code]), [["denied", "no-matching-rule"]]);
-  const page = await send(room.guardedUrl, { path: `/feeds/${feeds[0]}?b=`, headers });
+  const page = await send(context.guardedUrl, { path: `/feeds/${feeds[0]}?b=`, headers });
   assert.equal(page.status, 200);
   assert.deepEqual(JSON.parse(page.body).references, []);
 });

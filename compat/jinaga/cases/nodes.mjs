@@ -5,40 +5,40 @@ import { post, send } from "../http.mjs";
 import { it } from "../runner.mjs";
 import { eventually, sorted, unique } from "../steps.mjs";
 
-async function twoNodes(room, settings) {
-  const ground = await room.ground();
-  return [await ground.node(settings), await ground.node(settings)];
+async function twoNodes(context, settings) {
+  const deployment = await context.deployment();
+  return [await deployment.node(settings), await deployment.node(settings)];
 }
 
-it("what is saved at one node is found at the other", { nodes: true }, async (room) => {
-  const [one, other] = await twoNodes(room);
+it("what is saved at one node is found at the other", { nodes: true }, async (context) => {
+  const [one, other] = await twoNodes(context);
   const site = someSite();
-  await room.client({ url: one.url }).fact(somePost(site, "one"));
-  assert.deepEqual(await room.client({ url: other.url }).query(posts, site), ["one"]);
+  await context.client({ url: one.url }).fact(somePost(site, "one"));
+  assert.deepEqual(await context.client({ url: other.url }).query(posts, site), ["one"]);
 });
 
 it("a subscription at one node hears what is saved at the other", {
   nodes: true,
   wakelineOnly: "upstream's processes know nothing of one another",
-}, async (room) => {
-  const [one, other] = await twoNodes(room);
+}, async (context) => {
+  const [one, other] = await twoNodes(context);
   const site = someSite();
-  const { results, loaded } = room.client({ url: one.url }).subscribe(posts, site);
+  const { results, loaded } = context.client({ url: one.url }).subscribe(posts, site);
   await loaded();
-  await room.client({ url: other.url }).fact(somePost(site, "there"));
+  await context.client({ url: other.url }).fact(somePost(site, "there"));
   await eventually(() => results, ["there"]);
-  await room.client({ url: one.url }).fact(somePost(site, "here"));
+  await context.client({ url: one.url }).fact(somePost(site, "here"));
   await eventually(() => sorted(results), ["here", "there"]);
 });
 
 it("nested projections hear what is saved at the other node", {
   nodes: true,
   wakelineOnly: "upstream's processes know nothing of one another",
-}, async (room) => {
-  const [one, other] = await twoNodes(room);
+}, async (context) => {
+  const [one, other] = await twoNodes(context);
   const site = someSite();
   const seen = [];
-  const observer = room.client({ url: one.url }).observe(pages, site, (page) => {
+  const observer = context.client({ url: one.url }).observe(pages, site, (page) => {
     page.comments.onAdded((comment) => {
       seen.push(comment.text);
     });
@@ -46,7 +46,7 @@ it("nested projections hear what is saved at the other node", {
   });
   await observer.loaded();
   const post = somePost(site, "post");
-  const writer = room.client({ url: other.url });
+  const writer = context.client({ url: other.url });
   await writer.fact(post);
   await eventually(() => seen, ["post"]);
   await writer.fact(new Comment(post, someone(), "comment"));
@@ -56,14 +56,14 @@ it("nested projections hear what is saved at the other node", {
 it("one node answers a feed that another made", {
   nodes: true,
   wakelineOnly: "upstream keeps its feeds in memory",
-}, async (room) => {
-  const [one, other] = await twoNodes(room);
+}, async (context) => {
+  const [one, other] = await twoNodes(context);
   const site = someSite();
-  await room.client({ url: one.url }).fact(somePost(site, "one"));
+  await context.client({ url: one.url }).fact(somePost(site, "one"));
   const { Jinaga } = (await import("../client.mjs")).library();
   const text = `let s: Blog.Site = #${Jinaga.hash(site)}\n(s: Blog.Site) { p: Blog.Post [ p->site: Blog.Site = s ] }`;
-  const [feed] = await room.streams(one.url).feeds(text);
-  const stream = await room.streams(other.url).open(feed);
+  const [feed] = await context.streams(one.url).feeds(text);
+  const stream = await context.streams(other.url).open(feed);
   assert.equal(stream.status, 200);
   await stream.untilSync(1);
 });
@@ -71,19 +71,19 @@ it("one node answers a feed that another made", {
 it("a subscriber moves to the other node when its own is killed", {
   nodes: true,
   wakelineOnly: "upstream keeps its feeds in memory, and its processes know nothing of one another",
-}, async (room) => {
-  const [one, other] = await twoNodes(room);
+}, async (context) => {
+  const [one, other] = await twoNodes(context);
   const { Jinaga } = (await import("../client.mjs")).library();
   const site = someSite();
-  const writer = room.client({ url: other.url });
+  const writer = context.client({ url: other.url });
   await writer.fact(somePost(site, "one"));
   const text = `let s: Blog.Site = #${Jinaga.hash(site)}\n(s: Blog.Site) { p: Blog.Post [ p->site: Blog.Site = s ] }`;
-  const [feed] = await room.streams(one.url).feeds(text);
-  const first = await room.streams(one.url).open(feed);
+  const [feed] = await context.streams(one.url).feeds(text);
+  const first = await context.streams(one.url).open(feed);
   await first.untilSync(1);
   await one.kill();
   await writer.fact(somePost(site, "two"));
-  const second = await room.streams(other.url).open(feed, { bookmark: first.bookmark });
+  const second = await context.streams(other.url).open(feed, { bookmark: first.bookmark });
   await second.untilSync(1);
   assert.equal(second.hashes().length, 1);
   assert.ok(!first.hashes().includes(second.hashes()[0]));
@@ -92,13 +92,13 @@ it("a subscriber moves to the other node when its own is killed", {
 it("writers at two nodes at the same time are all heard at both", {
   nodes: true,
   wakelineOnly: "upstream's processes know nothing of one another",
-}, async (room) => {
-  const nodes = await twoNodes(room);
+}, async (context) => {
+  const nodes = await twoNodes(context);
   const site = someSite();
-  const subscriptions = [...nodes, ...nodes].map(({ url }) => room.client({ url }).subscribe(posts, site));
+  const subscriptions = [...nodes, ...nodes].map(({ url }) => context.client({ url }).subscribe(posts, site));
   await Promise.all(subscriptions.map(({ loaded }) => loaded()));
   const names = Array.from({ length: 80 }, (_, number) => `post ${number}`);
-  const writers = Array.from({ length: 8 }, (_, number) => room.client({ url: nodes[number % 2].url }));
+  const writers = Array.from({ length: 8 }, (_, number) => context.client({ url: nodes[number % 2].url }));
   await Promise.all(names.map((name, number) => writers[number % writers.length].fact(somePost(site, name))));
   for (const { results } of subscriptions) {
     await eventually(() => sorted(results), sorted(names));
@@ -109,13 +109,13 @@ const TEXT = "text/plain";
 const ITEMS = "(root: Kill.Root) { item: Kill.Item [ item->root: Kill.Root = root ] }";
 
 /** Follows a feed for ever, at the next node whenever its own has gone, from where it was. */
-async function follow(room, nodes, feed, first, isOver) {
+async function follow(context, nodes, feed, first, isOver) {
   const seen = new Set();
   let bookmark = "";
   const following = (async () => {
     for (let turn = first; !isOver(); turn += 1) {
       try {
-        const stream = await room.streams(nodes[turn % nodes.length].url).open(feed, { bookmark });
+        const stream = await context.streams(nodes[turn % nodes.length].url).open(feed, { bookmark });
         await eventually(() => {
           stream.hashes().forEach((hash) => seen.add(hash));
           bookmark = stream.bookmark || bookmark;
@@ -133,12 +133,12 @@ async function follow(room, nodes, feed, first, isOver) {
 it("twenty clients have what four writers saved at two nodes of which one was killed", {
   nodes: true,
   wakelineOnly: "upstream's processes know nothing of one another, and late commits are skipped",
-}, async (room) => {
-  const nodes = await twoNodes(room);
+}, async (context) => {
+  const nodes = await twoNodes(context);
   const root = `let root: Kill.Root = { name: "${unique("kill")}" }`;
-  const [feed] = await room.streams(nodes[0].url).feeds(`${root} ${ITEMS}`);
+  const [feed] = await context.streams(nodes[0].url).feeds(`${root} ${ITEMS}`);
   let isOver = false;
-  const clients = await Promise.all(Array.from({ length: 20 }, (_, number) => follow(room, nodes, feed, number, () => isOver)));
+  const clients = await Promise.all(Array.from({ length: 20 }, (_, number) => follow(context, nodes, feed, number, () => isOver)));
   let acknowledged = 0;
   const write = async (writer) => {
     for (let number = 0; number < 60; number += 1) {

@@ -35,34 +35,34 @@ function events(url, feed, headers = {}) {
   return found;
 }
 
-it("server-sent events bring pages, SYNC and what comes live, and go on at Last-Event-ID", OWN, async (room) => {
+it("server-sent events bring pages, SYNC and what comes live, and go on at Last-Event-ID", OWN, async (context) => {
   const root = unique("root");
-  await post(room.url, "/save", GRAPH, items(root, 3));
-  const [feed] = await room.streams().feeds(itemsOf(root));
-  const first = events(room.url, feed);
+  await post(context.url, "/save", GRAPH, items(root, 3));
+  const [feed] = await context.streams().feeds(itemsOf(root));
+  const first = events(context.url, feed);
   await eventually(first.shape, [["page", 3], ["sync", 0]]);
   assert.match(first.type, /^text\/event-stream/);
-  await post(room.url, "/save", GRAPH, items(root, 4));
+  await post(context.url, "/save", GRAPH, items(root, 4));
   await eventually(first.shape, [["page", 3], ["sync", 0], ["page", 1], ["sync", 0]]);
   first.close();
-  await post(room.url, "/save", GRAPH, items(root, 6));
-  const second = events(room.url, feed, { "last-event-id": first.list.at(-1).id });
+  await post(context.url, "/save", GRAPH, items(root, 6));
+  const second = events(context.url, feed, { "last-event-id": first.list.at(-1).id });
   await eventually(second.shape, [["page", 2], ["sync", 0]]);
   second.close();
 });
 
-it("a page that would be empty is held until there is something", OWN, async (room) => {
+it("a page that would be empty is held until there is something", OWN, async (context) => {
   const root = unique("root");
-  await post(room.url, "/save", GRAPH, items(root, 1));
-  const [feed] = await room.streams().feeds(itemsOf(root));
-  const page = (bookmark, wait) => send(room.url, {
+  await post(context.url, "/save", GRAPH, items(root, 1));
+  const [feed] = await context.streams().feeds(itemsOf(root));
+  const page = (bookmark, wait) => send(context.url, {
     path: `/feeds/${feed}?b=${encodeURIComponent(bookmark)}`,
     headers: { accept: "application/json", prefer: `wait=${wait}` },
   });
   const first = JSON.parse((await page("", 30)).body);
   assert.equal(first.references.length, 1);
   const held = page(first.bookmark, 30);
-  await post(room.url, "/save", GRAPH, items(root, 2));
+  await post(context.url, "/save", GRAPH, items(root, 2));
   const answer = await held;
   assert.equal(answer.headers["preference-applied"], "wait=30");
   assert.equal(JSON.parse(answer.body).references.length, 1);
@@ -70,14 +70,14 @@ it("a page that would be empty is held until there is something", OWN, async (ro
   assert.deepEqual(JSON.parse(empty.body), { references: [], bookmark: JSON.parse(answer.body).bookmark });
 });
 
-it("a stream that reads slowly gets everything", OWN, async (room) => {
+it("a stream that reads slowly gets everything", OWN, async (context) => {
   const root = unique("root");
-  await post(room.url, "/save", GRAPH, items(root, 5000));
-  const [feed] = await room.streams().feeds(itemsOf(root));
+  await post(context.url, "/save", GRAPH, items(root, 5000));
+  const [feed] = await context.streams().feeds(itemsOf(root));
   const hashes = new Set();
   let rest = "";
   let isSynced = false;
-  const request = open(room.url, { path: `/feeds/${feed}?b=`, headers: { accept: "application/x-jinaga-feed-stream" } }, (response) => {
+  const request = open(context.url, { path: `/feeds/${feed}?b=`, headers: { accept: "application/x-jinaga-feed-stream" } }, (response) => {
     response.setEncoding("utf8");
     response.on("error", () => {});
     response.on("data", (text) => {

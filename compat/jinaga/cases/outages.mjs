@@ -4,25 +4,23 @@ import { posts, somePost, someSite } from "../blog.mjs";
 import { it } from "../runner.mjs";
 import { eventually, sorted } from "../steps.mjs";
 
-it("facts outlive a server that is killed", async (room) => {
-  const ground = await room.ground();
-  const node = await ground.node();
+it("facts outlive a server that is killed", async (context) => {
+  const node = await (await context.deployment()).node();
   const site = someSite();
-  await room.client({ url: node.url }).facts(somePost(site, "one"), somePost(site, "two"));
+  await context.client({ url: node.url }).facts(somePost(site, "one"), somePost(site, "two"));
   await node.kill();
   await node.start();
-  assert.deepEqual(sorted(await room.client({ url: node.url }).query(posts, site)), ["one", "two"]);
+  assert.deepEqual(sorted(await context.client({ url: node.url }).query(posts, site)), ["one", "two"]);
 });
 
 it("a subscription recovers when its server is killed and comes back", {
   wakelineOnly: "upstream forgets its feeds: the client asks for the same hash for ever and gets 404",
-}, async (room) => {
-  const ground = await room.ground();
-  const node = await ground.node();
+}, async (context) => {
+  const node = await (await context.deployment()).node();
   const site = someSite();
-  const writer = room.client({ url: node.url });
+  const writer = context.client({ url: node.url });
   await writer.fact(somePost(site, "before"));
-  const { results, loaded } = room.client({ url: node.url, refresh: 1 }).subscribe(posts, site);
+  const { results, loaded } = context.client({ url: node.url, refresh: 1 }).subscribe(posts, site);
   await loaded();
   await eventually(() => results, ["before"]);
   await node.kill();
@@ -33,11 +31,10 @@ it("a subscription recovers when its server is killed and comes back", {
 
 it("a subscription that begins while its server is away is served when it comes", {
   wakelineOnly: "upstream forgets its feeds",
-}, async (room) => {
-  const ground = await room.ground();
-  const node = await ground.node();
+}, async (context) => {
+  const node = await (await context.deployment()).node();
   const site = someSite();
-  const client = room.client({ url: node.url, refresh: 2 });
+  const client = context.client({ url: node.url, refresh: 2 });
   await client.fact(somePost(site, "before"));
   // So that the client knows the feed's hash already.
   assert.deepEqual(await client.query(posts, site), ["before"]);
@@ -45,31 +42,29 @@ it("a subscription that begins while its server is away is served when it comes"
   const { results, loaded } = client.subscribe(posts, site);
   await node.start();
   await loaded();
-  await room.client({ url: node.url }).fact(somePost(site, "after"));
+  await context.client({ url: node.url }).fact(somePost(site, "after"));
   await eventually(() => sorted(results), ["after", "before"]);
 });
 
 it("a server that is stopped lets its streams go, and they go on at the next", {
   wakelineOnly: "upstream forgets its feeds",
-}, async (room) => {
-  const ground = await room.ground();
-  const node = await ground.node();
+}, async (context) => {
+  const node = await (await context.deployment()).node();
   const site = someSite();
-  const { results, loaded } = room.client({ url: node.url, refresh: 1 }).subscribe(posts, site);
+  const { results, loaded } = context.client({ url: node.url, refresh: 1 }).subscribe(posts, site);
   await loaded();
   await node.stop();
   await node.start();
-  await room.client({ url: node.url }).fact(somePost(site, "after"));
+  await context.client({ url: node.url }).fact(somePost(site, "after"));
   await eventually(() => results, ["after"]);
 });
 
 it("a client that keeps writing through a restart loses nothing that was acknowledged", {
   wakelineOnly: "upstream forgets its feeds",
-}, async (room) => {
-  const ground = await room.ground();
-  const node = await ground.node();
+}, async (context) => {
+  const node = await (await context.deployment()).node();
   const site = someSite();
-  const { results, loaded } = room.client({ url: node.url, refresh: 1 }).subscribe(posts, site);
+  const { results, loaded } = context.client({ url: node.url, refresh: 1 }).subscribe(posts, site);
   await loaded();
   const acknowledged = [];
   let restarts = Promise.resolve();
@@ -80,7 +75,7 @@ it("a client that keeps writing through a restart loses nothing that was acknowl
     const name = `post ${String(number).padStart(2, "0")}`;
     try {
       // A client of its own: a memory store takes a fact that the server did not.
-      await room.client({ url: node.url }).fact(somePost(site, name));
+      await context.client({ url: node.url }).fact(somePost(site, name));
       acknowledged.push(name);
     } catch {
       await restarts;

@@ -4,45 +4,45 @@ import { Approved, Comment, Deleted, Restored, Title, liveComments, livePosts, p
 import { it } from "../runner.mjs";
 import { eventually, sorted } from "../steps.mjs";
 
-it("a subscription brings what is there and then what comes", async (room) => {
+it("a subscription brings what is there and then what comes", async (context) => {
   const site = someSite();
-  const writer = room.client();
+  const writer = context.client();
   await writer.fact(somePost(site, "before"));
-  const { results, loaded } = room.client().subscribe(posts, site);
+  const { results, loaded } = context.client().subscribe(posts, site);
   await loaded();
   await eventually(() => results, ["before"]);
   await writer.fact(somePost(site, "after"));
   await eventually(() => sorted(results), ["after", "before"]);
 });
 
-it("a subscription of a given that is not there yet goes live when it comes", async (room) => {
+it("a subscription of a given that is not there yet goes live when it comes", async (context) => {
   const site = someSite();
-  const { results, loaded } = room.client().subscribe(posts, site);
+  const { results, loaded } = context.client().subscribe(posts, site);
   await loaded();
   assert.deepEqual(results, []);
-  const writer = room.client();
+  const writer = context.client();
   await writer.fact(site);
   await writer.fact(somePost(site, "first"));
   await eventually(() => results, ["first"]);
 });
 
-it("a given and its successor that come in one save reach the subscription", async (room) => {
+it("a given and its successor that come in one save reach the subscription", async (context) => {
   const site = someSite();
-  const { results, loaded } = room.client().subscribe(posts, site);
+  const { results, loaded } = context.client().subscribe(posts, site);
   await loaded();
-  await room.client().fact(somePost(site, "first"));
+  await context.client().fact(somePost(site, "first"));
   await eventually(() => results, ["first"]);
 });
 
-it("nested projections of a subscription get live facts at each level", async (room) => {
+it("nested projections of a subscription get live facts at each level", async (context) => {
   const site = someSite();
-  const writer = room.client();
+  const writer = context.client();
   const seen = [];
   const note = (text) => {
     seen.push(text);
     return () => seen.splice(seen.indexOf(text), 1);
   };
-  const observer = room.client().observe(pages, site, (page) => {
+  const observer = context.client().observe(pages, site, (page) => {
     page.titles.onAdded((title) => note(`${page.createdAt} is called ${title}`));
     page.comments.onAdded((comment) => {
       comment.approvals.onAdded(() => note(`${comment.text} is approved`));
@@ -66,13 +66,13 @@ it("nested projections of a subscription get live facts at each level", async (r
   await eventually(() => sorted(seen), ["c1", "c1 is approved", "one", "one is called new"]);
 });
 
-it("a deleted fact leaves a subscription and comes back when it is restored", async (room) => {
+it("a deleted fact leaves a subscription and comes back when it is restored", async (context) => {
   const site = someSite();
   const post = somePost(site, "one");
   const deleted = new Deleted(post, "today");
-  const writer = room.client();
+  const writer = context.client();
   await writer.fact(post);
-  const { results, loaded } = room.client().subscribe(livePosts, site);
+  const { results, loaded } = context.client().subscribe(livePosts, site);
   await loaded();
   await eventually(() => results, ["one"]);
   await writer.fact(deleted);
@@ -83,35 +83,35 @@ it("a deleted fact leaves a subscription and comes back when it is restored", as
 
 it("what is said about a restored fact comes with it, and what is said later too", {
   wakelineOnly: "upstream has no feed of what follows a restored fact",
-}, async (room) => {
+}, async (context) => {
   const site = someSite();
   const post = somePost(site, "one");
   const deleted = new Deleted(post, "today");
-  const writer = room.client();
+  const writer = context.client();
   await writer.facts(new Comment(post, someone(), "c1"), deleted);
-  const { results, loaded } = room.client().subscribe(liveComments, site);
+  const { results, loaded } = context.client().subscribe(liveComments, site);
   await loaded();
   assert.deepEqual(results, []);
   await writer.fact(new Restored(deleted));
   await eventually(() => results, ["c1"]);
   await writer.fact(new Comment(post, someone(), "c2"));
   await eventually(() => sorted(results), ["c1", "c2"]);
-  assert.deepEqual(sorted(await room.client().query(liveComments, site)), ["c1", "c2"]);
+  assert.deepEqual(sorted(await context.client().query(liveComments, site)), ["c1", "c2"]);
   await writer.fact(new Deleted(post, "again"));
   await eventually(() => results, []);
 });
 
-async function eightSubscribers(room, site) {
-  const subscriptions = Array.from({ length: 8 }, () => room.client().subscribe(posts, site));
+async function eightSubscribers(context, site) {
+  const subscriptions = Array.from({ length: 8 }, () => context.client().subscribe(posts, site));
   await Promise.all(subscriptions.map(({ loaded }) => loaded()));
   return subscriptions;
 }
 
-it("every subscriber of a feed gets every fact", async (room) => {
+it("every subscriber of a feed gets every fact", async (context) => {
   const site = someSite();
-  const subscriptions = await eightSubscribers(room, site);
+  const subscriptions = await eightSubscribers(context, site);
   const names = Array.from({ length: 10 }, (_, number) => `post ${number}`);
-  await room.client().facts(...names.map((name) => somePost(site, name)));
+  await context.client().facts(...names.map((name) => somePost(site, name)));
   for (const { results } of subscriptions) {
     await eventually(() => sorted(results), names);
   }
@@ -119,51 +119,51 @@ it("every subscriber of a feed gets every fact", async (room) => {
 
 it("no subscriber misses a fact of writers that save at the same time", {
   wakelineOnly: "upstream's bookmarks pass a fact that commits after one with a larger id",
-}, async (room) => {
+}, async (context) => {
   const site = someSite();
-  const subscriptions = await eightSubscribers(room, site);
+  const subscriptions = await eightSubscribers(context, site);
   const names = Array.from({ length: 100 }, (_, number) => `post ${number}`);
-  const writers = Array.from({ length: 10 }, () => room.client());
+  const writers = Array.from({ length: 10 }, () => context.client());
   await Promise.all(names.map((name, number) => writers[number % writers.length].fact(somePost(site, name))));
   for (const { results } of subscriptions) {
     await eventually(() => sorted(results), sorted(names));
   }
 });
 
-it("a subscriber gets nothing of another given", async (room) => {
+it("a subscriber gets nothing of another given", async (context) => {
   const [mine, other] = [someSite(), someSite()];
-  const { results, loaded } = room.client().subscribe(posts, mine);
+  const { results, loaded } = context.client().subscribe(posts, mine);
   await loaded();
-  const writer = room.client();
+  const writer = context.client();
   await writer.fact(somePost(other, "other's"));
   await writer.fact(somePost(mine, "mine"));
   await eventually(() => results, ["mine"]);
 });
 
-it("a subscription that is stopped gets nothing more", async (room) => {
+it("a subscription that is stopped gets nothing more", async (context) => {
   const site = someSite();
-  const reader = room.client();
-  const [stopped, open] = [reader.subscribe(posts, site), room.client().subscribe(posts, site)];
+  const reader = context.client();
+  const [stopped, open] = [reader.subscribe(posts, site), context.client().subscribe(posts, site)];
   await Promise.all([stopped.loaded(), open.loaded()]);
   stopped.stop();
-  await room.client().fact(somePost(site, "late"));
+  await context.client().fact(somePost(site, "late"));
   await eventually(() => open.results, ["late"]);
   assert.deepEqual(stopped.results, []);
 });
 
-it("a client's own facts reach its own subscription", async (room) => {
+it("a client's own facts reach its own subscription", async (context) => {
   const site = someSite();
-  const client = room.client();
+  const client = context.client();
   const { results, loaded } = client.subscribe(posts, site);
   await loaded();
   await client.fact(somePost(site, "own"));
   await eventually(() => results, ["own"]);
 });
 
-it("streams that are opened again go on where they were", async (room) => {
+it("streams that are opened again go on where they were", async (context) => {
   const site = someSite();
-  const writer = room.client();
-  const { results, loaded } = room.client({ refresh: 1 }).subscribe(posts, site);
+  const writer = context.client();
+  const { results, loaded } = context.client({ refresh: 1 }).subscribe(posts, site);
   await loaded();
   const names = Array.from({ length: 30 }, (_, number) => `post ${String(number).padStart(2, "0")}`);
   for (const name of names) {

@@ -124,8 +124,8 @@ def a_token_says_who_and_until_when(alice):
 
 
 @pytest.mark.alone
-def a_token_ends(ground, room):
-    url = ground.node(admin=True, token_lifetime=2).url
+def a_token_ends(deployment, room):
+    url = deployment.node(admin=True, token_lifetime=2).url
     user = people.guest(url)
     steps.until("the end of the token", lambda: user.post("/workers").status_code == 401)
     provider = {"room_id": room, "full_name": f"{room}:filesystem:x"}

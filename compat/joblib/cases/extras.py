@@ -118,8 +118,8 @@ def a_lost_workers_task_is_tried_again_as_often_as_the_job_says(user, room):
 
 
 @pytest.mark.alone
-def a_token_is_renewed_before_it_ends(ground):
-    user = people.guest(ground.node(admin=True, token_lifetime=6).url)
+def a_token_is_renewed_before_it_ends(deployment):
+    user = people.guest(deployment.node(admin=True, token_lifetime=6).url)
     fresh = steps.until("a fresh token", lambda: user.get("/workers").headers.get("x-refreshed-token"))
     assert fresh != user.token
     # Else a worker that never logs in again would end with its first token.
@@ -132,16 +132,16 @@ def a_young_token_is_not_renewed(user):
 
 
 @pytest.mark.alone
-def a_read_that_nobody_answers_may_be_answered_with_404(ground, room):
-    user = people.guest(ground.node(flags=["--jobs-timeout-status", "404"]).url)
+def a_read_that_nobody_answers_may_be_answered_with_404(deployment, room):
+    user = people.guest(deployment.node(flags=["--jobs-timeout-status", "404"]).url)
     answer = user.read(user.provider(room), wait=0)
     assert steps.is_problem(answer, 404, "provider-timeout", "Not Found")
     assert answer.headers["retry-after"] == "2"
 
 
 @pytest.mark.alone
-def results_may_be_kept_in_files(ground, room):
-    user = people.guest(ground.node(results="files").url)
+def results_may_be_kept_in_files(deployment, room):
+    user = people.guest(deployment.node(results="files").url)
     provider, content = user.provider(room, content_type="application/octet-stream"), bytes(range(256)) * 10_000
     user.upload(provider, {}, content)
     assert user.read(provider, wait=0).content == content

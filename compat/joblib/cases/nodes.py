@@ -14,8 +14,8 @@ pytestmark = [pytest.mark.alone, pytest.mark.nodes]
 
 
 @pytest.fixture
-def nodes(ground):
-    return [ground.node() for _ in range(2)]
+def nodes(deployment):
+    return [deployment.node() for _ in range(2)]
 
 
 @pytest.fixture

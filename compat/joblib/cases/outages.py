@@ -12,8 +12,8 @@ pytestmark = pytest.mark.alone
 class Scene:
     """A client behind a cable, and one who reads and submits beside it."""
 
-    def __init__(self, ground, room, connect, proxy):
-        self.node = ground.node()
+    def __init__(self, deployment, room, connect, proxy):
+        self.node = deployment.node()
         self.cable = proxy(self.node.url)
         self.user = people.guest(self.node.url)
         self.performed = []
@@ -48,8 +48,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(ground, room, connect, proxy):
-    return Scene(ground, room, connect, proxy)
+def scene(deployment, room, connect, proxy):
+    return Scene(deployment, room, connect, proxy)
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])

@@ -134,8 +134,8 @@ def without_a_preference_a_read_is_held_for_five_seconds(user, room, listen, asi
 
 
 @pytest.mark.alone
-def how_long_a_read_is_held_is_a_setting(ground, room, listen, aside):
-    user = people.guest(ground.node(read_hold=1, max_read_hold=2).url)
+def how_long_a_read_is_held_is_a_setting(deployment, room, listen, aside):
+    user = people.guest(deployment.node(read_hold=1, max_read_hold=2).url)
     provider, serving = _served(user, room, listen)
     assert "did not respond within 1s" in user.read(provider, {"n": 1}).json()["detail"]
     assert "did not respond within 2s" in user.read(provider, {"n": 2}, wait=30).json()["detail"]

@@ -95,8 +95,8 @@ def an_upload_to_any_hash_of_one_provider_leaves_others_alone(user, room):
 
 
 @pytest.mark.alone
-def a_result_is_kept_for_its_time_and_then_asked_for_again(ground, room, listen):
-    user = people.guest(ground.node(result_ttl=1).url)
+def a_result_is_kept_for_its_time_and_then_asked_for_again(deployment, room, listen):
+    user = people.guest(deployment.node(result_ttl=1).url)
     provider, serving = user.provider(room), listen(user)
     serving.serve(provider)
     user.upload(provider, {}, b"1")
@@ -106,8 +106,8 @@ def a_result_is_kept_for_its_time_and_then_asked_for_again(ground, room, listen)
 
 
 @pytest.mark.alone
-def what_nobody_answered_is_asked_again_after_its_time(ground, room, listen):
-    user = people.guest(ground.node(inflight_ttl=1).url)
+def what_nobody_answered_is_asked_again_after_its_time(deployment, room, listen):
+    user = people.guest(deployment.node(inflight_ttl=1).url)
     provider, serving = user.provider(room), listen(user)
     serving.serve(provider)
 

@@ -12,8 +12,8 @@ TIMEOUT = 2
 
 
 @pytest.fixture
-def user(ground):
-    return people.guest(ground.node(worker_timeout=TIMEOUT).url)
+def user(deployment):
+    return people.guest(deployment.node(worker_timeout=TIMEOUT).url)
 
 
 def a_silent_worker_is_removed_with_all_it_had(user, room, listen, aside):

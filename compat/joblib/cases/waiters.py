@@ -14,8 +14,8 @@ pytestmark = [pytest.mark.wakeline_only, pytest.mark.alone]
 
 
 @pytest.fixture
-def user(ground):
-    return people.guest(ground.node().url)
+def user(deployment):
+    return people.guest(deployment.node().url)
 
 
 def a_reader_that_hangs_up_leaves_no_waiter(user, room, listen):

@@ -1,15 +1,15 @@
-// Where the cases of one store run: an open server and a guarded one for all of them, and a room
-// for each case with clients and servers of its own.
+// The servers of the cases on one store: an open and a guarded one for all of them, and for each case
+// a context with clients and servers of its own.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
 import { connect } from "./client.mjs";
-import { Ground } from "./ground.mjs";
+import { Deployment } from "./deployment.mjs";
 import { Streams } from "./streams.mjs";
 
-export class Hall {
-  #grounds = [];
+export class Servers {
+  #deployments = [];
   #rooms = 0;
 
   constructor(host, store, place) {
@@ -17,24 +17,24 @@ export class Hall {
   }
 
   async open() {
-    // Each on a ground of its own, so that users and rules of one are none of the other.
+    // Each with a store of its own, so that users and rules of one are none of the other.
     [this.openNode, this.guardedNode] = await Promise.all([
-      this.ground("open").then((ground) => ground.node()),
-      this.ground("guarded").then((ground) => ground.node({ policies: "guarded", providers: true })),
+      this.deployment("open").then((deployment) => deployment.node()),
+      this.deployment("guarded").then((deployment) => deployment.node({ policies: "guarded", providers: true })),
     ]);
   }
 
-  async ground(name) {
+  async deployment(name) {
     const place = join(this.place, name);
     mkdirSync(place, { recursive: true });
-    const ground = await Ground.make(this.host, this.store, place);
-    this.#grounds.push(ground);
-    return ground;
+    const deployment = await Deployment.make(this.host, this.store, place);
+    this.#deployments.push(deployment);
+    return deployment;
   }
 
-  room(statement) {
+  context(statement) {
     this.#rooms += 1;
-    return new Room(this, `${this.#rooms}-${statement.replaceAll(/[^a-z0-9]+/gi, "-").slice(0, 40)}`);
+    return new CaseContext(this, `${this.#rooms}-${statement.replaceAll(/[^a-z0-9]+/gi, "-").slice(0, 40)}`);
   }
 
   unexpectedlyEnded() {
@@ -46,33 +46,33 @@ export class Hall {
   }
 
   async close() {
-    await Promise.all(this.#grounds.map((ground) => ground.end()));
+    await Promise.all(this.#deployments.map((deployment) => deployment.end()));
   }
 }
 
-class Room {
-  #hall;
+class CaseContext {
+  #servers;
   #name;
   #leaving = [];
-  #grounds = 0;
+  #deployments = 0;
 
-  constructor(hall, name) {
-    this.#hall = hall;
+  constructor(servers, name) {
+    this.#servers = servers;
     this.#name = name;
   }
 
   get host() {
-    return this.#hall.host;
+    return this.#servers.host;
   }
 
-  /** A server that asks nobody who he is and allows everything. */
+  /** A server without login and rules. */
   get url() {
-    return this.#hall.openNode.url;
+    return this.#servers.openNode.url;
   }
 
   /** A server with policies/guarded and providers. */
   get guardedUrl() {
-    return this.#hall.guardedNode.url;
+    return this.#servers.guardedNode.url;
   }
 
   /** A real client: of `url`, or of the open server. */
@@ -90,11 +90,11 @@ class Room {
   }
 
   /** A store for servers of the case's own. */
-  async ground() {
-    this.#grounds += 1;
-    const ground = await this.#hall.ground(`${this.#name}-${this.#grounds}`);
-    this.#leaving.push(() => ground.end());
-    return ground;
+  async deployment() {
+    this.#deployments += 1;
+    const deployment = await this.#servers.deployment(`${this.#name}-${this.#deployments}`);
+    this.#leaving.push(() => deployment.end());
+    return deployment;
   }
 
   async leave() {

@@ -1,22 +1,28 @@
-"""A server process: started, stopped, killed, started again, with a log to show."""
+"""A server process: started, stopped, killed, started again, with a log to show. And a database for it."""
 
+import glob
 import os
 import re
+import shutil
 import subprocess
 import time
+import uuid
+from urllib.parse import urlsplit, urlunsplit
 
 STARTS_WITHIN = 60
 STOPS_WITHIN = 30
 LOOK_EVERY = 0.05
 # The end of a log says what went wrong; all of it may be much.
 SHOWN_LINES = 300
+# What a Wakeline writes once it can be asked.
+WAKELINE = r"listening on +(http://\S+)\n"
 
 
 class Node:
-    def __init__(self, command, place, ready, environment=None):
-        """`ready` finds the URL in what the process writes, once it can be asked."""
+    def __init__(self, command, log, ready=WAKELINE, environment=None):
+        """`ready` finds the URL in what the process writes."""
         self._command = command
-        self._log = place
+        self._log = log
         self._ready = re.compile(ready)
         # Settings of the one who runs the tests are none of this server's.
         self._environment = {"PATH": os.environ.get("PATH", ""), **(environment or {})}
@@ -65,3 +71,17 @@ class Node:
                 raise RuntimeError(f"the server ended at its start:\n{self.log()}")
             time.sleep(LOOK_EVERY)
         raise RuntimeError(f"the server does not listen:\n{self.log()}")
+
+
+def database():
+    """The URL of a new database. It goes away with the PostgreSQL of the test run."""
+    url = os.environ["WAKELINE_TEST_POSTGRES"]
+    name = f"compat_{uuid.uuid4().hex[:16]}"
+    # Not Debian's wrapper on PATH first: it guesses a cluster and needs Perl.
+    places = sorted(glob.glob("/usr/lib/postgresql/*/bin/psql"), reverse=True)
+    psql = places[0] if places else shutil.which("psql")
+    if psql is None:
+        raise RuntimeError("psql is not installed; on Debian: apt-get install postgresql-client")
+    command = [psql, "--no-psqlrc", "--quiet", "--dbname", url, "--command", f"CREATE DATABASE {name}"]
+    subprocess.run(command, check=True)
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))

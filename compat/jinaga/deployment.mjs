@@ -1,4 +1,4 @@
-// What servers stand on: a store of their own. Two servers on one ground are two nodes.
+// Servers with a store of their own. Two servers of one deployment are two nodes.
 
 import { spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -11,16 +11,16 @@ import * as wakeline from "./wakeline.mjs";
 
 const HOSTS = { upstream, wakeline };
 
-export class Ground {
+export class Deployment {
   #nodes = [];
 
   static async make(host, store, place) {
-    return new Ground(host, place, store === "postgres" ? database() : undefined);
+    return new Deployment(host, place, store === "postgres" ? database() : undefined);
   }
 
   constructor(host, place, database) {
     Object.assign(this, { host, place, database });
-    // Nodes on other grounds share the PostgreSQL, and must not hear these.
+    // Nodes of other deployments share the PostgreSQL, and must not receive the wakes of these.
     this.channel = `jinaga_${randomUUID().slice(0, 8)}`;
   }
 
