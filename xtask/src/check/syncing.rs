@@ -10,8 +10,9 @@ use super::sources::Source;
 const CLAIMS: [&str; 4] = ["crash", "outage", "durability", "verify"];
 /// What only a server of the test's own can do.
 const CRASHES: &str = ".crash()";
-const SHARED: [&str; 3] = [
+const SHARED: [&str; 4] = [
     "PostgresDatabase::new(",
+    "TestDatabase::new(",
     "SharedPostgres::start(",
     "WAKELINE_TEST_POSTGRES",
 ];

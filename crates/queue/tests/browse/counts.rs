@@ -1,33 +1,33 @@
 use std::time::Duration;
 
 use wakeline_queue::{
-    ack::{Ack, Status},
+    ack::{Ack, AckStatus},
     browse::Span,
     claim::{PopRequest, Source, Start},
+    counters::CounterRow,
     message::NewMessage,
-    step::Step,
-    tally::Count,
+    write_batch::WriteBatch,
 };
-use wakeline_testkit::CommitAlone;
+use wakeline_testkit::{CommitAlone, eventually};
 
-use crate::ground::Ground;
+use crate::fixture::Fixture;
 
 const MINUTE: i64 = 60_000_000;
 
-pub(crate) async fn counts_add_up_across_writes(ground: Ground) {
-    let now = ground.browse().now_us().await.unwrap();
+pub(crate) async fn counts_add_up_across_writes(fixture: Fixture) {
+    let now = fixture.queue.now_us().await.unwrap();
     let minute = now / MINUTE * MINUTE;
-    let count = |queue: &str, minutes_ago: i64, pushed: i64, max_lag_us: i64| Count {
+    let count = |queue: &str, minutes_ago: i64, pushed: i64, max_lag_us: i64| CounterRow {
         minute_us: minute - minutes_ago * MINUTE,
         queue: queue.into(),
         pushed,
         popped: 1,
         lag_us: max_lag_us,
         max_lag_us,
-        ..Count::default()
+        ..CounterRow::default()
     };
-    let write = async |counts: Vec<Count>| {
-        ground
+    let write = async |counts: Vec<CounterRow>| {
+        fixture
             .store
             .add_counts(counts)
             .commit_alone()
@@ -47,7 +47,7 @@ pub(crate) async fn counts_add_up_across_writes(ground: Ground) {
             to_us: now + MINUTE,
             bucket_us: bucket,
         };
-        let found = ground.browse().counts(span, &queue, by_queue).await;
+        let found = fixture.queue.counts(span, &queue, by_queue).await;
         let found = found.unwrap();
         found
             .into_iter()
@@ -70,37 +70,37 @@ pub(crate) async fn counts_add_up_across_writes(ground: Ground) {
 }
 
 /// Everything that was counted lately: by queue, and of the server as a whole.
-async fn counted(ground: &Ground) -> (Vec<Count>, Count) {
-    let now = ground.browse().now_us().await.unwrap();
+async fn counted(fixture: &Fixture) -> (Vec<CounterRow>, CounterRow) {
+    let now = fixture.queue.now_us().await.unwrap();
     let span = Span {
         from_us: now - 10 * MINUTE,
         to_us: now + 10 * MINUTE,
         bucket_us: i64::MAX,
     };
-    let by_queue = ground.browse().counts(span, &None, true).await;
-    let whole = ground.browse().counts(span, &None, false).await;
+    let by_queue = fixture.queue.counts(span, &None, true).await;
+    let whole = fixture.queue.counts(span, &None, false).await;
     let whole = whole.unwrap().pop().unwrap_or_default();
     (by_queue.unwrap(), whole)
 }
 
-pub(crate) async fn calls_of_several_queues_are_one_of_the_server(ground: Ground) {
-    let now = ground.browse().now_us().await.unwrap();
-    let count = |queue: &str, push_requests, pushed, store_failures| Count {
+pub(crate) async fn calls_of_several_queues_are_one_of_the_server(fixture: Fixture) {
+    let now = fixture.queue.now_us().await.unwrap();
+    let count = |queue: &str, push_requests, pushed, store_failures| CounterRow {
         minute_us: now / MINUTE * MINUTE,
         queue: queue.into(),
         push_requests,
         pushed,
         store_failures,
-        ..Count::default()
+        ..CounterRow::default()
     };
     let counts = vec![count("", 1, 0, 7), count("q", 1, 2, 0), count("r", 1, 3, 0)];
-    ground
+    fixture
         .store
         .add_counts(counts)
         .commit_alone()
         .await
         .unwrap();
-    let (by_queue, whole) = counted(&ground).await;
+    let (by_queue, whole) = counted(&fixture).await;
     let shown: Vec<_> = by_queue
         .iter()
         .map(|count| (&*count.queue, count.push_requests, count.pushed))
@@ -115,36 +115,36 @@ pub(crate) async fn calls_of_several_queues_are_one_of_the_server(ground: Ground
         to_us: now + MINUTE,
         bucket_us: MINUTE,
     };
-    let one = ground.browse().counts(span, &Some("r".into()), false).await;
+    let one = fixture.queue.counts(span, &Some("r".into()), false).await;
     let one = one.unwrap().remove(0);
     assert_eq!((one.push_requests, one.pushed), (1, 3));
 }
 
 /// A node that has seen neither the push nor the pop knows only the partition.
-pub(crate) async fn a_count_of_a_partition_goes_to_its_queue(ground: Ground) {
-    let pushed = ground.push("q", "p", &["a", "b"]).await;
-    ground.push("q", "p2", &["c"]).await;
-    let now = ground.browse().now_us().await.unwrap();
+pub(crate) async fn a_count_of_a_partition_goes_to_its_queue(fixture: Fixture) {
+    let pushed = fixture.push("q", "p", &["a", "b"]).await;
+    fixture.push("q", "p2", &["c"]).await;
+    let now = fixture.queue.now_us().await.unwrap();
     let number = wakeline_queue::id::partition_number(&pushed[0].partition_id).unwrap();
-    let count = |queue: &str, partition| Count {
+    let count = |queue: &str, partition| CounterRow {
         minute_us: now / MINUTE * MINUTE,
         queue: queue.into(),
         partition,
         completed: 1,
-        ..Count::default()
+        ..CounterRow::default()
     };
     let counts = vec![
         count("", Some(number)),
         count("q", None),
         count("", Some(number + 1_000)),
     ];
-    ground
+    fixture
         .store
         .add_counts(counts)
         .commit_alone()
         .await
         .unwrap();
-    let (by_queue, whole) = counted(&ground).await;
+    let (by_queue, whole) = counted(&fixture).await;
     assert_eq!(by_queue.len(), 1, "{by_queue:?}");
     assert_eq!(
         (by_queue[0].completed, by_queue[0].partitions),
@@ -153,8 +153,8 @@ pub(crate) async fn a_count_of_a_partition_goes_to_its_queue(ground: Ground) {
     assert_eq!(whole.completed, 2);
 }
 
-pub(crate) async fn the_door_counts_what_it_does(ground: Ground) {
-    let door = ground.door();
+pub(crate) async fn the_door_counts_what_it_does(fixture: Fixture) {
+    let door = fixture.door();
     door.write_counts().await;
     let message = |id: &str| NewMessage {
         queue: "q".into(),
@@ -180,7 +180,7 @@ pub(crate) async fn the_door_counts_what_it_does(ground: Ground) {
     };
     let held = door.pop(request, Duration::from_secs(30)).await.unwrap();
     let claim = held.value.expect("two messages");
-    let claimed = claim.claimed();
+    let claimed = claim.claim();
     let ack = |id: &str, status| Ack {
         partition: claimed.parts[0].number,
         group: "g".into(),
@@ -190,13 +190,16 @@ pub(crate) async fn the_door_counts_what_it_does(ground: Ground) {
         error: None,
         keeps_lease: false,
     };
-    let step = Step {
-        acks: vec![ack("a", Status::Completed), ack("b", Status::DeadLetter)],
-        ..Step::default()
+    let batch = WriteBatch {
+        acks: vec![
+            ack("a", AckStatus::Completed),
+            ack("b", AckStatus::DeadLetter),
+        ],
+        ..WriteBatch::default()
     };
-    door.step(step).await.unwrap();
+    door.apply(batch).await.unwrap();
     door.write_counts().await;
-    let (found, whole) = counted(&ground).await;
+    let (found, whole) = counted(&fixture).await;
     assert_eq!(found.len(), 1, "{found:?}");
     let count = &found[0];
     assert_eq!((count.pushed, count.popped), (2, 2));
@@ -210,8 +213,8 @@ pub(crate) async fn the_door_counts_what_it_does(ground: Ground) {
     }
 }
 
-pub(crate) async fn the_door_counts_calls(ground: Ground) {
-    let door = ground.door();
+pub(crate) async fn the_door_counts_calls(fixture: Fixture) {
+    let door = fixture.door();
     let message = |queue: &str, partition: &str| NewMessage {
         queue: queue.into(),
         partition: partition.into(),
@@ -223,12 +226,12 @@ pub(crate) async fn the_door_counts_calls(ground: Ground) {
     };
     let messages = vec![message("q", "p1"), message("q", "p2"), message("r", "p")];
     door.push(messages).await.unwrap();
-    let whole = Step {
+    let whole = WriteBatch {
         pushes: vec![message("q", "p1")],
         is_whole: true,
-        ..Step::default()
+        ..WriteBatch::default()
     };
-    door.step(whole).await.unwrap();
+    door.apply(whole).await.unwrap();
     let pop = |source| PopRequest {
         source,
         group: "g".into(),
@@ -255,7 +258,7 @@ pub(crate) async fn the_door_counts_calls(ground: Ground) {
     assert!(!door.delete_queue("q".into()).await.unwrap());
     door.write_counts().await;
 
-    let (found, whole) = counted(&ground).await;
+    let (found, whole) = counted(&fixture).await;
     let of = |queue: &str| found.iter().find(|count| count.queue == queue).unwrap();
     let (q, r, nowhere) = (of("q"), of("r"), of("nowhere"));
     assert_eq!((q.push_requests, q.pushed, q.transactions), (1, 3, 1));
@@ -269,18 +272,21 @@ pub(crate) async fn the_door_counts_calls(ground: Ground) {
     assert_eq!(whole.partitions_made, 3);
 }
 
-pub(crate) async fn failures_of_the_store_are_counted(ground: Ground) {
-    let door = ground.door();
-    let before = ground.store.load();
-    assert_eq!(before.failures, 0);
-    assert!(before.connections > 0);
+pub(crate) async fn failures_of_the_store_are_counted(fixture: Fixture) {
+    let door = fixture.door();
+    // SQLite's connections are counted by the threads that have them.
+    eventually("the connections to be counted", async || {
+        fixture.store.load().connections > 0
+    })
+    .await;
+    assert_eq!(fixture.store.load().failures, 0);
     for _ in 0..3 {
-        let failed = ground.store.rows("test", "SELECT nonsense", vec![]).await;
+        let failed = fixture.store.rows("test", "SELECT nonsense", vec![]).await;
         failed.unwrap_err();
     }
-    assert_eq!(ground.store.load().failures, 3);
+    assert_eq!(fixture.store.load().failures, 3);
     door.write_counts().await;
     door.write_counts().await;
-    let (found, whole) = counted(&ground).await;
+    let (found, whole) = counted(&fixture).await;
     assert_eq!((found.len(), whole.store_failures), (0, 3));
 }
