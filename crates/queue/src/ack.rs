@@ -1,21 +1,21 @@
-//! An acknowledgement: what a consumer says of a message, and what came of it.
+//! Acknowledgements and their outcomes.
 
 use uuid::Uuid;
 
-/// What a consumer says of a message.
+/// What a consumer reports about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// Done, and with it all before it in the partition.
+pub enum AckStatus {
+    /// Completes the message and all messages before it in the partition.
     Completed,
-    /// Comes again, until it has failed more often than the queue's retry limit; then it is dead.
+    /// The message is redelivered, until it has failed more often than the queue's retry limit.
     Failed,
-    /// Comes again, and this does not count.
+    /// The message is redelivered, and this does not count as a failure.
     Retry,
-    /// Dead at once.
+    /// The message becomes a dead letter at once.
     DeadLetter,
 }
 
-impl Status {
+impl AckStatus {
     pub const NAMES: [(&'static str, Self); 5] = [
         ("completed", Self::Completed),
         ("success", Self::Completed),
@@ -34,32 +34,32 @@ pub struct Ack {
     /// With a lease the acknowledgement is fenced by it; without one it only moves forward.
     /// A text that cannot be a lease is the nil UUID, which never is one.
     pub lease: Option<Uuid>,
-    pub status: Status,
+    pub status: AckStatus,
     pub error: Option<String>,
-    /// The lease goes on although all of it is completed.
+    /// The lease stays although its whole batch is completed.
     pub keeps_lease: bool,
 }
 
-/// What became of an acknowledgement. None of these is an error of the server.
+/// The outcome of an acknowledgement. None of these is an error of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AckOutcome {
     Done {
         lease_released: bool,
-        /// It went to the dead letters.
+        /// The message became a dead letter.
         dead: bool,
     },
-    /// It was completed before; nothing changed.
+    /// The message was completed before; nothing changed.
     AlreadyDone,
-    /// The lease is not the caller's (any more), or, without one, is somebody else's; nothing
-    /// changed.
+    /// The lease is not valid any more or, for an acknowledgement without one, the partition is leased;
+    /// nothing changed.
     LeaseLost,
-    /// No such message in the partition, or nothing was ever claimed by the group.
+    /// There is no such message in the partition, or the group has never claimed from it.
     Unknown,
-    /// The group has completed it already, so it cannot fail any more.
+    /// The group has completed the message already, so it cannot fail any more.
     Passed,
 }
 
-impl Outcome {
+impl AckOutcome {
     #[must_use]
     pub fn is_success(self) -> bool {
         matches!(self, Self::Done { .. } | Self::AlreadyDone)

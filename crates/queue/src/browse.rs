@@ -1,19 +1,19 @@
-//! What people see of queues, groups and messages.
+//! What people read of queues, groups and messages.
+
+use std::sync::Arc;
 
 use uuid::Uuid;
+use wakeline_wake::Wake;
 
-pub use crate::store::browse::{
-    Address, Browse,
-    messages::Found,
-    parked::Held,
-    queues::{Overview, QueueFilter, Spread},
-    tallies::Span,
-    traces::MAX_NAMES,
-    vitals::{Gauge, NodeStep},
+use crate::{
+    apply::position_in_server_id,
+    id,
+    message::{Message, NewMessage},
+    segment::SegmentBody,
+    topic::{self, QueueName},
 };
-use crate::{message::Message, topic::QueueName};
 
-/// The group of those who consume without naming one.
+/// The group of all consumers that name none.
 pub const QUEUE_MODE: &str = "__QUEUE_MODE__";
 
 /// Which part of a list.
@@ -30,10 +30,27 @@ pub struct Paged<T> {
     pub total: i64,
 }
 
-/// Where messages stand: for queue mode or, without it, for the group that is furthest behind.
-/// Each message counts once; deleted ones do not count.
+impl<T> Default for Paged<T> {
+    fn default() -> Self {
+        Self {
+            rows: Vec::new(),
+            total: 0,
+        }
+    }
+}
+
+/// What a list of queues is filtered by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueFilter {
+    pub name: Option<String>,
+    pub namespace: Option<String>,
+    pub task: Option<String>,
+}
+
+/// How many messages are in each status: for queue mode or, without it, for the group that is
+/// furthest behind. Each message counts once; deleted ones do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct MessageCounts {
     pub total: i64,
     pub pending: i64,
     pub processing: i64,
@@ -42,7 +59,7 @@ pub struct Counts {
     pub dead_letter: i64,
 }
 
-impl Counts {
+impl MessageCounts {
     pub fn add(&mut self, other: Self) {
         self.total += other.total;
         self.pending += other.pending;
@@ -52,7 +69,7 @@ impl Counts {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueRow {
     pub number: i64,
     pub id: Uuid,
@@ -60,16 +77,16 @@ pub struct QueueRow {
     pub namespace: String,
     pub task: String,
     pub priority: i64,
-    /// What was configured, as JSON. How long a lease lasts is said by `lease_ms`.
+    /// What was configured, as JSON. The length of a lease is in `lease_ms` instead.
     pub options: String,
     /// `None`: the server's default.
     pub lease_ms: Option<i64>,
     pub created_us: i64,
     pub partitions: i64,
-    pub counts: Counts,
+    pub counts: MessageCounts,
     pub consumed: i64,
     pub leased_partitions: i64,
-    /// When the oldest message came that is not consumed.
+    /// When the oldest unconsumed message came.
     pub oldest_us: Option<i64>,
 }
 
@@ -81,7 +98,7 @@ pub struct PartitionRow {
     pub created_us: i64,
     /// When the newest message came; 0: none ever did.
     pub last_us: i64,
-    pub counts: Counts,
+    pub counts: MessageCounts,
     pub consumed: i64,
     pub oldest_us: Option<i64>,
 }
@@ -110,7 +127,7 @@ pub struct Reader {
     pub partition_number: i64,
     pub position: i64,
     pub lag: i64,
-    /// While its batch is in somebody's hands.
+    /// While a batch of it is leased.
     pub lease: Option<Lease>,
     pub consumed: i64,
     pub oldest_us: Option<i64>,
@@ -162,9 +179,9 @@ pub struct MessageFilter {
     pub to_us: Option<i64>,
 }
 
-/// Where a message is.
+/// The queue and partition of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct MessageLocation {
     pub queue: String,
     pub namespace: String,
     pub task: String,
@@ -173,7 +190,7 @@ pub struct Home {
     pub partition_number: i64,
 }
 
-impl Home {
+impl MessageLocation {
     #[must_use]
     pub fn queue_name(&self) -> QueueName<'_> {
         QueueName {
@@ -184,16 +201,16 @@ impl Home {
     }
 }
 
-/// A message as it is shown.
+/// A message in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
-    pub home: Home,
+pub struct ListedMessage {
+    pub location: MessageLocation,
     pub message: Message,
     pub status: MessageStatus,
     /// The first position of its segment.
     pub segment: i64,
     /// The groups that read its partition.
-    pub readers: std::sync::Arc<Vec<Reader>>,
+    pub readers: Arc<Vec<Reader>>,
     /// It was sealed before it was opened to be shown.
     pub was_sealed: bool,
 }
@@ -201,7 +218,7 @@ pub struct Seen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     pub number: i64,
-    pub home: Home,
+    pub location: MessageLocation,
     pub group: String,
     pub failures: i64,
     pub error: Option<String>,
@@ -249,13 +266,178 @@ pub struct TraceName {
     pub last_us: i64,
 }
 
-/// What became of a dead letter that was to be appended again.
+/// What became of the retry of a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Retried {
+pub enum RetryOutcome {
     /// Appended again, with this id and transaction id.
     Done { id: Uuid, transaction_id: String },
-    /// There is no such letter any more.
+    /// The dead letter is not there any more.
     Gone,
-    /// The group that had it is not known any more.
+    /// Its group was deleted.
     NoGroup,
+}
+
+/// A message with its dead letters.
+#[derive(Debug)]
+pub struct MessageDetails {
+    pub message: ListedMessage,
+    pub letters: Vec<DeadLetter>,
+}
+
+/// A message by its partition's number and its transaction id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageAddress {
+    pub partition: i64,
+    pub transaction_id: String,
+}
+
+impl MessageAddress {
+    /// The message's position, if its id is one that the server made.
+    #[must_use]
+    pub fn position(&self) -> Option<i64> {
+        position_in_server_id(self.partition, &self.transaction_id)
+    }
+
+    #[must_use]
+    pub fn hash(&self) -> Uuid {
+        id::hash(&self.transaction_id)
+    }
+}
+
+/// A dead letter to be appended again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetterRetry {
+    pub letter: i64,
+    pub partition: i64,
+    /// The transaction id that the producer gave.
+    pub transaction_id: Option<String>,
+    /// The message's text with that transaction id, and with none.
+    pub entry_with_id: String,
+    pub entry_without_id: String,
+    /// Wakes the group's waiting pops.
+    pub wake: Wake,
+}
+
+impl DeadLetterRetry {
+    /// The outcome for a message that was appended at `position`, with the producer's transaction
+    /// id if `keeps_id`.
+    #[must_use]
+    pub fn done(&self, created_us: i64, position: i64, keeps_id: bool) -> RetryOutcome {
+        let id = id::message(created_us, self.partition, position);
+        let kept = self.transaction_id.clone().filter(|_| keeps_id);
+        RetryOutcome::Done {
+            id,
+            transaction_id: kept.unwrap_or_else(|| id.to_string()),
+        }
+    }
+}
+
+impl DeadLetter {
+    #[must_use]
+    pub fn retry(&self) -> DeadLetterRetry {
+        let message = &self.message;
+        let is_given = message.transaction_id != message.id.to_string();
+        let transaction_id = is_given.then(|| message.transaction_id.clone());
+        let entry = |transaction_id: Option<String>| {
+            let mut body = SegmentBody::default();
+            body.add(&NewMessage {
+                queue: String::new(),
+                partition: String::new(),
+                transaction_id,
+                trace_id: message.trace_id,
+                payload: message.payload.as_str().into(),
+                producer_sub: message.producer_sub.clone(),
+                is_sealed: message.is_sealed,
+            });
+            let text = body.text();
+            text[1..text.len() - 1].to_owned()
+        };
+        DeadLetterRetry {
+            letter: self.number,
+            partition: self.location.partition_number,
+            entry_with_id: entry(transaction_id.clone()),
+            entry_without_id: entry(None),
+            transaction_id,
+            wake: topic::ready(
+                self.location.queue_name(),
+                &self.location.partition,
+                Some(&self.group),
+                1,
+            ),
+        }
+    }
+}
+
+/// How many of everything there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overview {
+    pub queues: i64,
+    pub namespaces: i64,
+    pub tasks: i64,
+    pub partitions: i64,
+    pub counts: MessageCounts,
+    pub now_us: i64,
+    /// Over the partitions: how many messages are pending, and how long the oldest has waited.
+    pub offset: Distribution,
+    pub wait_us: Distribution,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Distribution {
+    pub least: i64,
+    pub most: i64,
+    pub mean: i64,
+    pub median: i64,
+}
+
+/// A time in steps of `bucket_us`; `to_us` is not within.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    pub from_us: i64,
+    pub to_us: i64,
+    pub bucket_us: i64,
+}
+
+/// The pops of a queue that were held in a time step: on one node, or on all nodes together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldPopsAverage {
+    pub bucket_us: i64,
+    pub queue: String,
+    /// Host and port.
+    pub node: Option<(String, i64)>,
+    /// On average over the minutes that had any.
+    pub held: f64,
+}
+
+/// A number over the minutes of a time step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Gauge {
+    pub average: f64,
+    pub least: i64,
+    pub most: i64,
+    /// In the last minute.
+    pub last: i64,
+}
+
+/// The statistics of a node in a time step. `None`: the node's system does not tell the number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeStatsBucket {
+    pub bucket_us: i64,
+    pub hostname: String,
+    pub port: i64,
+    /// Minutes that the node wrote.
+    pub minutes: i64,
+    pub last_us: i64,
+    /// Pushed and acknowledged.
+    pub messages: i64,
+    /// Hundredths of a percent of one processor.
+    pub cpu_user: Option<Gauge>,
+    pub cpu_system: Option<Gauge>,
+    pub resident_bytes: Option<Gauge>,
+    pub virtual_bytes: Option<Gauge>,
+    pub connections: Option<Gauge>,
+    pub busy_connections: Option<Gauge>,
+    pub held: Option<Gauge>,
+    pub late_us: Option<Gauge>,
+    pub max_late_us: Option<Gauge>,
 }

@@ -1,4 +1,4 @@
-//! A claim: the messages that one `pop` gets, and the lease on their partitions.
+//! A claim: the messages that one pop gets, and the lease on their partitions.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use wakeline_wake::{WaitKey, Wake};
 
 use crate::{id, message::Message, topic};
 
-/// Where a `pop` looks.
+/// What a pop claims from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// A queue: one of its partitions, or any.
@@ -15,21 +15,21 @@ pub enum Source {
         queue: String,
         partition: Option<String>,
     },
-    /// Whichever queue has this namespace or task, or both.
+    /// One of the queues that have this namespace or task, or both.
     Matching {
         namespace: Option<String>,
         task: Option<String>,
     },
 }
 
-/// Where a group begins that is seen for the first time.
+/// Where a new group starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Start {
-    /// With everything that is there.
+    /// With all messages.
     All,
-    /// With what comes from now on.
+    /// With messages that come from now on.
     New,
-    /// With what came at this time (microseconds since 1970) or later.
+    /// With messages of this time (microseconds since 1970) or later.
     At(i64),
 }
 
@@ -44,7 +44,7 @@ impl Start {
     }
 }
 
-/// What a `pop` asks for.
+/// The request of a pop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PopRequest {
     pub source: Source,
@@ -54,31 +54,31 @@ pub struct PopRequest {
     pub batch: u32,
     /// Partitions at most.
     pub partitions: u32,
-    /// Acknowledged by being handed out: at most once, and no lease.
+    /// Acknowledge the messages as they are handed out: at most once, and no lease.
     pub auto_ack: bool,
 }
 
 impl PopRequest {
-    /// Where a request like this waits.
+    /// The wait key of the pop.
     #[must_use]
     pub fn key(&self) -> WaitKey {
         topic::key(&self.source, &self.group)
     }
 }
 
-/// What a `pop` found.
+/// The outcome of a pop.
 #[derive(Debug)]
-pub enum Popped {
-    Claimed(Claimed),
-    /// Nothing now; if the store knows when there may be something, that.
+pub enum PopOutcome {
+    Claimed(Claim),
+    /// No message now, and when there may be one, if the store knows.
     Empty {
         recheck_after: Option<Duration>,
     },
 }
 
-/// See the module. All partitions are of one queue and under one lease.
+/// The messages that one pop gets. All partitions are of one queue and under one lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claimed {
+pub struct Claim {
     pub queue: String,
     pub namespace: String,
     pub task: String,
@@ -89,35 +89,35 @@ pub struct Claimed {
     /// How long the lease lasts.
     pub time: Option<Duration>,
     /// At least one, each with at least one message.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ClaimedPartition>,
 }
 
 /// What is claimed of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ClaimedPartition {
     pub partition: String,
     pub number: i64,
-    /// Where the cursor stood and where the claim ends: what fences handing it back.
+    /// Where the cursor was and where the claim ends: these fence the release of the claim.
     pub first: i64,
     pub end: i64,
     pub messages: Vec<Message>,
-    /// With autoAck: how many more the group can claim from this partition at once.
+    /// With autoAck: how many more messages the group can claim from this partition at once.
     pub remaining: u32,
 }
 
-impl Part {
+impl ClaimedPartition {
     #[must_use]
     pub fn partition_id(&self) -> Uuid {
         id::partition(self.number)
     }
 }
 
-impl Claimed {
+impl Claim {
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         self.parts.iter().flat_map(|part| &part.messages)
     }
 
-    /// Where others of the group wait for what is claimed here.
+    /// The keys where other pops of the group wait for the claimed partitions.
     #[must_use]
     pub fn keys(&self) -> Vec<WaitKey> {
         let queue = topic::QueueName {
@@ -136,7 +136,7 @@ impl Claimed {
         keys
     }
 
-    /// Who else can be served from the same partitions.
+    /// Wakes for other pops that can be served from the same partitions.
     #[must_use]
     pub fn ready(&self) -> Vec<Wake> {
         self.parts
@@ -146,9 +146,9 @@ impl Claimed {
             .collect()
     }
 
-    /// `count` claims can be had from the partition again.
+    /// A wake: `count` messages of the partition can be claimed again.
     #[must_use]
-    pub fn wake(&self, part: &Part, count: u32) -> Wake {
+    pub fn wake(&self, part: &ClaimedPartition, count: u32) -> Wake {
         let queue = topic::QueueName {
             name: &self.queue,
             namespace: &self.namespace,

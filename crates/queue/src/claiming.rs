@@ -1,64 +1,63 @@
-//! How what is ready is shared out among those who ask in the same moment. Both stores share it.
+//! How ready messages are shared out among pops of the same moment. Both databases share it.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
 use crate::{
-    book::Cursor,
-    claim::{Claimed, Part},
-    cut::{Candidate, Cut},
+    apply::Cursor,
+    claim::{Claim, ClaimedPartition},
+    takeable::{Candidate, Takeable},
 };
 
-/// One of those who ask at the same place.
+/// One of the pops that share a claim.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker {
+pub struct Claimant {
     pub batch: u32,
     pub partitions: u32,
     pub auto_ack: bool,
     pub lease: Uuid,
-    /// How long a lease lasts if the queue does not say.
+    /// How long a lease lasts if the queue has no `leaseTime`.
     pub time: Duration,
 }
 
-/// What becomes of a cursor that was looked at.
+/// The new state of a cursor that was read.
 #[derive(Debug)]
-pub struct Moved {
+pub struct CursorUpdate {
     pub key: (i64, i64),
     pub cursor: Cursor,
-    /// Messages that were acknowledged by being handed out.
+    /// Messages that were acknowledged as they were handed out.
     pub consumed: i64,
-    /// Nothing was seen behind it: whether that is so has to be found out under the partition's
-    /// lock.
+    /// No message was seen from the cursor on. Only the partition's lock tells whether there is none.
     pub is_at_end: bool,
-    /// The asker and the part that wants to know how many more there are.
+    /// The indexes of the claimant and of its part that need to know how many more messages there are.
     pub part: Option<(usize, usize)>,
 }
 
-/// What the askers get.
+/// What the claimants get.
 #[derive(Debug, Default)]
-pub struct Shares {
-    /// Per asker, in order.
-    pub parts: Vec<Vec<Part>>,
+pub struct ClaimShares {
+    /// Per claimant, in order.
+    pub parts: Vec<Vec<ClaimedPartition>>,
     pub leases: Vec<Option<Duration>>,
-    pub moved: Vec<Moved>,
-    /// When there may be something for those who got nothing, in microseconds from now.
-    pub again_us: Option<i64>,
+    pub updates: Vec<CursorUpdate>,
+    /// When there may be messages for those who got none, in microseconds from now.
+    pub recheck_after_us: Option<i64>,
 }
 
-/// Gives each asker in turn as many of the candidates as it wants.
+/// Gives each claimant in turn as many of the candidates as it wants.
 pub fn share(
-    askers: &[Asker],
+    claimants: &[Claimant],
     candidates: Vec<Candidate>,
     now: i64,
-) -> Result<Shares, serde_json::Error> {
-    let mut shares = Shares::default();
+) -> Result<ClaimShares, serde_json::Error> {
+    let mut shares = ClaimShares::default();
     let mut candidates = candidates.into_iter();
-    for (asker_index, asker) in askers.iter().enumerate() {
-        let mut parts: Vec<Part> = Vec::new();
-        let mut room = asker.batch as usize;
+    for (claimant_index, claimant) in claimants.iter().enumerate() {
+        let mut parts: Vec<ClaimedPartition> = Vec::new();
+        let mut room = claimant.batch as usize;
         let mut lease_time = None;
-        while room > 0 && parts.len() < asker.partitions.max(1) as usize {
+        while room > 0 && parts.len() < claimant.partitions.max(1) as usize {
             let Some(candidate) = candidates.next() else {
                 break;
             };
@@ -67,11 +66,11 @@ pub fn share(
                 ready_us: Some(now),
                 lease: None,
                 leased_to: None,
-                marked_to: candidate.marked_to,
+                flags_end: candidate.flags_end,
             };
             let key = (candidate.partition, candidate.group);
-            let mut moved = |cursor, consumed, is_at_end, part| {
-                shares.moved.push(Moved {
+            let mut update = |cursor, consumed, is_at_end, part| {
+                shares.updates.push(CursorUpdate {
                     key,
                     cursor,
                     consumed,
@@ -79,57 +78,57 @@ pub fn share(
                     part,
                 });
             };
-            match candidate.cut(room, now)? {
-                Cut::Taken { messages, end } => {
+            match candidate.takeable(room, now)? {
+                Takeable::Messages { messages, end } => {
                     let first = messages.first().map_or(end, |message| message.position);
                     room -= messages.len();
                     let consumed = i64::try_from(messages.len()).unwrap_or_default();
-                    let part = (asker_index, parts.len());
-                    if asker.auto_ack {
+                    let part = (claimant_index, parts.len());
+                    if claimant.auto_ack {
                         cursor.position = end;
-                        // Seen to go on: then it is known without the partition's lock.
+                        // If more messages were seen, they are there without the partition's lock.
                         let is_at_end = candidate.next <= end;
-                        moved(cursor, consumed, is_at_end, Some(part));
+                        update(cursor, consumed, is_at_end, Some(part));
                     } else {
                         let time = candidate
                             .lease_us
-                            .map_or(asker.time, |us| micros(us.max(0)));
+                            .map_or(claimant.time, |us| duration_from_us(us.max(0)));
                         lease_time = Some(time);
                         cursor.position = first;
-                        cursor.lease = Some(asker.lease);
+                        cursor.lease = Some(claimant.lease);
                         cursor.leased_to = Some(end);
-                        cursor.ready_us = Some(now.saturating_add(in_micros(time)));
-                        moved(cursor, 0, false, None);
+                        cursor.ready_us = Some(now.saturating_add(duration_to_us(time)));
+                        update(cursor, 0, false, None);
                     }
                     let remaining = (candidate.next - end).max(0);
-                    parts.push(Part {
+                    parts.push(ClaimedPartition {
                         partition: candidate.name,
                         number: candidate.partition,
                         first,
                         end,
                         messages,
-                        remaining: if asker.auto_ack {
+                        remaining: if claimant.auto_ack {
                             u32::try_from(remaining).unwrap_or(u32::MAX)
                         } else {
                             0
                         },
                     });
                 }
-                Cut::Later(due) => {
+                Takeable::NotBefore(due) => {
                     cursor.ready_us = Some(due);
-                    moved(cursor, 0, false, None);
-                    sooner(&mut shares.again_us, due - now);
+                    update(cursor, 0, false, None);
+                    keep_soonest(&mut shares.recheck_after_us, due - now);
                 }
-                Cut::Passed(position) => {
+                Takeable::AllSkipped(position) => {
                     cursor.position = position;
                     let is_at_end = candidate.next <= position;
-                    moved(cursor, 0, is_at_end, None);
-                    sooner(&mut shares.again_us, 0);
+                    update(cursor, 0, is_at_end, None);
+                    keep_soonest(&mut shares.recheck_after_us, 0);
                 }
-                Cut::End(position) => {
+                Takeable::End(position) => {
                     cursor.position = position;
-                    moved(cursor, 0, true, None);
-                    sooner(&mut shares.again_us, 0);
+                    update(cursor, 0, true, None);
+                    keep_soonest(&mut shares.recheck_after_us, 0);
                 }
             }
         }
@@ -139,21 +138,21 @@ pub fn share(
     Ok(shares)
 }
 
-pub fn sooner(recheck_after: &mut Option<i64>, us: i64) {
+pub fn keep_soonest(recheck_after: &mut Option<i64>, us: i64) {
     *recheck_after = Some(recheck_after.map_or(us, |known| known.min(us)));
 }
 
 #[must_use]
-pub fn micros(us: i64) -> Duration {
+pub fn duration_from_us(us: i64) -> Duration {
     Duration::from_micros(u64::try_from(us).unwrap_or_default())
 }
 
 #[must_use]
-pub fn in_micros(time: Duration) -> i64 {
+pub fn duration_to_us(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Names of the queue that is claimed from.
+/// The queue that is claimed from, and the group there.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimedQueue {
     pub name: String,
@@ -162,22 +161,22 @@ pub struct ClaimedQueue {
     pub group: i64,
 }
 
-/// What an asker gets, if it gets something.
+/// The claim of a claimant that got something.
 #[must_use]
-pub fn claimed(
+pub fn claim(
     queue: &ClaimedQueue,
     group: &str,
-    asker: &Asker,
+    claimant: &Claimant,
     time: Option<Duration>,
-    parts: Vec<Part>,
-) -> Option<Claimed> {
-    (!parts.is_empty()).then(|| Claimed {
+    parts: Vec<ClaimedPartition>,
+) -> Option<Claim> {
+    (!parts.is_empty()).then(|| Claim {
         queue: queue.name.clone(),
         namespace: queue.namespace.clone(),
         task: queue.task.clone(),
         group: group.to_owned(),
         group_number: queue.group,
-        lease: (!asker.auto_ack).then_some(asker.lease),
+        lease: (!claimant.auto_ack).then_some(claimant.lease),
         time,
         parts,
     })

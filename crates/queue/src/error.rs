@@ -1,9 +1,9 @@
-//! What can go wrong at this door, and what the caller is told.
+//! The errors of this door, and what its clients are told.
 
 use wakeline_wake::HoldRefusal;
 use wakeline_web::{HoldError, Problem};
 
-use crate::seal::Unopened;
+use crate::seal::CannotOpen;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -16,7 +16,7 @@ pub enum Error {
     #[error("the server has no key for sealed messages")]
     NoKey,
     #[error(transparent)]
-    Unopened(#[from] Unopened),
+    CannotOpen(#[from] CannotOpen),
 }
 
 impl From<Problem> for Error {
@@ -39,8 +39,8 @@ impl From<Error> for Problem {
         match error {
             Error::Invalid(problem) => problem,
             Error::Refused(refused) => refused.into(),
-            Error::NoKey | Error::Unopened(_) => {
-                tracing::warn!(%error, "sealed messages cannot be opened; they stay where they are");
+            Error::NoKey | Error::CannotOpen(_) => {
+                tracing::warn!(%error, "sealed messages cannot be decrypted; they stay in the queue");
                 Self::new(
                     http::StatusCode::INTERNAL_SERVER_ERROR,
                     "sealed",
@@ -56,7 +56,7 @@ impl From<Error> for Problem {
     }
 }
 
-/// The log keeps the database's words; the caller is told what to do.
+/// The log has the database's text; the client is told what to do.
 fn from_store(error: &wakeline_store::Error) -> Problem {
     use wakeline_store::Error as Store;
     match error {

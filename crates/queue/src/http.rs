@@ -2,24 +2,24 @@
 
 mod ack;
 mod analytics;
-mod browse;
 mod configure;
 mod consumer_groups;
-mod curate;
 mod dead_letters;
 mod groups;
 mod lease;
+mod listing;
 mod maintenance;
+mod message_admin;
 mod messages;
 mod overview;
 mod pop;
 mod push;
+mod query;
 mod refusals;
 mod resources;
 mod status;
 mod streams;
 mod system;
-mod times;
 mod traces;
 mod transaction;
 
@@ -43,7 +43,7 @@ pub fn router(door: Arc<Queue>) -> OpenApiRouter {
         .routes(routes!(lease::extend))
         .routes(routes!(configure::configure))
         .routes(routes!(groups::subscribe))
-        .routes(routes!(traces::tell))
+        .routes(routes!(traces::add))
         .routes(routes!(streams::register))
         .routes(routes!(streams::cycle))
         .routes(routes!(streams::states));
@@ -57,9 +57,9 @@ pub fn router(door: Arc<Queue>) -> OpenApiRouter {
         .routes(routes!(groups::delete_in_queue))
         .routes(routes!(groups::seek))
         .routes(routes!(groups::seek_partition))
-        .routes(routes!(curate::delete))
-        .routes(routes!(curate::retry))
-        .routes(routes!(curate::bury))
+        .routes(routes!(message_admin::delete))
+        .routes(routes!(message_admin::retry))
+        .routes(routes!(message_admin::move_to_dead_letters))
         .routes(routes!(consumer_groups::refresh))
         .routes(routes!(system::notify))
         .routes(routes!(maintenance::pause_pushes))
@@ -114,7 +114,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// A time as text.
-fn created(micros: i64) -> String {
+fn time_text(micros: i64) -> String {
     jiff::Timestamp::from_microsecond(micros)
         .map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
         .unwrap_or_default()

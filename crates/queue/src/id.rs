@@ -1,6 +1,6 @@
-//! The ids that the world sees. They say where a thing is, so that nothing has to be looked up and
-//! no index has to be kept: a message's id is its time, its partition and its position in the
-//! layout of a UUIDv7, a partition's is its number.
+//! The ids that clients see. They contain where a thing is, so that no look-up and no index is needed:
+//! a message's id is its time, its partition and its position in the layout of a UUIDv7, a
+//! partition's id is its number.
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -16,15 +16,16 @@ const PARTITION_PREFIX: u64 = 0x7761_6b65_6c69_8e65;
 const VARIANT: u64 = 0b10 << LOW_BITS;
 
 /// Positions and partitions stay far below what fits; more would repeat ids.
-fn cut(number: i64, bits: u32) -> u128 {
+fn low_bits(number: i64, bits: u32) -> u128 {
     u128::try_from(number).unwrap_or_default() & ((1 << bits) - 1)
 }
 
-/// The id of the message at `position`, which came at `created_us`.
+/// The id of the message at `position` that came at `created_us`.
 #[must_use]
 pub fn message(created_us: i64, partition: i64, position: i64) -> Uuid {
-    let millis = cut(created_us / 1_000, 48);
-    let random = (cut(partition, PARTITION_BITS) << POSITION_BITS) | cut(position, POSITION_BITS);
+    let millis = low_bits(created_us / 1_000, 48);
+    let random =
+        (low_bits(partition, PARTITION_BITS) << POSITION_BITS) | low_bits(position, POSITION_BITS);
     let high = random >> LOW_BITS;
     let low = random & ((1 << LOW_BITS) - 1);
     let bits = (millis << 80) | (7 << 76) | (high << 64) | u128::from(VARIANT) | low;
@@ -33,7 +34,7 @@ pub fn message(created_us: i64, partition: i64, position: i64) -> Uuid {
 
 /// Partition and position, if this can be a message's id.
 #[must_use]
-pub fn place(id: &Uuid) -> Option<(i64, i64)> {
+pub fn partition_and_position(id: &Uuid) -> Option<(i64, i64)> {
     if id.get_version_num() != 7 || id.get_variant() != uuid::Variant::RFC4122 {
         return None;
     }
@@ -66,7 +67,7 @@ pub fn partition_number(id: &Uuid) -> Option<i64> {
     i64::try_from(rest & ((1 << LOW_BITS) - 1)).ok()
 }
 
-/// By what a transaction id is found again: half of its SHA-256, which SQL can compute too.
+/// The hash that finds a transaction id: half of its SHA-256, which SQL can compute too.
 #[must_use]
 pub fn hash(transaction_id: &str) -> Uuid {
     let digest = Sha256::digest(transaction_id.as_bytes());
@@ -88,7 +89,7 @@ mod tests {
         ] {
             let id = message(created, partition_number, at);
             assert_eq!(id.get_version_num(), 7);
-            assert_eq!(place(&id), Some((partition_number, at)));
+            assert_eq!(partition_and_position(&id), Some((partition_number, at)));
         }
     }
 
@@ -105,7 +106,7 @@ mod tests {
             let id = partition(number);
             assert_eq!(id.get_version_num(), 8);
             assert_eq!(partition_number(&id), Some(number));
-            assert_eq!(place(&id), None);
+            assert_eq!(partition_and_position(&id), None);
         }
         assert_eq!(partition_number(&Uuid::nil()), None);
         assert_eq!(partition_number(&Uuid::now_v7()), None);

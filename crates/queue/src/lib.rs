@@ -1,41 +1,40 @@
-//! The queue door: ordered partitions with consumer groups, spoken as Queen MQ's clients speak it.
+//! The queue door: ordered partitions with consumer groups, in the shapes of Queen MQ's API.
 //!
 //! What it promises:
-//! * a message that was acknowledged to its producer is on disk and is delivered to every group,
-//!   at least once;
-//! * per partition and group, messages come in the order in which their pushes were committed;
-//! * at most one live lease per partition and group, and whoever has lost its lease changes
-//!   nothing any more;
-//! * a `pop` that waits costs the database nothing until there is something for it.
+//! * A message whose push was answered is on disk and is delivered to every group at least once.
+//! * Per partition and group, messages come in the order in which their pushes were committed.
+//! * A partition has at most one valid lease per group. A consumer that has lost its lease changes
+//!   nothing any more.
+//! * A waiting pop costs the database nothing until there is something for it.
 //!
 //! In reading order: [`message`] and [`claim`] are what is handed out, [`ack`] what comes back,
-//! [`step`] both together; [`book`] is what a step does and [`cut`] what a claim takes, as rules
-//! that both stores share; [`topic`] is who is woken, [`service`] the operations, [`store`] the
-//! durable steps, [`http`] the routes.
+//! [`write_batch`] both together. [`apply`] has the rules of a write batch and [`takeable`] those of
+//! a claim; both databases share them. [`topic`] says which waiters are woken, [`service`] has the
+//! operations, [`store`] the durable writes and the reads, [`http`] the routes.
 
 pub mod ack;
-pub mod book;
+pub mod apply;
 pub mod browse;
 pub mod claim;
 pub mod claiming;
-pub mod cut;
+pub mod counters;
 mod error;
 pub mod http;
 pub mod id;
-pub mod manage;
 pub mod message;
 pub mod metrics;
 pub mod name;
 pub mod node;
 pub mod options;
+pub mod queue_admin;
 pub mod seal;
 pub mod segment;
 pub mod service;
-pub mod step;
 pub mod store;
 pub mod stream;
-pub mod tally;
+pub mod takeable;
 pub mod topic;
+pub mod write_batch;
 
 pub use error::Error;
 pub use service::{Limits, Queue};

@@ -1,4 +1,5 @@
-//! A message on its way in and on its way out. The payload is JSON text that nobody here parses.
+//! A message that is pushed, and a message that is stored. The payload is JSON text, which is never
+//! parsed here.
 
 use uuid::Uuid;
 
@@ -7,7 +8,7 @@ use uuid::Uuid;
 pub struct NewMessage {
     pub queue: String,
     pub partition: String,
-    /// Unique within the partition: a second push of the same one is a duplicate. Without one, the
+    /// Unique within the partition: a second push of the same id is a duplicate. Without one, the
     /// message's own id is its transaction id.
     pub transaction_id: Option<String>,
     pub trace_id: Option<Uuid>,
@@ -17,10 +18,10 @@ pub struct NewMessage {
     pub is_sealed: bool,
 }
 
-/// What became of a message that was not refused.
+/// Where a message that was not refused is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pushed {
-    /// The stored message: for a duplicate the one that was there before.
+pub struct PushReceipt {
+    /// Of the stored message; for a duplicate, of the message that was there before.
     pub id: Uuid,
     pub transaction_id: String,
     pub partition_id: Uuid,
@@ -29,15 +30,15 @@ pub struct Pushed {
 
 /// Why a message was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The queue has as many messages as it may have.
+pub enum PushRefusal {
+    /// The queue has as many unconsumed messages as it may have.
     Full { max_size: i64 },
     /// Pushes are paused for maintenance.
     Paused,
     /// The queue keeps its messages sealed, and this one is not.
     Unsealed,
     /// Its queue was deleted in the same moment.
-    Gone,
+    QueueDeleted,
 }
 
 /// A stored message.

@@ -1,13 +1,13 @@
-//! What a queue, a partition, a group or a transaction may be called.
+//! The names of queues, partitions, groups and transactions.
 
 use wakeline_web::Problem;
 
-/// Refuses what cannot be a name: nothing at all, too much, or NUL (which PostgreSQL cannot store).
+/// Refuses an empty name, a name that is too long, and one with NUL (which PostgreSQL cannot store).
 pub fn check(field: &str, name: &str, max: usize) -> Result<(), Problem> {
     if name.is_empty() {
         return Err(Problem::invalid(field, "must not be empty"));
     }
-    // Never more characters than bytes: the usual name is not counted through.
+    // A name never has more characters than bytes: short ones need not be counted.
     if name.len() > max && name.chars().count() > max {
         return Err(Problem::invalid(
             field,

@@ -1,13 +1,13 @@
-//! Which of the nodes this is, and what its process uses.
+//! The node that this process is, and what the process uses.
 
 use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Node {
     pub hostname: String,
-    /// Where it listens: it tells nodes of one host apart.
+    /// The port that it listens on: tells nodes of one host apart.
     pub port: u16,
-    /// What the process uses, if the system tells.
+    /// What the process uses, if the system tells it.
     pub process: fn() -> Option<Process>,
 }
 

@@ -1,4 +1,5 @@
-//! What can be set for a queue.
+//! The options of queues, and their defaults. The tables have the same defaults, which a test compares
+//! (`a_queue_that_nobody_configured_is_at_the_defaults`).
 
 use std::time::Duration;
 
@@ -11,25 +12,25 @@ const MAX_COUNT: i64 = 1_000_000_000_000;
 const MAX_PRIORITY: i64 = 1_000_000;
 const MAX_RETRIES: i64 = 1_000_000;
 
-/// As the stores keep them. Times in milliseconds.
+/// The options as they are stored. Times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// `None`: the server's default.
     pub lease_ms: Option<i64>,
     pub retry_limit: i32,
     pub retry_delay_ms: i64,
-    pub keeps_dead: bool,
+    pub keeps_dead_letters: bool,
     pub priority: i32,
     pub delay_ms: i64,
     pub window_ms: i64,
     /// 0: no limit.
     pub max_size: i64,
-    /// What is older is not handed out any more.
-    pub age_ms: Option<i64>,
-    /// Whether that is how long a message may wait, and not how long it is retained.
-    pub evicts: bool,
-    /// What every group has consumed is swept when it is older.
-    pub completed_ms: Option<i64>,
+    /// Older messages are not delivered any more.
+    pub max_age_ms: Option<i64>,
+    /// Whether the maximum age is how long a message may wait, and not how long it is retained.
+    pub age_limits_waiting: bool,
+    /// Messages that every group has consumed are swept when they are older.
+    pub completed_retention_ms: Option<i64>,
     pub is_sealed: bool,
 }
 
@@ -39,7 +40,7 @@ impl Default for Options {
     }
 }
 
-/// The options of a queue that nobody configured. `lease` is the server's setting.
+/// The options of a queue without configuration. `lease` is the server's setting.
 fn defaults(lease: Duration) -> Map<String, Value> {
     let Value::Object(map) = json!({
         "leaseTime": lease.as_secs(), "retryLimit": 3, "retryDelay": 0, "maxSize": 0, "ttl": 0, "priority": 0,
@@ -53,8 +54,8 @@ fn defaults(lease: Duration) -> Map<String, Value> {
     map
 }
 
-/// The options by which a queue works: what was configured, or else the default. `lease` is the
-/// server's setting, for a queue that says nothing of it.
+/// The options by which a queue works: those that were configured, the others at their defaults.
+/// `lease` is the server's setting, for a queue without a `leaseTime`.
 #[must_use]
 pub fn effective(
     given: &Map<String, Value>,
@@ -73,12 +74,12 @@ pub fn effective(
     all
 }
 
-/// Reads what a caller asks for: the options, and those of them that were given.
+/// Reads the options of a request. Returns all options, and those that were given.
 pub fn read(asked: Map<String, Value>) -> Result<(Options, Map<String, Value>), Problem> {
     let mut all = defaults(Duration::ZERO);
     let mut given = Map::new();
     for (name, value) in asked {
-        // Unknown ones are for newer servers; clients send some.
+        // Unknown options are ignored: clients send some that are for other servers.
         if let Some(known) = all.get_mut(&name)
             && !value.is_null()
         {
@@ -90,11 +91,11 @@ pub fn read(asked: Map<String, Value>) -> Result<(Options, Map<String, Value>), 
     if all["minPopWaitTime"].as_i64() > Some(0) {
         return Err(Problem::invalid(
             "options.minPopWaitTime",
-            "not supported: a pop here is answered as soon as there is something; use windowBuffer \
-             to gather messages",
+            "not supported: a pop here is answered as soon as there is a message; use windowBuffer \
+             to collect messages",
         ));
     }
-    // Zero seconds are no lease: they mean the server's default, too.
+    // Zero seconds mean the server's default too.
     let lease = given.get("leaseTime").and_then(Value::as_i64);
     let lease_ms = lease
         .filter(|seconds| *seconds > 0)
@@ -103,7 +104,7 @@ pub fn read(asked: Map<String, Value>) -> Result<(Options, Map<String, Value>), 
 }
 
 impl Options {
-    /// From all options, each given or at its default, but for how long a lease lasts.
+    /// From all options, each given or at its default, except the lease.
     fn of(all: &Map<String, Value>, lease_ms: Option<i64>) -> Self {
         let number = |name: &str| all[name].as_i64().unwrap_or_default();
         let flag = |name: &str| all[name].as_bool().unwrap_or_default();
@@ -125,14 +126,14 @@ impl Options {
             retry_limit: i32::try_from(number("retryLimit")).unwrap_or(i32::MAX),
             // In milliseconds already.
             retry_delay_ms: number("retryDelay"),
-            keeps_dead: flag("deadLetterQueue") && flag("dlqAfterMaxRetries"),
+            keeps_dead_letters: flag("deadLetterQueue") && flag("dlqAfterMaxRetries"),
             priority: i32::try_from(number("priority")).unwrap_or(i32::MAX),
             delay_ms: seconds("delayedProcessing"),
             window_ms: seconds("windowBuffer"),
             max_size: number("maxSize"),
-            age_ms: age.map(|(age_ms, _)| age_ms),
-            evicts: age.is_some_and(|(_, evicts)| evicts),
-            completed_ms: (retained && completed > 0).then_some(completed),
+            max_age_ms: age.map(|(max_age_ms, _)| max_age_ms),
+            age_limits_waiting: age.is_some_and(|(_, age_limits_waiting)| age_limits_waiting),
+            completed_retention_ms: (retained && completed > 0).then_some(completed),
             is_sealed: flag("encryptionEnabled"),
         }
     }
@@ -196,13 +197,13 @@ mod tests {
             "ttl": 50, "maxWaitTimeSeconds": 20, "retentionSeconds": 10, "retentionEnabled": false
         })))
         .unwrap();
-        assert_eq!(options.age_ms, Some(20_000));
+        assert_eq!(options.max_age_ms, Some(20_000));
         let (options, _) = read(given(json!({
             "retentionSeconds": 10, "retentionEnabled": true, "completedRetentionSeconds": 5
         })))
         .unwrap();
-        assert_eq!(options.age_ms, Some(10_000));
-        assert_eq!(options.completed_ms, Some(5_000));
+        assert_eq!(options.max_age_ms, Some(10_000));
+        assert_eq!(options.completed_retention_ms, Some(5_000));
     }
 
     #[test]

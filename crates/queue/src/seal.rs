@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::NewMessage;
 
-/// Names of sealed queues that are kept in mind.
+/// Names of sealed queues that are remembered; past it all are forgotten.
 const MAX_QUEUES: usize = 10_000;
 const TAG_BYTES: usize = 16;
 const NONCE_BYTES: usize = 12;
@@ -31,16 +31,16 @@ impl std::fmt::Debug for Sealer {
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Sealed {
+struct SealedPayload {
     encrypted: String,
     iv: String,
     auth_tag: String,
 }
 
-/// It was sealed with another key, or is not what was sealed.
+/// It was sealed with another key, or was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a sealed message cannot be opened: it was sealed with another key, or changed")]
-pub struct Unopened;
+pub struct CannotOpen;
 
 impl Sealer {
     /// From 64 hexadecimal digits.
@@ -56,7 +56,7 @@ impl Sealer {
         Aes256Gcm::new_from_slice(&key).ok().map(Self)
     }
 
-    /// The payload as a sealed one, which is JSON again.
+    /// The encrypted payload, as JSON again.
     #[must_use]
     pub fn seal(&self, payload: &str) -> String {
         let nonce: [u8; NONCE_BYTES] = rand::random();
@@ -65,7 +65,7 @@ impl Sealer {
             .encrypt(&Nonce::from(nonce), Payload::from(payload.as_bytes()))
             .expect("a payload is shorter than the cipher's limit");
         let tag = sealed.split_off(sealed.len() - TAG_BYTES);
-        let sealed = Sealed {
+        let sealed = SealedPayload {
             encrypted: STANDARD.encode(sealed),
             iv: STANDARD.encode(nonce),
             auth_tag: STANDARD.encode(tag),
@@ -73,29 +73,29 @@ impl Sealer {
         serde_json::to_string(&sealed).expect("strings are JSON")
     }
 
-    pub fn open(&self, payload: &str) -> Result<String, Unopened> {
-        let sealed: Sealed = serde_json::from_str(payload).map_err(|_| Unopened)?;
-        let bytes = |text: &str| STANDARD.decode(text).map_err(|_| Unopened);
-        let nonce: [u8; NONCE_BYTES] = bytes(&sealed.iv)?.try_into().map_err(|_| Unopened)?;
+    pub fn open(&self, payload: &str) -> Result<String, CannotOpen> {
+        let sealed: SealedPayload = serde_json::from_str(payload).map_err(|_| CannotOpen)?;
+        let bytes = |text: &str| STANDARD.decode(text).map_err(|_| CannotOpen);
+        let nonce: [u8; NONCE_BYTES] = bytes(&sealed.iv)?.try_into().map_err(|_| CannotOpen)?;
         let mut text = bytes(&sealed.encrypted)?;
         text.extend(bytes(&sealed.auth_tag)?);
         let opened = self
             .0
             .decrypt(&Nonce::from(nonce), Payload::from(text.as_slice()))
-            .map_err(|_| Unopened)?;
-        String::from_utf8(opened).map_err(|_| Unopened)
+            .map_err(|_| CannotOpen)?;
+        String::from_utf8(opened).map_err(|_| CannotOpen)
     }
 }
 
-/// The server's key, and the queues that were seen to keep their messages sealed: a hint that saves
+/// The server's key, and the queues that are known to keep their messages sealed: a hint that saves
 /// a refused attempt.
 #[derive(Debug)]
-pub(crate) struct Sealing {
+pub(crate) struct QueueSealer {
     sealer: Sealer,
     queues: Mutex<HashSet<String>>,
 }
 
-impl Sealing {
+impl QueueSealer {
     pub(crate) fn new(sealer: Sealer) -> Self {
         Self {
             sealer,
@@ -103,11 +103,11 @@ impl Sealing {
         }
     }
 
-    pub(crate) fn sealer(&self) -> &Sealer {
+    pub(crate) fn key(&self) -> &Sealer {
         &self.sealer
     }
 
-    /// Seals the messages to queues that are known to want it.
+    /// Seals the messages to queues that are known to be sealed.
     pub(crate) fn seal_known(&self, messages: &mut [NewMessage]) {
         let to_seal: Vec<usize> = {
             let queues = self.queues();
@@ -119,7 +119,7 @@ impl Sealing {
         }
     }
 
-    /// Seals messages that their queues refused as they were.
+    /// Seals messages that their queues refused unsealed, and remembers the queues.
     pub(crate) fn seal_refused(&self, messages: &mut [NewMessage]) {
         {
             let mut queues = self.queues();
@@ -133,7 +133,7 @@ impl Sealing {
         }
     }
 
-    /// The queue may not want it any more.
+    /// The queue may not be sealed any more.
     pub(crate) fn forget(&self, queue: &str) {
         self.queues().remove(queue);
     }
@@ -162,8 +162,8 @@ mod tests {
         assert_ne!(sealed, sealer.seal(r#"{"a": 1}"#), "a nonce is used once");
         assert_eq!(sealer.open(&sealed).unwrap(), r#"{"a": 1}"#);
         let other = Sealer::from_hex(&"0b".repeat(32)).unwrap();
-        assert_eq!(other.open(&sealed), Err(Unopened));
-        assert_eq!(sealer.open("{}"), Err(Unopened));
+        assert_eq!(other.open(&sealed), Err(CannotOpen));
+        assert_eq!(sealer.open("{}"), Err(CannotOpen));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Messages as they are stored: many in one row, as a JSON array that SQL can read too.
+//! Messages as they are stored: many in a row, as a JSON array that SQL can read too.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::{
 
 /// Messages in a segment at most: a pop reads whole segments.
 pub const MAX_MESSAGES: usize = 128;
-/// Bytes of a segment, above which nothing is added to it.
+/// Bytes above which no message is added to a segment.
 pub const MAX_BYTES: usize = 32 * 1024;
 
 #[derive(Debug, Deserialize)]
@@ -33,9 +33,9 @@ struct Entry<'a> {
 
 /// A segment's text while it grows.
 #[derive(Debug, Default)]
-pub struct Body(String);
+pub struct SegmentBody(String);
 
-impl Body {
+impl SegmentBody {
     pub fn add(&mut self, message: &NewMessage) {
         self.0.push(if self.0.is_empty() { '[' } else { ',' });
         self.0.push_str(r#"{"p":"#);
@@ -83,7 +83,7 @@ impl Body {
     }
 }
 
-/// Where a segment is and whom it is for.
+/// A stored segment. `only_group`: the one group that is given its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub partition: i64,
@@ -95,8 +95,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Its messages from `from` on, `count` at most; those that `skip` names are left out and not
-    /// counted. A text that is no segment is an error: the row was written by something else.
+    /// The messages from position `from` on, `count` at most, without the positions that `skip` names.
+    /// A text that is no segment is an error: the row was written by another program.
     pub fn messages(
         &self,
         from: i64,
@@ -127,7 +127,7 @@ impl Segment {
     }
 }
 
-/// The transaction ids that producers gave in a segment's text.
+/// The transaction ids in a segment's text that producers gave.
 pub fn given_transactions(body: &str) -> Result<Vec<String>, serde_json::Error> {
     let entries: Vec<Entry<'_>> = serde_json::from_str(body)?;
     Ok(entries
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_goes_in_comes_out() {
-        let mut body = Body::default();
+        let mut body = SegmentBody::default();
         body.add(&message(
             Some("a\u{1}\"b"),
             r#"{"n": 12345678901234567890, "z":"\u0000"}"#,
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(all[0].producer_sub.as_deref(), Some("me \"x\""));
         assert_eq!(all[0].trace_id, Some(Uuid::from_u128(5)));
         assert_eq!(all[1].transaction_id, all[1].id.to_string());
-        assert_eq!(id::place(&all[1].id), Some((3, 11)));
+        assert_eq!(id::partition_and_position(&all[1].id), Some((3, 11)));
         assert_eq!(segment.messages(11, 9, |_| false).unwrap(), all[1..]);
         assert_eq!(segment.messages(0, 9, |at| at == 10).unwrap(), all[1..]);
         assert_eq!(given_transactions(&segment.body).unwrap(), ["a\u{1}\"b"]);

@@ -1,8 +1,9 @@
 //! The operations, in the order of a message's life: push, pop, ack.
 
 mod browse;
-mod counting;
-mod manage;
+mod message_admin;
+mod queue_admin;
+mod stats;
 
 use std::{
     sync::{Arc, OnceLock},
@@ -16,27 +17,27 @@ use wakeline_wake::{Engine, WaitedKey};
 use wakeline_web::{CheckResult, DeliveryGuard, HoldOutcome, hold};
 
 use crate::{
-    claim::{Claimed, PopRequest, Popped, Start},
+    claim::{Claim, PopOutcome, PopRequest, Start},
+    counters::{Counters, HeldPopSamples, NodeStatsSampler},
     error::Error,
-    message::{NewMessage, Pushed, Refusal},
+    message::{NewMessage, PushReceipt, PushRefusal},
     node::Node,
-    seal::{Sealer, Sealing},
-    step::{Done, Rejection, Step},
+    seal::{QueueSealer, Sealer},
     store::Store,
-    tally::{Pulse, Samples, Tally},
     topic,
+    write_batch::{BatchOutcome, Rejection, WriteBatch},
 };
 
 /// How long a held request leaves the store alone after it has failed to answer.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Messages per push, acknowledgements per call.
     pub max_items: usize,
     /// Messages per pop.
     pub max_batch: u32,
-    /// Messages per pop that does not say.
+    /// Messages per pop that names no number.
     pub default_batch: u32,
     /// Partitions per pop.
     pub max_partitions: u32,
@@ -44,13 +45,13 @@ pub struct Limits {
     pub max_name: usize,
     /// Characters of a transaction id.
     pub max_transaction_id: usize,
-    /// How long a lease lasts if the queue does not say.
+    /// How long a lease lasts if the queue has no `leaseTime`.
     pub lease: Duration,
-    /// How long a lease may be made to last at once.
+    /// How long a lease may be extended at once.
     pub max_lease: Duration,
     pub default_hold: Duration,
     pub max_hold: Duration,
-    /// Where a group begins that does not say.
+    /// Where a new group starts if its first pop does not say.
     pub default_start: Start,
 }
 
@@ -72,17 +73,17 @@ impl Default for Limits {
     }
 }
 
-/// The door.
+/// The door: its store, its waiters, and what it counts.
 #[derive(Debug)]
 pub struct Queue {
     store: Arc<dyn Store>,
     engine: Arc<Engine>,
     bus: Arc<Bus>,
     limits: Limits,
-    sealing: Option<Arc<Sealing>>,
-    tally: Arc<Tally>,
-    parked: Samples,
-    pulse: Pulse,
+    sealer: Option<Arc<QueueSealer>>,
+    counters: Arc<Counters>,
+    held_pops: HeldPopSamples,
+    sampler: NodeStatsSampler,
     node: OnceLock<Node>,
 }
 
@@ -100,10 +101,10 @@ impl Queue {
             engine,
             bus,
             limits,
-            sealing: sealer.map(|sealer| Arc::new(Sealing::new(sealer))),
-            tally: Arc::default(),
-            parked: Samples::default(),
-            pulse: Pulse::default(),
+            sealer: sealer.map(|sealer| Arc::new(QueueSealer::new(sealer))),
+            counters: Arc::default(),
+            held_pops: HeldPopSamples::default(),
+            sampler: NodeStatsSampler::default(),
             node: OnceLock::new(),
         })
     }
@@ -123,73 +124,73 @@ impl Queue {
         &self.bus
     }
 
-    /// Stores the messages, each for itself. When it returns, what was not refused is on disk, and
-    /// whoever waits for it has been woken.
+    /// Stores the messages, each for itself. When it returns, the messages that were not refused are
+    /// on disk and their waiters have been woken.
     pub async fn push(
         &self,
         messages: Vec<NewMessage>,
-    ) -> Result<Vec<Result<Pushed, Refusal>>, Error> {
+    ) -> Result<Vec<Result<PushReceipt, PushRefusal>>, Error> {
         if messages.is_empty() {
             return Ok(Vec::new());
         }
-        let step = Step {
+        let batch = WriteBatch {
             pushes: messages,
-            ..Step::default()
+            ..WriteBatch::default()
         };
-        Ok(self.step(step).await?.pushed)
+        Ok(self.apply(batch).await?.pushed)
     }
 
-    /// Pushes and acknowledges. When it returns, what was done is on disk, and whoever it concerns
-    /// has been woken.
-    pub async fn step(&self, mut step: Step) -> Result<Done, Error> {
-        self.tally.asked(&step);
-        let Some(sealing) = &self.sealing else {
-            return self.commit(Arc::new(step)).await;
+    /// Pushes and acknowledges. When it returns, what was done is on disk and the waiters that it
+    /// concerns have been woken.
+    pub async fn apply(&self, mut batch: WriteBatch) -> Result<BatchOutcome, Error> {
+        self.counters.count_call(&batch);
+        let Some(sealer) = &self.sealer else {
+            return self.commit(Arc::new(batch)).await;
         };
-        sealing.seal_known(&mut step.pushes);
-        let step = Arc::new(step);
-        let mut done = self.commit(step.clone()).await?;
+        sealer.seal_known(&mut batch.pushes);
+        let batch = Arc::new(batch);
+        let mut done = self.commit(batch.clone()).await?;
         // A queue that keeps its messages sealed refuses plain ones: seal what it refused.
-        if let Some(Rejection::Push(_, Refusal::Unsealed)) = done.rejection {
-            let mut recheck_after = Step::clone(&step);
-            sealing.seal_refused(&mut recheck_after.pushes);
-            return self.commit(Arc::new(recheck_after)).await;
+        if let Some(Rejection::Push(_, PushRefusal::Unsealed)) = done.rejection {
+            let mut sealed = WriteBatch::clone(&batch);
+            sealer.seal_refused(&mut sealed.pushes);
+            return self.commit(Arc::new(sealed)).await;
         }
         let refused: Vec<usize> = (0..done.pushed.len())
-            .filter(|index| done.pushed[*index] == Err(Refusal::Unsealed))
+            .filter(|index| done.pushed[*index] == Err(PushRefusal::Unsealed))
             .collect();
         if !refused.is_empty() {
             let mut pushes: Vec<NewMessage> = refused
                 .iter()
-                .map(|index| step.pushes[*index].clone())
+                .map(|index| batch.pushes[*index].clone())
                 .collect();
-            sealing.seal_refused(&mut pushes);
-            let recheck_after = Step {
+            sealer.seal_refused(&mut pushes);
+            let sealed = WriteBatch {
                 pushes,
-                ..Step::default()
+                ..WriteBatch::default()
             };
-            let recheck_after = self.commit(Arc::new(recheck_after)).await?;
-            for (index, pushed) in refused.into_iter().zip(recheck_after.pushed) {
+            let sealed = self.commit(Arc::new(sealed)).await?;
+            for (index, pushed) in refused.into_iter().zip(sealed.pushed) {
                 done.pushed[index] = pushed;
             }
         }
         Ok(done)
     }
 
-    async fn commit(&self, step: Arc<Step>) -> Result<Done, Error> {
-        let (tally, asked) = (self.tally.clone(), step.clone());
-        let write = self.store.step(step).map(move |done| {
-            tally.step(&asked, &done);
+    async fn commit(&self, batch: Arc<WriteBatch>) -> Result<BatchOutcome, Error> {
+        let (counters, counted) = (self.counters.clone(), batch.clone());
+        let write = self.store.apply(batch).map(move |done| {
+            counters.count_outcome(&counted, &done);
             done
         });
         Ok(write.commit(&self.bus).await?)
     }
 
-    /// Opens what is sealed in messages that are shown or handed out.
+    /// Decrypts a sealed payload.
     pub fn open(&self, message: &mut crate::message::Message) -> Result<(), Error> {
         if message.is_sealed {
-            let sealing = self.sealing.as_ref().ok_or(Error::NoKey)?;
-            message.payload = sealing.sealer().open(&message.payload)?;
+            let sealer = self.sealer.as_ref().ok_or(Error::NoKey)?;
+            message.payload = sealer.key().open(&message.payload)?;
             message.is_sealed = false;
         }
         Ok(())
@@ -200,8 +201,8 @@ impl Queue {
         self: &Arc<Self>,
         request: PopRequest,
         time: Duration,
-    ) -> Result<HoldOutcome<Claim>, Error> {
-        self.tally.asked_for(&request.source);
+    ) -> Result<HoldOutcome<ClaimGuard>, Error> {
+        self.counters.count_pop(&request.source);
         let request = Arc::new(request);
         let key = request.key();
         let mut is_held = false;
@@ -219,7 +220,7 @@ impl Queue {
         )
         .await?;
         if held.value.is_none() {
-            self.tally.found_nothing(&request.source);
+            self.counters.count_empty_pop(&request.source);
         }
         Ok(held)
     }
@@ -228,9 +229,9 @@ impl Queue {
         self: Arc<Self>,
         request: Arc<PopRequest>,
         was_held: bool,
-    ) -> Result<CheckResult<Claim>, Error> {
+    ) -> Result<CheckResult<ClaimGuard>, Error> {
         match self.claim(request).await {
-            // Whoever is already held sits the outage out.
+            // A pop that is already held waits until the outage is over.
             Err(Error::Store(error)) if was_held && error.is_outage() => Ok(CheckResult::Nothing {
                 recheck_after: Some(OUTAGE_PAUSE),
             }),
@@ -238,16 +239,19 @@ impl Queue {
         }
     }
 
-    /// One claim. A caller that hangs up leaves it to the write's task, which drops it: so what it
-    /// claims is handed back at once and not when its lease ends.
-    async fn claim(self: Arc<Self>, request: Arc<PopRequest>) -> Result<CheckResult<Claim>, Error> {
+    /// One claim. If the caller hangs up, the write's task drops the claim, which releases it at once
+    /// and not when its lease ends.
+    async fn claim(
+        self: Arc<Self>,
+        request: Arc<PopRequest>,
+    ) -> Result<CheckResult<ClaimGuard>, Error> {
         let door = self.clone();
         let claiming = self
             .store
             .pop(request, Uuid::now_v7(), self.limits.lease)
             .map(move |popped| match popped {
-                Popped::Empty { recheck_after } => CheckResult::Nothing { recheck_after },
-                Popped::Claimed(claimed) => CheckResult::Found(door.guard(claimed)),
+                PopOutcome::Empty { recheck_after } => CheckResult::Nothing { recheck_after },
+                PopOutcome::Claimed(claimed) => CheckResult::Found(door.guard(claimed)),
             });
         let mut checked = claiming.commit(&self.bus).await?;
         if let CheckResult::Found(claim) = &mut checked {
@@ -256,74 +260,74 @@ impl Queue {
         Ok(checked)
     }
 
-    fn guard(self: Arc<Self>, claimed: Claimed) -> Claim {
-        self.tally.claim(&claimed);
-        // Those who waited before the lease began do not know when it ends.
+    fn guard(self: Arc<Self>, claimed: Claim) -> ClaimGuard {
+        self.counters.count_claim(&claimed);
+        // Pops that waited before the lease began have not been told when it ends.
         if let Some(time) = claimed.time {
             for key in claimed.keys() {
                 self.engine.recheck_after(&key, time);
             }
         }
-        Claim {
-            claimed: Some(Arc::new(claimed)),
+        ClaimGuard {
+            claim: Some(Arc::new(claimed)),
             door: self,
         }
     }
 
-    /// Makes a lease last longer. In how many partitions, and until when.
+    /// Extends a lease. In how many partitions, and until when.
     pub async fn extend(&self, lease: Uuid, time: Duration) -> Result<Option<(usize, i64)>, Error> {
         let extending = self.store.extend(lease, time.min(self.limits.max_lease));
         Ok(extending.commit(&self.bus).await?)
     }
 }
 
-/// A claim on its way to the caller. Dropped before it was delivered, it is handed back.
+/// A claim on its way to the client. If it is dropped before it was delivered, it is released.
 #[derive(Debug)]
-pub struct Claim {
-    claimed: Option<Arc<Claimed>>,
+pub struct ClaimGuard {
+    claim: Option<Arc<Claim>>,
     door: Arc<Queue>,
 }
 
-impl Claim {
+impl ClaimGuard {
     #[must_use]
-    pub fn claimed(&self) -> &Claimed {
-        self.claimed
+    pub fn claim(&self) -> &Claim {
+        self.claim
             .as_deref()
             .expect("a claim is there until it is delivered or dropped")
     }
 
-    /// Opens what is sealed. If it cannot be, the claim is handed back by being dropped.
+    /// Decrypts sealed payloads. If that fails, the claim is dropped and so released.
     fn open(&mut self) -> Result<(), Error> {
-        if !self.claimed().messages().any(|message| message.is_sealed) {
+        if !self.claim().messages().any(|message| message.is_sealed) {
             return Ok(());
         }
-        let mut opened = self.claimed().clone();
+        let mut opened = self.claim().clone();
         for part in &mut opened.parts {
             for message in &mut part.messages {
                 self.door.open(message)?;
             }
         }
-        self.claimed = Some(Arc::new(opened));
+        self.claim = Some(Arc::new(opened));
         Ok(())
     }
 }
 
-impl DeliveryGuard for Claim {
+impl DeliveryGuard for ClaimGuard {
     fn delivered(mut self) {
-        self.claimed = None;
+        self.claim = None;
     }
 }
 
-impl Drop for Claim {
+impl Drop for ClaimGuard {
     fn drop(&mut self) {
-        if let Some(claimed) = self.claimed.take()
+        if let Some(claim) = self.claim.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            let queue = claimed.queue.clone();
-            let returning = self.door.store.hand_back(claimed).commit(&self.door.bus);
+            let queue = claim.queue.clone();
+            let releasing = self.door.store.release_claim(claim).commit(&self.door.bus);
             runtime.spawn(async move {
-                if let Err(error) = returning.await {
-                    tracing::warn!(%error, queue, "a claim could not be handed back; it comes again when its lease ends");
+                if let Err(error) = releasing.await {
+                    tracing::warn!(%error, queue, "a claim could not be released; its messages are redelivered when its lease ends");
                 }
             });
         }

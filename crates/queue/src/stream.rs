@@ -3,21 +3,21 @@
 use uuid::Uuid;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registration {
+pub struct StreamRegistration {
     pub name: String,
     pub source_queue: String,
     pub sink_queue: Option<String>,
-    /// Of the chain of operators: state made by another chain does not fit.
+    /// The hash of the chain of operators: the state of another chain does not fit.
     pub config_hash: String,
-    /// Begin anew if it does not fit.
+    /// Delete the state of another chain.
     pub reset: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registered {
+pub struct RegisterResult {
     pub id: Uuid,
-    /// It was not known before.
-    pub is_fresh: bool,
+    /// The query was not registered before.
+    pub is_new: bool,
     /// Its state was wiped.
     pub is_reset: bool,
     /// Another chain of operators has this name, and nothing was done.
@@ -28,7 +28,7 @@ pub struct Registered {
 pub struct StateQuery {
     pub stream: Uuid,
     pub partition: i64,
-    /// These keys; none: all that fit the rest.
+    /// These keys; if empty, all keys that fit the rest.
     pub keys: Vec<String>,
     pub prefix: Option<String>,
     /// Only values whose `ripeAt`-style number is not later, in milliseconds since 1970.

@@ -1,4 +1,5 @@
-//! Who is woken by what. A consumer group is a lane: groups do not compete.
+//! The topics that pops wait for, and the wakes. Each consumer group is a wait group: groups do not
+//! compete.
 
 use wakeline_wake::{Topic, WaitGroup, WaitKey, Wake};
 
@@ -7,7 +8,7 @@ use crate::claim::Source;
 /// This door's name in topics, metrics and the list of waits.
 pub const DOOR: &str = "queue";
 
-/// A queue with what else it answers to.
+/// A queue's name, with the namespace and task that it is popped by.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueName<'a> {
     pub name: &'a str,
@@ -15,7 +16,7 @@ pub struct QueueName<'a> {
     pub task: &'a str,
 }
 
-/// No queue's name is empty, so these cannot be mistaken for one.
+/// No queue's name is empty, so these topics cannot be mistaken for a queue's.
 fn matching(namespace: Option<&str>, task: Option<&str>) -> Topic {
     let parts = match (namespace, task) {
         (Some(namespace), Some(task)) => vec!["", "namespace", namespace, "task", task],
@@ -25,7 +26,7 @@ fn matching(namespace: Option<&str>, task: Option<&str>) -> Topic {
     Topic::new(DOOR, parts)
 }
 
-/// Where a `pop` waits.
+/// The key where a pop waits.
 #[must_use]
 pub fn key(source: &Source, group: &str) -> WaitKey {
     let topic = match source {
@@ -38,7 +39,7 @@ pub fn key(source: &Source, group: &str) -> WaitKey {
     WaitKey::new(topic, WaitGroup::new(group))
 }
 
-/// The places of a queue as a whole.
+/// The topics of a queue as a whole.
 fn topics(queue: QueueName<'_>) -> Vec<Topic> {
     let mut topics = vec![Topic::new(DOOR, [queue.name])];
     if !queue.namespace.is_empty() {
@@ -61,8 +62,8 @@ pub fn keys_of_queue(queue: QueueName<'_>, group: &str) -> Vec<WaitKey> {
         .collect()
 }
 
-/// `count` claims can be had from a partition, by this group or by any. Whoever waits for the
-/// queue, for its namespace or task, and for just this partition compete for them.
+/// A wake: `count` claims can be made from a partition, by this group or by any. The pops that wait for
+/// the queue, for its namespace or task, and for just this partition compete for them.
 #[must_use]
 pub fn ready(queue: QueueName<'_>, partition: &str, group: Option<&str>, count: u32) -> Wake {
     let mut topics = topics(queue);
@@ -74,7 +75,7 @@ pub fn ready(queue: QueueName<'_>, partition: &str, group: Option<&str>, count: 
     }
 }
 
-/// Everyone who waits for the queue in one way or another should look again.
+/// Wakes for all pops that wait for the queue, its namespace, its task or these partitions.
 #[must_use]
 pub fn all(queue: QueueName<'_>, partitions: &[String]) -> Vec<Wake> {
     let mut all: Vec<Wake> = topics(queue).into_iter().map(Wake::all).collect();
@@ -86,7 +87,7 @@ pub fn all(queue: QueueName<'_>, partitions: &[String]) -> Vec<Wake> {
     all
 }
 
-/// Reads a place back.
+/// What a topic stands for.
 #[must_use]
 pub fn source(topic: &Topic) -> Option<Source> {
     let parts: Vec<&str> = topic.parts().collect();

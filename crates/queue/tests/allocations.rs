@@ -9,9 +9,9 @@ use futures_util::future::join_all;
 use wakeline_bus::Bus;
 use wakeline_queue::{
     Limits, Queue,
-    manage::NewOptions,
     message::NewMessage,
     options::Options,
+    queue_admin::ConfigureRequest,
     seal::Sealer,
     store::sqlite::{MIGRATIONS, SqliteStore, system_clock},
 };
@@ -53,8 +53,8 @@ fn message(queue: &str) -> NewMessage {
     }
 }
 
-fn sealed(queue: String) -> NewOptions {
-    NewOptions {
+fn sealed(queue: String) -> ConfigureRequest {
+    ConfigureRequest {
         queue,
         namespace: None,
         task: None,

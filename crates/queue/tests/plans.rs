@@ -15,7 +15,7 @@ const TABLES: [&str; 6] = [
     "queue_partition",
     "queue_segment",
     "queue_transaction",
-    "queue_mark",
+    "queue_message_flag",
 ];
 const FEW: i64 = 100;
 
@@ -62,10 +62,10 @@ async fn fill(client: &Client) {
                 EXECUTE format('ALTER TABLE wakeline.%I SET (autovacuum_enabled = false)', t);
             END LOOP;
         END $$;
-        SELECT wakeline.queue_resolve(
+        SELECT wakeline.queue_find_or_make_partitions(
             array(SELECT 'q' FROM generate_series(1, {MANY})),
             array(SELECT 'p' || n FROM generate_series(1, {MANY}) n));
-        SELECT wakeline.queue_resolve(array['q', 'q'], array['ready', 'long']);
+        SELECT wakeline.queue_find_or_make_partitions(array['q', 'q'], array['ready', 'long']);
         INSERT INTO wakeline.queue (name, namespace, task)
         SELECT 'idle' || n, 'idle' || n, '' FROM generate_series(1, {MANY}) n;
         INSERT INTO wakeline.queue_group (queue_id, name)
@@ -87,7 +87,7 @@ async fn fill(client: &Client) {
             array(SELECT '[{{\"p\":1,\"t\":\"t' || n || '\"}}]' FROM n),
             array(SELECT p.id FROM p, n), array(SELECT wakeline.queue_hash('t' || n) FROM n),
             array(SELECT n FROM n));
-        SELECT wakeline.queue_enter(q.id, 'g', 'all', NULL) FROM wakeline.queue q WHERE q.name = 'q';
+        SELECT wakeline.queue_find_or_make_group(q.id, 'g', 'all', NULL) FROM wakeline.queue q WHERE q.name = 'q';
         SELECT wakeline.queue_discover(g.id)
         FROM wakeline.queue q JOIN wakeline.queue_group g ON g.queue_id = q.id,
             generate_series(1, {MANY} / 500 + 1)
@@ -97,10 +97,10 @@ async fn fill(client: &Client) {
         WHERE partition_id = (SELECT id FROM wakeline.queue_partition WHERE name = 'ready');
         UPDATE wakeline.queue_cursor SET position = {half}, ready_at = to_timestamp(2)
         WHERE partition_id = (SELECT id FROM wakeline.queue_partition WHERE name = 'long');
-        INSERT INTO wakeline.queue_mark
+        INSERT INTO wakeline.queue_message_flag
         SELECT c.partition_id, c.group_id, n, 1, false
         FROM wakeline.queue_cursor c, generate_series(1, {half} + 4) n WHERE c.position = {half};
-        UPDATE wakeline.queue_cursor SET marked_to = {half} + 5 WHERE position = {half};
+        UPDATE wakeline.queue_cursor SET flags_end = {half} + 5 WHERE position = {half};
         CREATE FUNCTION pg_temp.id(p text) RETURNS bigint LANGUAGE sql STABLE AS
             'SELECT id FROM wakeline.queue_partition
              WHERE queue_id = (SELECT id FROM wakeline.queue WHERE name = ''q'') AND name = p';
@@ -122,18 +122,18 @@ async fn no_step_reads_what_is_idle_or_behind() {
     fill(&client).await;
     let acks = |partition: &str, transaction: &str| {
         format!(
-            "SELECT wakeline.queue_lock(array[pg_temp.id('{partition}')], array[false],
+            "SELECT wakeline.queue_lock_partitions(array[pg_temp.id('{partition}')], array[false],
                  array[NULL::bigint], array[wakeline.queue_hash('{transaction}')]);
              SELECT wakeline.queue_positions(array[pg_temp.id('{partition}')],
                  array[wakeline.queue_hash('{transaction}')]);
-             SELECT wakeline.queue_cursors(array[pg_temp.id('{partition}')], array['g'])"
+             SELECT wakeline.queue_lock_cursors(array[pg_temp.id('{partition}')], array['g'])"
         )
     };
     let push = |partition: &str| {
         format!(
-            "SELECT wakeline.queue_lock(array[pg_temp.id('{partition}')], array[true],
+            "SELECT wakeline.queue_lock_partitions(array[pg_temp.id('{partition}')], array[true],
                  array[NULL::bigint], array[NULL::uuid]);
-             SELECT wakeline.queue_known(array[pg_temp.id('{partition}')], array[wakeline.queue_hash('new')]);
+             SELECT wakeline.queue_duplicates(array[pg_temp.id('{partition}')], array[wakeline.queue_hash('new')]);
              SELECT wakeline.queue_append(array[p.id], array[p.next_position + 1], array[1000::bigint],
                  array[1000::bigint], array[p.id], array[p.next_position], array[p.next_position],
                  array[NULL::bigint], array['[1]'], array[p.id], array[wakeline.queue_hash('new')],
@@ -142,10 +142,11 @@ async fn no_step_reads_what_is_idle_or_behind() {
         )
     };
     let claim_long = CLAIM.replace("NULL::text", "'long'");
-    let move_on = "SELECT wakeline.queue_move(array[pg_temp.id('ready')], array[pg_temp.gid()],
+    let move_on =
+        "SELECT wakeline.queue_write_cursors(array[pg_temp.id('ready')], array[pg_temp.gid()],
             array[1::bigint], array[NULL::bigint], array[NULL::uuid], array[NULL::bigint],
             array[0::bigint], array[1::bigint]);
-        SELECT wakeline.queue_settle(array[pg_temp.id('ready')], array[pg_temp.gid()])";
+        SELECT wakeline.queue_check_end(array[pg_temp.id('ready')], array[pg_temp.gid()])";
     let recheck = "SELECT wakeline.queue_recheck(array['q', 'q', 'q'], array[NULL, 'p7', 'long'],
         array['g', 'g', 'g'])";
     let half = MANY / 2;
@@ -162,32 +163,32 @@ async fn no_step_reads_what_is_idle_or_behind() {
         ("a push to a long partition", push("long")),
         (
             "a known key",
-            "SELECT wakeline.queue_resolve(array['q'], array['p77'])".to_owned(),
+            "SELECT wakeline.queue_find_or_make_partitions(array['q'], array['p77'])".to_owned(),
         ),
         (
             "a new partition",
-            "SELECT wakeline.queue_resolve(array['q'], array['new'])".to_owned(),
+            "SELECT wakeline.queue_find_or_make_partitions(array['q'], array['new'])".to_owned(),
         ),
         ("a recheck", recheck.to_owned()),
         (
             "a choice",
-            "SELECT wakeline.queue_choose(array['q', NULL], array[NULL, 'q'], array['g', 'g'], 10)"
+            "SELECT wakeline.queue_choose_queue(array['q', NULL], array[NULL, 'q'], array['g', 'g'], 10)"
                 .to_owned(),
         ),
         (
             "handing back",
-            "SELECT wakeline.queue_hand_back(array[pg_temp.id('long')], pg_temp.gid(),
+            "SELECT wakeline.queue_release_claim(array[pg_temp.id('long')], pg_temp.gid(),
                  gen_random_uuid(), array[1::bigint], array[2::bigint])"
                 .to_owned(),
         ),
         (
             "a longer lease",
-            "SELECT wakeline.queue_extend(gen_random_uuid(), 5)".to_owned(),
+            "SELECT wakeline.queue_extend_lease(gen_random_uuid(), 5)".to_owned(),
         ),
         (
             "a mark",
             format!(
-                "SELECT wakeline.queue_mark(1000, array[pg_temp.id('long')], array[pg_temp.gid()],
+                "SELECT wakeline.queue_write_flags(1000, array[pg_temp.id('long')], array[pg_temp.gid()],
                      array[{half}::bigint], array[2], array[true], array[true], array['t'], array['e'],
                      '{{}}', '{{}}', '{{}}')"
             ),

@@ -118,12 +118,12 @@ async fn run(config: Config) -> Result<()> {
         .await
         .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
     let address = tcp.local_addr()?;
-    queue.runs_at(Node {
+    queue.set_node(Node {
         hostname: process::hostname(),
         port: address.port(),
         process: process::usage,
     });
-    tokio::spawn(queue.clone().count(WRITE_COUNTERS_EVERY));
+    tokio::spawn(queue.clone().run_counters(WRITE_COUNTERS_EVERY));
     let listener = Listener::new(tcp, router, Gate::new(auth, &config), &config.http);
     announce(&Announcement {
         address,

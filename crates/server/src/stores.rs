@@ -61,7 +61,7 @@ impl Stores {
                 )
                 .await
                 .with_context(|| format!("store: {url}"))?;
-                queue_postgres::tell_channel(&postgres, &config.bus.channel)
+                queue_postgres::set_notify_channel(&postgres, &config.bus.channel)
                     .await
                     .with_context(|| format!("store: {url}"))?;
                 Ok(Self::Postgres {
@@ -178,7 +178,7 @@ pub(crate) struct JobsStores {
     pub(crate) store: Arc<dyn wakeline_jobs::store::Store>,
     pub(crate) users: Arc<dyn wakeline_jobs::store::Users>,
     pub(crate) frames: Arc<dyn wakeline_jobs::store::frames::Frames>,
-    pub(crate) results: Arc<dyn wakeline_jobs::results::Results>,
+    pub(crate) results: Arc<dyn wakeline_jobs::results::ResultBackend>,
 }
 
 impl JobsStores {
@@ -187,7 +187,7 @@ impl JobsStores {
         S: wakeline_jobs::store::Store
             + wakeline_jobs::store::Users
             + wakeline_jobs::store::frames::Frames
-            + wakeline_jobs::results::Results
+            + wakeline_jobs::results::ResultBackend
             + 'static,
     {
         Self {

@@ -68,7 +68,7 @@ async fn metrics_say_who_waits_and_what_woke_them(ground: Ground) {
         let all = value(&format!("{histogram}_bucket"), &[queue, ("le", "+Inf")]);
         assert_eq!(all, 1.0);
     }
-    assert!(value("wakeline_statements_total", &[("kind", "step")]) >= 1.0);
+    assert!(value("wakeline_statements_total", &[("kind", "write")]) >= 1.0);
     assert!(value("wakeline_statements_total", &[("kind", "pop")]) >= 2.0);
     for histogram in ["wakeline_batch_size", "wakeline_commit_seconds"] {
         assert_eq!(metrics.kind(histogram), Some("histogram"));

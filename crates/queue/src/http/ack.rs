@@ -9,16 +9,17 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{LimitedBody, Problem, json, json_at};
 
-use super::refusals::{BadField, Unreachable};
-use super::{pop::QUEUE_MODE, push::check_count};
+use super::push::check_count;
+use super::refusals::{BadField, StoreUnreachable};
 use crate::{
-    ack::{Ack, Outcome, Status},
+    ack::{Ack, AckOutcome, AckStatus},
+    browse::QUEUE_MODE,
     id, name,
     service::{Limits, Queue},
-    step::Step,
+    write_batch::WriteBatch,
 };
 
-/// What is kept of a consumer's error text.
+/// Characters of a consumer's error text that are stored.
 const MAX_ERROR: usize = 10_000;
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -41,7 +42,7 @@ pub(super) struct AckBatchBody {
     #[serde(default)]
     #[schema(value_type = Vec<AckBody>)]
     acknowledgments: Vec<Box<RawValue>>,
-    /// For those that name none.
+    /// For acknowledgements that name none.
     consumer_group: Option<String>,
 }
 
@@ -53,20 +54,21 @@ pub(super) struct AckAnswer {
     success: bool,
     error: Option<String>,
     lease_released: bool,
-    /// It went to the dead letters.
+    /// The message became a dead letter.
     dlq: bool,
-    /// It had been completed before.
+    /// The message was completed before.
     noop: bool,
 }
 
-/// Acknowledges a message: with its lease, fenced by it; without, forward only.
+/// Acknowledges a message. With a lease, it counts only while the lease is valid; without one, it only
+/// moves the group forward.
 #[utoipa::path(
     post, path = "/api/v1/ack", tag = "queue",
     request_body = AckBody,
     responses(
-        (status = 200, description = "What came of it; `success` says whether it counted", body = Vec<AckAnswer>),
+        (status = 200, description = "The outcome; `success` says whether the acknowledgement counted", body = Vec<AckAnswer>),
         BadField,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn ack(
@@ -76,24 +78,24 @@ pub(super) async fn ack(
     let body: AckBody = json(&body)?;
     let ack = request("", body, None, door.limits())?;
     let transaction_id = ack.transaction_id.clone();
-    let step = Step {
+    let batch = WriteBatch {
         acks: vec![ack],
-        ..Step::default()
+        ..WriteBatch::default()
     };
-    let done = door.step(step).await?;
-    let outcome = done.acked.first().copied().unwrap_or(Outcome::Unknown);
+    let done = door.apply(batch).await?;
+    let outcome = done.acked.first().copied().unwrap_or(AckOutcome::Unknown);
     Ok(Json(vec![answer(0, transaction_id, outcome)]))
 }
 
-/// Acknowledges messages together. What fails is never passed by a later one of its partition:
-/// what follows it comes again.
+/// Acknowledges messages together. If one of them is to be redelivered, all messages after it in its
+/// partition are redelivered too.
 #[utoipa::path(
     post, path = "/api/v1/ack/batch", tag = "queue",
     request_body = AckBatchBody,
     responses(
-        (status = 200, description = "What came of each; `success` says whether it counted", body = Vec<AckAnswer>),
+        (status = 200, description = "The outcome of each; `success` says whether the acknowledgement counted", body = Vec<AckAnswer>),
         BadField,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn ack_batch(
@@ -128,18 +130,18 @@ pub(super) async fn ack_batch(
                 indexes.push((index, named));
                 acks.push(ack);
             }
-            // A bad one is refused by itself.
+            // A bad acknowledgement is refused by itself.
             Err(problem) => answers.push(refused(index, named, problem.detail())),
         }
     }
-    let step = Step {
+    let batch = WriteBatch {
         acks,
-        ..Step::default()
+        ..WriteBatch::default()
     };
-    let done = if step.acks.is_empty() {
+    let done = if batch.acks.is_empty() {
         Vec::new()
     } else {
-        door.step(step).await?.acked
+        door.apply(batch).await?.acked
     };
     for ((index, named), outcome) in indexes.into_iter().zip(done) {
         answers.push(answer(index, named, outcome));
@@ -148,7 +150,7 @@ pub(super) async fn ack_batch(
     Ok(Json(answers))
 }
 
-/// An acknowledgement as a consumer wrote it; `at` is where, for a refusal.
+/// Reads an acknowledgement. `at` is its path in the body, for a refusal.
 pub(super) fn request(
     at: &str,
     body: AckBody,
@@ -175,7 +177,7 @@ pub(super) fn request(
         .unwrap_or(QUEUE_MODE);
     name::check(&field("consumerGroup"), group, limits.max_name)?;
     let status = match body.status.as_deref() {
-        None => Status::Completed,
+        None => AckStatus::Completed,
         Some(text) => status(&field("status"), text)?,
     };
     Ok(Ack {
@@ -189,7 +191,7 @@ pub(super) fn request(
     })
 }
 
-/// A partition by its id. One that cannot be ours is -1, which never is one.
+/// The number of a partition by its id. An id of another server gives -1, which is no partition.
 pub(super) fn partition(field: &str, text: &str) -> Result<i64, Problem> {
     let id: Uuid = text
         .parse()
@@ -197,7 +199,7 @@ pub(super) fn partition(field: &str, text: &str) -> Result<i64, Problem> {
     Ok(id::partition_number(&id).unwrap_or(-1))
 }
 
-/// Clients send an empty lease for what they got with autoAck.
+/// Clients send an empty lease for messages that they got with autoAck.
 pub(super) fn lease(text: Option<&str>) -> Option<Uuid> {
     let text = text.filter(|text| !text.is_empty())?;
     Some(text.parse().unwrap_or(Uuid::nil()))
@@ -208,34 +210,34 @@ fn kept(error: &str) -> String {
     text.chars().take(MAX_ERROR).collect()
 }
 
-pub(super) fn status(field: &str, text: &str) -> Result<Status, Problem> {
-    Status::NAMES
+pub(super) fn status(field: &str, text: &str) -> Result<AckStatus, Problem> {
+    AckStatus::NAMES
         .into_iter()
         .find(|(name, _)| *name == text)
         .map(|(_, status)| status)
         .ok_or_else(|| {
-            let names = Status::NAMES.map(|(name, _)| name).join(", ");
+            let names = AckStatus::NAMES.map(|(name, _)| name).join(", ");
             Problem::invalid(field, format!("must be one of {names}"))
         })
 }
 
 /// Why an acknowledgement did not count.
-pub(super) fn reason(outcome: Outcome) -> Option<&'static str> {
+pub(super) fn reason(outcome: AckOutcome) -> Option<&'static str> {
     match outcome {
-        Outcome::Done { .. } | Outcome::AlreadyDone => None,
-        Outcome::LeaseLost => Some("invalid or expired lease"),
-        Outcome::Unknown => Some(
+        AckOutcome::Done { .. } | AckOutcome::AlreadyDone => None,
+        AckOutcome::LeaseLost => Some("invalid or expired lease"),
+        AckOutcome::Unknown => Some(
             "unresolvable: the group has no such message in this partition (never pushed, or \
-             removed); if it is leased, it comes again",
+             removed); if it is leased, it is redelivered",
         ),
-        Outcome::Passed => Some("the message is completed already"),
+        AckOutcome::Passed => Some("the message is completed already"),
     }
 }
 
-fn answer(index: usize, transaction_id: String, outcome: Outcome) -> AckAnswer {
+fn answer(index: usize, transaction_id: String, outcome: AckOutcome) -> AckAnswer {
     let error = reason(outcome);
     let (lease_released, dlq) = match outcome {
-        Outcome::Done {
+        AckOutcome::Done {
             lease_released,
             dead,
         } => (lease_released, dead),
@@ -248,7 +250,7 @@ fn answer(index: usize, transaction_id: String, outcome: Outcome) -> AckAnswer {
         error: error.map(Into::into),
         lease_released,
         dlq,
-        noop: outcome == Outcome::AlreadyDone,
+        noop: outcome == AckOutcome::AlreadyDone,
     }
 }
 

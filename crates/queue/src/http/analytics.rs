@@ -1,4 +1,4 @@
-//! `/api/v1/analytics`: what was counted per queue and time, and how the nodes are doing.
+//! `/api/v1/analytics`: counters per queue and time step, and the statistics of the nodes.
 
 mod nodes;
 mod range;

@@ -12,20 +12,20 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{LimitedBody, Problem, json, path};
 
-use super::refusals::{BadField, Unreachable};
-use crate::{manage::NewOptions, name, options, service::Queue};
+use super::refusals::{BadField, StoreUnreachable};
+use crate::{name, options, queue_admin::ConfigureRequest, service::Queue};
 
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ConfigureBody {
     queue: String,
-    /// By default what stands before the first dot of the queue's name.
+    /// By default the part of the queue's name before the first dot.
     namespace: Option<String>,
-    /// By default what stands behind the first dot of the queue's name.
+    /// By default the part of the queue's name after the first dot.
     task: Option<String>,
     /// `leaseTime`, `retryLimit`, `retryDelay`, `deadLetterQueue`, `dlqAfterMaxRetries`,
     /// `priority`, `delayedProcessing`, `windowBuffer`, `maxSize`, `ttl`, `maxWaitTimeSeconds`,
     /// `retentionEnabled`, `retentionSeconds`, `completedRetentionSeconds`, `encryptionEnabled`.
-    /// What is not given is at its default afterwards.
+    /// An option that is not given gets its default.
     options: Option<Map<String, Value>>,
 }
 
@@ -43,14 +43,14 @@ pub(super) struct ConfigureAnswer {
     options: Map<String, Value>,
 }
 
-/// Makes a queue or gives it other options.
+/// Creates a queue or replaces its options.
 #[utoipa::path(
     post, path = "/api/v1/configure", tag = "queue",
     request_body = ConfigureBody,
     responses(
-        (status = 200, description = "The queue as it is now", body = ConfigureAnswer),
+        (status = 200, description = "The queue with its options", body = ConfigureAnswer),
         BadField,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn configure(
@@ -69,7 +69,7 @@ pub(super) async fn configure(
     }
     let (options, given) = options::read(body.options.unwrap_or_default())?;
     let effective = options::effective(&given, options.lease_ms, door.limits().lease);
-    let new = NewOptions {
+    let new = ConfigureRequest {
         queue: body.queue.clone(),
         namespace,
         task,
@@ -98,13 +98,13 @@ pub(super) struct DeleteAnswer {
     message: Option<&'static str>,
 }
 
-/// Deletes a queue with all that is in it. Its name can be used again at once.
+/// Deletes a queue with all its messages. Its name can be used again at once.
 #[utoipa::path(
     delete, path = "/api/v1/resources/queues/{queue}", tag = "queue",
     params(("queue" = String, Path)),
     responses(
         (status = 200, description = "`existed` says whether there was one", body = DeleteAnswer),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn delete_queue(

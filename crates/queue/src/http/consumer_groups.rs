@@ -1,4 +1,4 @@
-//! `/api/v1/consumer-groups`: who reads, and how far behind.
+//! `/api/v1/consumer-groups`: which groups read what, and how far behind they are.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,10 +12,10 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Params, Problem, path};
 
-use super::refusals::{BadParameter, Unreachable};
+use super::refusals::{BadParameter, StoreUnreachable};
 use super::{
-    browse::{MAX_ROWS, seconds_since, shown},
-    created,
+    listing::{MAX_ROWS, seconds_since, short_time_text},
+    time_text,
 };
 use crate::{
     browse::{GroupRow, Reader},
@@ -34,14 +34,14 @@ pub(super) struct GroupItem {
     name: String,
     queue_name: String,
     topics: Vec<String>,
-    /// `Stable`, or `Lagging`: messages wait and none of its partitions is in anybody's hands.
+    /// `Stable`, or `Lagging`: messages wait and none of the group's partitions is leased.
     state: &'static str,
-    /// Partitions that it reads.
+    /// Partitions that the group reads.
     members: i64,
     partition_cursors: i64,
     total_lag: i64,
     partitions_with_lag: i64,
-    /// Seconds that its oldest message has waited.
+    /// Seconds that the group's oldest message has waited.
     max_time_lag: i64,
     subscription_mode: String,
     subscription_timestamp: String,
@@ -66,8 +66,8 @@ fn item(group: GroupRow, now_us: i64) -> GroupItem {
         partitions_with_lag: group.lagging,
         max_time_lag: seconds_since(now_us, group.oldest_us),
         subscription_mode: group.mode,
-        subscription_timestamp: created(group.begin_us.unwrap_or(0)),
-        subscription_created_at: created(group.created_us),
+        subscription_timestamp: time_text(group.begin_us.unwrap_or(0)),
+        subscription_created_at: time_text(group.created_us),
         conflation: false,
         storage: "segments",
     }
@@ -78,24 +78,24 @@ fn item(group: GroupRow, now_us: i64) -> GroupItem {
     get, path = "/api/v1/consumer-groups", tag = "queue",
     responses(
         (status = 200, description = "The groups", body = Vec<GroupItem>),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn list(State(door): State<Arc<Queue>>) -> Result<Json<Vec<GroupItem>>, Problem> {
-    let now_us = door.browse().now_us().await?;
-    let found = door.browse().groups(MAX_ROWS).await?;
+    let now_us = door.now_us().await?;
+    let found = door.groups(MAX_ROWS).await?;
     Ok(Json(
         found.into_iter().map(|group| item(group, now_us)).collect(),
     ))
 }
 
-/// A consumer group in the partitions of its queues; 10000 at most. Nobody has heard of it: `{}`.
+/// A consumer group in the partitions of its queues; 10000 at most. For an unknown group: `{}`.
 #[utoipa::path(
     get, path = "/api/v1/consumer-groups/{group}", tag = "queue",
     params(("group" = String, Path)),
     responses(
         (status = 200, description = "By queue, its partitions", body = Object),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn one(
@@ -104,15 +104,15 @@ pub(super) async fn one(
 ) -> Result<Json<Value>, Problem> {
     let group = path(named)?;
     name::check("group", &group, door.limits().max_name)?;
-    let now_us = door.browse().now_us().await?;
-    let found = door.browse().group_readers(&group, None, MAX_ROWS).await?;
+    let now_us = door.now_us().await?;
+    let found = door.group_readers(&group, None, MAX_ROWS).await?;
     let mut queues: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for reader in found {
         let partition = json!({
             "partition": reader.partition,
             "workerId": reader.lease.map(|lease| lease.id),
             "leaseActive": reader.lease.is_some(),
-            "leaseExpiresAt": reader.lease.map(|lease| created(lease.until_us)),
+            "leaseExpiresAt": reader.lease.map(|lease| time_text(lease.until_us)),
             "offsetLag": reader.lag,
             "timeLagSeconds": seconds_since(now_us, reader.oldest_us),
             "totalConsumed": reader.consumed,
@@ -130,7 +130,7 @@ pub(super) async fn one(
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Lagging {
+pub(super) struct LaggingGroup {
     consumer_group: String,
     queue_name: String,
     partition_name: String,
@@ -144,9 +144,9 @@ pub(super) struct Lagging {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "hours are for reading")]
-fn lagging_row(reader: Reader, now_us: i64) -> Lagging {
+fn lagging_row(reader: Reader, now_us: i64) -> LaggingGroup {
     let seconds = seconds_since(now_us, reader.oldest_us);
-    Lagging {
+    LaggingGroup {
         partition_id: id::partition(reader.partition_number),
         consumer_group: reader.group,
         queue_name: reader.queue,
@@ -155,31 +155,31 @@ fn lagging_row(reader: Reader, now_us: i64) -> Lagging {
         offset_lag: reader.lag,
         time_lag_seconds: seconds,
         lag_hours: (seconds as f64 / 36.0).round() / 100.0,
-        oldest_unconsumed_at: reader.oldest_us.map(shown),
+        oldest_unconsumed_at: reader.oldest_us.map(short_time_text),
         last_consumed_at: None,
     }
 }
 
-/// Whose oldest message has waited for long, those who wait longest first; 1000 at most.
+/// Groups whose oldest message in a partition has waited for long, the longest wait first; 1000 at most.
 #[utoipa::path(
     get, path = "/api/v1/consumer-groups/lagging", tag = "queue",
     params(("minLagSeconds" = Option<i64>, Query, description = "3600 by default")),
     responses(
-        (status = 200, description = "Groups in partitions", body = Vec<Lagging>),
+        (status = 200, description = "Groups in partitions", body = Vec<LaggingGroup>),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn lagging(
     State(door): State<Arc<Queue>>,
     params: Params,
-) -> Result<Json<Vec<Lagging>>, Problem> {
+) -> Result<Json<Vec<LaggingGroup>>, Problem> {
     let seconds = params
         .number("minLagSeconds", &(0..=MAX_LAG_SECONDS))?
         .unwrap_or(DEFAULT_LAG_SECONDS);
-    let now_us = door.browse().now_us().await?;
+    let now_us = door.now_us().await?;
     let wait_us = seconds * 1_000_000;
-    let found = door.browse().lagging_groups(wait_us, MAX_LAGGING).await?;
+    let found = door.lagging_groups(wait_us, MAX_LAGGING).await?;
     Ok(Json(
         found
             .into_iter()
@@ -188,17 +188,17 @@ pub(super) async fn lagging(
     ))
 }
 
-/// Nothing has to be refreshed here: what is shown is computed when it is asked for.
+/// Writes this node's counters. Everything else is always computed at the time of the request.
 #[utoipa::path(
     post, path = "/api/v1/stats/refresh", tag = "queue",
     responses(
         (status = 200, description = "How much there is", body = Object),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn refresh(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
     door.write_counts().await;
-    let overview = door.browse().overview().await?;
+    let overview = door.overview().await?;
     Ok(Json(json!({
         "engine": "segments",
         "queuesUpdated": overview.queues,
@@ -206,6 +206,6 @@ pub(super) async fn refresh(State(door): State<Arc<Queue>>) -> Result<Json<Value
         "namespaces": {"namespacesUpdated": overview.namespaces},
         "tasks": {"tasksUpdated": overview.tasks},
         "system": {"systemUpdated": 1},
-        "refreshedAt": shown(overview.now_us),
+        "refreshedAt": short_time_text(overview.now_us),
     })))
 }

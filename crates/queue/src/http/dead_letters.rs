@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Params, Problem};
 
-use super::refusals::{BadParameter, Unreachable};
+use super::refusals::{BadParameter, StoreUnreachable};
 use super::{
-    browse::{MAX_LIMIT, filter, page, shown},
+    listing::{MessageQuery, PageQuery, short_time_text},
     messages::raw,
 };
 use crate::{browse::DeadLetter, id, service::Queue};
@@ -28,7 +28,7 @@ pub(super) struct DeadLetterRow {
     partition: String,
     consumer_group: String,
     error_message: Option<String>,
-    /// How often it failed.
+    /// How often the message failed.
     retry_count: i64,
     #[schema(value_type = Object)]
     data: Box<RawValue>,
@@ -53,45 +53,38 @@ pub(super) struct DeadLetters {
 
 fn row(door: &Queue, letter: DeadLetter) -> DeadLetterRow {
     DeadLetterRow {
-        data: raw(door.shown(&letter.message)),
+        data: raw(door.payload(&letter.message)),
         id: letter.message.id,
         transaction_id: letter.message.transaction_id,
-        partition_id: id::partition(letter.home.partition_number),
-        queue: letter.home.queue,
-        partition: letter.home.partition,
+        partition_id: id::partition(letter.location.partition_number),
+        queue: letter.location.queue,
+        partition: letter.location.partition,
         consumer_group: letter.group,
         error_message: letter.error,
         retry_count: letter.failures,
         producer_sub: letter.message.producer_sub,
-        created_at: shown(letter.message.created_us),
-        failed_at: shown(letter.failed_us),
+        created_at: short_time_text(letter.message.created_us),
+        failed_at: short_time_text(letter.failed_us),
     }
 }
 
-/// Dead letters, those that failed last first.
+/// Dead letters, the last failed first.
 #[utoipa::path(
     get, path = "/api/v1/dlq", tag = "queue",
-    params(
-        ("queue" = Option<String>, Query), ("partition" = Option<String>, Query),
-        ("consumerGroup" = Option<String>, Query),
-        ("from" = Option<String>, Query, description = "What failed at this time or later"),
-        ("to" = Option<String>, Query, description = "What failed before this time"),
-        ("limit" = Option<i64>, Query, description = "100 by default, 1000 at most"),
-        ("offset" = Option<i64>, Query),
-    ),
+    params(MessageQuery, PageQuery),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = DeadLetters),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn list(
     State(door): State<Arc<Queue>>,
     params: Params,
 ) -> Result<Json<DeadLetters>, Problem> {
-    let wanted = filter(&door, &params)?;
-    let page = page(&params, DEFAULT_LIMIT, MAX_LIMIT)?;
-    let found = door.browse().dead_letters(&wanted, page).await?;
+    let wanted = MessageQuery::read(&params, door.limits())?.filter();
+    let page = PageQuery::read(&params, door.limits())?.page(DEFAULT_LIMIT);
+    let found = door.dead_letters(&wanted, page).await?;
     Ok(Json(DeadLetters {
         messages: found
             .rows

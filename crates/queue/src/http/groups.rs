@@ -1,4 +1,4 @@
-//! Consumer groups: forgotten, moved, and told where to begin.
+//! Administration of consumer groups.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wakeline_web::{LimitedBody, Params, Problem, json, path};
 
-use super::refusals::{BadField, Unreachable};
+use super::refusals::{BadField, StoreUnreachable};
 use super::time;
 use crate::{
-    manage::{GroupScope, Seek},
     name,
+    queue_admin::{GroupScope, Seek},
     service::Queue,
 };
 
@@ -29,16 +29,16 @@ pub(super) struct DeletedGroup {
     metadata_deleted: bool,
 }
 
-/// Forgets how far a group has read, in all queues.
+/// Forgets how far a group has read in all queues.
 #[utoipa::path(
     delete, path = "/api/v1/consumer-groups/{group}", tag = "queue",
     params(
         ("group" = String, Path),
-        ("deleteMetadata" = Option<bool>, Query, description = "Forget where it began too; true by default"),
+        ("deleteMetadata" = Option<bool>, Query, description = "Forget where the group started too; true by default"),
     ),
     responses(
         (status = 200, description = "How many partitions it had read in", body = DeletedGroup),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn delete(
@@ -50,16 +50,16 @@ pub(super) async fn delete(
     delete_scope(&door, scope, &params).await
 }
 
-/// Forgets how far a group has read, in one queue.
+/// Forgets how far a group has read in one queue.
 #[utoipa::path(
     delete, path = "/api/v1/consumer-groups/{group}/queues/{queue}", tag = "queue",
     params(
         ("group" = String, Path), ("queue" = String, Path),
-        ("deleteMetadata" = Option<bool>, Query, description = "Forget where it began too; true by default"),
+        ("deleteMetadata" = Option<bool>, Query, description = "Forget where the group started too; true by default"),
     ),
     responses(
         (status = 200, description = "How many partitions it had read in", body = DeletedGroup),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn delete_in_queue(
@@ -112,9 +112,9 @@ fn scope(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SeekBody {
-    /// Behind everything that is there.
+    /// To the end: after all messages that are there.
     to_end: Option<bool>,
-    /// With what came at this time or later.
+    /// To messages of this time or later.
     timestamp: Option<String>,
 }
 
@@ -131,15 +131,15 @@ pub(super) struct SeekAnswer {
     partitions_updated: u64,
 }
 
-/// Moves a group to another place in a queue. Its leases there end.
+/// Moves a group to another position in a queue. Its leases there end.
 #[utoipa::path(
     post, path = "/api/v1/consumer-groups/{group}/queues/{queue}/seek", tag = "queue",
     params(("group" = String, Path), ("queue" = String, Path)),
     request_body = SeekBody,
     responses(
-        (status = 200, description = "How many partitions it goes on in", body = SeekAnswer),
+        (status = 200, description = "In how many partitions the group was moved", body = SeekAnswer),
         BadField,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn seek(
@@ -152,16 +152,16 @@ pub(super) async fn seek(
     seek_scope(&door, scope, &body).await
 }
 
-/// Moves a group to another place in a partition. Its lease there ends.
+/// Moves a group to another position in a partition. Its lease there ends.
 #[utoipa::path(
     post, path = "/api/v1/consumer-groups/{group}/queues/{queue}/partitions/{partition}/seek",
     tag = "queue",
     params(("group" = String, Path), ("queue" = String, Path), ("partition" = String, Path)),
     request_body = SeekBody,
     responses(
-        (status = 200, description = "Whether it goes on there", body = SeekAnswer),
+        (status = 200, description = "In how many partitions the group was moved", body = SeekAnswer),
         BadField,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn seek_partition(
@@ -228,7 +228,7 @@ pub(super) struct SubscriptionAnswer {
     rows_updated: u64,
 }
 
-/// Sets where a group begins in what it has not seen yet.
+/// Sets where a group starts in partitions that it has not read yet.
 #[utoipa::path(
     post, path = "/api/v1/consumer-groups/{group}/subscription", tag = "queue",
     params(("group" = String, Path)),
@@ -236,7 +236,7 @@ pub(super) struct SubscriptionAnswer {
     responses(
         (status = 200, description = "In how many queues the group is known", body = SubscriptionAnswer),
         BadField,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn subscribe(

@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wakeline_web::{LimitedBody, Problem, json, path};
 
-use super::created;
-use super::refusals::{BadField, Unreachable};
+use super::refusals::{BadField, StoreUnreachable};
+use super::time_text;
 use crate::service::Queue;
 
 const DEFAULT_SECONDS: u64 = 60;
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(super) struct ExtendBody {
-    /// From now on; 60 by default. A lease is never made shorter.
+    /// From now on; 60 by default. A lease is never shortened.
     seconds: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct ExtendBody {
 pub(super) struct ExtendAnswer {
     lease_id: String,
     success: bool,
-    /// In how many partitions.
+    /// The number of partitions under the lease.
     renewed: usize,
     new_expires_at: Option<String>,
     expires_at: Option<String>,
@@ -37,15 +37,15 @@ pub(super) struct ExtendAnswer {
     error: Option<&'static str>,
 }
 
-/// Makes a lease last longer. One that is over stays over.
+/// Extends a lease. An expired lease stays expired.
 #[utoipa::path(
     post, path = "/api/v1/lease/{leaseId}/extend", tag = "queue",
     params(("leaseId" = String, Path)),
     request_body(content = ExtendBody, description = "May be empty"),
     responses(
-        (status = 200, description = "`success` says whether the lease was alive", body = ExtendAnswer),
+        (status = 200, description = "`success` says whether the lease was valid", body = ExtendAnswer),
         BadField,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn extend(
@@ -71,7 +71,7 @@ pub(super) async fn extend(
         Ok(lease) => door.extend(lease, Duration::from_secs(seconds)).await?,
         Err(_) => None,
     };
-    let until = extended.map(|(_, until)| created(until));
+    let until = extended.map(|(_, until)| time_text(until));
     Ok(Json(ExtendAnswer {
         lease_id,
         success: extended.is_some(),

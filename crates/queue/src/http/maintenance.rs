@@ -1,4 +1,4 @@
-//! `/api/v1/system/maintenance`: pushes and pops paused, for all nodes.
+//! `/api/v1/system/maintenance`: pauses pushes and pops on all nodes.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wakeline_web::{LimitedBody, Problem, json};
 
-use super::refusals::{BadField, Unreachable};
-use crate::{manage::Modes, service::Queue};
+use super::refusals::{BadField, StoreUnreachable};
+use crate::{queue_admin::PauseModes, service::Queue};
 
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ModeBody {
     enabled: bool,
 }
 
-/// Nothing is buffered here: what is not durable is refused.
+/// Nothing is buffered here: a push is stored or refused.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModesAnswer {
@@ -43,7 +43,7 @@ pub(super) struct PopModeAnswer {
     message: &'static str,
 }
 
-fn answer(modes: Modes, message: Option<&'static str>) -> Json<ModesAnswer> {
+fn answer(modes: PauseModes, message: Option<&'static str>) -> Json<ModesAnswer> {
     Json(ModesAnswer {
         maintenance_mode: modes.push_paused,
         pop_maintenance_mode: modes.pop_paused,
@@ -58,11 +58,11 @@ fn answer(modes: Modes, message: Option<&'static str>) -> Json<ModesAnswer> {
     })
 }
 
-fn pop_answer(modes: Modes) -> Json<PopModeAnswer> {
+fn pop_answer(modes: PauseModes) -> Json<PopModeAnswer> {
     Json(PopModeAnswer {
         pop_maintenance_mode: modes.pop_paused,
         message: if modes.pop_paused {
-            "Pop maintenance mode is ON. Pops find nothing; held ones go on waiting."
+            "Pop maintenance mode is ON. Pops find nothing; held pops keep waiting."
         } else {
             "Pop maintenance mode is OFF. Normal operation."
         },
@@ -74,21 +74,21 @@ fn pop_answer(modes: Modes) -> Json<PopModeAnswer> {
     get, path = "/api/v1/system/maintenance", tag = "queue",
     responses(
         (status = 200, description = "What is paused", body = ModesAnswer),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn modes(State(door): State<Arc<Queue>>) -> Result<Json<ModesAnswer>, Problem> {
     Ok(answer(door.modes().await?, None))
 }
 
-/// Pauses pushes, or lets them go on. While paused they are refused with 503.
+/// Pauses or resumes pushes. While paused, they are refused with 503.
 #[utoipa::path(
     post, path = "/api/v1/system/maintenance", tag = "queue",
     request_body = ModeBody,
     responses(
         (status = 200, description = "What is paused now", body = ModesAnswer),
         BadField,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn pause_pushes(
@@ -110,7 +110,7 @@ pub(super) async fn pause_pushes(
     get, path = "/api/v1/system/maintenance/pop", tag = "queue",
     responses(
         (status = 200, description = "Whether they are", body = PopModeAnswer),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn pop_mode(
@@ -119,14 +119,14 @@ pub(super) async fn pop_mode(
     Ok(pop_answer(door.modes().await?))
 }
 
-/// Pauses pops, or lets them go on. While paused they find nothing; held ones go on waiting.
+/// Pauses or resumes pops. While paused, they find nothing; held pops keep waiting.
 #[utoipa::path(
     post, path = "/api/v1/system/maintenance/pop", tag = "queue",
     request_body = ModeBody,
     responses(
         (status = 200, description = "Whether they are paused now", body = PopModeAnswer),
         BadField,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn pause_pops(

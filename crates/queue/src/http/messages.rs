@@ -12,18 +12,19 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Params, Problem, path};
 
-use super::refusals::{BadParameter, Missing, Unreachable};
+use super::refusals::{BadParameter, NotFound, StoreUnreachable};
 use super::{
-    browse::{MAX_LIMIT, MAX_ROWS, address, filter, mode, not_found, page, shown},
-    created,
+    listing::{MAX_ROWS, MessageQuery, PageQuery, address, mode, not_found, short_time_text},
+    query::{one_of, query},
+    time_text,
 };
 use crate::{
-    browse::{MessageStatus, QUEUE_MODE, Seen},
+    browse::{ListedMessage, MessageFilter, MessageStatus, QUEUE_MODE},
     id,
     service::Queue,
 };
 
-/// Messages of a page that does not say.
+/// Messages of a page without a limit.
 const DEFAULT_LIMIT: i64 = 200;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -49,7 +50,7 @@ pub(super) struct MessageRow {
     data: Box<RawValue>,
     #[schema(value_type = Object)]
     payload: Box<RawValue>,
-    /// `false`: it is sealed with a key that the server does not have.
+    /// `false`: the payload is sealed with a key that the server does not have.
     payload_available: bool,
     is_encrypted: bool,
     trace_id: Option<Uuid>,
@@ -58,7 +59,7 @@ pub(super) struct MessageRow {
     segment: Segment,
 }
 
-/// Of the groups that are not queue mode.
+/// How many groups but queue mode have consumed the message.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct BusStatus {
@@ -82,36 +83,37 @@ pub(super) struct MessageList {
     total: i64,
 }
 
-/// A payload as it is shown.
+/// A payload as JSON.
 pub(super) fn raw(payload: Option<String>) -> Box<RawValue> {
     let payload = payload.unwrap_or_else(|| "null".to_owned());
     RawValue::from_string(payload).expect("a stored payload is JSON")
 }
 
-fn row(door: &Queue, seen: &Seen) -> MessageRow {
-    let message = &seen.message;
-    let payload = door.shown(message);
+fn row(door: &Queue, listed: &ListedMessage) -> MessageRow {
+    let message = &listed.message;
+    let payload = door.payload(message);
     let is_available = payload.is_some();
     let payload = raw(payload);
     let buses = || {
-        seen.readers
+        listed
+            .readers
             .iter()
             .filter(|reader| reader.group != QUEUE_MODE)
     };
-    let lease = seen.readers.first().and_then(|reader| reader.lease);
+    let lease = listed.readers.first().and_then(|reader| reader.lease);
     MessageRow {
         id: message.id,
         txn_hash: id::hash(&message.transaction_id).simple().to_string(),
         transaction_id: message.transaction_id.clone(),
-        partition_id: id::partition(seen.home.partition_number),
-        queue_path: format!("{}/{}", seen.home.queue, seen.home.partition),
-        queue: seen.home.queue.clone(),
-        partition: seen.home.partition.clone(),
-        namespace: seen.home.namespace.clone(),
-        task: seen.home.task.clone(),
-        queue_priority: seen.home.priority,
-        status: seen.status.name(),
-        queue_status: seen.status.name(),
+        partition_id: id::partition(listed.location.partition_number),
+        queue_path: format!("{}/{}", listed.location.queue, listed.location.partition),
+        queue: listed.location.queue.clone(),
+        partition: listed.location.partition.clone(),
+        namespace: listed.location.namespace.clone(),
+        task: listed.location.task.clone(),
+        queue_priority: listed.location.priority,
+        status: listed.status.name(),
+        queue_status: listed.status.name(),
         bus_status: BusStatus {
             consumed_by: buses()
                 .filter(|reader| reader.position > message.position)
@@ -119,85 +121,75 @@ fn row(door: &Queue, seen: &Seen) -> MessageRow {
             total_groups: buses().count(),
         },
         lease_expires_at: lease
-            .filter(|_| seen.status == MessageStatus::Processing)
-            .map(|lease| shown(lease.until_us)),
+            .filter(|_| listed.status == MessageStatus::Processing)
+            .map(|lease| short_time_text(lease.until_us)),
         data: payload.clone(),
         payload,
         payload_available: is_available,
-        is_encrypted: seen.was_sealed,
+        is_encrypted: listed.was_sealed,
         trace_id: message.trace_id,
         producer_sub: message.producer_sub.clone(),
-        created_at: shown(message.created_us),
+        created_at: short_time_text(message.created_us),
         segment: Segment {
-            seq: seen.segment,
-            frame_idx: message.position - seen.segment,
+            seq: listed.segment,
+            frame_idx: message.position - listed.segment,
         },
     }
 }
 
-fn status(params: &Params) -> Result<Option<MessageStatus>, Problem> {
-    let Some(text) = params.text("status") else {
-        return Ok(None);
-    };
-    let known = MessageStatus::ALL
-        .into_iter()
-        .find(|status| status.name() == text);
-    match known {
-        Some(status) => Ok(Some(status)),
-        None => Err(Problem::invalid(
-            "status",
-            "none of pending, processing, completed, dead_letter",
-        )),
+query! {
+    struct StatusQuery(limits) {
+        /// `pending`, `processing`, `completed` or `dead_letter`.
+        status "status": &'static str = one_of(&STATUSES),
     }
 }
+
+const STATUSES: [&str; 4] = ["pending", "processing", "completed", "dead_letter"];
 
 /// Messages, the newest first.
 #[utoipa::path(
     get, path = "/api/v1/messages", tag = "queue",
-    params(
-        ("queue" = Option<String>, Query), ("partition" = Option<String>, Query),
-        ("namespace" = Option<String>, Query, description = "`ns` means the same"),
-        ("task" = Option<String>, Query),
-        ("status" = Option<String>, Query, description = "pending, processing, completed or dead_letter"),
-        ("from" = Option<String>, Query, description = "What came at this time or later"),
-        ("to" = Option<String>, Query, description = "What came before this time"),
-        ("limit" = Option<i64>, Query, description = "200 by default, 1000 at most"),
-        ("offset" = Option<i64>, Query),
-    ),
+    params(MessageQuery, StatusQuery, PageQuery),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = MessageList),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn list(
     State(door): State<Arc<Queue>>,
     params: Params,
 ) -> Result<Json<MessageList>, Problem> {
-    listed(&door, &params, None).await
+    let filter = MessageQuery::read(&params, door.limits())?.filter();
+    listed(&door, &params, filter).await
 }
 
-/// The page that the parameters name, of this queue or of the one that they name.
+/// The page of these messages that the query names.
 pub(super) async fn listed(
     door: &Queue,
     params: &Params,
-    queue: Option<String>,
+    wanted: MessageFilter,
 ) -> Result<Json<MessageList>, Problem> {
-    let mut wanted = filter(door, params)?;
-    wanted.queue = queue.or(wanted.queue);
-    let status = status(params)?;
-    let page = page(params, DEFAULT_LIMIT, MAX_LIMIT)?;
-    let browse = door.browse();
-    let listed = browse.messages(&wanted, status, page).await?;
+    let status = StatusQuery::read(params, door.limits())?.status;
+    let status = status.and_then(|name| {
+        let mut all = MessageStatus::ALL.into_iter();
+        all.find(|status| status.name() == name)
+    });
+    let page = PageQuery::read(params, door.limits())?.page(DEFAULT_LIMIT);
+    let found = door.messages(&wanted, status, page).await?;
     let queue = match &wanted.queue {
-        Some(name) => browse.queue_number(name).await?.or(Some(0)),
+        Some(name) => door.queue_number(name).await?.or(Some(0)),
         None => None,
     };
-    let groups = browse.group_names(queue, MAX_ROWS).await?;
+    let groups = door.group_names(queue, MAX_ROWS).await?;
     Ok(Json(MessageList {
-        messages: listed.rows.iter().map(|seen| row(door, seen)).collect(),
+        messages: found
+            .rows
+            .iter()
+            .map(|message| row(door, message))
+            .collect(),
         mode: mode(&groups),
-        total: listed.total,
+        total: found.total,
     }))
 }
 
@@ -206,7 +198,7 @@ pub(super) async fn listed(
 pub(super) struct MessageDetail {
     #[serde(flatten)]
     row: MessageRow,
-    /// How often it failed, and why the last time, if it is a dead letter.
+    /// For a dead letter: how often it failed, and why the last time.
     retry_count: i64,
     error_message: Option<String>,
     consumer_groups: Vec<GroupStatus>,
@@ -225,15 +217,15 @@ struct GroupStatus {
     lease_expires_at: Option<String>,
 }
 
-/// A message, and where its groups are.
+/// A message, and which groups have consumed it.
 #[utoipa::path(
     get, path = "/api/v1/messages/{partitionId}/{transactionId}", tag = "queue",
     params(("partitionId" = String, Path), ("transactionId" = String, Path)),
     responses(
         (status = 200, description = "The message", body = MessageDetail),
         BadParameter,
-        Missing,
-        Unreachable,
+        NotFound,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn one(
@@ -242,12 +234,11 @@ pub(super) async fn one(
 ) -> Result<Json<MessageDetail>, Problem> {
     let (partition_id, transaction_id) = path(named)?;
     let address = address(&door, &partition_id, &transaction_id)?;
-    let browse = door.browse();
-    let found = browse.message(&address).await?.ok_or_else(not_found)?;
-    let queue = browse.queue(&found.seen.home.queue).await?;
+    let found = door.message(&address).await?.ok_or_else(not_found)?;
+    let queue = door.queue(&found.message.location.queue).await?;
     let config = door.options_of(queue.as_ref());
-    let position = found.seen.message.position;
-    let readers = &found.seen.readers;
+    let position = found.message.message.position;
+    let readers = &found.message.readers;
     let groups: Vec<String> = readers.iter().map(|reader| reader.group.clone()).collect();
     let letter = found.letters.last();
     Ok(Json(MessageDetail {
@@ -262,7 +253,7 @@ pub(super) async fn one(
                 lease_expires_at: reader
                     .lease
                     .filter(|lease| reader.position <= position && position < lease.to)
-                    .map(|lease| created(lease.until_us)),
+                    .map(|lease| time_text(lease.until_us)),
             })
             .collect(),
         queue_config: json!({
@@ -271,6 +262,6 @@ pub(super) async fn one(
             "ttl": config["ttl"],
         }),
         mode: mode(&groups),
-        row: row(&door, &found.seen),
+        row: row(&door, &found.message),
     }))
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/resources`: how much of everything there is.
+//! `/api/v1/resources`: totals of everything, by namespace and by task.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,18 +6,18 @@ use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use wakeline_web::Problem;
 
-use super::refusals::Unreachable;
+use super::refusals::StoreUnreachable;
 use super::{
     analytics::{Range, per_second},
-    browse::{MAX_ROWS, shown},
+    listing::{MAX_ROWS, short_time_text},
     resources::counts_json,
 };
 use crate::{
-    browse::{Counts, Overview, Page, QueueFilter, QueueRow, Span, Spread},
+    browse::{Distribution, MessageCounts, Overview, Page, QueueFilter, QueueRow, Span},
     service::Queue,
 };
 
-fn spread(spread: Spread, unit: i64) -> Value {
+fn spread(spread: Distribution, unit: i64) -> Value {
     json!({
         "avg": spread.mean / unit, "max": spread.most / unit, "min": spread.least / unit,
         "median": spread.median / unit,
@@ -38,20 +38,20 @@ fn overview_json(overview: &Overview, pushed: i64, consumed: i64) -> Value {
             "ingestedPerSecond": per_second(pushed, Range::MINUTE), "processedPerSecond": per_second(consumed, Range::MINUTE),
         },
         "statsAge": 0,
-        "timestamp": shown(overview.now_us),
+        "timestamp": short_time_text(overview.now_us),
     })
 }
 
-/// How much of everything there is.
+/// Totals of everything.
 #[utoipa::path(
     get, path = "/api/v1/resources/overview", tag = "queue",
     responses(
-        (status = 200, description = "Counts, lags and rates; computed when asked", body = Object),
-        Unreachable,
+        (status = 200, description = "Counts, lags and rates, computed at the time of the request", body = Object),
+        StoreUnreachable,
     )
 )]
 pub(super) async fn overview(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
-    let overview = door.browse().overview().await?;
+    let overview = door.overview().await?;
     // The last minute that is over.
     let end = overview.now_us / Range::MINUTE * Range::MINUTE;
     let span = Span {
@@ -59,13 +59,13 @@ pub(super) async fn overview(State(door): State<Arc<Queue>>) -> Result<Json<Valu
         to_us: end,
         bucket_us: Range::MINUTE,
     };
-    let series = door.browse().counts(span, &None, false).await?;
+    let series = door.counts(span, &None, false).await?;
     let (pushed, completed) = series.first().map_or((0, 0), |c| (c.pushed, c.completed));
     Ok(Json(overview_json(&overview, pushed, completed)))
 }
 
-/// Queues gathered by something that they have in common.
-async fn gathered(
+/// Totals of the queues that have the same value of `field`.
+async fn totals_by(
     door: &Queue,
     field: &'static str,
     of: impl Fn(&QueueRow) -> &str,
@@ -74,25 +74,25 @@ async fn gathered(
         limit: MAX_ROWS,
         offset: 0,
     };
-    let listed = door.browse().queues(&QueueFilter::default(), page).await?;
-    let mut gathered: BTreeMap<String, (i64, i64, Counts)> = BTreeMap::new();
+    let listed = door.queues(&QueueFilter::default(), page).await?;
+    let mut totals: BTreeMap<String, (i64, i64, MessageCounts)> = BTreeMap::new();
     for queue in listed.rows {
         let name = of(&queue);
         if name.is_empty() {
             continue;
         }
-        let (queues, partitions, counts) = gathered.entry(name.to_owned()).or_default();
+        let (queues, partitions, counts) = totals.entry(name.to_owned()).or_default();
         *queues += 1;
         *partitions += queue.partitions;
         counts.add(queue.counts);
     }
-    let item = |(name, (queues, partitions, counts)): (String, (i64, i64, Counts))| {
+    let item = |(name, (queues, partitions, counts)): (String, (i64, i64, MessageCounts))| {
         json!({
             field: name, "queues": queues, "partitions": partitions,
             "messages": {"total": counts.total, "pending": counts.pending},
         })
     };
-    Ok(gathered.into_iter().map(item).collect())
+    Ok(totals.into_iter().map(item).collect())
 }
 
 /// Namespaces, of the newest 10000 queues.
@@ -100,11 +100,11 @@ async fn gathered(
     get, path = "/api/v1/resources/namespaces", tag = "queue",
     responses(
         (status = 200, description = "All of them", body = Object),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn namespaces(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
-    let namespaces = gathered(&door, "namespace", |queue| &queue.namespace).await?;
+    let namespaces = totals_by(&door, "namespace", |queue| &queue.namespace).await?;
     Ok(Json(json!({"namespaces": namespaces})))
 }
 
@@ -113,10 +113,10 @@ pub(super) async fn namespaces(State(door): State<Arc<Queue>>) -> Result<Json<Va
     get, path = "/api/v1/resources/tasks", tag = "queue",
     responses(
         (status = 200, description = "All of them", body = Object),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn tasks(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
-    let tasks = gathered(&door, "task", |queue| &queue.task).await?;
+    let tasks = totals_by(&door, "task", |queue| &queue.task).await?;
     Ok(Json(json!({"tasks": tasks})))
 }

@@ -9,57 +9,77 @@ use axum::{
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Delivery, HoldOutcome, Params, Prefer, Problem, ProblemDocument, path};
 
 use super::refusals::BadParameter;
-use super::{created, quoted, time};
+use super::{
+    query::{flag, named, number, query, text},
+    quoted, time, time_text,
+};
 use crate::{
-    claim::{Claimed, Part, PopRequest, Source, Start},
+    browse::QUEUE_MODE,
+    claim::{Claim, ClaimedPartition, PopRequest, Source, Start},
     message::Message,
     name,
-    service::{Claim, Limits, Queue},
+    service::{ClaimGuard, Limits, Queue},
 };
 
-/// The group of those who name none.
-pub(super) const QUEUE_MODE: &str = "__QUEUE_MODE__";
-
-/// Partitions that a pop gets which leaves its size to the server.
+/// Partitions of a pop that leaves its size to the server.
 const AUTOPILOT_PARTITIONS: u32 = 16;
 
-/// The query of a pop. Only for the documentation: it is read by `request` below.
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[allow(dead_code, reason = "read by name")]
-struct PopQuery {
-    /// How many messages at most, of all partitions together.
-    batch: Option<u32>,
-    /// How many partitions at most; 1 by default. All are under one lease.
-    partitions: Option<u32>,
-    /// Leave `batch` and `partitions` to the server where they are not given.
-    autopilot: Option<bool>,
-    /// Whether to hold the answer until there is something.
-    wait: Option<bool>,
-    /// How long to hold it, in milliseconds.
-    timeout: Option<u64>,
-    #[param(rename = "consumerGroup")]
-    consumer_group: Option<String>,
-    /// Acknowledged by being handed out: at most once, no lease.
-    #[param(rename = "autoAck")]
-    auto_ack: Option<bool>,
-    /// Where a group begins that is seen for the first time: `all`, or `new` for what comes from
-    /// now on.
-    #[param(rename = "subscriptionMode")]
-    subscription_mode: Option<String>,
-    /// The same by time: `now`, or a time such as `2026-01-31T12:00:00Z`.
-    #[param(rename = "subscriptionFrom")]
-    subscription_from: Option<String>,
+query! {
+    /// The query of a pop.
+    struct PopQuery(limits) {
+        /// How many messages at most, of all partitions together.
+        batch "batch": u32 = number(1..=limits.max_batch),
+        /// How many partitions at most; 1 by default. All are under one lease.
+        partitions "partitions": u32 = number(1..=limits.max_partitions),
+        /// Leave `batch` and `partitions` to the server where they are not given.
+        autopilot "autopilot": bool = flag,
+        /// Whether to hold the answer until there is a message.
+        wait "wait": bool = flag,
+        /// How long to hold it, in milliseconds.
+        timeout "timeout": u64 = number(0..=longest_hold_ms(limits)),
+        consumer_group "consumerGroup": String = named(limits),
+        /// Acknowledge the messages as they are handed out: at most once, no lease.
+        auto_ack "autoAck": bool = flag,
+        /// Where a new group starts: `all`, or `new` for messages that come from now on.
+        subscription_mode "subscriptionMode": String = text,
+        /// The same by time: `now`, or a time such as `2026-01-31T12:00:00Z`.
+        subscription_from "subscriptionFrom": String = text,
+    }
 }
 
-/// The shape of an answer. Only for the documentation: it is written by `answer` below, because
-/// payloads pass through as they are.
+query! {
+    /// The query of a pop by namespace or task.
+    struct MatchingQuery(limits) {
+        /// At least one of namespace and task.
+        namespace "namespace": String = named_if_given(limits),
+        task "task": String = named_if_given(limits),
+    }
+}
+
+/// An empty name is none.
+fn named_if_given(
+    limits: &Limits,
+) -> impl Fn(&Params, &str) -> Result<Option<String>, Problem> + use<> {
+    let named = named(limits);
+    move |params, field| match params.text(field) {
+        Some("") => Ok(None),
+        _ => named(params, field),
+    }
+}
+
+fn longest_hold_ms(limits: &Limits) -> u64 {
+    u64::try_from(limits.max_hold.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The shape of an answer, for `/openapi.json`. `body` below writes it, because payloads pass through
+/// as they are; a test compares the two.
 #[derive(Debug, Serialize, ToSchema)]
+#[cfg_attr(test, derive(serde::Deserialize), serde(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 struct PopAnswer {
     success: bool,
@@ -74,6 +94,7 @@ struct PopAnswer {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
+#[cfg_attr(test, derive(serde::Deserialize), serde(deny_unknown_fields))]
 #[serde(rename_all = "camelCase")]
 struct PoppedMessage {
     id: Uuid,
@@ -88,13 +109,13 @@ struct PoppedMessage {
     consumer_group: String,
 }
 
-/// Claims messages from any partition of a queue, held until there are some.
+/// Claims messages from any partition of a queue; can be held until there are some.
 #[utoipa::path(
     get, path = "/api/v1/pop/queue/{queue}", tag = "queue",
     params(("queue" = String, Path), PopQuery),
     responses(
         (status = 200, description = "Messages, leased to the caller", body = PopAnswer),
-        (status = 204, description = "Nothing there, or nothing came in time"),
+        (status = 204, description = "There was no message, or none came in time"),
         BadParameter,
         (status = 503, description = "Overload, drain or outage; try again", body = ProblemDocument<'static>, content_type = "application/problem+json"),
     )
@@ -109,13 +130,13 @@ pub(super) async fn pop_queue(
     pop(&door, source, &params, prefer).await
 }
 
-/// Claims messages from one partition of a queue, held until there are some.
+/// Claims messages from one partition of a queue; can be held until there are some.
 #[utoipa::path(
     get, path = "/api/v1/pop/queue/{queue}/partition/{partition}", tag = "queue",
     params(("queue" = String, Path), ("partition" = String, Path), PopQuery),
     responses(
         (status = 200, description = "Messages, leased to the caller", body = PopAnswer),
-        (status = 204, description = "Nothing there, or nothing came in time"),
+        (status = 204, description = "There was no message, or none came in time"),
         BadParameter,
         (status = 503, description = "Overload, drain or outage; try again", body = ProblemDocument<'static>, content_type = "application/problem+json"),
     )
@@ -131,18 +152,14 @@ pub(super) async fn pop_partition(
     pop(&door, source, &params, prefer).await
 }
 
-/// Claims messages from whichever queue has this namespace or task, held until there are some. The
-/// queue with the highest priority comes first; waiting adds to it.
+/// Claims messages from one of the queues that have this namespace or task; can be held until there
+/// are some. The queue with the highest priority comes first; each 10 s that a queue waits add 1.
 #[utoipa::path(
     get, path = "/api/v1/pop", tag = "queue",
-    params(
-        ("namespace" = Option<String>, Query, description = "At least one of namespace and task"),
-        ("task" = Option<String>, Query),
-        PopQuery,
-    ),
+    params(MatchingQuery, PopQuery),
     responses(
         (status = 200, description = "Messages, leased to the caller", body = PopAnswer),
-        (status = 204, description = "Nothing there, or nothing came in time"),
+        (status = 204, description = "There was no message, or none came in time"),
         BadParameter,
         (status = 503, description = "Overload, drain or outage; try again", body = ProblemDocument<'static>, content_type = "application/problem+json"),
     )
@@ -152,15 +169,7 @@ pub(super) async fn pop_matching(
     params: Params,
     prefer: Prefer,
 ) -> Result<Response, Problem> {
-    let most = door.limits().max_name;
-    let text = |name: &str| -> Result<Option<String>, Problem> {
-        let given = params.text(name).filter(|text| !text.is_empty());
-        if let Some(text) = given {
-            name::check(name, text, most)?;
-        }
-        Ok(given.map(ToOwned::to_owned))
-    };
-    let (namespace, task) = (text("namespace")?, text("task")?);
+    let MatchingQuery { namespace, task } = MatchingQuery::read(&params, door.limits())?;
     if namespace.is_none() && task.is_none() {
         return Err(Problem::invalid(
             "namespace",
@@ -185,9 +194,10 @@ async fn pop(
     prefer: Prefer,
 ) -> Result<Response, Problem> {
     let limits = door.limits();
-    let request = request(source, params, limits)?;
-    let time = hold_time(params, prefer, limits)?;
-    // Boxed: a held request is mostly this, and an unboxed one is kept several times over.
+    let query = PopQuery::read(params, limits)?;
+    let time = hold_time(&query, prefer, limits);
+    let request = request(source, query, limits)?;
+    // Boxed: a held request is mostly this future, and unboxed it is stored several times over.
     let held = Box::pin(door.pop(request, time)).await?;
     let mut response = answer(held);
     if let Some(applied) = prefer.applied(time) {
@@ -197,40 +207,35 @@ async fn pop(
     Ok(response)
 }
 
-fn request(source: Source, params: &Params, limits: &Limits) -> Result<PopRequest, Problem> {
-    let group = params
-        .text("consumerGroup")
-        .unwrap_or(QUEUE_MODE)
-        .to_owned();
-    name::check("consumerGroup", &group, limits.max_name)?;
-    let autopilot = params.flag("autopilot")?.unwrap_or(false);
-    let partitions = params.number("partitions", &(1..=limits.max_partitions))?;
-    let said = start(params)?;
-    let start = if group == QUEUE_MODE {
-        Start::All
-    } else {
-        said.unwrap_or(limits.default_start)
-    };
+fn request(source: Source, query: PopQuery, limits: &Limits) -> Result<PopRequest, Problem> {
+    let start = start(&query)?.unwrap_or(limits.default_start);
+    let group = query
+        .consumer_group
+        .unwrap_or_else(|| QUEUE_MODE.to_owned());
+    let autopilot = query.autopilot.unwrap_or(false);
+    let partitions = if autopilot { AUTOPILOT_PARTITIONS } else { 1 };
     Ok(PopRequest {
         source,
+        start: if group == QUEUE_MODE {
+            Start::All
+        } else {
+            start
+        },
         group,
-        start,
-        batch: params
-            .number("batch", &(1..=limits.max_batch))?
-            .unwrap_or(limits.default_batch),
-        partitions: partitions.unwrap_or(if autopilot { AUTOPILOT_PARTITIONS } else { 1 }),
-        auto_ack: params.flag("autoAck")?.unwrap_or(false),
+        batch: query.batch.unwrap_or(limits.default_batch),
+        partitions: query.partitions.unwrap_or(partitions),
+        auto_ack: query.auto_ack.unwrap_or(false),
     })
 }
 
-/// Where the group begins, if it says so. The time is the more exact of the two.
-fn start(params: &Params) -> Result<Option<Start>, Problem> {
-    match params.text("subscriptionFrom") {
+/// Where the group starts, if the query says so. The time is the more exact of the two.
+fn start(query: &PopQuery) -> Result<Option<Start>, Problem> {
+    match query.subscription_from.as_deref() {
         Some("now") => return Ok(Some(Start::New)),
         Some(text) => return Ok(Some(Start::At(time("subscriptionFrom", text)?))),
         None => {}
     }
-    match params.text("subscriptionMode") {
+    match query.subscription_mode.as_deref() {
         None => Ok(None),
         Some("all") => Ok(Some(Start::All)),
         Some("new" | "new-only") => Ok(Some(Start::New)),
@@ -238,21 +243,18 @@ fn start(params: &Params) -> Result<Option<Start>, Problem> {
     }
 }
 
-/// `wait` and `timeout` are Queen's way to ask, `Prefer: wait` is everybody's.
-fn hold_time(params: &Params, prefer: Prefer, limits: &Limits) -> Result<Duration, Problem> {
-    let longest = u64::try_from(limits.max_hold.as_millis()).unwrap_or(u64::MAX);
-    let timeout = params
-        .number("timeout", &(0..=longest))?
-        .map(Duration::from_millis);
-    let wait = params.flag("wait")?;
-    Ok(match (wait, prefer.wait) {
-        (Some(true), _) => timeout.unwrap_or(limits.default_hold),
+/// `wait` and `timeout` are Queen's way to ask, `Prefer: wait` is the standard's.
+fn hold_time(query: &PopQuery, prefer: Prefer, limits: &Limits) -> Duration {
+    match (query.wait, prefer.wait) {
+        (Some(true), _) => query
+            .timeout
+            .map_or(limits.default_hold, Duration::from_millis),
         (None, Some(preferred)) => preferred.min(limits.max_hold),
         (Some(false), _) | (None, None) => Duration::ZERO,
-    })
+    }
 }
 
-fn answer(held: HoldOutcome<Claim>) -> Response {
+fn answer(held: HoldOutcome<ClaimGuard>) -> Response {
     let mut response = match held.value {
         None => {
             let mut response = Response::new(Body::empty());
@@ -260,8 +262,8 @@ fn answer(held: HoldOutcome<Claim>) -> Response {
             response
         }
         Some(claim) => {
-            let text = text(claim.claimed());
-            let mut response = Response::new(Delivery::body(text.into(), claim));
+            let body = body(claim.claim());
+            let mut response = Response::new(Delivery::body(body.into(), claim));
             let json = HeaderValue::from_static("application/json");
             response.headers_mut().insert(header::CONTENT_TYPE, json);
             response
@@ -271,8 +273,8 @@ fn answer(held: HoldOutcome<Claim>) -> Response {
     response
 }
 
-/// Written by hand, because a payload is JSON already and is not parsed again.
-fn text(claimed: &Claimed) -> String {
+/// Written by hand, because a payload is JSON already and need not be parsed again.
+fn body(claimed: &Claim) -> String {
     let payloads: usize = claimed
         .messages()
         .map(|message| message.payload.len())
@@ -284,7 +286,7 @@ fn text(claimed: &Claimed) -> String {
         .map(|lease| lease.to_string())
         .unwrap_or_default();
     let group = quoted(&claimed.group);
-    let common = |part: &Part| {
+    let common = |part: &ClaimedPartition| {
         format!(
             r#""partition":{},"partitionId":"{}","leaseId":"{lease}","consumerGroup":{group}"#,
             quoted(&part.partition),
@@ -327,6 +329,46 @@ fn write_message(out: &mut String, message: &Message, common: &str) {
         message.id,
         quoted(&message.transaction_id),
         message.payload,
-        created(message.created_us),
+        time_text(message.created_us),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_the_fields_that_are_described() {
+        let message = Message {
+            id: Uuid::from_u128(1),
+            position: 0,
+            transaction_id: "a".into(),
+            trace_id: None,
+            payload: "{}".into(),
+            producer_sub: None,
+            created_us: 1,
+            is_sealed: false,
+        };
+        let claim = Claim {
+            queue: "q".into(),
+            namespace: String::new(),
+            task: String::new(),
+            group: "g".into(),
+            group_number: 1,
+            lease: Some(Uuid::from_u128(2)),
+            time: None,
+            parts: vec![ClaimedPartition {
+                partition: "p".into(),
+                number: 1,
+                first: 0,
+                end: 1,
+                messages: vec![message],
+                remaining: 0,
+            }],
+        };
+        let body = body(&claim);
+        let answer: PopAnswer = serde_json::from_str(&body).unwrap();
+        let written: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(serde_json::to_value(&answer).unwrap(), written);
+    }
 }

@@ -16,12 +16,12 @@ use wakeline_web::{Identity, LimitedBody, Problem, ProblemDocument, json, json_a
 
 use super::refusals::BadField;
 use crate::{
-    message::{NewMessage, Pushed, Refusal},
+    message::{NewMessage, PushReceipt, PushRefusal},
     name,
     service::{Limits, Queue},
 };
 
-/// Where a message goes that names no partition.
+/// The partition of messages that name none.
 pub(super) const DEFAULT_PARTITION: &str = "Default";
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -63,13 +63,13 @@ pub(super) struct PushAnswer {
     error: Option<String>,
 }
 
-/// Stores messages durably and wakes whoever waits for them. A message that is refused is refused
-/// by itself; when all are, the answer is the refusal.
+/// Stores messages durably and wakes the pops that wait for them. A bad message is refused by itself;
+/// if all messages are refused, the answer is the refusal.
 #[utoipa::path(
     post, path = "/api/v1/push", tag = "queue",
     request_body = PushBody,
     responses(
-        (status = 201, description = "On disk, but for what failed; one entry per item, in order", body = Vec<PushAnswer>),
+        (status = 201, description = "The messages are on disk, except those that failed; one entry per item, in order", body = Vec<PushAnswer>),
         BadField,
         (status = 413, description = "The body is too large", body = ProblemDocument<'static>, content_type = "application/problem+json"),
         (status = 429, description = "The queue is full (maxSize)", body = ProblemDocument<'static>, content_type = "application/problem+json"),
@@ -132,26 +132,26 @@ pub(super) fn check_count(field: &str, found: usize, most: usize) -> Result<(), 
 }
 
 /// Why a message was not stored, for its producer.
-pub(super) fn refused(refusal: Refusal, queue: &str) -> Problem {
+pub(super) fn refused(refusal: PushRefusal, queue: &str) -> Problem {
     match refusal {
-        Refusal::Full { max_size } => Problem::overload(
+        PushRefusal::Full { max_size } => Problem::overload(
             "queue-full",
             format!(
                 "queue {queue} is full: it has {max_size} messages that are not consumed, its maxSize; nothing was stored, try again when some are"
             ),
         ),
-        Refusal::Paused => Problem::unavailable(
+        PushRefusal::Paused => Problem::unavailable(
             "maintenance",
             "pushes are paused for maintenance; nothing was stored, try again later",
         ),
-        Refusal::Unsealed => Problem::new(
+        PushRefusal::Unsealed => Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "sealed",
             format!(
                 "queue {queue} keeps its messages sealed, and this server has no key (queue.encryption_key); nothing was stored"
             ),
         ),
-        Refusal::Gone => Problem::unavailable(
+        PushRefusal::QueueDeleted => Problem::unavailable(
             "queue-deleted",
             format!("queue {queue} was deleted at the same moment; nothing was stored, try again"),
         ),
@@ -170,7 +170,7 @@ fn failed(index: usize, queue_name: Option<String>, error: &str) -> PushAnswer {
     }
 }
 
-fn stored(index: usize, queue_name: String, pushed: Pushed) -> PushAnswer {
+fn stored(index: usize, queue_name: String, pushed: PushReceipt) -> PushAnswer {
     PushAnswer {
         index,
         message_id: Some(pushed.id),
@@ -186,7 +186,7 @@ fn stored(index: usize, queue_name: String, pushed: Pushed) -> PushAnswer {
     }
 }
 
-/// A message as a producer wrote it; `at` is where, for a refusal.
+/// Reads a message. `at` is its path in the body, for a refusal.
 pub(super) fn message(
     at: &str,
     item: &RawValue,

@@ -1,4 +1,4 @@
-//! The refusals that many routes share, as `/openapi.json` tells of them.
+//! The refusals that many routes share, for `/openapi.json`.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn problem(status: &str, description: &str) -> BTreeMap<String, RefOr<Response>>
     BTreeMap::from([(status.to_owned(), response.into())])
 }
 
-/// A parameter is at fault.
+/// A bad parameter.
 pub(super) struct BadParameter;
 
 impl IntoResponses for BadParameter {
@@ -26,7 +26,7 @@ impl IntoResponses for BadParameter {
     }
 }
 
-/// A field of the body is at fault.
+/// A bad field of the body.
 pub(super) struct BadField;
 
 impl IntoResponses for BadField {
@@ -35,19 +35,19 @@ impl IntoResponses for BadField {
     }
 }
 
-/// What the path names is not there.
-pub(super) struct Missing;
+/// The path names something that is not there.
+pub(super) struct NotFound;
 
-impl IntoResponses for Missing {
+impl IntoResponses for NotFound {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problem("404", "There is none")
+        problem("404", "There is no such thing")
     }
 }
 
-/// The store is not there.
-pub(super) struct Unreachable;
+/// The database cannot be reached.
+pub(super) struct StoreUnreachable;
 
-impl IntoResponses for Unreachable {
+impl IntoResponses for StoreUnreachable {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         problem("503", "The database cannot be reached")
     }

@@ -1,4 +1,4 @@
-//! `/api/v1/resources`: what there is.
+//! `/api/v1/resources`: queues and partitions.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,10 +12,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Params, Problem, ProblemDocument, path};
 
-use super::browse::{MAX_ROWS, named, page, shown};
-use super::refusals::{BadParameter, Missing, Unreachable};
+use super::listing::{LongPageQuery, MAX_ROWS, QueueQuery, short_time_text};
+use super::query::{named, query};
+use super::refusals::{BadParameter, NotFound, StoreUnreachable};
 use crate::{
-    browse::{Counts, Page, PartitionRow, QueueFilter, QueueRow},
+    browse::{MessageCounts, Page, Paged, PartitionRow, QueueRow},
     id, name,
     service::Queue,
 };
@@ -26,8 +27,8 @@ pub(super) fn queue_not_found() -> Problem {
     Problem::not_found("there is no queue of this name").with_error("Queue not found")
 }
 
-/// `failed` is not counted: what failed and comes again is pending.
-pub(super) fn counts_json(counts: Counts) -> Value {
+/// `failed` is not counted: a failed message that will be redelivered is pending.
+pub(super) fn counts_json(counts: MessageCounts) -> Value {
     json!({
         "total": counts.total, "pending": counts.pending, "processing": counts.processing,
         "completed": counts.completed, "failed": null, "deadLetter": counts.dead_letter,
@@ -52,7 +53,7 @@ pub(super) struct QueueItem {
 }
 
 /// How many segments there are is not counted.
-fn segments(counts: Counts) -> Value {
+fn segments(counts: MessageCounts) -> Value {
     json!({"messages": counts.total, "segments": null})
 }
 
@@ -63,7 +64,7 @@ impl From<&QueueRow> for QueueItem {
             name: queue.name.clone(),
             namespace: queue.namespace.clone(),
             task: queue.task.clone(),
-            created_at: shown(queue.created_us),
+            created_at: short_time_text(queue.created_us),
             partitions: queue.partitions,
             messages: counts_json(queue.counts),
             segments: segments(queue.counts),
@@ -81,33 +82,21 @@ pub(super) struct QueueItems {
     kv_bytes: i64,
 }
 
-/// The queues on the page that the parameters name.
-pub(super) async fn listed(
-    door: &Queue,
-    params: &Params,
-) -> Result<crate::browse::Paged<QueueRow>, Problem> {
-    let namespace = named(door, params, "ns")?;
-    let filter = QueueFilter {
-        name: named(door, params, "queue")?,
-        namespace: named(door, params, "namespace")?.or(namespace),
-        task: named(door, params, "task")?,
-    };
-    let page = page(params, DEFAULT_QUEUES, MAX_ROWS)?;
-    Ok(door.browse().queues(&filter, page).await?)
+/// The queues on the page that the query names.
+pub(super) async fn listed(door: &Queue, params: &Params) -> Result<Paged<QueueRow>, Problem> {
+    let filter = QueueQuery::read(params, door.limits())?.filter();
+    let page = LongPageQuery::read(params, door.limits())?.page(DEFAULT_QUEUES);
+    Ok(door.queues(&filter, page).await?)
 }
 
 /// Queues, the newest first.
 #[utoipa::path(
     get, path = "/api/v1/resources/queues", tag = "queue",
-    params(
-        ("namespace" = Option<String>, Query), ("task" = Option<String>, Query),
-        ("limit" = Option<i64>, Query, description = "1000 by default, 10000 at most"),
-        ("offset" = Option<i64>, Query),
-    ),
+    params(QueueQuery, LongPageQuery),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = QueueItems),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn list(
@@ -129,19 +118,19 @@ async fn find(
 ) -> Result<QueueRow, Problem> {
     let queue = path(named)?;
     name::check("queue", &queue, door.limits().max_name)?;
-    let found = door.browse().queue(&queue).await?;
+    let found = door.queue(&queue).await?;
     found.ok_or_else(queue_not_found)
 }
 
-/// A queue, with the page of its partitions that the parameters name.
+/// A queue, with the page of its partitions that the query names.
 pub(super) async fn found(
     door: &Queue,
     named: Result<Path<String>, PathRejection>,
     params: &Params,
-) -> Result<(QueueRow, crate::browse::Paged<PartitionRow>), Problem> {
-    let page = page(params, MAX_ROWS, MAX_ROWS)?;
+) -> Result<(QueueRow, Paged<PartitionRow>), Problem> {
+    let page = LongPageQuery::read(params, door.limits())?.page(MAX_ROWS);
     let queue = find(door, named).await?;
-    let partitions = door.browse().partitions(Some(queue.number), page).await?;
+    let partitions = door.partitions(Some(queue.number), page).await?;
     Ok((queue, partitions))
 }
 
@@ -150,9 +139,9 @@ pub(super) fn partition_json(partition: &PartitionRow) -> Value {
         "id": id::partition(partition.number),
         "name": partition.name,
         "queue": partition.queue,
-        "createdAt": shown(partition.created_us),
-        "lastActivity": (partition.last_us > 0).then(|| shown(partition.last_us)),
-        "oldestMessage": partition.oldest_us.map(shown),
+        "createdAt": short_time_text(partition.created_us),
+        "lastActivity": (partition.last_us > 0).then(|| short_time_text(partition.last_us)),
+        "oldestMessage": partition.oldest_us.map(short_time_text),
         "totalConsumed": partition.consumed,
         "messages": counts_json(partition.counts),
     })
@@ -161,15 +150,11 @@ pub(super) fn partition_json(partition: &PartitionRow) -> Value {
 /// A queue with its partitions.
 #[utoipa::path(
     get, path = "/api/v1/resources/queues/{queue}", tag = "queue",
-    params(
-        ("queue" = String, Path),
-        ("limit" = Option<i64>, Query, description = "Partitions; 10000 by default and at most"),
-        ("offset" = Option<i64>, Query),
-    ),
+    params(("queue" = String, Path), LongPageQuery),
     responses(
         (status = 200, description = "The queue", body = Object),
-        Missing,
-        Unreachable,
+        NotFound,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn one(
@@ -183,7 +168,7 @@ pub(super) async fn one(
         "name": queue.name,
         "namespace": queue.namespace,
         "task": queue.task,
-        "createdAt": shown(queue.created_us),
+        "createdAt": short_time_text(queue.created_us),
         "partitions": partitions.rows.iter().map(partition_json).collect::<Vec<_>>(),
         "partitionCount": partitions.total,
         "totals": counts_json(queue.counts),
@@ -192,17 +177,29 @@ pub(super) async fn one(
     })))
 }
 
+query! {
+    struct GroupQuery(limits) {
+        /// The depth for this consumer group.
+        group "group": String = named(limits),
+    }
+}
+
+query! {
+    struct OneQueueQuery(limits) {
+        queue "queue": String = named(limits),
+    }
+}
+
 /// How much is left to consume in a queue, by partition.
 #[utoipa::path(
     get, path = "/api/v1/resources/queues/{queue}/depth", tag = "queue",
     params(
-        ("queue" = String, Path),
-        ("group" = Option<String>, Query, description = "Of this consumer group"),
+        ("queue" = String, Path), GroupQuery,
     ),
     responses(
         (status = 200, description = "The depth; 10000 partitions at most are listed", body = Object),
         (status = 404, description = "There is no such queue", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn depth(
@@ -210,18 +207,17 @@ pub(super) async fn depth(
     queue: Result<Path<String>, PathRejection>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    let group = named(&door, &params, "group")?;
+    let group = GroupQuery::read(&params, door.limits())?.group;
     let queue = find(&door, queue).await?;
     let page = Page {
         limit: MAX_ROWS,
         offset: 0,
     };
-    let partitions = door.browse().partitions(Some(queue.number), page).await?;
+    let partitions = door.partitions(Some(queue.number), page).await?;
     let of_group: Option<BTreeMap<i64, i64>> = match &group {
         None => None,
         Some(group) => {
-            let browse = door.browse();
-            let readers = browse
+            let readers = door
                 .group_readers(group, Some(queue.number), MAX_ROWS)
                 .await?;
             let lags = readers
@@ -230,7 +226,7 @@ pub(super) async fn depth(
             Some(lags.collect())
         }
     };
-    // Where a group has no cursor yet, all is ahead of it.
+    // A group without a cursor in a partition has still to consume all of it.
     let pending = |partition: &PartitionRow| match &of_group {
         None => partition.counts.pending + partition.counts.processing,
         Some(lags) => lags
@@ -261,27 +257,23 @@ pub(super) async fn depth(
 /// Partitions, of one queue or of all.
 #[utoipa::path(
     get, path = "/api/v1/resources/partitions", tag = "queue",
-    params(
-        ("queue" = Option<String>, Query),
-        ("limit" = Option<i64>, Query, description = "1000 by default, 10000 at most"),
-        ("offset" = Option<i64>, Query),
-    ),
+    params(OneQueueQuery, LongPageQuery),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = Object),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn partitions(
     State(door): State<Arc<Queue>>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    let page = page(&params, DEFAULT_QUEUES, MAX_ROWS)?;
-    let queue = match named(&door, &params, "queue")? {
+    let page = LongPageQuery::read(&params, door.limits())?.page(DEFAULT_QUEUES);
+    let queue = match OneQueueQuery::read(&params, door.limits())?.queue {
         None => None,
-        Some(name) => Some(door.browse().queue_number(&name).await?.unwrap_or(0)),
+        Some(name) => Some(door.queue_number(&name).await?.unwrap_or(0)),
     };
-    let found = door.browse().partitions(queue, page).await?;
+    let found = door.partitions(queue, page).await?;
     Ok(Json(json!({
         "partitions": found.rows.iter().map(partition_json).collect::<Vec<_>>(),
         "total": found.total,

@@ -1,4 +1,4 @@
-//! `/api/v1/status`: how it is going.
+//! `/api/v1/status`: messages, leases and what was done.
 
 pub(super) mod arrivals;
 pub(super) mod queues;
@@ -11,23 +11,19 @@ use wakeline_web::{Params, Problem};
 
 use super::{
     analytics::{Range, average_ms, joined, workers},
-    browse::{named, shown},
-    refusals::{BadParameter, Unreachable},
+    listing::{QueueQuery, short_time_text},
+    query::TimesQuery,
+    refusals::{BadParameter, StoreUnreachable},
     resources::counts_json,
-    times::TimesOfQueue,
 };
-use crate::{
-    browse::{Page, QueueFilter},
-    service::Queue,
-    tally::Count,
-};
+use crate::{browse::Page, counters::CounterRow, service::Queue};
 
 /// Queues of the answer at most.
 const MAX_QUEUES: i64 = 1_000;
 
-fn point(range: &Range, count: &Count, nodes: &Map<String, Value>) -> Value {
+fn point(range: &Range, count: &CounterRow, nodes: &Map<String, Value>) -> Value {
     let mut point = json!({
-        "timestamp": shown(count.minute_us),
+        "timestamp": short_time_text(count.minute_us),
         "ingested": count.pushed,
         "processed": count.completed,
         "popped": count.popped,
@@ -60,17 +56,14 @@ fn ratio(messages: i64, calls: i64) -> f64 {
     }
 }
 
-/// How everything is going: messages, leases, and what was done in a time (an hour by default).
+/// Messages, leases, and what was done in a time (the last hour by default).
 #[utoipa::path(
     get, path = "/api/v1/status", tag = "queue",
-    params(
-        TimesOfQueue, ("namespace" = Option<String>, Query),
-        ("task" = Option<String>, Query),
-    ),
+    params(TimesQuery, QueueQuery),
     responses(
         (status = 200, description = "The newest 1000 queues, what was done per time, and the nodes", body = Object),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn status(
@@ -78,20 +71,16 @@ pub(super) async fn status(
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
-    let overview = door.browse().overview().await?;
-    let filter = QueueFilter {
-        name: range.queue.clone(),
-        namespace: named(&door, &params, "namespace")?,
-        task: named(&door, &params, "task")?,
-    };
+    let overview = door.overview().await?;
+    let filter = QueueQuery::read(&params, door.limits())?.filter();
     let page = Page {
         limit: MAX_QUEUES,
         offset: 0,
     };
-    let queues = door.browse().queues(&filter, page).await?.rows;
+    let queues = door.queues(&filter, page).await?.rows;
     let series = joined(&door, &range).await?;
     let leased: i64 = queues.iter().map(|queue| queue.leased_partitions).sum();
-    let mut done = Count::default();
+    let mut done = CounterRow::default();
     for (count, _) in &series {
         done.add(count);
     }
@@ -137,11 +126,11 @@ pub(super) async fn status(
     get, path = "/api/v1/status/buffers", tag = "queue",
     responses(
         (status = 200, description = "Always empty", body = Object),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn buffers(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
-    let answers = door.browse().now_us().await.is_ok();
+    let answers = door.now_us().await.is_ok();
     Ok(Json(json!({
         "pending": 0, "failed": 0, "dbHealthy": answers, "worker": 0
     })))

@@ -1,4 +1,4 @@
-//! `/streams/v1`: what the streaming SDK keeps between two cycles, one transaction per cycle.
+//! `/streams/v1`: the state of the streaming SDK. A cycle is one transaction.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Identity, LimitedBody, Object, Problem, ProblemDocument, json};
 
-use super::refusals::{BadField, Unreachable};
+use super::refusals::{BadField, StoreUnreachable};
 use super::{
     ack::{lease, partition, reason, status},
-    created,
-    pop::QUEUE_MODE,
     push::{PushItem, check_count, message, refused},
+    time_text,
 };
 use crate::{
-    ack::{Ack, Outcome, Status},
+    ack::{Ack, AckOutcome, AckStatus},
+    browse::QUEUE_MODE,
     name,
     service::Queue,
-    step::{Done, Rejection, StateChange, Step},
-    stream::{Registration, StateQuery},
+    stream::{StateQuery, StreamRegistration},
+    write_batch::{BatchOutcome, Rejection, StateChange, WriteBatch},
 };
 
 /// Characters of a key of a stream's state.
 const MAX_KEY: usize = 1_000;
-/// Rows that one question for state gives at most.
+/// Rows of state in an answer at most.
 const MAX_ROWS: u32 = 100_000;
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -39,9 +39,9 @@ pub(super) struct QueryBody {
     name: String,
     source_queue: String,
     sink_queue: Option<String>,
-    /// Of the chain of operators.
+    /// The hash of the chain of operators.
     config_hash: String,
-    /// Wipe the state that another chain has made.
+    /// Delete the state of another chain.
     #[serde(default)]
     reset: bool,
 }
@@ -69,7 +69,7 @@ pub(super) struct QueryAnswer {
         (status = 200, description = "The query", body = QueryAnswer),
         BadField,
         (status = 409, description = "Another chain of operators has this name", body = QueryAnswer),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn register(
@@ -84,7 +84,7 @@ pub(super) async fn register(
     if let Some(sink) = &body.sink_queue {
         name::check("sink_queue", sink, most)?;
     }
-    let registration = Registration {
+    let registration = StreamRegistration {
         name: body.name.clone(),
         source_queue: body.source_queue,
         sink_queue: body.sink_queue,
@@ -110,7 +110,7 @@ pub(super) async fn register(
         return Ok((StatusCode::CONFLICT, Json(answer)).into_response());
     }
     answer.config_hash = Some(body.config_hash);
-    answer.fresh = Some(registered.is_fresh);
+    answer.fresh = Some(registered.is_new);
     answer.reset = Some(registered.is_reset);
     Ok(Json(answer).into_response())
 }
@@ -184,15 +184,15 @@ struct CycleAcked {
     dlq: bool,
 }
 
-/// Writes state, pushes results and acknowledges what they were made of: all of it or nothing.
+/// Writes state, pushes results and acknowledges the messages that they were made of, all or nothing.
 #[utoipa::path(
     post, path = "/streams/v1/cycle", tag = "streams",
     request_body = CycleBody,
     responses(
-        (status = 200, description = "`success` says whether it was done; if not, nothing was", body = CycleAnswer),
+        (status = 200, description = "`success` says whether it was done; if it is false, nothing was", body = CycleAnswer),
         BadField,
         (status = 404, description = "No such query", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn cycle(
@@ -201,9 +201,9 @@ pub(super) async fn cycle(
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<CycleAnswer>, Problem> {
     let body: CycleBody = json(&body)?;
-    let step = cycle_step(&body, &identity, &door)?;
-    let queues: Vec<String> = step.pushes.iter().map(|push| push.queue.clone()).collect();
-    let done = door.step(step).await?;
+    let batch = cycle_batch(&body, &identity, &door)?;
+    let queues: Vec<String> = batch.pushes.iter().map(|push| push.queue.clone()).collect();
+    let done = door.apply(batch).await?;
     let mut answer = CycleAnswer {
         success: done.rejection.is_none(),
         query_id: body.query_id,
@@ -240,7 +240,7 @@ pub(super) async fn cycle(
     Ok(Json(answer))
 }
 
-fn fill(answer: &mut CycleAnswer, done: Done, queues: Vec<String>, count: u64) {
+fn fill(answer: &mut CycleAnswer, done: BatchOutcome, queues: Vec<String>, count: u64) {
     let pushed = done.pushed.into_iter().zip(queues).enumerate();
     answer.push_results = pushed
         .filter_map(|(index, (pushed, queue_name))| {
@@ -261,7 +261,7 @@ fn fill(answer: &mut CycleAnswer, done: Done, queues: Vec<String>, count: u64) {
         .collect();
     answer.ack_result = done.acked.first().map(|outcome| {
         let (lease_released, dlq) = match outcome {
-            Outcome::Done {
+            AckOutcome::Done {
                 lease_released,
                 dead,
             } => (*lease_released, *dead),
@@ -276,7 +276,7 @@ fn fill(answer: &mut CycleAnswer, done: Done, queues: Vec<String>, count: u64) {
     });
 }
 
-fn cycle_step(body: &CycleBody, identity: &Identity, door: &Queue) -> Result<Step, Problem> {
+fn cycle_batch(body: &CycleBody, identity: &Identity, door: &Queue) -> Result<WriteBatch, Problem> {
     let limits = door.limits();
     let number = partition("partition_id", &body.partition_id)?;
     let group = body.consumer_group.as_deref().unwrap_or(QUEUE_MODE);
@@ -308,14 +308,14 @@ fn cycle_step(body: &CycleBody, identity: &Identity, door: &Queue) -> Result<Ste
             transaction_id: ack.transaction_id.clone(),
             lease: lease(ack.lease_id.as_deref()),
             status: match ack.status.as_deref() {
-                None => Status::Completed,
+                None => AckStatus::Completed,
                 Some(text) => status("ack.status", text)?,
             },
             error: ack.error.clone().map(|text| text.replace('\0', "\u{fffd}")),
             keeps_lease: body.release_lease == Some(false),
         });
     }
-    Ok(Step {
+    Ok(WriteBatch {
         pushes,
         acks,
         is_whole: true,
@@ -355,7 +355,7 @@ fn state_op(index: usize, operation: &StateOp) -> Result<(String, Option<String>
 pub(super) struct StateBody {
     query_id: String,
     partition_id: String,
-    /// These keys; none: all that fit the rest.
+    /// These keys; if empty, all keys that fit the rest.
     #[serde(default)]
     keys: Vec<String>,
     key_prefix: Option<String>,
@@ -377,14 +377,14 @@ struct StateRowAnswer {
     updated_at: String,
 }
 
-/// Reads state that cycles have written.
+/// Reads the state that cycles have written.
 #[utoipa::path(
     post, path = "/streams/v1/state/get", tag = "streams",
     request_body = StateBody,
     responses(
         (status = 200, description = "What was found", body = StateAnswer),
         BadField,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn states(
@@ -415,7 +415,7 @@ pub(super) async fn states(
             Some(StateRowAnswer {
                 key: row.key,
                 value: RawValue::from_string(row.value).ok()?,
-                updated_at: created(row.updated_us),
+                updated_at: time_text(row.updated_us),
             })
         })
         .collect();

@@ -1,4 +1,4 @@
-//! What Queen's servers tell one another, in as far as it means something here.
+//! The routes by which Queen's servers share state, as far as they mean something here.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use wakeline_web::{LimitedBody, Problem, json as parse};
 
-use super::refusals::{BadField, Unreachable};
+use super::refusals::{BadField, StoreUnreachable};
 use crate::{name, service::Queue};
 
 async fn state(door: &Queue) -> Result<Json<Value>, Problem> {
@@ -22,12 +22,12 @@ async fn state(door: &Queue) -> Result<Json<Value>, Problem> {
     })))
 }
 
-/// What holds for all nodes, and how they reach one another.
+/// What is paused on all nodes, and how the nodes reach one another.
 #[utoipa::path(
     get, path = "/api/v1/system/shared-state", tag = "queue",
     responses(
         (status = 200, description = "The state", body = Object),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn shared_state(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
@@ -39,7 +39,7 @@ pub(super) async fn shared_state(State(door): State<Arc<Queue>>) -> Result<Json<
     get, path = "/internal/api/shared-state/stats", tag = "queue",
     responses(
         (status = 200, description = "The state", body = Object),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn shared_state_stats(
@@ -53,7 +53,7 @@ pub(super) async fn shared_state_stats(
     get, path = "/internal/api/inter-instance/stats", tag = "queue",
     responses(
         (status = 200, description = "The state", body = Object),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn inter_instance_stats(
@@ -63,31 +63,32 @@ pub(super) async fn inter_instance_stats(
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
-pub(super) struct Notice {
+pub(super) struct NotifyBody {
     queue: String,
     #[serde(default)]
     partition: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Noticed {
+pub(super) struct NotifyAnswer {
     status: &'static str,
 }
 
-/// Makes whoever waits for a queue look again. Nothing depends on it: pushes wake by themselves.
+/// Makes the pops that wait for a queue check it again. Nothing depends on this: pushes wake pops by
+/// themselves.
 #[utoipa::path(
-    post, path = "/internal/api/notify", tag = "queue", request_body = Notice,
+    post, path = "/internal/api/notify", tag = "queue", request_body = NotifyBody,
     responses(
-        (status = 200, description = "They look again", body = Noticed),
+        (status = 200, description = "They check again", body = NotifyAnswer),
         BadField,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn notify(
     State(door): State<Arc<Queue>>,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<Noticed>, Problem> {
-    let notice: Notice = parse(&body)?;
+) -> Result<Json<NotifyAnswer>, Problem> {
+    let notice: NotifyBody = parse(&body)?;
     let queue = notice.queue;
     let most = door.limits().max_name;
     name::check("queue", &queue, most)?;
@@ -95,5 +96,5 @@ pub(super) async fn notify(
         name::check("partition", partition, most)?;
     }
     door.notify(&queue, notice.partition).await?;
-    Ok(Json(Noticed { status: "ok" }))
+    Ok(Json(NotifyAnswer { status: "ok" }))
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/traces`: what consumers tell of the messages that they work on.
+//! `/api/v1/traces`: what consumers record about messages.
 
 use std::sync::Arc;
 
@@ -13,21 +13,24 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{LimitedBody, Params, Problem, ProblemDocument, json, path};
 
-use super::refusals::{BadField, BadParameter, Unreachable};
+use super::refusals::{BadField, BadParameter, StoreUnreachable};
 use super::{
-    browse::{FAR_US, MAX_LIMIT, address, not_found, page, shown, time},
     dead_letters::Pagination,
+    listing::{PageQuery, address, not_found, short_time_text},
     messages::raw,
+    query::{FAR_US, TimesQuery},
 };
 use crate::{
-    browse::{MAX_NAMES, NewTrace, QUEUE_MODE, Trace},
+    browse::{NewTrace, QUEUE_MODE, Trace},
     id, name,
     service::Queue,
 };
 
 const DEFAULT_TRACES: i64 = 100;
 const DEFAULT_NAMES: i64 = 50;
-/// Who writes traces, as Queen's clients see it.
+/// Names of one trace at most.
+const MAX_NAMES: usize = 50;
+/// The worker of every trace, as Queen's clients see it.
 const WORKER: &str = "wakeline";
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -51,7 +54,7 @@ pub(super) struct TraceBody {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Told {
+pub(super) struct TraceAnswer {
     success: bool,
     trace_id: Uuid,
 }
@@ -80,20 +83,20 @@ fn names(given: Option<Value>, most: usize) -> Result<Vec<String>, Problem> {
     }
 }
 
-/// Tells something of a message.
+/// Records something about a message.
 #[utoipa::path(
     post, path = "/api/v1/traces", tag = "queue", request_body = TraceBody,
     responses(
-        (status = 201, description = "It is written down", body = Told),
+        (status = 201, description = "It is stored", body = TraceAnswer),
         BadField,
         (status = 404, description = "There is no such message", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        Unreachable,
+        StoreUnreachable,
     )
 )]
-pub(super) async fn tell(
+pub(super) async fn add(
     State(door): State<Arc<Queue>>,
     LimitedBody(body): LimitedBody,
-) -> Result<(StatusCode, Json<Told>), Problem> {
+) -> Result<(StatusCode, Json<TraceAnswer>), Problem> {
     let body: TraceBody = json(&body)?;
     let address = address(&door, &body.partition_id, &body.transaction_id)?;
     let most = door.limits().max_name;
@@ -117,11 +120,11 @@ pub(super) async fn tell(
     if !door.add_trace(&address, trace).await? {
         return Err(not_found());
     }
-    let told = Told {
+    let answer = TraceAnswer {
         success: true,
         trace_id,
     };
-    Ok((StatusCode::CREATED, Json(told)))
+    Ok((StatusCode::CREATED, Json(answer)))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -135,12 +138,12 @@ pub(super) struct TraceRow {
     trace_names: Vec<String>,
     consumer_group: String,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    place: Option<TracePlace>,
+    message: Option<TracedMessage>,
 }
 
-/// Of which message it tells.
+/// The message of a trace.
 #[derive(Debug, Serialize, ToSchema)]
-struct TracePlace {
+struct TracedMessage {
     queue_name: Option<String>,
     partition_name: Option<String>,
     partition_id: Uuid,
@@ -149,16 +152,16 @@ struct TracePlace {
     message_payload: Option<()>,
 }
 
-fn row(trace: Trace, with_place: bool) -> TraceRow {
+fn row(trace: Trace, with_message: bool) -> TraceRow {
     TraceRow {
         id: trace.id,
         data: raw(Some(trace.data)),
         worker_id: trace.worker,
-        created_at: shown(trace.created_us),
+        created_at: short_time_text(trace.created_us),
         event_type: trace.event,
         trace_names: trace.names,
         consumer_group: trace.group,
-        place: with_place.then(|| TracePlace {
+        message: with_message.then(|| TracedMessage {
             queue_name: trace.queue,
             partition_name: trace.partition_name,
             partition_id: id::partition(trace.partition),
@@ -173,14 +176,14 @@ pub(super) struct MessageTraces {
     traces: Vec<TraceRow>,
 }
 
-/// What was told of a message, the oldest first; 1000 at most.
+/// The traces of a message, the oldest first; 1000 at most.
 #[utoipa::path(
     get, path = "/api/v1/traces/{partitionId}/{transactionId}", tag = "queue",
     params(("partitionId" = String, Path), ("transactionId" = String, Path)),
     responses(
         (status = 200, description = "Its traces", body = MessageTraces),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn of_message(
@@ -189,7 +192,7 @@ pub(super) async fn of_message(
 ) -> Result<Json<MessageTraces>, Problem> {
     let (partition_id, transaction_id) = path(named)?;
     let address = address(&door, &partition_id, &transaction_id)?;
-    let found = door.browse().traces_of(&address).await?;
+    let found = door.traces_of(&address).await?;
     Ok(Json(MessageTraces {
         traces: found.into_iter().map(|trace| row(trace, false)).collect(),
     }))
@@ -206,15 +209,12 @@ pub(super) struct NamedTraces {
 #[utoipa::path(
     get, path = "/api/v1/traces/by-name/{name}", tag = "queue",
     params(
-        ("name" = String, Path),
-        ("from" = Option<String>, Query), ("to" = Option<String>, Query),
-        ("limit" = Option<i64>, Query, description = "100 by default, 1000 at most"),
-        ("offset" = Option<i64>, Query),
+        ("name" = String, Path), TimesQuery, PageQuery,
     ),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = NamedTraces),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn of_name(
@@ -224,10 +224,10 @@ pub(super) async fn of_name(
 ) -> Result<Json<NamedTraces>, Problem> {
     let named = path(named)?;
     name::check("name", &named, door.limits().max_name)?;
-    let page = page(&params, DEFAULT_TRACES, MAX_LIMIT)?;
-    let from = time(&params, "from")?.unwrap_or(0);
-    let to = time(&params, "to")?.unwrap_or(FAR_US);
-    let found = door.browse().traces_named(&named, from, to, page).await?;
+    let page = PageQuery::read(&params, door.limits())?.page(DEFAULT_TRACES);
+    let times = TimesQuery::read(&params, door.limits())?;
+    let (from, to) = (times.from_us.unwrap_or(0), times.to_us.unwrap_or(FAR_US));
+    let found = door.traces_named(&named, from, to, page).await?;
     Ok(Json(NamedTraces {
         traces: found
             .rows
@@ -257,25 +257,22 @@ pub(super) struct TraceNames {
     total: i64,
 }
 
-/// The names that traces have, those that were used last first.
+/// The names that traces have, the last used first.
 #[utoipa::path(
     get, path = "/api/v1/traces/names", tag = "queue",
-    params(
-        ("limit" = Option<i64>, Query, description = "50 by default, 1000 at most"),
-        ("offset" = Option<i64>, Query),
-    ),
+    params(PageQuery),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = TraceNames),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(super) async fn all_names(
     State(door): State<Arc<Queue>>,
     params: Params,
 ) -> Result<Json<TraceNames>, Problem> {
-    let page = page(&params, DEFAULT_NAMES, MAX_LIMIT)?;
-    let found = door.browse().trace_names(page).await?;
+    let page = PageQuery::read(&params, door.limits())?.page(DEFAULT_NAMES);
+    let found = door.trace_names(page).await?;
     Ok(Json(TraceNames {
         trace_names: found
             .rows
@@ -284,7 +281,7 @@ pub(super) async fn all_names(
                 trace_name: name.name,
                 trace_count: name.traces,
                 message_count: name.messages,
-                last_seen: shown(name.last_us),
+                last_seen: short_time_text(name.last_us),
             })
             .collect(),
         pagination: Pagination {

@@ -20,10 +20,10 @@ use super::{
     push::{self, PushItem},
 };
 use crate::{
-    ack::Outcome,
-    message::Refusal,
+    ack::AckOutcome,
+    message::PushRefusal,
     service::Queue,
-    step::{Done, Rejection, Step},
+    write_batch::{BatchOutcome, Rejection, WriteBatch},
 };
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -31,7 +31,7 @@ use crate::{
 pub(super) struct TransactionBody {
     #[schema(value_type = Vec<Operation>)]
     operations: Vec<Box<RawValue>>,
-    /// Leases that must be alive, or nothing is done.
+    /// Leases that must be valid, or nothing is done.
     #[serde(default)]
     required_leases: Option<Vec<String>>,
 }
@@ -46,13 +46,13 @@ enum Operation {
 }
 
 #[derive(Debug, Deserialize)]
-struct Typed {
+struct OperationHead {
     #[serde(rename = "type")]
     kind: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Items {
+struct PushOperation {
     #[serde(default)]
     items: Vec<Box<RawValue>>,
 }
@@ -92,12 +92,12 @@ pub(super) struct TransactionResult {
     dlq: Option<bool>,
 }
 
-/// Acknowledges and pushes together: all of it or nothing.
+/// Acknowledges and pushes together, all or nothing.
 #[utoipa::path(
     post, path = "/api/v1/transaction", tag = "queue",
     request_body = TransactionBody,
     responses(
-        (status = 200, description = "`success` says whether it was done; if not, nothing was", body = TransactionAnswer),
+        (status = 200, description = "`success` says whether it was done; if it is false, nothing was", body = TransactionAnswer),
         BadField,
         (status = 429, description = "A queue is full (maxSize)", body = ProblemDocument<'static>, content_type = "application/problem+json"),
         (status = 503, description = "Paused, or the database cannot be reached", body = ProblemDocument<'static>, content_type = "application/problem+json"),
@@ -109,18 +109,18 @@ pub(super) async fn transaction(
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Problem> {
     let body: TransactionBody = json(&body)?;
-    let (step, order) = step(&body, &identity, &door)?;
+    let (batch, order) = batch(&body, &identity, &door)?;
     let transaction_id = Uuid::now_v7();
-    if step.pushes.is_empty() && step.acks.is_empty() && step.required.is_empty() {
+    if batch.pushes.is_empty() && batch.acks.is_empty() && batch.required.is_empty() {
         return Ok(done(transaction_id, Vec::new()));
     }
-    let texts: Vec<String> = step
+    let texts: Vec<String> = batch
         .acks
         .iter()
         .map(|ack| ack.transaction_id.clone())
         .collect();
-    let queues: Vec<String> = step.pushes.iter().map(|push| push.queue.clone()).collect();
-    let committed = door.step(step).await?;
+    let queues: Vec<String> = batch.pushes.iter().map(|push| push.queue.clone()).collect();
+    let committed = door.apply(batch).await?;
     if let Some(rejection) = committed.rejection {
         return rejected(transaction_id, &rejection, &queues);
     }
@@ -131,41 +131,42 @@ pub(super) async fn transaction(
 }
 
 /// What a result is of, in the order of the operations.
-enum Part {
+enum OperationKind {
     Push,
     Ack,
 }
 
-fn step(
+fn batch(
     body: &TransactionBody,
     identity: &Identity,
     door: &Queue,
-) -> Result<(Step, Vec<Part>), Problem> {
+) -> Result<(WriteBatch, Vec<OperationKind>), Problem> {
     let limits = door.limits();
-    let mut step = Step {
+    let mut batch = WriteBatch {
         is_whole: true,
-        ..Step::default()
+        ..WriteBatch::default()
     };
     let mut order = Vec::new();
     push::check_count("operations", body.operations.len(), limits.max_items)?;
     for (index, operation) in body.operations.iter().enumerate() {
         let at = format!("operations[{index}]");
         let bytes = operation.get().as_bytes();
-        let typed: Typed = json_at(&at, bytes)?;
+        let typed: OperationHead = json_at(&at, bytes)?;
         match typed.kind.as_str() {
             "push" => {
-                let items: Items = json_at(&at, bytes)?;
+                let items: PushOperation = json_at(&at, bytes)?;
                 for (item_index, item) in items.items.iter().enumerate() {
                     let at = format!("{at}.items[{item_index}]");
-                    order.push(Part::Push);
-                    step.pushes
+                    order.push(OperationKind::Push);
+                    batch
+                        .pushes
                         .push(push::message(&at, item, identity, limits)?);
                 }
             }
             "ack" => {
                 let item: AckBody = json_at(&at, bytes)?;
-                order.push(Part::Ack);
-                step.acks.push(ack::request(&at, item, None, limits)?);
+                order.push(OperationKind::Ack);
+                batch.acks.push(ack::request(&at, item, None, limits)?);
             }
             other => {
                 return Err(Problem::invalid(
@@ -178,11 +179,11 @@ fn step(
     push::check_count("operations", order.len(), limits.max_items)?;
     let leases = body.required_leases.as_deref().unwrap_or_default();
     push::check_count("requiredLeases", leases.len(), limits.max_items)?;
-    step.required = leases
+    batch.required = leases
         .iter()
         .filter_map(|text| ack::lease(Some(text)))
         .collect();
-    Ok((step, order))
+    Ok((batch, order))
 }
 
 fn done(transaction_id: Uuid, results: Vec<TransactionResult>) -> Response {
@@ -205,8 +206,8 @@ fn rejected(
         Rejection::Push(index, refusal) => {
             let queue = queues.get(*index).map(String::as_str).unwrap_or_default();
             let problem = push::refused(*refusal, queue);
-            // What is full or paused now may not be so later: told as for a plain push.
-            if !matches!(refusal, Refusal::Unsealed) {
+            // A full or paused queue is refused as for a plain push, so that the client tries again.
+            if !matches!(refusal, PushRefusal::Unsealed) {
                 return Err(problem);
             }
             (problem.detail().to_owned(), "push_rejected")
@@ -235,8 +236,8 @@ fn rejected(
 }
 
 fn results(
-    order: Vec<Part>,
-    done: Done,
+    order: Vec<OperationKind>,
+    done: BatchOutcome,
     texts: Vec<String>,
     queues: Vec<String>,
 ) -> Vec<TransactionResult> {
@@ -247,7 +248,7 @@ fn results(
         .enumerate()
         .filter_map(|(index, part)| {
             Some(match part {
-                Part::Push => {
+                OperationKind::Push => {
                     let (pushed, queue) = pushed.next()?;
                     let pushed = pushed.ok()?;
                     TransactionResult {
@@ -263,7 +264,7 @@ fn results(
                         dlq: None,
                     }
                 }
-                Part::Ack => {
+                OperationKind::Ack => {
                     let (outcome, transaction_id) = acked.next()?;
                     TransactionResult {
                         index,
@@ -275,7 +276,7 @@ fn results(
                         queue_name: None,
                         duplicate: None,
                         error: None,
-                        dlq: Some(matches!(outcome, Outcome::Done { dead: true, .. })),
+                        dlq: Some(matches!(outcome, AckOutcome::Done { dead: true, .. })),
                     }
                 }
             })

@@ -1,88 +1,85 @@
-//! What people see and change.
+//! What people read. The statements are in [`statements`](crate::store::statements); here is which
+//! of them an answer needs, and how their rows become one.
 
-use futures_util::future::try_join_all;
-use serde_json::{Map, Value};
+mod counters;
+mod dead_letters;
+mod groups;
+mod held_pops;
+mod messages;
+mod node_stats;
+mod queues;
+mod traces;
+mod walk;
+
+use futures_util::try_join;
 
 use super::Queue;
 use crate::{
-    browse::{Address, Browse, NewTrace, QueueRow, Retried},
+    browse::{Page, Paged, Span},
     error::Error,
-    message::Message,
-    options,
-    topic::{self, QueueName},
+    store::{
+        read::{Row, Value},
+        statements::{self, PagedStatement},
+    },
 };
 
+/// Rows of a time series in an answer at most.
+const MAX_ROWS: i64 = 50_000;
+
 impl Queue {
-    /// What people read.
-    #[must_use]
-    pub fn browse(&self) -> Browse<'_> {
-        Browse::new(&*self.store)
-    }
-
-    /// Opens a message to be shown. One that cannot be opened is shown without its payload.
-    #[must_use]
-    pub fn shown(&self, message: &Message) -> Option<String> {
-        let mut opened = message.clone();
-        self.open(&mut opened).ok().map(|()| opened.payload)
-    }
-
-    /// The options by which a queue works; without one, those of a queue that nobody configured.
-    #[must_use]
-    pub fn options_of(&self, queue: Option<&QueueRow>) -> Map<String, Value> {
-        let stored = queue.and_then(|queue| serde_json::from_str(&queue.options).ok());
-        let lease_ms = queue.and_then(|queue| queue.lease_ms);
-        options::effective(&stored.unwrap_or_default(), lease_ms, self.limits.lease)
-    }
-
-    /// Deletes a message for all groups, and its dead letters. Whether there was one.
-    pub async fn delete_message(&self, address: Address) -> Result<bool, Error> {
-        Ok(self.store.delete_message(address).commit(&self.bus).await?)
-    }
-
-    /// Appends the dead letters of a message again, each for the group that had it.
-    pub async fn retry(&self, address: &Address) -> Result<Vec<Retried>, Error> {
-        let letters = self.browse().dead_letters_of(address).await?;
-        // All begin before the first is awaited: a caller that hangs up has retried all or none.
-        let retries: Vec<_> = letters
-            .iter()
-            .map(|letter| self.store.retry(letter.retry()).commit(&self.bus))
-            .collect();
-        Ok(try_join_all(retries).await?)
-    }
-
-    /// Makes a message a dead letter of the groups (or of the one named) that have not consumed it
-    /// and do not have it in their hands. Of how many; `None`: there is no such message.
-    pub async fn bury(
+    /// A page of a statement's rows. `filter` are its parameters but for limit and offset.
+    async fn paged<T>(
         &self,
-        address: Address,
-        group: Option<String>,
-        error: String,
-    ) -> Result<Option<u64>, Error> {
-        if !self.browse().message_exists(&address).await? {
-            return Ok(None);
-        }
-        let write = self.store.bury(address, group, error);
-        Ok(Some(write.commit(&self.bus).await?))
+        kind: &'static str,
+        statement: PagedStatement,
+        filter: Vec<Value>,
+        page: Page,
+        read: impl Fn(&Row) -> Result<T, Error>,
+    ) -> Result<Paged<T>, Error> {
+        let mut paged = filter.clone();
+        paged.extend([page.limit.into(), page.offset.into()]);
+        let (count, rows) = try_join!(
+            self.store.rows(kind, statement.count, filter),
+            self.store.rows(kind, statement.rows, paged),
+        )?;
+        Ok(Paged {
+            rows: rows.iter().map(read).collect::<Result<_, _>>()?,
+            total: count[0].number("total"),
+        })
     }
 
-    /// Writes down what a consumer tells of a message. Whether there is one.
-    pub async fn add_trace(&self, address: &Address, trace: NewTrace) -> Result<bool, Error> {
-        let is_there = self.browse().message_exists(address).await?;
-        if is_there {
-            self.store.add_trace(trace).commit(&self.bus).await?;
-        }
-        Ok(is_there)
+    /// The rows of a time series, of which `only` names one queue or node.
+    async fn series(
+        &self,
+        kind: &'static str,
+        statement: &'static str,
+        span: Span,
+        only: &Option<String>,
+    ) -> Result<Vec<Row>, Error> {
+        let mut parameters = span.parameters();
+        parameters.extend([only.into(), MAX_ROWS.into()]);
+        Ok(self.store.rows(kind, statement, parameters).await?)
     }
 
-    /// Whoever waits for the queue looks again.
-    pub async fn notify(&self, queue: &str, partition: Option<String>) -> Result<(), Error> {
-        let known = self.browse().queue(queue).await?;
-        let names = QueueName {
-            name: queue,
-            namespace: known.as_ref().map_or("", |queue| &queue.namespace),
-            task: known.as_ref().map_or("", |queue| &queue.task),
-        };
-        self.bus.publish(&topic::all(names, partition.as_slice()));
-        Ok(())
+    /// The store's time, in microseconds since 1970.
+    pub async fn now_us(&self) -> Result<i64, Error> {
+        let rows = self.store.rows("now", statements::NOW, vec![]).await?;
+        Ok(rows[0].number("now_us"))
+    }
+
+    /// The database's own statistics, as JSON.
+    pub async fn database_health(&self) -> Result<serde_json::Value, Error> {
+        Ok(self.store.health().await?)
+    }
+}
+
+impl Span {
+    /// As the first three parameters of a statement.
+    fn parameters(self) -> Vec<Value> {
+        vec![
+            self.from_us.into(),
+            self.to_us.into(),
+            self.bucket_us.into(),
+        ]
     }
 }

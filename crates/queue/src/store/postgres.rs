@@ -1,22 +1,26 @@
-//! The steps on PostgreSQL. What reads and writes is in functions beside this file, one call for
-//! many callers; what decides is the book and the cut, which SQLite shares.
+//! The store on PostgreSQL. Statements are calls of the functions beside this file, each for many
+//! callers. The rules are in [`apply`](crate::apply) and [`takeable`](crate::takeable), which SQLite
+//! shares.
 
+mod apply;
 mod claims;
-mod curate;
-mod manage;
-mod places;
+mod flush;
+mod message_admin;
+mod partition_ids;
+mod queue_admin;
 mod read;
-mod record;
-mod steps;
+mod stats;
 mod streams;
-mod write;
 
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
-use tokio_postgres::{Row, types::Type};
+use tokio_postgres::{
+    Row,
+    types::{ToSql, Type},
+};
 use uuid::Uuid;
-use wakeline_bus::{DueWake, Write};
+use wakeline_bus::{DueWake, Wakes, Write};
 use wakeline_store::{
     Error, Migrations, Postgres,
     postgres::{Batcher, RunError, WORKERS},
@@ -24,37 +28,40 @@ use wakeline_store::{
 use wakeline_wake::{WaitKey, WaitedKey};
 
 use self::{
-    claims::{Claims, Pop},
-    places::Places,
-    steps::{PlacedStep, Steps},
+    apply::{RoutedBatch, WriteBatches},
+    claims::{ClaimBatches, PopCall},
+    partition_ids::PartitionIds,
 };
 use super::{Store, wakes};
 use crate::{
-    claim::{Claimed, PopRequest, Popped, Source},
-    message::{NewMessage, Refusal},
-    step::{Done, Rejection, Step},
+    claim::{Claim, ClaimedPartition, PopOutcome, PopRequest, Source},
+    message::{NewMessage, PushRefusal},
     topic,
+    write_batch::{BatchOutcome, Rejection, WriteBatch},
 };
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
     steps: &[
         include_str!("postgres/001_tables.sql"),
-        include_str!("postgres/002_steps.sql"),
-        include_str!("postgres/003_claims.sql"),
-        include_str!("postgres/004_manage.sql"),
-        include_str!("postgres/005_push.sql"),
-        include_str!("postgres/006_browse.sql"),
+        include_str!("postgres/002_views.sql"),
+        include_str!("postgres/003_write_batches.sql"),
+        include_str!("postgres/004_claims.sql"),
+        include_str!("postgres/005_queue_admin.sql"),
+        include_str!("postgres/006_message_admin.sql"),
+        include_str!("postgres/007_streams.sql"),
+        include_str!("postgres/008_sql_push.sql"),
     ],
 };
 
-/// How often a push is tried again whose queue is deleted under it.
-const GONE_TRIES: usize = 5;
-/// So many seconds of waiting count as one of priority.
+/// How often a push is tried again if its queue is deleted at the same moment.
+const DELETED_TRIES: usize = 5;
+/// A queue that waits for so many seconds gains one of priority.
 const AGING_SECONDS: f64 = 10.0;
 
-/// Where `wakeline.push` tells the nodes of what was pushed by SQL.
-pub async fn tell_channel(postgres: &Postgres, channel: &str) -> Result<(), Error> {
+/// Tells the database on which channel the nodes listen for pushes by SQL. Run once at the start, it
+/// wakes nobody and may be repeated.
+pub async fn set_notify_channel(postgres: &Postgres, channel: &str) -> Result<(), Error> {
     let statement = "UPDATE wakeline.queue_mode SET channel = $1 WHERE channel <> $1";
     postgres
         .query("channel", statement, &[(&channel, Type::TEXT)])
@@ -62,67 +69,103 @@ pub async fn tell_channel(postgres: &Postgres, channel: &str) -> Result<(), Erro
         .map(drop)
 }
 
+/// A parameter that a write keeps until it is committed.
+type Parameter = (Box<dyn ToSql + Sync + Send>, Type);
+
+/// The parameters of a statement, each with its type.
+macro_rules! parameters {
+    ($($value:expr => $kind:ident),* $(,)?) => {
+        vec![$((Box::new($value) as Box<dyn ToSql + Sync + Send>, Type::$kind)),*]
+    };
+}
+use parameters;
+
 #[derive(Clone, Debug)]
 pub struct PostgresStore {
     postgres: Arc<Postgres>,
-    places: Arc<Places>,
-    steps: Batcher<Steps>,
-    pops: Batcher<Claims>,
+    partition_ids: Arc<PartitionIds>,
+    batches: Batcher<WriteBatches>,
+    pops: Batcher<ClaimBatches>,
 }
 
 impl PostgresStore {
     #[must_use]
     pub fn new(postgres: Postgres) -> Self {
-        let claims = Claims {
+        let claims = ClaimBatches {
             aging: AGING_SECONDS,
         };
         Self {
-            places: Arc::default(),
-            steps: Batcher::start(&postgres, Steps, WORKERS),
+            partition_ids: Arc::default(),
+            batches: Batcher::start(&postgres, WriteBatches, WORKERS),
             pops: Batcher::start(&postgres, claims, WORKERS),
             postgres: Arc::new(postgres),
         }
     }
 
-    async fn key(&self, step: Arc<Step>) -> Result<Done, Error> {
-        let destinations = self.places.resolve(&self.postgres, &step.pushes).await?;
-        let placed = PlacedStep { step, destinations };
-        self.steps.submit(placed).await
+    /// A write that is one statement.
+    fn write<T: Send + 'static>(
+        &self,
+        kind: &'static str,
+        statement: &'static str,
+        parameters: Vec<Parameter>,
+        read: impl FnOnce(&[Row]) -> T + Send + 'static,
+        wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
+    ) -> Write<T> {
+        let postgres = self.postgres.clone();
+        let run = async move {
+            let parameters: Vec<(&(dyn ToSql + Sync), Type)> = parameters
+                .iter()
+                .map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone()))
+                .collect();
+            let rows = postgres.query(kind, statement, &parameters).await?;
+            Ok(read(&rows))
+        };
+        Write::new(topic::DOOR, run, wakes)
     }
 
-    /// Puts the messages whose queue was deleted meanwhile into its successor.
-    async fn place_until_there(&self, step: Arc<Step>) -> Result<Done, Error> {
-        let mut done = self.key(step.clone()).await?;
-        for _ in 0..GONE_TRIES {
-            if let Some(Rejection::Push(_, Refusal::Gone)) = done.rejection {
-                self.forget(&step.pushes);
-                done = self.key(step.clone()).await?;
+    async fn submit(&self, batch: Arc<WriteBatch>) -> Result<BatchOutcome, Error> {
+        let partitions = &self.partition_ids;
+        let destinations = partitions.resolve(&self.postgres, &batch.pushes).await?;
+        let routed = RoutedBatch {
+            batch,
+            destinations,
+        };
+        self.batches.submit(routed).await
+    }
+
+    /// Stores the messages whose queue was deleted at the same moment in its successor.
+    async fn submit_until_stored(&self, batch: Arc<WriteBatch>) -> Result<BatchOutcome, Error> {
+        let mut done = self.submit(batch.clone()).await?;
+        for _ in 0..DELETED_TRIES {
+            if let Some(Rejection::Push(_, PushRefusal::QueueDeleted)) = done.rejection {
+                self.forget(&batch.pushes);
+                done = self.submit(batch.clone()).await?;
                 continue;
             }
-            let gone: Vec<usize> = (0..done.pushed.len())
-                .filter(|index| done.pushed[*index] == Err(Refusal::Gone))
+            let deleted: Vec<usize> = (0..done.pushed.len())
+                .filter(|index| done.pushed[*index] == Err(PushRefusal::QueueDeleted))
                 .collect();
-            if gone.is_empty() {
+            if deleted.is_empty() {
                 break;
             }
-            let pushes: Vec<NewMessage> = gone
+            let pushes: Vec<NewMessage> = deleted
                 .iter()
-                .map(|index| step.pushes[*index].clone())
+                .map(|index| batch.pushes[*index].clone())
                 .collect();
             self.forget(&pushes);
-            let is_partly_done = gone.len() < step.pushes.len() || !step.acks.is_empty();
-            let again = Step {
+            let is_partly_done = deleted.len() < batch.pushes.len() || !batch.acks.is_empty();
+            let again = WriteBatch {
                 pushes,
-                ..Step::default()
+                ..WriteBatch::default()
             };
-            let again = self.key(Arc::new(again)).await;
-            // The rest is on disk: nobody may be told that nothing was done, and the waiters of the
-            // rest are woken by the recheck that follows an unknown outcome.
+            let again = self.submit(Arc::new(again)).await;
+            // The rest is on disk: the caller must not be told that nothing was done, and the waiters
+            // of the rest are woken by the recheck that follows an unknown outcome.
             let again = again.map_err(|error| match is_partly_done {
                 true => Error::OutcomeUnknown(error.to_string()),
                 false => error,
             })?;
-            for (index, pushed) in gone.into_iter().zip(again.pushed) {
+            for (index, pushed) in deleted.into_iter().zip(again.pushed) {
                 done.pushed[index] = pushed;
             }
             done.ready.extend(again.ready);
@@ -132,21 +175,21 @@ impl PostgresStore {
 
     fn forget(&self, messages: &[NewMessage]) {
         for message in messages {
-            self.places.forget(&message.queue);
+            self.partition_ids.forget(&message.queue);
         }
     }
 }
 
 impl Store for PostgresStore {
-    fn step(&self, step: Arc<Step>) -> Write<Done> {
+    fn apply(&self, batch: Arc<WriteBatch>) -> Write<BatchOutcome> {
         let store = self.clone();
-        let run = async move { store.place_until_there(step).await };
-        Write::new(topic::DOOR, run, wakes::of_step)
+        let run = async move { store.submit_until_stored(batch).await };
+        Write::new(topic::DOOR, run, wakes::of_batch)
     }
 
-    fn pop(&self, request: Arc<PopRequest>, lease: Uuid, time: Duration) -> Write<Popped> {
+    fn pop(&self, request: Arc<PopRequest>, lease: Uuid, time: Duration) -> Write<PopOutcome> {
         let pops = self.pops.clone();
-        let pop = Pop {
+        let pop = PopCall {
             request,
             lease,
             time,
@@ -155,52 +198,46 @@ impl Store for PostgresStore {
         Write::new(topic::DOOR, run, wakes::of_pop)
     }
 
-    fn hand_back(&self, claim: Arc<Claimed>) -> Write<Vec<i64>> {
-        let (postgres, claimed) = (self.postgres.clone(), claim.clone());
-        let run = async move {
-            let partitions: Vec<i64> = claim.parts.iter().map(|part| part.number).collect();
-            let before: Vec<i64> = claim.parts.iter().map(|part| part.first).collect();
-            let after: Vec<i64> = claim.parts.iter().map(|part| part.end).collect();
-            let rows = postgres
-                .query(
-                    "hand_back",
-                    "SELECT partition_id FROM wakeline.queue_hand_back($1, $2, $3, $4, $5)",
-                    &[
-                        (&partitions, Type::INT8_ARRAY),
-                        (&claim.group_number, Type::INT8),
-                        (&claim.lease, Type::UUID),
-                        (&before, Type::INT8_ARRAY),
-                        (&after, Type::INT8_ARRAY),
-                    ],
-                )
-                .await?;
-            Ok(rows.iter().map(|row| row.get(0)).collect())
-        };
-        let wakes = move |returned: &Vec<i64>| wakes::of_hand_back(&claimed, returned);
-        Write::new(topic::DOOR, run, wakes)
+    fn release_claim(&self, claim: Arc<Claim>) -> Write<Vec<i64>> {
+        let column = |of: fn(&ClaimedPartition) -> i64| claim.parts.iter().map(of).collect();
+        let (partitions, before, after): (Vec<i64>, Vec<i64>, Vec<i64>) = (
+            column(|part| part.number),
+            column(|part| part.first),
+            column(|part| part.end),
+        );
+        self.write(
+            "release_claim",
+            "SELECT partition_id FROM wakeline.queue_release_claim($1, $2, $3, $4, $5)",
+            parameters![
+                partitions => INT8_ARRAY,
+                claim.group_number => INT8,
+                claim.lease => UUID,
+                before => INT8_ARRAY,
+                after => INT8_ARRAY,
+            ],
+            |rows| rows.iter().map(|row| row.get("partition_id")).collect(),
+            move |released: &Vec<i64>| wakes::of_release(&claim, released),
+        )
     }
 
     fn extend(&self, lease: Uuid, time: Duration) -> Write<Option<(usize, i64)>> {
-        let postgres = self.postgres.clone();
-        let run = async move {
-            let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-            let rows = postgres
-                .query(
-                    "extend",
-                    "SELECT until_us FROM wakeline.queue_extend($1, $2)",
-                    &[(&lease, Type::UUID), (&seconds, Type::INT8)],
-                )
-                .await?;
-            let until = rows.iter().map(|row| row.get::<_, i64>(0)).max();
-            Ok(until.map(|until| (rows.len(), until)))
-        };
-        Write::new(topic::DOOR, run, wakes::none)
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        self.write(
+            "extend",
+            "SELECT until_us FROM wakeline.queue_extend_lease($1, $2)",
+            parameters![lease => UUID, seconds => INT8],
+            |rows| {
+                let ends = rows.iter().map(|row| row.get("until_us"));
+                ends.max().map(|until: i64| (rows.len(), until))
+            },
+            wakes::none,
+        )
     }
 
     fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
         async move {
-            let mut at_queues = Columns::default();
-            let mut matching = Columns::default();
+            let mut at_queues = WaitKeyColumns::default();
+            let mut matching = WaitKeyColumns::default();
             for (index, at) in waiting.iter().enumerate() {
                 let group = at.group.name();
                 match topic::source(&at.topic) {
@@ -217,17 +254,17 @@ impl Store for PostgresStore {
             let statements = [
                 (
                     &at_queues,
-                    "SELECT index, due_ms FROM wakeline.queue_recheck($1, $2, $3)",
+                    "SELECT item, due_ms FROM wakeline.queue_recheck($1, $2, $3)",
                 ),
                 (
                     &matching,
                     "SELECT item, greatest(0, (due_us - (extract(epoch FROM clock_timestamp())
-                         * 1000000)::bigint) / 1000)
-                     FROM wakeline.queue_choose($1, $2, $3, 1)",
+                         * 1000000)::bigint) / 1000) AS due_ms
+                     FROM wakeline.queue_choose_queue($1, $2, $3, 1)",
                 ),
             ];
-            for (places, statement) in statements {
-                if places.index.is_empty() {
+            for (keys, statement) in statements {
+                if keys.index.is_empty() {
                     continue;
                 }
                 let rows = self
@@ -236,17 +273,17 @@ impl Store for PostgresStore {
                         "recheck",
                         statement,
                         &[
-                            (&places.first, Type::TEXT_ARRAY),
-                            (&places.second, Type::TEXT_ARRAY),
-                            (&places.groups, Type::TEXT_ARRAY),
+                            (&keys.first, Type::TEXT_ARRAY),
+                            (&keys.second, Type::TEXT_ARRAY),
+                            (&keys.groups, Type::TEXT_ARRAY),
                         ],
                     )
                     .await?;
                 due.extend(rows.iter().filter_map(|row| {
-                    let at = &waiting[places.index[index(row, 0)?]];
+                    let at = &waiting[keys.index[item(row)?]];
                     Some(DueWake {
                         key: WaitKey::new(at.topic.clone(), at.group.clone()),
-                        after: milliseconds(row.get(1)),
+                        after: milliseconds(row.get("due_ms")),
                     })
                 }));
             }
@@ -256,16 +293,16 @@ impl Store for PostgresStore {
     }
 }
 
-/// Places as the columns of a question.
+/// Wait keys as the columns of a statement.
 #[derive(Debug, Default)]
-struct Columns<'a> {
+struct WaitKeyColumns<'a> {
     index: Vec<usize>,
     first: Vec<Option<String>>,
     second: Vec<Option<String>>,
     groups: Vec<&'a str>,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> WaitKeyColumns<'a> {
     fn add(&mut self, index: usize, first: Option<String>, second: Option<String>, group: &'a str) {
         self.index.push(index);
         self.first.push(first);
@@ -274,11 +311,10 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Rows count from one, as `WITH ORDINALITY` does.
-fn index(row: &Row, column: usize) -> Option<usize> {
-    usize::try_from(row.get::<_, i64>(column))
-        .ok()?
-        .checked_sub(1)
+/// The index of the item that a row is for: `WITH ORDINALITY` counts from one.
+fn item(row: &Row) -> Option<usize> {
+    let item = usize::try_from(row.get::<_, i64>("item"));
+    item.ok()?.checked_sub(1)
 }
 
 fn milliseconds(count: i64) -> Duration {

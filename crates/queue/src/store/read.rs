@@ -1,15 +1,17 @@
-//! Questions that both databases answer. They are written once, in the SQL that PostgreSQL and
-//! SQLite share, over views that have the same columns in both.
+//! Reads, written once for both databases in the SQL that PostgreSQL and SQLite share, over tables
+//! and views that have the same columns in both.
 //!
-//! A statement is written for PostgreSQL (`wakeline.` before tables, `$1` for parameters) with two
+//! A statement is written for PostgreSQL (`wakeline.` before tables, `$1` for parameters) with three
 //! words of its own: `{now}` is the store's time in microseconds, `{at $1}` a parameter of
-//! microseconds as the time that tables have.
+//! microseconds as the time that tables have, `{us column}` a column of time as microseconds.
+
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
 use wakeline_store::Error;
 
-/// What goes into a question and what comes out of it.
+/// A parameter of a statement, or a column of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Number(Option<i64>),
@@ -47,20 +49,29 @@ impl From<Uuid> for Value {
     }
 }
 
-/// A row of an answer. The getters expect what the statement selects.
+/// A row of an answer. Its columns are read by the names that the statement gives them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row(pub Vec<Value>);
+pub struct Row {
+    pub columns: Arc<[String]>,
+    pub values: Vec<Value>,
+}
 
 impl Row {
-    /// Nothing counts as zero.
+    fn value(&self, column: &str) -> &Value {
+        let mut columns = self.columns.iter();
+        let index = columns.position(|name| name == column);
+        &self.values[index.unwrap_or_else(|| panic!("no column {column} was selected"))]
+    }
+
+    /// NULL counts as zero.
     #[must_use]
-    pub fn number(&self, column: usize) -> i64 {
+    pub fn number(&self, column: &str) -> i64 {
         self.maybe_number(column).unwrap_or_default()
     }
 
     #[must_use]
-    pub fn maybe_number(&self, column: usize) -> Option<i64> {
-        match &self.0[column] {
+    pub fn maybe_number(&self, column: &str) -> Option<i64> {
+        match self.value(column) {
             Value::Number(number) => *number,
             // SQLite gives every NULL the same type.
             Value::Text(None) | Value::Id(None) => None,
@@ -69,13 +80,13 @@ impl Row {
     }
 
     #[must_use]
-    pub fn text(&self, column: usize) -> String {
+    pub fn text(&self, column: &str) -> String {
         self.maybe_text(column).unwrap_or_default()
     }
 
     #[must_use]
-    pub fn maybe_text(&self, column: usize) -> Option<String> {
-        match &self.0[column] {
+    pub fn maybe_text(&self, column: &str) -> Option<String> {
+        match self.value(column) {
             Value::Text(text) => text.clone(),
             Value::Number(None) | Value::Id(None) => None,
             other => unreachable!("column {column} is no text: {other:?}"),
@@ -83,8 +94,8 @@ impl Row {
     }
 
     #[must_use]
-    pub fn maybe_id(&self, column: usize) -> Option<Uuid> {
-        match &self.0[column] {
+    pub fn maybe_id(&self, column: &str) -> Option<Uuid> {
+        match self.value(column) {
             Value::Id(id) => *id,
             Value::Number(None) | Value::Text(None) => None,
             other => unreachable!("column {column} is no id: {other:?}"),
@@ -92,29 +103,32 @@ impl Row {
     }
 
     #[must_use]
-    pub fn id(&self, column: usize) -> Uuid {
+    pub fn id(&self, column: &str) -> Uuid {
         self.maybe_id(column).unwrap_or_default()
     }
 }
 
-/// Positions of a partition: from the first on, and before the second.
+/// Positions of a partition: `from` is the first, `to` is behind the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub struct PositionRange {
     pub partition: i64,
     pub from: i64,
     pub to: i64,
 }
 
-/// Where a segment is, without what is in it.
+/// Which messages a segment has, without the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct SegmentSpan {
     pub partition: i64,
     pub first: i64,
     pub last: i64,
     pub created_us: i64,
 }
 
-pub trait Read: Send + Sync {
+/// Reads for people. Each method is one statement or one snapshot and changes nothing, so repeating
+/// or dropping it has no effect.
+pub trait ReadStore: Send + Sync {
+    /// The rows of a statement, which is written as the module says. `kind` is its metric label.
     fn rows(
         &self,
         kind: &'static str,
@@ -122,13 +136,17 @@ pub trait Read: Send + Sync {
         parameters: Vec<Value>,
     ) -> BoxFuture<'_, Result<Vec<Row>, Error>>;
 
-    /// The newest segments that have something of these slices, newest first, `count` at most.
-    /// Reads up to so many of each slice.
-    fn heads(&self, slices: Vec<Slice>, count: i64) -> BoxFuture<'_, Result<Vec<Head>, Error>>;
+    /// The newest segments that have messages of these ranges, newest first, `count` at most. The
+    /// database reads up to `count` segments of each range.
+    fn segment_spans(
+        &self,
+        ranges: Vec<PositionRange>,
+        count: i64,
+    ) -> BoxFuture<'_, Result<Vec<SegmentSpan>, Error>>;
 
-    /// For each partition and time, the position from which everything came then or later.
-    fn positions_at(&self, asked: Vec<(i64, i64)>) -> BoxFuture<'_, Result<Vec<i64>, Error>>;
+    /// For each partition and time, the first position whose message came at that time or later.
+    fn positions_at(&self, times: Vec<(i64, i64)>) -> BoxFuture<'_, Result<Vec<i64>, Error>>;
 
-    /// How the database itself is doing, as JSON.
+    /// The database's own statistics, as JSON.
     fn health(&self) -> BoxFuture<'_, Result<serde_json::Value, Error>>;
 }

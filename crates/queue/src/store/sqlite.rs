@@ -1,14 +1,13 @@
-//! The steps on SQLite: the single writer makes each of them a plain sequence of statements. What
-//! decides is the book and the cut, which PostgreSQL shares.
+//! The store on SQLite. There is one writer, so a write is a plain sequence of statements. The rules
+//! are in [`apply`](crate::apply) and [`takeable`](crate::takeable), which PostgreSQL shares.
 
+mod apply;
 mod claims;
-mod curate;
-mod groups;
-mod look;
-mod manage;
+mod message_admin;
+mod queue_admin;
 mod read;
-mod record;
-mod steps;
+mod ready_check;
+mod stats;
 mod streams;
 mod sweep;
 
@@ -25,21 +24,19 @@ use wakeline_bus::{DueWake, Wakes, Write};
 use wakeline_store::{Error, Migrations, Sqlite};
 use wakeline_wake::WaitedKey;
 
-use super::{Manage, Store, Streams, wakes};
+use super::{Store, wakes};
 use crate::{
-    claim::{Claimed, PopRequest, Popped},
-    claiming::in_micros,
-    manage::{Configured, GroupScope, Modes, NewOptions, Seek, Swept},
-    step::{Done, Step},
-    stream::{Registered, Registration, StateQuery, StateRow},
+    claim::{Claim, PopOutcome, PopRequest},
+    claiming::duration_to_us,
     topic,
+    write_batch::{BatchOutcome, WriteBatch},
 };
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
     steps: &[
         include_str!("sqlite/001_tables.sql"),
-        include_str!("sqlite/002_browse.sql"),
+        include_str!("sqlite/002_views.sql"),
     ],
 };
 
@@ -53,7 +50,7 @@ pub fn system_clock() -> Clock {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        in_micros(since)
+        duration_to_us(since)
     })
 }
 
@@ -80,62 +77,62 @@ impl SqliteStore {
         }
     }
 
-    /// A step of the writer, at the time of its turn, and whom it makes ready.
+    /// A write in the writer's transaction, at the time of its turn, and the waiters that it wakes.
     fn write<T: Send + 'static>(
         &self,
         kind: &'static str,
-        step: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+        write: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
         wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
     ) -> Write<T> {
         let store = self.clone();
-        let run = async move { store.submit(kind, step).await };
+        let run = async move { store.submit(kind, write).await };
         Write::new(topic::DOOR, run, wakes)
     }
 
     async fn submit<T: Send + 'static>(
         &self,
         kind: &'static str,
-        step: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+        write: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
         let clock = self.clock.clone();
         self.sqlite
-            .write(kind, move |connection| Ok(step(connection, clock())?))
+            .write(kind, move |connection| Ok(write(connection, clock())?))
             .await
     }
 
     fn read<T: Send + 'static>(
         &self,
         kind: &'static str,
-        question: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+        read: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
     ) -> BoxFuture<'_, Result<T, Error>> {
         let clock = self.clock.clone();
         self.sqlite
-            .read(kind, move |connection| Ok(question(connection, clock())?))
+            .read(kind, move |connection| Ok(read(connection, clock())?))
             .boxed()
     }
 }
 
 impl Store for SqliteStore {
-    fn step(&self, step: Arc<Step>) -> Write<Done> {
+    fn apply(&self, batch: Arc<WriteBatch>) -> Write<BatchOutcome> {
         self.write(
-            "step",
-            move |connection, now| steps::step(connection, &step, now),
-            wakes::of_step,
+            "write",
+            move |connection, now| apply::apply(connection, &batch, now),
+            wakes::of_batch,
         )
     }
 
-    fn pop(&self, request: Arc<PopRequest>, lease: Uuid, time: Duration) -> Write<Popped> {
+    fn pop(&self, request: Arc<PopRequest>, lease: Uuid, time: Duration) -> Write<PopOutcome> {
         let store = self.clone();
         let run = async move {
-            // Most checks of a held request find nothing: they must not stand in the writer's line.
-            let asked = request.clone();
-            let seen = store
+            // Most checks of held pops find nothing: they must not wait for the writer.
+            let checked = request.clone();
+            let check = store
                 .read("pop", move |connection, now| {
-                    look::look(connection, &asked, now)
+                    ready_check::check(connection, &checked, now)
                 })
                 .await?;
-            if let look::Seen::Nothing { recheck_after } = seen {
-                return Ok(Popped::Empty { recheck_after });
+            if let ready_check::ReadyCheck::Nothing { recheck_after } = check {
+                return Ok(PopOutcome::Empty { recheck_after });
             }
             store
                 .submit("pop", move |connection, now| {
@@ -146,12 +143,12 @@ impl Store for SqliteStore {
         Write::new(topic::DOOR, run, wakes::of_pop)
     }
 
-    fn hand_back(&self, claim: Arc<Claimed>) -> Write<Vec<i64>> {
-        let claimed = claim.clone();
+    fn release_claim(&self, claim: Arc<Claim>) -> Write<Vec<i64>> {
+        let released_from = claim.clone();
         self.write(
-            "hand_back",
-            move |connection, now| claims::hand_back(connection, &claim, now),
-            move |returned| wakes::of_hand_back(&claimed, returned),
+            "release_claim",
+            move |connection, now| claims::release_claim(connection, &claim, now),
+            move |released| wakes::of_release(&released_from, released),
         )
     }
 
@@ -165,104 +162,12 @@ impl Store for SqliteStore {
 
     fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
         self.read("recheck", move |connection, now| {
-            look::recheck(connection, &waiting, now)
+            ready_check::recheck(connection, &waiting, now)
         })
     }
 }
 
-impl Manage for SqliteStore {
-    fn configure(&self, options: NewOptions) -> Write<Configured> {
-        self.write(
-            "configure",
-            move |connection, now| manage::configure(connection, &options, now),
-            wakes::of_configure,
-        )
-    }
-
-    fn delete_queue(&self, queue: String) -> Write<Option<i64>> {
-        self.write(
-            "delete_queue",
-            move |connection, _| manage::delete_queue(connection, &queue),
-            wakes::none,
-        )
-    }
-
-    fn delete_group(&self, scope: GroupScope, with_start: bool) -> Write<u64> {
-        self.write(
-            "delete_group",
-            move |connection, _| groups::delete(connection, &scope, with_start),
-            wakes::whole_door,
-        )
-    }
-
-    fn seek(&self, scope: GroupScope, to: Seek) -> Write<u64> {
-        self.write(
-            "seek",
-            move |connection, now| groups::seek(connection, &scope, to, now),
-            wakes::whole_door,
-        )
-    }
-
-    fn subscribe(&self, group: String, begin_us: i64) -> Write<u64> {
-        self.write(
-            "subscribe",
-            move |connection, _| groups::subscribe(connection, &group, begin_us),
-            wakes::none,
-        )
-    }
-
-    fn modes(&self) -> BoxFuture<'_, Result<Modes, Error>> {
-        self.read("modes", |connection, _| manage::modes(connection))
-    }
-
-    fn set_push_paused(&self, paused: bool) -> Write<Modes> {
-        self.write(
-            "modes",
-            move |connection, _| {
-                connection.execute("UPDATE queue_mode SET push_paused = ?1", [paused])?;
-                manage::modes(connection)
-            },
-            wakes::none,
-        )
-    }
-
-    fn set_pop_paused(&self, paused: bool) -> Write<Modes> {
-        self.write(
-            "modes",
-            move |connection, _| {
-                connection.execute("UPDATE queue_mode SET pop_paused = ?1", [paused])?;
-                manage::modes(connection)
-            },
-            wakes::of_pop_pause,
-        )
-    }
-
-    fn sweep(&self, limit: u32) -> Write<Swept> {
-        self.write(
-            "sweep",
-            move |connection, now| sweep::sweep(connection, limit, now),
-            wakes::none,
-        )
-    }
-}
-
-impl Streams for SqliteStore {
-    fn register(&self, query: Registration) -> Write<Registered> {
-        self.write(
-            "stream",
-            move |connection, now| streams::register(connection, &query, now),
-            wakes::none,
-        )
-    }
-
-    fn states(&self, query: StateQuery) -> BoxFuture<'_, Result<Vec<StateRow>, Error>> {
-        self.read("states", move |connection, _| {
-            streams::states(connection, &query)
-        })
-    }
-}
-
-/// What cannot be read was not written by this program.
+/// A segment that is not JSON was not written by this program.
 fn unreadable(error: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
 }

@@ -1,49 +1,49 @@
-//! Whom a write makes ready: the same on both databases.
+//! Which waiters a write wakes: the same on both databases.
 //!
-//! Direct wakes where the write knows the names. Where it can free partitions that it does not
-//! name, the whole door rechecks: these writes are rare, and a recheck is one statement.
+//! A write that knows the queues and groups it made ready wakes their waiters. A write that can free
+//! partitions that it does not name makes the whole door recheck: such writes are rare, and a recheck
+//! is one statement.
 
 use wakeline_bus::Wakes;
 
-use super::browse::Retry;
 use crate::{
-    browse::Retried,
-    claim::{Claimed, Popped},
-    manage::{Configured, Modes},
-    step::Done,
+    browse::{DeadLetterRetry, RetryOutcome},
+    claim::{Claim, PopOutcome},
+    queue_admin::{ConfigureResult, PauseModes},
+    write_batch::BatchOutcome,
 };
 
-/// What no pop waits for.
+/// No pop waits for such a write.
 pub(super) fn none<T>(_: &T) -> Wakes {
     Wakes::none()
 }
 
-/// A group that is moved or deleted has other messages ahead of it, in partitions of any queue.
+/// For a group that is moved or deleted: it has other messages ahead, in partitions of any queue.
 pub(super) fn whole_door<T>(_: &T) -> Wakes {
     Wakes::whole_door()
 }
 
-pub(super) fn of_step(done: &Done) -> Wakes {
+pub(super) fn of_batch(done: &BatchOutcome) -> Wakes {
     done.ready.clone().into()
 }
 
-/// What an auto-acknowledged claim leaves in its partitions is for the next pop.
-pub(super) fn of_pop(popped: &Popped) -> Wakes {
+/// Messages that an auto-acknowledged claim leaves in its partitions are for the next pop.
+pub(super) fn of_pop(popped: &PopOutcome) -> Wakes {
     match popped {
-        Popped::Claimed(claimed) => claimed.ready().into(),
-        Popped::Empty { .. } => Wakes::none(),
+        PopOutcome::Claimed(claimed) => claimed.ready().into(),
+        PopOutcome::Empty { .. } => Wakes::none(),
     }
 }
 
-/// `returned` are the numbers of the partitions that are free again.
-pub(super) fn of_hand_back(claimed: &Claimed, returned: &[i64]) -> Wakes {
-    let free = claimed.parts.iter();
-    let free = free.filter(|part| returned.contains(&part.number));
-    let wakes: Vec<_> = free.map(|part| claimed.wake(part, 1)).collect();
+/// `released` are the numbers of the partitions that are free again.
+pub(super) fn of_release(claim: &Claim, released: &[i64]) -> Wakes {
+    let free = claim.parts.iter();
+    let free = free.filter(|part| released.contains(&part.number));
+    let wakes: Vec<_> = free.map(|part| claim.wake(part, 1)).collect();
     wakes.into()
 }
 
-pub(super) fn of_configure(configured: &Configured) -> Wakes {
+pub(super) fn of_configure(configured: &ConfigureResult) -> Wakes {
     if configured.may_be_ready {
         Wakes::whole_door()
     } else {
@@ -51,8 +51,8 @@ pub(super) fn of_configure(configured: &Configured) -> Wakes {
     }
 }
 
-/// Pops that were held during a pause look again after it.
-pub(super) fn of_pop_pause(modes: &Modes) -> Wakes {
+/// Pops that were held during a pause check the store after it.
+pub(super) fn of_pop_pause(modes: &PauseModes) -> Wakes {
     if modes.pop_paused {
         Wakes::none()
     } else {
@@ -60,14 +60,14 @@ pub(super) fn of_pop_pause(modes: &Modes) -> Wakes {
     }
 }
 
-pub(super) fn of_retry(retry: &Retry, retried: &Retried) -> Wakes {
+pub(super) fn of_retry(retry: &DeadLetterRetry, retried: &RetryOutcome) -> Wakes {
     match retried {
-        Retried::Done { .. } => retry.wake.clone().into(),
-        Retried::Gone | Retried::NoGroup => Wakes::none(),
+        RetryOutcome::Done { .. } => retry.wake.clone().into(),
+        RetryOutcome::Gone | RetryOutcome::NoGroup => Wakes::none(),
     }
 }
 
-/// Without the message that a partition was held back for, what follows it can be claimed.
+/// Without the message that its partition waited for, the messages after it can be claimed.
 pub(super) fn of_removal(is_removed: bool) -> Wakes {
     if is_removed {
         Wakes::whole_door()

@@ -1,10 +1,10 @@
 //! What people see and change: every case runs on SQLite and on PostgreSQL.
 
 mod counts;
-mod curate;
-mod ground;
+mod dead_letters;
+mod fixture;
 mod groups;
-mod letters;
+mod message_admin;
 mod messages;
 mod nodes;
 mod options;
@@ -12,7 +12,7 @@ mod queues;
 mod traces;
 
 wakeline_testkit::conformance! {
-    crate::ground::Ground;
+    crate::fixture::Fixture;
     queues:
         a_queue_counts_each_message_once,
         without_queue_mode_the_furthest_behind_counts,
@@ -30,7 +30,7 @@ wakeline_testkit::conformance! {
         filters_leave_what_fits,
         a_message_is_found_by_either_id,
         a_message_that_is_nowhere_is_not_found;
-    curate:
+    message_admin:
         a_deleted_message_is_gone_for_everyone,
         a_deleted_message_may_be_pushed_again,
         a_retried_letter_comes_to_its_group_only,
@@ -40,7 +40,7 @@ wakeline_testkit::conformance! {
         a_letter_of_a_deleted_group_stays,
         a_buried_message_is_a_letter_of_who_waits_for_it,
         what_is_in_somebodys_hands_is_not_buried;
-    letters:
+    dead_letters:
         letters_have_pages_filters_and_a_total;
     options:
         the_lease_that_is_shown_is_the_one_that_holds;

@@ -1,11 +1,11 @@
 use wakeline_queue::{
-    ack::Status,
-    browse::{Address, MessageFilter, MessageStatus, Page, Seen},
+    ack::AckStatus,
+    browse::{ListedMessage, MessageAddress, MessageFilter, MessageStatus, Page},
     id,
 };
 use wakeline_testkit::CommitAlone;
 
-use crate::ground::{ALL, Ground, QUEUE_MODE, address, of_queue, page};
+use crate::fixture::{ALL, Fixture, QUEUE_MODE, address, of_queue, page};
 
 const STATUSES: [Option<MessageStatus>; 5] = [
     None,
@@ -16,31 +16,33 @@ const STATUSES: [Option<MessageStatus>; 5] = [
 ];
 
 async fn list(
-    ground: &Ground,
+    fixture: &Fixture,
     filter: &MessageFilter,
     status: Option<MessageStatus>,
     page: Page,
-) -> (Vec<Seen>, i64) {
-    let found = ground.browse().messages(filter, status, page).await;
+) -> (Vec<ListedMessage>, i64) {
+    let found = fixture.queue.messages(filter, status, page).await;
     let found = found.unwrap();
     (found.rows, found.total)
 }
 
-fn ids(seen: &[Seen]) -> Vec<&str> {
+fn ids(seen: &[ListedMessage]) -> Vec<&str> {
     seen.iter()
         .map(|seen| &*seen.message.transaction_id)
         .collect()
 }
 
-pub(crate) async fn a_page_goes_across_segments_and_partitions(ground: Ground) {
+pub(crate) async fn a_page_goes_across_segments_and_partitions(fixture: Fixture) {
     let wide: Vec<String> = (0..300).map(|at| format!("w{at}")).collect();
     let wide: Vec<&str> = wide.iter().map(String::as_str).collect();
-    ground.push_together("q", "wide", &wide).await;
-    ground.push("q", "narrow", &["n0", "n1"]).await;
-    ground.push_together("q", "wide", &["last0", "last1"]).await;
-    ground.push("elsewhere", "p", &["x"]).await;
+    fixture.push_together("q", "wide", &wide).await;
+    fixture.push("q", "narrow", &["n0", "n1"]).await;
+    fixture
+        .push_together("q", "wide", &["last0", "last1"])
+        .await;
+    fixture.push("elsewhere", "p", &["x"]).await;
 
-    let whole = list(&ground, &of_queue("q"), None, ALL).await;
+    let whole = list(&fixture, &of_queue("q"), None, ALL).await;
     assert_eq!((whole.0.len(), whole.1), (304, 304));
     let whole = ids(&whole.0);
     assert_eq!(whole[..5], ["last1", "last0", "n1", "n0", "w299"]);
@@ -55,33 +57,33 @@ pub(crate) async fn a_page_goes_across_segments_and_partitions(ground: Ground) {
         (5, 304),
         (7, 999),
     ] {
-        let (rows, total) = list(&ground, &of_queue("q"), None, page(limit, offset)).await;
+        let (rows, total) = list(&fixture, &of_queue("q"), None, page(limit, offset)).await;
         let from = usize::try_from(offset).unwrap().min(304);
         let to = usize::try_from(offset + limit).unwrap().min(304);
         assert_eq!(ids(&rows), whole[from..to], "{limit} from {offset}");
         assert_eq!(total, 304);
     }
-    let (rows, total) = list(&ground, &of_queue("q"), None, page(0, 0)).await;
+    let (rows, total) = list(&fixture, &of_queue("q"), None, page(0, 0)).await;
     assert_eq!((rows.len(), total), (0, 304));
-    assert_eq!(list(&ground, &of_queue("none"), None, ALL).await.1, 0);
+    assert_eq!(list(&fixture, &of_queue("none"), None, ALL).await.1, 0);
 }
 
-pub(crate) async fn a_status_is_a_part_of_the_whole(ground: Ground) {
+pub(crate) async fn a_status_is_a_part_of_the_whole(fixture: Fixture) {
     let names: Vec<String> = (0..12).map(|at| format!("m{at}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut pushed = ground.push_together("q", "p", &names[..6]).await;
-    pushed.extend(ground.push("q", "p", &names[6..]).await);
+    let mut pushed = fixture.push_together("q", "p", &names[..6]).await;
+    pushed.extend(fixture.push("q", "p", &names[6..]).await);
     // Before anybody reads, all are pending.
     let pending = Some(MessageStatus::Pending);
-    assert_eq!(list(&ground, &of_queue("q"), pending, ALL).await.1, 12);
+    assert_eq!(list(&fixture, &of_queue("q"), pending, ALL).await.1, 12);
 
-    assert_eq!(ground.complete("q", QUEUE_MODE, 2).await, ["m0", "m1"]);
-    assert_eq!(ground.bury_next("q", QUEUE_MODE).await, "m2");
-    ground.complete("q", QUEUE_MODE, 1).await;
-    let held = ground.pop("q", QUEUE_MODE, 4).await.unwrap();
-    assert_eq!(crate::ground::ids(&held), ["m4", "m5", "m6", "m7"]);
+    assert_eq!(fixture.complete("q", QUEUE_MODE, 2).await, ["m0", "m1"]);
+    assert_eq!(fixture.make_next_dead_letter("q", QUEUE_MODE).await, "m2");
+    fixture.complete("q", QUEUE_MODE, 1).await;
+    let held = fixture.pop("q", QUEUE_MODE, 4).await.unwrap();
+    assert_eq!(crate::fixture::ids(&held), ["m4", "m5", "m6", "m7"]);
     for index in [0, 5, 9] {
-        let deleted = ground
+        let deleted = fixture
             .store
             .delete_message(address(&pushed[index]))
             .commit_alone()
@@ -96,7 +98,7 @@ pub(crate) async fn a_status_is_a_part_of_the_whole(ground: Ground) {
         vec!["m2"],
     ];
     for (status, expected) in STATUSES.into_iter().zip(&expected) {
-        let (rows, total) = list(&ground, &of_queue("q"), status, ALL).await;
+        let (rows, total) = list(&fixture, &of_queue("q"), status, ALL).await;
         assert_eq!(ids(&rows), *expected, "{status:?}");
         assert_eq!(total, i64::try_from(expected.len()).unwrap(), "{status:?}");
         if let Some(status) = status {
@@ -105,12 +107,12 @@ pub(crate) async fn a_status_is_a_part_of_the_whole(ground: Ground) {
         // One by one it is the same.
         for (offset, name) in expected.iter().enumerate() {
             let offset = i64::try_from(offset).unwrap();
-            let (rows, _) = list(&ground, &of_queue("q"), status, page(1, offset)).await;
+            let (rows, _) = list(&fixture, &of_queue("q"), status, page(1, offset)).await;
             assert_eq!(ids(&rows), [*name], "{status:?} at {offset}");
         }
     }
     // In the whole each has the status under which it is found.
-    let (rows, _) = list(&ground, &of_queue("q"), None, ALL).await;
+    let (rows, _) = list(&fixture, &of_queue("q"), None, ALL).await;
     for seen in rows {
         let index = 1 + STATUSES[1..]
             .iter()
@@ -121,10 +123,10 @@ pub(crate) async fn a_status_is_a_part_of_the_whole(ground: Ground) {
     }
 }
 
-pub(crate) async fn times_cut_a_list(ground: Ground) {
-    ground.push("q", "p", &["a", "b", "c", "d", "e"]).await;
-    ground.push("q", "other", &["x"]).await;
-    let (all, _) = list(&ground, &of_queue("q"), None, ALL).await;
+pub(crate) async fn times_cut_a_list(fixture: Fixture) {
+    fixture.push("q", "p", &["a", "b", "c", "d", "e"]).await;
+    fixture.push("q", "other", &["x"]).await;
+    let (all, _) = list(&fixture, &of_queue("q"), None, ALL).await;
     let at = |name: &str| {
         let found = all.iter().find(|seen| seen.message.transaction_id == name);
         found.unwrap().message.created_us
@@ -135,7 +137,7 @@ pub(crate) async fn times_cut_a_list(ground: Ground) {
             to_us: to,
             ..of_queue("q")
         };
-        let (rows, total) = list(&ground, &filter, status, ALL).await;
+        let (rows, total) = list(&fixture, &filter, status, ALL).await;
         assert_eq!(total, i64::try_from(rows.len()).unwrap());
         ids(&rows).join("")
     };
@@ -149,10 +151,10 @@ pub(crate) async fn times_cut_a_list(ground: Ground) {
         .iter()
         .find(|seen| seen.message.transaction_id == "c")
         .unwrap();
-    let deleted = ground
+    let deleted = fixture
         .store
-        .delete_message(Address {
-            partition: c.home.partition_number,
+        .delete_message(MessageAddress {
+            partition: c.location.partition_number,
             transaction_id: "c".into(),
         })
         .commit_alone()
@@ -163,19 +165,19 @@ pub(crate) async fn times_cut_a_list(ground: Ground) {
     assert_eq!(cut(Some(at("b")), Some(at("e")), pending).await, "db");
 }
 
-pub(crate) async fn filters_leave_what_fits(ground: Ground) {
+pub(crate) async fn filters_leave_what_fits(fixture: Fixture) {
     for (queue, partition, name) in [
         ("n.t", "p", "a"),
         ("n.t", "q", "b"),
         ("n.u", "p", "c"),
         ("m.t", "p", "d"),
     ] {
-        ground.push(queue, partition, &[name]).await;
+        fixture.push(queue, partition, &[name]).await;
     }
     let found = async |change: fn(&mut MessageFilter)| {
         let mut filter = MessageFilter::default();
         change(&mut filter);
-        let (rows, total) = list(&ground, &filter, None, ALL).await;
+        let (rows, total) = list(&fixture, &filter, None, ALL).await;
         assert_eq!(total, i64::try_from(rows.len()).unwrap());
         let mut names = ids(&rows);
         names.sort_unstable();
@@ -198,33 +200,33 @@ pub(crate) async fn filters_leave_what_fits(ground: Ground) {
     assert_eq!(found(both).await, "b");
 }
 
-pub(crate) async fn a_message_is_found_by_either_id(ground: Ground) {
-    let pushed = ground.push("q", "p", &["a", "b"]).await;
-    let claimed = ground.pop("q", "g", 1).await.unwrap();
+pub(crate) async fn a_message_is_found_by_either_id(fixture: Fixture) {
+    let pushed = fixture.push("q", "p", &["a", "b"]).await;
+    let claimed = fixture.pop("q", "g", 1).await.unwrap();
     let by_name = address(&pushed[1]);
-    let by_id = Address {
+    let by_id = MessageAddress {
         transaction_id: pushed[1].id.to_string(),
         ..by_name.clone()
     };
     for at in [by_name, by_id] {
-        let found = ground.browse().message(&at).await.unwrap().unwrap();
-        assert_eq!(found.seen.message.id, pushed[1].id);
-        assert_eq!(found.seen.message.payload, "\"b\"");
-        assert_eq!(found.seen.status, MessageStatus::Pending);
-        assert_eq!(found.seen.readers.len(), 1);
-        assert!(ground.browse().message_exists(&at).await.unwrap());
+        let found = fixture.queue.message(&at).await.unwrap().unwrap();
+        assert_eq!(found.message.message.id, pushed[1].id);
+        assert_eq!(found.message.message.payload, "\"b\"");
+        assert_eq!(found.message.status, MessageStatus::Pending);
+        assert_eq!(found.message.readers.len(), 1);
+        assert!(fixture.queue.message_exists(&at).await.unwrap());
     }
     let first = address(&pushed[0]);
-    let held = ground.browse().message(&first).await.unwrap().unwrap();
-    assert_eq!(held.seen.status, MessageStatus::Processing);
-    ground.say(&claimed, &["a"], Status::DeadLetter).await;
-    let dead = ground.browse().message(&first).await.unwrap().unwrap();
-    assert_eq!(dead.seen.status, MessageStatus::DeadLetter);
+    let held = fixture.queue.message(&first).await.unwrap().unwrap();
+    assert_eq!(held.message.status, MessageStatus::Processing);
+    fixture.say(&claimed, &["a"], AckStatus::DeadLetter).await;
+    let dead = fixture.queue.message(&first).await.unwrap().unwrap();
+    assert_eq!(dead.message.status, MessageStatus::DeadLetter);
     assert_eq!(dead.letters[0].error.as_deref(), Some("because"));
 }
 
-pub(crate) async fn a_message_that_is_nowhere_is_not_found(ground: Ground) {
-    let pushed = ground.push("q", "p", &["a"]).await;
+pub(crate) async fn a_message_that_is_nowhere_is_not_found(fixture: Fixture) {
+    let pushed = fixture.push("q", "p", &["a"]).await;
     let real = address(&pushed[0]);
     let behind = id::message(0, real.partition, 77).to_string();
     for (partition, name) in [
@@ -233,18 +235,22 @@ pub(crate) async fn a_message_that_is_nowhere_is_not_found(ground: Ground) {
         (real.partition + 1, "a"),
         (-1, "a"),
     ] {
-        let at = Address {
+        let at = MessageAddress {
             partition,
             transaction_id: name.into(),
         };
-        assert!(ground.browse().message(&at).await.unwrap().is_none());
-        assert!(!ground.browse().message_exists(&at).await.unwrap());
-        let deleted = ground.store.delete_message(at.clone()).commit_alone().await;
+        assert!(fixture.queue.message(&at).await.unwrap().is_none());
+        assert!(!fixture.queue.message_exists(&at).await.unwrap());
+        let deleted = fixture
+            .store
+            .delete_message(at.clone())
+            .commit_alone()
+            .await;
         assert!(!deleted.unwrap());
         assert_eq!(
-            ground
+            fixture
                 .store
-                .bury(at, None, "x".into())
+                .move_to_dead_letters(at, None, "x".into())
                 .commit_alone()
                 .await
                 .unwrap(),

@@ -3,23 +3,23 @@
 use std::time::Duration;
 
 use wakeline_queue::{
-    browse::{Gauge, Held, NodeStep, Span},
+    browse::{Gauge, HeldPopsAverage, NodeStatsBucket, Span},
     claim::{PopRequest, Source, Start},
+    counters::{HeldPops, NodeStats},
     message::NewMessage,
     node::{Node, Process},
-    tally::{Parked, Vitals},
 };
 use wakeline_testkit::CommitAlone;
 
-use crate::ground::Ground;
+use crate::fixture::Fixture;
 
 const MINUTE: i64 = 60_000_000;
 const DAY: i64 = 24 * 60 * MINUTE;
 /// Only a hang takes as long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn this_minute(ground: &Ground) -> i64 {
-    ground.browse().now_us().await.unwrap() / MINUTE * MINUTE
+async fn this_minute(fixture: &Fixture) -> i64 {
+    fixture.queue.now_us().await.unwrap() / MINUTE * MINUTE
 }
 
 /// Around this minute, in one step.
@@ -31,31 +31,33 @@ fn around(minute: i64) -> Span {
     }
 }
 
-async fn tell_parked(ground: &Ground, host: &str, told: &[(i64, &str, i64, i64)]) {
-    let parked = told.iter().map(|(minute_us, queue, held, samples)| Parked {
-        minute_us: *minute_us,
-        queue: (*queue).into(),
-        held: *held,
-        samples: *samples,
-    });
+async fn tell_parked(fixture: &Fixture, host: &str, told: &[(i64, &str, i64, i64)]) {
+    let parked = told
+        .iter()
+        .map(|(minute_us, queue, held, samples)| HeldPops {
+            minute_us: *minute_us,
+            queue: (*queue).into(),
+            held: *held,
+            samples: *samples,
+        });
     let node = (host.to_owned(), 6_632);
-    let told = ground
+    let told = fixture
         .store
-        .set_parked(node, parked.collect())
+        .set_held_pops(node, parked.collect())
         .commit_alone()
         .await;
     told.unwrap();
 }
 
-pub(crate) async fn held_pops_are_an_average_of_the_samples(ground: Ground) {
-    let now = this_minute(&ground).await;
+pub(crate) async fn held_pops_are_an_average_of_the_samples(fixture: Fixture) {
+    let now = this_minute(&fixture).await;
     let before = now - MINUTE;
     // One has told half of a minute before.
-    tell_parked(&ground, "a", &[(before, "q", 99, 1)]).await;
-    tell_parked(&ground, "a", &[(before, "q", 12, 6), (now, "q", 3, 6)]).await;
-    tell_parked(&ground, "b", &[(now, "q", 10, 5), (now, "r", 1, 1)]).await;
-    let held = |step_us, queue: &str, host: Option<&str>, held| Held {
-        step_us,
+    tell_parked(&fixture, "a", &[(before, "q", 99, 1)]).await;
+    tell_parked(&fixture, "a", &[(before, "q", 12, 6), (now, "q", 3, 6)]).await;
+    tell_parked(&fixture, "b", &[(now, "q", 10, 5), (now, "r", 1, 1)]).await;
+    let held = |bucket_us, queue: &str, host: Option<&str>, held| HeldPopsAverage {
+        bucket_us,
         queue: queue.into(),
         node: host.map(|host| (host.to_owned(), 6_632)),
         held,
@@ -65,7 +67,7 @@ pub(crate) async fn held_pops_are_an_average_of_the_samples(ground: Ground) {
         ..around(now)
     };
     assert_eq!(
-        ground.browse().held_by_node(minutes, &None).await.unwrap(),
+        fixture.queue.held_by_node(minutes, &None).await.unwrap(),
         [
             held(before, "q", Some("a"), 2.0),
             held(now, "q", Some("a"), 0.5),
@@ -74,16 +76,16 @@ pub(crate) async fn held_pops_are_an_average_of_the_samples(ground: Ground) {
         ]
     );
     assert_eq!(
-        ground
-            .browse()
+        fixture
+            .queue
             .held_by_queue(minutes, &Some("q".into()))
             .await
             .unwrap(),
         [held(before, "q", None, 2.0), held(now, "q", None, 2.5)]
     );
     assert_eq!(
-        ground
-            .browse()
+        fixture
+            .queue
             .held_by_queue(around(now), &None)
             .await
             .unwrap(),
@@ -91,9 +93,9 @@ pub(crate) async fn held_pops_are_an_average_of_the_samples(ground: Ground) {
     );
 }
 
-pub(crate) async fn the_door_tells_how_many_pops_it_holds(ground: Ground) {
-    let door = ground.door();
-    door.runs_at(Node {
+pub(crate) async fn the_door_tells_how_many_pops_it_holds(fixture: Fixture) {
+    let door = fixture.door();
+    door.set_node(Node {
         hostname: "here".into(),
         port: 7,
         ..Node::default()
@@ -126,16 +128,16 @@ pub(crate) async fn the_door_tells_how_many_pops_it_holds(ground: Ground) {
     for held in &holding {
         held.abort();
     }
-    let now = this_minute(&ground).await;
-    let held = ground.browse().held_by_node(around(now), &None).await;
+    let now = this_minute(&fixture).await;
+    let held = fixture.queue.held_by_node(around(now), &None).await;
     let held = held.unwrap();
     assert_eq!(held.len(), 1, "{held:?}");
     assert_eq!((&*held[0].queue, held[0].held), ("q", 2.0));
     assert_eq!(held[0].node, Some(("here".into(), 7)));
 }
 
-fn vitals(minute_us: i64, host: &str, number: i64) -> Vitals {
-    Vitals {
+fn node_stats(minute_us: i64, host: &str, number: i64) -> NodeStats {
+    NodeStats {
         minute_us,
         hostname: host.into(),
         port: 6_632,
@@ -152,25 +154,25 @@ fn vitals(minute_us: i64, host: &str, number: i64) -> Vitals {
     }
 }
 
-async fn nodes(ground: &Ground, span: Span) -> Vec<NodeStep> {
-    ground.browse().node_steps(span, &None).await.unwrap()
+async fn nodes(fixture: &Fixture, span: Span) -> Vec<NodeStatsBucket> {
+    fixture.queue.node_steps(span, &None).await.unwrap()
 }
 
-pub(crate) async fn a_node_is_shown_by_step(ground: Ground) {
-    let now = this_minute(&ground).await;
-    for vitals in [
-        vitals(now - MINUTE, "a", 30),
-        vitals(now, "a", 10),
-        vitals(now, "b", 100),
+pub(crate) async fn a_node_is_shown_by_step(fixture: Fixture) {
+    let now = this_minute(&fixture).await;
+    for node_stats in [
+        node_stats(now - MINUTE, "a", 30),
+        node_stats(now, "a", 10),
+        node_stats(now, "b", 100),
     ] {
-        ground
+        fixture
             .store
-            .set_vitals(vitals)
+            .set_node_stats(node_stats)
             .commit_alone()
             .await
             .unwrap();
     }
-    let found = nodes(&ground, around(now)).await;
+    let found = nodes(&fixture, around(now)).await;
     let gauge = |number: i64| {
         Some(Gauge {
             average: f64::from(i32::try_from(number).unwrap()) + 20.0,
@@ -181,8 +183,8 @@ pub(crate) async fn a_node_is_shown_by_step(ground: Ground) {
     };
     assert_eq!(
         found[0],
-        NodeStep {
-            step_us: 0,
+        NodeStatsBucket {
+            bucket_us: 0,
             hostname: "a".into(),
             port: 6_632,
             minutes: 2,
@@ -204,10 +206,10 @@ pub(crate) async fn a_node_is_shown_by_step(ground: Ground) {
         bucket_us: MINUTE,
         ..around(now)
     };
-    let keys: Vec<_> = nodes(&ground, minutes)
+    let keys: Vec<_> = nodes(&fixture, minutes)
         .await
         .into_iter()
-        .map(|step| (step.hostname, step.step_us))
+        .map(|batch| (batch.hostname, batch.bucket_us))
         .collect();
     assert_eq!(
         keys,
@@ -217,57 +219,57 @@ pub(crate) async fn a_node_is_shown_by_step(ground: Ground) {
             ("b".to_owned(), now)
         ]
     );
-    let one = ground
-        .browse()
+    let one = fixture
+        .queue
         .node_steps(around(now), &Some("b".into()))
         .await;
     assert_eq!(one.unwrap().len(), 1);
 }
 
-pub(crate) async fn what_a_node_told_before_is_replaced(ground: Ground) {
-    let now = this_minute(&ground).await;
+pub(crate) async fn what_a_node_told_before_is_replaced(fixture: Fixture) {
+    let now = this_minute(&fixture).await;
     for number in [50, 10] {
-        let told = ground
+        let told = fixture
             .store
-            .set_vitals(vitals(now, "a", number))
+            .set_node_stats(node_stats(now, "a", number))
             .commit_alone()
             .await;
         told.unwrap();
     }
-    let found = nodes(&ground, around(now)).await;
+    let found = nodes(&fixture, around(now)).await;
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].cpu_user.unwrap().most, 10);
     assert_eq!(found[0].max_late_us.unwrap().most, 58, "at most");
     assert_eq!(found[0].messages, 59 + 19, "they add up");
 }
 
-pub(crate) async fn old_samples_are_forgotten(ground: Ground) {
-    let now = this_minute(&ground).await;
+pub(crate) async fn old_samples_are_forgotten(fixture: Fixture) {
+    let now = this_minute(&fixture).await;
     let span = Span {
         from_us: 0,
         ..around(now)
     };
     for minute in [now - 8 * DAY, now - 6 * DAY, now] {
-        let told = ground
+        let told = fixture
             .store
-            .set_vitals(vitals(minute, "a", 1))
+            .set_node_stats(node_stats(minute, "a", 1))
             .commit_alone()
             .await;
         told.unwrap();
-        tell_parked(&ground, "a", &[(minute, "q", 1, 1)]).await;
+        tell_parked(&fixture, "a", &[(minute, "q", 1, 1)]).await;
     }
-    assert_eq!(nodes(&ground, span).await[0].minutes, 2);
+    assert_eq!(nodes(&fixture, span).await[0].minutes, 2);
     let minutes = Span {
         bucket_us: MINUTE,
         ..span
     };
-    let held = ground.browse().held_by_queue(minutes, &None).await;
+    let held = fixture.queue.held_by_queue(minutes, &None).await;
     assert_eq!(held.unwrap().len(), 2);
 }
 
-pub(crate) async fn the_door_tells_how_it_is_doing(ground: Ground) {
-    let door = ground.door();
-    door.runs_at(Node {
+pub(crate) async fn the_door_tells_how_it_is_doing(fixture: Fixture) {
+    let door = fixture.door();
+    door.set_node(Node {
         hostname: "here".into(),
         port: 7,
         process: || {
@@ -290,8 +292,8 @@ pub(crate) async fn the_door_tells_how_it_is_doing(ground: Ground) {
     };
     door.push(vec![message; 3]).await.unwrap();
     door.write_counts().await;
-    let now = this_minute(&ground).await;
-    let found = nodes(&ground, around(now)).await;
+    let now = this_minute(&fixture).await;
+    let found = nodes(&fixture, around(now)).await;
     assert_eq!(found.len(), 1, "{found:?}");
     let node = &found[0];
     assert_eq!((&*node.hostname, node.port, node.messages), ("here", 7, 3));

@@ -13,17 +13,17 @@ use wakeline_bus::Bus;
 use wakeline_queue::{Limits, Queue};
 use wakeline_wake::Engine;
 
-use crate::ground::Ground;
+use crate::fixture::Fixture;
 
 /// The routes of a server whose `queue.lease` is so many seconds.
-fn server(ground: &Ground, lease: u64) -> Router {
+fn server(fixture: &Fixture, lease: u64) -> Router {
     let engine = Engine::new(wakeline_wake::Limits::default());
     let limits = Limits {
         lease: Duration::from_secs(lease),
         ..Limits::default()
     };
     let bus = Bus::local(engine.clone());
-    let door: Arc<Queue> = Queue::new(ground.store.clone(), engine, bus, limits, None);
+    let door: Arc<Queue> = Queue::new(fixture.store.clone(), engine, bus, limits, None);
     wakeline_queue::http::router(door).split_for_parts().0
 }
 
@@ -47,9 +47,9 @@ async fn shown(server: &Router, queue: &str) -> Value {
     answer["queue"]["config"]["leaseTime"].clone()
 }
 
-pub(crate) async fn the_lease_that_is_shown_is_the_one_that_holds(ground: Ground) {
-    let server_7 = server(&ground, 7);
-    ground.push("pushed", "p", &["a"]).await;
+pub(crate) async fn the_lease_that_is_shown_is_the_one_that_holds(fixture: Fixture) {
+    let server_7 = server(&fixture, 7);
+    fixture.push("pushed", "p", &["a"]).await;
     for (queue, options) in [
         ("plain", json!({})),
         ("null", json!({"leaseTime": null})),
@@ -62,7 +62,7 @@ pub(crate) async fn the_lease_that_is_shown_is_the_one_that_holds(ground: Ground
         60
     );
     // The setting changes: what holds is shown, and not what held when the queue was made.
-    for (server, lease) in [(&server_7, 7), (&server(&ground, 9), 9)] {
+    for (server, lease) in [(&server_7, 7), (&server(&fixture, 9), 9)] {
         for queue in ["pushed", "plain", "null", "zero"] {
             assert_eq!(shown(server, queue).await, lease, "{queue}");
         }

@@ -1,24 +1,24 @@
-use wakeline_queue::browse::{Counts, QueueFilter};
+use wakeline_queue::browse::{MessageCounts, QueueFilter};
 use wakeline_testkit::CommitAlone;
 
-use crate::ground::{ALL, Ground, QUEUE_MODE, address, page};
+use crate::fixture::{ALL, Fixture, QUEUE_MODE, address, page};
 
-pub(crate) async fn a_queue_counts_each_message_once(ground: Ground) {
-    let pushed = ground
+pub(crate) async fn a_queue_counts_each_message_once(fixture: Fixture) {
+    let pushed = fixture
         .push("q", "p", &["a", "b", "c", "d", "e", "f", "g"])
         .await;
-    ground.push("q", "other", &["x"]).await;
-    ground.push("elsewhere", "p", &["x", "y"]).await;
-    assert_eq!(ground.complete("q", QUEUE_MODE, 1).await.len(), 1);
+    fixture.push("q", "other", &["x"]).await;
+    fixture.push("elsewhere", "p", &["x", "y"]).await;
+    assert_eq!(fixture.complete("q", QUEUE_MODE, 1).await.len(), 1);
     let counts = async || {
-        let queue = ground.browse().queue("q").await.unwrap().unwrap();
+        let queue = fixture.queue.queue("q").await.unwrap().unwrap();
         assert_eq!(queue.partitions, 2);
         queue.counts
     };
     // Which of the two partitions was claimed does not matter here.
     assert_eq!(
         counts().await,
-        Counts {
+        MessageCounts {
             total: 8,
             pending: 7,
             processing: 0,
@@ -26,10 +26,10 @@ pub(crate) async fn a_queue_counts_each_message_once(ground: Ground) {
             dead_letter: 0,
         }
     );
-    ground.bury_next("q", QUEUE_MODE).await;
+    fixture.make_next_dead_letter("q", QUEUE_MODE).await;
     assert_eq!(
         counts().await,
-        Counts {
+        MessageCounts {
             total: 8,
             pending: 6,
             processing: 0,
@@ -37,12 +37,12 @@ pub(crate) async fn a_queue_counts_each_message_once(ground: Ground) {
             dead_letter: 1,
         }
     );
-    ground.pop("q", QUEUE_MODE, 2).await.unwrap();
+    fixture.pop("q", QUEUE_MODE, 2).await.unwrap();
     let leased = counts().await;
     assert!((1..=2).contains(&leased.processing), "{leased:?}");
     assert_eq!(leased.pending + leased.processing, 6);
     assert_eq!(leased.completed, 1);
-    let deleted = ground
+    let deleted = fixture
         .store
         .delete_message(address(&pushed[6]))
         .commit_alone()
@@ -51,29 +51,29 @@ pub(crate) async fn a_queue_counts_each_message_once(ground: Ground) {
     let after = counts().await;
     assert_eq!(after.total, 7);
     assert_eq!(after.pending + after.processing, 5);
-    let queue = ground.browse().queue("q").await.unwrap().unwrap();
+    let queue = fixture.queue.queue("q").await.unwrap().unwrap();
     assert_eq!(queue.leased_partitions, 1);
     assert!(queue.oldest_us.is_some());
 }
 
-pub(crate) async fn without_queue_mode_the_furthest_behind_counts(ground: Ground) {
-    ground.push("q", "p", &["a", "b", "c"]).await;
-    ground.complete("q", "fast", 3).await;
-    ground.complete("q", "slow", 1).await;
-    let queue = ground.browse().queue("q").await.unwrap().unwrap();
+pub(crate) async fn without_queue_mode_the_furthest_behind_counts(fixture: Fixture) {
+    fixture.push("q", "p", &["a", "b", "c"]).await;
+    fixture.complete("q", "fast", 3).await;
+    fixture.complete("q", "slow", 1).await;
+    let queue = fixture.queue.queue("q").await.unwrap().unwrap();
     assert_eq!((queue.counts.pending, queue.counts.completed), (2, 1));
-    ground.complete("q", QUEUE_MODE, 2).await;
-    let queue = ground.browse().queue("q").await.unwrap().unwrap();
+    fixture.complete("q", QUEUE_MODE, 2).await;
+    let queue = fixture.queue.queue("q").await.unwrap().unwrap();
     assert_eq!((queue.counts.pending, queue.counts.completed), (1, 2));
 }
 
-pub(crate) async fn lists_have_pages_and_totals(ground: Ground) {
+pub(crate) async fn lists_have_pages_and_totals(fixture: Fixture) {
     for name in ["n.one", "n.two", "m.one"] {
-        ground.push(name, "p", &["a"]).await;
-        ground.push(name, "q", &["a", "b"]).await;
+        fixture.push(name, "p", &["a"]).await;
+        fixture.push(name, "q", &["a", "b"]).await;
     }
     let names = async |filter: &QueueFilter, limit, offset| {
-        let found = ground.browse().queues(filter, page(limit, offset)).await;
+        let found = fixture.queue.queues(filter, page(limit, offset)).await;
         let found = found.unwrap();
         assert!(found.rows.iter().all(|queue| queue.counts.total == 3));
         let names: Vec<String> = found.rows.into_iter().map(|queue| queue.name).collect();
@@ -95,24 +95,24 @@ pub(crate) async fn lists_have_pages_and_totals(ground: Ground) {
     };
     assert_eq!(names(&one, 9, 0).await, (text(&["n.one"]), 1));
 
-    let number = ground.browse().queue_number("n.two").await.unwrap();
-    let parts = ground.browse().partitions(number, page(1, 1)).await;
+    let number = fixture.queue.queue_number("n.two").await.unwrap();
+    let parts = fixture.queue.partitions(number, page(1, 1)).await;
     let parts = parts.unwrap();
     assert_eq!((parts.rows.len(), parts.total), (1, 2));
     assert_eq!(
         (&*parts.rows[0].name, parts.rows[0].counts.pending),
         ("q", 2)
     );
-    let everywhere = ground.browse().partitions(None, ALL).await.unwrap();
+    let everywhere = fixture.queue.partitions(None, ALL).await.unwrap();
     assert_eq!((everywhere.rows.len(), everywhere.total), (6, 6));
 }
 
-pub(crate) async fn an_overview_adds_up(ground: Ground) {
-    ground.push("a.x", "p", &["1", "2", "3", "4", "5"]).await;
-    ground.push("b.x", "p", &["1"]).await;
-    ground.push("c", "p", &["1", "2"]).await;
-    ground.complete("c", "g", 2).await;
-    let seen = ground.browse().overview().await.unwrap();
+pub(crate) async fn an_overview_adds_up(fixture: Fixture) {
+    fixture.push("a.x", "p", &["1", "2", "3", "4", "5"]).await;
+    fixture.push("b.x", "p", &["1"]).await;
+    fixture.push("c", "p", &["1", "2"]).await;
+    fixture.complete("c", "g", 2).await;
+    let seen = fixture.queue.overview().await.unwrap();
     assert_eq!((seen.queues, seen.namespaces, seen.tasks), (3, 3, 1));
     assert_eq!(seen.partitions, 3);
     assert_eq!(
@@ -132,13 +132,13 @@ pub(crate) async fn an_overview_adds_up(ground: Ground) {
     assert!(seen.wait_us.most > 0);
 }
 
-pub(crate) async fn an_empty_store_is_shown_as_such(ground: Ground) {
-    let seen = ground.browse().overview().await.unwrap();
+pub(crate) async fn an_empty_store_is_shown_as_such(fixture: Fixture) {
+    let seen = fixture.queue.overview().await.unwrap();
     assert_eq!((seen.queues, seen.partitions), (0, 0));
-    assert_eq!(seen.counts, Counts::default());
+    assert_eq!(seen.counts, MessageCounts::default());
     assert!(seen.now_us > 0);
-    let none = ground.browse().queues(&QueueFilter::default(), ALL).await;
+    let none = fixture.queue.queues(&QueueFilter::default(), ALL).await;
     assert_eq!(none.unwrap().total, 0);
-    assert_eq!(ground.browse().queue("q").await.unwrap(), None);
-    assert!(ground.store.health().await.unwrap()["database"].is_string());
+    assert_eq!(fixture.queue.queue("q").await.unwrap(), None);
+    assert!(fixture.store.health().await.unwrap()["database"].is_string());
 }

@@ -1,19 +1,19 @@
 //! What one call says of many messages.
 
 use wakeline_queue::{
-    ack::{Ack, Outcome, Status},
-    claim::Claimed,
+    ack::{Ack, AckOutcome, AckStatus},
+    claim::Claim,
     store::Store,
 };
 
 use crate::{
-    database::Database,
-    steps::{
-        GOES_ON, LEASE, RELEASED, assert_about, from, names, outcome, push, say, say_all, step,
+    calls::{
+        GOES_ON, LEASE, RELEASED, apply, assert_about, from, names, outcome, push, say, say_all,
     },
+    database::Database,
 };
 
-fn acks(claimed: &Claimed, said: &[(&str, Status)]) -> Vec<Ack> {
+fn acks(claimed: &Claim, said: &[(&str, AckStatus)]) -> Vec<Ack> {
     said.iter()
         .map(|(transaction, status)| say(claimed, transaction, *status))
         .collect()
@@ -28,12 +28,12 @@ pub(crate) async fn the_order_within_a_call_does_not_matter(database: Database) 
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
     let claimed = from("q").batch(4).claim(&*store).await;
-    let said = ["b", "a"].map(|name| (name, Status::Completed));
+    let said = ["b", "a"].map(|name| (name, AckStatus::Completed));
     assert_eq!(say_all(&*store, acks(&claimed, &said)).await, [GOES_ON; 2]);
-    let said = ["d", "c", "a"].map(|name| (name, Status::Completed));
+    let said = ["d", "c", "a"].map(|name| (name, AckStatus::Completed));
     assert_eq!(
         say_all(&*store, acks(&claimed, &said)).await,
-        [RELEASED, RELEASED, Outcome::AlreadyDone]
+        [RELEASED, RELEASED, AckOutcome::AlreadyDone]
     );
     assert_eq!(from("q").nothing(&*store).await, None);
 }
@@ -43,13 +43,13 @@ pub(crate) async fn what_failed_and_what_follows_it_comes_again(database: Databa
     push(&*store, "q", "p", &["a", "b", "c", "d", "e", "f"]).await;
     let claimed = from("q").batch(5).claim(&*store).await;
     let said = [
-        ("e", Status::Completed),
-        ("d", Status::DeadLetter),
-        ("c", Status::Completed),
-        ("b", Status::Failed),
-        ("a", Status::Completed),
+        ("e", AckStatus::Completed),
+        ("d", AckStatus::DeadLetter),
+        ("c", AckStatus::Completed),
+        ("b", AckStatus::Failed),
+        ("a", AckStatus::Completed),
     ];
-    let dead = Outcome::Done {
+    let dead = AckOutcome::Done {
         lease_released: true,
         dead: true,
     };
@@ -65,9 +65,9 @@ pub(crate) async fn retry_holds_up_what_follows_it_too(database: Database) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
     let said = [
-        ("c", Status::Completed),
-        ("b", Status::Retry),
-        ("a", Status::Completed),
+        ("c", AckStatus::Completed),
+        ("b", AckStatus::Retry),
+        ("a", AckStatus::Completed),
     ];
     assert_eq!(say_all(&*store, acks(&claimed, &said)).await, [RELEASED; 3]);
     assert_eq!(next(&*store).await, ["b", "c"]);
@@ -79,20 +79,20 @@ pub(crate) async fn each_failed_one_counts_for_itself(database: Database) {
     for _ in 0..3 {
         let claimed = from("q").batch(3).claim(&*store).await;
         let said = [
-            ("a", Status::Failed),
-            ("b", Status::Failed),
-            ("c", Status::Completed),
+            ("a", AckStatus::Failed),
+            ("b", AckStatus::Failed),
+            ("c", AckStatus::Completed),
         ];
         assert_eq!(say_all(&*store, acks(&claimed, &said)).await, [RELEASED; 3]);
     }
     let claimed = from("q").batch(3).claim(&*store).await;
     let said = [
-        ("a", Status::Failed),
-        ("b", Status::Failed),
-        ("c", Status::Completed),
+        ("a", AckStatus::Failed),
+        ("b", AckStatus::Failed),
+        ("c", AckStatus::Completed),
     ];
     let outcomes = say_all(&*store, acks(&claimed, &said)).await;
-    let dead = Outcome::Done {
+    let dead = AckOutcome::Done {
         lease_released: true,
         dead: true,
     };
@@ -118,7 +118,7 @@ pub(crate) async fn several_partitions_are_claimed_and_acknowledged_at_once(data
     assert!(from("q").nothing(&*store).await.is_some(), "all are leased");
     let all: Vec<Ack> = claimed
         .messages()
-        .map(|message| say(&claimed, &message.transaction_id, Status::Completed))
+        .map(|message| say(&claimed, &message.transaction_id, AckStatus::Completed))
         .collect();
     assert_eq!(say_all(&*store, all).await, [RELEASED; 5]);
     let rest = from("q").batch(9).partitions(9).claim(&*store).await;
@@ -154,14 +154,19 @@ pub(crate) async fn groups_and_lost_leases_in_one_call(database: Database) {
     database.pass(LEASE).await;
     let held = from("q").group("held").batch(2).claim(&*store).await;
     let said = vec![
-        say(&lost, "a", Status::Completed),
-        say(&held, "unknown", Status::Completed),
-        say(&held, "a", Status::Completed),
-        say(&held, "b", Status::Failed),
+        say(&lost, "a", AckStatus::Completed),
+        say(&held, "unknown", AckStatus::Completed),
+        say(&held, "a", AckStatus::Completed),
+        say(&held, "b", AckStatus::Failed),
     ];
     assert_eq!(
         say_all(&*store, said).await,
-        [Outcome::LeaseLost, Outcome::Unknown, RELEASED, RELEASED]
+        [
+            AckOutcome::LeaseLost,
+            AckOutcome::Unknown,
+            RELEASED,
+            RELEASED
+        ]
     );
     let recheck_after = from("q").group("held").batch(9).claim(&*store).await;
     assert_eq!(names(&recheck_after), ["b"]);
@@ -173,14 +178,18 @@ pub(crate) async fn nobody_speaks_of_what_it_was_not_given(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*store).await;
-    for status in [Status::Completed, Status::Failed, Status::DeadLetter] {
+    for status in [
+        AckStatus::Completed,
+        AckStatus::Failed,
+        AckStatus::DeadLetter,
+    ] {
         assert_eq!(
             outcome(&*store, &claimed, "b", status).await,
-            Outcome::Unknown
+            AckOutcome::Unknown
         );
     }
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Completed).await,
+        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         RELEASED
     );
     assert_eq!(next(&*store).await, ["b"]);
@@ -191,24 +200,24 @@ pub(crate) async fn without_a_lease_nobody_is_interrupted(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
-    let unfenced = Claimed {
+    let unfenced = Claim {
         lease: None,
         ..claimed.clone()
     };
-    for status in [Status::Failed, Status::Retry, Status::DeadLetter] {
+    for status in [AckStatus::Failed, AckStatus::Retry, AckStatus::DeadLetter] {
         assert_eq!(
             outcome(&*store, &unfenced, "a", status).await,
-            Outcome::LeaseLost
+            AckOutcome::LeaseLost
         );
     }
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Completed).await,
+        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         GOES_ON
     );
     database.pass(LEASE).await;
     assert_eq!(
-        outcome(&*store, &unfenced, "b", Status::DeadLetter).await,
-        Outcome::Done {
+        outcome(&*store, &unfenced, "b", AckStatus::DeadLetter).await,
+        AckOutcome::Done {
             lease_released: false,
             dead: true,
         }
@@ -220,7 +229,7 @@ pub(crate) async fn a_lease_can_go_on_when_all_is_done(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*store).await;
-    let mut ack = say(&claimed, "a", Status::Completed);
+    let mut ack = say(&claimed, "a", AckStatus::Completed);
     ack.keeps_lease = true;
     assert_eq!(say_all(&*store, vec![ack]).await, [GOES_ON]);
     assert_about(from("q").nothing(&*store).await, LEASE);
@@ -230,14 +239,14 @@ pub(crate) async fn a_lease_can_go_on_when_all_is_done(database: Database) {
 
 pub(crate) async fn a_message_without_a_transaction_id_has_its_own(database: Database) {
     let store = database.store().await;
-    let mut new = crate::steps::message("q", "p", "");
+    let mut new = crate::calls::message("q", "p", "");
     new.transaction_id = None;
     let pushes = vec![new.clone(), new.clone()];
-    let pushing = wakeline_queue::step::Step {
+    let pushing = wakeline_queue::write_batch::WriteBatch {
         pushes,
         ..Default::default()
     };
-    let pushed = step(&*store, pushing).await.pushed;
+    let pushed = apply(&*store, pushing).await.pushed;
     let ids: Vec<String> = pushed
         .into_iter()
         .map(|p| p.unwrap().transaction_id)
@@ -247,23 +256,23 @@ pub(crate) async fn a_message_without_a_transaction_id_has_its_own(database: Dat
     assert_ne!(ids[0], ids[1]);
     // The same id given by a producer is that message.
     new.transaction_id = Some(ids[1].clone());
-    let recheck_after = crate::steps::push_all(&*store, vec![new]).await.remove(0);
+    let recheck_after = crate::calls::push_all(&*store, vec![new]).await.remove(0);
     assert_eq!(
         (recheck_after.duplicate, recheck_after.id.to_string()),
         (true, ids[1].clone())
     );
     assert_eq!(
-        outcome(&*store, &claimed, &ids[1], Status::Failed).await,
+        outcome(&*store, &claimed, &ids[1], AckStatus::Failed).await,
         RELEASED
     );
     let claimed = from("q").batch(2).claim(&*store).await;
     assert_eq!(
-        outcome(&*store, &claimed, &ids[0], Status::Completed).await,
+        outcome(&*store, &claimed, &ids[0], AckStatus::Completed).await,
         GOES_ON
     );
     assert_eq!(
-        outcome(&*store, &claimed, &ids[1], Status::DeadLetter).await,
-        Outcome::Done {
+        outcome(&*store, &claimed, &ids[1], AckStatus::DeadLetter).await,
+        AckOutcome::Done {
             lease_released: true,
             dead: true,
         }

@@ -1,18 +1,18 @@
 use std::time::Duration;
 
 use wakeline_queue::{
-    ack::{Outcome, Status},
-    claim::Claimed,
+    ack::{AckOutcome, AckStatus},
+    claim::Claim,
 };
 
 use crate::{
+    calls::{GOES_ON, LEASE, RELEASED, ack, assert_about, from, names, outcome, push},
     database::Database,
-    steps::{GOES_ON, LEASE, RELEASED, ack, assert_about, from, names, outcome, push},
 };
 
 /// The same claim by someone who does not name its lease.
-fn without_lease(claimed: &Claimed) -> Claimed {
-    Claimed {
+fn without_lease(claimed: &Claim) -> Claim {
+    Claim {
         lease: None,
         ..claimed.clone()
     }
@@ -23,11 +23,11 @@ pub(crate) async fn a_completed_batch_moves_on_and_releases(database: Database) 
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Completed).await,
+        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         GOES_ON
     );
     assert_eq!(
-        outcome(&*store, &claimed, "b", Status::Completed).await,
+        outcome(&*store, &claimed, "b", AckStatus::Completed).await,
         RELEASED
     );
     assert_eq!(names(&from("q").claim(&*store).await), ["c"]);
@@ -39,7 +39,7 @@ pub(crate) async fn a_part_of_a_batch_keeps_the_lease(database: Database) {
     let claimed = from("q").batch(3).claim(&*store).await;
     database.pass(LEASE / 2).await;
     assert_eq!(
-        outcome(&*store, &claimed, "b", Status::Completed).await,
+        outcome(&*store, &claimed, "b", AckStatus::Completed).await,
         GOES_ON
     );
     // As it was, not prolonged.
@@ -53,7 +53,7 @@ pub(crate) async fn a_later_message_completes_those_before_it(database: Database
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
     assert_eq!(
-        outcome(&*store, &claimed, "c", Status::Completed).await,
+        outcome(&*store, &claimed, "c", AckStatus::Completed).await,
         RELEASED
     );
     assert_eq!(from("q").nothing(&*store).await, None);
@@ -63,20 +63,20 @@ pub(crate) async fn below_the_cursor_nothing_changes(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
-    ack(&*store, &claimed, "b", Status::Completed).await;
+    ack(&*store, &claimed, "b", AckStatus::Completed).await;
     let unfenced = without_lease(&claimed);
     for claimed in [&claimed, &unfenced] {
-        let completed = outcome(&*store, claimed, "a", Status::Completed).await;
-        assert_eq!(completed, Outcome::AlreadyDone);
-        for status in [Status::Failed, Status::Retry, Status::DeadLetter] {
+        let completed = outcome(&*store, claimed, "a", AckStatus::Completed).await;
+        assert_eq!(completed, AckOutcome::AlreadyDone);
+        for status in [AckStatus::Failed, AckStatus::Retry, AckStatus::DeadLetter] {
             let refused = outcome(&*store, claimed, "b", status).await;
-            assert_eq!(refused, Outcome::Passed);
+            assert_eq!(refused, AckOutcome::Passed);
         }
     }
-    assert_eq!(database.count("queue_mark").await, 0);
+    assert_eq!(database.count("queue_message_flag").await, 0);
     assert_eq!(database.count("queue_dead_letter").await, 0);
     assert_eq!(
-        outcome(&*store, &claimed, "c", Status::Completed).await,
+        outcome(&*store, &claimed, "c", AckStatus::Completed).await,
         RELEASED
     );
 }
@@ -87,13 +87,13 @@ pub(crate) async fn an_unknown_message_is_told_and_keeps_the_lease(database: Dat
     push(&*store, "q", "p2", &["elsewhere"]).await;
     let claimed = from("q").partition("p").claim(&*store).await;
     for transaction in ["unknown", "elsewhere"] {
-        for status in [Status::Completed, Status::Failed] {
+        for status in [AckStatus::Completed, AckStatus::Failed] {
             let told = outcome(&*store, &claimed, transaction, status).await;
-            assert_eq!(told, Outcome::Unknown);
+            assert_eq!(told, AckOutcome::Unknown);
         }
     }
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Completed).await,
+        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         RELEASED
     );
 }
@@ -102,20 +102,23 @@ pub(crate) async fn a_group_that_never_claimed_has_nothing_to_acknowledge(databa
     let store = database.store().await;
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
-    let stranger = Claimed {
+    let stranger = Claim {
         group: "stranger".to_owned(),
         ..claimed.clone()
     };
     let mut nowhere = claimed.clone();
     nowhere.parts[0].number = -1;
     for claimed in [stranger, nowhere] {
-        let fenced = ack(&*store, &claimed, "a", Status::Completed).await;
-        assert_eq!((fenced.outcome, fenced.ready), (Outcome::LeaseLost, vec![]));
+        let fenced = ack(&*store, &claimed, "a", AckStatus::Completed).await;
+        assert_eq!(
+            (fenced.outcome, fenced.ready),
+            (AckOutcome::LeaseLost, vec![])
+        );
         let unfenced = without_lease(&claimed);
-        let unfenced = ack(&*store, &unfenced, "a", Status::Completed).await;
+        let unfenced = ack(&*store, &unfenced, "a", AckStatus::Completed).await;
         assert_eq!(
             (unfenced.outcome, unfenced.ready),
-            (Outcome::Unknown, vec![])
+            (AckOutcome::Unknown, vec![])
         );
     }
 }
@@ -127,24 +130,24 @@ pub(crate) async fn without_a_lease_it_moves_forward_only(database: Database) {
     let unfenced = without_lease(&claimed);
     database.pass(LEASE).await;
     assert_eq!(
-        outcome(&*store, &unfenced, "b", Status::Completed).await,
+        outcome(&*store, &unfenced, "b", AckStatus::Completed).await,
         GOES_ON,
         "there is no lease that could be released"
     );
     assert_eq!(
-        outcome(&*store, &unfenced, "a", Status::Completed).await,
-        Outcome::AlreadyDone
+        outcome(&*store, &unfenced, "a", AckStatus::Completed).await,
+        AckOutcome::AlreadyDone
     );
     let next = from("q").claim(&*store).await;
     assert_eq!(names(&next), ["c"]);
     // Under somebody's lease it may complete what that one works on.
     assert_eq!(
-        outcome(&*store, &unfenced, "c", Status::Completed).await,
+        outcome(&*store, &unfenced, "c", AckStatus::Completed).await,
         RELEASED
     );
     assert_eq!(
-        outcome(&*store, &next, "c", Status::Completed).await,
-        Outcome::LeaseLost
+        outcome(&*store, &next, "c", AckStatus::Completed).await,
+        AckOutcome::LeaseLost
     );
     assert_eq!(names(&from("q").claim(&*store).await), ["d"]);
 }
@@ -156,16 +159,16 @@ pub(crate) async fn retry_comes_again_and_does_not_count(database: Database) {
         let claimed = from("q").batch(2).claim(&*store).await;
         assert_eq!(names(&claimed), ["a", "b"]);
         assert_eq!(
-            outcome(&*store, &claimed, "a", Status::Retry).await,
+            outcome(&*store, &claimed, "a", AckStatus::Retry).await,
             RELEASED
         );
         assert_eq!(
-            outcome(&*store, &claimed, "b", Status::Completed).await,
-            Outcome::LeaseLost,
+            outcome(&*store, &claimed, "b", AckStatus::Completed).await,
+            AckOutcome::LeaseLost,
             "what follows it comes again with it"
         );
     }
-    assert_eq!(database.count("queue_mark").await, 0);
+    assert_eq!(database.count("queue_message_flag").await, 0);
 }
 
 pub(crate) async fn a_failed_message_is_held_back_as_long_as_the_queue_says(database: Database) {
@@ -176,7 +179,7 @@ pub(crate) async fn a_failed_message_is_held_back_as_long_as_the_queue_says(data
         .await;
     let delay = Duration::from_secs(40);
     let claimed = from("q").claim(&*store).await;
-    let acked = ack(&*store, &claimed, "a", Status::Failed).await;
+    let acked = ack(&*store, &claimed, "a", AckStatus::Failed).await;
     assert_eq!(acked.outcome, RELEASED);
     assert_eq!(acked.ready.len(), 1, "waiters learn the new time");
     assert_about(from("q").nothing(&*store).await, delay);
@@ -184,7 +187,7 @@ pub(crate) async fn a_failed_message_is_held_back_as_long_as_the_queue_says(data
     let claimed = from("q").claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Retry).await,
+        outcome(&*store, &claimed, "a", AckStatus::Retry).await,
         RELEASED
     );
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);

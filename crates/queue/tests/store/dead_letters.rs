@@ -1,17 +1,17 @@
 use wakeline_queue::{
-    ack::{Outcome, Status},
+    ack::{AckOutcome, AckStatus},
     store::Store,
 };
 
 use crate::{
+    calls::{GOES_ON, RELEASED, ack, from, names, outcome, part, push},
     database::Database,
-    steps::{GOES_ON, RELEASED, ack, from, names, outcome, part, push},
 };
 
 /// Failures that a queue forgives if it is not told otherwise.
 const RETRIES: usize = 3;
 
-const DEAD_AND_RELEASED: Outcome = Outcome::Done {
+const DEAD_AND_RELEASED: AckOutcome = AckOutcome::Done {
     lease_released: true,
     dead: true,
 };
@@ -26,7 +26,7 @@ async fn dead(database: &Database) -> Vec<(i64, i64)> {
 async fn fail(store: &dyn Store, times: usize, transaction: &str) {
     for _ in 0..times {
         let claimed = from("q").batch(9).claim(store).await;
-        let failed = outcome(store, &claimed, transaction, Status::Failed).await;
+        let failed = outcome(store, &claimed, transaction, AckStatus::Failed).await;
         assert_eq!(failed, RELEASED);
     }
 }
@@ -38,7 +38,7 @@ pub(crate) async fn a_message_that_fails_too_often_is_dead(database: Database) {
     assert_eq!(dead(&database).await, []);
     let claimed = from("q").claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
-    let last = ack(&*store, &claimed, "a", Status::Failed).await;
+    let last = ack(&*store, &claimed, "a", AckStatus::Failed).await;
     assert_eq!(last.outcome, DEAD_AND_RELEASED);
     assert_eq!(last.ready.len(), 1);
     assert_eq!(dead(&database).await, [(0, 4)]);
@@ -51,17 +51,17 @@ pub(crate) async fn failures_belong_to_the_message(database: Database) {
     fail(&*store, RETRIES, "a").await;
     let claimed = from("q").batch(9).claim(&*store).await;
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Completed).await,
+        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         GOES_ON
     );
     assert_eq!(
-        outcome(&*store, &claimed, "b", Status::Failed).await,
+        outcome(&*store, &claimed, "b", AckStatus::Failed).await,
         RELEASED
     );
     fail(&*store, RETRIES - 1, "b").await;
     let claimed = from("q").claim(&*store).await;
     assert_eq!(
-        outcome(&*store, &claimed, "b", Status::Failed).await,
+        outcome(&*store, &claimed, "b", AckStatus::Failed).await,
         DEAD_AND_RELEASED
     );
     assert_eq!(dead(&database).await, [(1, 4)]);
@@ -74,7 +74,7 @@ pub(crate) async fn dead_at_once(database: Database) {
         let claimed = from("q").batch(2).claim(&*store).await;
         assert_eq!(names(&claimed)[0], name);
         assert_eq!(
-            outcome(&*store, &claimed, name, Status::DeadLetter).await,
+            outcome(&*store, &claimed, name, AckStatus::DeadLetter).await,
             DEAD_AND_RELEASED
         );
     }
@@ -89,20 +89,20 @@ pub(crate) async fn a_dead_message_waits_for_those_before_it(database: Database)
     fail(&*store, RETRIES, "b").await;
     let claimed = from("q").batch(3).claim(&*store).await;
     assert_eq!(
-        outcome(&*store, &claimed, "b", Status::Failed).await,
+        outcome(&*store, &claimed, "b", AckStatus::Failed).await,
         DEAD_AND_RELEASED
     );
     // A batch is of so many places in line.
     let recheck_after = from("q").batch(3).claim(&*store).await;
     assert_eq!(names(&recheck_after), ["a", "c"]);
     assert_eq!(
-        outcome(&*store, &recheck_after, "a", Status::Failed).await,
+        outcome(&*store, &recheck_after, "a", AckStatus::Failed).await,
         RELEASED
     );
     let recheck_after = from("q").batch(3).claim(&*store).await;
     assert_eq!(names(&recheck_after), ["a", "c"]);
     assert_eq!(
-        outcome(&*store, &recheck_after, "c", Status::Completed).await,
+        outcome(&*store, &recheck_after, "c", AckStatus::Completed).await,
         RELEASED
     );
     assert_eq!(names(&from("q").claim(&*store).await), ["d"]);
@@ -115,14 +115,14 @@ pub(crate) async fn the_lease_ends_when_only_dead_messages_are_left(database: Da
     for name in ["c", "b"] {
         let claimed = from("q").batch(3).claim(&*store).await;
         assert_eq!(
-            outcome(&*store, &claimed, name, Status::DeadLetter).await,
+            outcome(&*store, &claimed, name, AckStatus::DeadLetter).await,
             DEAD_AND_RELEASED
         );
     }
     let claimed = from("q").batch(3).claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
     // All three are answered for now.
-    let last = ack(&*store, &claimed, "a", Status::Completed).await;
+    let last = ack(&*store, &claimed, "a", AckStatus::Completed).await;
     assert_eq!(last.outcome, RELEASED);
     assert_eq!(last.ready.len(), 1);
     let claimed = from("q").claim(&*store).await;
@@ -133,8 +133,8 @@ pub(crate) async fn dead_messages_are_skipped_by_their_group_only(database: Data
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
-    ack(&*store, &claimed, "b", Status::DeadLetter).await;
-    ack(&*store, &claimed, "a", Status::Retry).await;
+    ack(&*store, &claimed, "b", AckStatus::DeadLetter).await;
+    ack(&*store, &claimed, "a", AckStatus::Retry).await;
     assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["a"]);
     let other = from("q").group("other").batch(2).claim(&*store).await;
     assert_eq!(names(&other), ["a", "b"]);
@@ -144,8 +144,8 @@ pub(crate) async fn only_dead_messages_left_is_nothing_left(database: Database) 
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
-    ack(&*store, &claimed, "b", Status::DeadLetter).await;
-    ack(&*store, &claimed, "a", Status::Retry).await;
+    ack(&*store, &claimed, "b", AckStatus::DeadLetter).await;
+    ack(&*store, &claimed, "a", AckStatus::Retry).await;
     let auto = from("q").auto_ack();
     assert_eq!(names(&auto.claim(&*store).await), ["a"]);
     assert_eq!(from("q").nothing(&*store).await, None);

@@ -1,8 +1,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
+    calls::{from, message, names, part, push, push_all},
     database::Database,
-    steps::{from, message, names, part, push, push_all},
 };
 
 /// More than two claims make known.

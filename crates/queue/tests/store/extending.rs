@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use uuid::Uuid;
-use wakeline_queue::ack::{Outcome, Status};
+use wakeline_queue::ack::{AckOutcome, AckStatus};
 use wakeline_testkit::CommitAlone;
 
 use crate::{
+    calls::{LEASE, RELEASED, assert_about, from, names, outcome, push},
     database::Database,
-    steps::{LEASE, RELEASED, assert_about, from, names, outcome, push},
 };
 
 pub(crate) async fn it_lasts_from_now(database: Database) {
@@ -30,7 +30,7 @@ pub(crate) async fn it_lasts_from_now(database: Database) {
     assert_about(from("q").nothing(&*store).await, LEASE * 2);
     database.pass(LEASE).await;
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Completed).await,
+        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         RELEASED
     );
 }
@@ -87,7 +87,7 @@ pub(crate) async fn what_is_over_is_not_extended(database: Database) {
             .unwrap(),
         None
     );
-    outcome(&*store, &held, "a", Status::Completed).await;
+    outcome(&*store, &held, "a", AckStatus::Completed).await;
     assert_eq!(
         store
             .extend(held.lease.unwrap(), LEASE)
@@ -106,7 +106,7 @@ pub(crate) async fn it_lasts_in_every_partition_of_the_claim(database: Database)
     }
     let claimed = from("q").batch(9).partitions(3).claim(&*store).await;
     let lease = claimed.lease.unwrap();
-    outcome(&*store, &claimed, "p2", Status::Completed).await;
+    outcome(&*store, &claimed, "p2", AckStatus::Completed).await;
     let (partitions, _) = store
         .extend(lease, LEASE * 2)
         .commit_alone()
@@ -117,10 +117,10 @@ pub(crate) async fn it_lasts_in_every_partition_of_the_claim(database: Database)
     database.pass(LEASE).await;
     for name in ["p1", "p3"] {
         assert_eq!(
-            outcome(&*store, &claimed, name, Status::Completed).await,
+            outcome(&*store, &claimed, name, AckStatus::Completed).await,
             RELEASED
         );
     }
-    let late = outcome(&*store, &claimed, "p2", Status::Completed).await;
-    assert_eq!(late, Outcome::LeaseLost);
+    let late = outcome(&*store, &claimed, "p2", AckStatus::Completed).await;
+    assert_eq!(late, AckOutcome::LeaseLost);
 }

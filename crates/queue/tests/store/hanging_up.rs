@@ -2,24 +2,24 @@
 //! Nothing else wakes them here: the fallback asks once an hour.
 
 use wakeline_queue::{
-    ack::Status,
-    browse::Address,
-    claim::Claimed,
-    manage::{GroupScope, NewOptions, Seek},
+    ack::AckStatus,
+    browse::MessageAddress,
+    claim::Claim,
     options::Options,
+    queue_admin::{ConfigureRequest, GroupScope, Seek},
 };
 use wakeline_testkit::eventually;
 
 use crate::{
+    calls::{RELEASED, Request, ack, configure, from, message, names, outcome, part, push},
     database::Database,
-    door::{Door, taken},
-    steps::{RELEASED, Request, ack, configure, from, message, names, outcome, part, push},
+    test_door::{TestDoor, taken},
 };
 
 const HOUR_MS: i64 = 3_600_000;
 
-async fn open(database: &Database) -> Door {
-    let door = Door::open(database).await;
+async fn open(database: &Database) -> TestDoor {
+    let door = TestDoor::open(database).await;
     door.watch();
     door
 }
@@ -27,7 +27,7 @@ async fn open(database: &Database) -> Door {
 /// Drops `write` while its commit is blocked, then lets the commit go on.
 async fn hang_up<T: Send + 'static>(
     database: &Database,
-    door: &Door,
+    door: &TestDoor,
     write: impl Future<Output = T> + Send + 'static,
 ) {
     let blocker = database.block_all_writes().await;
@@ -56,7 +56,7 @@ fn waiters() -> [Request; 2] {
 }
 
 /// A group that has consumed message `a`, which is all there is.
-async fn with_a_group_at_the_end(door: &Door) {
+async fn with_a_group_at_the_end(door: &TestDoor) {
     push(&*door.store.inner, "q", "p", &["a"]).await;
     from("q").auto_ack().claim(&*door.store.inner).await;
 }
@@ -106,14 +106,14 @@ pub(crate) async fn a_shorter_delay_wakes(database: Database) {
 pub(crate) async fn another_namespace_wakes(database: Database) {
     let door = open(&database).await;
     push(&*door.store.inner, "q", "p", &["a"]).await;
-    let waiting = door.parked(crate::steps::of(Some("shop"), None)).await;
+    let waiting = door.parked(crate::calls::of(Some("shop"), None)).await;
     let (queue, new) = (door.queue.clone(), at_once("q", Some("shop")));
     hang_up(&database, &door, async move { queue.configure(new).await }).await;
     assert_eq!(names(&taken(waiting).await), ["a"]);
 }
 
-fn at_once(queue: &str, namespace: Option<&str>) -> NewOptions {
-    NewOptions {
+fn at_once(queue: &str, namespace: Option<&str>) -> ConfigureRequest {
+    ConfigureRequest {
         queue: queue.to_owned(),
         namespace: namespace.map(str::to_owned),
         task: None,
@@ -157,8 +157,8 @@ pub(crate) async fn the_end_of_a_pause_wakes(database: Database) {
     }
 }
 
-fn address(claimed: &Claimed) -> Address {
-    Address {
+fn address(claimed: &Claim) -> MessageAddress {
+    MessageAddress {
         partition: part(claimed).number,
         transaction_id: names(claimed)[0].to_owned(),
     }
@@ -170,7 +170,7 @@ pub(crate) async fn a_retry_wakes(database: Database) {
         let name = uuid::Uuid::new_v4().to_string();
         push(&*door.store.inner, "q", "p", &[&name]).await;
         let claimed = from("q").claim(&*door.store.inner).await;
-        ack(&*door.store.inner, &claimed, &name, Status::DeadLetter).await;
+        ack(&*door.store.inner, &claimed, &name, AckStatus::DeadLetter).await;
         let waiting = door.parked(request.auto_ack()).await;
         let (queue, address) = (door.queue.clone(), address(&claimed));
         hang_up(&database, &door, async move { queue.retry(&address).await }).await;
@@ -179,7 +179,7 @@ pub(crate) async fn a_retry_wakes(database: Database) {
 }
 
 /// Message `a` has failed and is tried again after an hour, which holds up `b` too.
-async fn with_a_message_that_holds_up_another(door: &Door) -> Claimed {
+async fn with_a_message_that_holds_up_another(door: &TestDoor) -> Claim {
     let slow = Options {
         retry_delay_ms: HOUR_MS,
         ..Options::default()
@@ -187,7 +187,7 @@ async fn with_a_message_that_holds_up_another(door: &Door) -> Claimed {
     configure(&*door.store.inner, "q", slow).await;
     push(&*door.store.inner, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*door.store.inner).await;
-    let failed = outcome(&*door.store.inner, &claimed, "a", Status::Failed).await;
+    let failed = outcome(&*door.store.inner, &claimed, "a", AckStatus::Failed).await;
     assert_eq!(failed, RELEASED);
     claimed
 }
@@ -197,8 +197,12 @@ pub(crate) async fn burying_a_message_wakes_for_what_follows_it(database: Databa
     let claimed = with_a_message_that_holds_up_another(&door).await;
     let waiting = door.parked(from("q").partition("p")).await;
     let (queue, address) = (door.queue.clone(), address(&claimed));
-    let bury = async move { queue.bury(address, None, "why".to_owned()).await };
-    hang_up(&database, &door, bury).await;
+    let move_to_dead_letters = async move {
+        queue
+            .move_to_dead_letters(address, None, "why".to_owned())
+            .await
+    };
+    hang_up(&database, &door, move_to_dead_letters).await;
     assert_eq!(names(&taken(waiting).await), ["b"]);
 }
 

@@ -3,36 +3,36 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use uuid::Uuid;
-use wakeline_queue::ack::Status;
+use wakeline_queue::ack::AckStatus;
 use wakeline_wake::Cause;
 use wakeline_web::DeliveryGuard;
 
 use crate::{
+    calls::{Request, from, names, part, push, say},
     database::Database,
-    door::{ANSWERS, Door, answer, taken},
     lost_wakes::acknowledge,
-    steps::{Request, from, names, part, push, say},
+    test_door::{ANSWERS, TestDoor, answer, taken},
 };
 
 /// A real lease that a test waits for.
 const SHORT: Duration = Duration::from_millis(250);
 
 pub(crate) async fn a_push_answers_a_waiting_pop(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
         let pop = door.parked(request).await;
         door.push(&["p"], &Uuid::new_v4().to_string()).await;
         let (claim, woken_by) = answer(pop).await;
         assert_eq!(woken_by, Some(Cause::Notify));
-        let claimed = claim.claimed().clone();
+        let claimed = claim.claim().clone();
         claim.delivered();
-        let ack = say(&claimed, names(&claimed)[0], Status::Completed);
+        let ack = say(&claimed, names(&claimed)[0], AckStatus::Completed);
         acknowledge(&door.queue, ack).await;
     }
 }
 
 pub(crate) async fn each_partition_that_is_pushed_answers_a_waiter(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     let partitions = ["p0", "p1", "p2", "p3", "p4"];
     let mut pops = Vec::new();
     for _ in partitions {
@@ -50,7 +50,7 @@ pub(crate) async fn each_partition_that_is_pushed_answers_a_waiter(database: Dat
 }
 
 async fn hang_up_during_the_claim(database: Database, request: Request) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     push(&*door.store.inner, "q", "p", &["a"]).await;
     let kept_back = door.store.pops.answers.acquire_many(ANSWERS).await.unwrap();
     let pop = door.pop(request.clone());
@@ -72,12 +72,12 @@ pub(crate) async fn an_auto_ack_that_hangs_up_during_its_claim_hands_it_back(dat
 }
 
 async fn drop_the_claim(database: Database, request: Request) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     let first = door.parked(request.clone()).await;
     let second = door.parked(request).await;
     door.push(&["p"], "a").await;
     let (claim, _) = answer(first).await;
-    assert_eq!(names(claim.claimed()), ["a"]);
+    assert_eq!(names(claim.claim()), ["a"]);
     drop(claim);
     assert_eq!(names(&taken(second).await), ["a"]);
 }
@@ -91,7 +91,7 @@ pub(crate) async fn an_auto_ack_that_is_dropped_is_handed_back_and_wakes(databas
 }
 
 /// The group has caught up with the queue, and its leases are short.
-async fn with_short_leases(database: &Database, door: &Door) {
+async fn with_short_leases(database: &Database, door: &TestDoor) {
     push(&*door.store.inner, "q", "p", &["first"]).await;
     from("q").auto_ack().claim(&*door.store.inner).await;
     database.set_lease("q", SHORT).await;
@@ -99,7 +99,7 @@ async fn with_short_leases(database: &Database, door: &Door) {
 
 pub(crate) async fn the_end_of_a_lease_wakes_who_came_after_it(database: Database) {
     for is_one in [false, true] {
-        let door = Door::open(&database).await;
+        let door = TestDoor::open(&database).await;
         let queue = Uuid::new_v4().to_string();
         push(&*door.store.inner, &queue, "p", &["a"]).await;
         database.set_lease(&queue, SHORT).await;
@@ -110,7 +110,7 @@ pub(crate) async fn the_end_of_a_lease_wakes_who_came_after_it(database: Databas
         taken(door.pop(request.clone())).await;
         let pops = door.pops();
         let (claim, woken_by) = answer(door.pop(request)).await;
-        assert_eq!(names(claim.claimed()), ["a"]);
+        assert_eq!(names(claim.claim()), ["a"]);
         assert_eq!(woken_by, Some(Cause::Timer));
         // Looked, slept until the lease ended, looked again. A timer may be early once.
         assert!(door.pops() - pops <= 3, "{} looks", door.pops() - pops);
@@ -118,7 +118,7 @@ pub(crate) async fn the_end_of_a_lease_wakes_who_came_after_it(database: Databas
 }
 
 pub(crate) async fn the_end_of_a_lease_wakes_who_waited_before_it(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     with_short_leases(&database, &door).await;
     let first = door.parked(from("q")).await;
     let second = door.parked(from("q")).await;
@@ -130,7 +130,7 @@ pub(crate) async fn the_end_of_a_lease_wakes_who_waited_before_it(database: Data
 }
 
 pub(crate) async fn a_wait_without_news_asks_the_store_once(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     push(&*door.store.inner, "q", "p", &["a"]).await;
     from("q").auto_ack().claim(&*door.store.inner).await;
     let pop = door.queue.pop(from("q").0, Duration::from_millis(200));

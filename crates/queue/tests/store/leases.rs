@@ -2,13 +2,15 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use wakeline_queue::{
-    ack::{Outcome, Status},
-    claim::Claimed,
+    ack::{AckOutcome, AckStatus},
+    claim::Claim,
 };
 
 use crate::{
+    calls::{
+        GOES_ON, LEASE, RELEASED, assert_about, from, names, outcome, part, push, release_claim,
+    },
     database::Database,
-    steps::{GOES_ON, LEASE, RELEASED, assert_about, from, hand_back, names, outcome, part, push},
 };
 
 pub(crate) async fn a_leased_partition_is_not_served_again_before_its_time(database: Database) {
@@ -35,7 +37,7 @@ pub(crate) async fn the_queue_says_how_long_a_lease_lasts(database: Database) {
     assert_about(from("q").nothing(&*store).await, time);
     database.pass(LEASE * 2).await;
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Completed).await,
+        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         RELEASED
     );
 }
@@ -50,7 +52,7 @@ pub(crate) async fn an_expired_lease_is_delivered_again(database: Database) {
     assert_ne!(first.lease, second.lease);
     // What was acknowledged before does not come again.
     assert_eq!(
-        outcome(&*store, &second, "a", Status::Completed).await,
+        outcome(&*store, &second, "a", AckStatus::Completed).await,
         GOES_ON
     );
     database.pass(LEASE).await;
@@ -72,8 +74,8 @@ pub(crate) async fn a_lease_ends_by_the_clock(database: Database) {
     tokio::time::sleep(recheck_after + Duration::from_millis(2)).await;
     let second = from("q").claim(&*store).await;
     assert_eq!(part(&first).messages, part(&second).messages);
-    let late = outcome(&*store, &first, "a", Status::Completed).await;
-    assert_eq!(late, Outcome::LeaseLost);
+    let late = outcome(&*store, &first, "a", AckStatus::Completed).await;
+    assert_eq!(late, AckOutcome::LeaseLost);
 }
 
 pub(crate) async fn who_has_lost_its_lease_changes_nothing(database: Database) {
@@ -81,26 +83,26 @@ pub(crate) async fn who_has_lost_its_lease_changes_nothing(database: Database) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let lost = from("q").batch(2).claim(&*store).await;
     let statuses = [
-        Status::Completed,
-        Status::Failed,
-        Status::Retry,
-        Status::DeadLetter,
+        AckStatus::Completed,
+        AckStatus::Failed,
+        AckStatus::Retry,
+        AckStatus::DeadLetter,
     ];
     database.pass(LEASE).await;
     // Expired, and nobody else has it yet.
     for status in statuses {
         assert_eq!(
             outcome(&*store, &lost, "a", status).await,
-            Outcome::LeaseLost
+            AckOutcome::LeaseLost
         );
     }
     let held = from("q").batch(2).claim(&*store).await;
     assert_eq!(names(&held), ["a", "b"]);
-    let foreign = Claimed {
+    let foreign = Claim {
         lease: Some(Uuid::now_v7()),
         ..lost.clone()
     };
-    let nil = Claimed {
+    let nil = Claim {
         lease: Some(Uuid::nil()),
         ..lost.clone()
     };
@@ -109,25 +111,25 @@ pub(crate) async fn who_has_lost_its_lease_changes_nothing(database: Database) {
             for transaction in ["a", "b", "unknown"] {
                 assert_eq!(
                     outcome(&*store, loser, transaction, status).await,
-                    Outcome::LeaseLost
+                    AckOutcome::LeaseLost
                 );
             }
         }
-        assert!(!hand_back(&*store, loser).await);
+        assert!(!release_claim(&*store, loser).await);
     }
-    assert_eq!(database.count("queue_mark").await, 0);
+    assert_eq!(database.count("queue_message_flag").await, 0);
     assert_eq!(database.count("queue_dead_letter").await, 0);
     assert_eq!(
-        outcome(&*store, &held, "a", Status::Completed).await,
+        outcome(&*store, &held, "a", AckStatus::Completed).await,
         GOES_ON
     );
     assert_eq!(
-        outcome(&*store, &held, "b", Status::Completed).await,
+        outcome(&*store, &held, "b", AckStatus::Completed).await,
         RELEASED
     );
     assert_eq!(
-        outcome(&*store, &held, "b", Status::Completed).await,
-        Outcome::LeaseLost
+        outcome(&*store, &held, "b", AckStatus::Completed).await,
+        AckOutcome::LeaseLost
     );
 }
 
@@ -159,9 +161,9 @@ pub(crate) async fn auto_ack_after_an_expired_lease_fences_the_old_holder(databa
     database.pass(LEASE).await;
     assert_eq!(names(&from("q").auto_ack().claim(&*store).await), ["a"]);
     assert_eq!(
-        outcome(&*store, &lost, "b", Status::Completed).await,
-        Outcome::LeaseLost
+        outcome(&*store, &lost, "b", AckStatus::Completed).await,
+        AckOutcome::LeaseLost
     );
-    assert!(!hand_back(&*store, &lost).await);
+    assert!(!release_claim(&*store, &lost).await);
     assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
 }

@@ -10,12 +10,12 @@ use std::{
 };
 
 use tokio::{sync::Barrier, task::JoinSet};
-use wakeline_queue::{ack::Status, claim::Popped, store::Store};
+use wakeline_queue::{ack::AckStatus, claim::PopOutcome, store::Store};
 
 use crate::{
+    calls::{RELEASED, from, message, outcome, push_all},
     database::Database,
     races::finished,
-    steps::{RELEASED, from, message, outcome, push_all},
 };
 
 const LARGE: usize = 2_000;
@@ -109,17 +109,17 @@ async fn consume(store: &dyn Store, run: &Run, group: usize) {
         // Before the pop: what it does not find then is not there.
         let is_over = run.is_over.load(Ordering::SeqCst);
         match request.pop(store).await {
-            Popped::Claimed(claimed) => {
+            PopOutcome::Claimed(claimed) => {
                 let names = claimed.messages().map(|m| m.transaction_id.clone());
                 run.delivered[group].lock().unwrap().extend(names);
                 let last = &claimed.messages().last().unwrap().transaction_id;
-                let done = outcome(store, &claimed, last, Status::Completed).await;
+                let done = outcome(store, &claimed, last, AckStatus::Completed).await;
                 assert_eq!(done, RELEASED);
             }
-            Popped::Empty {
+            PopOutcome::Empty {
                 recheck_after: None,
             } if is_over => return,
-            Popped::Empty { .. } => tokio::time::sleep(Duration::from_millis(1)).await,
+            PopOutcome::Empty { .. } => tokio::time::sleep(Duration::from_millis(1)).await,
         }
     }
 }

@@ -15,18 +15,18 @@ use tokio::{
 use wakeline_bus::{Bus, BusMode, Options};
 use wakeline_queue::{
     Limits, Queue,
-    ack::{Ack, Outcome, Status},
+    ack::{Ack, AckOutcome, AckStatus},
     claim::PopRequest,
-    service::Claim,
-    step::Step,
+    service::ClaimGuard,
+    write_batch::WriteBatch,
 };
 use wakeline_testkit::eventually;
 use wakeline_wake::Engine;
 use wakeline_web::DeliveryGuard;
 
 use crate::{
+    calls::{from, message, say},
     database::Database,
-    steps::{from, message, say},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -68,20 +68,20 @@ pub(crate) fn engine() -> Arc<Engine> {
 }
 
 pub(crate) async fn with_leases_nobody_is_left_waiting(database: Database) {
-    nobody_is_left_waiting(database, Manner::Lease).await;
+    nobody_is_left_waiting(database, ConsumerKind::Lease).await;
 }
 
 pub(crate) async fn with_auto_ack_nobody_is_left_waiting(database: Database) {
-    nobody_is_left_waiting(database, Manner::AutoAck).await;
+    nobody_is_left_waiting(database, ConsumerKind::AutoAck).await;
 }
 
 /// Consumers that fail, hang up during a claim, and drop what they were given.
 pub(crate) async fn with_failures_nobody_is_left_waiting(database: Database) {
-    nobody_is_left_waiting(database, Manner::Clumsy).await;
+    nobody_is_left_waiting(database, ConsumerKind::Clumsy).await;
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Manner {
+enum ConsumerKind {
     Lease,
     AutoAck,
     Clumsy,
@@ -112,7 +112,7 @@ impl Consumed {
     }
 }
 
-async fn nobody_is_left_waiting(database: Database, manner: Manner) {
+async fn nobody_is_left_waiting(database: Database, manner: ConsumerKind) {
     database.let_the_clock_run();
     let seed =
         std::env::var("WAKELINE_SEED").map_or_else(|_| rand::random(), |s| s.parse().unwrap());
@@ -127,7 +127,7 @@ async fn nobody_is_left_waiting(database: Database, manner: Manner) {
             let one = any.clone().partition("p0");
             for request in [any.clone(), one, any] {
                 let mut request = request.0;
-                request.auto_ack = manner == Manner::AutoAck;
+                request.auto_ack = manner == ConsumerKind::AutoAck;
                 let random = StdRng::seed_from_u64(random.random());
                 let consumed = consumed.clone();
                 let node = node.clone();
@@ -168,7 +168,7 @@ async fn nobody_is_left_waiting(database: Database, manner: Manner) {
         );
     }
     consumers.shutdown().await;
-    if manner != Manner::Clumsy {
+    if manner != ConsumerKind::Clumsy {
         let times = consumed.times.lock().unwrap();
         assert!(times.values().all(|times| *times == 1));
         assert_eq!(times.len(), number * GROUPS.len());
@@ -179,11 +179,11 @@ async fn consume(
     node: Arc<Queue>,
     request: PopRequest,
     group: usize,
-    manner: Manner,
+    manner: ConsumerKind,
     consumed: Arc<Consumed>,
     mut random: StdRng,
 ) {
-    let is_clumsy = manner == Manner::Clumsy;
+    let is_clumsy = manner == ConsumerKind::Clumsy;
     loop {
         let patience = match is_clumsy && random.random_bool(0.5) {
             true => Duration::from_micros(random.random_range(0..8_000)),
@@ -192,11 +192,11 @@ async fn consume(
         let Ok(held) = timeout(patience, node.pop(request.clone(), HOUR)).await else {
             continue;
         };
-        let claim: Claim = held.unwrap().value.expect("an hour has not passed");
+        let claim: ClaimGuard = held.unwrap().value.expect("an hour has not passed");
         if is_clumsy && random.random_bool(0.2) {
             continue;
         }
-        let claimed = claim.claimed().clone();
+        let claimed = claim.claim().clone();
         claim.delivered();
         let name = &claimed.parts[0].messages[0].transaction_id;
         if request.auto_ack {
@@ -204,20 +204,20 @@ async fn consume(
             continue;
         }
         if is_clumsy && random.random_bool(0.2) {
-            acknowledge(&node, say(&claimed, name, Status::Retry)).await;
+            acknowledge(&node, say(&claimed, name, AckStatus::Retry)).await;
             continue;
         }
         count(&consumed, group, name);
-        acknowledge(&node, say(&claimed, name, Status::Completed)).await;
+        acknowledge(&node, say(&claimed, name, AckStatus::Completed)).await;
     }
 }
 
-pub(crate) async fn acknowledge(node: &Queue, ack: Ack) -> Outcome {
-    let step = Step {
+pub(crate) async fn acknowledge(node: &Queue, ack: Ack) -> AckOutcome {
+    let batch = WriteBatch {
         acks: vec![ack],
-        ..Step::default()
+        ..WriteBatch::default()
     };
-    node.step(step).await.unwrap().acked[0]
+    node.apply(batch).await.unwrap().acked[0]
 }
 
 fn count(consumed: &Consumed, group: usize, name: &str) {

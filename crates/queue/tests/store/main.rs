@@ -3,12 +3,11 @@
 
 mod ack_batches;
 mod acks;
+mod calls;
 mod database;
 mod dead_letters;
 mod discovery;
-mod door;
 mod extending;
-mod hand_back;
 mod hanging_up;
 mod holding;
 mod leases;
@@ -17,12 +16,14 @@ mod lost_wakes;
 mod matching;
 mod model;
 mod modes;
+mod open_transactions;
 mod order;
 mod pushes;
 mod races;
 mod random;
 mod ready;
 mod recheck;
+mod release;
 mod sealed;
 mod seeks;
 mod segments;
@@ -30,13 +31,12 @@ mod serving;
 mod settings;
 mod sql_push;
 mod starts;
-mod steps;
 mod streams;
 mod sweeping;
+mod test_door;
 mod transactions;
-mod under_way;
 mod unknown_outcome;
-mod watched;
+mod watched_store;
 
 wakeline_testkit::conformance! {
     crate::database::Database;
@@ -82,7 +82,7 @@ wakeline_testkit::conformance! {
         the_lease_ends_when_only_dead_messages_are_left,
         dead_messages_are_skipped_by_their_group_only,
         only_dead_messages_left_is_nothing_left;
-    hand_back:
+    release:
         a_lease_that_is_handed_back_is_free_at_once,
         an_auto_ack_that_is_handed_back_comes_again,
         a_lease_of_somebody_else_is_not_handed_back,

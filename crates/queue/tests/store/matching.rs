@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use wakeline_queue::{ack::Status, options::Options, store::Store, topic};
+use wakeline_queue::{ack::AckStatus, options::Options, store::Store, topic};
 use wakeline_wake::WaitedKey;
 
 use crate::{
+    calls::{LEASE, Request, ack, assert_about, configure, from, names, of, push},
     database::Database,
-    door::{Door, taken},
-    steps::{LEASE, Request, ack, assert_about, configure, from, names, of, push},
+    test_door::{TestDoor, taken},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -67,7 +67,7 @@ pub(crate) async fn a_claim_is_of_one_queue(database: Database) {
     assert_about(of(Some("n"), None).nothing(&*store).await, LEASE);
     database.pass(LEASE / 2).await;
     let transaction = names(&claimed)[0].to_owned();
-    ack(&*store, &claimed, &transaction, Status::Completed).await;
+    ack(&*store, &claimed, &transaction, AckStatus::Completed).await;
     assert_about(of(Some("n"), None).nothing(&*store).await, LEASE / 2);
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn who_has_waited_long_comes_before_a_higher_priority(database:
 }
 
 pub(crate) async fn a_push_answers_who_waits_for_its_namespace_or_task(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     for (number, request) in [
         of(Some("n"), None),
         of(None, Some("t")),
@@ -118,7 +118,7 @@ pub(crate) async fn a_push_answers_who_waits_for_its_namespace_or_task(database:
     {
         let waiting = door.parked(auto(request)).await;
         let name = number.to_string();
-        let one = crate::steps::message("n.t", "p", &name);
+        let one = crate::calls::message("n.t", "p", &name);
         door.queue.push(vec![one]).await.unwrap();
         assert_eq!(names(&taken(waiting).await), [name]);
         // Each of the three has its own place, and they are one group.
@@ -155,7 +155,7 @@ pub(crate) async fn they_are_rechecked(database: Database) {
     let due = ask().await;
     assert_about(due[0], LEASE);
     assert_about(due[2], LEASE);
-    ack(&*store, &claimed, "a", Status::Completed).await;
+    ack(&*store, &claimed, "a", AckStatus::Completed).await;
     assert_eq!(ask().await, [None; 5]);
     assert!(topic::source(&requests[0].0.key().topic).is_some());
 }

@@ -9,11 +9,11 @@ use std::{
 
 use uuid::Uuid;
 use wakeline_queue::{
-    ack::{Ack, Outcome, Status},
-    claim::{Claimed, PopRequest, Source},
+    ack::{Ack, AckOutcome, AckStatus},
+    claim::{Claim, PopRequest, Source},
     id,
-    message::{NewMessage, Pushed},
-    step::Rejection,
+    message::{NewMessage, PushReceipt},
+    write_batch::Rejection,
 };
 
 use self::cursor::{Cursor, Lease, at};
@@ -40,8 +40,8 @@ struct Partition {
 
 /// What acknowledgements did.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
-    pub(crate) outcomes: Vec<Outcome>,
+pub(crate) struct AckedMessage {
+    pub(crate) outcomes: Vec<AckOutcome>,
     /// Where the group can claim again.
     pub(crate) ready: BTreeSet<(Name, String)>,
     /// Where that cannot be told: it has come to the end over dead ones, behind which a store that
@@ -50,11 +50,11 @@ pub(crate) struct Said {
 }
 
 /// An acknowledgement with where its partition and its message are.
-type Located<'a> = (usize, &'a Ack, Option<usize>);
+type LocatedAck<'a> = (usize, &'a Ack, Option<usize>);
 
 impl Model {
     /// Whether each message is new, given what the store says of their ids.
-    pub(crate) fn push(&mut self, messages: &[NewMessage], pushed: &[Pushed]) -> Vec<bool> {
+    pub(crate) fn push(&mut self, messages: &[NewMessage], pushed: &[PushReceipt]) -> Vec<bool> {
         let stored = messages.iter().zip(pushed).map(|(message, pushed)| {
             let name = (message.queue.clone(), message.partition.clone());
             self.make(&name);
@@ -160,7 +160,7 @@ impl Model {
         }
     }
 
-    pub(crate) fn claim(&mut self, request: &PopRequest, claimed: &Claimed, lease: Duration) {
+    pub(crate) fn claim(&mut self, request: &PopRequest, claimed: &Claim, lease: Duration) {
         let now = self.now;
         let mut room = request.batch as usize;
         assert!(claimed.parts.len() <= request.partitions as usize);
@@ -244,12 +244,12 @@ impl Model {
         acks: &[Ack],
         required: &[Uuid],
         located: &[Option<usize>],
-    ) -> Said {
-        let mut said = Said {
-            outcomes: vec![Outcome::Unknown; acks.len()],
-            ..Said::default()
+    ) -> AckedMessage {
+        let mut said = AckedMessage {
+            outcomes: vec![AckOutcome::Unknown; acks.len()],
+            ..AckedMessage::default()
         };
-        let mut by_cursor: BTreeMap<(Name, String), Vec<Located<'_>>> = BTreeMap::new();
+        let mut by_cursor: BTreeMap<(Name, String), Vec<LocatedAck<'_>>> = BTreeMap::new();
         for (index, (ack, position)) in acks.iter().zip(located).enumerate() {
             let name = self.by_number(ack.partition);
             let name = name.filter(|name| self.partitions[name].cursors.contains_key(&ack.group));
@@ -261,7 +261,7 @@ impl Model {
                         .or_default()
                         .push((index, ack, *position));
                 }
-                None if ack.lease.is_some() => said.outcomes[index] = Outcome::LeaseLost,
+                None if ack.lease.is_some() => said.outcomes[index] = AckOutcome::LeaseLost,
                 None => {}
             }
         }
@@ -275,9 +275,9 @@ impl Model {
     fn ack_one(
         &mut self,
         key: (Name, String),
-        own: &[Located<'_>],
+        own: &[LocatedAck<'_>],
         required: &[Uuid],
-        said: &mut Said,
+        said: &mut AckedMessage,
     ) {
         let now = self.now;
         let partition = self.partitions.get_mut(&key.0).expect("it is known");
@@ -293,11 +293,11 @@ impl Model {
             let position = position.expect("who has none is refused");
             let mut dead = false;
             match ack.status {
-                Status::Completed if stays.is_none() => {
+                AckStatus::Completed if stays.is_none() => {
                     cursor.position = cursor.position.max(position + 1);
                 }
-                Status::Completed => {}
-                Status::Retry => {
+                AckStatus::Completed => {}
+                AckStatus::Retry => {
                     stays.get_or_insert(position);
                 }
                 status => {
@@ -307,7 +307,7 @@ impl Model {
                     }
                 }
             }
-            is_nacked |= ack.status != Status::Completed;
+            is_nacked |= ack.status != AckStatus::Completed;
             keeps |= ack.keeps_lease;
             counted.push((index, dead, position));
         }
@@ -329,7 +329,7 @@ impl Model {
             }
         }
         for (index, dead, _) in counted {
-            said.outcomes[index] = Outcome::Done {
+            said.outcomes[index] = AckOutcome::Done {
                 lease_released: is_over && is_leased,
                 dead,
             };
@@ -354,7 +354,7 @@ impl Model {
 
     /// The partitions where the claim can be given back; `None` where the rules leave it open
     /// (dead messages follow, and whether the store has passed them cannot be seen).
-    pub(crate) fn hand_back(&mut self, claimed: &Claimed) -> Option<Vec<i64>> {
+    pub(crate) fn release_claim(&mut self, claimed: &Claim) -> Option<Vec<i64>> {
         let mut after = self.clone();
         let mut returned = Vec::new();
         for part in &claimed.parts {

@@ -1,23 +1,23 @@
 //! Maintenance: pushes or pops are paused, on all nodes.
 
 use wakeline_queue::{
-    ack::Status,
-    manage::Modes,
-    message::Refusal,
-    step::{Rejection, Step},
+    ack::AckStatus,
+    message::PushRefusal,
+    queue_admin::PauseModes,
+    write_batch::{Rejection, WriteBatch},
 };
 use wakeline_testkit::CommitAlone;
 
 use crate::{
+    calls::{RELEASED, apply, from, message, names, outcome, push, say, try_push},
     database::Database,
-    door::{Door, taken},
-    steps::{RELEASED, from, message, names, outcome, push, say, step, try_push},
+    test_door::{TestDoor, taken},
 };
 
 pub(crate) async fn paused_pushes_are_refused(database: Database) {
     let (one, two) = (database.store().await, database.store().await);
     push(&*one, "q", "p", &["a"]).await;
-    assert_eq!(one.modes().await.unwrap(), Modes::default());
+    assert_eq!(one.modes().await.unwrap(), PauseModes::default());
     let modes = one.set_push_paused(true).commit_alone().await.unwrap();
     assert!(modes.push_paused && !modes.pop_paused);
     assert_eq!(two.modes().await.unwrap(), modes);
@@ -27,20 +27,23 @@ pub(crate) async fn paused_pushes_are_refused(database: Database) {
         message("r", "p", "c"),
     ];
     let refused = try_push(&*two, sent).await;
-    assert_eq!(refused.pushed, vec![Err(Refusal::Paused); 3]);
+    assert_eq!(refused.pushed, vec![Err(PushRefusal::Paused); 3]);
     assert_eq!(refused.ready, []);
     // What is there is consumed.
     let claimed = from("q").claim(&*two).await;
-    let whole = Step {
+    let whole = WriteBatch {
         pushes: vec![message("r", "p", "c")],
-        acks: vec![say(&claimed, "a", Status::Completed)],
+        acks: vec![say(&claimed, "a", AckStatus::Completed)],
         is_whole: true,
-        ..Step::default()
+        ..WriteBatch::default()
     };
-    let refused = step(&*two, whole.clone()).await;
-    assert_eq!(refused.rejection, Some(Rejection::Push(0, Refusal::Paused)));
+    let refused = apply(&*two, whole.clone()).await;
+    assert_eq!(
+        refused.rejection,
+        Some(Rejection::Push(0, PushRefusal::Paused))
+    );
     one.set_push_paused(false).commit_alone().await.unwrap();
-    assert_eq!(step(&*two, whole).await.acked, [RELEASED]);
+    assert_eq!(apply(&*two, whole).await.acked, [RELEASED]);
     push(&*two, "q", "p", &["b"]).await;
     assert_eq!(names(&from("r").claim(&*one).await), ["c"]);
 }
@@ -53,9 +56,9 @@ pub(crate) async fn paused_pops_find_nothing(database: Database) {
     for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
         assert_eq!(request.nothing(&*one).await, None);
     }
-    assert_eq!(crate::steps::of(Some("q"), None).nothing(&*one).await, None);
+    assert_eq!(crate::calls::of(Some("q"), None).nothing(&*one).await, None);
     // Who has something may finish it, and producers go on.
-    let done = outcome(&*one, &claimed, "a", Status::Completed).await;
+    let done = outcome(&*one, &claimed, "a", AckStatus::Completed).await;
     assert_eq!(done, RELEASED);
     push(&*one, "q", "p", &["b"]).await;
     two.set_pop_paused(false).commit_alone().await.unwrap();
@@ -63,7 +66,7 @@ pub(crate) async fn paused_pops_find_nothing(database: Database) {
 }
 
 pub(crate) async fn who_is_held_during_a_pause_is_served_after_it(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     door.watch();
     door.queue.pause_pops(true).await.unwrap();
     push(&*door.store.inner, "q", "p", &["a"]).await;
@@ -72,7 +75,7 @@ pub(crate) async fn who_is_held_during_a_pause_is_served_after_it(database: Data
         door.parked(from("q").group("h").partition("p")).await,
     ];
     let modes = door.queue.pause_pops(false).await.unwrap();
-    assert_eq!(modes, Modes::default());
+    assert_eq!(modes, PauseModes::default());
     for pop in waiting {
         assert_eq!(names(&taken(pop).await), ["a"]);
     }

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use wakeline_queue::ack::Status;
+use wakeline_queue::ack::AckStatus;
 
 use crate::{
+    calls::{ack, from, names, part, push},
     database::Database,
-    steps::{ack, from, names, part, push},
 };
 
 pub(crate) async fn a_batch_is_taken_in_order_and_the_next_goes_on(database: Database) {
@@ -20,7 +20,7 @@ pub(crate) async fn a_batch_is_taken_in_order_and_the_next_goes_on(database: Dat
             .transaction_id
             .clone();
         seen.push(names(&claimed).join(""));
-        ack(&*store, &claimed, &last, Status::Completed).await;
+        ack(&*store, &claimed, &last, AckStatus::Completed).await;
     }
     assert_eq!(seen, ["ab", "cd", "e"]);
     assert_eq!(from("q").nothing(&*store).await, None);
@@ -32,8 +32,8 @@ pub(crate) async fn groups_are_independent(database: Database) {
     let one = from("q").group("one").claim(&*store).await;
     let two = from("q").group("two").batch(2).claim(&*store).await;
     assert_eq!((names(&one), names(&two)), (vec!["a"], vec!["a", "b"]));
-    ack(&*store, &two, "b", Status::Completed).await;
-    ack(&*store, &one, "a", Status::Failed).await;
+    ack(&*store, &two, "b", AckStatus::Completed).await;
+    ack(&*store, &one, "a", AckStatus::Failed).await;
     assert_eq!(from("q").group("two").nothing(&*store).await, None);
     assert_eq!(names(&from("q").group("one").claim(&*store).await), ["a"]);
 }
@@ -68,7 +68,7 @@ pub(crate) async fn partitions_are_served_longest_ready_first(database: Database
         database.pass(Duration::from_millis(1)).await;
         let claimed = from("q").claim(&*store).await;
         let name = names(&claimed)[0].to_owned();
-        ack(&*store, &claimed, &name, Status::Completed).await;
+        ack(&*store, &claimed, &name, AckStatus::Completed).await;
         seen.push(format!("{}{name}", part(&claimed).partition));
     }
     assert_eq!(seen, ["p2b", "p3b", "p1b", "p2c", "p3c", "p1c"]);

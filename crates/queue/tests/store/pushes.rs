@@ -1,9 +1,9 @@
 use uuid::Uuid;
-use wakeline_queue::message::{NewMessage, Pushed};
+use wakeline_queue::message::{NewMessage, PushReceipt};
 
 use crate::{
+    calls::{from, message, names, part, push, push_all},
     database::Database,
-    steps::{from, message, names, part, push, push_all},
 };
 
 pub(crate) async fn a_push_gives_each_message_its_place_in_line(database: Database) {
@@ -34,7 +34,7 @@ pub(crate) async fn everything_of_a_message_comes_back(database: Database) {
     let [got] = &*of.messages else {
         panic!("one message: {claimed:?}");
     };
-    let stored = Pushed {
+    let stored = PushReceipt {
         id: got.id,
         transaction_id: "t ü".to_owned(),
         partition_id: of.partition_id(),

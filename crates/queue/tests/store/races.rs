@@ -9,13 +9,13 @@ use std::{
 use futures_util::future::join_all;
 use tokio::{sync::Barrier, task::JoinSet, time::timeout};
 use wakeline_queue::{
-    ack::{Outcome, Status},
-    claim::{Claimed, Popped},
+    ack::{AckOutcome, AckStatus},
+    claim::{Claim, PopOutcome},
 };
 
 use crate::{
+    calls::{RELEASED, from, message, names, outcome, part, push, push_all},
     database::Database,
-    steps::{RELEASED, from, message, names, outcome, part, push, push_all},
 };
 
 /// Nothing here takes this long; what does, hangs.
@@ -48,11 +48,11 @@ pub(crate) async fn a_partition_is_leased_to_one_node(database: Database) {
             start.wait().await;
             loop {
                 let claimed = match from("q").pop(&*store).await {
-                    Popped::Claimed(claimed) => claimed,
-                    Popped::Empty {
+                    PopOutcome::Claimed(claimed) => claimed,
+                    PopOutcome::Empty {
                         recheck_after: None,
                     } => return,
-                    Popped::Empty { .. } => {
+                    PopOutcome::Empty { .. } => {
                         tokio::task::yield_now().await;
                         continue;
                     }
@@ -68,7 +68,7 @@ pub(crate) async fn a_partition_is_leased_to_one_node(database: Database) {
                 let order = partition.clone();
                 seen.lock().unwrap().entry(order).or_default().push(number);
                 assert!(held.lock().unwrap().remove(&partition));
-                let done = outcome(&*store, &claimed, name, Status::Completed).await;
+                let done = outcome(&*store, &claimed, name, AckStatus::Completed).await;
                 assert_eq!(done, RELEASED);
             }
         });
@@ -197,14 +197,14 @@ pub(crate) async fn pops_across_each_other_do_not_fail(database: Database) {
         start.wait().await;
         tokio::time::sleep(Duration::from_millis(10)).await;
         drop(held_up);
-        let claims: Vec<Claimed> = timeout(HANGS, tasks.join_all())
+        let claims: Vec<Claim> = timeout(HANGS, tasks.join_all())
             .await
             .expect("a pop hangs")
             .into_iter()
             .flatten()
             .filter_map(|popped| match popped {
-                Popped::Claimed(claimed) => Some(claimed),
-                Popped::Empty { .. } => None,
+                PopOutcome::Claimed(claimed) => Some(claimed),
+                PopOutcome::Empty { .. } => None,
             })
             .collect();
         let claimed: BTreeSet<&str> = claims.iter().map(|claim| &*part(claim).partition).collect();
@@ -247,14 +247,14 @@ pub(crate) async fn acks_and_pushes_across_each_other_do_not_fail(database: Data
             let (claims, last) = (claims.clone(), last.clone());
             tasks.spawn(async move {
                 start.wait().await;
-                let mut own: Vec<&Claimed> = claims.iter().skip(node).step_by(2).collect();
+                let mut own: Vec<&Claim> = claims.iter().skip(node).step_by(2).collect();
                 if node == 1 {
                     own.reverse();
                 }
                 let acks = own
                     .into_iter()
-                    .map(|claim| outcome(&*store, claim, &last, Status::Completed));
-                let outcomes: Vec<Outcome> = join_all(acks).await;
+                    .map(|claim| outcome(&*store, claim, &last, AckStatus::Completed));
+                let outcomes: Vec<AckOutcome> = join_all(acks).await;
                 assert!(outcomes.iter().all(|outcome| *outcome == RELEASED));
             });
         }
@@ -281,7 +281,7 @@ pub(crate) async fn acks_of_one_batch_only_move_forward(database: Database) {
             tasks.spawn(async move {
                 let name = format!("{round}-{number}");
                 start.wait().await;
-                outcome(&*store, &claimed, &name, Status::Completed).await
+                outcome(&*store, &claimed, &name, AckStatus::Completed).await
             });
         }
         let outcomes = timeout(HANGS, tasks.join_all())

@@ -9,19 +9,19 @@ use std::{
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use uuid::Uuid;
 use wakeline_queue::{
-    ack::{Ack, Status},
-    claim::{Claimed, PopRequest, Popped, Source, Start},
-    message::{NewMessage, Pushed},
-    step::Step,
+    ack::{Ack, AckStatus},
+    claim::{Claim, PopOutcome, PopRequest, Source, Start},
+    message::{NewMessage, PushReceipt},
     store::Store,
+    write_batch::WriteBatch,
 };
 use wakeline_testkit::CommitAlone;
 use wakeline_wake::{Topic, WaitKey, WaitedKey, Wake};
 
 use crate::{
+    calls::{LEASE, assert_about, from, message, say},
     database::Database,
-    model::{Model, Name, Said},
-    steps::{LEASE, assert_about, from, message, say},
+    model::{AckedMessage, Model, Name},
 };
 
 const STEPS: usize = 80;
@@ -56,7 +56,7 @@ pub(crate) async fn random_sequences_follow_the_model(database: Database) {
             given: Vec::new(),
         };
         for _ in 0..STEPS {
-            sequence.step().await;
+            sequence.apply().await;
         }
         sequence.end(&prefix).await;
     }
@@ -68,7 +68,7 @@ struct Sequence<'a> {
     random: StdRng,
     queues: [String; 2],
     model: Model,
-    claims: Vec<Claimed>,
+    claims: Vec<Claim>,
     /// Whoever would wait now: its last look found nothing, and it has not been woken since. When
     /// it looks again by itself, if it does.
     parked: BTreeMap<String, (PopRequest, Option<Duration>)>,
@@ -78,7 +78,7 @@ struct Sequence<'a> {
 }
 
 impl Sequence<'_> {
-    async fn step(&mut self) {
+    async fn apply(&mut self) {
         match self.random.random_range(0..100) {
             0..20 => {
                 let pushes = self.messages();
@@ -93,7 +93,7 @@ impl Sequence<'_> {
                 let (pushes, acks) = (self.messages(), self.acks());
                 self.run(pushes, acks, true).await;
             }
-            78..84 => self.hand_back().await,
+            78..84 => self.release_claim().await,
             84..88 => self.extend().await,
             88..94 => self.recheck().await,
             _ => {
@@ -151,7 +151,7 @@ impl Sequence<'_> {
                         == (ack.partition, &ack.group, &ack.transaction_id)
                 });
                 let is_contradiction = said.is_some_and(|other| {
-                    (other.status, ack.status) != (Status::Failed, Status::Failed)
+                    (other.status, ack.status) != (AckStatus::Failed, AckStatus::Failed)
                 });
                 if !is_contradiction && !self.model.is_dead(&ack) {
                     acks.push(ack);
@@ -161,12 +161,12 @@ impl Sequence<'_> {
         acks
     }
 
-    fn ack(&mut self, claimed: &Claimed) -> Ack {
+    fn ack(&mut self, claimed: &Claim) -> Ack {
         let status = match self.random.random_range(0..10) {
-            0..5 => Status::Completed,
-            5..8 => Status::Failed,
-            8 => Status::Retry,
-            _ => Status::DeadLetter,
+            0..5 => AckStatus::Completed,
+            5..8 => AckStatus::Failed,
+            8 => AckStatus::Retry,
+            _ => AckStatus::DeadLetter,
         };
         let transaction = match self.random.random_range(0..25) {
             0 => format!("m{}", self.random.random_range(0..=self.pushed)),
@@ -203,7 +203,7 @@ impl Sequence<'_> {
         {
             required.extend(claimed.lease);
         }
-        let step = Step {
+        let batch = WriteBatch {
             pushes: pushes.clone(),
             acks: acks.clone(),
             is_whole,
@@ -212,7 +212,7 @@ impl Sequence<'_> {
         };
         let done = self
             .store()
-            .step(Arc::new(step))
+            .apply(Arc::new(batch))
             .commit_alone()
             .await
             .unwrap();
@@ -234,7 +234,7 @@ impl Sequence<'_> {
             return;
         }
         let located = self.model.locate(&acks);
-        let pushed: Vec<Pushed> = done.pushed.into_iter().map(Result::unwrap).collect();
+        let pushed: Vec<PushReceipt> = done.pushed.into_iter().map(Result::unwrap).collect();
         let stored: Vec<bool> = pushed.iter().map(|pushed| !pushed.duplicate).collect();
         assert_eq!(stored, self.model.push(&pushes, &pushed));
         for (message, pushed) in pushes.iter().zip(pushed) {
@@ -289,7 +289,7 @@ impl Sequence<'_> {
                 .await
                 .unwrap();
             match popped {
-                Popped::Empty {
+                PopOutcome::Empty {
                     recheck_after: Some(recheck_after),
                 } if recheck_after <= AT_ONCE => {
                     looks += 1;
@@ -305,7 +305,7 @@ impl Sequence<'_> {
         let available = self.model.available(&request);
         self.model.meet(&request);
         match popped {
-            Popped::Claimed(claimed) => {
+            PopOutcome::Claimed(claimed) => {
                 let from: BTreeSet<String> = claimed
                     .parts
                     .iter()
@@ -318,7 +318,7 @@ impl Sequence<'_> {
                 self.wake(&claimed.ready());
                 self.claims.push(claimed);
             }
-            Popped::Empty { recheck_after } => {
+            PopOutcome::Empty { recheck_after } => {
                 assert_eq!(available, BTreeSet::new(), "{request:?}");
                 match self.model.next_end(&request) {
                     Some(end) => assert_about(recheck_after, end - self.model.now),
@@ -332,17 +332,22 @@ impl Sequence<'_> {
         }
     }
 
-    async fn hand_back(&mut self) {
+    async fn release_claim(&mut self) {
         if self.claims.is_empty() {
             return;
         }
         let index = self.random.random_range(0..self.claims.len());
         let claimed = self.claims.swap_remove(index);
-        let Some(expected) = self.model.hand_back(&claimed) else {
+        let Some(expected) = self.model.release_claim(&claimed) else {
             return;
         };
         let claim = Arc::new(claimed.clone());
-        let mut returned = self.store().hand_back(claim).commit_alone().await.unwrap();
+        let mut returned = self
+            .store()
+            .release_claim(claim)
+            .commit_alone()
+            .await
+            .unwrap();
         returned.sort_unstable();
         assert_eq!(returned, expected, "{claimed:?}");
         let parts = claimed.parts.iter();
@@ -429,11 +434,11 @@ impl Sequence<'_> {
             let request = from(&queue).group("late").batch(3).auto_ack();
             loop {
                 let claimed = match request.pop(self.store()).await {
-                    Popped::Claimed(claimed) => claimed,
-                    Popped::Empty {
+                    PopOutcome::Claimed(claimed) => claimed,
+                    PopOutcome::Empty {
                         recheck_after: None,
                     } => break,
-                    Popped::Empty {
+                    PopOutcome::Empty {
                         recheck_after: Some(recheck_after),
                     } => {
                         assert!(recheck_after <= AT_ONCE, "{recheck_after:?}");
@@ -459,7 +464,7 @@ impl Sequence<'_> {
 }
 
 /// Acknowledgements wake their own group, where there is something for it.
-fn assert_told(said: &Said, ready: &[Wake]) {
+fn assert_told(said: &AckedMessage, ready: &[Wake]) {
     let told: BTreeSet<(Name, String)> = ready
         .iter()
         .map(|wake| {

@@ -1,11 +1,11 @@
 //! Whom a step makes ready: exactly the right lanes.
 
-use wakeline_queue::ack::Status;
+use wakeline_queue::ack::AckStatus;
 use wakeline_wake::{Wake, WakeMode};
 
 use crate::{
+    calls::{ack, from, message, push, release_claim, try_push},
     database::Database,
-    steps::{ack, from, hand_back, message, push, try_push},
 };
 
 /// Partition, group (or all) and count of each wake, sorted.
@@ -57,15 +57,15 @@ pub(crate) async fn a_group_that_has_caught_up_is_woken(database: Database) {
             "auto" => drop(request.auto_ack().claim(&*store).await),
             "behind" => {
                 let claimed = request.claim(&*store).await;
-                hand_back(&*store, &claimed).await;
+                release_claim(&*store, &claimed).await;
             }
             "nacked" => {
                 let claimed = request.claim(&*store).await;
-                ack(&*store, &claimed, "a", Status::DeadLetter).await;
+                ack(&*store, &claimed, "a", AckStatus::DeadLetter).await;
             }
             _ => {
                 let claimed = request.claim(&*store).await;
-                let acked = ack(&*store, &claimed, "a", Status::Completed).await;
+                let acked = ack(&*store, &claimed, "a", AckStatus::Completed).await;
                 assert_eq!(acked.ready, [], "nothing is left");
             }
         }
@@ -106,9 +106,9 @@ pub(crate) async fn a_leased_partition_wakes_by_its_ack_and_not_by_a_push(databa
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     assert_eq!(told(&push(&*store, "q", "p", &["c"]).await), []);
-    let part = ack(&*store, &claimed, "a", Status::Completed).await;
+    let part = ack(&*store, &claimed, "a", AckStatus::Completed).await;
     assert_eq!(part.ready, []);
-    let whole = ack(&*store, &claimed, "b", Status::Completed).await;
+    let whole = ack(&*store, &claimed, "b", AckStatus::Completed).await;
     assert_eq!(told(&whole.ready), [one("p", "g")]);
 }
 
@@ -136,13 +136,13 @@ pub(crate) async fn each_partition_of_a_push_is_woken(database: Database) {
 pub(crate) async fn a_failure_wakes_its_group(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a"]).await;
-    for status in [Status::Failed, Status::Retry] {
+    for status in [AckStatus::Failed, AckStatus::Retry] {
         let claimed = from("q").claim(&*store).await;
         let acked = ack(&*store, &claimed, "a", status).await;
         assert_eq!(told(&acked.ready), [one("p", "g")]);
     }
     let claimed = from("q").claim(&*store).await;
-    let acked = ack(&*store, &claimed, "a", Status::DeadLetter).await;
+    let acked = ack(&*store, &claimed, "a", AckStatus::DeadLetter).await;
     assert_eq!(acked.ready, [], "nothing is left");
 }
 

@@ -4,8 +4,8 @@ use wakeline_queue::{claim::Source, store::Store, topic};
 use wakeline_wake::WaitedKey;
 
 use crate::{
+    calls::{LEASE, assert_about, from, push},
     database::Database,
-    steps::{LEASE, assert_about, from, push},
 };
 
 /// What is said of each of these places (queue, partition, group), in their order.

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 use wakeline_queue::{
-    ack::Status,
-    manage::NewOptions,
-    message::Refusal,
+    ack::AckStatus,
+    message::PushRefusal,
     options::Options,
+    queue_admin::ConfigureRequest,
     seal::Sealer,
-    service::Claim,
-    step::{Rejection, Step},
+    service::ClaimGuard,
+    write_batch::{Rejection, WriteBatch},
 };
 use wakeline_web::DeliveryGuard;
 
 use crate::{
+    calls::{RELEASED, from, message, names, part, push, say, try_push},
     database::Database,
-    door::{Door, STUCK, taken},
-    steps::{RELEASED, from, message, names, part, push, say, try_push},
+    test_door::{STUCK, TestDoor, taken},
 };
 
 const SECRET: &str = r#"{"secret": "Zażółć"}"#;
@@ -26,8 +26,8 @@ fn key() -> Option<Sealer> {
     Sealer::from_hex(&"0a".repeat(32))
 }
 
-fn sealed(queue: &str) -> NewOptions {
-    NewOptions {
+fn sealed(queue: &str) -> ConfigureRequest {
+    ConfigureRequest {
         queue: queue.to_owned(),
         namespace: None,
         task: None,
@@ -40,8 +40,8 @@ fn sealed(queue: &str) -> NewOptions {
 }
 
 /// A door with a key, and a sealed queue `q` with one message.
-async fn with_a_secret(database: &Database) -> Door {
-    let door = Door::with_key(database, key()).await;
+async fn with_a_secret(database: &Database) -> TestDoor {
+    let door = TestDoor::with_key(database, key()).await;
     door.queue.configure(sealed("q")).await.unwrap();
     let mut secret = message("q", "p", "a");
     secret.payload = SECRET.into();
@@ -70,7 +70,7 @@ pub(crate) async fn sealed_and_plain_queues_in_one_push(database: Database) {
     let sent = [("plain", "y"), ("q", "b"), ("plain", "z"), ("q", "a")];
     let sent = sent.map(|(queue, name)| message(queue, "p", name));
     // A node that has not seen the queue yet learns by being refused.
-    let other = Door::with_key(&database, key()).await;
+    let other = TestDoor::with_key(&database, key()).await;
     let pushed = other.queue.push(sent.to_vec()).await.unwrap();
     let told: Vec<bool> = pushed
         .into_iter()
@@ -90,21 +90,21 @@ pub(crate) async fn sealed_and_plain_queues_in_one_push(database: Database) {
 pub(crate) async fn a_transaction_into_a_sealed_queue(database: Database) {
     let door = with_a_secret(&database).await;
     let claimed = taken(door.pop(from("q"))).await;
-    let step = Step {
+    let batch = WriteBatch {
         pushes: vec![message("q", "p2", "b")],
-        acks: vec![say(&claimed, "a", Status::Completed)],
+        acks: vec![say(&claimed, "a", AckStatus::Completed)],
         is_whole: true,
-        ..Step::default()
+        ..WriteBatch::default()
     };
-    let other = Door::with_key(&database, key()).await;
-    let done = other.queue.step(step).await.unwrap();
+    let other = TestDoor::with_key(&database, key()).await;
+    let done = other.queue.apply(batch).await.unwrap();
     assert_eq!((done.rejection, &*done.acked), (None, &[RELEASED][..]));
     let claimed = taken(other.pop(from("q"))).await;
     assert_eq!(part(&claimed).messages[0].payload, "\"b\"");
 }
 
 /// It may take a moment until it is.
-async fn handed_back(door: &Door) -> Claim {
+async fn handed_back(door: &TestDoor) -> ClaimGuard {
     let looking = async {
         loop {
             let held = door.queue.pop(from("q").0, Duration::ZERO).await.unwrap();
@@ -121,17 +121,17 @@ pub(crate) async fn without_the_key_nothing_is_taken_and_nothing_lost(database: 
     let door = with_a_secret(&database).await;
     let another_key = Sealer::from_hex(&"0b".repeat(32));
     for blind in [
-        Door::open(&database).await,
-        Door::with_key(&database, another_key).await,
+        TestDoor::open(&database).await,
+        TestDoor::with_key(&database, another_key).await,
     ] {
         for request in [from("q"), from("q").auto_ack()] {
             let refused = blind.queue.pop(request.0, Duration::ZERO).await;
             assert!(refused.is_err());
             let claim = handed_back(&door).await;
-            assert_eq!(claim.claimed().parts[0].messages[0].payload, SECRET);
-            let claimed = claim.claimed().clone();
+            assert_eq!(claim.claim().parts[0].messages[0].payload, SECRET);
+            let claimed = claim.claim().clone();
             claim.delivered();
-            let recheck_after = say(&claimed, "a", Status::Retry);
+            let recheck_after = say(&claimed, "a", AckStatus::Retry);
             crate::lost_wakes::acknowledge(&door.queue, recheck_after).await;
         }
     }
@@ -139,24 +139,27 @@ pub(crate) async fn without_the_key_nothing_is_taken_and_nothing_lost(database: 
 
 pub(crate) async fn without_a_key_nothing_is_sealed(database: Database) {
     let door = with_a_secret(&database).await;
-    let blind = Door::open(&database).await;
+    let blind = TestDoor::open(&database).await;
     assert!(blind.queue.configure(sealed("r")).await.is_err());
     let pushed = blind
         .queue
         .push(vec![message("q", "p", "b")])
         .await
         .unwrap();
-    assert_eq!(pushed, [Err(Refusal::Unsealed)]);
-    let whole = Step {
+    assert_eq!(pushed, [Err(PushRefusal::Unsealed)]);
+    let whole = WriteBatch {
         pushes: vec![message("q", "p", "b")],
         is_whole: true,
-        ..Step::default()
+        ..WriteBatch::default()
     };
-    let done = blind.queue.step(whole).await.unwrap();
-    assert_eq!(done.rejection, Some(Rejection::Push(0, Refusal::Unsealed)));
+    let done = blind.queue.apply(whole).await.unwrap();
+    assert_eq!(
+        done.rejection,
+        Some(Rejection::Push(0, PushRefusal::Unsealed))
+    );
     // The store itself does not keep what is plain.
     let plain = try_push(&*door.store.inner, vec![message("q", "p", "c")]).await;
-    assert_eq!(plain.pushed, [Err(Refusal::Unsealed)]);
+    assert_eq!(plain.pushed, [Err(PushRefusal::Unsealed)]);
     let claimed = taken(door.pop(from("q").batch(9))).await;
     assert_eq!(names(&claimed), ["a"]);
 }

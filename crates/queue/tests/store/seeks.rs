@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use wakeline_queue::{
-    ack::{Outcome, Status},
+    ack::{AckOutcome, AckStatus},
     claim::Start,
-    manage::{GroupScope, Seek},
+    queue_admin::{GroupScope, Seek},
     store::Store,
 };
 use wakeline_testkit::CommitAlone;
 
 use crate::{
+    calls::{RELEASED, Request, ack, from, names, outcome, push},
     database::Database,
-    door::{Door, answer},
-    steps::{RELEASED, Request, ack, from, names, outcome, push},
+    test_door::{TestDoor, answer},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -88,7 +88,7 @@ pub(crate) async fn the_dead_stay_dead(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
-    ack(&*store, &claimed, "a", Status::DeadLetter).await;
+    ack(&*store, &claimed, "a", AckStatus::DeadLetter).await;
     assert_eq!(names(&all().claim(&*store).await), ["b", "c"]);
     seek(&*store, group(Some("q"), None), Seek::At(0)).await;
     assert_eq!(names(&all().claim_soon(&*store).await), ["b", "c"]);
@@ -101,19 +101,19 @@ pub(crate) async fn leases_and_failures_are_forgotten(database: Database) {
     for _ in 0..3 {
         let claimed = from("q").claim(&*store).await;
         assert_eq!(
-            outcome(&*store, &claimed, "a", Status::Failed).await,
+            outcome(&*store, &claimed, "a", AckStatus::Failed).await,
             RELEASED
         );
     }
     let claimed = from("q").claim(&*store).await;
     seek(&*store, group(Some("q"), None), Seek::At(0)).await;
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Failed).await,
-        Outcome::LeaseLost
+        outcome(&*store, &claimed, "a", AckStatus::Failed).await,
+        AckOutcome::LeaseLost
     );
     let claimed = from("q").claim_soon(&*store).await;
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Failed).await,
+        outcome(&*store, &claimed, "a", AckStatus::Failed).await,
         RELEASED
     );
 }
@@ -129,7 +129,7 @@ pub(crate) async fn other_groups_stay_where_they_are(database: Database) {
 }
 
 pub(crate) async fn who_waits_is_woken_by_a_seek(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     door.watch();
     push(&*door.store.inner, "q", "p", &["a"]).await;
     all().claim(&*door.store.inner).await;
@@ -138,7 +138,7 @@ pub(crate) async fn who_waits_is_woken_by_a_seek(database: Database) {
         let scope = group(Some("q"), Some("p"));
         assert_eq!(door.queue.seek(scope, Seek::At(0)).await.unwrap(), 1);
         let (claim, _) = answer(waiting).await;
-        assert_eq!(names(claim.claimed()), ["a"]);
+        assert_eq!(names(claim.claim()), ["a"]);
         wakeline_web::DeliveryGuard::delivered(claim);
     }
 }
@@ -204,7 +204,7 @@ pub(crate) async fn a_deleted_group_has_no_lease_and_no_dead(database: Database)
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
-    ack(&*store, &claimed, "a", Status::DeadLetter).await;
+    ack(&*store, &claimed, "a", AckStatus::DeadLetter).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     assert_eq!(names(&claimed), ["b"]);
     store
@@ -213,13 +213,13 @@ pub(crate) async fn a_deleted_group_has_no_lease_and_no_dead(database: Database)
         .await
         .unwrap();
     assert_eq!(
-        outcome(&*store, &claimed, "b", Status::Completed).await,
-        Outcome::LeaseLost
+        outcome(&*store, &claimed, "b", AckStatus::Completed).await,
+        AckOutcome::LeaseLost
     );
     let recheck_after = from("q").batch(2).claim(&*store).await;
     assert_eq!(names(&recheck_after), ["a", "b"]);
     assert_eq!(
-        outcome(&*store, &recheck_after, "b", Status::Failed).await,
+        outcome(&*store, &recheck_after, "b", AckStatus::Failed).await,
         RELEASED
     );
     assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["a", "b"]);

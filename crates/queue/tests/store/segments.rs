@@ -1,15 +1,15 @@
 //! How messages are stored together makes no difference.
 
 use wakeline_queue::{
-    ack::Status,
+    ack::AckStatus,
     message::NewMessage,
     segment::{MAX_BYTES, MAX_MESSAGES},
 };
 use wakeline_testkit::CommitAlone;
 
 use crate::{
+    calls::{GOES_ON, RELEASED, from, message, names, outcome, push, push_all},
     database::Database,
-    steps::{GOES_ON, RELEASED, from, message, names, outcome, push, push_all},
 };
 
 fn numbered(count: usize) -> Vec<NewMessage> {
@@ -34,7 +34,7 @@ pub(crate) async fn a_batch_goes_across_them(database: Database) {
         let last = names(&claimed).last().unwrap().to_owned().to_owned();
         seen.extend(numbers(&names(&claimed)));
         assert_eq!(
-            outcome(&*store, &claimed, &last, Status::Completed).await,
+            outcome(&*store, &claimed, &last, AckStatus::Completed).await,
             RELEASED
         );
     }
@@ -74,11 +74,11 @@ pub(crate) async fn many_small_ones_are_one_batch(database: Database) {
     let claimed = from("q").batch(100).claim(&*store).await;
     assert_eq!(numbers(&names(&claimed)), (0..100).collect::<Vec<_>>());
     assert_eq!(
-        outcome(&*store, &claimed, "41", Status::Completed).await,
+        outcome(&*store, &claimed, "41", AckStatus::Completed).await,
         GOES_ON
     );
     assert_eq!(
-        outcome(&*store, &claimed, "60", Status::Failed).await,
+        outcome(&*store, &claimed, "60", AckStatus::Failed).await,
         RELEASED
     );
     let claimed = from("q").batch(1_000).claim(&*store).await;
@@ -91,7 +91,7 @@ pub(crate) async fn the_dead_on_both_sides_of_a_boundary(database: Database) {
     let all = from("q").batch(1_000);
     for dead in [MAX_MESSAGES - 1, MAX_MESSAGES] {
         let claimed = all.claim(&*store).await;
-        outcome(&*store, &claimed, &dead.to_string(), Status::DeadLetter).await;
+        outcome(&*store, &claimed, &dead.to_string(), AckStatus::DeadLetter).await;
     }
     let claimed = all.claim(&*store).await;
     let last = MAX_MESSAGES + 1;
@@ -99,11 +99,11 @@ pub(crate) async fn the_dead_on_both_sides_of_a_boundary(database: Database) {
     assert_eq!(numbers(&names(&claimed)), expected);
     let before = (MAX_MESSAGES - 2).to_string();
     assert_eq!(
-        outcome(&*store, &claimed, &before, Status::Completed).await,
+        outcome(&*store, &claimed, &before, AckStatus::Completed).await,
         GOES_ON
     );
     assert_eq!(
-        outcome(&*store, &claimed, &last.to_string(), Status::Completed).await,
+        outcome(&*store, &claimed, &last.to_string(), AckStatus::Completed).await,
         RELEASED
     );
     let letters = "SELECT position, CAST(failures AS bigint) FROM queue_dead_letter ORDER BY 1";
@@ -121,7 +121,7 @@ pub(crate) async fn ten_thousand_of_one_push_come_in_order(database: Database) {
     assert_eq!(numbers(&names(&claimed)), (0..COUNT).collect::<Vec<_>>());
     let last = (COUNT - 1).to_string();
     assert_eq!(
-        outcome(&*store, &claimed, &last, Status::Completed).await,
+        outcome(&*store, &claimed, &last, AckStatus::Completed).await,
         RELEASED
     );
     let mut seen = Vec::new();
@@ -179,7 +179,7 @@ pub(crate) async fn every_text_comes_back(database: Database) {
     for message in sent.iter().rev() {
         let claimed = from("q ' \" %").batch(9).claim_soon(&*store).await;
         let name = message.transaction_id.as_deref().unwrap();
-        outcome(&*store, &claimed, name, Status::DeadLetter).await;
+        outcome(&*store, &claimed, name, AckStatus::DeadLetter).await;
     }
     assert_eq!(database.count("queue_dead_letter").await, 7);
     store

@@ -1,17 +1,17 @@
 //! Who is served, and how many.
 
 use tokio::{sync::mpsc, time::timeout};
-use wakeline_queue::ack::Status;
+use wakeline_queue::ack::AckStatus;
 
 use crate::{
+    calls::{from, message, names, part, say},
     database::Database,
-    door::{Door, STUCK, taken},
     lost_wakes::acknowledge,
-    steps::{from, message, names, part, say},
+    test_door::{STUCK, TestDoor, taken},
 };
 
 pub(crate) async fn first_come_first_served(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     let mut waiting = Vec::new();
     for _ in 0..4 {
         waiting.push(door.parked(from("q")).await);
@@ -21,13 +21,13 @@ pub(crate) async fn first_come_first_served(database: Database) {
         let claimed = taken(pop).await;
         assert_eq!(names(&claimed), [number.to_string()]);
         let name = number.to_string();
-        acknowledge(&door.queue, say(&claimed, &name, Status::Completed)).await;
+        acknowledge(&door.queue, say(&claimed, &name, AckStatus::Completed)).await;
     }
 }
 
 /// What is left when a lease ends goes to the next in line.
 pub(crate) async fn an_ack_serves_the_next(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     let first = door.parked(from("q")).await;
     let second = door.parked(from("q").partition("p")).await;
     let third = door.parked(from("q")).await;
@@ -38,13 +38,13 @@ pub(crate) async fn an_ack_serves_the_next(database: Database) {
         let claimed = taken(pop).await;
         let name = expected.next().unwrap();
         assert_eq!(names(&claimed), [name]);
-        acknowledge(&door.queue, say(&claimed, name, Status::Completed)).await;
+        acknowledge(&door.queue, say(&claimed, name, AckStatus::Completed)).await;
     }
 }
 
 pub(crate) async fn a_push_serves_as_many_as_it_has_messages_for(database: Database) {
     const WAITERS: usize = 6;
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     let (answered, mut answers) = mpsc::unbounded_channel();
     for _ in 0..WAITERS {
         let pop = door.parked(from("q").auto_ack()).await;
@@ -72,7 +72,7 @@ pub(crate) async fn a_push_serves_as_many_as_it_has_messages_for(database: Datab
 
 /// Batches are full before the next waiter gets something.
 pub(crate) async fn a_batch_goes_to_one(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     let first = door.parked(from("q").batch(10).auto_ack()).await;
     let second = door.parked(from("q").batch(10).auto_ack()).await;
     let sent = (0..15).map(|number| message("q", "p", &number.to_string()));
@@ -85,7 +85,7 @@ pub(crate) async fn a_batch_goes_to_one(database: Database) {
 
 /// Ask for many partitions, and the others still get theirs.
 pub(crate) async fn partitions_are_shared_out(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     let partitions = ["p0", "p1", "p2", "p3"];
     door.push(&partitions, "a").await;
     let pops: Vec<_> = (0..2)
@@ -101,7 +101,7 @@ pub(crate) async fn partitions_are_shared_out(database: Database) {
 }
 
 pub(crate) async fn groups_do_not_wait_for_each_other(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     let mut waiting = Vec::new();
     for group in ["g", "h", "i"] {
         waiting.push(door.parked(from("q").group(group)).await);

@@ -3,26 +3,26 @@
 use std::time::Duration;
 
 use wakeline_queue::{
-    ack::{Outcome, Status},
-    message::Refusal,
+    ack::{AckOutcome, AckStatus},
+    message::PushRefusal,
     options::Options,
 };
 use wakeline_wake::Cause;
 
 use crate::{
-    database::Database,
-    door::{Door, answer},
-    steps::{
+    calls::{
         GOES_ON, RELEASED, ack, assert_about, configure, from, message, names, outcome, part, push,
         say, say_all, try_push,
     },
+    database::Database,
+    test_door::{TestDoor, answer},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const MINUTE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
-const DEAD: Outcome = Outcome::Done {
+const DEAD: AckOutcome = AckOutcome::Done {
     lease_released: true,
     dead: true,
 };
@@ -40,13 +40,16 @@ pub(crate) async fn without_retries_the_first_failure_is_the_last(database: Data
     configure(&*store, "q", options).await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*store).await;
-    assert_eq!(outcome(&*store, &claimed, "a", Status::Failed).await, DEAD);
+    assert_eq!(
+        outcome(&*store, &claimed, "a", AckStatus::Failed).await,
+        DEAD
+    );
     assert_eq!(database.count("queue_dead_letter").await, 1);
     let claimed = from("q").claim(&*store).await;
     assert_eq!(names(&claimed), ["b"]);
     // "Again" does not count, however few failures are forgiven.
     assert_eq!(
-        outcome(&*store, &claimed, "b", Status::Retry).await,
+        outcome(&*store, &claimed, "b", AckStatus::Retry).await,
         RELEASED
     );
     assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
@@ -56,7 +59,7 @@ pub(crate) async fn what_fails_too_often_can_be_dropped(database: Database) {
     let store = database.store().await;
     let options = Options {
         retry_limit: 1,
-        keeps_dead: false,
+        keeps_dead_letters: false,
         ..Options::default()
     };
     configure(&*store, "q", options).await;
@@ -65,7 +68,7 @@ pub(crate) async fn what_fails_too_often_can_be_dropped(database: Database) {
     for _ in 0..2 {
         let claimed = from("q").claim(&*store).await;
         assert_eq!(
-            outcome(&*store, &claimed, "a", Status::Failed).await,
+            outcome(&*store, &claimed, "a", AckStatus::Failed).await,
             RELEASED
         );
     }
@@ -73,7 +76,7 @@ pub(crate) async fn what_fails_too_often_can_be_dropped(database: Database) {
     // Who says "dead" wants to keep it.
     let claimed = from("q").claim(&*store).await;
     assert_eq!(
-        outcome(&*store, &claimed, "b", Status::DeadLetter).await,
+        outcome(&*store, &claimed, "b", AckStatus::DeadLetter).await,
         DEAD
     );
     assert_eq!(database.count("queue_dead_letter").await, 1);
@@ -91,9 +94,9 @@ pub(crate) async fn a_failure_in_a_batch_holds_the_partition_back(database: Data
     push(&*store, "q", "p2", &["d"]).await;
     let claimed = from("q").partition("p").batch(3).claim(&*store).await;
     let said = [
-        ("a", Status::Completed),
-        ("b", Status::Failed),
-        ("c", Status::Completed),
+        ("a", AckStatus::Completed),
+        ("b", AckStatus::Failed),
+        ("c", AckStatus::Completed),
     ];
     let said = said.map(|(name, status)| say(&claimed, name, status));
     say_all(&*store, said.to_vec()).await;
@@ -107,7 +110,10 @@ pub(crate) async fn a_failure_in_a_batch_holds_the_partition_back(database: Data
     let claimed = from("q").batch(9).claim(&*store).await;
     assert_eq!(names(&claimed), ["b", "c", "e"]);
     // What is dead is waited for no longer.
-    assert_eq!(outcome(&*store, &claimed, "b", Status::Failed).await, DEAD);
+    assert_eq!(
+        outcome(&*store, &claimed, "b", AckStatus::Failed).await,
+        DEAD
+    );
     assert_eq!(names(&from("q").batch(9).claim(&*store).await), ["c", "e"]);
 }
 
@@ -190,12 +196,12 @@ pub(crate) async fn a_busy_partition_does_not_hide_a_calm_one(database: Database
 }
 
 async fn timer_wakes(database: Database, options: Options) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     configure(&*door.store.inner, "q", options).await;
     let first = door.parked(from("q")).await;
     door.push(&["p"], "a").await;
     let (claim, woken_by) = answer(first).await;
-    assert_eq!(names(claim.claimed()), ["a"]);
+    assert_eq!(names(claim.claim()), ["a"]);
     assert_eq!(woken_by, Some(Cause::Timer));
 }
 
@@ -216,7 +222,7 @@ pub(crate) async fn a_waiter_is_woken_when_a_window_is_over(database: Database) 
 }
 
 pub(crate) async fn a_waiter_is_woken_when_a_retry_is_due(database: Database) {
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     let options = Options {
         retry_delay_ms: 400,
         ..Options::default()
@@ -225,9 +231,9 @@ pub(crate) async fn a_waiter_is_woken_when_a_retry_is_due(database: Database) {
     push(&*door.store.inner, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*door.store.inner).await;
     let waiting = door.parked(from("q")).await;
-    crate::lost_wakes::acknowledge(&door.queue, say(&claimed, "a", Status::Failed)).await;
+    crate::lost_wakes::acknowledge(&door.queue, say(&claimed, "a", AckStatus::Failed)).await;
     let (claim, woken_by) = answer(waiting).await;
-    assert_eq!(names(claim.claimed()), ["a"]);
+    assert_eq!(names(claim.claim()), ["a"]);
     assert_eq!(woken_by, Some(Cause::Timer));
 }
 
@@ -247,7 +253,7 @@ pub(crate) async fn a_full_queue_refuses(database: Database) {
     ];
     let sent = sent.map(|(partition, name)| message("q", partition, name));
     let pushed = try_push(&*store, sent.to_vec()).await.pushed;
-    let full = Refusal::Full { max_size: 3 };
+    let full = PushRefusal::Full { max_size: 3 };
     assert_eq!(pushed[3], Err(full));
     let stored: Vec<_> = pushed
         .iter()
@@ -270,7 +276,7 @@ pub(crate) async fn a_full_queue_refuses(database: Database) {
         .await;
     let recheck_after = || try_push(&*store, vec![message("q", "p1", "d")]);
     assert_eq!(recheck_after().await.pushed, [Err(full)]);
-    ack(&*store, &slow, "a", Status::Completed).await;
+    ack(&*store, &slow, "a", AckStatus::Completed).await;
     assert!(recheck_after().await.pushed[0].is_ok());
     let more = try_push(&*store, vec![message("q", "p3", "e")]).await;
     assert_eq!(more.pushed, [Err(full)]);
@@ -281,7 +287,7 @@ pub(crate) async fn a_full_queue_refuses(database: Database) {
 pub(crate) async fn what_is_too_old_is_not_handed_out(database: Database) {
     let store = database.store().await;
     let options = Options {
-        age_ms: Some(ms(MINUTE)),
+        max_age_ms: Some(ms(MINUTE)),
         ..Options::default()
     };
     configure(&*store, "q", options).await;
@@ -297,8 +303,8 @@ pub(crate) async fn what_is_too_old_is_not_handed_out(database: Database) {
     database.pass_for_all(MINUTE).await;
     assert_eq!(from("q").group("late").nothing(&*store).await, None);
     // Who was given it in time may say so, if its lease holds.
-    let late = outcome(&*store, &claimed, "a", Status::Completed).await;
-    assert_eq!(late, Outcome::LeaseLost);
+    let late = outcome(&*store, &claimed, "a", AckStatus::Completed).await;
+    assert_eq!(late, AckOutcome::LeaseLost);
     push(&*store, "q", "p", &["d"]).await;
     let claimed = from("q").group("early").batch(9).claim_soon(&*store).await;
     assert_eq!(names(&claimed), ["d"]);
@@ -316,13 +322,13 @@ pub(crate) async fn what_is_not_said_is_at_its_default_again(database: Database)
     configure(&*store, "q", Options::default()).await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
-    assert_eq!(claimed.time, Some(crate::steps::LEASE));
+    assert_eq!(claimed.time, Some(crate::calls::LEASE));
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Completed).await,
+        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         GOES_ON
     );
     assert_eq!(
-        outcome(&*store, &claimed, "b", Status::Failed).await,
+        outcome(&*store, &claimed, "b", AckStatus::Failed).await,
         RELEASED
     );
 }
@@ -334,7 +340,7 @@ pub(crate) async fn a_queue_that_nobody_configured_is_at_the_defaults(database: 
     configure(&*store, "configured", Options::default()).await;
     let kinds = "SELECT count(*), CAST(sum(o.queues) AS bigint) FROM (
          SELECT count(*) AS queues FROM queue GROUP BY lease_ms, retry_limit, retry_delay_ms,
-             keeps_dead, priority, delay_ms, window_ms, max_size, age_ms, evicts, completed_ms,
+             keeps_dead_letters, priority, delay_ms, window_ms, max_size, max_age_ms, age_limits_waiting, completed_retention_ms,
              is_sealed) o";
     assert_eq!(database.pairs(kinds).await, [(1, 2)]);
 }

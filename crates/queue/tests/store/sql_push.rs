@@ -5,16 +5,16 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::Barrier, task::JoinSet};
 use tokio_postgres::Client;
 use wakeline_bus::{Intervals, watch};
-use wakeline_queue::{ack::Status, message::Refusal, options::Options};
+use wakeline_queue::{ack::AckStatus, message::PushRefusal, options::Options};
 use wakeline_testkit::CommitAlone;
 use wakeline_wake::Cause;
 
 use crate::{
+    calls::{ack, configure, from, message, names, part, push, push_all, try_push},
     database::Database,
-    door::answer,
     lost_wakes::nodes,
     races::finished,
-    steps::{ack, configure, from, message, names, part, push, push_all, try_push},
+    test_door::answer,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -63,7 +63,7 @@ async fn everything_of_a_message_comes_back() {
         ("Default", "null")
     );
     assert_eq!(of.messages[0].transaction_id, given[1]);
-    ack(&*store, &claimed, &given[1], Status::Completed).await;
+    ack(&*store, &claimed, &given[1], AckStatus::Completed).await;
     assert_eq!(from("q2").nothing(&*store).await, None);
 }
 
@@ -85,7 +85,7 @@ async fn the_order_is_that_of_the_commits() {
     push(&*store, "q", "p", &["d"]).await;
     let claimed = from("q").batch(9).claim(&*store).await;
     assert_eq!(names(&claimed), ["b", "d"]);
-    ack(&*store, &claimed, "d", Status::Completed).await;
+    ack(&*store, &claimed, "d", AckStatus::Completed).await;
     run(&slow, "COMMIT").await;
     let claimed = from("q").batch(9).claim(&*store).await;
     assert_eq!(names(&claimed), ["a", "c"]);
@@ -182,7 +182,7 @@ async fn what_the_door_refuses_is_refused_here() {
     let pushed = try_push(&*store, vec![message("small", "p", "x")])
         .await
         .pushed;
-    assert_eq!(pushed, [Err(Refusal::Full { max_size: 2 })]);
+    assert_eq!(pushed, [Err(PushRefusal::Full { max_size: 2 })]);
 
     let sealed = Options {
         is_sealed: true,
@@ -282,7 +282,7 @@ async fn who_waits_is_woken_on_every_node() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(crate::door::STUCK, held)
+        tokio::time::timeout(crate::test_door::STUCK, held)
             .await
             .unwrap();
         let both = format!(
@@ -295,7 +295,7 @@ async fn who_waits_is_woken_on_every_node() {
             .zip([format!("m{number}"), "n".to_owned()])
         {
             let (claim, woken_by) = answer(pop).await;
-            assert_eq!(names(claim.claimed()), [expected]);
+            assert_eq!(names(claim.claim()), [expected]);
             // A look that was under way when it was committed finds it by itself.
             assert!(
                 matches!(woken_by, None | Some(Cause::Fallback)),

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use wakeline_queue::{claim::Start, manage::GroupScope};
+use wakeline_queue::{claim::Start, queue_admin::GroupScope};
 use wakeline_testkit::CommitAlone;
 
 use crate::{
+    calls::{Request, from, names, of, push},
     database::Database,
-    steps::{Request, from, names, of, push},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);

@@ -2,20 +2,20 @@
 
 use uuid::Uuid;
 use wakeline_queue::{
-    ack::{Outcome, Status},
-    step::{Rejection, StateChange, Step},
+    ack::{AckOutcome, AckStatus},
     store::Store,
-    stream::{Registered, Registration, StateQuery},
+    stream::{RegisterResult, StateQuery, StreamRegistration},
+    write_batch::{Rejection, StateChange, WriteBatch},
 };
 use wakeline_testkit::CommitAlone;
 
 use crate::{
+    calls::{LEASE, RELEASED, apply, from, message, names, part, push, say},
     database::Database,
-    steps::{LEASE, RELEASED, from, message, names, part, push, say, step},
 };
 
-fn query(hash: &str, reset: bool) -> Registration {
-    Registration {
+fn query(hash: &str, reset: bool) -> StreamRegistration {
+    StreamRegistration {
         name: "counts".to_owned(),
         source_queue: "q".to_owned(),
         sink_queue: Some("r".to_owned()),
@@ -61,12 +61,12 @@ async fn states(store: &dyn Store, query: StateQuery) -> Vec<(String, String)> {
 }
 
 async fn write(store: &dyn Store, state: StateChange) -> Option<Rejection> {
-    let whole = Step {
+    let whole = WriteBatch {
         is_whole: true,
         state: Some(state),
-        ..Step::default()
+        ..WriteBatch::default()
     };
-    step(store, whole).await.rejection
+    apply(store, whole).await.rejection
 }
 
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -83,14 +83,14 @@ pub(crate) async fn a_stream_is_registered_once(database: Database) {
         .commit_alone()
         .await
         .unwrap();
-    assert!(first.is_fresh && !first.is_reset && !first.is_mismatch);
+    assert!(first.is_new && !first.is_reset && !first.is_mismatch);
     let recheck_after = store
         .register(query("one", false))
         .commit_alone()
         .await
         .unwrap();
-    let known = Registered {
-        is_fresh: false,
+    let known = RegisterResult {
+        is_new: false,
         ..first.clone()
     };
     assert_eq!(recheck_after, known);
@@ -108,7 +108,7 @@ pub(crate) async fn a_stream_is_registered_once(database: Database) {
         .commit_alone()
         .await
         .unwrap();
-    assert!(reset.is_reset && !reset.is_mismatch && !reset.is_fresh);
+    assert!(reset.is_reset && !reset.is_mismatch && !reset.is_new);
     assert_eq!(states(&*store, everything(first.id, 1)).await, []);
     let fits = store
         .register(query("two", false))
@@ -124,21 +124,21 @@ pub(crate) async fn state_and_messages_change_together(database: Database) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*store).await;
     let number = part(&claimed).number;
-    let cycle = |transaction: &str, value: &str| Step {
+    let cycle = |transaction: &str, value: &str| WriteBatch {
         pushes: vec![message("r", "p", &format!("made of {transaction}"))],
-        acks: vec![say(&claimed, "a", Status::Completed)],
+        acks: vec![say(&claimed, "a", AckStatus::Completed)],
         is_whole: true,
         required: vec![claimed.lease.unwrap()],
         state: Some(change(stream, number, &[("sum", Some(value))])),
     };
-    let done = step(&*store, cycle("a", "1")).await;
+    let done = apply(&*store, cycle("a", "1")).await;
     assert_eq!((done.rejection, &*done.acked), (None, &[RELEASED][..]));
     assert_eq!(
         states(&*store, everything(stream, number)).await,
         pairs(&[("sum", "1")])
     );
     // The lease is over: the same again changes nothing.
-    let refused = step(&*store, cycle("b", "2")).await;
+    let refused = apply(&*store, cycle("b", "2")).await;
     assert_eq!(
         refused.rejection,
         Some(Rejection::Lease(claimed.lease.unwrap()))
@@ -160,16 +160,16 @@ pub(crate) async fn a_refused_cycle_changes_no_state(database: Database) {
     let claimed = from("q").claim(&*store).await;
     let number = part(&claimed).number;
     database.pass(LEASE).await;
-    let cycle = Step {
-        acks: vec![say(&claimed, "a", Status::Completed)],
+    let cycle = WriteBatch {
+        acks: vec![say(&claimed, "a", AckStatus::Completed)],
         is_whole: true,
         state: Some(change(stream, number, &[("sum", Some("1"))])),
-        ..Step::default()
+        ..WriteBatch::default()
     };
-    let refused = step(&*store, cycle).await;
+    let refused = apply(&*store, cycle).await;
     assert_eq!(
         refused.rejection,
-        Some(Rejection::Ack(0, Outcome::LeaseLost))
+        Some(Rejection::Ack(0, AckOutcome::LeaseLost))
     );
     assert_eq!(states(&*store, everything(stream, number)).await, []);
     let unknown = write(&*store, change(Uuid::now_v7(), number, &[("k", Some("1"))])).await;

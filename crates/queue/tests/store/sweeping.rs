@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use wakeline_queue::{
-    ack::Status,
-    manage::{Swept, SweptQueue},
+    ack::AckStatus,
     options::Options,
+    queue_admin::{SweepResult, SweptQueue},
     store::Store,
 };
 use wakeline_testkit::CommitAlone;
 
 use crate::{
+    calls::{ack, apply, configure, from, message, names, part, push, push_all},
     database::Database,
-    steps::{ack, configure, from, message, names, part, push, push_all, step},
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -20,7 +20,7 @@ const HOUR_MS: i64 = 3_600_000;
 
 async fn aged(store: &dyn Store, queue: &str) {
     let options = Options {
-        age_ms: Some(HOUR_MS),
+        max_age_ms: Some(HOUR_MS),
         ..Options::default()
     };
     configure(store, queue, options).await;
@@ -30,7 +30,7 @@ async fn aged(store: &dyn Store, queue: &str) {
 async fn sweep(store: &dyn Store, limit: u32) -> (u64, usize) {
     let mut messages = 0;
     for slices in 1..1_000 {
-        let swept: Swept = store.sweep(limit).commit_alone().await.unwrap();
+        let swept: SweepResult = store.sweep(limit).commit_alone().await.unwrap();
         messages += swept.messages;
         if !swept.is_more {
             return (messages, slices);
@@ -65,10 +65,10 @@ pub(crate) async fn a_reader_that_is_behind_goes_on_with_what_is_left(database: 
     aged(&*store, "q").await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
-    ack(&*store, &claimed, "a", Status::Failed).await;
+    ack(&*store, &claimed, "a", AckStatus::Failed).await;
     database.pass_for_all(HOUR * 2).await;
     sweep(&*store, 500).await;
-    assert_eq!(database.count("queue_mark").await, 0);
+    assert_eq!(database.count("queue_message_flag").await, 0);
     assert_eq!(from("q").nothing(&*store).await, None);
     push(&*store, "q", "p", &["c"]).await;
     assert_eq!(names(&from("q").claim_soon(&*store).await), ["c"]);
@@ -79,7 +79,7 @@ pub(crate) async fn a_reader_that_is_behind_goes_on_with_what_is_left(database: 
 pub(crate) async fn what_everyone_has_consumed_is_removed(database: Database) {
     let store = database.store().await;
     let options = Options {
-        completed_ms: Some(HOUR_MS),
+        completed_retention_ms: Some(HOUR_MS),
         ..Options::default()
     };
     configure(&*store, "q", options).await;
@@ -98,7 +98,7 @@ pub(crate) async fn what_everyone_has_consumed_is_removed(database: Database) {
     let slow = from("q").group("slow").claim(&*store).await;
     assert_eq!(names(&slow), ["b"]);
     assert_eq!(sweep(&*store, 500).await.0, 0, "it is in somebody's hands");
-    ack(&*store, &slow, "b", Status::Completed).await;
+    ack(&*store, &slow, "b", AckStatus::Completed).await;
     push(&*store, "q", "p", &["c"]).await;
     from("q").group("fast").auto_ack().claim(&*store).await;
     from("q").group("slow").auto_ack().claim(&*store).await;
@@ -116,11 +116,11 @@ pub(crate) async fn what_was_removed_is_told_by_queue_and_rule(database: Databas
         ("deleted", Some(HOUR_MS), false, None),
         ("kept", None, false, None),
     ];
-    for (queue, age_ms, evicts, completed_ms) in rules {
+    for (queue, max_age_ms, age_limits_waiting, completed_retention_ms) in rules {
         let options = Options {
-            age_ms,
-            evicts,
-            completed_ms,
+            max_age_ms,
+            age_limits_waiting,
+            completed_retention_ms,
             ..Options::default()
         };
         configure(&*store, queue, options).await;
@@ -177,7 +177,7 @@ pub(crate) async fn it_is_done_in_slices(database: Database) {
     let first = store.sweep(3).commit_alone().await.unwrap();
     assert_eq!(
         first,
-        Swept {
+        SweepResult {
             messages: 3,
             is_more: true,
             queues: vec![SweptQueue {
@@ -202,7 +202,7 @@ pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(databas
     configure(&*store, "q", options).await;
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
-    ack(&*store, &claimed, "a", Status::Failed).await;
+    ack(&*store, &claimed, "a", AckStatus::Failed).await;
     assert_eq!(
         store
             .delete_queue("q".to_owned())
@@ -225,7 +225,7 @@ pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(databas
     let new = from("q").batch(9).claim(&*store).await;
     assert_eq!((names(&new), part(&new).first), (vec!["a", "b"], 0));
     assert_eq!(sweep(&*store, 2).await.0, 3);
-    ack(&*store, &new, "a", Status::Failed).await;
+    ack(&*store, &new, "a", AckStatus::Failed).await;
     let recheck_after = from("q").batch(9).claim(&*store).await;
     assert_eq!(
         names(&recheck_after),
@@ -239,9 +239,9 @@ pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(databas
         ("queue_cursor", 1),
         ("queue_transaction", 2),
         ("queue_segment", 1),
-        ("queue_mark", 1),
+        ("queue_message_flag", 1),
         ("queue_dead_letter", 0),
-        ("queue_gone", 0),
+        ("queue_deleted", 0),
     ] {
         assert_eq!(database.count(table).await, count, "{table}");
     }
@@ -263,12 +263,12 @@ pub(crate) async fn a_node_that_knows_the_deleted_queue_pushes_to_the_new_one(da
         .await
         .unwrap();
     sweep(&*two, 500).await;
-    let whole = wakeline_queue::step::Step {
+    let whole = wakeline_queue::write_batch::WriteBatch {
         pushes: vec![message("q", "p", "c"), message("q", "p2", "d")],
         is_whole: true,
         ..Default::default()
     };
-    assert_eq!(step(&*one, whole).await.rejection, None);
+    assert_eq!(apply(&*one, whole).await.rejection, None);
     let claimed = from("q").batch(9).partitions(2).claim(&*two).await;
     let mut seen = names(&claimed);
     seen.sort_unstable();
@@ -284,8 +284,8 @@ pub(crate) async fn a_lease_in_a_deleted_queue_is_lost(database: Database) {
         .commit_alone()
         .await
         .unwrap();
-    let late = ack(&*store, &claimed, "a", Status::Completed).await;
-    assert_eq!(late.outcome, wakeline_queue::ack::Outcome::LeaseLost);
+    let late = ack(&*store, &claimed, "a", AckStatus::Completed).await;
+    assert_eq!(late.outcome, wakeline_queue::ack::AckOutcome::LeaseLost);
 }
 
 pub(crate) async fn many_partitions_of_a_deleted_queue_go_in_slices(database: Database) {
@@ -305,7 +305,7 @@ pub(crate) async fn many_partitions_of_a_deleted_queue_go_in_slices(database: Da
         "queue_partition",
         "queue_cursor",
         "queue_transaction",
-        "queue_gone",
+        "queue_deleted",
     ] {
         assert_eq!(database.count(table).await, 0, "{table}");
     }

@@ -6,35 +6,35 @@ use futures_util::future::join_all;
 use tokio::{sync::Barrier, task::JoinSet, time::timeout};
 use uuid::Uuid;
 use wakeline_queue::{
-    ack::{Ack, Outcome, Status},
-    claim::Claimed,
-    message::{NewMessage, Refusal},
+    ack::{Ack, AckOutcome, AckStatus},
+    claim::Claim,
+    message::{NewMessage, PushRefusal},
     options::Options,
-    step::{Done, Rejection, Step},
     store::Store,
+    write_batch::{BatchOutcome, Rejection, WriteBatch},
 };
 
 use crate::{
+    calls::{
+        GOES_ON, LEASE, RELEASED, apply, configure, from, message, names, outcome, push, push_all,
+        say,
+    },
     database::Database,
     races::HANGS,
-    steps::{
-        GOES_ON, LEASE, RELEASED, configure, from, message, names, outcome, push, push_all, say,
-        step,
-    },
 };
 
-async fn whole(store: &dyn Store, acks: Vec<Ack>, pushes: Vec<NewMessage>) -> Done {
-    let whole = Step {
+async fn whole(store: &dyn Store, acks: Vec<Ack>, pushes: Vec<NewMessage>) -> BatchOutcome {
+    let whole = WriteBatch {
         pushes,
         acks,
         is_whole: true,
-        ..Step::default()
+        ..WriteBatch::default()
     };
-    step(store, whole).await
+    apply(store, whole).await
 }
 
-fn done(claimed: &Claimed, transaction: &str) -> Ack {
-    say(claimed, transaction, Status::Completed)
+fn done(claimed: &Claim, transaction: &str) -> Ack {
+    say(claimed, transaction, AckStatus::Completed)
 }
 
 async fn is_empty(store: &dyn Store, queue: &str) {
@@ -71,18 +71,18 @@ pub(crate) async fn a_lost_lease_undoes_everything(database: Database) {
     let held = from("q2").claim(&*store).await;
     let acks = vec![done(&held, "b"), done(&lost, "a")];
     let refused = whole(&*store, acks, vec![message("r", "p", "x")]).await;
-    let because = Rejection::Ack(1, Outcome::LeaseLost);
+    let because = Rejection::Ack(1, AckOutcome::LeaseLost);
     assert_eq!(
         refused,
-        Done {
+        BatchOutcome {
             rejection: Some(because),
-            ..Done::default()
+            ..BatchOutcome::default()
         }
     );
     is_empty(&*store, "r").await;
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
     assert_eq!(
-        outcome(&*store, &held, "b", Status::Completed).await,
+        outcome(&*store, &held, "b", AckStatus::Completed).await,
         RELEASED
     );
     // Not even its transaction id is remembered.
@@ -96,10 +96,13 @@ pub(crate) async fn an_unknown_message_undoes_everything(database: Database) {
     let claimed = from("q").batch(2).claim(&*store).await;
     let acks = vec![done(&claimed, "a"), done(&claimed, "unknown")];
     let refused = whole(&*store, acks, vec![message("r", "p", "x")]).await;
-    assert_eq!(refused.rejection, Some(Rejection::Ack(1, Outcome::Unknown)));
+    assert_eq!(
+        refused.rejection,
+        Some(Rejection::Ack(1, AckOutcome::Unknown))
+    );
     is_empty(&*store, "r").await;
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Completed).await,
+        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         GOES_ON
     );
 }
@@ -109,19 +112,19 @@ pub(crate) async fn a_required_lease_must_be_alive(database: Database) {
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     let lease = claimed.lease.unwrap();
-    let requiring = |required: Vec<Uuid>, transaction: &str| Step {
+    let requiring = |required: Vec<Uuid>, transaction: &str| WriteBatch {
         pushes: vec![message("r", "p", transaction)],
         is_whole: true,
         required,
-        ..Step::default()
+        ..WriteBatch::default()
     };
-    let fine = step(&*store, requiring(vec![lease], "x")).await;
+    let fine = apply(&*store, requiring(vec![lease], "x")).await;
     assert_eq!(fine.rejection, None);
     let foreign = Uuid::now_v7();
-    let refused = step(&*store, requiring(vec![lease, foreign], "y")).await;
+    let refused = apply(&*store, requiring(vec![lease, foreign], "y")).await;
     assert_eq!(refused.rejection, Some(Rejection::Lease(foreign)));
     database.pass(LEASE).await;
-    let refused = step(&*store, requiring(vec![lease], "z")).await;
+    let refused = apply(&*store, requiring(vec![lease], "z")).await;
     assert_eq!(refused.rejection, Some(Rejection::Lease(lease)));
     assert_eq!(names(&from("r").batch(9).claim(&*store).await), ["x"]);
 }
@@ -132,18 +135,18 @@ pub(crate) async fn a_required_lease_fences_the_acks(database: Database) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     for (transaction, status, expected) in [
-        ("a", Status::Completed, GOES_ON),
-        ("b", Status::Failed, RELEASED),
+        ("a", AckStatus::Completed, GOES_ON),
+        ("b", AckStatus::Failed, RELEASED),
     ] {
         let mut ack = say(&claimed, transaction, status);
         ack.lease = None;
-        let whole = Step {
+        let whole = WriteBatch {
             acks: vec![ack],
             is_whole: true,
             required: vec![claimed.lease.unwrap()],
-            ..Step::default()
+            ..WriteBatch::default()
         };
-        assert_eq!(step(&*store, whole).await.acked, [expected]);
+        assert_eq!(apply(&*store, whole).await.acked, [expected]);
     }
     assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["b"]);
 }
@@ -177,17 +180,17 @@ pub(crate) async fn a_refused_push_undoes_the_acks(database: Database) {
     let claimed = from("q").claim(&*store).await;
     let pushes = ["s", "r", "r"].map(|queue| message(queue, "p", &Uuid::new_v4().to_string()));
     let refused = whole(&*store, vec![done(&claimed, "a")], pushes.to_vec()).await;
-    let full = Rejection::Push(2, Refusal::Full { max_size: 2 });
+    let full = Rejection::Push(2, PushRefusal::Full { max_size: 2 });
     assert_eq!(
         refused,
-        Done {
+        BatchOutcome {
             rejection: Some(full),
-            ..Done::default()
+            ..BatchOutcome::default()
         }
     );
     is_empty(&*store, "s").await;
     assert_eq!(
-        outcome(&*store, &claimed, "a", Status::Completed).await,
+        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         RELEASED
     );
     // Twice the same takes room once.
@@ -201,12 +204,12 @@ pub(crate) async fn an_ack_of_what_is_done_already_undoes_nothing(database: Data
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
-    outcome(&*store, &claimed, "a", Status::Completed).await;
+    outcome(&*store, &claimed, "a", AckStatus::Completed).await;
     let acks = vec![done(&claimed, "a"), done(&claimed, "b")];
     let done = whole(&*store, acks, vec![message("r", "p", "x")]).await;
     assert_eq!(
         (done.rejection, &*done.acked),
-        (None, &[Outcome::AlreadyDone, RELEASED][..])
+        (None, &[AckOutcome::AlreadyDone, RELEASED][..])
     );
 }
 
@@ -219,7 +222,7 @@ pub(crate) async fn a_refused_step_leaves_its_neighbours_alone(database: Databas
         push(&*store, "q", &format!("p{number}"), &["a"]).await;
         claims.push(from("q").claim(&*store).await);
     }
-    let steps = claims.iter().enumerate().map(|(number, claimed)| {
+    let batches = claims.iter().enumerate().map(|(number, claimed)| {
         let mut ack = done(claimed, "a");
         if number % 3 == 0 {
             ack.lease = Some(Uuid::nil());
@@ -230,9 +233,9 @@ pub(crate) async fn a_refused_step_leaves_its_neighbours_alone(database: Databas
             vec![message("r", "p", &number.to_string())],
         )
     });
-    let done = join_all(steps).await;
+    let done = join_all(batches).await;
     for (number, done) in done.iter().enumerate() {
-        let lost = (number % 3 == 0).then_some(Rejection::Ack(0, Outcome::LeaseLost));
+        let lost = (number % 3 == 0).then_some(Rejection::Ack(0, AckOutcome::LeaseLost));
         assert_eq!(done.rejection, lost);
     }
     let claimed = from("r").batch(100).claim(&*store).await;
@@ -267,7 +270,7 @@ pub(crate) async fn one_of_two_nodes_commits_what_both_have_made(database: Datab
             .await
             .expect("a step hangs");
         let refused: Vec<_> = refused.into_iter().flatten().collect();
-        assert_eq!(refused, [Rejection::Ack(0, Outcome::LeaseLost)]);
+        assert_eq!(refused, [Rejection::Ack(0, AckOutcome::LeaseLost)]);
     }
     assert_eq!(
         from("r")

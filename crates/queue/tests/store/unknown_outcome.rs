@@ -4,16 +4,16 @@ use wakeline_store::Error as StoreError;
 use wakeline_testkit::CommitAlone;
 
 use crate::{
+    calls::{from, message, names, push},
     database::Database,
-    door::{Door, taken},
-    steps::{from, message, names, push},
+    test_door::{TestDoor, taken},
 };
 
 /// A queue that was deleted under a push is made again in a second transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_push_whose_second_part_fails_is_of_unknown_outcome_and_wakes_for_its_first() {
     let database = Database::postgres().await;
-    let door = Door::open(&database).await;
+    let door = TestDoor::open(&database).await;
     door.watch();
     for queue in ["kept", "deleted"] {
         push(&*door.store.inner, queue, "p", &["a"]).await;

@@ -1,29 +1,31 @@
-//! How the nodes were doing, in Queen's words.
+//! The statistics of the nodes, under Queen's names.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use wakeline_web::Problem;
 
-use super::range::{Range, bucket, rounded};
+use super::range::{Range, rounded, second_text};
 use crate::{
-    browse::{Gauge, NodeStep, Span},
+    browse::{Gauge, NodeStatsBucket, Span},
+    counters::now_us,
     service::Queue,
-    tally::now_us,
 };
 
-/// Nodes that have told of themselves in this time are there.
+/// A node counts as present if it has written its statistics in this time.
 const PRESENT_MINUTES: i64 = 5;
 const MEGABYTE: f64 = 1_048_576.0;
 
-/// Queen tells the workers of a host apart by a number; here a process is one, and its port is its
-/// own.
+/// Queen numbers the workers of a host; here a process is one worker, and its port is its number.
 pub(super) fn worker_name(port: i64) -> String {
     format!("worker-{port}")
 }
 
-pub(in crate::http) async fn steps(door: &Queue, range: &Range) -> Result<Vec<NodeStep>, Problem> {
-    Ok(door.browse().node_steps(range.span(), &None).await?)
+pub(in crate::http) async fn steps(
+    door: &Queue,
+    range: &Range,
+) -> Result<Vec<NodeStatsBucket>, Problem> {
+    Ok(door.node_steps(range.span(), &None).await?)
 }
 
 fn mean(of: impl Iterator<Item = f64>) -> Option<f64> {
@@ -32,11 +34,11 @@ fn mean(of: impl Iterator<Item = f64>) -> Option<f64> {
     Some(rounded(all.iter().sum::<f64>() / f64::from(count)))
 }
 
-/// What all nodes together say of each step. A share or a size is the mean of the nodes.
-pub(in crate::http) fn by_step(steps: &[NodeStep]) -> BTreeMap<i64, Map<String, Value>> {
-    let mut nodes: BTreeMap<i64, Vec<&NodeStep>> = BTreeMap::new();
-    for step in steps {
-        nodes.entry(step.step_us).or_default().push(step);
+/// The statistics of all nodes together, by time step. A share or a size is the mean of the nodes.
+pub(in crate::http) fn by_step(steps: &[NodeStatsBucket]) -> BTreeMap<i64, Map<String, Value>> {
+    let mut nodes: BTreeMap<i64, Vec<&NodeStatsBucket>> = BTreeMap::new();
+    for batch in steps {
+        nodes.entry(batch.bucket_us).or_default().push(batch);
     }
     nodes
         .into_iter()
@@ -44,8 +46,8 @@ pub(in crate::http) fn by_step(steps: &[NodeStep]) -> BTreeMap<i64, Map<String, 
         .collect()
 }
 
-fn health(nodes: &[&NodeStep]) -> Map<String, Value> {
-    let average = |of: fn(&NodeStep) -> Option<Gauge>, unit: f64| {
+fn health(nodes: &[&NodeStatsBucket]) -> Map<String, Value> {
+    let average = |of: fn(&NodeStatsBucket) -> Option<Gauge>, unit: f64| {
         mean(
             nodes
                 .iter()
@@ -53,7 +55,7 @@ fn health(nodes: &[&NodeStep]) -> Map<String, Value> {
                 .map(|gauge| gauge.average / unit),
         )
     };
-    let most = |of: fn(&NodeStep) -> Option<Gauge>| {
+    let most = |of: fn(&NodeStatsBucket) -> Option<Gauge>| {
         nodes
             .iter()
             .filter_map(|node| of(node))
@@ -80,8 +82,8 @@ fn health(nodes: &[&NodeStep]) -> Map<String, Value> {
     }
 }
 
-/// The connections of a node that were not at work.
-pub(super) fn idle(node: &NodeStep) -> Option<Gauge> {
+/// The idle connections of a node.
+pub(super) fn idle(node: &NodeStatsBucket) -> Option<Gauge> {
     let (all, busy) = (node.connections?, node.busy_connections?);
     Some(Gauge {
         average: all.average - busy.average,
@@ -91,7 +93,7 @@ pub(super) fn idle(node: &NodeStep) -> Option<Gauge> {
     })
 }
 
-/// The nodes that are there now.
+/// The nodes that are present.
 pub(in crate::http) async fn workers(door: &Queue) -> Result<Vec<Value>, Problem> {
     let now = now_us();
     let span = Span {
@@ -99,7 +101,7 @@ pub(in crate::http) async fn workers(door: &Queue) -> Result<Vec<Value>, Problem
         to_us: now + Range::MINUTE,
         bucket_us: i64::MAX,
     };
-    let nodes = door.browse().node_steps(span, &None).await?;
+    let nodes = door.node_steps(span, &None).await?;
     Ok(nodes
         .iter()
         .map(|node| {
@@ -110,11 +112,11 @@ pub(in crate::http) async fn workers(door: &Queue) -> Result<Vec<Value>, Problem
                 "maxEventLoopLagMs": node.max_late_us.map(|late| late.most / 1_000),
                 "freeSlots": idle(node).map(|gauge| gauge.least),
                 "dbConnections": node.connections.map(|gauge| gauge.last),
-                // What has arrived is in the next batch; there is no queue of jobs, and no backoff.
+                // There is no queue of jobs, and no backoff.
                 "jobQueueSize": null,
                 "backoffSize": null,
                 "messagesProcessed": node.messages,
-                "lastSeen": bucket(node.last_us),
+                "lastSeen": second_text(node.last_us),
             })
         })
         .collect())

@@ -1,4 +1,4 @@
-//! How many pops were held, by node.
+//! Held pops by node.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -6,23 +6,20 @@ use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use wakeline_web::{Params, Problem};
 
-use super::range::{Range, bucket, rounded};
+use super::range::{Range, RangeQuery, rounded, second_text};
 use crate::{
-    http::{
-        refusals::{BadParameter, Unreachable},
-        times::TimesOfQueue,
-    },
+    http::refusals::{BadParameter, StoreUnreachable},
     service::Queue,
 };
 
-/// How many pops were held, by queue, node and step; who waits now is told by `/v1/waits`.
+/// How many pops were held, by queue, node and time step. `/v1/waits` shows those that are held now.
 #[utoipa::path(
     get, path = "/api/v1/analytics/queue-parked-replicas", tag = "queue",
-    params(TimesOfQueue),
+    params(RangeQuery),
     responses(
-        (status = 200, description = "Averages of what was sampled every ten seconds; kept for seven days", body = Object),
+        (status = 200, description = "Averages of samples of every ten seconds; kept for seven days", body = Object),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(in crate::http) async fn parked_replicas(
@@ -30,8 +27,7 @@ pub(in crate::http) async fn parked_replicas(
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
-    let browse = door.browse();
-    let held = browse.held_by_node(range.span(), &range.queue).await?;
+    let held = door.held_by_node(range.span(), &range.queue).await?;
     let nodes: BTreeSet<&(String, i64)> =
         held.iter().filter_map(|held| held.node.as_ref()).collect();
     let replicas = nodes
@@ -40,7 +36,7 @@ pub(in crate::http) async fn parked_replicas(
     let series = held.iter().map(|held| {
         let (hostname, port) = held.node.clone().unwrap_or_default();
         json!({
-            "bucket": bucket(held.step_us), "queueName": held.queue, "hostname": hostname,
+            "bucket": second_text(held.bucket_us), "queueName": held.queue, "hostname": hostname,
             "workerId": port, "parkedCount": rounded(held.held),
         })
     });

@@ -1,4 +1,4 @@
-//! What the database says of itself.
+//! The database's own statistics.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use serde_json::Value;
 use wakeline_web::Problem;
 
 use crate::{
-    http::{browse::shown, refusals::Unreachable},
+    http::{listing::short_time_text, refusals::StoreUnreachable},
     service::Queue,
 };
 
-/// How the database itself is doing.
+/// The database's own statistics.
 #[utoipa::path(
     get, path = "/api/v1/analytics/postgres-stats", tag = "queue",
     responses(
-        (status = 200, description = "What it says of its tables; nothing with SQLite", body = Object),
-        Unreachable,
+        (status = 200, description = "Statistics of Wakeline's tables; nothing with SQLite", body = Object),
+        StoreUnreachable,
     )
 )]
 pub(in crate::http) async fn postgres_stats(
     State(door): State<Arc<Queue>>,
 ) -> Result<Json<Value>, Problem> {
-    let mut stats = door.browse().database_health().await?;
-    stats["timestamp"] = shown(door.browse().now_us().await?).into();
+    let mut stats = door.database_health().await?;
+    stats["timestamp"] = short_time_text(door.now_us().await?).into();
     Ok(Json(stats))
 }

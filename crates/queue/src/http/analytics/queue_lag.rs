@@ -6,23 +6,20 @@ use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use wakeline_web::{Params, Problem};
 
-use super::range::{Range, average_ms, bucket, most_ms};
+use super::range::{Range, RangeQuery, average_ms, most_ms, second_text};
 use crate::{
-    http::{
-        refusals::{BadParameter, Unreachable},
-        times::TimesOfQueue,
-    },
+    http::refusals::{BadParameter, StoreUnreachable},
     service::Queue,
 };
 
-/// How long messages waited for a pop, by queue and step.
+/// How long messages waited for a pop, by queue and time step.
 #[utoipa::path(
     get, path = "/api/v1/analytics/queue-lag", tag = "queue",
-    params(TimesOfQueue),
+    params(RangeQuery),
     responses(
         (status = 200, description = "Lags", body = Object),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(in crate::http) async fn queue_lag(
@@ -34,7 +31,7 @@ pub(in crate::http) async fn queue_lag(
     let lags = rows.iter().map(|count| {
         json!({
             "queueName": count.queue,
-            "bucketTime": bucket(count.minute_us),
+            "bucketTime": second_text(count.minute_us),
             "bucketMinutes": range.bucket_minutes(),
             "popCount": count.popped,
             "avgLagMs": average_ms(count),

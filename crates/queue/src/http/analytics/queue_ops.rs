@@ -1,4 +1,4 @@
-//! What was done, by queue.
+//! Counters by queue.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,19 +9,16 @@ use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use wakeline_web::{Params, Problem};
 
-use super::range::{Range, average_ms, bucket, most_ms, rounded};
+use super::range::{Range, RangeQuery, average_ms, most_ms, rounded, second_text};
 use crate::{
-    http::{
-        refusals::{BadParameter, Unreachable},
-        times::TimesOfQueue,
-    },
+    counters::CounterRow,
+    http::refusals::{BadParameter, StoreUnreachable},
     service::Queue,
-    tally::Count,
 };
 
-fn row(range: &Range, count: &Count, parked: f64) -> Value {
+fn row(range: &Range, count: &CounterRow, parked: f64) -> Value {
     json!({
-        "bucket": bucket(count.minute_us),
+        "bucket": second_text(count.minute_us),
         "queueName": count.queue,
         "pushRequests": count.push_requests,
         "pushMessages": count.pushed,
@@ -45,14 +42,14 @@ fn row(range: &Range, count: &Count, parked: f64) -> Value {
     })
 }
 
-/// What was done, by queue and step.
+/// Counters by queue and time step.
 #[utoipa::path(
     get, path = "/api/v1/analytics/queue-ops", tag = "queue",
-    params(TimesOfQueue),
+    params(RangeQuery),
     responses(
         (status = 200, description = "Counts of messages and calls, and the pops that were held", body = Object),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(in crate::http) async fn queue_ops(
@@ -60,20 +57,19 @@ pub(in crate::http) async fn queue_ops(
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
-    // A step in which pops were held and nothing else happened is one too.
-    let mut rows: BTreeMap<(i64, String), (Count, f64)> = BTreeMap::new();
+    // A time step in which pops were held and nothing else happened has a row too.
+    let mut rows: BTreeMap<(i64, String), (CounterRow, f64)> = BTreeMap::new();
     for count in range.series(&door, true).await? {
         rows.insert((count.minute_us, count.queue.clone()), (count, 0.0));
     }
-    let browse = door.browse();
-    for held in browse.held_by_queue(range.span(), &range.queue).await? {
+    for held in door.held_by_queue(range.span(), &range.queue).await? {
         let (_, parked) = rows
-            .entry((held.step_us, held.queue.clone()))
+            .entry((held.bucket_us, held.queue.clone()))
             .or_insert_with(|| {
-                let count = Count {
-                    minute_us: held.step_us,
+                let count = CounterRow {
+                    minute_us: held.bucket_us,
                     queue: held.queue,
-                    ..Count::default()
+                    ..CounterRow::default()
                 };
                 (count, 0.0)
             });

@@ -1,18 +1,34 @@
-//! The times that are asked for, in steps, and numbers of a step.
+//! The time span of an answer, in steps, and the numbers of a step.
 
 use serde_json::{Value, json};
 use wakeline_web::{Params, Problem};
 
 use crate::{
     browse::Span,
-    http::browse::{named, shown, time},
+    counters::CounterRow,
+    http::{
+        listing::short_time_text,
+        query::{named, query, time},
+    },
     service::Queue,
-    tally::Count,
 };
 
 /// Steps of a time in an answer, about and at most.
 const POINTS: i64 = 400;
 const MAX_POINTS: i64 = 5_000;
+
+query! {
+    /// From when to when, and of which queue.
+    struct RangeQuery(limits) {
+        /// The start, such as `2026-01-31T12:00:00Z`.
+        #[param(value_type = Option<String>)]
+        from_us "from": i64 = time,
+        /// The end; it is not within.
+        #[param(value_type = Option<String>)]
+        to_us "to": i64 = time,
+        queue "queue": String = named(limits),
+    }
+}
 
 /// A time, in steps, of one queue or of all.
 #[derive(Debug)]
@@ -28,15 +44,16 @@ impl Range {
     pub(in crate::http) const HOUR: i64 = 60 * Self::MINUTE;
     pub(in crate::http) const DAY: i64 = 24 * Self::HOUR;
 
-    /// From the parameters; by default the last `length`.
+    /// The times that the query names; by default the last `length`.
     pub(in crate::http) async fn read(
         door: &Queue,
         params: &Params,
         length: i64,
     ) -> Result<Self, Problem> {
-        let now = door.browse().now_us().await?;
-        let to_us = time(params, "to")?.unwrap_or(now);
-        let from_us = time(params, "from")?.unwrap_or((to_us - length).max(0));
+        let now = door.now_us().await?;
+        let query = RangeQuery::read(params, door.limits())?;
+        let to_us = query.to_us.unwrap_or(now);
+        let from_us = query.from_us.unwrap_or((to_us - length).max(0));
         if from_us > to_us {
             return Err(Problem::invalid(
                 "from",
@@ -44,18 +61,19 @@ impl Range {
             ));
         }
         let steps = [1, 5, 15, 60, 6 * 60, 24 * 60].map(|minutes| minutes * Self::MINUTE);
-        let fits = |step: &i64| (to_us - from_us) / step <= POINTS;
+        let fits = |batch: &i64| (to_us - from_us) / batch <= POINTS;
         Ok(Self {
             from_us,
             to_us,
             bucket_us: steps.into_iter().find(fits).unwrap_or(Self::DAY),
-            queue: named(door, params, "queue")?,
+            queue: query.queue,
         })
     }
 
     /// An answer about this time: these members, and the time itself.
     pub(in crate::http) fn answer(&self, mut members: Value) -> Value {
-        members["timeRange"] = json!({"from": shown(self.from_us), "to": shown(self.to_us)});
+        members["timeRange"] =
+            json!({"from": short_time_text(self.from_us), "to": short_time_text(self.to_us)});
         members["bucketMinutes"] = (self.bucket_us / Self::MINUTE).into();
         members
     }
@@ -77,8 +95,8 @@ impl Range {
                 format!("more than {MAX_POINTS} steps in the time asked for"),
             ));
         }
-        let step = self.bucket_us;
-        Ok((first..=last).map(move |at| at * step))
+        let batch = self.bucket_us;
+        Ok((first..=last).map(move |at| at * batch))
     }
 
     /// With the whole of its first step.
@@ -94,9 +112,8 @@ impl Range {
         &self,
         door: &Queue,
         by_queue: bool,
-    ) -> Result<Vec<Count>, Problem> {
-        let browse = door.browse();
-        Ok(browse.counts(self.span(), &self.queue, by_queue).await?)
+    ) -> Result<Vec<CounterRow>, Problem> {
+        Ok(door.counts(self.span(), &self.queue, by_queue).await?)
     }
 
     pub(in crate::http) fn per_second(&self, count: i64) -> f64 {
@@ -109,18 +126,18 @@ pub(in crate::http) fn per_second(count: i64, time_us: i64) -> f64 {
     count as f64 * 1e6 / time_us as f64
 }
 
-/// How long what was popped had waited; nothing was popped: nothing.
-pub(in crate::http) fn average_ms(count: &Count) -> Option<i64> {
+/// How long popped messages had waited, on average; nothing if none was popped.
+pub(in crate::http) fn average_ms(count: &CounterRow) -> Option<i64> {
     (count.popped > 0).then(|| count.lag_us / count.popped / 1_000)
 }
 
-/// The longest of them.
-pub(in crate::http) fn most_ms(count: &Count) -> Option<i64> {
+/// The longest wait of a popped message.
+pub(in crate::http) fn most_ms(count: &CounterRow) -> Option<i64> {
     (count.popped > 0).then_some(count.max_lag_us / 1_000)
 }
 
 /// Whole seconds, as Queen shows the steps of a series.
-pub(in crate::http) fn bucket(micros: i64) -> String {
+pub(in crate::http) fn second_text(micros: i64) -> String {
     jiff::Timestamp::from_microsecond(micros)
         .map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
         .unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What was swept.
+//! Messages that were removed because of their age.
 
 use std::sync::Arc;
 
@@ -6,17 +6,14 @@ use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use wakeline_web::{Params, Problem};
 
-use super::range::{Range, bucket};
+use super::range::{Range, RangeQuery, second_text};
 use crate::{
-    http::{
-        refusals::{BadParameter, Unreachable},
-        times::TimesOfQueue,
-    },
+    counters::CounterRow,
+    http::refusals::{BadParameter, StoreUnreachable},
     service::Queue,
-    tally::Count,
 };
 
-fn removed(count: &Count) -> Value {
+fn removed(count: &CounterRow) -> Value {
     json!({
         "retentionMsgs": count.retained_out,
         "completedRetentionMsgs": count.completed_out,
@@ -26,16 +23,16 @@ fn removed(count: &Count) -> Value {
     })
 }
 
-/// How many messages were removed because they were too old, by step and by rule.
+/// How many messages were removed because of their age, by time step and by option.
 ///
 /// `retentionSeconds`, `completedRetentionSeconds`, and as eviction `ttl` or `maxWaitTimeSeconds`.
 #[utoipa::path(
     get, path = "/api/v1/analytics/retention", tag = "queue",
-    params(TimesOfQueue),
+    params(RangeQuery),
     responses(
-        (status = 200, description = "Counts of messages; what went with a deleted queue is not among them", body = Object),
+        (status = 200, description = "Counts of messages, without those of deleted queues", body = Object),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(in crate::http) async fn retention(
@@ -43,13 +40,13 @@ pub(in crate::http) async fn retention(
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
-    let mut totals = Count::default();
+    let mut totals = CounterRow::default();
     let mut series = Vec::new();
     for count in range.series(&door, false).await? {
         if count.sweeps > 0 {
             totals.add(&count);
             let mut point = removed(&count);
-            point["bucket"] = bucket(count.minute_us).into();
+            point["bucket"] = second_text(count.minute_us).into();
             series.push(point);
         }
     }

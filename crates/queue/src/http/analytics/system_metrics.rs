@@ -1,4 +1,4 @@
-//! What the nodes use.
+//! What each node uses.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,11 +11,11 @@ use super::{
     range::Range,
 };
 use crate::{
-    browse::{Gauge, NodeStep},
+    browse::{Gauge, NodeStatsBucket},
     http::{
-        browse::shown,
-        refusals::{BadParameter, Unreachable},
-        times::Times,
+        listing::short_time_text,
+        query::TimesQuery,
+        refusals::{BadParameter, StoreUnreachable},
     },
     service::Queue,
 };
@@ -28,24 +28,24 @@ fn gauge(gauge: Option<Gauge>) -> Value {
     })
 }
 
-fn point(step: &NodeStep) -> Value {
+fn point(batch: &NodeStatsBucket) -> Value {
     json!({
-        "timestamp": shown(step.step_us),
-        "sampleCount": step.minutes,
+        "timestamp": short_time_text(batch.bucket_us),
+        "sampleCount": batch.minutes,
         "metrics": {
             // Hundredths of a percent, whatever Queen's names say.
-            "cpu": {"user_us": gauge(step.cpu_user), "system_us": gauge(step.cpu_system)},
+            "cpu": {"user_us": gauge(batch.cpu_user), "system_us": gauge(batch.cpu_system)},
             "memory": {
-                "rss_bytes": gauge(step.resident_bytes),
-                "virtual_bytes": gauge(step.virtual_bytes),
+                "rss_bytes": gauge(batch.resident_bytes),
+                "virtual_bytes": gauge(batch.virtual_bytes),
             },
             "database": {
-                "pool_size": gauge(step.connections),
-                "pool_idle": gauge(idle(step)),
-                "pool_active": gauge(step.busy_connections),
+                "pool_size": gauge(batch.connections),
+                "pool_idle": gauge(idle(batch)),
+                "pool_active": gauge(batch.busy_connections),
             },
-            "registries": {"response": gauge(step.held)},
-            // There is no pool of threads that jobs wait for, and nodes keep no state of their own.
+            "registries": {"response": gauge(batch.held)},
+            // There is no pool of threads that jobs wait for, and nodes share no state.
             "threadpool": null,
             "shared_state": null,
         },
@@ -56,13 +56,13 @@ fn point(step: &NodeStep) -> Value {
 #[utoipa::path(
     get, path = "/api/v1/analytics/system-metrics", tag = "queue",
     params(
-        Times,
+        TimesQuery,
         ("hostname" = Option<String>, Query), ("workerId" = Option<String>, Query),
     ),
     responses(
-        (status = 200, description = "By node and step; kept for seven days", body = Object),
+        (status = 200, description = "By node and time step; kept for seven days", body = Object),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(in crate::http) async fn system_metrics(
@@ -72,10 +72,12 @@ pub(in crate::http) async fn system_metrics(
     let range = Range::read(&door, &params, Range::HOUR).await?;
     let is = |field: &str, value: &str| params.text(field).is_none_or(|asked| asked == value);
     let mut nodes: BTreeMap<(String, i64), Vec<Value>> = BTreeMap::new();
-    for step in steps(&door, &range).await? {
-        if is("hostname", &step.hostname) && is("workerId", &worker_name(step.port)) {
-            let series = nodes.entry((step.hostname.clone(), step.port)).or_default();
-            series.push(point(&step));
+    for batch in steps(&door, &range).await? {
+        if is("hostname", &batch.hostname) && is("workerId", &worker_name(batch.port)) {
+            let series = nodes
+                .entry((batch.hostname.clone(), batch.port))
+                .or_default();
+            series.push(point(&batch));
         }
     }
     let replicas = nodes.iter().map(|((hostname, port), series)| {

@@ -1,4 +1,4 @@
-//! What was done in a time.
+//! What was done in a time, and by which nodes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,38 +8,37 @@ use wakeline_web::{Params, Problem};
 
 use super::{
     nodes,
-    range::{Range, average_ms},
+    range::{Range, RangeQuery, average_ms},
 };
 use crate::{
+    counters::CounterRow,
     http::{
-        browse::shown,
-        refusals::{BadParameter, Unreachable},
-        times::TimesOfQueue,
+        listing::short_time_text,
+        refusals::{BadParameter, StoreUnreachable},
     },
     service::Queue,
-    tally::Count,
 };
 
-/// Counts and nodes by step, also of steps that only one of them knows.
+/// Counters and node statistics by time step, also of steps that have only one of the two.
 pub(in crate::http) async fn joined(
     door: &Queue,
     range: &Range,
-) -> Result<Vec<(Count, Map<String, Value>)>, Problem> {
+) -> Result<Vec<(CounterRow, Map<String, Value>)>, Problem> {
     let mut health = nodes::by_step(&nodes::steps(door, range).await?);
-    let mut counts: BTreeMap<i64, Count> = BTreeMap::new();
+    let mut counts: BTreeMap<i64, CounterRow> = BTreeMap::new();
     for count in range.series(door, false).await? {
         counts.insert(count.minute_us, count);
     }
-    let at = |minute_us: i64| Count {
+    let at = |minute_us: i64| CounterRow {
         minute_us,
-        ..Count::default()
+        ..CounterRow::default()
     };
     for minute_us in health.keys() {
         counts.entry(*minute_us).or_insert_with(|| at(*minute_us));
     }
     if range.queue.is_some() {
-        // The database fails the server, not a queue.
-        for whole in door.browse().counts(range.span(), &None, false).await? {
+        // A failure of the database belongs to the server, not to a queue.
+        for whole in door.counts(range.span(), &None, false).await? {
             if whole.store_failures > 0 {
                 let count = counts
                     .entry(whole.minute_us)
@@ -52,9 +51,9 @@ pub(in crate::http) async fn joined(
     Ok(counts.into_iter().map(with_nodes).collect())
 }
 
-fn point(range: &Range, count: &Count, nodes: &Map<String, Value>) -> Value {
+fn point(range: &Range, count: &CounterRow, nodes: &Map<String, Value>) -> Value {
     let mut point = json!({
-        "timestamp": shown(count.minute_us),
+        "timestamp": short_time_text(count.minute_us),
         "pushMessages": count.pushed,
         "popMessages": count.popped,
         "ackMessages": count.completed + count.failed,
@@ -88,14 +87,14 @@ fn point(range: &Range, count: &Count, nodes: &Map<String, Value>) -> Value {
     point
 }
 
-/// What was done in a time (an hour by default), in steps and by queue, and which nodes are there.
+/// What was done in a time (the last hour by default), by time step and by queue, and the nodes.
 #[utoipa::path(
     get, path = "/api/v1/analytics/worker-metrics", tag = "queue",
-    params(TimesOfQueue),
+    params(RangeQuery),
     responses(
         (status = 200, description = "Counts of messages, calls and failures; the summary is of the time asked for", body = Object),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(in crate::http) async fn worker_metrics(
@@ -104,12 +103,12 @@ pub(in crate::http) async fn worker_metrics(
 ) -> Result<Json<Value>, Problem> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
     let series = joined(&door, &range).await?;
-    let mut by_queue: BTreeMap<String, Count> = BTreeMap::new();
+    let mut by_queue: BTreeMap<String, CounterRow> = BTreeMap::new();
     for count in range.series(&door, true).await? {
         by_queue.entry(count.queue.clone()).or_default().add(&count);
     }
-    let pending = door.browse().overview().await?.counts.pending;
-    let sum = |of: fn(&Count) -> i64| series.iter().map(|(count, _)| of(count)).sum::<i64>();
+    let pending = door.overview().await?.counts.pending;
+    let sum = |of: fn(&CounterRow) -> i64| series.iter().map(|(count, _)| of(count)).sum::<i64>();
     Ok(Json(range.answer(json!({
         "pointCount": series.len(),
         "timeSeries": series

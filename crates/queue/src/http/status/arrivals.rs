@@ -1,4 +1,4 @@
-//! How many messages came.
+//! How many messages were pushed.
 
 use std::sync::Arc;
 
@@ -9,25 +9,26 @@ use wakeline_web::{Params, Problem};
 use crate::{
     http::{
         analytics::Range,
-        browse::shown,
-        refusals::{BadParameter, Unreachable},
-        times::Times,
+        listing::short_time_text,
+        query::TimesQuery,
+        refusals::{BadParameter, StoreUnreachable},
     },
     service::Queue,
 };
 
-/// How many messages came per hour (or `interval=minute` or `day`), in a time (a day by default).
+/// How many messages were pushed per hour (or `interval=minute` or `day`), in a time (the last day by
+/// default).
 #[utoipa::path(
     get, path = "/api/v1/status/analytics", tag = "queue",
     params(
-        Times,
+        TimesQuery,
         ("interval" = Option<String>, Query, description = "minute, hour or day"),
         ("queue" = Option<String>, Query),
     ),
     responses(
         (status = 200, description = "A number per interval", body = Object),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(in crate::http) async fn analytics(
@@ -51,11 +52,11 @@ pub(in crate::http) async fn analytics(
         found.map_or(0, |count| count.pushed)
     };
     Ok(Json(json!({
-        "from": shown(range.from_us),
-        "to": shown(range.to_us),
+        "from": short_time_text(range.from_us),
+        "to": short_time_text(range.to_us),
         "interval": interval,
         "dataPoints": points
-            .map(|at| json!({"timestamp": shown(at), "messages": counted(at)}))
+            .map(|at| json!({"timestamp": short_time_text(at), "messages": counted(at)}))
             .collect::<Vec<_>>(),
     })))
 }

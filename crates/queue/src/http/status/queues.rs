@@ -1,4 +1,4 @@
-//! Queues as they stand.
+//! `/api/v1/status/queues`: queues with their totals and messages.
 
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 use wakeline_web::{Params, Problem, path};
 
 use crate::{
+    browse::MessageFilter,
     http::{
-        browse::shown,
-        messages::{self, MessageList},
-        refusals::{BadParameter, Missing, Unreachable},
+        listing::{LongPageQuery, MessageQuery, PageQuery, QueueQuery, short_time_text},
+        messages::{self, MessageList, StatusQuery},
+        refusals::{BadParameter, NotFound, StoreUnreachable},
         resources::{counts_json, found, listed, partition_json},
     },
     name,
@@ -23,15 +24,11 @@ use crate::{
 /// Queues with their counts, the newest first.
 #[utoipa::path(
     get, path = "/api/v1/status/queues", tag = "queue",
-    params(
-        ("namespace" = Option<String>, Query), ("task" = Option<String>, Query),
-        ("limit" = Option<i64>, Query, description = "1000 by default, 10000 at most"),
-        ("offset" = Option<i64>, Query),
-    ),
+    params(QueueQuery, LongPageQuery),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = Object),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(in crate::http) async fn queue_list(
@@ -45,9 +42,9 @@ pub(in crate::http) async fn queue_list(
             "name": queue.name,
             "namespace": queue.namespace,
             "task": queue.task,
-            "createdAt": shown(queue.created_us),
+            "createdAt": short_time_text(queue.created_us),
             "partitions": queue.partitions,
-            "oldestMessage": queue.oldest_us.map(shown),
+            "oldestMessage": queue.oldest_us.map(short_time_text),
             "messages": counts_json(queue.counts),
         })).collect::<Vec<_>>(),
         "total": listed.total,
@@ -57,15 +54,11 @@ pub(in crate::http) async fn queue_list(
 /// A queue with its options and partitions.
 #[utoipa::path(
     get, path = "/api/v1/status/queues/{queue}", tag = "queue",
-    params(
-        ("queue" = String, Path),
-        ("limit" = Option<i64>, Query, description = "Partitions; 10000 by default and at most"),
-        ("offset" = Option<i64>, Query),
-    ),
+    params(("queue" = String, Path), LongPageQuery),
     responses(
         (status = 200, description = "The queue", body = Object),
-        Missing,
-        Unreachable,
+        NotFound,
+        StoreUnreachable,
     )
 )]
 pub(in crate::http) async fn queue(
@@ -83,7 +76,7 @@ pub(in crate::http) async fn queue(
             "namespace": queue.namespace,
             "task": queue.task,
             "priority": queue.priority,
-            "createdAt": shown(queue.created_us),
+            "createdAt": short_time_text(queue.created_us),
             "config": config,
         },
         "totals": {"messages": counts_json(queue.counts)},
@@ -96,15 +89,12 @@ pub(in crate::http) async fn queue(
 #[utoipa::path(
     get, path = "/api/v1/status/queues/{queue}/messages", tag = "queue",
     params(
-        ("queue" = String, Path), ("partition" = Option<String>, Query),
-        ("status" = Option<String>, Query, description = "pending, processing, completed or dead_letter"),
-        ("limit" = Option<i64>, Query, description = "200 by default, 1000 at most"),
-        ("offset" = Option<i64>, Query),
+        ("queue" = String, Path), MessageQuery, StatusQuery, PageQuery,
     ),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = MessageList),
         BadParameter,
-        Unreachable,
+        StoreUnreachable,
     )
 )]
 pub(in crate::http) async fn queue_messages(
@@ -114,5 +104,10 @@ pub(in crate::http) async fn queue_messages(
 ) -> Result<Json<MessageList>, Problem> {
     let queue = path(named)?;
     name::check("queue", &queue, door.limits().max_name)?;
-    messages::listed(&door, &params, Some(queue)).await
+    let filter = MessageQuery::read(&params, door.limits())?.filter();
+    let filter = MessageFilter {
+        queue: Some(queue),
+        ..filter
+    };
+    messages::listed(&door, &params, filter).await
 }

@@ -5,12 +5,12 @@
 -- when it can be claimed).
 --
 -- A partition's messages are positions first_position .. next_position - 1 without a gap: only the
--- oldest are ever swept. What is special about single messages (it failed, it is dead for a
--- group, it was deleted) is a mark beside them.
+-- oldest are ever swept. A message that failed, is dead for a group or was deleted has a flag beside
+-- it.
 --
 -- Where two indexes begin with the same column, one of them has it as `column + 0`: on a database
 -- without statistics the planner thinks both as good, and a wrong choice reads a whole queue.
--- Written like this, each question has one index that fits.
+-- Written like this, each statement has one index that fits.
 
 CREATE TABLE wakeline.queue (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -25,35 +25,35 @@ CREATE TABLE wakeline.queue (
     retry_limit integer NOT NULL DEFAULT 3,
     -- How long a failed message is held back.
     retry_delay_ms bigint NOT NULL DEFAULT 0,
-    -- Whether what fails too often is kept as a dead letter, or dropped.
-    keeps_dead boolean NOT NULL DEFAULT true,
+    -- Whether a message that fails too often is kept as a dead letter, or dropped.
+    keeps_dead_letters boolean NOT NULL DEFAULT true,
     priority integer NOT NULL DEFAULT 0,
     delay_ms bigint NOT NULL DEFAULT 0,
     window_ms bigint NOT NULL DEFAULT 0,
     -- 0: no limit.
     max_size bigint NOT NULL DEFAULT 0,
-    -- What is older is not handed out any more; NULL: for ever.
-    age_ms bigint,
-    -- Whether that is how long a message may wait, and not how long it is retained.
-    evicts boolean NOT NULL DEFAULT false,
-    -- What every group has consumed is swept when it is older; NULL: kept.
-    completed_ms bigint,
+    -- Older messages are not delivered any more; NULL: no limit.
+    max_age_ms bigint,
+    -- Whether the maximum age is how long a message may wait, and not how long it is retained.
+    age_limits_waiting boolean NOT NULL DEFAULT false,
+    -- Messages that every group has consumed are swept when they are older; NULL: kept.
+    completed_retention_ms bigint,
     is_sealed boolean NOT NULL DEFAULT false,
-    -- As the caller gave them, to be shown.
+    -- As the caller gave them, for lists.
     options jsonb NOT NULL DEFAULT '{}',
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
 CREATE INDEX queue_namespace ON wakeline.queue (namespace);
 CREATE INDEX queue_task ON wakeline.queue (task);
-CREATE INDEX queue_swept ON wakeline.queue (id) WHERE age_ms IS NOT NULL OR completed_ms IS NOT NULL;
+CREATE INDEX queue_swept ON wakeline.queue (id) WHERE max_age_ms IS NOT NULL OR completed_retention_ms IS NOT NULL;
 
 CREATE TABLE wakeline.queue_partition (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue_id bigint NOT NULL,
     name text NOT NULL,
-    -- Numbered within the queue in the order of commit, so that a group finds the ones it has not
-    -- seen by one number.
+    -- Numbered within the queue in the order of commit, so that one number says which partitions a
+    -- group has no cursor in yet.
     ordinal bigint NOT NULL,
     first_position bigint NOT NULL DEFAULT 0,
     -- The order of messages is given here, under this row's lock, in the transaction that commits
@@ -61,8 +61,8 @@ CREATE TABLE wakeline.queue_partition (
     next_position bigint NOT NULL DEFAULT 0,
     -- When the newest message came. Times within a partition never go back.
     last_at timestamptz NOT NULL DEFAULT '-infinity',
-    -- No message at or behind this position has been deleted by itself.
-    deleted_to bigint NOT NULL DEFAULT 0,
+    -- No message at or after this position was deleted as a single message.
+    deletions_end bigint NOT NULL DEFAULT 0,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     UNIQUE (queue_id, name)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
@@ -75,17 +75,18 @@ CREATE TABLE wakeline.queue_segment (
     first bigint NOT NULL,
     last bigint NOT NULL,
     created_at timestamptz NOT NULL,
-    -- A retried dead letter is for the group that had it only.
+    -- A retried dead letter is for its group only.
     only_group bigint,
-    -- A JSON array with an object per message: p payload, t transaction id, r trace id, s producer.
+    -- A JSON array with an object per message: p payload, t transaction id, r trace id, s producer,
+    -- e whether the payload is sealed.
     body text NOT NULL,
     PRIMARY KEY (partition_id, last)
 ) WITH (toast_tuple_target = 8160);
 -- Compressing costs more than it saves here: payloads are small or compressed already.
 ALTER TABLE wakeline.queue_segment ALTER COLUMN body SET STORAGE EXTERNAL;
 
--- The transaction ids that producers gave. A message without one has its own id, which says where
--- it is by itself.
+-- The transaction ids that producers gave. A message without one has its own id, which contains its
+-- position.
 CREATE TABLE wakeline.queue_transaction (
     partition_id bigint NOT NULL,
     hash uuid NOT NULL,
@@ -97,20 +98,20 @@ CREATE TABLE wakeline.queue_group (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue_id bigint NOT NULL,
     name text NOT NULL,
-    -- Of the partitions that were there before the group: the ordinal of the last one that has a
-    -- cursor of it. Newer ones have theirs from their beginning.
+    -- Of the partitions that are older than the group: the ordinal of the last one where the group has
+    -- a cursor. Newer partitions get their cursors when they are created.
     frontier bigint NOT NULL DEFAULT 0,
     frontier_end bigint NOT NULL DEFAULT 0,
-    -- Where it begins in those: with everything, or with what came at this time or later.
+    -- Where the group starts in those: with everything, or with messages of this time or later.
     begin_at timestamptz,
-    -- How that was said.
+    -- How the start was given: all, new or timestamp.
     mode text NOT NULL DEFAULT 'all',
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     UNIQUE (queue_id, name)
 );
 CREATE INDEX queue_group_name ON wakeline.queue_group (name);
 
--- Where a group that asks by namespace or task begins in queues that it does not know yet.
+-- Where a group that pops by namespace or task starts in queues that it does not know yet.
 CREATE TABLE wakeline.queue_subscription (
     namespace text NOT NULL,
     task text NOT NULL,
@@ -133,8 +134,8 @@ CREATE TABLE wakeline.queue_cursor (
     lease_id uuid,
     -- The end of the leased batch.
     leased_to bigint,
-    -- No message at or behind this position has a mark of the group.
-    marked_to bigint NOT NULL DEFAULT 0,
+    -- No message at or after this position has a flag of the group.
+    flags_end bigint NOT NULL DEFAULT 0,
     consumed bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (partition_id, group_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
@@ -143,7 +144,7 @@ CREATE INDEX queue_cursor_ready ON wakeline.queue_cursor (group_id, ready_at)
     WHERE ready_at IS NOT NULL;
 CREATE INDEX queue_cursor_lease ON wakeline.queue_cursor (lease_id) WHERE lease_id IS NOT NULL;
 
-CREATE TABLE wakeline.queue_mark (
+CREATE TABLE wakeline.queue_message_flag (
     partition_id bigint NOT NULL,
     -- 0: for every group.
     group_id bigint NOT NULL,
@@ -170,15 +171,15 @@ CREATE TABLE wakeline.queue_dead_letter (
 );
 CREATE INDEX queue_dead_letter_failed ON wakeline.queue_dead_letter (queue_id, failed_at, id);
 
--- What is left of deleted queues is swept bit by bit.
-CREATE TABLE wakeline.queue_gone (
+-- Deleted queues whose partitions and messages have still to be swept.
+CREATE TABLE wakeline.queue_deleted (
     queue_id bigint PRIMARY KEY
 );
 
--- What holds for all nodes.
+-- Switches for all nodes.
 CREATE TABLE wakeline.queue_mode (
     is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only),
-    -- Where the nodes listen for what is pushed by SQL.
+    -- Where the nodes listen for pushes by SQL.
     channel text NOT NULL DEFAULT 'wakeline',
     push_paused boolean NOT NULL DEFAULT false,
     pop_paused boolean NOT NULL DEFAULT false
@@ -203,6 +204,7 @@ CREATE TABLE wakeline.queue_trace_name (
     trace_id uuid NOT NULL,
     PRIMARY KEY (name, created_at, trace_id)
 );
+CREATE INDEX queue_trace_name_trace ON wakeline.queue_trace_name (trace_id);
 
 CREATE TABLE wakeline.queue_stream (
     id uuid PRIMARY KEY,
@@ -221,9 +223,9 @@ CREATE TABLE wakeline.queue_stream_state (
     PRIMARY KEY (stream_id, partition_id, key)
 );
 
--- Counts per queue and minute, for the dashboard; each node adds what it has done. The row without
--- a name is the server as a whole.
-CREATE TABLE wakeline.queue_tally (
+-- Counters per queue and minute, for the dashboard; each node adds to them. The row without a name is
+-- the server as a whole.
+CREATE TABLE wakeline.queue_counters (
     minute timestamptz NOT NULL,
     queue text NOT NULL,
     pushed bigint NOT NULL,
@@ -231,17 +233,18 @@ CREATE TABLE wakeline.queue_tally (
     completed bigint NOT NULL,
     failed bigint NOT NULL,
     dead bigint NOT NULL,
-    -- Of what was popped: how long it had waited, added up and at most.
+    -- How long popped messages had waited, added up and at most.
     lag_us bigint NOT NULL,
     max_lag_us bigint NOT NULL,
     partitions_made bigint NOT NULL,
     partitions_deleted bigint NOT NULL,
-    -- What was swept, and by which rule.
+    -- Swept messages, by rule.
     retained_out bigint NOT NULL,
     completed_out bigint NOT NULL,
     evicted_out bigint NOT NULL,
     sweeps bigint NOT NULL,
-    -- These the server as a whole has too: a call may concern several queues, or none.
+    -- The server as a whole has numbers of its own for these: a call may concern several queues, or
+    -- none.
     push_requests bigint NOT NULL,
     pop_requests bigint NOT NULL,
     ack_requests bigint NOT NULL,
@@ -253,8 +256,8 @@ CREATE TABLE wakeline.queue_tally (
     PRIMARY KEY (minute, queue)
 );
 
--- Pops that were held, by queue, node and minute: added up over so many samples.
-CREATE TABLE wakeline.queue_parked (
+-- Pops that were held, by queue, node and minute: the sum over `samples` samples.
+CREATE TABLE wakeline.queue_held_pops (
     minute timestamptz NOT NULL,
     queue text NOT NULL,
     hostname text NOT NULL,
@@ -264,8 +267,8 @@ CREATE TABLE wakeline.queue_parked (
     PRIMARY KEY (minute, queue, hostname, port)
 );
 
--- How the nodes are doing, by minute. What a node's system does not tell is NULL.
-CREATE TABLE wakeline.queue_node (
+-- Statistics of the nodes, by minute. A number that a node's system does not tell is NULL.
+CREATE TABLE wakeline.queue_node_stats (
     minute timestamptz NOT NULL,
     hostname text NOT NULL,
     port bigint NOT NULL,

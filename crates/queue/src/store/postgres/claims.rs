@@ -1,5 +1,5 @@
-//! Pops in batches: one transaction of two round trips. The first locks ready cursors and reads what
-//! is behind them, then it is shared out among those who ask, then the second writes and commits.
+//! Pops of many callers in one transaction of two round trips. The first locks ready cursors and reads
+//! their messages, then these are shared out among the pops, then the second writes and commits.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,32 +12,32 @@ use tokio_postgres::{Client, Row, types::Type};
 use uuid::Uuid;
 use wakeline_store::postgres::{Batch, RunError, Weigh, pipelined};
 
-use super::{steps::query_if, write::Cursors, wrong};
+use super::{apply::query_if, flush::Cursors, wrong};
 use crate::{
-    claim::{PopRequest, Popped, Source, Start},
-    claiming::{self, Asker, ClaimedQueue, Shares},
-    cut::Candidate,
+    claim::{PopOutcome, PopRequest, Source, Start},
+    claiming::{self, ClaimShares, Claimant, ClaimedQueue},
     segment::Segment,
+    takeable::Candidate,
 };
 
 #[derive(Debug)]
-pub(super) struct Claims {
-    /// So many seconds of waiting count as one of priority.
+pub(super) struct ClaimBatches {
+    /// A queue that waits for so many seconds gains one of priority.
     pub(super) aging: f64,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Pop {
+pub(super) struct PopCall {
     pub(super) request: Arc<PopRequest>,
     pub(super) lease: Uuid,
     pub(super) time: Duration,
 }
 
-impl Weigh for Pop {}
+impl Weigh for PopCall {}
 
-impl Pop {
-    fn asker(&self) -> Asker {
-        Asker {
+impl PopCall {
+    fn claimant(&self) -> Claimant {
+        Claimant {
             batch: self.request.batch,
             partitions: self.request.partitions,
             auto_ack: self.request.auto_ack,
@@ -47,39 +47,39 @@ impl Pop {
     }
 }
 
-/// Those who ask for the same, by their index.
+/// One claim for all pops of the same queue, partition and group. `claimants` are their indexes.
 #[derive(Debug)]
-struct Line {
+struct SharedClaim {
     queue: String,
     partition: Option<String>,
     group: String,
     start: Start,
-    askers: Vec<usize>,
+    claimants: Vec<usize>,
 }
 
-impl Batch for Claims {
-    type Operation = Pop;
-    type Output = Popped;
+impl Batch for ClaimBatches {
+    type Operation = PopCall;
+    type Output = PopOutcome;
 
     const KIND: &'static str = "pop";
 
     fn run<'a>(
         &'a self,
         client: &'a Client,
-        pops: &'a [Pop],
-    ) -> BoxFuture<'a, Result<Vec<Popped>, RunError>> {
+        pops: &'a [PopCall],
+    ) -> BoxFuture<'a, Result<Vec<PopOutcome>, RunError>> {
         async move {
-            let mut popped: Vec<Option<Popped>> = pops.iter().map(|_| None).collect();
-            let lines = self.lines(client, pops, &mut popped).await?;
-            if !lines.is_empty() {
-                let claimed = claim(client, pops, &lines, &mut popped).await;
+            let mut popped: Vec<Option<PopOutcome>> = pops.iter().map(|_| None).collect();
+            let claims = self.claims(client, pops, &mut popped).await?;
+            if !claims.is_empty() {
+                let claimed = claim(client, pops, &claims, &mut popped).await;
                 if claimed.is_err() {
-                    // What is broken is noticed by whoever uses the connection next.
+                    // A broken connection is noticed by the next statement on it.
                     let _ = client.batch_execute("ROLLBACK").await;
                 }
                 claimed?;
             }
-            let empty = || Popped::Empty {
+            let empty = || PopOutcome::Empty {
                 recheck_after: None,
             };
             Ok(popped
@@ -91,16 +91,16 @@ impl Batch for Claims {
     }
 }
 
-impl Claims {
-    async fn lines(
+impl ClaimBatches {
+    async fn claims(
         &self,
         client: &Client,
-        pops: &[Pop],
-        popped: &mut [Option<Popped>],
-    ) -> Result<Vec<Line>, RunError> {
+        pops: &[PopCall],
+        popped: &mut [Option<PopOutcome>],
+    ) -> Result<Vec<SharedClaim>, RunError> {
         let mut chosen = self.choose(client, pops, popped).await?;
-        let mut lines: Vec<Line> = Vec::new();
-        let mut by_place: HashMap<(String, Option<String>, &str), usize> = HashMap::new();
+        let mut claims: Vec<SharedClaim> = Vec::new();
+        let mut by_source: HashMap<(String, Option<String>, &str), usize> = HashMap::new();
         for (index, pop) in pops.iter().enumerate() {
             let (queue, partition, start) = match &pop.request.source {
                 Source::Queue { queue, partition } => {
@@ -112,27 +112,27 @@ impl Claims {
                 },
             };
             let key = (queue.clone(), partition.clone(), &*pop.request.group);
-            let line = *by_place.entry(key).or_insert_with(|| {
-                lines.push(Line {
+            let shared = *by_source.entry(key).or_insert_with(|| {
+                claims.push(SharedClaim {
                     queue,
                     partition,
                     group: pop.request.group.clone(),
                     start,
-                    askers: Vec::new(),
+                    claimants: Vec::new(),
                 });
-                lines.len() - 1
+                claims.len() - 1
             });
-            lines[line].askers.push(index);
+            claims[shared].claimants.push(index);
         }
-        Ok(lines)
+        Ok(claims)
     }
 
-    /// For those who ask by namespace or task: which queue, and where the group begins there.
+    /// For pops by namespace or task: which queue, and where the group starts there.
     async fn choose(
         &self,
         client: &Client,
-        pops: &[Pop],
-        popped: &mut [Option<Popped>],
+        pops: &[PopCall],
+        popped: &mut [Option<PopOutcome>],
     ) -> Result<HashMap<usize, (String, Start)>, RunError> {
         let (mut of, mut namespaces, mut tasks, mut groups, mut modes, mut begins) =
             (vec![], vec![], vec![], vec![], vec![], vec![]);
@@ -151,7 +151,7 @@ impl Claims {
         }
         let (subscribed, chosen) = pipelined!(
             client.query_typed(
-                "SELECT item, mode, begin_us FROM wakeline.queue_subscribed($1, $2, $3, $4, $5)",
+                "SELECT item, mode, begin_us FROM wakeline.queue_remember_subscriptions($1, $2, $3, $4, $5)",
                 &[
                     (&namespaces, Type::TEXT_ARRAY),
                     (&tasks, Type::TEXT_ARRAY),
@@ -161,8 +161,9 @@ impl Claims {
                 ],
             ),
             client.query_typed(
-                "SELECT item, queue, greatest(0, due_us - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-                 FROM wakeline.queue_choose($1, $2, $3, $4)",
+                "SELECT item, queue, greatest(0,
+                     due_us - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS wait_us
+                 FROM wakeline.queue_choose_queue($1, $2, $3, $4)",
                 &[
                     (&namespaces, Type::TEXT_ARRAY),
                     (&tasks, Type::TEXT_ARRAY),
@@ -173,21 +174,22 @@ impl Claims {
         )?;
         let mut starts = vec![Start::All; of.len()];
         for row in &subscribed {
-            let at = super::index(row, 0).ok_or_else(|| wrong("a group"))?;
-            if let Some(begin) = row.get(2) {
-                starts[at] = Start::At(begin);
+            let item = super::item(row).ok_or_else(|| wrong("a group"))?;
+            if let Some(begin) = row.get("begin_us") {
+                starts[item] = Start::At(begin);
             }
         }
         let mut queues = HashMap::new();
         for row in &chosen {
-            let at = super::index(row, 0).ok_or_else(|| wrong("a queue"))?;
-            match row.get::<_, Option<String>>(1) {
+            let item = super::item(row).ok_or_else(|| wrong("a queue"))?;
+            match row.get::<_, Option<String>>("queue") {
                 Some(queue) => {
-                    queues.insert(of[at], (queue, starts[at]));
+                    queues.insert(of[item], (queue, starts[item]));
                 }
                 None => {
-                    let recheck_after = row.get::<_, Option<i64>>(2).map(claiming::micros);
-                    popped[of[at]] = Some(Popped::Empty { recheck_after });
+                    let wait_us: Option<i64> = row.get("wait_us");
+                    let recheck_after = wait_us.map(claiming::duration_from_us);
+                    popped[of[item]] = Some(PopOutcome::Empty { recheck_after });
                 }
             }
         }
@@ -204,34 +206,37 @@ fn begin(start: Start) -> Option<i64> {
 
 async fn claim(
     client: &Client,
-    pops: &[Pop],
-    lines: &[Line],
-    popped: &mut [Option<Popped>],
+    pops: &[PopCall],
+    claims: &[SharedClaim],
+    popped: &mut [Option<PopOutcome>],
 ) -> Result<(), RunError> {
-    let queues: Vec<&str> = lines.iter().map(|line| &*line.queue).collect();
-    let partitions: Vec<Option<&str>> =
-        lines.iter().map(|line| line.partition.as_deref()).collect();
-    let groups: Vec<&str> = lines.iter().map(|line| &*line.group).collect();
-    let modes: Vec<&str> = lines.iter().map(|line| line.start.mode()).collect();
-    let begins: Vec<Option<i64>> = lines.iter().map(|line| begin(line.start)).collect();
-    let asked = |line: &Line, of: fn(&PopRequest) -> u32| -> Vec<u32> {
-        line.askers
+    let queues: Vec<&str> = claims.iter().map(|shared| &*shared.queue).collect();
+    let partitions: Vec<Option<&str>> = claims
+        .iter()
+        .map(|shared| shared.partition.as_deref())
+        .collect();
+    let groups: Vec<&str> = claims.iter().map(|shared| &*shared.group).collect();
+    let modes: Vec<&str> = claims.iter().map(|shared| shared.start.mode()).collect();
+    let begins: Vec<Option<i64>> = claims.iter().map(|shared| begin(shared.start)).collect();
+    let asked = |shared: &SharedClaim, of: fn(&PopRequest) -> u32| -> Vec<u32> {
+        shared
+            .claimants
             .iter()
             .map(|index| of(&pops[*index].request))
             .collect()
     };
-    let counts: Vec<i32> = lines
+    let counts: Vec<i32> = claims
         .iter()
-        .map(|line| {
-            let wanted = asked(line, |request| request.partitions.max(1)).into_iter();
+        .map(|shared| {
+            let wanted = asked(shared, |request| request.partitions.max(1)).into_iter();
             i32::try_from(wanted.map(u64::from).sum::<u64>()).unwrap_or(i32::MAX)
         })
         .collect();
-    let batches: Vec<i64> = lines
+    let batches: Vec<i64> = claims
         .iter()
-        .map(|line| {
+        .map(|shared| {
             i64::from(
-                asked(line, |request| request.batch)
+                asked(shared, |request| request.batch)
                     .into_iter()
                     .max()
                     .unwrap_or(1),
@@ -253,38 +258,38 @@ async fn claim(
             ],
         ),
     )?;
-    let mut found = read(lines, &batches, &rows)?;
-    let mut shares = Vec::with_capacity(lines.len());
-    for (line, found) in lines.iter().zip(&mut found) {
-        let askers: Vec<Asker> = line
-            .askers
+    let mut found = read(claims, &batches, &rows)?;
+    let mut shares = Vec::with_capacity(claims.len());
+    for (shared, found) in claims.iter().zip(&mut found) {
+        let claimants: Vec<Claimant> = shared
+            .claimants
             .iter()
-            .map(|index| pops[*index].asker())
+            .map(|index| pops[*index].claimant())
             .collect();
         let candidates = std::mem::take(&mut found.candidates);
-        let shared = claiming::share(&askers, candidates, found.now);
-        shares.push(shared.map_err(|error| RunError::Answer(format!("a segment: {error}")))?);
+        let share = claiming::share(&claimants, candidates, found.now);
+        shares.push(share.map_err(|error| RunError::Answer(format!("a segment: {error}")))?);
     }
     let remaining = write(client, &shares).await?;
-    for ((line, found), mut shares) in lines.iter().zip(found).zip(shares) {
-        for moved in shares.moved.iter().filter(|moved| moved.is_at_end) {
-            if let Some((asker, part)) = moved.part {
-                // Not known because of a push under way: someone has to look once it is there.
-                let more = remaining.get(&moved.key).copied().flatten().unwrap_or(1);
-                shares.parts[asker][part].remaining = u32::try_from(more).unwrap_or(u32::MAX);
+    for ((shared, found), mut shares) in claims.iter().zip(found).zip(shares) {
+        for update in shares.updates.iter().filter(|update| update.is_at_end) {
+            if let Some((claimant, part)) = update.part {
+                // Not known because of a push under way: a pop has to check after its commit.
+                let more = remaining.get(&update.key).copied().flatten().unwrap_or(1);
+                shares.parts[claimant][part].remaining = u32::try_from(more).unwrap_or(u32::MAX);
             }
         }
-        let mut recheck_after = shares.again_us;
+        let mut recheck_after = shares.recheck_after_us;
         if let Some(due) = found.due {
-            claiming::sooner(&mut recheck_after, (due - found.now).max(0));
+            claiming::keep_soonest(&mut recheck_after, (due - found.now).max(0));
         }
-        for ((index, parts), time) in line.askers.iter().zip(shares.parts).zip(shares.leases) {
-            let asker = pops[*index].asker();
-            let claimed = claiming::claimed(&found.queue, &line.group, &asker, time, parts);
+        for ((index, parts), time) in shared.claimants.iter().zip(shares.parts).zip(shares.leases) {
+            let claimant = pops[*index].claimant();
+            let claimed = claiming::claim(&found.queue, &shared.group, &claimant, time, parts);
             popped[*index] = Some(match claimed {
-                Some(claimed) => Popped::Claimed(claimed),
-                None => Popped::Empty {
-                    recheck_after: recheck_after.map(claiming::micros),
+                Some(claimed) => PopOutcome::Claimed(claimed),
+                None => PopOutcome::Empty {
+                    recheck_after: recheck_after.map(claiming::duration_from_us),
                 },
             });
         }
@@ -293,35 +298,35 @@ async fn claim(
 }
 
 #[derive(Debug, Default)]
-struct Found {
+struct ClaimRows {
     now: i64,
     due: Option<i64>,
     queue: ClaimedQueue,
     candidates: Vec<Candidate>,
 }
 
-fn read(lines: &[Line], batches: &[i64], rows: &[Row]) -> Result<Vec<Found>, RunError> {
-    let mut found: Vec<Found> = lines.iter().map(|_| Found::default()).collect();
+fn read(claims: &[SharedClaim], batches: &[i64], rows: &[Row]) -> Result<Vec<ClaimRows>, RunError> {
+    let mut found: Vec<ClaimRows> = claims.iter().map(|_| ClaimRows::default()).collect();
     for row in rows {
-        let at = super::index(row, 0).ok_or_else(|| wrong("a place"))?;
-        let line = &mut found[at];
-        line.now = row.get("now_us");
+        let at = super::item(row).ok_or_else(|| wrong("a claim"))?;
+        let shared = &mut found[at];
+        shared.now = row.get("now_us");
         let Some(partition) = row.get::<_, Option<i64>>("partition_id") else {
-            line.due = row.get("due_us");
+            shared.due = row.get("due_us");
             continue;
         };
-        if line.candidates.last().map(|last| last.partition) != Some(partition) {
+        if shared.candidates.last().map(|last| last.partition) != Some(partition) {
             let candidate = candidate(row, partition, batches[at]);
-            line.queue = ClaimedQueue {
-                name: lines[at].queue.clone(),
+            shared.queue = ClaimedQueue {
+                name: claims[at].queue.clone(),
                 namespace: row.get("namespace"),
                 task: row.get("task"),
                 group: candidate.group,
             };
-            line.candidates.push(candidate);
+            shared.candidates.push(candidate);
         }
         if let Some(body) = row.get("body")
-            && let Some(candidate) = line.candidates.last_mut()
+            && let Some(candidate) = shared.candidates.last_mut()
         {
             candidate.segments.push(Segment {
                 partition,
@@ -336,40 +341,41 @@ fn read(lines: &[Line], batches: &[i64], rows: &[Row]) -> Result<Vec<Found>, Run
     Ok(found)
 }
 
-fn candidate(row: &Row, partition: i64, window: i64) -> Candidate {
+fn candidate(row: &Row, partition: i64, read_limit: i64) -> Candidate {
     let dead: Option<Vec<i64>> = row.get("dead");
-    let in_micros = |name: &str| row.get::<_, Option<i64>>(name).map(|ms| ms * 1_000);
+    let duration_to_us = |name: &str| row.get::<_, Option<i64>>(name).map(|ms| ms * 1_000);
     Candidate {
         partition,
         group: row.get("group_id"),
         name: row.get("partition_name"),
         position: row.get("position"),
-        marked_to: row.get("marked_to"),
+        flags_end: row.get("flags_end"),
         first: row.get("first_position"),
         next: row.get("next_position"),
         last_us: row.get("last_us"),
-        lease_us: in_micros("lease_ms"),
-        delay_us: in_micros("delay_ms").unwrap_or_default(),
-        window_us: in_micros("window_ms").unwrap_or_default(),
-        age_us: in_micros("age_ms"),
-        dead: dead.map(HashSet::from_iter).unwrap_or_default(),
-        window,
+        lease_us: duration_to_us("lease_ms"),
+        delay_us: duration_to_us("delay_ms").unwrap_or_default(),
+        window_us: duration_to_us("window_ms").unwrap_or_default(),
+        max_age_us: duration_to_us("max_age_ms"),
+        skipped: dead.map(HashSet::from_iter).unwrap_or_default(),
+        read_limit,
         segments: Vec::new(),
     }
 }
 
-/// Writes cursors and commits. Of those that seemed to be at the end: how many more there are.
+/// Writes cursors and commits. Of the cursors that seem to be at the end: how many more messages there
+/// are.
 async fn write(
     client: &Client,
-    shares: &[Shares],
+    shares: &[ClaimShares],
 ) -> Result<HashMap<(i64, i64), Option<i64>>, RunError> {
     let mut cursors = Cursors::default();
     let (mut partitions, mut groups) = (Vec::new(), Vec::new());
-    for moved in shares.iter().flat_map(|shares| &shares.moved) {
-        cursors.add(moved.key, &moved.cursor, moved.consumed);
-        if moved.is_at_end {
-            partitions.push(moved.key.0);
-            groups.push(moved.key.1);
+    for update in shares.iter().flat_map(|shares| &shares.updates) {
+        cursors.add(update.key, &update.cursor, update.consumed);
+        if update.is_at_end {
+            partitions.push(update.key.0);
+            groups.push(update.key.1);
         }
     }
     let ((), settled, ()) = pipelined!(
@@ -377,13 +383,16 @@ async fn write(
         query_if(
             client,
             !partitions.is_empty(),
-            "SELECT partition_id, group_id, remaining FROM wakeline.queue_settle($1, $2)",
+            "SELECT partition_id, group_id, remaining FROM wakeline.queue_check_end($1, $2)",
             &[(&partitions, Type::INT8_ARRAY), (&groups, Type::INT8_ARRAY)],
         ),
         client.batch_execute("COMMIT"),
     )?;
     Ok(settled
         .iter()
-        .map(|row| ((row.get(0), row.get(1)), row.get(2)))
+        .map(|row| {
+            let cursor = (row.get("partition_id"), row.get("group_id"));
+            (cursor, row.get("remaining"))
+        })
         .collect())
 }

@@ -1,4 +1,6 @@
-//! Questions that people ask.
+//! The reads on PostgreSQL.
+
+use std::sync::Arc;
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::types::{ToSql, Type};
@@ -7,25 +9,28 @@ use wakeline_store::Error;
 use super::PostgresStore;
 use crate::{
     segment::MAX_MESSAGES,
-    store::read::{Head, Read, Row, Slice, Value},
+    store::read::{PositionRange, ReadStore, Row, SegmentSpan, Value},
 };
 
 const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 /// The statement in this database's words.
 fn worded(statement: &str) -> String {
+    let statement = statement.replace("{now}", NOW);
     let mut worded = String::with_capacity(statement.len());
-    let mut rest = statement;
-    while let Some((before, behind)) = rest.split_once("{at ") {
-        let (parameter, behind) = behind.split_once('}').expect("a bracket is closed");
+    let mut rest = &*statement;
+    while let Some((before, behind)) = rest.split_once('{') {
+        let (word, behind) = behind.split_once('}').expect("a bracket is closed");
         worded.push_str(before);
-        worded.push_str("(to_timestamp(0) + ");
-        worded.push_str(parameter);
-        worded.push_str(" * interval '1 microsecond')");
+        worded.push_str(&match word.split_once(' ') {
+            Some(("at", us)) => format!("(to_timestamp(0) + {us} * interval '1 microsecond')"),
+            Some(("us", time)) => format!("(extract(epoch FROM {time}) * 1000000)::bigint"),
+            _ => unreachable!("no word of statements: {word}"),
+        });
         rest = behind;
     }
     worded.push_str(rest);
-    worded.replace("{now}", NOW)
+    worded
 }
 
 fn typed(value: &Value) -> (&(dyn ToSql + Sync), Type) {
@@ -46,7 +51,7 @@ fn value(row: &tokio_postgres::Row, column: usize) -> Value {
     }
 }
 
-impl Read for PostgresStore {
+impl ReadStore for PostgresStore {
     fn rows(
         &self,
         kind: &'static str,
@@ -59,26 +64,40 @@ impl Read for PostgresStore {
                 .postgres
                 .query(kind, &worded(statement), &parameters)
                 .await?;
-            Ok(rows
+            let Some(first) = rows.first() else {
+                return Ok(Vec::new());
+            };
+            let names = first
+                .columns()
                 .iter()
-                .map(|row| Row((0..row.len()).map(|column| value(row, column)).collect()))
-                .collect())
+                .map(|column| column.name().to_owned());
+            let columns: Arc<[String]> = names.collect();
+            let row = |row: &tokio_postgres::Row| Row {
+                columns: columns.clone(),
+                values: (0..row.len()).map(|column| value(row, column)).collect(),
+            };
+            Ok(rows.iter().map(row).collect())
         }
         .boxed()
     }
 
-    fn heads(&self, slices: Vec<Slice>, count: i64) -> BoxFuture<'_, Result<Vec<Head>, Error>> {
+    fn segment_spans(
+        &self,
+        ranges: Vec<PositionRange>,
+        count: i64,
+    ) -> BoxFuture<'_, Result<Vec<SegmentSpan>, Error>> {
         async move {
-            let partitions: Vec<i64> = slices.iter().map(|slice| slice.partition).collect();
-            let from: Vec<i64> = slices.iter().map(|slice| slice.from).collect();
-            let to: Vec<i64> = slices.iter().map(|slice| slice.to).collect();
-            // A segment that ends behind the slice can only begin so far before its end.
+            let partitions: Vec<i64> = ranges.iter().map(|range| range.partition).collect();
+            let from: Vec<i64> = ranges.iter().map(|range| range.from).collect();
+            let to: Vec<i64> = ranges.iter().map(|range| range.to).collect();
+            // A segment that ends behind the range can only start so far before its end.
             let longest = MAX_MESSAGES as i64;
             let rows = self
                 .postgres
                 .query(
                     "browse",
-                    "SELECT u.id, s.first, s.last, (extract(epoch FROM s.created_at) * 1000000)::bigint
+                    "SELECT u.id, s.first, s.last,
+                         (extract(epoch FROM s.created_at) * 1000000)::bigint AS created_us
                      FROM unnest($1, $2, $3) AS u(id, low, high)
                      CROSS JOIN LATERAL (
                          SELECT s.first, s.last, s.created_at FROM wakeline.queue_segment s
@@ -97,32 +116,32 @@ impl Read for PostgresStore {
                 .await?;
             Ok(rows
                 .iter()
-                .map(|row| Head {
-                    partition: row.get(0),
-                    first: row.get(1),
-                    last: row.get(2),
-                    created_us: row.get(3),
+                .map(|row| SegmentSpan {
+                    partition: row.get("id"),
+                    first: row.get("first"),
+                    last: row.get("last"),
+                    created_us: row.get("created_us"),
                 })
                 .collect())
         }
         .boxed()
     }
 
-    fn positions_at(&self, asked: Vec<(i64, i64)>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
+    fn positions_at(&self, times: Vec<(i64, i64)>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
         async move {
-            let (partitions, times): (Vec<i64>, Vec<i64>) = asked.into_iter().unzip();
+            let (partitions, times): (Vec<i64>, Vec<i64>) = times.into_iter().unzip();
             let rows = self
                 .postgres
                 .query(
                     "browse",
-                    "SELECT wakeline.queue_bisect(u.id, u.at_us)
+                    "SELECT wakeline.queue_first_position_since(u.id, u.at_us) AS position
                      FROM unnest($1, $2) WITH ORDINALITY AS u(id, at_us, item) ORDER BY u.item",
                     &[(&partitions, Type::INT8_ARRAY), (&times, Type::INT8_ARRAY)],
                 )
                 .await?;
             Ok(rows
                 .iter()
-                .map(|row| row.get::<_, Option<i64>>(0).unwrap_or_default())
+                .map(|row| row.get::<_, Option<i64>>("position").unwrap_or_default())
                 .collect())
         }
         .boxed()
@@ -131,15 +150,15 @@ impl Read for PostgresStore {
     fn health(&self) -> BoxFuture<'_, Result<serde_json::Value, Error>> {
         async move {
             let rows = self.postgres.query("health", HEALTH, &[]).await?;
-            let text: String = rows[0].get(0);
-            // It was made by the database itself.
+            let text: String = rows[0].get("health");
+            // The database itself has made it.
             Ok(serde_json::from_str(&text).unwrap_or_default())
         }
         .boxed()
     }
 }
 
-/// Of our own tables only, which are few.
+/// Of Wakeline's own tables only, which are few.
 const HEALTH: &str = "
     SELECT json_build_object(
         'database', current_database(),
@@ -173,4 +192,4 @@ const HEALTH: &str = "
             'totalBytes', pg_total_relation_size(t.relid))
             ORDER BY pg_total_relation_size(t.relid) DESC), '[]') FROM pg_stat_user_tables t
             WHERE t.schemaname = 'wakeline')
-    )::text";
+    )::text AS health";

@@ -5,8 +5,8 @@
 -- when it can be claimed).
 --
 -- A partition's messages are positions first_position .. next_position - 1 without a gap: only the
--- oldest are ever swept. What is special about single messages (it failed, it is dead for a
--- group, it was deleted) is a mark beside them.
+-- oldest are ever swept. A message that failed, is dead for a group or was deleted has a flag beside
+-- it.
 --
 -- Times are microseconds since 1970, by the clock of the process.
 
@@ -23,35 +23,35 @@ CREATE TABLE queue (
     retry_limit INTEGER NOT NULL DEFAULT 3,
     -- How long a failed message is held back.
     retry_delay_ms INTEGER NOT NULL DEFAULT 0,
-    -- Whether what fails too often is kept as a dead letter, or dropped.
-    keeps_dead INTEGER NOT NULL DEFAULT 1,
+    -- Whether a message that fails too often is kept as a dead letter, or dropped.
+    keeps_dead_letters INTEGER NOT NULL DEFAULT 1,
     priority INTEGER NOT NULL DEFAULT 0,
     delay_ms INTEGER NOT NULL DEFAULT 0,
     window_ms INTEGER NOT NULL DEFAULT 0,
     -- 0: no limit.
     max_size INTEGER NOT NULL DEFAULT 0,
-    -- What is older is not handed out any more; NULL: for ever.
-    age_ms INTEGER,
-    -- Whether that is how long a message may wait, and not how long it is retained.
-    evicts INTEGER NOT NULL DEFAULT 0,
-    -- What every group has consumed is swept when it is older; NULL: kept.
-    completed_ms INTEGER,
+    -- Older messages are not delivered any more; NULL: no limit.
+    max_age_ms INTEGER,
+    -- Whether the maximum age is how long a message may wait, and not how long it is retained.
+    age_limits_waiting INTEGER NOT NULL DEFAULT 0,
+    -- Messages that every group has consumed are swept when they are older; NULL: kept.
+    completed_retention_ms INTEGER,
     is_sealed INTEGER NOT NULL DEFAULT 0,
-    -- As the caller gave them, to be shown.
+    -- As the caller gave them, for lists.
     options TEXT NOT NULL DEFAULT '{}',
     created_at INTEGER NOT NULL
 ) STRICT;
 
 CREATE INDEX queue_namespace ON queue (namespace);
 CREATE INDEX queue_task ON queue (task);
-CREATE INDEX queue_swept ON queue (id) WHERE age_ms IS NOT NULL OR completed_ms IS NOT NULL;
+CREATE INDEX queue_swept ON queue (id) WHERE max_age_ms IS NOT NULL OR completed_retention_ms IS NOT NULL;
 
 CREATE TABLE queue_partition (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     queue_id INTEGER NOT NULL,
     name TEXT NOT NULL,
-    -- Numbered within the queue in the order of commit, so that a group finds the ones it has not
-    -- seen by one number.
+    -- Numbered within the queue in the order of commit, so that one number says which partitions a
+    -- group has no cursor in yet.
     ordinal INTEGER NOT NULL,
     first_position INTEGER NOT NULL DEFAULT 0,
     -- The order of messages is given here, under this row's lock, in the transaction that commits
@@ -59,8 +59,8 @@ CREATE TABLE queue_partition (
     next_position INTEGER NOT NULL DEFAULT 0,
     -- When the newest message came. Times within a partition never go back.
     last_at INTEGER NOT NULL DEFAULT 0,
-    -- No message at or behind this position has been deleted by itself.
-    deleted_to INTEGER NOT NULL DEFAULT 0,
+    -- No message at or after this position was deleted as a single message.
+    deletions_end INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     UNIQUE (queue_id, name)
 ) STRICT;
@@ -73,15 +73,16 @@ CREATE TABLE queue_segment (
     first INTEGER NOT NULL,
     last INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
-    -- A retried dead letter is for the group that had it only.
+    -- A retried dead letter is for its group only.
     only_group INTEGER,
-    -- A JSON array with an object per message: p payload, t transaction id, r trace id, s producer.
+    -- A JSON array with an object per message: p payload, t transaction id, r trace id, s producer,
+    -- e whether the payload is sealed.
     body TEXT NOT NULL,
     PRIMARY KEY (partition_id, last)
 ) STRICT;
 
--- The transaction ids that producers gave. A message without one has its own id, which says where
--- it is by itself.
+-- The transaction ids that producers gave. A message without one has its own id, which contains its
+-- position.
 CREATE TABLE queue_transaction (
     partition_id INTEGER NOT NULL,
     hash BLOB NOT NULL,
@@ -93,20 +94,20 @@ CREATE TABLE queue_group (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     queue_id INTEGER NOT NULL,
     name TEXT NOT NULL,
-    -- Of the partitions that were there before the group: the ordinal of the last one that has a
-    -- cursor of it. Newer ones have theirs from their beginning.
+    -- Of the partitions that are older than the group: the ordinal of the last one where the group has
+    -- a cursor. Newer partitions get their cursors when they are created.
     frontier INTEGER NOT NULL DEFAULT 0,
     frontier_end INTEGER NOT NULL DEFAULT 0,
-    -- Where it begins in those: with everything, or with what came at this time or later.
+    -- Where the group starts in those: with everything, or with messages of this time or later.
     begin_at INTEGER,
-    -- How that was said.
+    -- How the start was given: all, new or timestamp.
     mode TEXT NOT NULL DEFAULT 'all',
     created_at INTEGER NOT NULL,
     UNIQUE (queue_id, name)
 ) STRICT;
 CREATE INDEX queue_group_name ON queue_group (name);
 
--- Where a group that asks by namespace or task begins in queues that it does not know yet.
+-- Where a group that pops by namespace or task starts in queues that it does not know yet.
 CREATE TABLE queue_subscription (
     namespace TEXT NOT NULL,
     task TEXT NOT NULL,
@@ -123,14 +124,14 @@ CREATE TABLE queue_cursor (
     position INTEGER NOT NULL DEFAULT 0,
     -- When it can be claimed: NULL while there is nothing to claim, in the future while it is
     -- leased or held back. One index over this column answers both "what is ready" and "when is
-    -- the next". There is one writer, so
-    -- that a push and a reader that has caught up cannot miss one another.
+    -- the next". There is one writer, so that a push and a group at the end cannot miss one
+    -- another.
     ready_at INTEGER,
     lease_id BLOB,
     -- The end of the leased batch.
     leased_to INTEGER,
-    -- No message at or behind this position has a mark of the group.
-    marked_to INTEGER NOT NULL DEFAULT 0,
+    -- No message at or after this position has a flag of the group.
+    flags_end INTEGER NOT NULL DEFAULT 0,
     consumed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (partition_id, group_id)
 ) STRICT, WITHOUT ROWID;
@@ -139,7 +140,7 @@ CREATE INDEX queue_cursor_ready ON queue_cursor (group_id, ready_at)
     WHERE ready_at IS NOT NULL;
 CREATE INDEX queue_cursor_lease ON queue_cursor (lease_id) WHERE lease_id IS NOT NULL;
 
-CREATE TABLE queue_mark (
+CREATE TABLE queue_message_flag (
     partition_id INTEGER NOT NULL,
     -- 0: for every group.
     group_id INTEGER NOT NULL,
@@ -166,8 +167,8 @@ CREATE TABLE queue_dead_letter (
 ) STRICT;
 CREATE INDEX queue_dead_letter_failed ON queue_dead_letter (queue_id, failed_at, id);
 
--- What is left of deleted queues is swept bit by bit.
-CREATE TABLE queue_gone (
+-- Deleted queues whose partitions and messages have still to be swept.
+CREATE TABLE queue_deleted (
     queue_id INTEGER PRIMARY KEY
 ) STRICT;
 
@@ -196,6 +197,7 @@ CREATE TABLE queue_trace_name (
     trace_id BLOB NOT NULL,
     PRIMARY KEY (name, created_at, trace_id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX queue_trace_name_trace ON queue_trace_name (trace_id);
 
 CREATE TABLE queue_stream (
     id BLOB PRIMARY KEY,
@@ -214,9 +216,9 @@ CREATE TABLE queue_stream_state (
     PRIMARY KEY (stream_id, partition_id, key)
 ) STRICT, WITHOUT ROWID;
 
--- Counts per queue and minute, for the dashboard; each node adds what it has done. The row without
--- a name is the server as a whole.
-CREATE TABLE queue_tally (
+-- Counters per queue and minute, for the dashboard; each node adds to them. The row without a name is
+-- the server as a whole.
+CREATE TABLE queue_counters (
     minute INTEGER NOT NULL,
     queue TEXT NOT NULL,
     pushed INTEGER NOT NULL,
@@ -224,17 +226,18 @@ CREATE TABLE queue_tally (
     completed INTEGER NOT NULL,
     failed INTEGER NOT NULL,
     dead INTEGER NOT NULL,
-    -- Of what was popped: how long it had waited, added up and at most.
+    -- How long popped messages had waited, added up and at most.
     lag_us INTEGER NOT NULL,
     max_lag_us INTEGER NOT NULL,
     partitions_made INTEGER NOT NULL,
     partitions_deleted INTEGER NOT NULL,
-    -- What was swept, and by which rule.
+    -- Swept messages, by rule.
     retained_out INTEGER NOT NULL,
     completed_out INTEGER NOT NULL,
     evicted_out INTEGER NOT NULL,
     sweeps INTEGER NOT NULL,
-    -- These the server as a whole has too: a call may concern several queues, or none.
+    -- The server as a whole has numbers of its own for these: a call may concern several queues, or
+    -- none.
     push_requests INTEGER NOT NULL,
     pop_requests INTEGER NOT NULL,
     ack_requests INTEGER NOT NULL,
@@ -246,8 +249,8 @@ CREATE TABLE queue_tally (
     PRIMARY KEY (minute, queue)
 ) STRICT, WITHOUT ROWID;
 
--- Pops that were held, by queue, node and minute: added up over so many samples.
-CREATE TABLE queue_parked (
+-- Pops that were held, by queue, node and minute: the sum over `samples` samples.
+CREATE TABLE queue_held_pops (
     minute INTEGER NOT NULL,
     queue TEXT NOT NULL,
     hostname TEXT NOT NULL,
@@ -257,8 +260,8 @@ CREATE TABLE queue_parked (
     PRIMARY KEY (minute, queue, hostname, port)
 ) STRICT, WITHOUT ROWID;
 
--- How the nodes are doing, by minute. What a node's system does not tell is NULL.
-CREATE TABLE queue_node (
+-- Statistics of the nodes, by minute. A number that a node's system does not tell is NULL.
+CREATE TABLE queue_node_stats (
     minute INTEGER NOT NULL,
     hostname TEXT NOT NULL,
     port INTEGER NOT NULL,

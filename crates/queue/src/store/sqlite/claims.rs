@@ -1,19 +1,19 @@
-//! Pop: claiming, handing back, and making a lease last longer.
+//! Claims: made, released, and leases extended.
 
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use uuid::Uuid;
 
-use super::{look, steps, unreadable};
+use super::{apply, ready_check, unreadable};
 use crate::{
-    claim::{Claimed, PopRequest, Popped, Source, Start},
-    claiming::{self, Asker, ClaimedQueue, in_micros, micros},
-    cut::Candidate,
+    claim::{Claim, PopOutcome, PopRequest, Source, Start},
+    claiming::{self, Claimant, ClaimedQueue, duration_from_us, duration_to_us},
     segment::Segment,
+    takeable::Candidate,
 };
 
-/// Partitions that one claim makes known to its group at most.
+/// Partitions in which one claim gives its group cursors at most.
 const DISCOVERY: i64 = 500;
 
 struct QueueRow {
@@ -23,7 +23,7 @@ struct QueueRow {
     lease_us: Option<i64>,
     delay_us: i64,
     window_us: i64,
-    age_us: Option<i64>,
+    max_age_us: Option<i64>,
 }
 
 struct GroupRow {
@@ -39,13 +39,13 @@ pub(super) fn claim(
     lease: Uuid,
     time: Duration,
     now: i64,
-) -> Result<Popped> {
+) -> Result<PopOutcome> {
     let empty = |recheck_after: Option<i64>| {
-        Ok(Popped::Empty {
-            recheck_after: recheck_after.map(micros),
+        Ok(PopOutcome::Empty {
+            recheck_after: recheck_after.map(duration_from_us),
         })
     };
-    if look::is_paused(connection)? {
+    if ready_check::is_paused(connection)? {
         return empty(None);
     }
     let (name, partition, start) = match &request.source {
@@ -53,7 +53,7 @@ pub(super) fn claim(
         Source::Matching { namespace, task } => {
             let (namespace, task) = (namespace.as_deref(), task.as_deref());
             let start = subscribe(connection, namespace, task, request, now)?;
-            match look::choose(connection, namespace, task, &request.group, now)? {
+            match ready_check::choose(connection, namespace, task, &request.group, now)? {
                 Some((name, ready)) if ready <= now => (name, None, start),
                 later => return empty(later.map(|(_, ready)| ready - now)),
             }
@@ -65,20 +65,20 @@ pub(super) fn claim(
     let group = find_or_make_group(connection, queue.id, &request.group, start, now)?;
     let is_behind = discover(connection, queue.id, &group, now)?;
     let candidates = candidates(connection, &queue, group.id, partition, request, now)?;
-    let asker = Asker {
+    let claimant = Claimant {
         batch: request.batch,
         partitions: request.partitions,
         auto_ack: request.auto_ack,
         lease,
         time,
     };
-    let mut shares = claiming::share(&[asker], candidates, now).map_err(unreadable)?;
-    for moved in &mut shares.moved {
-        if moved.is_at_end {
-            // One writer: what is seen is the end.
-            moved.cursor.ready_us = None;
+    let mut shares = claiming::share(&[claimant], candidates, now).map_err(unreadable)?;
+    for update in &mut shares.updates {
+        if update.is_at_end {
+            // One writer: what this transaction sees is the end.
+            update.cursor.ready_us = None;
         }
-        steps::move_cursor(connection, moved.key, &moved.cursor, moved.consumed)?;
+        apply::move_cursor(connection, update.key, &update.cursor, update.consumed)?;
     }
     let claimed_queue = ClaimedQueue {
         name,
@@ -88,20 +88,22 @@ pub(super) fn claim(
     };
     let parts = shares.parts.pop().unwrap_or_default();
     let lease_time = shares.leases.pop().flatten();
-    let claimed = claiming::claimed(&claimed_queue, &request.group, &asker, lease_time, parts);
+    let claimed = claiming::claim(&claimed_queue, &request.group, &claimant, lease_time, parts);
     if let Some(claimed) = claimed {
-        return Ok(Popped::Claimed(claimed));
+        return Ok(PopOutcome::Claimed(claimed));
     }
-    if is_behind || shares.again_us == Some(0) {
+    if is_behind || shares.recheck_after_us == Some(0) {
         return empty(Some(0));
     }
     let due: Option<i64> = connection
         .prepare_cached(
-            "SELECT min(c.ready_at) FROM queue_cursor c
+            "SELECT min(c.ready_at) AS ready_at FROM queue_cursor c
              WHERE c.group_id = ?1 AND c.ready_at IS NOT NULL AND (?2 IS NULL OR c.partition_id = (
                  SELECT p.id FROM queue_partition p WHERE p.queue_id = ?3 AND p.name = ?2))",
         )?
-        .query_row(params![group.id, partition, queue.id], |row| row.get(0))?;
+        .query_row(params![group.id, partition, queue.id], |row| {
+            row.get("ready_at")
+        })?;
     empty(due.map(|due| (due - now).max(0)))
 }
 
@@ -109,18 +111,18 @@ fn queue(connection: &Connection, name: &str) -> Result<Option<QueueRow>> {
     let read = |row: &Row<'_>| {
         let us = |ms: Option<i64>| ms.map(|ms| ms.saturating_mul(1_000));
         Ok(QueueRow {
-            id: row.get(0)?,
-            namespace: row.get(1)?,
-            task: row.get(2)?,
-            lease_us: us(row.get(3)?),
-            delay_us: us(row.get(4)?).unwrap_or_default(),
-            window_us: us(row.get(5)?).unwrap_or_default(),
-            age_us: us(row.get(6)?),
+            id: row.get("id")?,
+            namespace: row.get("namespace")?,
+            task: row.get("task")?,
+            lease_us: us(row.get("lease_ms")?),
+            delay_us: us(row.get("delay_ms")?).unwrap_or_default(),
+            window_us: us(row.get("window_ms")?).unwrap_or_default(),
+            max_age_us: us(row.get("max_age_ms")?),
         })
     };
     connection
         .prepare_cached(
-            "SELECT id, namespace, task, lease_ms, delay_ms, window_ms, age_ms
+            "SELECT id, namespace, task, lease_ms, delay_ms, window_ms, max_age_ms
              FROM queue WHERE name = ?1",
         )?
         .query_row([name], read)
@@ -135,7 +137,7 @@ fn begin(start: Start, now: i64) -> Option<i64> {
     }
 }
 
-/// Remembers where a group that asks by namespace or task begins, and says so.
+/// Remembers where a group that pops by namespace or task starts, and returns that.
 fn subscribe(
     connection: &Connection,
     namespace: Option<&str>,
@@ -165,7 +167,7 @@ fn subscribe(
             "SELECT begin_at FROM queue_subscription
              WHERE namespace = ?1 AND task = ?2 AND group_name = ?3",
         )?
-        .query_row(params![key.0, key.1, key.2], |row| row.get(0))?;
+        .query_row(params![key.0, key.1, key.2], |row| row.get("begin_at"))?;
     Ok(begin.map_or(Start::All, Start::At))
 }
 
@@ -178,10 +180,10 @@ fn find_or_make_group(
 ) -> Result<GroupRow> {
     let read = |row: &Row<'_>| {
         Ok(GroupRow {
-            id: row.get(0)?,
-            frontier: row.get(1)?,
-            frontier_end: row.get(2)?,
-            begin_at: row.get(3)?,
+            id: row.get("id")?,
+            frontier: row.get("frontier")?,
+            frontier_end: row.get("frontier_end")?,
+            begin_at: row.get("begin_at")?,
         })
     };
     let known = connection
@@ -206,8 +208,7 @@ fn find_or_make_group(
         )
 }
 
-/// Gives the group cursors in some of the partitions that it does not know yet. Whether there are
-/// more.
+/// Gives the group cursors in some of the partitions where it has none yet. Whether there are more.
 fn discover(connection: &Connection, queue_id: i64, group: &GroupRow, now: i64) -> Result<bool> {
     if group.frontier >= group.frontier_end {
         return Ok(false);
@@ -246,33 +247,33 @@ fn candidates(
     request: &PopRequest,
     now: i64,
 ) -> Result<Vec<Candidate>> {
-    let window = i64::from(request.batch);
-    let mut deleted_to = Vec::new();
+    let read_limit = i64::from(request.batch);
+    let mut deletions_ends = Vec::new();
     let read = |row: &Row<'_>| {
-        deleted_to.push(row.get::<_, i64>(7)?);
+        deletions_ends.push(row.get::<_, i64>("deletions_end")?);
         Ok(Candidate {
-            partition: row.get(0)?,
+            partition: row.get("id")?,
             group,
-            name: row.get(1)?,
-            position: row.get(2)?,
-            marked_to: row.get(3)?,
-            first: row.get(4)?,
-            next: row.get(5)?,
-            last_us: row.get(6)?,
+            name: row.get("name")?,
+            position: row.get("position")?,
+            flags_end: row.get("flags_end")?,
+            first: row.get("first_position")?,
+            next: row.get("next_position")?,
+            last_us: row.get("last_at")?,
             lease_us: queue.lease_us,
             delay_us: queue.delay_us,
             window_us: queue.window_us,
-            age_us: queue.age_us,
-            dead: std::collections::HashSet::new(),
-            window,
+            max_age_us: queue.max_age_us,
+            skipped: std::collections::HashSet::new(),
+            read_limit,
             segments: Vec::new(),
         })
     };
     let mut found: Vec<Candidate> = match partition {
         None => connection
             .prepare_cached(
-                "SELECT p.id, p.name, c.position, c.marked_to, p.first_position, p.next_position,
-                     p.last_at, p.deleted_to
+                "SELECT p.id, p.name, c.position, c.flags_end, p.first_position, p.next_position,
+                     p.last_at, p.deletions_end
                  FROM queue_cursor c JOIN queue_partition p ON p.id = c.partition_id
                  WHERE c.group_id = ?1 AND c.ready_at <= ?2 ORDER BY c.ready_at LIMIT ?3",
             )?
@@ -280,8 +281,8 @@ fn candidates(
             .collect::<Result<_>>()?,
         Some(name) => connection
             .prepare_cached(
-                "SELECT p.id, p.name, c.position, c.marked_to, p.first_position, p.next_position,
-                     p.last_at, p.deleted_to
+                "SELECT p.id, p.name, c.position, c.flags_end, p.first_position, p.next_position,
+                     p.last_at, p.deletions_end
                  FROM queue_partition p
                  JOIN queue_cursor c ON c.partition_id = p.id AND c.group_id = ?1
                  WHERE p.queue_id = ?3 AND p.name = ?4 AND c.ready_at <= ?2",
@@ -289,24 +290,28 @@ fn candidates(
             .query_map(params![group, now, queue.id, name], read)?
             .collect::<Result<_>>()?,
     };
-    for (candidate, deleted_to) in found.iter_mut().zip(deleted_to) {
-        fill(connection, candidate, deleted_to)?;
+    for (candidate, deletions_end) in found.iter_mut().zip(deletions_ends) {
+        read_segments(connection, candidate, deletions_end)?;
     }
     Ok(found)
 }
 
-fn fill(connection: &Connection, candidate: &mut Candidate, deleted_to: i64) -> Result<()> {
+fn read_segments(
+    connection: &Connection,
+    candidate: &mut Candidate,
+    deletions_end: i64,
+) -> Result<()> {
     let from = candidate.position.max(candidate.first);
-    let end = from.saturating_add(candidate.window);
+    let end = from.saturating_add(candidate.read_limit);
     let partition = candidate.partition;
     let read = |row: &Row<'_>| {
         Ok(Segment {
             partition,
-            first: row.get(0)?,
-            last: row.get(1)?,
-            created_us: row.get(2)?,
-            only_group: row.get(3)?,
-            body: row.get(4)?,
+            first: row.get("first")?,
+            last: row.get("last")?,
+            created_us: row.get("created_at")?,
+            only_group: row.get("only_group")?,
+            body: row.get("body")?,
         })
     };
     let mut statement = connection.prepare_cached(
@@ -320,20 +325,22 @@ fn fill(connection: &Connection, candidate: &mut Candidate, deleted_to: i64) -> 
         }
         candidate.segments.push(segment);
     }
-    if candidate.marked_to.max(deleted_to) > from {
+    if candidate.flags_end.max(deletions_end) > from {
         let mut dead = connection.prepare_cached(
-            "SELECT position FROM queue_mark
+            "SELECT position FROM queue_message_flag
              WHERE partition_id = ?1 AND group_id IN (0, ?2) AND position >= ?3 AND position < ?4
                  AND is_dead",
         )?;
-        let dead = dead.query_map([partition, candidate.group, from, end], |row| row.get(0))?;
-        candidate.dead = dead.collect::<Result<_>>()?;
+        let dead = dead.query_map([partition, candidate.group, from, end], |row| {
+            row.get("position")
+        })?;
+        candidate.skipped = dead.collect::<Result<_>>()?;
     }
     Ok(())
 }
 
-pub(super) fn hand_back(connection: &Connection, claim: &Claimed, now: i64) -> Result<Vec<i64>> {
-    let mut returned = Vec::new();
+pub(super) fn release_claim(connection: &Connection, claim: &Claim, now: i64) -> Result<Vec<i64>> {
+    let mut released = Vec::new();
     for part in &claim.parts {
         let changed = connection
             .prepare_cached(
@@ -352,10 +359,10 @@ pub(super) fn hand_back(connection: &Connection, claim: &Claimed, now: i64) -> R
                 claim.lease
             ])?;
         if changed > 0 {
-            returned.push(part.number);
+            released.push(part.number);
         }
     }
-    Ok(returned)
+    Ok(released)
 }
 
 pub(super) fn extend(
@@ -364,13 +371,13 @@ pub(super) fn extend(
     time: Duration,
     now: i64,
 ) -> Result<Option<(usize, i64)>> {
-    let until = now.saturating_add(in_micros(time));
+    let until = now.saturating_add(duration_to_us(time));
     let ends: Vec<i64> = connection
         .prepare_cached(
             "UPDATE queue_cursor SET ready_at = max(ready_at, ?2)
              WHERE lease_id = ?1 AND ready_at > ?3 RETURNING ready_at",
         )?
-        .query_map(params![lease, until, now], |row| row.get(0))?
+        .query_map(params![lease, until, now], |row| row.get("ready_at"))?
         .collect::<Result<_>>()?;
     Ok(ends.iter().max().map(|until| (ends.len(), *until)))
 }

@@ -1,4 +1,6 @@
-//! Questions that people ask.
+//! The reads on SQLite.
+
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rusqlite::{
@@ -11,15 +13,16 @@ use wakeline_store::Error;
 use super::SqliteStore;
 use crate::{
     segment::MAX_MESSAGES,
-    store::read::{Head, Read, Row, Slice, Value},
+    store::read::{PositionRange, ReadStore, Row, SegmentSpan, Value},
 };
 
-/// The statement in this database's words.
+/// The statement in this database's words. Times are microseconds here anyway.
 fn worded(statement: &str, now: i64) -> String {
     statement
         .replace("wakeline.", "")
         .replace("{now}", &now.to_string())
-        .replace("{at $", "($")
+        .replace("{at ", "(")
+        .replace("{us ", "(")
         .replace('}', ")")
         .replace('$', "?")
 }
@@ -48,14 +51,14 @@ fn value(column: usize, value: ValueRef<'_>) -> Result<Value> {
         ValueRef::Real(_) => {
             return Err(rusqlite::Error::InvalidColumnType(
                 column,
-                "a question selects no fractions".into(),
+                "a read selects no fractions".into(),
                 value.data_type(),
             ));
         }
     })
 }
 
-impl Read for SqliteStore {
+impl ReadStore for SqliteStore {
     fn rows(
         &self,
         kind: &'static str,
@@ -64,27 +67,34 @@ impl Read for SqliteStore {
     ) -> BoxFuture<'_, Result<Vec<Row>, Error>> {
         self.read(kind, move |connection, now| {
             let mut statement = connection.prepare(&worded(statement, now))?;
-            let columns = statement.column_count();
+            let names = statement.column_names().map(str::to_owned);
+            let columns: Arc<[String]> = names.collect();
             statement
                 .query_map(params_from_iter(parameters), |row| {
-                    (0..columns)
-                        .map(|column| value(column, row.get_ref(column)?))
-                        .collect::<Result<_>>()
-                        .map(Row)
+                    let values = 0..columns.len();
+                    let values = values.map(|column| value(column, row.get_ref(column)?));
+                    Ok(Row {
+                        columns: columns.clone(),
+                        values: values.collect::<Result<_>>()?,
+                    })
                 })?
                 .collect()
         })
     }
 
-    fn heads(&self, slices: Vec<Slice>, count: i64) -> BoxFuture<'_, Result<Vec<Head>, Error>> {
+    fn segment_spans(
+        &self,
+        ranges: Vec<PositionRange>,
+        count: i64,
+    ) -> BoxFuture<'_, Result<Vec<SegmentSpan>, Error>> {
         self.read("browse", move |connection, _| {
-            heads(connection, &slices, count)
+            segment_spans(connection, &ranges, count)
         })
     }
 
-    fn positions_at(&self, asked: Vec<(i64, i64)>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
+    fn positions_at(&self, times: Vec<(i64, i64)>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
         self.read("browse", move |connection, _| {
-            asked
+            times
                 .iter()
                 .map(|(partition, at)| position_at(connection, *partition, *at))
                 .collect()
@@ -107,40 +117,47 @@ impl Read for SqliteStore {
     }
 }
 
-fn heads(connection: &Connection, slices: &[Slice], count: i64) -> Result<Vec<Head>> {
+fn segment_spans(
+    connection: &Connection,
+    ranges: &[PositionRange],
+    count: i64,
+) -> Result<Vec<SegmentSpan>> {
     let mut statement = connection.prepare_cached(
         "SELECT first, last, created_at FROM queue_segment
          WHERE partition_id = ?1 AND last >= ?2 AND last < ?3 + ?4 AND first < ?3
          ORDER BY last DESC LIMIT ?5",
     )?;
-    let mut heads: Vec<Head> = Vec::new();
-    for slice in slices {
-        let partition = slice.partition;
-        // A segment that ends behind the slice can only begin so far before its end.
+    let mut segment_spans: Vec<SegmentSpan> = Vec::new();
+    for range in ranges {
+        let partition = range.partition;
+        // A segment that ends behind the range can only start so far before its end.
         let longest = MAX_MESSAGES as i64;
-        let parameters = [partition, slice.from, slice.to, longest, count];
+        let parameters = [partition, range.from, range.to, longest, count];
         let found = statement.query_map(parameters, |row| {
-            Ok(Head {
+            Ok(SegmentSpan {
                 partition,
-                first: row.get(0)?,
-                last: row.get(1)?,
-                created_us: row.get(2)?,
+                first: row.get("first")?,
+                last: row.get("last")?,
+                created_us: row.get("created_at")?,
             })
         })?;
         for head in found {
-            heads.push(head?);
+            segment_spans.push(head?);
         }
     }
-    heads.sort_by_key(|head| std::cmp::Reverse((head.created_us, head.partition, head.last)));
-    heads.truncate(usize::try_from(count).unwrap_or_default());
-    Ok(heads)
+    segment_spans
+        .sort_by_key(|head| std::cmp::Reverse((head.created_us, head.partition, head.last)));
+    segment_spans.truncate(usize::try_from(count).unwrap_or_default());
+    Ok(segment_spans)
 }
 
-/// Times within a partition never go back, so it is found by halving.
+/// Found by halving, because times within a partition never go back.
 fn position_at(connection: &Connection, partition: i64, at: i64) -> Result<i64> {
     let bounds: Option<(i64, i64)> = connection
         .prepare_cached("SELECT first_position, next_position FROM queue_partition WHERE id = ?1")?
-        .query_row([partition], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([partition], |row| {
+            Ok((row.get("first_position")?, row.get("next_position")?))
+        })
         .optional()?;
     let Some((mut low, mut high)) = bounds else {
         return Ok(0);
@@ -153,7 +170,7 @@ fn position_at(connection: &Connection, partition: i64, at: i64) -> Result<i64> 
         let middle = i64::midpoint(low, high);
         let segment: Option<(i64, i64, i64)> = probe
             .query_row([partition, middle], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                Ok((row.get("first")?, row.get("last")?, row.get("created_at")?))
             })
             .optional()?;
         match segment {

@@ -1,23 +1,42 @@
 //! Stream queries and their state.
 
+use futures_util::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use uuid::Uuid;
+use wakeline_bus::Write;
+use wakeline_store::Error;
 
+use super::SqliteStore;
 use crate::{
-    step::StateChange,
-    stream::{Registered, Registration, StateQuery, StateRow},
+    store::{StreamStore, wakes},
+    stream::{RegisterResult, StateQuery, StateRow, StreamRegistration},
+    write_batch::StateChange,
 };
 
-pub(super) fn register(
+impl StreamStore for SqliteStore {
+    fn register(&self, query: StreamRegistration) -> Write<RegisterResult> {
+        self.write(
+            "stream",
+            move |connection, now| register(connection, &query, now),
+            wakes::none,
+        )
+    }
+
+    fn states(&self, query: StateQuery) -> BoxFuture<'_, Result<Vec<StateRow>, Error>> {
+        self.read("states", move |connection, _| states(connection, &query))
+    }
+}
+
+fn register(
     connection: &Connection,
-    query: &Registration,
+    query: &StreamRegistration,
     now: i64,
-) -> Result<Registered> {
+) -> Result<RegisterResult> {
     let known: Option<(Uuid, String)> = connection
         .query_row(
             "SELECT id, config_hash FROM queue_stream WHERE name = ?1",
             [&query.name],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| Ok((row.get("id")?, row.get("config_hash")?)),
         )
         .optional()?;
     let Some((id, config_hash)) = known else {
@@ -34,9 +53,9 @@ pub(super) fn register(
                 now
             ],
         )?;
-        return Ok(Registered {
+        return Ok(RegisterResult {
             id,
-            is_fresh: true,
+            is_new: true,
             is_reset: false,
             is_mismatch: false,
         });
@@ -52,9 +71,9 @@ pub(super) fn register(
             params![id, query.config_hash, query.source_queue, query.sink_queue],
         )?;
     }
-    Ok(Registered {
+    Ok(RegisterResult {
         id,
-        is_fresh: false,
+        is_new: false,
         is_reset: query.reset,
         is_mismatch,
     })
@@ -80,12 +99,12 @@ pub(super) fn write(connection: &Connection, change: &StateChange, now: i64) -> 
     Ok(())
 }
 
-pub(super) fn states(connection: &Connection, query: &StateQuery) -> Result<Vec<StateRow>> {
+fn states(connection: &Connection, query: &StateQuery) -> Result<Vec<StateRow>> {
     let read = |row: &Row<'_>| {
         Ok(StateRow {
-            key: row.get(0)?,
-            value: row.get(1)?,
-            updated_us: row.get(2)?,
+            key: row.get("key")?,
+            value: row.get("value")?,
+            updated_us: row.get("updated_at")?,
         })
     };
     let mut statement = connection.prepare_cached(

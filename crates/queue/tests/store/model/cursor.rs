@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use uuid::Uuid;
 use wakeline_queue::{
-    ack::{Ack, Outcome, Status},
-    claim::Part,
+    ack::{Ack, AckOutcome, AckStatus},
+    claim::ClaimedPartition,
 };
 
 const RETRIES: i64 = 3;
@@ -48,7 +48,7 @@ impl Cursor {
         ack: &Ack,
         required: &[Uuid],
         position: Option<usize>,
-    ) -> Option<Outcome> {
+    ) -> Option<AckOutcome> {
         let is_leased = self.is_leased(now);
         let lease = self.lease.as_ref().filter(|_| is_leased);
         // A lease that the step requires need not be said again.
@@ -57,34 +57,34 @@ impl Cursor {
             .filter(|id| required.contains(id));
         let said = ack.lease.or(required);
         if said.is_some() && said != lease.map(|lease| lease.id) {
-            return Some(Outcome::LeaseLost);
+            return Some(AckOutcome::LeaseLost);
         }
         let Some(position) = position else {
-            return Some(Outcome::Unknown);
+            return Some(AckOutcome::Unknown);
         };
-        let is_completed = ack.status == Status::Completed;
+        let is_completed = ack.status == AckStatus::Completed;
         if position < self.position {
             return Some(match is_completed {
-                true => Outcome::AlreadyDone,
-                false => Outcome::Passed,
+                true => AckOutcome::AlreadyDone,
+                false => AckOutcome::Passed,
             });
         }
         if said.is_some() && lease.is_some_and(|lease| position >= lease.end) {
-            return Some(Outcome::Unknown);
+            return Some(AckOutcome::Unknown);
         }
         if said.is_none() && is_leased && !is_completed {
-            return Some(Outcome::LeaseLost);
+            return Some(AckOutcome::LeaseLost);
         }
         None
     }
 
     /// Whether it is dead now.
-    pub(super) fn fail(&mut self, position: usize, status: Status) -> bool {
+    pub(super) fn fail(&mut self, position: usize, status: AckStatus) -> bool {
         let failures = self.failures.entry(position).or_default();
-        if status == Status::Failed {
+        if status == AckStatus::Failed {
             *failures += 1;
         }
-        let is_dead = status == Status::DeadLetter
+        let is_dead = status == AckStatus::DeadLetter
             || *failures > RETRIES
             || self.dead.contains_key(&position);
         if is_dead {
@@ -95,7 +95,13 @@ impl Cursor {
 
     /// Whether a claim of `batch` with room for `room` may take this: what is next, without a gap,
     /// and all of it as far as `batch` places reach.
-    pub(super) fn fits(&self, messages: &[String], part: &Part, batch: usize, room: usize) -> bool {
+    pub(super) fn fits(
+        &self,
+        messages: &[String],
+        part: &ClaimedPartition,
+        batch: usize,
+        room: usize,
+    ) -> bool {
         let live = self.live(messages);
         let within = |from: usize| live.iter().filter(|at| **at < from + batch).count();
         let least = within(self.position).min(room).max(1);
