@@ -2,33 +2,34 @@
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
-use crate::store::{Cursor, Position, Way};
+use crate::store::{RowCursor, ScanDirection, Seq};
 
-/// Longer ones are nobody's.
+/// This server gives no longer ones.
 pub const MAX_LENGTH: usize = 4_096;
 
 const FORM: &str = "w1";
 const FROM_GIVEN: &str = "g";
 const FROM_NEW: &str = "n";
-/// Spans that bookmarks without a way were read from the new facts in.
-const SHORT_SPAN: Position = 1_000;
+/// Up to this length, a bookmark without a direction was read from the new facts.
+const SHORT_SPAN: Seq = 1_000;
 
-/// A feed is read in spans of positions, one after the other: see [`crate::paging`]. Written as
-/// `w1-<to>` after a whole span, and as `w1-<from>-<to>-<newest>-<way>-<cursor>` in the middle of one,
-/// the way being `g` (from the given) or `n` (from the new facts); a feed's beginning is empty. Bookmarks of upstream's form (`254.253`) say nothing about this store,
-/// and mean the beginning: clients skip what they have.
+/// A feed is read in spans of seqs, one after the other: see [`crate::paging`]. Its text is `w1-<to>`
+/// after a whole span, `w1-<from>-<to>-<output>-<direction>-<cursor>` within one, and empty at the
+/// feed's beginning. The direction is `g` (from the given) or `n` (from the new facts). Bookmarks of
+/// upstream's form (`254.253`) say nothing about this store and mean the beginning: clients skip the
+/// facts that they have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bookmark {
     #[default]
     Start,
     /// Everything up to here has been read.
-    Finished(Position),
-    /// In the span `(from, to]`, after a row of the slice `newest`.
+    Finished(Seq),
+    /// In the span `(from, to]`, after a row of the delta of `first_new_output`.
     Within {
-        from: Position,
-        to: Position,
-        newest: usize,
-        after: Cursor,
+        from: Seq,
+        to: Seq,
+        first_new_output: usize,
+        after: RowCursor,
     },
 }
 
@@ -43,9 +44,9 @@ pub enum Error {
 }
 
 impl Bookmark {
-    /// Everything up to here has been read, whatever else has.
+    /// At least everything up to here has been read.
     #[must_use]
-    pub fn base(&self) -> Position {
+    pub fn base(&self) -> Seq {
         match self {
             Self::Start => 0,
             Self::Finished(to) => *to,
@@ -53,24 +54,27 @@ impl Bookmark {
         }
     }
 
-    /// Whether it speaks of positions that no fact of this store has yet: it is another store's.
+    /// Whether it has a seq that this store has not drawn yet: then it is another store's.
     #[must_use]
-    pub fn is_beyond(&self, last: Position) -> bool {
+    pub fn is_beyond(&self, last: Seq) -> bool {
         match self {
             Self::Start => false,
             Self::Finished(to) | Self::Within { to, .. } => *to > last,
         }
     }
 
-    /// In the order in which a reader gets them. It never goes back, but where a given is stored
-    /// after the feed was read: then the feed begins anew.
+    /// In the order in which a reader gets them. It goes back only if a given is stored after the feed
+    /// was read: then the feed starts from its beginning.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         let inside = |bookmark: &Self| match bookmark {
             Self::Start | Self::Finished(_) => None,
             Self::Within {
-                to, newest, after, ..
-            } => Some((*newest, after.clone(), *to)),
+                to,
+                first_new_output,
+                after,
+                ..
+            } => Some((*first_new_output, after.clone(), *to)),
         };
         let bases = self.base().cmp(&other.base());
         bases.then_with(|| inside(self).cmp(&inside(other)))
@@ -85,15 +89,19 @@ impl fmt::Display for Bookmark {
             Self::Within {
                 from,
                 to,
-                newest,
+                first_new_output,
                 after,
             } => {
-                let way = match after.way {
-                    Way::FromGiven => FROM_GIVEN,
-                    Way::FromNew => FROM_NEW,
+                let direction = match after.direction {
+                    ScanDirection::FromGiven => FROM_GIVEN,
+                    ScanDirection::FromNew => FROM_NEW,
                 };
-                let at: Vec<String> = after.at.iter().map(Position::to_string).collect();
-                write!(out, "{FORM}-{from}-{to}-{newest}-{way}-{}", at.join("."))
+                let at: Vec<String> = after.at.iter().map(Seq::to_string).collect();
+                write!(
+                    out,
+                    "{FORM}-{from}-{to}-{first_new_output}-{direction}-{}",
+                    at.join(".")
+                )
             }
         }
     }
@@ -111,13 +119,17 @@ impl FromStr for Bookmark {
         }
         let parts: Vec<&str> = text.split('-').collect();
         match &*parts {
-            [FORM, to] => Ok(Self::Finished(position(to)?)),
-            [FORM, from, to, newest, at] => within(from, to, newest, None, at),
-            [FORM, from, to, newest, FROM_GIVEN, at] => {
-                within(from, to, newest, Some(Way::FromGiven), at)
-            }
-            [FORM, from, to, newest, FROM_NEW, at] => {
-                within(from, to, newest, Some(Way::FromNew), at)
+            [FORM, to] => Ok(Self::Finished(seq(to)?)),
+            [FORM, from, to, first_new_output, at] => within(from, to, first_new_output, None, at),
+            [FORM, from, to, first_new_output, FROM_GIVEN, at] => within(
+                from,
+                to,
+                first_new_output,
+                Some(ScanDirection::FromGiven),
+                at,
+            ),
+            [FORM, from, to, first_new_output, FROM_NEW, at] => {
+                within(from, to, first_new_output, Some(ScanDirection::FromNew), at)
             }
             _ => Err(Error::Unreadable),
         }
@@ -127,30 +139,31 @@ impl FromStr for Bookmark {
 fn within(
     from: &str,
     to: &str,
-    newest: &str,
-    way: Option<Way>,
+    first_new_output: &str,
+    direction: Option<ScanDirection>,
     at: &str,
 ) -> Result<Bookmark, Error> {
-    let (from, to) = (position(from)?, position(to)?);
-    let newest = usize::try_from(position(newest)?).map_err(|_| Error::Unreadable)?;
-    if from >= to || newest >= crate::query::MAX_VARIABLES {
+    let (from, to) = (seq(from)?, seq(to)?);
+    let first_new_output =
+        usize::try_from(seq(first_new_output)?).map_err(|_| Error::Unreadable)?;
+    if from >= to || first_new_output >= crate::query::MAX_VARIABLES {
         return Err(Error::Unreadable);
     }
-    // Bookmarks that do not name a way were given when the length of the span alone decided.
-    let way = way.unwrap_or(if from > 0 && to - from <= SHORT_SPAN {
-        Way::FromNew
+    // A bookmark without a direction is of a time when the length of the span alone decided it.
+    let direction = direction.unwrap_or(if from > 0 && to - from <= SHORT_SPAN {
+        ScanDirection::FromNew
     } else {
-        Way::FromGiven
+        ScanDirection::FromGiven
     });
     let at = match at {
         "" => Vec::new(),
-        at => at.split('.').map(position).collect::<Result<_, _>>()?,
+        at => at.split('.').map(seq).collect::<Result<_, _>>()?,
     };
     Ok(Bookmark::Within {
         from,
         to,
-        newest,
-        after: Cursor { way, at },
+        first_new_output,
+        after: RowCursor { direction, at },
     })
 }
 
@@ -160,7 +173,7 @@ fn is_upstreams(text: &str) -> bool {
         .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn position(text: &str) -> Result<Position, Error> {
+fn seq(text: &str) -> Result<Seq, Error> {
     // Parsing would take a sign too.
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Error::Unreadable);

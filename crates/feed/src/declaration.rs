@@ -9,7 +9,7 @@ use crate::{
     fact::{Hash, Kind},
     specification::{
         Label, Name,
-        cursor::{Cursor, Error},
+        scanner::{Error, Scanner},
     },
 };
 
@@ -46,19 +46,19 @@ pub enum Literal {
     Bool(bool),
     /// Finite.
     Number(f64),
-    /// As JSON, with its quotes: an escape may stand for what no `str` can hold.
+    /// As JSON, with its quotes: an escape may be half of a surrogate pair, which no `str` can hold.
     String(Box<str>),
 }
 
 /// A text of declarations only. `known` are the facts that the caller declares, such as `me`.
 pub fn parse(text: &str, known: &[Label]) -> Result<Vec<Declaration>, Error> {
-    let mut cursor = Cursor::new(text)?;
-    let declarations = declarations(&mut cursor, known)?;
-    cursor.expect_end()?;
+    let mut scanner = Scanner::new(text)?;
+    let declarations = declarations(&mut scanner, known)?;
+    scanner.expect_end()?;
     Ok(declarations)
 }
 
-/// The declarations at the cursor, as many as there are.
-pub fn declarations(cursor: &mut Cursor<'_>, known: &[Label]) -> Result<Vec<Declaration>, Error> {
-    parser::Parser::new(cursor, known).declarations()
+/// The declarations at the scanner, as many as there are.
+pub fn declarations(scanner: &mut Scanner<'_>, known: &[Label]) -> Result<Vec<Declaration>, Error> {
+    parser::Parser::new(scanner, known).declarations()
 }

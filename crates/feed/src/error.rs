@@ -1,4 +1,4 @@
-//! What goes wrong, and how the caller is told.
+//! Errors of the door: who caused them decides the status.
 
 use wakeline_wake::HoldRefusal;
 
@@ -11,7 +11,7 @@ use crate::{
     reading,
 };
 
-/// What clients know for every hash or signature that is wrong; what is wrong follows.
+/// Clients know this text for every wrong hash or signature; the reason follows it.
 pub(crate) const BAD_SIGNATURES: &str = "The signatures on the facts are invalid.";
 
 #[derive(Debug, thiserror::Error)]
@@ -19,12 +19,12 @@ pub enum Error {
     /// The caller's mistake. Doing it again does not help.
     #[error("{0}")]
     Invalid(String),
-    /// The same. What it was sent as, only the route knows.
+    /// The caller's mistake, too. Only the route knows under which name it was sent.
     #[error(transparent)]
     Bookmark(#[from] bookmark::Error),
     #[error("{0}")]
     Forbidden(String),
-    /// Somebody has to log in.
+    /// The caller has to log in.
     #[error("{0}")]
     Unauthorized(String),
     #[error("feed_not_found")]
@@ -46,8 +46,8 @@ impl Error {
     }
 }
 
-impl From<crate::specification::cursor::Error> for Error {
-    fn from(error: crate::specification::cursor::Error) -> Self {
+impl From<crate::specification::scanner::Error> for Error {
+    fn from(error: crate::specification::scanner::Error) -> Self {
         Self::Invalid(error.to_string())
     }
 }
@@ -67,7 +67,7 @@ impl From<crate::graph::Error> for Error {
     }
 }
 
-/// Which setting it is that there is too much for, if it is one.
+/// With the setting that limits it, if there is one.
 fn limited(error: &dyn std::error::Error, what: &str) -> String {
     let setting = match what {
         "facts" => " (feeds.max_facts)",
@@ -77,13 +77,13 @@ fn limited(error: &dyn std::error::Error, what: &str) -> String {
     format!("{error}, the limit of this server{setting}; send it in parts")
 }
 
-impl From<record::Refused> for Error {
-    fn from(refused: record::Refused) -> Self {
+impl From<record::BodyError> for Error {
+    fn from(refused: record::BodyError) -> Self {
         match refused {
-            record::Refused::WrongHash { .. } => {
+            record::BodyError::WrongHash { .. } => {
                 Self::Forbidden(format!("{BAD_SIGNATURES} {refused}"))
             }
-            record::Refused::Many { list, .. } => Self::TooLarge(limited(&refused, list)),
+            record::BodyError::Many { list, .. } => Self::TooLarge(limited(&refused, list)),
             _ => Self::Invalid(refused.to_string()),
         }
     }
@@ -107,10 +107,10 @@ impl From<users::Error> for Error {
     }
 }
 
-impl From<login::Refused> for Error {
-    fn from(refused: login::Refused) -> Self {
+impl From<login::LoginError> for Error {
+    fn from(refused: login::LoginError) -> Self {
         match refused {
-            login::Refused::Unavailable(_) => {
+            login::LoginError::Unavailable(_) => {
                 Self::Store(wakeline_store::Error::Unavailable(refused.to_string()))
             }
             refused => Self::Unauthorized(refused.to_string()),

@@ -1,20 +1,22 @@
-//! Facts: what was said once and does not change.
+//! Facts: they are saved once and never change.
 
-mod building;
+mod build;
+mod invalid;
 mod kinds;
 mod predecessors;
 pub mod record;
-mod unfit;
 
 use std::{cmp::Ordering, fmt, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use sha2::{Digest as _, Sha512};
 
-pub use building::{MAX_FIELDS, MAX_PREDECESSORS};
+pub use build::{MAX_FIELDS, MAX_PREDECESSORS};
+pub use invalid::{InvalidFact, MAX_NAME, check_name, check_role};
 pub use kinds::Kinds;
-pub use predecessors::{Roles, read_predecessors, write_predecessors};
-pub use unfit::{MAX_NAME, Unfit, check_name, check_role};
+pub use predecessors::{
+    Roles, read_predecessors, read_reference_list, write_predecessors, write_reference_list,
+};
 
 /// SHA-512 of a fact's canonical JSON. Written as padded base64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,7 +116,7 @@ pub struct Fact {
     pub fields: Box<str>,
 }
 
-/// Who vouches for a fact.
+/// A signature of a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// The public key as PEM, to the byte as it was sent.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{fact::Reference, query::Query, specification::Specification};
 
-/// As somebody asked for it. Its hash is what clients know it by.
+/// A declared feed. Clients know it by its hash.
 #[derive(Debug)]
 pub struct Feed {
     /// URL-safe.
@@ -13,6 +13,6 @@ pub struct Feed {
     pub query: Arc<Query>,
     /// In the order of the specification's givens.
     pub given: Vec<Reference>,
-    /// Whose it is, where a distribution rule has bound it to a user.
+    /// The one user that it is for, where a distribution rule has bound it to one.
     pub owner: Option<Reference>,
 }

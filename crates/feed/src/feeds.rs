@@ -1,7 +1,7 @@
-//! What a specification is cut into: each feed is a row of facts that a client needs all of.
+//! Feeds: the lists of tuples that a specification is cut into. A client needs all facts of a tuple.
 
 mod build;
-mod place;
+mod context;
 mod restored;
 
 use std::collections::HashSet;
@@ -37,7 +37,7 @@ pub struct Feed {
     pub specification: Specification,
     /// In the order of the feed's givens, which is not that of what it was built from.
     pub given: Vec<Reference>,
-    /// Upstream does not have it. What rules say of the specification is said of the others.
+    /// Upstream does not have it. The rules' answer for a specification is about the other feeds.
     pub is_added: bool,
 }
 

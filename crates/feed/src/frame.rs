@@ -4,17 +4,17 @@ use std::fmt::Write;
 
 use bytes::Bytes;
 
-use crate::{fact::Reference, session::Event};
+use crate::{fact::Reference, json::write_string, stream::StreamEvent};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum StreamFormat {
     /// `application/x-jinaga-feed-stream`: a line of JSON and a blank one.
     Jinaga,
     /// `text/event-stream`: the bookmark is the event's id.
     Events,
 }
 
-impl Form {
+impl StreamFormat {
     #[must_use]
     pub fn content_type(self) -> &'static str {
         match self {
@@ -24,10 +24,10 @@ impl Form {
     }
 
     #[must_use]
-    pub fn encode(self, event: &Event) -> Bytes {
+    pub fn encode(self, event: &StreamEvent) -> Bytes {
         let mut text = String::new();
         match event {
-            Event::Page { page, is_synced } => {
+            StreamEvent::Page { page, is_synced } => {
                 let bookmark = page.reached.to_string();
                 self.frame(
                     &mut text,
@@ -39,21 +39,21 @@ impl Form {
                     self.frame(&mut text, "sync", &bookmark, &body(&[], &bookmark));
                 }
             }
-            Event::Sync(bookmark) => {
+            StreamEvent::Sync(bookmark) => {
                 self.frame(&mut text, "sync", bookmark, &body(&[], bookmark));
             }
-            Event::Denied { denial, bookmark } => {
-                let mut said = body(&[], bookmark);
-                said.pop();
-                said.push_str(",\"decision\":\"denied\",\"code\":");
-                string(&mut said, denial.code);
-                said.push_str(",\"reason\":");
-                string(&mut said, &denial.reason);
-                said.push('}');
-                self.frame(&mut text, "denied", bookmark, &said);
+            StreamEvent::Denied { denial, bookmark } => {
+                let mut denied = body(&[], bookmark);
+                denied.pop();
+                denied.push_str(",\"decision\":\"denied\",\"code\":");
+                write_string(&mut denied, denial.code);
+                denied.push_str(",\"reason\":");
+                write_string(&mut denied, &denial.reason);
+                denied.push('}');
+                self.frame(&mut text, "denied", bookmark, &denied);
             }
             // Jinaga's clients skip blank lines; a line that begins with a colon is a comment.
-            Event::Heartbeat => text.push_str(match self {
+            StreamEvent::Heartbeat => text.push_str(match self {
                 Self::Jinaga => "\n",
                 Self::Events => ":\n\n",
             }),
@@ -83,16 +83,10 @@ pub fn body(references: &[Reference], bookmark: &str) -> String {
         if index > 0 {
             text.push(',');
         }
-        text.push_str("{\"type\":");
-        string(&mut text, &reference.kind);
-        let _ = write!(text, ",\"hash\":\"{}\"}}", reference.hash);
+        reference.write(&mut text);
     }
     text.push_str("],\"bookmark\":");
-    string(&mut text, bookmark);
+    write_string(&mut text, bookmark);
     text.push('}');
     text
-}
-
-fn string(text: &mut String, value: &str) {
-    text.push_str(&serde_json::Value::from(value).to_string());
 }

@@ -7,9 +7,9 @@ mod writer;
 use thiserror::Error;
 
 pub use reader::Reader;
-pub use writer::{Unwritten, Writer};
+pub use writer::{MissingPredecessor, Writer};
 
-use crate::fact::{MAX_FIELDS, Unfit};
+use crate::fact::{InvalidFact, MAX_FIELDS};
 
 pub const CONTENT_TYPE: &str = "application/x-jinaga-graph-v1";
 
@@ -56,7 +56,7 @@ pub enum Problem {
     #[error("expected {expected}, but {unfit}")]
     Line {
         expected: &'static str,
-        unfit: Unfit,
+        unfit: InvalidFact,
     },
     #[error("expected {expected}, found '{found}'")]
     Unexpected {

@@ -14,6 +14,7 @@ mod stream;
 use std::{sync::Arc, time::Duration};
 
 use axum::{
+    body::Body,
     extract::{FromRequestParts, Request, State},
     http::request::Parts,
     middleware::{Next, from_fn_with_state},
@@ -22,6 +23,7 @@ use axum::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_web::{Identity, Right, require};
 
+use body::BodyChunks;
 pub use cors::Origins;
 
 use crate::{
@@ -34,7 +36,7 @@ use crate::{
 /// Where the routes are, as the replicator has them.
 pub const PREFIX: &str = "/jinaga";
 
-/// Who the server's own login says that somebody is.
+/// The provider of users whom the server's own login has identified.
 const OWN_PROVIDER: &str = "wakeline";
 
 /// What the routes need.
@@ -52,6 +54,13 @@ pub struct Limits {
     pub max_body: usize,
     pub max_graph: usize,
     pub body_timeout: Duration,
+}
+
+impl Door {
+    fn body(&self, body: Body) -> Result<BodyChunks, Error> {
+        let limits = &self.limits;
+        BodyChunks::new(body, limits.max_body, "feeds.max_body", limits.body_timeout)
+    }
 }
 
 /// All routes of this door.
@@ -73,7 +82,7 @@ pub fn router(door: Door) -> OpenApiRouter {
         require(reading, Right::Read).merge(require(writing, Right::Write))
     };
     let mut routes = routes.route_layer(from_fn_with_state(door.clone(), identify));
-    // After it: what may be sent is told to everybody.
+    // Outside of the login: everybody may ask which methods there are.
     for path in cors::PATHS {
         let path = format!("{PREFIX}{path}");
         routes = routes.route(&path, axum::routing::options(cors::options));
@@ -83,7 +92,7 @@ pub fn router(door: Door) -> OpenApiRouter {
         .layer(from_fn_with_state(origins, cors::allow))
 }
 
-/// Who calls is found out once, before the handler.
+/// Finds the caller once, before the handler.
 async fn identify(State(door): State<Door>, mut request: Request, next: Next) -> Response {
     let caller = match &door.login {
         Some(login) => match login.identify(request.headers()).await {

@@ -1,14 +1,14 @@
-//! Which stream a new fact can concern: the open streams of this node, by what they look for.
+//! The open streams of this node, and which of them a new fact can concern.
 //!
-//! Streams whose feeds differ only in their givens have the same query. A fact is looked at once per
-//! query and place in it where it fits, however many streams there are.
+//! Streams whose feeds differ only in their givens have the same query. A fact is looked up once per
+//! query and variable of its type, however many streams there are.
 
 mod concern;
 mod follower;
 mod registry;
 
 pub use follower::Follower;
-pub use registry::{Registration, Signal, Watch};
+pub use registry::{Registration, StreamInbox, Watch};
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ use wakeline_wake::{Cause, Engine, Topic, Wake};
 
 use crate::{
     query::Query,
-    store::{Log, Position, Store},
+    store::{Log, Seq, Store},
 };
 use registry::Registry;
 
@@ -39,11 +39,11 @@ impl Hub {
         })
     }
 
-    /// A stream of a feed, which hears nothing yet: see [`Registration::watch`].
+    /// A stream of a feed. It gets nothing before [`Registration::watch`].
     #[must_use]
     pub fn register(self: &Arc<Self>, topic: Topic, waitlist_cap: usize) -> Registration {
-        let (stream, signal) = self.registry().open(topic, waitlist_cap);
-        Registration::new(self.clone(), stream, signal)
+        let (stream, inbox) = self.registry().open(topic, waitlist_cap);
+        Registration::new(self.clone(), stream, inbox)
     }
 
     /// Open streams.
@@ -52,24 +52,24 @@ impl Hub {
         self.registry().len()
     }
 
-    /// Tells the streams that these facts can concern.
+    /// Delivers new facts to the streams that they can concern, and wakes those.
     pub(crate) async fn matched(&self, log: &Log, cause: Cause) -> Result<(), Error> {
-        let tasks = self.registry().tasks(&log.entries);
+        let lookups = self.registry().lookups(&log.entries);
         let mut found = Vec::new();
-        for task in tasks {
+        for lookup in lookups {
             let watched = |query: &Query| self.registry().watched(query);
-            found.push(task.answer(&*self.store, watched).await?);
+            found.push(lookup.answer(&*self.store, watched).await?);
         }
-        let topics = self.registry().tell(log, found);
+        let topics = self.registry().deliver(log, found);
         for topic in topics {
             self.engine.wake(&Wake::all(topic), cause);
         }
         Ok(())
     }
 
-    /// Too much has happened to look at each fact: every stream looks for itself.
-    pub(crate) fn skip(&self, after: Position, to: Position, cause: Cause) {
-        let topics = self.registry().tell_all(after, to);
+    /// There are too many new facts to look up each: every stream reads the span itself.
+    pub(crate) fn skip(&self, after: Seq, to: Seq, cause: Cause) {
+        let topics = self.registry().deliver_span(after, to);
         for topic in topics {
             self.engine.wake(&Wake::all(topic), cause);
         }

@@ -112,11 +112,6 @@ impl<'a> Object<'a> {
     pub fn members(&self) -> &[(Text<'a>, Value<'a>)] {
         &self.members
     }
-
-    #[must_use]
-    pub fn into_members(self) -> Vec<(Text<'a>, Value<'a>)> {
-        self.members
-    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 //!
 //! What it promises:
 //! * a save is on disk, whole, when it is answered; a fact without its predecessors is refused;
-//! * a stream gets every tuple of its feed, those of transactions that commit late too, and is told
-//!   when it has all (SYNC);
+//! * a stream sends every tuple of its feed, those of transactions that commit late too, and marks
+//!   where the client has caught up (SYNC);
 //! * a page costs what is on it, not what came before it;
 //! * a stream that waits costs the database nothing, and a save wakes only those it can concern.
 //!
-//! In reading order: [`fact`] and [`specification`] are the nouns, [`feeds`] what a specification is
-//! cut into, [`query`] what the databases are asked, [`store`] the durable steps.
+//! In reading order: [`fact`] and [`specification`] are the nouns, [`feeds`] the lists of tuples that a
+//! specification is cut into, [`query`] a feed as the databases see it, [`store`] the storage,
+//! [`stream`] and [`hub`] how clients get what is new.
 
 pub mod bookmark;
 pub mod declaration;
@@ -30,11 +31,11 @@ pub mod policy_file;
 pub mod query;
 pub mod reading;
 pub mod service;
-pub mod session;
 pub mod signature;
 pub mod skeleton;
 pub mod specification;
 pub mod store;
+pub mod stream;
 pub mod topic;
 pub mod waitlist;
 

@@ -1,4 +1,4 @@
-//! Who asks: a token of one of the providers, or nobody where that is allowed.
+//! The caller: a user by a token of one of the providers, or an anonymous one where that is allowed.
 
 mod providers;
 pub mod users;
@@ -41,7 +41,7 @@ pub trait KeySource: Send + Sync + std::fmt::Debug {
 #[error("the keys of the issuer cannot be fetched; nothing was done, try again later")]
 pub struct KeysUnavailable;
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// `None`: anonymous.
@@ -59,9 +59,9 @@ impl Caller {
     }
 }
 
-/// Why somebody is not let in: 401 with this text, but 503 for [`Refused::Unavailable`].
+/// Why a caller is refused: 401 with this text, but 503 for [`LoginError::Unavailable`].
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum LoginError {
     #[error("No token")]
     NoToken,
     #[error("Invalid token")]
@@ -80,7 +80,7 @@ pub enum Refused {
     Unavailable(#[from] KeysUnavailable),
 }
 
-/// The providers, and whether one may come without any.
+/// The providers, and whether anonymous callers are allowed.
 #[derive(Debug)]
 pub struct Login {
     providers: Vec<Provider>,
@@ -102,56 +102,58 @@ impl Login {
         })
     }
 
-    /// Who the request is from. Not to be asked for `OPTIONS`, which has no login.
-    pub async fn identify(&self, headers: &HeaderMap) -> Result<Caller, Refused> {
+    /// The caller of a request. `OPTIONS` has no login.
+    pub async fn identify(&self, headers: &HeaderMap) -> Result<Caller, LoginError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         self.identify_at(headers, now.unwrap_or_default().as_secs())
             .await
     }
 
     /// The same at a time, in seconds since 1970.
-    pub async fn identify_at(&self, headers: &HeaderMap, now: u64) -> Result<Caller, Refused> {
+    pub async fn identify_at(&self, headers: &HeaderMap, now: u64) -> Result<Caller, LoginError> {
         let Some(given) = headers.get(header::AUTHORIZATION) else {
             return self.without_token();
         };
-        let given = given.to_str().map_err(|_| Refused::Token)?;
+        let given = given.to_str().map_err(|_| LoginError::Token)?;
         match given.trim_ascii().split_once(' ') {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
                 self.named(token.trim_ascii(), now).await
             }
-            // Another way to log in says nothing here: as without any.
+            // Another scheme than Bearer counts as no token.
             _ => self.without_token(),
         }
     }
 
-    fn without_token(&self) -> Result<Caller, Refused> {
+    fn without_token(&self) -> Result<Caller, LoginError> {
         if self.anonymous {
             Ok(Caller::anonymous())
         } else {
-            Err(Refused::NoToken)
+            Err(LoginError::NoToken)
         }
     }
 
-    async fn named(&self, token: &str, now: u64) -> Result<Caller, Refused> {
-        let token = Token::parse(token).map_err(|_| Refused::Token)?;
-        let key_id = token.key_id().ok_or(Refused::Token)?;
+    async fn named(&self, token: &str, now: u64) -> Result<Caller, LoginError> {
+        let token = Token::parse(token).map_err(|_| LoginError::Token)?;
+        let key_id = token.key_id().ok_or(LoginError::Token)?;
         let text = |claim| token.claim(claim).and_then(Value::as_str);
         let subject = text("sub").filter(|subject| is_subject(subject));
-        let subject = subject.ok_or(Refused::Subject)?;
+        let subject = subject.ok_or(LoginError::Subject)?;
         let mut known = self.of(|provider| text("iss") == Some(&*provider.issuer));
         if known.is_empty() {
-            return Err(Refused::Issuer);
+            return Err(LoginError::Issuer);
         }
         known.retain(|provider| text("aud") == Some(&*provider.audience));
         if known.is_empty() {
-            return Err(Refused::Audience);
+            return Err(LoginError::Audience);
         }
         for provider in known {
             let Some(key) = self.key(provider, key_id).await? else {
                 continue;
             };
             if token.is_signed_by(&key) {
-                token.check_time(now, SKEW).map_err(|_| Refused::Expired)?;
+                token
+                    .check_time(now, SKEW)
+                    .map_err(|_| LoginError::Expired)?;
                 return Ok(Caller {
                     principal: Some(Principal {
                         provider: provider.name.clone(),
@@ -161,7 +163,7 @@ impl Login {
                 });
             }
         }
-        Err(Refused::Signature)
+        Err(LoginError::Signature)
     }
 
     fn of(&self, is_wanted: impl Fn(&Provider) -> bool) -> Vec<&Provider> {
@@ -171,8 +173,8 @@ impl Login {
 
     async fn key(&self, provider: &Provider, id: &str) -> Result<Option<Key>, KeysUnavailable> {
         match &provider.keys {
-            Keys::Known { id: known, key } if known == id => Ok(Some(key.clone())),
-            Keys::Known { .. } => Ok(None),
+            Keys::Fixed { id: known, key } if known == id => Ok(Some(key.clone())),
+            Keys::Fixed { .. } => Ok(None),
             Keys::Set(uri) => self.keys.key(uri, id).await,
         }
     }

@@ -1,4 +1,4 @@
-//! Pages of feeds: streams that are at the same place share the question and the answer.
+//! Pages of feeds: streams that need the same page share one read.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -20,15 +20,15 @@ use crate::{
     fact::Reference,
     feed::Feed,
     paging,
-    store::{Position, Store},
+    store::{Seq, Store},
 };
 
-/// Pages that are kept for those who come a moment later. One is used only while nothing has been
-/// saved since: what it is asked for has the horizon in it.
-const KEPT: usize = 64;
+/// Pages that are kept for streams that come a moment later. A page's key has the horizon, so it is
+/// used only while nothing has been saved since.
+const MAX_CACHED: usize = 64;
 
-type Asked = Shared<BoxFuture<'static, Result<Arc<Page>, Error>>>;
-type Key = (Arc<str>, String, Position);
+type PageFuture = Shared<BoxFuture<'static, Result<Arc<Page>, Error>>>;
+type PageKey = (Arc<str>, String, Seq);
 
 /// A part of a feed, as it is sent.
 #[derive(Debug)]
@@ -36,23 +36,23 @@ pub struct Page {
     /// Each once, in the order of their first tuples.
     pub references: Vec<Reference>,
     pub tuples: usize,
-    /// Where the next one begins.
+    /// Where the next page begins.
     pub reached: Bookmark,
-    /// Nothing more comes up to the horizon that was asked for.
+    /// There is nothing more up to the horizon of the request.
     pub is_last: bool,
 }
 
 pub struct Pages {
     store: Arc<dyn Store>,
     size: usize,
-    asked: Mutex<Kept>,
-    under_way: Arc<AtomicUsize>,
+    cache: Mutex<PageCache>,
+    in_flight: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
-struct Kept {
-    pages: HashMap<Key, Asked>,
-    order: VecDeque<Key>,
+struct PageCache {
+    pages: HashMap<PageKey, PageFuture>,
+    order: VecDeque<PageKey>,
 }
 
 impl fmt::Debug for Pages {
@@ -68,8 +68,8 @@ impl Pages {
         Self {
             store,
             size,
-            asked: Mutex::default(),
-            under_way: Arc::default(),
+            cache: Mutex::default(),
+            in_flight: Arc::default(),
         }
     }
 
@@ -79,42 +79,42 @@ impl Pages {
         self.size
     }
 
-    /// Whether somebody waits for a page.
+    /// Whether a page is being read.
     #[must_use]
-    pub fn are_under_way(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed) > 0
+    pub fn is_busy(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > 0
     }
 
-    /// What comes after `at`, up to `to`, which is settled. `given` is where the feed's givens are.
+    /// The page after `at`, up to `to`, which is settled. `given`: the seqs of the feed's givens.
     pub async fn page(
         &self,
         feed: &Arc<Feed>,
-        given: &[Position],
+        given: &[Seq],
         at: &Bookmark,
-        to: Position,
+        to: Seq,
     ) -> Result<Arc<Page>, Error> {
         let key = (feed.hash.clone(), at.to_string(), to);
         let asked = {
-            let mut kept = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = kept.pages.get(&key).filter(|page| !has_failed(page));
+            let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = cache.pages.get(&key).filter(|page| !has_failed(page));
             if let Some(page) = known {
                 page.clone()
             } else {
-                let page = self.ask(feed, given, at, to);
-                kept.keep(key, page.clone());
+                let page = self.start(feed, given, at, to);
+                cache.keep(key, page.clone());
                 page
             }
         };
         asked.await
     }
 
-    fn ask(&self, feed: &Arc<Feed>, given: &[Position], at: &Bookmark, to: Position) -> Asked {
+    fn start(&self, feed: &Arc<Feed>, given: &[Seq], at: &Bookmark, to: Seq) -> PageFuture {
         let (store, query, size) = (self.store.clone(), feed.query.clone(), self.size);
         let (given, at) = (given.to_vec(), at.clone());
-        let under_way = UnderWay::new(&self.under_way);
-        // A task of its own: the stream that asks first may go away, and others wait for it too.
+        let in_flight = InFlightPage::new(&self.in_flight);
+        // A task of its own: the first stream may be dropped while others wait for the page.
         let asked = tokio::spawn(async move {
-            let _under_way = under_way;
+            let _under_way = in_flight;
             let page = paging::page_at(&*store, &query, &given, &at, to, size).await?;
             Ok(Arc::new(Page {
                 references: once_each(&page.tuples),
@@ -132,27 +132,27 @@ impl Pages {
     }
 }
 
-struct UnderWay(Arc<AtomicUsize>);
+struct InFlightPage(Arc<AtomicUsize>);
 
-impl UnderWay {
+impl InFlightPage {
     fn new(count: &Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count.clone())
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlightPage {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Kept {
-    fn keep(&mut self, key: Key, page: Asked) {
+impl PageCache {
+    fn keep(&mut self, key: PageKey, page: PageFuture) {
         if self.pages.insert(key.clone(), page).is_none() {
             self.order.push_back(key);
         }
-        if self.order.len() > KEPT
+        if self.order.len() > MAX_CACHED
             && let Some(oldest) = self.order.pop_front()
         {
             self.pages.remove(&oldest);
@@ -160,7 +160,7 @@ impl Kept {
     }
 }
 
-fn has_failed(page: &Asked) -> bool {
+fn has_failed(page: &PageFuture) -> bool {
     page.peek().is_some_and(Result::is_err)
 }
 

@@ -1,6 +1,7 @@
-//! Pages of a feed. A reader goes through spans of positions, each up to what was settled when the
-//! span began; inside a span through the slices (see [`Slice`]), each in an order of its own. So a
-//! page is found by seeking to where the last one ended, and a late commit is in a later span.
+//! Pages of a feed. A reader goes through spans of seqs, each up to the horizon that was settled when
+//! the span began, and within a span through the deltas of the outputs (see [`DeltaQuery`]), each in an
+//! order of its own. So a page is found by seeking to where the last one ended, and a late commit is
+//! in a later span.
 
 use std::{
     sync::Arc,
@@ -13,7 +14,7 @@ use crate::{
     bookmark::Bookmark,
     fact::Reference,
     query::Query,
-    store::{Cursor, Horizon, Position, Row, Slice, Store},
+    store::{DeltaQuery, Horizon, RowCursor, Seq, Store, TupleRow},
 };
 
 /// How long a fresh horizon is waited for while saves are under way.
@@ -22,7 +23,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(40);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct TuplePage {
     pub tuples: Vec<Vec<Reference>>,
     /// Where the next page begins. An empty page can have come further too.
     pub reached: Bookmark,
@@ -30,7 +31,7 @@ pub struct Page {
     pub is_last: bool,
 }
 
-impl Page {
+impl TuplePage {
     fn nothing(at: &Bookmark) -> Self {
         Self {
             tuples: Vec::new(),
@@ -40,8 +41,8 @@ impl Page {
     }
 }
 
-/// A horizon that covers all saves that were answered before. Saves that are still under way are
-/// waited for, but not for long.
+/// A horizon that covers all saves that were answered before. It waits for saves that are still under
+/// way, but not for long.
 pub async fn fresh_horizon(store: &dyn Store) -> Result<Horizon, Error> {
     let began = Instant::now();
     let mut horizon = store.horizon().await?;
@@ -58,12 +59,12 @@ pub async fn fresh_horizon(store: &dyn Store) -> Result<Horizon, Error> {
     Ok(horizon)
 }
 
-/// Where the givens are; `None` unless all are stored and of the right type.
-pub async fn find_given(
+/// The seqs of the givens; `None` unless all are stored and have the right types.
+pub async fn find_givens(
     store: &dyn Store,
     query: &Query,
     given: &[Reference],
-) -> Result<Option<Vec<Position>>, Error> {
+) -> Result<Option<Vec<Seq>>, Error> {
     let is_right = given.len() == query.givens
         && given
             .iter()
@@ -75,101 +76,102 @@ pub async fn find_given(
     Ok(store.find(given.to_vec()).await?.into_iter().collect())
 }
 
-/// The page after a bookmark, up to a settled horizon. `given` is where the givens are.
+/// The page after a bookmark, up to a settled horizon. `given`: the seqs of the givens.
 pub async fn page_at(
     store: &dyn Store,
     query: &Arc<Query>,
-    given: &[Position],
+    given: &[Seq],
     bookmark: &Bookmark,
-    to: Position,
+    to: Seq,
     limit: usize,
-) -> Result<Page, Error> {
+) -> Result<TuplePage, Error> {
     // A given beyond the horizon is not there yet.
     if given.iter().any(|given| *given > to) {
-        return Ok(Page::nothing(bookmark));
+        return Ok(TuplePage::nothing(bookmark));
     }
     let limit = limit.max(1);
-    let mut place = Place::of(bookmark, to);
+    let mut progress = SpanProgress::of(bookmark, to);
     let mut tuples: Vec<Vec<Reference>> = Vec::new();
     let mut reached = bookmark.clone();
     loop {
-        place.begin_anew_for(given);
-        while place.from < place.to && place.newest < place.slices(query) {
-            let slice = Slice {
+        progress.restart_for(given);
+        while progress.from < progress.to && progress.first_new_output < progress.slices(query) {
+            let slice = DeltaQuery {
                 query: query.clone(),
                 given: given.to_vec(),
-                from: place.from,
-                to: place.to,
-                newest: place.newest,
-                after: place.after.take(),
+                from: progress.from,
+                to: progress.to,
+                first_new_output: progress.first_new_output,
+                after: progress.after.take(),
                 limit: limit + 1 - tuples.len(),
             };
-            for row in store.slice(slice).await? {
+            for row in store.delta_page(slice).await? {
                 if tuples.len() == limit {
-                    return Ok(Page {
+                    return Ok(TuplePage {
                         tuples,
                         reached,
                         is_last: false,
                     });
                 }
-                reached = place.at(&row);
+                reached = progress.at(&row);
                 tuples.push(row.outputs.into_iter().map(|(_, fact)| fact).collect());
             }
-            place.newest += 1;
+            progress.first_new_output += 1;
         }
-        if place.to >= to {
+        if progress.to >= to {
             break;
         }
-        place = Place::of(&Bookmark::Finished(place.to), to);
+        progress = SpanProgress::of(&Bookmark::Finished(progress.to), to);
     }
-    Ok(Page {
+    Ok(TuplePage {
         tuples,
-        reached: Bookmark::Finished(place.from.max(place.to)),
+        reached: Bookmark::Finished(progress.from.max(progress.to)),
         is_last: true,
     })
 }
 
-/// Where in the walk through spans and slices a page is.
-struct Place {
-    from: Position,
-    to: Position,
-    newest: usize,
-    after: Option<Cursor>,
+/// How far a reader has come in a span: which delta, and where in it.
+struct SpanProgress {
+    from: Seq,
+    to: Seq,
+    first_new_output: usize,
+    after: Option<RowCursor>,
 }
 
-impl Place {
-    fn of(bookmark: &Bookmark, to: Position) -> Self {
+impl SpanProgress {
+    fn of(bookmark: &Bookmark, to: Seq) -> Self {
         match bookmark {
             Bookmark::Start | Bookmark::Finished(_) => Self {
                 from: bookmark.base(),
                 to,
-                newest: 0,
+                first_new_output: 0,
                 after: None,
             },
             Bookmark::Within {
                 from,
                 to,
-                newest,
+                first_new_output,
                 after,
             } => Self {
                 from: *from,
                 to: *to,
-                newest: *newest,
+                first_new_output: *first_new_output,
                 after: Some(after.clone()),
             },
         }
     }
 
-    /// A given that came after what was read: nothing of its tuples has been read, old facts too.
-    fn begin_anew_for(&mut self, given: &[Position]) {
+    /// If a given was stored after the span began, nothing of its tuples has been read yet, not even
+    /// their old facts.
+    fn restart_for(&mut self, given: &[Seq]) {
         if self.from > 0 && given.iter().any(|given| *given > self.from) {
             self.from = 0;
-            self.newest = 0;
+            self.first_new_output = 0;
             self.after = None;
         }
     }
 
-    /// From the beginning every output is new, so the first slice has all.
+    /// From the beginning every output is new, so the first delta has every tuple.
     fn slices(&self, query: &Query) -> usize {
         if self.from == 0 {
             1
@@ -178,11 +180,11 @@ impl Place {
         }
     }
 
-    fn at(&self, row: &Row) -> Bookmark {
+    fn at(&self, row: &TupleRow) -> Bookmark {
         Bookmark::Within {
             from: self.from,
             to: self.to,
-            newest: self.newest,
+            first_new_output: self.first_new_output,
             after: row.at.clone(),
         }
     }

@@ -1,4 +1,4 @@
-//! Policies: who may say what, who may know what, and what is forgotten.
+//! Policies: which users may save facts, which may follow feeds, and which facts are purged.
 //!
 //! A directory of `*.policy` files, or an empty file named `no-security-policies`. With any policy
 //! all three kinds of rules are on: facts of a type without a rule are refused, and feeds without
@@ -10,15 +10,24 @@ pub mod files;
 mod pattern;
 pub mod purge;
 
-use std::path::Path;
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
+
+use wakeline_store::Error as StoreError;
 
 use self::{
     authorization::Authorization,
     distribution::Distribution,
-    files::{Error, Found},
+    files::{DirectoryFiles, Error},
     purge::Purge,
 };
-use crate::policy_file::PolicyFile;
+use crate::{
+    fact::Reference,
+    policy_file::PolicyFile,
+    store::{Seq, Store},
+};
 
 const ENDING: &str = "policy";
 const NONE: &str = "no-security-policies";
@@ -26,7 +35,7 @@ const NONE: &str = "no-security-policies";
 /// Why something cannot be a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unfit(pub String);
+pub struct InvalidRule(pub String);
 
 #[derive(Debug)]
 pub struct Policies {
@@ -39,53 +48,60 @@ impl Policies {
     /// The policies of a directory and all below it, in the order of their files' paths. `None`
     /// where the marker says that there are none.
     pub fn read(directory: &Path) -> Result<Option<Self>, Error> {
-        let Found { files, marker } = files::find(directory, ENDING, NONE)?;
-        let neither_or_both = |is_both: bool| {
-            let directory = directory.to_owned();
-            let (ending, marker) = (ENDING, NONE);
-            match is_both {
-                true => Error::Both {
-                    directory,
-                    ending,
-                    marker,
-                },
-                false => Error::Neither {
-                    directory,
-                    ending,
-                    marker,
-                },
-            }
-        };
+        let DirectoryFiles { files, marker } = files::find(directory, ENDING, NONE)?;
         match (files.is_empty(), marker) {
             (true, true) => return Ok(None),
-            (true, false) => return Err(neither_or_both(false)),
-            (false, true) => return Err(neither_or_both(true)),
+            (true, false) => return Err(Error::neither(directory, ENDING, NONE)),
+            (false, true) => {
+                let reason = format!(
+                    "there are *.{ENDING} files and a file named {NONE}; remove one of both"
+                );
+                return Err(Error::new(directory, reason));
+            }
             (false, false) => {}
         }
         let mut all = PolicyFile::default();
         for file in files {
             let text = files::text(&file)?;
-            let at = |reason: String| Error::File {
-                file: file.clone(),
-                reason,
-            };
-            let read = PolicyFile::parse(&text).map_err(|error| at(error.to_string()))?;
+            let read = PolicyFile::parse(&text).map_err(|error| Error::new(&file, error))?;
             // Each by itself first, so that the file with the mistake is named.
-            Self::new(&read).map_err(|unfit| at(unfit.to_string()))?;
+            Self::new(&read).map_err(|invalid| Error::new(&file, invalid))?;
             all.merge(read);
         }
-        let policies = Self::new(&all).map_err(|unfit| Error::File {
-            file: directory.to_owned(),
-            reason: unfit.to_string(),
-        })?;
+        let policies = Self::new(&all).map_err(|invalid| Error::new(directory, invalid))?;
         Ok(Some(policies))
     }
 
-    pub fn new(file: &PolicyFile) -> Result<Self, Unfit> {
+    pub fn new(file: &PolicyFile) -> Result<Self, InvalidRule> {
         Ok(Self {
             authorization: Authorization::new(&file.authorization)?,
             distribution: Distribution::new(&file.distribution)?,
             purge: Purge::new(&file.purge)?,
         })
+    }
+}
+
+/// The seqs of facts, of those that are stored.
+struct SeqsByFact(HashMap<Reference, Seq>);
+
+impl SeqsByFact {
+    /// One read for all of them.
+    async fn find(
+        store: &dyn Store,
+        facts: impl Iterator<Item = &Reference> + Send,
+    ) -> Result<Self, StoreError> {
+        let facts: HashSet<&Reference> = facts.collect();
+        let facts: Vec<Reference> = facts.into_iter().cloned().collect();
+        let seqs = store.find(facts.clone()).await?;
+        let stored = facts.into_iter().zip(seqs);
+        Ok(Self(
+            stored
+                .filter_map(|(fact, seq)| Some((fact, seq?)))
+                .collect(),
+        ))
+    }
+
+    fn of(&self, fact: &Reference) -> Option<Seq> {
+        self.0.get(fact).copied()
     }
 }

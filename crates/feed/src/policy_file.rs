@@ -1,11 +1,10 @@
-//! Policy files: who may say what, who may know what, and what is forgotten.
+//! Policy files: which users may save facts, which may follow feeds, and which facts are purged.
 
 use crate::{
     fact::Kind,
     specification::{
-        Specification,
-        cursor::{Cursor, Error},
-        parser,
+        Specification, parser,
+        scanner::{Error, Scanner},
     },
 };
 
@@ -17,21 +16,21 @@ pub struct PolicyFile {
     pub purge: Vec<Specification>,
 }
 
-/// Who may save facts of a type. Those of one type are alternatives.
+/// The users who may save facts of a type. Several rules of one type are alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authorization {
     pub kind: Kind,
-    pub who: Who,
+    pub who: AllowedUsers,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum AllowedUsers {
     /// `any T`
     Anybody,
     /// `no T`
     Nobody,
     /// From the fact, its one given, to those who may save it.
-    Found(Specification),
+    Users(Specification),
 }
 
 /// `share specification with user`
@@ -45,17 +44,17 @@ pub struct Distribution {
 impl PolicyFile {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let mut file = Self::default();
-        let mut cursor = Cursor::new(text)?;
-        while !cursor.at_end() {
-            if cursor.takes_word("authorization") {
-                rules(&mut cursor, &mut file.authorization, authorization)?;
-            } else if cursor.takes_word("distribution") {
-                rules(&mut cursor, &mut file.distribution, distribution)?;
-            } else if cursor.takes_word("purge") {
-                rules(&mut cursor, &mut file.purge, parser::specification)?;
+        let mut scanner = Scanner::new(text)?;
+        while !scanner.at_end() {
+            if scanner.takes_word("authorization") {
+                rules(&mut scanner, &mut file.authorization, authorization)?;
+            } else if scanner.takes_word("distribution") {
+                rules(&mut scanner, &mut file.distribution, distribution)?;
+            } else if scanner.takes_word("purge") {
+                rules(&mut scanner, &mut file.purge, parser::specification)?;
             } else {
                 return Err(
-                    cursor.expected("'authorization', 'distribution', 'purge' or end of input")
+                    scanner.expected("'authorization', 'distribution', 'purge' or end of input")
                 );
             }
         }
@@ -71,44 +70,44 @@ impl PolicyFile {
 }
 
 fn rules<T>(
-    cursor: &mut Cursor<'_>,
+    scanner: &mut Scanner<'_>,
     rules: &mut Vec<T>,
-    rule: impl Fn(&mut Cursor<'_>) -> Result<T, Error>,
+    rule: impl Fn(&mut Scanner<'_>) -> Result<T, Error>,
 ) -> Result<(), Error> {
-    cursor.open()?;
-    while !cursor.closes() {
-        rules.push(rule(cursor)?);
+    scanner.open()?;
+    while !scanner.closes() {
+        rules.push(rule(scanner)?);
     }
     Ok(())
 }
 
-fn authorization(cursor: &mut Cursor<'_>) -> Result<Authorization, Error> {
-    for (word, who) in [("any", Who::Anybody), ("no", Who::Nobody)] {
-        if cursor.takes_word(word) {
-            let kind = cursor.kind()?;
+fn authorization(scanner: &mut Scanner<'_>) -> Result<Authorization, Error> {
+    for (word, who) in [("any", AllowedUsers::Anybody), ("no", AllowedUsers::Nobody)] {
+        if scanner.takes_word(word) {
+            let kind = scanner.kind()?;
             return Ok(Authorization { kind, who });
         }
     }
-    let at = cursor.at();
-    let specification = parser::specification(cursor)?;
+    let at = scanner.at();
+    let specification = parser::specification(scanner)?;
     let [given] = specification.givens.as_slice() else {
         let message = "A specification in an authorization rule must have exactly one given label";
-        return Err(cursor.error_at(at, message.to_owned()));
+        return Err(scanner.error_at(at, message.to_owned()));
     };
     Ok(Authorization {
         kind: given.label.kind.clone(),
-        who: Who::Found(specification),
+        who: AllowedUsers::Users(specification),
     })
 }
 
-fn distribution(cursor: &mut Cursor<'_>) -> Result<Distribution, Error> {
-    cursor.expect_word("share")?;
-    let share = parser::specification(cursor)?;
-    cursor.expect_word("with")?;
-    let with = if cursor.takes_word("everyone") {
+fn distribution(scanner: &mut Scanner<'_>) -> Result<Distribution, Error> {
+    scanner.expect_word("share")?;
+    let share = parser::specification(scanner)?;
+    scanner.expect_word("with")?;
+    let with = if scanner.takes_word("everyone") {
         None
     } else {
-        Some(parser::specification(cursor)?)
+        Some(parser::specification(scanner)?)
     };
     Ok(Distribution { share, with })
 }

@@ -1,4 +1,4 @@
-//! What the databases are asked: facts that are connected in a given way. No SQL here.
+//! A feed as the databases see it: facts that are connected by roles. No SQL here.
 
 mod build;
 mod walk;
@@ -10,12 +10,11 @@ use crate::{
     specification::{Label, Match, Name, Specification},
 };
 
-pub use walk::{By, Step, Walk};
+pub use walk::{By, Walk, WalkStep};
 
 /// Variables of a query and of all its conditions.
 pub const MAX_VARIABLES: usize = 128;
-/// Variables that are looked for together: each is a table of a join, of which SQLite takes 64. Some
-/// are for what is given.
+/// Variables in one join: each is a table, of which SQLite takes 64. Some are for the givens.
 pub const MAX_TOGETHER: usize = 60;
 /// Conditions inside of conditions.
 pub const MAX_DEPTH: usize = 16;
@@ -54,7 +53,7 @@ pub struct Exists {
     pub conditions: Vec<Exists>,
 }
 
-/// Why a specification cannot be asked.
+/// Why a specification cannot be a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("the label {0} is not defined")]
@@ -76,7 +75,7 @@ pub enum Error {
 }
 
 impl Query {
-    /// What the matches look for, from the givens on.
+    /// The matches, from the givens on.
     pub fn of(givens: &[Label], matches: &[Match]) -> Result<Self, Error> {
         build::query(givens, &[], matches)
     }
@@ -94,15 +93,15 @@ impl Query {
             .flat_map(|given| &given.conditions)
             .collect();
         let query = build::query(&givens, &conditions, &specification.matches)?;
-        // From a new fact on, the givens are looked for as well.
+        // From a new fact on, the givens are variables to find, too.
         if query.variables.len() > MAX_TOGETHER {
             return Err(Error::TooMuchTogether);
         }
         Ok(query)
     }
 
-    /// Where the newest fact of a tuple can stand: a predecessor of another is never the newest.
-    /// A given can be among them.
+    /// The variables that the newest fact of a tuple can stand for: a predecessor of another is never the
+    /// newest. A given can be among them.
     #[must_use]
     pub fn arrivals(&self) -> Vec<usize> {
         (0..self.variables.len())

@@ -1,4 +1,4 @@
-//! Reading a whole specification at once, with its projections, as `/read` and the policies do.
+//! Reads all results of a specification at once, with its projections, for `/read`.
 
 mod bare;
 mod plan;
@@ -12,15 +12,14 @@ use wakeline_store::Error as StoreError;
 
 pub use self::{bare::bare_givens, plan::Plan, value::Value};
 use self::{
-    plan::{Level, Part, Shape},
-    show::Shown,
+    plan::{LevelPlan, PlanPart, Shape},
+    show::ShownFacts,
 };
 use crate::{
     fact::Reference,
-    paging::find_given,
+    paging::find_givens,
     query,
-    specification::Specification,
-    store::{Cursor, Gather, Position, Slice, Store},
+    store::{DeltaQuery, RowCursor, Seq, Store, TuplesQuery},
 };
 
 /// Results per chunk.
@@ -28,8 +27,6 @@ pub const CHUNK: usize = 250;
 /// Rows that one chunk may need, those of nested collections counted too; with more, it is a smaller
 /// chunk.
 pub const MAX_ROWS: usize = 200_000;
-/// Tuples that [`tuples`] gives.
-pub const MAX_TUPLES: usize = 100_000;
 /// Rows per question.
 const PAGE: usize = 5_000;
 
@@ -43,8 +40,6 @@ pub enum Error {
     Givens { given: usize, wanted: usize },
     #[error("a result of the specification has more than {0} parts; ask for less")]
     TooLarge(usize),
-    #[error("the specification has more than {0} results at once; ask for less")]
-    TooMany(usize),
     #[error("a projected fact has more than {0} ancestors in a row; project its fields instead")]
     TooDeep(usize),
     #[error(transparent)]
@@ -52,12 +47,12 @@ pub enum Error {
 }
 
 /// A fact of a tuple.
-type Place = (Position, Reference);
+type LocatedFact = (Seq, Reference);
 
 /// A tuple of one level, with the tuples of its collections.
 struct Branch {
     /// Of all labels, those of the levels above too.
-    tuple: Vec<Place>,
+    tuple: Vec<LocatedFact>,
     /// By collection, in the order of the components.
     collections: Vec<Vec<Branch>>,
 }
@@ -67,9 +62,9 @@ struct Branch {
 pub struct Reading {
     store: Arc<dyn Store>,
     plan: Arc<Plan>,
-    given: Vec<Place>,
-    to: Position,
-    after: Option<Cursor>,
+    given: Vec<LocatedFact>,
+    to: Seq,
+    after: Option<RowCursor>,
     is_done: bool,
     /// Results per chunk: fewer and fewer where they need too many rows.
     chunk: usize,
@@ -91,7 +86,7 @@ impl Reading {
             });
         }
         let to = store.horizon().await?.last;
-        let found = find_given(&*store, &top.query, &given).await?;
+        let found = find_givens(&*store, &top.query, &given).await?;
         Ok(Self {
             is_done: found.is_none(),
             given: found.unwrap_or_default().into_iter().zip(given).collect(),
@@ -137,38 +132,41 @@ impl Reading {
     }
 
     /// With their collections, and the facts that are shown.
-    async fn filled(&self, tuples: Vec<Vec<Place>>) -> Result<(Vec<Branch>, Shown), Error> {
+    async fn filled(
+        &self,
+        tuples: Vec<Vec<LocatedFact>>,
+    ) -> Result<(Vec<Branch>, ShownFacts), Error> {
         let (store, top) = (&*self.store, &self.plan.top);
-        let mut left = Left {
+        let mut left = RowBudget {
             rows: self.max_rows,
             of: self.max_rows,
         };
         left.take(tuples.len())?;
         let branches = fill(store, top, self.to, tuples, &mut left).await?;
-        let shown = Shown::load(store, top, &branches, self.max_rows).await?;
+        let shown = ShownFacts::load(store, top, &branches, self.max_rows).await?;
         Ok((branches, shown))
     }
 
-    async fn next_tuples(&mut self, limit: usize) -> Result<Option<Vec<Vec<Place>>>, Error> {
+    async fn next_tuples(&mut self, limit: usize) -> Result<Option<Vec<Vec<LocatedFact>>>, Error> {
         if self.is_done {
             return Ok(None);
         }
-        let slice = Slice {
+        let slice = DeltaQuery {
             query: self.plan.top.query.clone(),
-            given: self.given.iter().map(|(position, _)| *position).collect(),
+            given: self.given.iter().map(|(seq, _)| *seq).collect(),
             from: 0,
             to: self.to,
-            newest: 0,
+            first_new_output: 0,
             after: self.after.take(),
             limit,
         };
-        let rows = self.store.slice(slice).await?;
+        let rows = self.store.delta_page(slice).await?;
         self.is_done = rows.len() < limit;
         self.after = rows.last().map(|row| row.at.clone());
         if rows.is_empty() {
             return Ok(None);
         }
-        let tuple = |outputs: Vec<Place>| self.given.iter().cloned().chain(outputs).collect();
+        let tuple = |outputs: Vec<LocatedFact>| self.given.iter().cloned().chain(outputs).collect();
         Ok(Some(
             rows.into_iter().map(|row| tuple(row.outputs)).collect(),
         ))
@@ -176,12 +174,12 @@ impl Reading {
 }
 
 /// Rows that may still be read.
-struct Left {
+struct RowBudget {
     rows: usize,
     of: usize,
 }
 
-impl Left {
+impl RowBudget {
     fn take(&mut self, rows: usize) -> Result<(), Error> {
         let left = self.rows.checked_sub(rows);
         self.rows = left.ok_or(Error::TooLarge(self.of))?;
@@ -189,35 +187,13 @@ impl Left {
     }
 }
 
-/// All tuples of a specification's matches.
-pub async fn tuples(
-    store: &Arc<dyn Store>,
-    specification: &Specification,
-    given: &[Reference],
-) -> Result<Vec<Vec<Reference>>, Error> {
-    let plan = Arc::new(Plan::of_matches(specification)?);
-    let mut reading = Reading::start(store.clone(), plan, given.to_vec()).await?;
-    let mut all = Vec::new();
-    while let Some(tuples) = reading.next_tuples(PAGE).await? {
-        if all.len() + tuples.len() > MAX_TUPLES {
-            return Err(Error::TooMany(MAX_TUPLES));
-        }
-        let outputs = |tuple: Vec<Place>| {
-            let outputs = tuple.into_iter().skip(given.len());
-            outputs.map(|(_, reference)| reference).collect()
-        };
-        all.extend(tuples.into_iter().map(outputs));
-    }
-    Ok(all)
-}
-
 /// Finds the collections of many tuples, level by level: a question per collection, not per tuple.
 fn fill<'a>(
     store: &'a dyn Store,
-    level: &'a Level,
-    to: Position,
-    tuples: Vec<Vec<Place>>,
-    left: &'a mut Left,
+    level: &'a LevelPlan,
+    to: Seq,
+    tuples: Vec<Vec<LocatedFact>>,
+    left: &'a mut RowBudget,
 ) -> BoxFuture<'a, Result<Vec<Branch>, Error>> {
     async move {
         let mut branches: Vec<Branch> = tuples
@@ -231,7 +207,7 @@ fn fill<'a>(
             return Ok(branches);
         };
         for (_, part) in parts {
-            let Part::Collection(inner) = part else {
+            let PlanPart::Collection(inner) = part else {
                 continue;
             };
             let (owners, tuples) = gather(store, inner, to, &branches, left).await?;
@@ -252,32 +228,31 @@ fn fill<'a>(
 
 async fn gather(
     store: &dyn Store,
-    level: &Level,
-    to: Position,
+    level: &LevelPlan,
+    to: Seq,
     parents: &[Branch],
-    left: &mut Left,
-) -> Result<(Vec<usize>, Vec<Vec<Place>>), Error> {
-    let positions =
-        |branch: &Branch| -> Vec<Position> { branch.tuple.iter().map(|(at, _)| *at).collect() };
-    let givens: Arc<[Vec<Position>]> = parents.iter().map(positions).collect();
+    left: &mut RowBudget,
+) -> Result<(Vec<usize>, Vec<Vec<LocatedFact>>), Error> {
+    let seqs = |branch: &Branch| -> Vec<Seq> { branch.tuple.iter().map(|(at, _)| *at).collect() };
+    let givens: Arc<[Vec<Seq>]> = parents.iter().map(seqs).collect();
     let (mut owners, mut tuples) = (Vec::new(), Vec::new());
     let mut after = None;
     loop {
-        let gather = Gather {
+        let gather = TuplesQuery {
             query: level.query.clone(),
             givens: givens.clone(),
             to,
             after: after.take(),
             limit: PAGE,
         };
-        let found = store.gather(gather).await?;
+        let found = store.tuples_of(gather).await?;
         left.take(found.len())?;
         let is_done = found.len() < PAGE;
-        after = found.last().map(|last| (last.of, last.row.at.clone()));
+        after = found.last().map(|last| (last.given, last.row.at.clone()));
         for each in found {
-            let mut tuple = parents[each.of].tuple.clone();
+            let mut tuple = parents[each.given].tuple.clone();
             tuple.extend(each.row.outputs);
-            owners.push(each.of);
+            owners.push(each.given);
             tuples.push(tuple);
         }
         if is_done {

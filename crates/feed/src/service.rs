@@ -1,4 +1,4 @@
-//! The operations, in the order of a fact's life: saved, declared a feed of, followed, loaded, read.
+//! The operations, in the order of a fact's life: save it, declare its feeds, follow them, load, read.
 
 mod declaring;
 mod definitions;
@@ -23,26 +23,26 @@ use crate::{
     login::{Caller, User, Users},
     pages::Pages,
     policy::Policies,
-    session::{self, Ground},
     signature::Verifier,
     store::{REFRESHED_AFTER, Store},
+    stream::{self, StreamServices},
 };
-pub use declaring::Declared;
+pub use declaring::DeclaredFeeds;
 use definitions::Definitions;
-pub use following::Held;
-pub use loading::Loaded;
+pub use following::PageResult;
+pub use loading::LoadedFacts;
 
 const TIDYING: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    pub stream: session::Limits,
+    pub stream: stream::Limits,
     pub page_size: usize,
     pub max_facts: usize,
     pub max_references: usize,
     /// Longest hold of a page that is waited for.
     pub max_hold: Duration,
-    /// How long a feed is known that nobody asks for.
+    /// How long an unused feed is known.
     pub keep_definitions: Duration,
 }
 
@@ -51,7 +51,7 @@ pub struct Settings {
 pub struct Feeds {
     store: Arc<dyn Store>,
     bus: Arc<Bus>,
-    ground: Ground,
+    services: StreamServices,
     definitions: Definitions,
     /// `None`: everybody may everything.
     policies: Option<Arc<Policies>>,
@@ -72,7 +72,7 @@ impl Feeds {
         let hub = Hub::new(store.clone(), engine.clone());
         let follower = Follower::new(hub.clone(), store.clone(), engine.clone());
         let pages = Arc::new(Pages::new(store.clone(), settings.page_size));
-        let ground = Ground {
+        let services = StreamServices {
             store: store.clone(),
             engine,
             hub,
@@ -85,7 +85,7 @@ impl Feeds {
             definitions: Definitions::new(store.clone(), bus.clone()),
             store,
             bus,
-            ground,
+            services,
             policies: policies.map(Arc::new),
             verifier: Arc::default(),
             settings,
@@ -100,10 +100,10 @@ impl Feeds {
     /// Open streams.
     #[must_use]
     pub fn streams(&self) -> usize {
-        self.ground.hub.streams()
+        self.services.hub.streams()
     }
 
-    /// The caller's fact and key; made when somebody comes for the first time.
+    /// The caller's fact and key, which the first call makes and stores.
     pub async fn user(&self, caller: &Caller) -> Result<Option<Arc<User>>, Error> {
         match &caller.principal {
             None => Ok(None),
@@ -115,14 +115,14 @@ impl Feeds {
         }
     }
 
-    /// Which user rules are asked about.
+    /// The user whom the rules are checked for.
     async fn reader(&self, caller: &Caller) -> Result<Option<Reference>, Error> {
         let user = self.user(caller).await?;
         Ok(user.map(|user| user.fact.reference.clone()))
     }
 
-    /// Purges what conditions that are newer than the facts make obsolete, and forgets feeds that
-    /// nobody asks for, for ever.
+    /// Purges facts that match conditions which are newer than the facts. Then, for ever, it forgets
+    /// unused feeds once a day.
     pub async fn tidy(self: Arc<Self>) {
         if let Some(policies) = &self.policies {
             match policies.purge.all(&*self.store, &self.bus).await {
@@ -140,9 +140,9 @@ impl Feeds {
         }
     }
 
-    /// Those that nobody has asked for since so long before `now`, in microseconds since 1970.
+    /// `now` is in microseconds since 1970.
     async fn forget_feeds(&self, now: i64, instant: Instant) -> Result<u64, Error> {
-        self.definitions.tell_of_followed(instant).await?;
+        self.definitions.refresh_followed(instant).await?;
         let kept = i64::try_from(self.settings.keep_definitions.as_micros()).unwrap_or(i64::MAX);
         // A node tells the store once a day what it is asked for, and the store notes it once a day.
         let since = now.saturating_sub(kept).saturating_sub(2 * REFRESHED_AFTER);

@@ -6,7 +6,7 @@ mod verifier;
 
 pub use key::{Signer, generate};
 pub use pem::BadKey;
-pub use verifier::{Flaw, Invalid, Verifier};
+pub use verifier::{InvalidSignature, SignatureFlaw, Verifier};
 
 #[cfg(test)]
 mod tests;

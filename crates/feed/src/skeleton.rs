@@ -80,10 +80,18 @@ impl Skeleton {
         walk.matches(&specification.matches, &mut HashMap::new(), &mut Vec::new());
         walk.skeleton
     }
+
+    /// The type of a fact.
+    #[must_use]
+    pub fn kind(&self, fact_index: usize) -> Option<&Kind> {
+        let mut facts = self.facts.iter();
+        let fact = facts.find(|fact| fact.fact_index == fact_index);
+        fact.map(|fact| &fact.kind)
+    }
 }
 
 /// The fact of a label.
-type Known<'a> = HashMap<&'a Name, usize>;
+type FactsByLabel<'a> = HashMap<&'a Name, usize>;
 
 struct Walk<'a> {
     skeleton: Skeleton,
@@ -93,7 +101,12 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// `place` leads to the condition that we are in, by the index at each level.
-    fn matches(&mut self, matches: &'a [Match], known: &mut Known<'a>, place: &mut Vec<usize>) {
+    fn matches(
+        &mut self,
+        matches: &'a [Match],
+        known: &mut FactsByLabel<'a>,
+        place: &mut Vec<usize>,
+    ) {
         for found in matches {
             for condition in &found.conditions {
                 let condition = match condition {
@@ -118,7 +131,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn path(&mut self, unknown: &'a Label, path: &'a Path, known: &mut Known<'a>, place: &[usize]) {
+    fn path(
+        &mut self,
+        unknown: &'a Label,
+        path: &'a Path,
+        known: &mut FactsByLabel<'a>,
+        place: &[usize],
+    ) {
         let Some(mut fact) = self.start(&path.right_label, known) else {
             return;
         };
@@ -155,7 +174,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The fact of a label; a given becomes an input where it is first used.
-    fn start(&mut self, label: &'a Name, known: &mut Known<'a>) -> Option<usize> {
+    fn start(&mut self, label: &'a Name, known: &mut FactsByLabel<'a>) -> Option<usize> {
         if let Some(fact) = known.get(label) {
             return Some(*fact);
         }

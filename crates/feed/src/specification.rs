@@ -1,10 +1,10 @@
-//! Specifications: what is looked for, from given facts on.
+//! Specifications: which facts to find, from given facts on.
 
-pub mod cursor;
 pub mod describe;
 pub mod labels;
 pub mod parser;
 pub mod request;
+pub mod scanner;
 mod scope;
 pub mod shape;
 pub mod split;

@@ -1,13 +1,17 @@
-//! The durable steps. Two implementations: SQLite and PostgreSQL.
+//! The traits of the feeds' store, with two implementations: SQLite and PostgreSQL.
+//!
+//! What holds for every method, where its own doc says nothing else: a method is atomic. One that
+//! reads returns a [`StoreFuture`], may be repeated, and writes nothing, so dropping its future only
+//! loses the answer. One that writes returns a [`Write`]: [`Write::commit`] runs it in a task that
+//! outlives its caller.
 
-mod checks;
 mod names;
 pub mod postgres;
 mod prepared;
+mod queries;
 mod rows;
 mod sql;
 pub mod sqlite;
-mod text;
 
 use std::sync::Arc;
 
@@ -26,64 +30,67 @@ use crate::{
 /// Bytes of the name of a type or role: PostgreSQL's indexes take no longer ones.
 pub const MAX_NAME: usize = 1_000;
 
-/// What is read. What is written is a [`Write`].
-pub type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;
+/// The answer to a read.
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-/// A fact's place in the order of all facts of the store: a predecessor's is before its successors'.
-/// On PostgreSQL it is taken before the commit: see [`Horizon`].
-pub type Position = i64;
+/// A fact's number in the order of all facts of the store: a predecessor's is below its successors'.
+/// On PostgreSQL it is drawn before the commit: see [`Horizon`].
+pub type Seq = i64;
 
-/// How far the order is settled.
+/// Up to where the order of facts is settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
-    /// No fact at or before this will appear any more: whoever has read up to here has all.
-    pub settled: Position,
-    /// The last that was given to any save, under way ones too, and those that came to nothing.
-    pub last: Position,
+    /// No fact will appear any more with this seq or a lower one: a reader that has read up to here
+    /// has all of them.
+    pub settled: Seq,
+    /// The last seq that any save drew, one under way or one that failed included.
+    pub last: Seq,
 }
 
 pub trait Store:
-    Facts + Queries + Checks + Definitions + Keys + Purging + Send + Sync + std::fmt::Debug
+    Facts + Queries + Definitions + Keys + Purging + Send + Sync + std::fmt::Debug
 {
 }
 
 impl<S> Store for S where
-    S: Facts + Queries + Checks + Definitions + Keys + Purging + Send + Sync + std::fmt::Debug
+    S: Facts + Queries + Definitions + Keys + Purging + Send + Sync + std::fmt::Debug
 {
 }
 
 pub trait Facts {
-    /// All of it or nothing, each predecessor before its successors. Known facts are left alone, but
-    /// for new signatures; so it may be repeated, and of two that save the same one has it as new.
-    /// Shares its commit with what else arrived in the same moment. Names of types and roles have no
-    /// NUL and at most [`MAX_NAME`] bytes, else PostgreSQL refuses them.
-    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<Saved>;
+    /// Saves all of the facts or none; each predecessor comes before its successors. Stored facts stay
+    /// as they are and get the new signatures, so a repeat changes nothing. If two saves have the
+    /// same fact, it is new to one of them. A save shares its commit with others that arrived
+    /// meanwhile, and fails alone. Names of types and roles have no NUL and at most [`MAX_NAME`]
+    /// bytes, else PostgreSQL refuses them.
+    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<SaveOutcome>;
 
-    /// Where they are; `None` for what is not stored.
-    fn find(&self, references: Vec<Reference>) -> Step<'_, Vec<Option<Position>>>;
+    /// The seq of each reference; `None` if it is not stored.
+    fn find(&self, references: Vec<Reference>) -> StoreFuture<'_, Vec<Option<Seq>>>;
 
-    /// These and all their ancestors, each once, ascending: predecessors come first.
-    fn closure(&self, of: Vec<Position>) -> Step<'_, Vec<Position>>;
+    /// These facts and all their ancestors, each once, ascending: predecessors come first.
+    fn closure(&self, of: Vec<Seq>) -> StoreFuture<'_, Vec<Seq>>;
 
-    /// In the order asked for; what is gone (purged) is left out.
-    fn facts(&self, at: Vec<Position>) -> Step<'_, Vec<Stored>>;
+    /// In the order of the request, without the facts that are not stored (any more).
+    fn facts(&self, at: Vec<Seq>) -> StoreFuture<'_, Vec<StoredFact>>;
 
-    /// Of one store it never goes back; another node's may be some saves behind.
-    fn horizon(&self) -> Step<'_, Horizon>;
+    /// From one store object it never goes back; another node's may be some saves behind.
+    fn horizon(&self) -> StoreFuture<'_, Horizon>;
 
-    /// The facts after a position, which is settled, up to the horizon: at most so many, in order.
-    fn log(&self, after: Position, limit: usize) -> Step<'_, Log>;
+    /// The facts after a settled seq and up to the horizon, in order: at most `limit`. Read at one
+    /// moment, horizon and facts together.
+    fn log(&self, after: Seq, limit: usize) -> StoreFuture<'_, Log>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Saved {
-    /// Those that were not known, by their place in what was sent.
-    Stored { new: Vec<(usize, Position)> },
-    /// Nothing was saved: this one is named as a predecessor and neither stored nor sent before.
+pub enum SaveOutcome {
+    /// The facts that were new, by their index in the request.
+    Stored { new: Vec<(usize, Seq)> },
+    /// Nothing was saved: this predecessor is neither stored nor sent before its successor.
     Missing { predecessor: Reference },
 }
 
-impl Saved {
+impl SaveOutcome {
     fn new_facts(&self) -> usize {
         match self {
             Self::Stored { new } => new.len(),
@@ -92,9 +99,12 @@ impl Saved {
     }
 }
 
-/// A save, by whichever way it comes: new facts are counted, and each node's follower reads them.
-fn saving(run: impl Future<Output = Result<Saved, Error>> + Send + 'static) -> Write<Saved> {
-    let wakes = |saved: &Saved| match saved.new_facts() {
+/// Every save, a client's or a first login's: it counts new facts, and wakes each node's follower to
+/// read them.
+fn saving(
+    run: impl Future<Output = Result<SaveOutcome, Error>> + Send + 'static,
+) -> Write<SaveOutcome> {
+    let wakes = |saved: &SaveOutcome| match saved.new_facts() {
         0 => Wakes::none(),
         _ => Wake::all(topic::log()).into(),
     };
@@ -105,162 +115,169 @@ fn saving(run: impl Future<Output = Result<Saved, Error>> + Send + 'static) -> W
     })
 }
 
-/// A write of what no stream waits for: definitions, keys, and facts that go.
+/// A write that no stream waits for: of definitions and keys, and the removal of facts.
 fn silent<T: Send + 'static>(
     run: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Write<T> {
     Write::new(DOOR, run, |_| Wakes::none())
 }
 
+/// For a statement's LIMIT.
+fn sql_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
 #[derive(Clone, Debug)]
-pub struct Stored {
-    pub position: Position,
+pub struct StoredFact {
+    pub seq: Seq,
     pub fact: Fact,
     pub signatures: Vec<Signature>,
     /// Microseconds since 1970.
-    pub learned: i64,
+    pub saved_at: i64,
 }
 
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// What was asked for.
-    pub after: Position,
+    /// The request's.
+    pub after: Seq,
     /// In order.
     pub entries: Vec<LogEntry>,
-    /// Everything up to here is in the entries: the last one's position if there may be more, else
-    /// the settled horizon.
-    pub to: Position,
-    /// [`Horizon::last`]. Beyond `to` without more entries: saves are under way, look again soon.
-    pub last: Position,
+    /// Every fact up to here is in the entries. If there may be more, it is the last entry's seq,
+    /// else the settled horizon.
+    pub to: Seq,
+    /// [`Horizon::last`]. If it is beyond `to` and the entries are not full, saves are under way: read
+    /// on soon.
+    pub last: Seq,
 }
 
 #[derive(Clone, Debug)]
 pub struct LogEntry {
-    pub position: Position,
+    pub seq: Seq,
     pub reference: Reference,
-    /// Role and position.
-    pub predecessors: Vec<(Arc<str>, Position)>,
+    /// Role and seq.
+    pub predecessors: Vec<(Arc<str>, Seq)>,
 }
 
+/// PostgreSQL may answer a query with several statements, each of what is committed when it runs. All
+/// are bounded by a settled seq, so only a purge meanwhile can make a difference.
 pub trait Queries {
-    /// Tuples of a feed, a slice at a time. A page costs what is on it; where a slice begins, also as
-    /// many facts as the new ones of its output's type or those between the given and that output,
-    /// whichever are fewer.
-    fn slice(&self, slice: Slice) -> Step<'_, Vec<Row>>;
+    /// A page of a feed's tuples. It costs as much as the page has. The first page of a delta also
+    /// costs as much as the new facts of its output's type, or as the facts between the given and that
+    /// output, whichever are fewer.
+    fn delta_page(&self, delta: DeltaQuery) -> StoreFuture<'_, Vec<TupleRow>>;
 
-    /// Tuples from many givens at once, all that there are up to a position.
-    fn gather(&self, gather: Gather) -> Step<'_, Vec<Gathered>>;
+    /// A page of all tuples from many lists of givens on.
+    fn tuples_of(&self, query: TuplesQuery) -> StoreFuture<'_, Vec<GivenTuple>>;
 
-    /// Which givens new facts can concern, when they stand at `variable`.
-    fn concerned(&self, asked: Concerned) -> Step<'_, Vec<Concern>>;
+    /// The givens that new facts can concern, if they stand at the query's variable.
+    fn concerns(&self, query: ConcernQuery) -> StoreFuture<'_, Vec<Concern>>;
+
+    /// For each list of givens whether the query finds any tuple: one statement for all of them.
+    fn matches(&self, query: Arc<Query>, givens: Vec<Vec<Seq>>) -> StoreFuture<'_, Vec<bool>>;
 }
 
-/// Tuples of `query` from the facts `given` on, whose facts are all at or before `to`, and of whose
-/// outputs the first that is after `from`, in the order of outputs, is that of `newest`. So the
-/// slices of all outputs are just what came in `(from, to]`, each tuple once; with `from` 0 the first
-/// output's slice is everything.
+/// Tuples of `query` from the facts `given` on. All their facts are at or before `to`, and their first
+/// output after `from`, in the order of outputs, is `first_new_output`. So the deltas of all outputs
+/// together have exactly what came in `(from, to]`, each tuple once. With `from` 0 the first output's
+/// delta has every tuple.
 #[derive(Clone, Debug)]
-pub struct Slice {
+pub struct DeltaQuery {
     pub query: Arc<Query>,
-    pub given: Vec<Position>,
-    pub from: Position,
-    pub to: Position,
+    pub given: Vec<Seq>,
+    pub from: Seq,
+    pub to: Seq,
     /// Index into the query's outputs.
-    pub newest: usize,
-    /// Where the last slice ended.
-    pub after: Option<Cursor>,
+    pub first_new_output: usize,
+    /// Where the last page ended.
+    pub after: Option<RowCursor>,
     pub limit: usize,
 }
 
-/// A row's place in its slice.
+/// Where in a delta a row is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cursor {
-    /// Chosen where a slice begins, and kept to its end.
-    pub way: Way,
+pub struct RowCursor {
+    /// Chosen for the first page of a delta, and kept to its end.
+    pub direction: ScanDirection,
     /// The row's variables, in an order that only the store knows.
-    pub at: Vec<Position>,
+    pub at: Vec<Seq>,
 }
 
-/// From which end the tuples of a slice are looked for.
+/// From which end the tuples of a delta are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Way {
+pub enum ScanDirection {
     FromGiven,
     /// From the new facts of the span.
     FromNew,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// What [`Slice::after`] takes.
-    pub at: Cursor,
+pub struct TupleRow {
+    /// For [`DeltaQuery::after`].
+    pub at: RowCursor,
     /// The tuple.
-    pub outputs: Vec<(Position, Reference)>,
+    pub outputs: Vec<(Seq, Reference)>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Gather {
+pub struct TuplesQuery {
     pub query: Arc<Query>,
-    pub givens: Arc<[Vec<Position>]>,
-    pub to: Position,
-    /// Where the last ended: the number of its given, and a row.
-    pub after: Option<(usize, Cursor)>,
+    pub givens: Arc<[Vec<Seq>]>,
+    pub to: Seq,
+    /// Where the last page ended: the index of its given, and a row.
+    pub after: Option<(usize, RowCursor)>,
     pub limit: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gathered {
-    /// The number of the given.
-    pub of: usize,
-    pub row: Row,
+pub struct GivenTuple {
+    /// The index of its given.
+    pub given: usize,
+    pub row: TupleRow,
 }
 
 #[derive(Clone, Debug)]
-pub struct Concerned {
+pub struct ConcernQuery {
     pub query: Arc<Query>,
-    /// A variable of the query that the facts may stand at; they have its type.
+    /// A variable of the query; the facts have its type.
     pub variable: usize,
-    pub facts: Vec<Position>,
-    /// The givens that somebody waits with, for where they cannot be found by going to predecessors,
-    /// or where that finds too many. Without them at most [`MAX_CONCERNS`] are found.
-    pub watched: Vec<Vec<Position>>,
+    pub facts: Vec<Seq>,
+    /// The givens that streams wait with. Needed where givens cannot be found by going to
+    /// predecessors, or where that finds too many. Without them at most [`MAX_CONCERNS`] are found.
+    pub watched: Vec<Vec<Seq>>,
 }
 
-/// Ways from new facts to givens that are told without knowing who waits with which. A fact may have
-/// thousands of predecessors on each level.
+/// Concerns that are found without knowing which givens are watched. A fact may have thousands of
+/// predecessors on each level.
 pub const MAX_CONCERNS: usize = 50_000;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Concern {
-    pub fact: Position,
+    pub fact: Seq,
     /// `None` where the fact does not say which.
-    pub given: Vec<Option<Position>>,
-}
-
-pub trait Checks {
-    /// For each of the givens, in their order, whether the query finds anything from them on. All
-    /// are one question.
-    fn holds(&self, query: Arc<Query>, given: Vec<Vec<Position>>) -> Step<'_, Vec<bool>>;
+    pub given: Vec<Option<Seq>>,
 }
 
 pub trait Purging {
-    /// Facts of a type after a position, at most so many, in order.
-    fn of_kind(&self, kind: Kind, after: Position, limit: usize) -> Step<'_, Vec<Position>>;
+    /// Facts of a type after a seq, in order: at most `limit`.
+    fn facts_of_type(&self, kind: Kind, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Seq>>;
 
-    /// Removes the descendants of `root`, but not the facts of `keep` and their ancestors. At most
-    /// so many at once, newest first, so that what is left has its predecessors; all are gone when
-    /// fewer come back. What was removed can be saved again.
-    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Write<Vec<Position>>;
+    /// Removes descendants of `root`, newest first, but not the facts of `keep` and their ancestors;
+    /// returns them. It removes at most `limit` and so has to be repeated until it returns fewer;
+    /// between two calls every fact that is left has its predecessors. A removed fact can be saved
+    /// again.
+    fn purge(&self, root: Seq, keep: Vec<Seq>, limit: usize) -> Write<Vec<Seq>>;
 
-    /// A position that no fact has: when it is settled, all saves are done that had looked for
-    /// anything before.
-    fn fence(&self) -> Write<Position>;
+    /// Draws a seq that no fact has. When it is settled, all saves have ended that looked anything up
+    /// before. Each call draws another one.
+    fn fence(&self) -> Write<Seq>;
 
-    /// Removes what was saved onto facts while they were purged: a save that had found them. To be
-    /// asked when a [`fence`](Purging::fence) is settled that was put up after the purge.
-    fn purge_orphans(&self, of: Vec<Position>) -> Write<usize>;
+    /// Removes what was saved onto facts while they were purged, by saves that had found them. To be
+    /// called when a [`fence`](Purging::fence) that was drawn after the purge is settled. A repeat
+    /// removes nothing.
+    fn purge_orphans(&self, of: Vec<Seq>) -> Write<usize>;
 }
 
-/// A feed, as it was asked for.
+/// A feed, as a client declared it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// The URL-safe hash.
@@ -269,14 +286,14 @@ pub struct Definition {
     pub text: Box<str>,
     /// In the order of the specification's givens.
     pub given: Vec<Reference>,
-    /// Whose it is, where a distribution rule has bound it to a user.
+    /// The one user that it is for, where a distribution rule has bound it to one.
     pub owner: Option<Reference>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDefinition {
     pub definition: Definition,
-    /// Its use was noted more than [`REFRESHED_AFTER`] ago.
+    /// Its last use was noted more than [`REFRESHED_AFTER`] ago: refresh it.
     pub is_stale: bool,
 }
 
@@ -284,21 +301,21 @@ pub struct StoredDefinition {
 pub const REFRESHED_AFTER: i64 = 86_400_000_000;
 
 pub trait Definitions {
-    /// Kept until nobody has asked for it for a long time. One that is known stays as it is: the hash
-    /// stands for all of it. Writes only what is new, and at most once a day that it is used.
+    /// Stores new definitions, and notes at most once a day that stored ones are used. A stored one
+    /// stays as it is, because its hash stands for all of it, so a repeat changes nothing.
     fn define(&self, definitions: Vec<Definition>) -> Write<()>;
 
-    /// Writes nothing. Whoever asks for one that has not been used for a day notes that it is.
-    fn definition(&self, hash: String) -> Step<'_, Option<StoredDefinition>>;
+    fn definition(&self, hash: String) -> StoreFuture<'_, Option<StoredDefinition>>;
 
-    /// Notes that a definition is used, at most once a day.
+    /// Notes that a definition is used. A repeat within [`REFRESHED_AFTER`] changes nothing.
     fn refresh_definition(&self, hash: String) -> Write<()>;
 
-    /// Forgets what nobody has asked for since a time, some days ago at least; returns how many.
+    /// Forgets the definitions that were not used since a time, some days ago at least; returns how
+    /// many. On PostgreSQL in several transactions: after an error, some may be forgotten.
     fn forget_definitions(&self, since: i64) -> Write<u64>;
 }
 
-/// Who a key belongs to: a provider's name and the user's id there.
+/// The owner of a key: a provider's name and the user's id there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Principal {
     pub provider: String,
@@ -320,8 +337,9 @@ impl std::fmt::Debug for KeyPair {
 }
 
 pub trait Keys {
-    fn key(&self, of: Principal) -> Step<'_, Option<KeyPair>>;
+    fn key(&self, of: Principal) -> StoreFuture<'_, Option<KeyPair>>;
 
-    /// Whoever comes first decides: what is kept is returned.
-    fn keep_key(&self, of: Principal, key: KeyPair) -> Write<KeyPair>;
+    /// Stores a key unless the principal has one; returns the stored one. So of several callers the
+    /// first decides, and a repeat changes nothing.
+    fn store_key(&self, of: Principal, key: KeyPair) -> Write<KeyPair>;
 }

@@ -1,16 +1,16 @@
-//! Who is woken.
+//! The topics that the feeds' waiters wait for.
 
 use wakeline_wake::{Topic, WaitGroup, WaitKey};
 
 use crate::DOOR;
 
-/// Something was saved: each node's follower reads on.
+/// Facts were saved: each node's follower reads on.
 #[must_use]
 pub fn log() -> Topic {
     Topic::new(DOOR, ["log"])
 }
 
-/// Something may have come into a feed: its streams on this node look.
+/// A feed may have new tuples: its streams on this node read them.
 #[must_use]
 pub fn stream(feed: &str) -> Topic {
     Topic::new(DOOR, ["stream", feed])

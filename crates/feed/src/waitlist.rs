@@ -1,30 +1,30 @@
-//! What a stream has been told of and has not looked for yet.
+//! The facts that may have brought a stream new tuples, and that it has not read yet.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::{bookmark::Bookmark, pages::Page, store::Position};
+use crate::{bookmark::Bookmark, pages::Page, store::Seq};
 
-/// Facts that may have brought tuples. A fact leaves by a query that was asked after it came, tuple
-/// or not: nothing is waited for that may never be.
+/// A fact leaves the list when a query has run that began after the fact came, whether it found a
+/// tuple or not: so the list never waits for a tuple that does not exist.
 #[derive(Debug)]
 pub struct Waitlist {
-    facts: BTreeSet<Position>,
+    facts: BTreeSet<Seq>,
     /// The order was settled up to here when the last of them came.
-    to: Position,
-    /// What the feed stands on has changed: it is read from its beginning.
-    begins_anew: bool,
-    known: Option<Known>,
+    to: Seq,
+    /// What the feed depends on has changed: it is read from its beginning.
+    restarts: bool,
+    ready_page: Option<ReadyPage>,
     cap: usize,
     peak: usize,
 }
 
-/// What the facts that came last have brought, where they say it themselves.
+/// The page that the last facts have brought, where the facts are the tuples themselves.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct ReadyPage {
     /// Every tuple after this is on the page.
-    pub after: Position,
+    pub after: Seq,
     /// The first of them.
-    pub first: Position,
+    pub first: Seq,
     /// The last page up to here.
     pub page: Arc<Page>,
 }
@@ -35,23 +35,23 @@ impl Waitlist {
         Self {
             facts: BTreeSet::new(),
             to: 0,
-            begins_anew: false,
-            known: None,
+            restarts: false,
+            ready_page: None,
             cap,
             peak: 0,
         }
     }
 
-    /// Instead of what was known before.
-    pub fn know(&mut self, known: Known) {
-        self.known = Some(known);
+    /// Replaces the last one.
+    pub fn set_ready_page(&mut self, known: ReadyPage) {
+        self.ready_page = Some(known);
     }
 
-    /// What comes after `at` up to `to`, if that is known. Only what came last is: of a stream that is
-    /// behind, nothing.
+    /// The page after `at` and up to `to`, if the last facts were exactly that. A stream that is behind
+    /// has none.
     #[must_use]
-    pub fn known(&self, at: &Bookmark, to: Position) -> Option<Arc<Page>> {
-        let (Bookmark::Finished(at), Some(known)) = (at, &self.known) else {
+    pub fn ready_page(&self, at: &Bookmark, to: Seq) -> Option<Arc<Page>> {
+        let (Bookmark::Finished(at), Some(known)) = (at, &self.ready_page) else {
             return None;
         };
         let is_it =
@@ -61,7 +61,7 @@ impl Waitlist {
 
     /// `false` when there are more than may wait.
     #[must_use]
-    pub fn add(&mut self, fact: Position, to: Position) -> bool {
+    pub fn add(&mut self, fact: Seq, to: Seq) -> bool {
         self.to = self.to.max(to);
         if self.facts.len() < self.cap || self.facts.contains(&fact) {
             self.facts.insert(fact);
@@ -71,14 +71,14 @@ impl Waitlist {
         false
     }
 
-    pub fn begin_anew(&mut self, to: Position) {
+    pub fn restart(&mut self, to: Seq) {
         self.to = self.to.max(to);
-        self.begins_anew = true;
+        self.restarts = true;
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.facts.is_empty() && !self.begins_anew
+        self.facts.is_empty() && !self.restarts
     }
 
     #[must_use]
@@ -86,11 +86,11 @@ impl Waitlist {
         self.facts.len()
     }
 
-    /// What has to be looked at: everything after `after`, up to `to`. Never an empty span: it would
-    /// be looked at for ever, since its fact stays.
+    /// What has to be read: everything after `after` and up to `to`. Never an empty span: it would be
+    /// read for ever, because its fact stays.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
-        if self.begins_anew {
+        if self.restarts {
             return Some(Span {
                 after: 0,
                 to: self.to,
@@ -103,17 +103,18 @@ impl Waitlist {
         })
     }
 
-    /// All up to `to` has been looked at, by a query that was asked after it came.
-    pub fn settle(&mut self, to: Position) {
+    /// All up to `to` has been read by a query that began after the facts came.
+    pub fn remove_through(&mut self, to: Seq) {
         if to >= self.to {
-            self.begins_anew = false;
+            self.restarts = false;
         }
         self.facts = self.facts.split_off(&(to + 1));
-        // It would keep its page for as long as nothing else comes.
-        self.known.take_if(|known| known.page.reached.base() <= to);
+        // It would keep its page until the next fact comes.
+        self.ready_page
+            .take_if(|known| known.page.reached.base() <= to);
     }
 
-    /// The most that ever waited.
+    /// The most facts that ever waited.
     #[must_use]
     pub fn peak(&self) -> usize {
         self.peak
@@ -122,8 +123,8 @@ impl Waitlist {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    pub after: Position,
-    pub to: Position,
+    pub after: Seq,
+    pub to: Seq,
 }
 
 #[cfg(test)]
@@ -142,9 +143,9 @@ mod tests {
     fn what_came_after_the_query_stays() {
         let mut list = Waitlist::new(10);
         assert!(list.add(5, 6) && list.add(8, 8));
-        list.settle(6);
+        list.remove_through(6);
         assert_eq!(list.span(), Some(Span { after: 7, to: 8 }));
-        list.settle(8);
+        list.remove_through(8);
         assert!(list.is_empty() && list.span().is_none());
         assert_eq!(list.peak(), 2);
     }
@@ -165,14 +166,14 @@ mod tests {
         assert!(!list.add(3, 3));
     }
 
-    fn known(after: Position, first: Position, to: Position) -> Known {
+    fn known(after: Seq, first: Seq, to: Seq) -> ReadyPage {
         let page = Page {
             references: Vec::new(),
             tuples: 1,
             reached: Bookmark::Finished(to),
             is_last: true,
         };
-        Known {
+        ReadyPage {
             after,
             first,
             page: Arc::new(page),
@@ -182,8 +183,8 @@ mod tests {
     #[test]
     fn what_is_known_is_the_whole_span_or_nothing() {
         let mut list = Waitlist::new(10);
-        list.know(known(5, 8, 9));
-        let is_known = |list: &Waitlist, at, to| list.known(&at, to).is_some();
+        list.set_ready_page(known(5, 8, 9));
+        let is_known = |list: &Waitlist, at, to| list.ready_page(&at, to).is_some();
         assert!(is_known(&list, Bookmark::Finished(5), 9));
         assert!(is_known(&list, Bookmark::Finished(7), 9));
         // Something may be before it; the first is told already; something is after it.
@@ -191,23 +192,23 @@ mod tests {
         assert!(!is_known(&list, Bookmark::Finished(8), 9));
         assert!(!is_known(&list, Bookmark::Finished(7), 10));
         assert!(!is_known(&list, Bookmark::Start, 9));
-        list.know(known(9, 11, 12));
+        list.set_ready_page(known(9, 11, 12));
         assert!(!is_known(&list, Bookmark::Finished(7), 12));
-        list.settle(11);
+        list.remove_through(11);
         assert!(is_known(&list, Bookmark::Finished(10), 12));
-        list.settle(12);
+        list.remove_through(12);
         assert!(!is_known(&list, Bookmark::Finished(10), 12));
     }
 
     #[test]
     fn what_a_feed_stands_on_changes_all_of_it() {
         let mut list = Waitlist::new(2);
-        list.begin_anew(7);
+        list.restart(7);
         assert!(list.add(9, 9));
         assert_eq!(list.span(), Some(Span { after: 0, to: 9 }));
-        list.settle(7);
+        list.remove_through(7);
         assert_eq!(list.span(), Some(Span { after: 0, to: 9 }));
-        list.settle(9);
+        list.remove_through(9);
         assert!(list.is_empty());
     }
 }

@@ -11,8 +11,8 @@ use wakeline_feed::{
     login::{KeySource, KeysUnavailable, Login},
     policy::Policies,
     service::{Feeds, Settings},
-    session,
     store::Store,
+    stream,
 };
 use wakeline_wake::Engine;
 use wakeline_web::token::Key;
@@ -66,7 +66,7 @@ pub(crate) fn open(
 fn service(config: &Config) -> Settings {
     let feeds = &config.feeds;
     Settings {
-        stream: session::Limits {
+        stream: stream::Limits {
             max_initial_pages: feeds.max_initial_pages,
             waitlist_cap: feeds.waitlist_cap,
             page_delay_every: feeds.page_delay_every,

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use crate::{
     declaration::{Declaration, Draft, Literal, Names, Value},
-    fact::{Fact, Kind, Predecessors, Reference, Unfit},
+    fact::{Fact, InvalidFact, Kind, Predecessors, Reference},
     json::{self, Object, Text},
     specification::Name,
 };
 
-/// A name and the fact that it stands for.
+/// A fact and its name in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declared {
+pub struct NamedFact {
     pub name: Name,
     pub reference: Reference,
     /// `None` for what was declared by its hash.
@@ -23,13 +23,16 @@ pub enum Error {
     #[error("The fact '{0}' has not been defined")]
     Unknown(Name),
     #[error("'{name}' cannot be a fact: {why}")]
-    Unfit { name: Name, why: Unfit },
+    InvalidFact { name: Name, why: InvalidFact },
     #[error("References are not allowed while saving.")]
     Reference,
 }
 
 /// What is known to the caller, and what is declared, in this order.
-pub fn resolve(declarations: &[Declaration], known: Vec<Declared>) -> Result<Vec<Declared>, Error> {
+pub fn resolve(
+    declarations: &[Declaration],
+    known: Vec<NamedFact>,
+) -> Result<Vec<NamedFact>, Error> {
     let mut resolved = Resolved::default();
     known.into_iter().for_each(|known| resolved.add(known));
     for declaration in declarations {
@@ -40,7 +43,7 @@ pub fn resolve(declarations: &[Declaration], known: Vec<Declared>) -> Result<Vec
 }
 
 /// The facts that are to be saved, each behind its predecessors.
-pub fn saved(declared: Vec<Declared>) -> Result<Vec<Fact>, Error> {
+pub fn saved(declared: Vec<NamedFact>) -> Result<Vec<Fact>, Error> {
     let facts = declared.into_iter();
     facts
         .map(|declared| declared.fact.ok_or(Error::Reference))
@@ -49,28 +52,28 @@ pub fn saved(declared: Vec<Declared>) -> Result<Vec<Fact>, Error> {
 
 #[derive(Default)]
 struct Resolved {
-    facts: Vec<Declared>,
+    facts: Vec<NamedFact>,
     by_name: HashMap<Name, usize>,
 }
 
 impl Resolved {
-    fn add(&mut self, declared: Declared) {
+    fn add(&mut self, declared: NamedFact) {
         self.by_name.insert(declared.name.clone(), self.facts.len());
         self.facts.push(declared);
     }
 
-    fn get(&self, name: &Name) -> Result<&Declared, Error> {
+    fn get(&self, name: &Name) -> Result<&NamedFact, Error> {
         let index = self.by_name.get(name);
         index
             .and_then(|index| self.facts.get(*index))
             .ok_or_else(|| Error::Unknown(name.clone()))
     }
 
-    fn declared(&self, declaration: &Declaration) -> Result<Declared, Error> {
+    fn declared(&self, declaration: &Declaration) -> Result<NamedFact, Error> {
         let Declaration { name, kind, value } = declaration;
         let name = name.clone();
         Ok(match value {
-            Value::Reference(hash) => Declared {
+            Value::Reference(hash) => NamedFact {
                 name,
                 reference: Reference {
                     kind: kind.clone(),
@@ -78,13 +81,13 @@ impl Resolved {
                 },
                 fact: None,
             },
-            Value::Same(other) => Declared {
+            Value::Same(other) => NamedFact {
                 name,
                 ..self.get(other)?.clone()
             },
             Value::Fact(draft) => {
                 let fact = self.fact(&name, kind, draft)?;
-                Declared {
+                NamedFact {
                     name,
                     reference: fact.reference.clone(),
                     fact: Some(fact),
@@ -106,11 +109,11 @@ impl Resolved {
             };
             predecessors.push((Box::from(&**role), under));
         }
-        let unfit = |why| Error::Unfit {
+        let unfit = |why| Error::InvalidFact {
             name: name.clone(),
             why,
         };
-        let fields: Result<Vec<_>, Unfit> = draft
+        let fields: Result<Vec<_>, InvalidFact> = draft
             .fields
             .iter()
             .map(|(name, literal)| Ok((Text::from(&**name), value(literal)?)))

@@ -2,38 +2,38 @@
 
 use crate::{
     declaration::Literal,
-    specification::cursor::{Cursor, Error},
+    specification::scanner::{Error, Scanner},
 };
 
-/// The literal at the cursor; `None` if there is a name, or something else.
-pub(super) fn take(cursor: &mut Cursor<'_>) -> Result<Option<Literal>, Error> {
+/// The literal at the scanner; `None` if there is a name, or something else.
+pub(super) fn take(scanner: &mut Scanner<'_>) -> Result<Option<Literal>, Error> {
     let words = [
         ("null", Literal::Null),
         ("true", Literal::Bool(true)),
         ("false", Literal::Bool(false)),
     ];
     for (word, literal) in words {
-        if cursor.takes_word(word) {
+        if scanner.takes_word(word) {
             return Ok(Some(literal));
         }
     }
-    if cursor.sees("\"") {
-        return string(cursor).map(Some);
+    if scanner.sees("\"") {
+        return string(scanner).map(Some);
     }
     let digits = |c: char| c.is_ascii_digit() || c == '+' || c == '-';
-    if cursor.rest().starts_with(digits) {
-        return number(cursor).map(Some);
+    if scanner.rest().starts_with(digits) {
+        return number(scanner).map(Some);
     }
     Ok(None)
 }
 
 /// As in JSON, and with a plus sign before it if one likes.
-fn number(cursor: &mut Cursor<'_>) -> Result<Literal, Error> {
-    let rest = cursor.rest();
-    let length = number_length(rest).ok_or_else(|| cursor.expected("a number"))?;
+fn number(scanner: &mut Scanner<'_>) -> Result<Literal, Error> {
+    let rest = scanner.rest();
+    let length = number_length(rest).ok_or_else(|| scanner.expected("a number"))?;
     let value = rest[..length].parse().ok().filter(|n: &f64| n.is_finite());
-    let value = value.ok_or_else(|| cursor.expected("a number of at most 64 bits"))?;
-    cursor.take(length);
+    let value = value.ok_or_else(|| scanner.expected("a number of at most 64 bits"))?;
+    scanner.take(length);
     Ok(Literal::Number(value))
 }
 
@@ -67,10 +67,10 @@ fn number_length(text: &str) -> Option<usize> {
     Some(at)
 }
 
-fn string(cursor: &mut Cursor<'_>) -> Result<Literal, Error> {
-    let text = cursor.rest();
-    let length = string_length(text).ok_or_else(|| cursor.expected("a JSON string"))?;
-    cursor.take(length);
+fn string(scanner: &mut Scanner<'_>) -> Result<Literal, Error> {
+    let text = scanner.rest();
+    let length = string_length(text).ok_or_else(|| scanner.expected("a JSON string"))?;
+    scanner.take(length);
     Ok(Literal::String(text[..length].into()))
 }
 

@@ -7,7 +7,7 @@ use crate::{
     fact::{Hash, Kind},
     specification::{
         Label, Name,
-        cursor::{Cursor, Error},
+        scanner::{Error, Scanner},
     },
 };
 
@@ -20,36 +20,36 @@ pub enum Names {
 }
 
 pub(super) struct Parser<'c, 'a> {
-    cursor: &'c mut Cursor<'a>,
+    scanner: &'c mut Scanner<'a>,
     known: HashMap<Name, Kind>,
 }
 
-/// What stands behind a name in a fact.
+/// The value after a name in a fact.
 enum Member {
     Field(Literal),
     Predecessors(Names),
 }
 
 impl<'c, 'a> Parser<'c, 'a> {
-    pub(super) fn new(cursor: &'c mut Cursor<'a>, known: &[Label]) -> Self {
+    pub(super) fn new(scanner: &'c mut Scanner<'a>, known: &[Label]) -> Self {
         let known = known.iter().cloned();
         Self {
-            cursor,
+            scanner,
             known: known.map(|Label { name, kind }| (name, kind)).collect(),
         }
     }
 
     pub(super) fn declarations(&mut self) -> Result<Vec<Declaration>, Error> {
         let mut declarations = Vec::new();
-        while self.cursor.takes_word("let") {
-            let at = self.cursor.at();
-            let name = self.cursor.identifier()?;
+        while self.scanner.takes_word("let") {
+            let at = self.scanner.at();
+            let name = self.scanner.identifier()?;
             if self.known.contains_key(&name) {
                 return Err(self.used(at, &name));
             }
-            self.cursor.expect(":")?;
-            let kind = self.cursor.kind()?;
-            self.cursor.expect("=")?;
+            self.scanner.expect(":")?;
+            let kind = self.scanner.kind()?;
+            self.scanner.expect("=")?;
             let value = self.value(&kind)?;
             self.known.insert(name.clone(), kind.clone());
             declarations.push(Declaration { name, kind, value });
@@ -58,43 +58,43 @@ impl<'c, 'a> Parser<'c, 'a> {
     }
 
     fn value(&mut self, kind: &Kind) -> Result<Value, Error> {
-        if self.cursor.sees("{") {
+        if self.scanner.sees("{") {
             return Ok(Value::Fact(self.draft()?));
         }
-        let at = self.cursor.at();
-        if self.cursor.takes("#") {
+        let at = self.scanner.at();
+        if self.scanner.takes("#") {
             return self.hash().map(Value::Reference);
         }
         let name = self.declared()?;
         if let Some(other) = self.known.get(&name).filter(|other| *other != kind) {
             let message = format!("Cannot assign a '{other}' to a '{kind}'");
-            return Err(self.cursor.error_at(at, message));
+            return Err(self.scanner.error_at(at, message));
         }
         Ok(Value::Same(name))
     }
 
     fn hash(&mut self) -> Result<Hash, Error> {
-        let at = self.cursor.at();
+        let at = self.scanner.at();
         let text = self
-            .cursor
+            .scanner
             .take_while(|c| c.is_ascii_alphanumeric() || "+/=".contains(c));
         Hash::read(text).ok_or_else(|| {
             let message = "The hash must be a base64-encoded string of 64 bytes".to_owned();
-            self.cursor.error_at(at, message)
+            self.scanner.error_at(at, message)
         })
     }
 
     fn draft(&mut self) -> Result<Draft, Error> {
         let mut draft = Draft::default();
-        // What was said already, as field and as role: a fact may have a field and a role of one name.
+        // Names that were used, as fields and as roles: a field and a role may have the same name.
         let mut said = HashSet::new();
-        self.cursor.open()?;
-        if self.cursor.closes() {
+        self.scanner.open()?;
+        if self.scanner.closes() {
             return Ok(draft);
         }
         loop {
-            let at = self.cursor.at();
-            let name = self.cursor.identifier()?;
+            let at = self.scanner.at();
+            let name = self.scanner.identifier()?;
             let member = self.member(at, &name)?;
             let is_field = matches!(member, Member::Field(_));
             if !said.insert((name.clone(), is_field)) {
@@ -104,42 +104,42 @@ impl<'c, 'a> Parser<'c, 'a> {
                 Member::Field(literal) => draft.fields.push((name, literal)),
                 Member::Predecessors(names) => draft.predecessors.push((name, names)),
             }
-            if !self.cursor.takes(",") {
+            if !self.scanner.takes(",") {
                 break;
             }
         }
-        if self.cursor.closes() {
+        if self.scanner.closes() {
             Ok(draft)
         } else {
-            Err(self.cursor.expected("'}'"))
+            Err(self.scanner.expected("'}'"))
         }
     }
 
     fn member(&mut self, at: usize, name: &Name) -> Result<Member, Error> {
-        if !self.cursor.takes(":") {
+        if !self.scanner.takes(":") {
             self.check_declared(at, name)?;
             return Ok(Member::Predecessors(Names::One(name.clone())));
         }
-        if let Some(literal) = literal::take(self.cursor)? {
+        if let Some(literal) = literal::take(self.scanner)? {
             return Ok(Member::Field(literal));
         }
-        if !self.cursor.takes("[") {
+        if !self.scanner.takes("[") {
             return Ok(Member::Predecessors(Names::One(self.declared()?)));
         }
         let mut names = Vec::new();
-        if !self.cursor.sees("]") {
+        if !self.scanner.sees("]") {
             names.push(self.declared()?);
-            while self.cursor.takes(",") {
+            while self.scanner.takes(",") {
                 names.push(self.declared()?);
             }
         }
-        self.cursor.expect("]")?;
+        self.scanner.expect("]")?;
         Ok(Member::Predecessors(Names::Many(names)))
     }
 
     fn declared(&mut self) -> Result<Name, Error> {
-        let at = self.cursor.at();
-        let name = self.cursor.identifier()?;
+        let at = self.scanner.at();
+        let name = self.scanner.identifier()?;
         self.check_declared(at, &name)?;
         Ok(name)
     }
@@ -149,11 +149,11 @@ impl<'c, 'a> Parser<'c, 'a> {
             return Ok(());
         }
         let message = format!("The fact '{name}' has not been defined");
-        Err(self.cursor.error_at(at, message))
+        Err(self.scanner.error_at(at, message))
     }
 
     fn used(&self, at: usize, name: &Name) -> Error {
         let message = format!("The name '{name}' has already been used");
-        self.cursor.error_at(at, message)
+        self.scanner.error_at(at, message)
     }
 }

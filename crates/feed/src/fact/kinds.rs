@@ -1,8 +1,8 @@
 use std::{collections::HashSet, sync::Arc};
 
-use super::{Kind, Unfit, check_name};
+use super::{InvalidFact, Kind, check_name};
 
-/// How many names are remembered; with more it starts anew.
+/// How many names are remembered; with more, all are forgotten.
 const REMEMBERED: usize = 10_000;
 
 /// Type names that were met, so that a thousand facts share one text.
@@ -15,7 +15,7 @@ impl Kinds {
     /// # Errors
     ///
     /// When it cannot be a type's name.
-    pub fn get(&mut self, name: &str) -> Result<Kind, Unfit> {
+    pub fn get(&mut self, name: &str) -> Result<Kind, InvalidFact> {
         if let Some(kind) = self.known.get(name) {
             return Ok(kind.clone());
         }

@@ -2,21 +2,21 @@
 
 use thiserror::Error;
 
-use super::{Fact, Hash, Kinds, Reference, Unfit, predecessors};
+use super::{Fact, Hash, InvalidFact, Kinds, Reference, predecessors};
 use crate::json::{self, Limits, Parser, Value};
 
 /// Why a body is refused. Nothing of it was saved.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Refused {
+pub enum BodyError {
     #[error(transparent)]
     Json(#[from] json::Error),
     #[error("Expected an array '{0}' property.")]
     NoList(&'static str),
     #[error("{list}[{index}]: {unfit}")]
-    Unfit {
+    InvalidFact {
         list: &'static str,
         index: usize,
-        unfit: Unfit,
+        unfit: InvalidFact,
     },
     /// The sender computes hashes in another way, or the fact was changed.
     #[error("facts[{index}]: the hash of this {kind} is {computed}, not {sent}")]
@@ -35,7 +35,7 @@ pub enum Refused {
 /// # Errors
 ///
 /// When one of them is no fact, or its hash is not what its content gives.
-pub fn read_facts(body: &[u8], limit: usize) -> Result<Vec<Fact>, Refused> {
+pub fn read_facts(body: &[u8], limit: usize) -> Result<Vec<Fact>, BodyError> {
     let mut kinds = Kinds::default();
     read_list(body, "facts", limit, |index, value| {
         read_fact(index, value, &mut kinds)
@@ -48,13 +48,13 @@ pub fn read_facts(body: &[u8], limit: usize) -> Result<Vec<Fact>, Refused> {
 /// # Errors
 ///
 /// When one of them is no reference.
-pub fn read_references(body: &[u8], limit: usize) -> Result<Vec<Reference>, Refused> {
+pub fn read_references(body: &[u8], limit: usize) -> Result<Vec<Reference>, BodyError> {
     const LIST: &str = "references";
     let mut kinds = Kinds::default();
     let references = read_list(body, LIST, limit, |index, value| {
         match Reference::read(value, &"the reference", &mut kinds) {
             Ok(reference) => Ok(Some(reference)),
-            Err(wrong @ (Unfit::Missing { .. } | Unfit::Shape { .. })) => {
+            Err(wrong @ (InvalidFact::Missing { .. } | InvalidFact::Shape { .. })) => {
                 Err(unfit(LIST, index)(wrong))
             }
             Err(_) => Ok(None),
@@ -91,17 +91,17 @@ fn write_reference(out: &mut String, fact: &Fact) {
     out.pop();
 }
 
-fn read_fact(index: usize, value: &Value<'_>, kinds: &mut Kinds) -> Result<Fact, Refused> {
+fn read_fact(index: usize, value: &Value<'_>, kinds: &mut Kinds) -> Result<Fact, BodyError> {
     let unfit = unfit("facts", index);
     let Some(object) = value.as_object() else {
         return Err(unfit(predecessors::shape(&"it", "an object", value)));
     };
-    let part = |what| object.get(what).ok_or(Unfit::Missing { what });
+    let part = |what| object.get(what).ok_or(InvalidFact::Missing { what });
     let built = (|| {
         let kind = predecessors::string(object, "type")?;
         let kind = kind
             .as_str()
-            .ok_or(Unfit::Surrogate { what: "type name" })?;
+            .ok_or(InvalidFact::Surrogate { what: "type name" })?;
         let sent = predecessors::string(object, "hash")?;
         let roles = predecessors::read_roles(part("predecessors")?, kinds)?;
         let fact = Fact::new(kinds.get(kind)?, roles, part("fields")?)?;
@@ -109,7 +109,7 @@ fn read_fact(index: usize, value: &Value<'_>, kinds: &mut Kinds) -> Result<Fact,
     })();
     let (fact, sent) = built.map_err(unfit)?;
     if sent.as_str().and_then(Hash::read) != Some(fact.reference.hash) {
-        return Err(Refused::WrongHash {
+        return Err(BodyError::WrongHash {
             index,
             kind: fact.reference.kind.clone(),
             sent: sent.to_lossy().chars().take(100).collect(),
@@ -124,8 +124,8 @@ fn read_list<T>(
     body: &[u8],
     list: &'static str,
     limit: usize,
-    mut element: impl FnMut(usize, &Value<'_>) -> Result<T, Refused>,
-) -> Result<Vec<T>, Refused> {
+    mut element: impl FnMut(usize, &Value<'_>) -> Result<T, BodyError>,
+) -> Result<Vec<T>, BodyError> {
     let text = json::utf8(body)?;
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let mut read = None;
@@ -142,18 +142,18 @@ fn read_list<T>(
         let mut elements = Vec::new();
         parser.elements(|parser| {
             if elements.len() == limit {
-                return Err(Refused::Many { list, limit });
+                return Err(BodyError::Many { list, limit });
             }
             elements.push(element(elements.len(), &parser.value()?)?);
             Ok(())
         })?;
         read = Some(elements);
-        Ok::<_, Refused>(())
+        Ok::<_, BodyError>(())
     })?;
     parser.end()?;
-    read.ok_or(Refused::NoList(list))
+    read.ok_or(BodyError::NoList(list))
 }
 
-fn unfit(list: &'static str, index: usize) -> impl FnOnce(Unfit) -> Refused + Copy {
-    move |unfit| Refused::Unfit { list, index, unfit }
+fn unfit(list: &'static str, index: usize) -> impl FnOnce(InvalidFact) -> BodyError + Copy {
+    move |unfit| BodyError::InvalidFact { list, index, unfit }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     MAX_FEEDS, MAX_PARTS, TooMany,
-    place::{Place, Rest},
+    context::{BuildContext, FollowingMatches},
 };
 use crate::specification::{
     Component, Condition, Existential, Given, Label, Match, Projection, Specification,
@@ -18,7 +18,11 @@ pub fn build(specification: &Specification) -> Result<Vec<Specification>, TooMan
     };
     let mut tuple = Tuple::first(&specification);
     let projection = &specification.projection;
-    builder.matches(&mut tuple, &specification.matches, Place::first(projection))?;
+    builder.matches(
+        &mut tuple,
+        &specification.matches,
+        BuildContext::first(projection),
+    )?;
     builder.emit(&tuple)?;
     builder.collections(&tuple, projection)?;
     let mut feeds = builder.feeds;
@@ -55,13 +59,13 @@ impl Builder {
         &mut self,
         tuple: &mut Tuple,
         matches: &[Match],
-        place: Place<'_>,
+        place: BuildContext<'_>,
     ) -> Result<(), TooMany> {
         for (index, found) in matches.iter().enumerate() {
             let at = tuple.feed.matches.len();
             tuple.feed.matches.push(paths_of(found));
             tuple.use_givens(found);
-            let rest = Rest {
+            let rest = FollowingMatches {
                 matches: &matches[index + 1..],
                 outer: place.rest,
             };
@@ -87,7 +91,7 @@ impl Builder {
         &mut self,
         tuple: &Tuple,
         condition: &Existential,
-        place: Place<'_>,
+        place: BuildContext<'_>,
     ) -> Result<(), TooMany> {
         let mut proof = tuple.clone();
         self.matches(&mut proof, &condition.matches, place)?;
@@ -105,10 +109,10 @@ impl Builder {
     }
 
     /// Adds the matches after the fact that is brought back, since the collections need them.
-    fn complete(&mut self, proof: &mut Tuple, place: Place<'_>) -> Result<(), TooMany> {
+    fn complete(&mut self, proof: &mut Tuple, place: BuildContext<'_>) -> Result<(), TooMany> {
         let mut next = place.rest;
         while let Some(rest) = next {
-            let place = Place {
+            let place = BuildContext {
                 negations: 0,
                 rest: rest.outer,
                 ..place
@@ -127,7 +131,7 @@ impl Builder {
             } = component
             {
                 let mut child = tuple.clone();
-                self.matches(&mut child, matches, Place::first(projection))?;
+                self.matches(&mut child, matches, BuildContext::first(projection))?;
                 self.emit(&child)?;
                 // A given that the collection uses comes again with what is collected within it:
                 // upstream's hashes have it twice.

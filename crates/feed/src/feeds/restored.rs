@@ -30,14 +30,14 @@ pub fn build(specification: &Specification) -> Vec<Specification> {
 }
 
 fn every_walk(specification: &Specification) -> Result<Vec<Specification>, TooMany> {
-    let mut walk = Walk {
+    let mut walk = RestoredWalk {
         feeds: Vec::new(),
         parts: MAX_PARTS,
         before: None,
     };
     for place in 0.. {
         walk.before = Some(place);
-        let mut row = Row {
+        let mut row = RestoredRow {
             tuple: Tuple::first(specification),
             is_restored: false,
             has_more: false,
@@ -53,7 +53,7 @@ fn every_walk(specification: &Specification) -> Result<Vec<Specification>, TooMa
 
 /// A tuple on the way.
 #[derive(Clone)]
-struct Row {
+struct RestoredRow {
     tuple: Tuple,
     /// It has what brings back.
     is_restored: bool,
@@ -61,7 +61,7 @@ struct Row {
     has_more: bool,
 }
 
-struct Walk {
+struct RestoredWalk {
     feeds: Vec<Specification>,
     /// How many more may be made, on the way too.
     parts: usize,
@@ -70,8 +70,8 @@ struct Walk {
     before: Option<usize>,
 }
 
-impl Walk {
-    fn matches(&mut self, row: &mut Row, matches: &[Match]) -> Result<(), TooMany> {
+impl RestoredWalk {
+    fn matches(&mut self, row: &mut RestoredRow, matches: &[Match]) -> Result<(), TooMany> {
         for found in matches {
             let at = row.tuple.feed.matches.len();
             self.add(row, std::slice::from_ref(&paths_of(found)))?;
@@ -89,7 +89,7 @@ impl Walk {
 
     fn negation(
         &mut self,
-        row: &mut Row,
+        row: &mut RestoredRow,
         condition: &Existential,
         at: usize,
     ) -> Result<(), TooMany> {
@@ -97,8 +97,8 @@ impl Walk {
         for proof in &proofs {
             self.spend(parts(&proof.matches))?;
         }
-        // Whoever has what was brought back needs what takes it away, as upstream's feeds have it of
-        // what was never away.
+        // A client that has a fact which was brought back needs the facts that take it away again, as
+        // upstream's feeds have them for a fact that was never away.
         if row.is_restored {
             for proof in &proofs {
                 let mut proven = row.clone();
@@ -124,7 +124,7 @@ impl Walk {
         Ok(())
     }
 
-    fn end(&mut self, row: &Row, projection: &Projection) -> Result<(), TooMany> {
+    fn end(&mut self, row: &RestoredRow, projection: &Projection) -> Result<(), TooMany> {
         if row.has_more {
             self.emit(row)?;
         }
@@ -147,7 +147,7 @@ impl Walk {
         Ok(())
     }
 
-    fn add(&mut self, row: &mut Row, matches: &[Match]) -> Result<(), TooMany> {
+    fn add(&mut self, row: &mut RestoredRow, matches: &[Match]) -> Result<(), TooMany> {
         self.spend(parts(matches))?;
         for found in matches {
             row.tuple.use_givens(found);
@@ -156,7 +156,7 @@ impl Walk {
         Ok(())
     }
 
-    fn emit(&mut self, row: &Row) -> Result<(), TooMany> {
+    fn emit(&mut self, row: &RestoredRow) -> Result<(), TooMany> {
         if self.feeds.len() == MAX_FEEDS {
             return Err(TooMany);
         }

@@ -7,7 +7,7 @@ use std::{borrow::Cow, mem, sync::Arc};
 use self::lines::Lines;
 use super::{Error, Limits, Problem};
 use crate::{
-    fact::{Envelope, Fact, Kind, Kinds, Predecessors, Reference, Roles, Signature, Unfit},
+    fact::{Envelope, Fact, InvalidFact, Kind, Kinds, Predecessors, Reference, Roles, Signature},
     json::{self, Value},
 };
 
@@ -172,7 +172,9 @@ impl Reader {
         };
         let mut roles = Roles::with_capacity(object.members().len());
         for (name, value) in object.members() {
-            let role = name.as_str().ok_or(Unfit::Surrogate { what: "role name" });
+            let role = name
+                .as_str()
+                .ok_or(InvalidFact::Surrogate { what: "role name" });
             let role = role.map_err(expected(PREDECESSORS))?;
             let predecessors = match value {
                 Value::Array(indexes) => {
@@ -264,12 +266,12 @@ fn string<'a>(line: &'a [u8], what: &'static str, limit: usize) -> Result<Cow<'a
     match json::parse_bytes(line).map_err(expected(what))? {
         Value::String(text) => text
             .into_str()
-            .ok_or_else(|| expected(what)(Unfit::Surrogate { what: "string" })),
+            .ok_or_else(|| expected(what)(InvalidFact::Surrogate { what: "string" })),
         _ => Err(unexpected(what, line)),
     }
 }
 
-fn expected<E: Into<Unfit>>(expected: &'static str) -> impl FnOnce(E) -> Problem {
+fn expected<E: Into<InvalidFact>>(expected: &'static str) -> impl FnOnce(E) -> Problem {
     move |unfit| Problem::Line {
         expected,
         unfit: unfit.into(),

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 
-use super::{Error, Limits, Reader, Unwritten, Writer};
+use super::{Error, Limits, MissingPredecessor, Reader, Writer};
 use crate::{
     fact::{Envelope, Fact, Predecessors, Reference, Signature},
     json::{self, Value},
@@ -209,7 +209,7 @@ fn a_predecessor_must_come_before() {
     let unwritten = Writer::default().write(&mut out, &facts[1].fact, &[]);
     assert_eq!(
         unwritten,
-        Err(Unwritten {
+        Err(MissingPredecessor {
             successor: facts[1].fact.reference.kind.clone(),
             predecessor: facts[0].fact.reference.clone(),
         })

@@ -19,7 +19,7 @@ pub struct Writer {
 /// A fact was to be written before its predecessor.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("a {successor} comes before its predecessor {predecessor}")]
-pub struct Unwritten {
+pub struct MissingPredecessor {
     /// Its type.
     pub successor: Kind,
     pub predecessor: Reference,
@@ -37,13 +37,13 @@ impl Writer {
         out: &mut String,
         fact: &Fact,
         signatures: &[Signature],
-    ) -> Result<(), Unwritten> {
+    ) -> Result<(), MissingPredecessor> {
         if self.facts.contains_key(&fact.reference) {
             return Ok(());
         }
         for (_, predecessor) in fact.references() {
             if !self.facts.contains_key(predecessor) {
-                return Err(Unwritten {
+                return Err(MissingPredecessor {
                     successor: fact.reference.kind.clone(),
                     predecessor: predecessor.clone(),
                 });

@@ -4,6 +4,7 @@ use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
+use futures_util::{Stream, StreamExt, stream};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use crate::error::Error;
@@ -12,8 +13,8 @@ const NOSNIFF: (HeaderName, HeaderValue) = (
     HeaderName::from_static("x-content-type-options"),
     HeaderValue::from_static("nosniff"),
 );
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
+const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const JSON: &str = "application/json; charset=utf-8";
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
@@ -75,17 +76,33 @@ fn stores(error: &wakeline_store::Error) -> (StatusCode, String) {
     }
 }
 
-pub(super) fn text(status: StatusCode, text: impl Into<String>) -> Response {
-    let mut response = Response::new(Body::from(text.into()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, TEXT);
+pub(super) fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
-pub(super) fn json(text: impl Into<Body>) -> Response {
-    let mut response = Response::new(text.into());
-    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+/// A body that is sent as its chunks are found.
+pub(super) fn streamed(
+    kind: &'static str,
+    begin: String,
+    chunks: impl Stream<Item = Result<String, Error>> + Send + 'static,
+    end: &'static str,
+) -> Response {
+    let once = |text: String| stream::once(async move { Ok(text) });
+    let texts = once(begin).chain(chunks).chain(once(end.to_owned()));
+    typed(kind, Body::from_stream(texts))
+}
+
+fn text(status: StatusCode, text: impl Into<String>) -> Response {
+    let mut response = typed(TEXT, text.into());
+    *response.status_mut() = status;
     response
+}
+
+pub(super) fn json(text: String) -> Response {
+    typed(JSON, text)
 }
 
 pub(super) fn created() -> Response {

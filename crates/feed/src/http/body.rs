@@ -11,9 +11,9 @@ use crate::error::Error;
 
 const ECHOED: usize = 80;
 
-/// Hands over a body piece by piece.
+/// Hands over a body in chunks.
 #[derive(Debug)]
-pub(super) struct Pieces {
+pub(super) struct BodyChunks {
     body: Body,
     patience: Duration,
     left: usize,
@@ -21,24 +21,24 @@ pub(super) struct Pieces {
     setting: &'static str,
 }
 
-impl Pieces {
+impl BodyChunks {
     pub(super) fn new(
         body: Body,
         max: usize,
         setting: &'static str,
         patience: Duration,
     ) -> Result<Self, Error> {
-        let pieces = Self {
+        let chunks = Self {
             body,
             patience,
             left: max,
             max,
             setting,
         };
-        if pieces.body.size_hint().lower() > max as u64 {
-            return Err(pieces.too_large());
+        if chunks.body.size_hint().lower() > max as u64 {
+            return Err(chunks.too_large());
         }
-        Ok(pieces)
+        Ok(chunks)
     }
 
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
@@ -75,8 +75,8 @@ impl Pieces {
         };
         let mut all = Vec::from(first);
         all.extend_from_slice(&second);
-        while let Some(piece) = self.next().await? {
-            all.extend_from_slice(&piece);
+        while let Some(chunk) = self.next().await? {
+            all.extend_from_slice(&chunk);
         }
         Ok(all.into())
     }

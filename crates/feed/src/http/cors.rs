@@ -1,4 +1,4 @@
-//! Pages of other origins may call, and ask first what they may send.
+//! Cross-origin requests: browsers ask first, by `OPTIONS`, what they may send.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub enum Origins {
     These(Arc<[String]>),
 }
 
-/// The routes that can be asked what they take.
+/// The routes that answer `OPTIONS`.
 pub(super) const PATHS: [&str; 7] = [
     "/login",
     "/save",

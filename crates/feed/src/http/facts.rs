@@ -1,25 +1,25 @@
 //! Facts in and out.
 
 use axum::{
-    body::Body,
     extract::{Request, State},
     response::Response,
 };
-use bytes::Bytes;
-use futures_util::{Stream, StreamExt, TryStreamExt, stream};
-use http::{HeaderMap, HeaderValue, header};
+use futures_util::{Stream, TryStreamExt};
+use http::HeaderMap;
 
-use super::{Door, accept, answer, body};
+use super::{
+    Door, Limits, accept, answer,
+    body::{self, BodyChunks},
+};
 use crate::{
     error::Error,
     fact::{Envelope, record},
-    graph,
+    graph::{self, CONTENT_TYPE as GRAPH},
     login::Caller,
-    service::Loaded,
-    store::Stored,
+    service::LoadedFacts,
+    store::StoredFact,
 };
 
-const GRAPH: &str = "application/x-jinaga-graph-v1";
 const JSON: &str = "application/json";
 
 /// Saves facts.
@@ -45,13 +45,17 @@ pub(super) async fn save(
     request: Request,
 ) -> Result<Response, Error> {
     let (parts, sent) = request.into_parts();
-    let patience = door.limits.body_timeout;
+    let Limits {
+        max_graph,
+        body_timeout,
+        ..
+    } = door.limits;
     let envelopes = if body::is_of_type(&parts.headers, GRAPH) {
-        let pieces = body::Pieces::new(sent, door.limits.max_graph, "feeds.max_graph", patience)?;
-        read_graph(&door, pieces).await?
+        let chunks = BodyChunks::new(sent, max_graph, "feeds.max_graph", body_timeout)?;
+        read_graph(&door, chunks).await?
     } else if body::is_of_type(&parts.headers, JSON) {
-        let pieces = body::Pieces::new(sent, door.limits.max_body, "feeds.max_body", patience)?;
-        let facts = record::read_facts(&pieces.all().await?, door.feeds.settings().max_facts)?;
+        let body = door.body(sent)?.all().await?;
+        let facts = record::read_facts(&body, door.feeds.settings().max_facts)?;
         let unsigned = |fact| Envelope {
             fact,
             signatures: Vec::new(),
@@ -67,15 +71,15 @@ pub(super) async fn save(
     Ok(answer::created())
 }
 
-async fn read_graph(door: &Door, mut pieces: body::Pieces) -> Result<Vec<Envelope>, Error> {
+async fn read_graph(door: &Door, mut chunks: BodyChunks) -> Result<Vec<Envelope>, Error> {
     let limits = graph::Limits {
         facts: door.feeds.settings().max_facts,
         ..graph::Limits::DEFAULT
     };
     let mut reader = graph::Reader::new(limits);
     let mut envelopes = Vec::new();
-    while let Some(piece) = pieces.next().await? {
-        reader.push(&piece, &mut envelopes)?;
+    while let Some(chunk) = chunks.next().await? {
+        reader.push(&chunk, &mut envelopes)?;
     }
     reader.finish(&mut envelopes)?;
     Ok(envelopes)
@@ -106,58 +110,51 @@ pub(super) async fn load(
             body::described(&parts.headers)
         )));
     }
-    let patience = door.limits.body_timeout;
-    let pieces = body::Pieces::new(sent, door.limits.max_body, "feeds.max_body", patience)?;
-    let max = door.feeds.settings().max_references;
-    let references = record::read_references(&pieces.all().await?, max)?;
+    let body = door.body(sent)?.all().await?;
+    let references = record::read_references(&body, door.feeds.settings().max_references)?;
     let loaded = door.feeds.load(&caller, references).await?;
-    if wants_json(&parts.headers) {
-        return Ok(answer::json(Body::from_stream(as_json(loaded))));
-    }
-    let mut response = Response::new(Body::from_stream(as_graph(loaded)));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(GRAPH));
-    Ok(response)
+    Ok(if wants_json(&parts.headers) {
+        answer::streamed(answer::JSON, "{\"facts\":[".into(), as_json(loaded), "]}")
+    } else {
+        answer::streamed(GRAPH, String::new(), as_graph(loaded), "")
+    })
 }
 
 fn wants_json(headers: &HeaderMap) -> bool {
     accept::preferred(headers, &[GRAPH, JSON]) == Some(JSON) && !accept::takes(headers, GRAPH)
 }
 
-fn as_json(loaded: Loaded) -> impl Stream<Item = Result<Bytes, Error>> + Send {
+fn as_json(loaded: LoadedFacts) -> impl Stream<Item = Result<String, Error>> + Send {
     let mut is_first = true;
-    let facts = loaded.chunks().map_ok(move |chunk| {
+    loaded.chunks().map_ok(move |chunk| {
         let mut text = String::new();
         for stored in &chunk {
             text.push_str(if is_first { "" } else { "," });
             is_first = false;
-            record::write_loaded(&mut text, &stored.fact, &learned(stored));
+            record::write_loaded(&mut text, &stored.fact, &saved_at(stored));
         }
-        Bytes::from(text)
-    });
-    let begin = stream::once(async { Ok(Bytes::from_static(b"{\"facts\":[")) });
-    let end = stream::once(async { Ok(Bytes::from_static(b"]}")) });
-    begin.chain(facts).chain(end)
+        text
+    })
 }
 
-fn as_graph(loaded: Loaded) -> impl Stream<Item = Result<Bytes, Error>> + Send {
+fn as_graph(loaded: LoadedFacts) -> impl Stream<Item = Result<String, Error>> + Send {
     let mut writer = graph::Writer::default();
     loaded.chunks().and_then(move |chunk| {
         let mut text = String::new();
         let written = chunk
             .iter()
             .try_for_each(|stored| writer.write(&mut text, &stored.fact, &stored.signatures));
-        // Only a purge between two chunks can take a predecessor away.
+        // Only a purge between two chunks can remove a predecessor.
         let written = written
-            .map(|()| Bytes::from(text))
+            .map(|()| text)
             .map_err(|error| Error::invalid(error.to_string()));
         async move { written }
     })
 }
 
-fn learned(stored: &Stored) -> String {
-    let learned = jiff::Timestamp::from_microsecond(stored.learned).unwrap_or_default();
-    format!("{learned:.3}")
+fn saved_at(stored: &StoredFact) -> String {
+    let saved_at = jiff::Timestamp::from_microsecond(stored.saved_at).unwrap_or_default();
+    format!("{saved_at:.3}")
 }
 
 /// Writes the facts that are declared.

@@ -13,10 +13,10 @@ use super::{Door, accept, answer, body, stream};
 use crate::{
     bookmark::Bookmark,
     error::Error,
-    frame::{self, Form},
+    frame::{self, StreamFormat},
     json::write_string,
     login::Caller,
-    service::{Declared, Held},
+    service::{DeclaredFeeds, PageResult},
 };
 
 const TEXT: &str = "text/plain";
@@ -44,7 +44,7 @@ pub(super) async fn declare(
     Ok(answer::json(declared_text(&declared)))
 }
 
-fn declared_text(declared: &Declared) -> String {
+fn declared_text(declared: &DeclaredFeeds) -> String {
     let mut text = String::from("{\"feeds\":[");
     for (index, feed) in declared.feeds.iter().enumerate() {
         text.push_str(if index > 0 { ",\"" } else { "\"" });
@@ -115,7 +115,7 @@ pub(super) async fn follow(
     let bookmark: Bookmark = asked
         .parse()
         .map_err(|error| named(Error::Bookmark(error)))?;
-    for form in [Form::Jinaga, Form::Events] {
+    for form in [StreamFormat::Jinaga, StreamFormat::Events] {
         if accept::names(&headers, form.content_type()) {
             let session = door.feeds.stream(&caller, &hash, bookmark).await;
             return Ok(stream::respond(session.map_err(named)?, form));
@@ -127,8 +127,8 @@ pub(super) async fn follow(
     Ok(page(&held, &asked, prefer, door.feeds.settings().max_hold))
 }
 
-/// An empty page repeats the bookmark it was asked with.
-fn page(held: &Held, asked: &str, prefer: Prefer, max_hold: Duration) -> Response {
+/// An empty page repeats the request's bookmark.
+fn page(held: &PageResult, asked: &str, prefer: Prefer, max_hold: Duration) -> Response {
     let text = match &held.page {
         Some(page) => frame::body(&page.references, &page.reached.to_string()),
         None => frame::body(&[], asked),
@@ -156,9 +156,7 @@ fn page(held: &Held, asked: &str, prefer: Prefer, max_hold: Duration) -> Respons
 /// A body of text.
 pub(super) async fn text(door: &Door, request: Request) -> Result<String, Error> {
     let (parts, sent) = request.into_parts();
-    let patience = door.limits.body_timeout;
-    let pieces = body::Pieces::new(sent, door.limits.max_body, "feeds.max_body", patience)?;
-    let bytes = pieces.all().await?;
+    let bytes = door.body(sent)?.all().await?;
     if !body::is_of_type(&parts.headers, TEXT) {
         return Err(Error::Invalid(format!(
             "Expected a string. Check the content type of the request: text/plain is expected. {}",

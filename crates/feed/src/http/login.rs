@@ -1,4 +1,4 @@
-//! Who one is.
+//! The caller's user.
 
 use axum::{extract::State, response::Response};
 

@@ -1,18 +1,12 @@
 //! Results of a specification.
 
 use axum::{
-    body::Body,
     extract::{Request, State},
     response::Response,
 };
-use bytes::Bytes;
-use futures_util::{
-    Stream, StreamExt,
-    stream::{self, try_unfold},
-};
-use http::{HeaderValue, header};
+use futures_util::{Stream, TryStreamExt, stream::try_unfold};
 
-use super::{Door, accept, csv, feeds::text};
+use super::{Door, accept, answer, csv, feeds::text};
 use crate::{
     error::Error,
     login::Caller,
@@ -53,7 +47,7 @@ pub(super) async fn read(
 ) -> Result<Response, Error> {
     let accepted = accept::preferred(request.headers(), &[TEXT, CSV, LINES, JSON]);
     let text = text(&door, request).await?;
-    let (specification, reading) = door.feeds.read(&caller, &text).await?;
+    let (specification, mut reading) = door.feeds.read(&caller, &text).await?;
     let (layout, kind) = match accepted {
         Some(CSV) => (
             Layout::Columns(csv::columns(&specification)?),
@@ -64,30 +58,30 @@ pub(super) async fn read(
         _ => (Layout::Indented, "text/plain; charset=utf-8"),
     };
     // The first results before the answer begins: what is wrong with them is still an error then.
-    let mut reading = reading;
     let first = reading.next().await?;
-    let mut response = Response::new(Body::from_stream(written(layout, first, reading)));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    Ok(response)
+    let begin = match &layout {
+        Layout::Indented | Layout::Compact => "[".to_owned(),
+        Layout::Lines => String::new(),
+        Layout::Columns(columns) => csv::header(columns),
+    };
+    let end = match &layout {
+        Layout::Indented if first.is_some() => "\n]",
+        Layout::Indented | Layout::Compact => "]",
+        Layout::Lines | Layout::Columns(_) => "",
+    };
+    Ok(answer::streamed(
+        kind,
+        begin,
+        written(layout, first, reading),
+        end,
+    ))
 }
 
 fn written(
     layout: Layout,
     first: Option<Vec<Value>>,
     reading: Reading,
-) -> impl Stream<Item = Result<Bytes, Error>> + Send {
-    let begin = match &layout {
-        Layout::Indented | Layout::Compact => "[".to_owned(),
-        Layout::Lines => String::new(),
-        Layout::Columns(columns) => csv::header(columns),
-    };
-    let is_empty = first.is_none();
-    let end = match &layout {
-        Layout::Indented if !is_empty => "\n]",
-        Layout::Indented | Layout::Compact => "]",
-        Layout::Lines | Layout::Columns(_) => "",
-    };
+) -> impl Stream<Item = Result<String, Error>> + Send {
     let chunks = try_unfold(
         (first, reading, true),
         |(chunk, mut reading, is_first)| async move {
@@ -98,19 +92,13 @@ fn written(
             Ok(Some(((values, is_first), (next, reading, false))))
         },
     );
-    let chunks = chunks.map(move |chunk: Result<(Vec<Value>, bool), Error>| {
-        let (values, is_first) = chunk?;
+    chunks.map_ok(move |(values, is_first)| {
         let mut text = String::new();
         for (index, value) in values.iter().enumerate() {
             layout.write(&mut text, value, is_first && index == 0);
         }
-        Ok(Bytes::from(text))
-    });
-    stream::once(async move { Ok(Bytes::from(begin)) })
-        .chain(chunks)
-        .chain(stream::once(async move {
-            Ok(Bytes::from_static(end.as_bytes()))
-        }))
+        text
+    })
 }
 
 impl Layout {

@@ -1,4 +1,4 @@
-//! A session as the body of an answer.
+//! A stream as the body of an answer.
 
 use std::{
     pin::Pin,
@@ -19,49 +19,47 @@ use http::{HeaderValue, header};
 use http_body::Frame;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{frame::Form, session::Session};
+use super::answer;
+use crate::{frame::StreamFormat, stream::FeedStream};
 
-/// The head goes out at once; the body ends when the session does, and with it its chunks.
-pub(super) fn respond(session: Session, form: Form) -> Response {
-    let mut response = Response::new(Body::new(Frames(Arc::new(Sending::new(session, form)))));
+/// The head goes out at once; the body ends, with its last chunk, when the stream does.
+pub(super) fn respond(session: FeedStream, form: StreamFormat) -> Response {
+    let body = StreamBody(Arc::new(FrameSender::new(session, form)));
+    let mut response = answer::typed(form.content_type(), Body::new(body));
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static(form.content_type()),
-    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Proxies must not wait for more.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-struct Frames(Arc<Sending>);
+struct StreamBody(Arc<FrameSender>);
 
-/// Frames on their way. A connection that can take no more asks for none: whether the one before
-/// was read at all is looked at from outside.
-struct Sending {
-    state: Mutex<State>,
+/// Sends frames. A connection that can take no more asks for none, so a task checks whether the last
+/// frame was read in time.
+struct FrameSender {
+    state: Mutex<SenderState>,
     slow_reader: Duration,
     is_slow: Arc<AtomicBool>,
 }
 
-struct State {
+struct SenderState {
     /// `None` when it has ended.
     frames: Option<Pin<Box<dyn Stream<Item = Bytes> + Send>>>,
-    /// Since when a frame lies there and no other is asked for.
+    /// Since when a frame has not been read.
     unread: Option<Instant>,
     is_watched: bool,
 }
 
-impl Sending {
-    fn new(session: Session, form: Form) -> Self {
+impl FrameSender {
+    fn new(session: FeedStream, form: StreamFormat) -> Self {
         let (slow_reader, is_slow) = (session.slow_reader(), session.is_slow());
         let frames = unfold(session, move |mut session| async move {
             let event = session.next().await?;
             Some((form.encode(&event), session))
         });
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(SenderState {
                 frames: Some(Box::pin(frames)),
                 unread: None,
                 is_watched: false,
@@ -71,7 +69,7 @@ impl Sending {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SenderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -94,8 +92,8 @@ impl Sending {
         polled
     }
 
-    /// Ends it if its reader is too slow; else says when to look again, if at all.
-    fn look(&self) -> Option<Instant> {
+    /// Ends the stream if its reader is too slow; else returns when to check again, if at all.
+    fn end_if_unread(&self) -> Option<Instant> {
         let mut state = self.state();
         let due = state.unread.map(|since| since + self.slow_reader);
         match due {
@@ -113,19 +111,22 @@ impl Sending {
     }
 }
 
-/// There only while there is something to read.
-async fn watch(sending: Weak<Sending>, slow_reader: Duration) {
+/// Runs only while a frame is unread.
+async fn watch(sending: Weak<FrameSender>, slow_reader: Duration) {
     let mut at = Instant::now() + slow_reader;
     loop {
         sleep_until(at).await;
-        match sending.upgrade().and_then(|sending| sending.look()) {
+        match sending
+            .upgrade()
+            .and_then(|sending| sending.end_if_unread())
+        {
             Some(next) => at = next,
             None => return,
         }
     }
 }
 
-impl http_body::Body for Frames {
+impl http_body::Body for StreamBody {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 

@@ -9,53 +9,53 @@ use wakeline_store::Error;
 
 use crate::{
     query::Query,
-    store::{Concern, Concerned, LogEntry, MAX_CONCERNS, Position, Store},
+    store::{Concern, ConcernQuery, LogEntry, MAX_CONCERNS, Seq, Store},
 };
 
-/// Facts times givens in one question.
+/// Facts times givens in one query.
 const MAX_PAIRS: usize = 100_000;
 
-/// Facts that fit a place in a query.
+/// Facts that have the type of a query's variable.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct ConcernLookup {
     query: Arc<Query>,
-    how: How,
-    is_whole: bool,
+    source: ConcernSource,
+    is_page: bool,
 }
 
 #[derive(Debug)]
-enum How {
+enum ConcernSource {
     /// Each given is a predecessor of the fact itself: the log has it.
-    Known(Vec<Concern>),
-    Asked(Concerned),
+    Log(Vec<Concern>),
+    Store(ConcernQuery),
 }
 
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct QueryConcerns {
     pub(super) query: Arc<Query>,
     pub(super) concerns: Vec<Concern>,
-    /// Each concern is a tuple, which is the fact, and there are no others: nothing has to be looked
-    /// for.
-    pub(super) is_whole: bool,
+    /// Each concern's fact is a tuple by itself, and there are no other tuples: streams need not read
+    /// them.
+    pub(super) is_page: bool,
 }
 
-impl Task {
+impl ConcernLookup {
     pub(super) fn new(
         query: Arc<Query>,
         variable: usize,
         entries: &[&LogEntry],
-        watched: &HashMap<Vec<Position>, impl Sized>,
+        watched: &HashMap<Vec<Seq>, impl Sized>,
     ) -> Self {
-        let how = match direct_roles(&query, variable) {
-            Some(roles) => How::Known(
+        let source = match direct_roles(&query, variable) {
+            Some(roles) => ConcernSource::Log(
                 entries
                     .iter()
                     .flat_map(|entry| direct(entry, &roles, watched))
                     .collect(),
             ),
-            None => How::Asked(Concerned {
+            None => ConcernSource::Store(ConcernQuery {
                 variable,
-                facts: entries.iter().map(|entry| entry.position).collect(),
+                facts: entries.iter().map(|entry| entry.seq).collect(),
                 watched: if all_are_above(&query, variable) {
                     Vec::new()
                 } else {
@@ -64,27 +64,27 @@ impl Task {
                 query: query.clone(),
             }),
         };
-        let is_whole = matches!(how, How::Known(_)) && is_one_step(&query, variable);
+        let is_page = matches!(source, ConcernSource::Log(_)) && is_one_step(&query, variable);
         Self {
             query,
-            how,
-            is_whole,
+            source,
+            is_page,
         }
     }
 
-    /// `watched` says with which givens somebody waits for a query, where that has to be known.
+    /// `watched` returns the givens that streams of a query wait with, if they are needed.
     pub(super) async fn answer(
         self,
         store: &dyn Store,
-        watched: impl Fn(&Query) -> Vec<Vec<Position>>,
-    ) -> Result<Found, Error> {
-        let concerns = match self.how {
-            How::Known(concerns) => concerns,
-            How::Asked(asked) => {
+        watched: impl Fn(&Query) -> Vec<Vec<Seq>>,
+    ) -> Result<QueryConcerns, Error> {
+        let concerns = match self.source {
+            ConcernSource::Log(concerns) => concerns,
+            ConcernSource::Store(asked) => {
                 let first = asked.facts.iter().min().copied();
                 match ask(store, asked, watched).await {
-                    // This question and no other: it would be refused for ever, and all others of
-                    // these facts with it. Whom it was for, look for themselves.
+                    // This query fails for ever. If it failed the whole batch, no stream would get
+                    // anything any more. So the streams of this query read for themselves.
                     Err(error @ Error::Failed(_)) => {
                         tracing::error!(%error, "which streams new facts concern cannot be asked");
                         first
@@ -96,16 +96,16 @@ impl Task {
                 }
             }
         };
-        Ok(Found {
+        Ok(QueryConcerns {
             query: self.query,
             concerns,
-            is_whole: self.is_whole,
+            is_page: self.is_page,
         })
     }
 }
 
-/// Whatever is given.
-fn any(query: &Query, fact: Position) -> Concern {
+/// Concerns all givens.
+fn any(query: &Query, fact: Seq) -> Concern {
     Concern {
         fact,
         given: vec![None; query.givens],
@@ -114,42 +114,42 @@ fn any(query: &Query, fact: Position) -> Concern {
 
 async fn ask(
     store: &dyn Store,
-    asked: Concerned,
-    watched: impl Fn(&Query) -> Vec<Vec<Position>>,
+    asked: ConcernQuery,
+    watched: impl Fn(&Query) -> Vec<Vec<Seq>>,
 ) -> Result<Vec<Concern>, Error> {
     if !asked.watched.is_empty() {
         return compare(store, asked).await;
     }
-    let concerns = store.concerned(asked.clone()).await?;
+    let concerns = store.concerns(asked.clone()).await?;
     if concerns.len() < MAX_CONCERNS {
         return Ok(concerns);
     }
-    // There were more. Facts with many predecessors multiply; those who wait do not.
+    // There were more. Facts with many predecessors multiply; the watched givens do not.
     let watched = watched(&asked.query);
     if watched.is_empty() {
         return Ok(Vec::new());
     }
-    compare(store, Concerned { watched, ..asked }).await
+    compare(store, ConcernQuery { watched, ..asked }).await
 }
 
-/// In parts: every fact is compared with each of the givens.
-async fn compare(store: &dyn Store, asked: Concerned) -> Result<Vec<Concern>, Error> {
+/// In parts, because every fact is compared with each of the givens.
+async fn compare(store: &dyn Store, asked: ConcernQuery) -> Result<Vec<Concern>, Error> {
     let together = (MAX_PAIRS / asked.watched.len().max(1)).max(1);
     if asked.facts.len() <= together {
-        return store.concerned(asked).await;
+        return store.concerns(asked).await;
     }
     let mut concerns = Vec::new();
     for facts in asked.facts.chunks(together) {
-        let part = Concerned {
+        let part = ConcernQuery {
             facts: facts.to_vec(),
             ..asked.clone()
         };
-        concerns.extend(store.concerned(part).await?);
+        concerns.extend(store.concerns(part).await?);
     }
     Ok(concerns)
 }
 
-/// Whether a tuple is one fact, and all that is asked of it is which givens it has.
+/// Whether a tuple is one fact whose only conditions are its givens.
 fn is_one_step(query: &Query, variable: usize) -> bool {
     query.outputs == [variable]
         && query.variables.len() == query.givens + 1
@@ -171,27 +171,27 @@ fn direct_roles(query: &Query, variable: usize) -> Option<Vec<Arc<str>>> {
         .collect()
 }
 
-/// A fact may have several predecessors under a role: every choice of them, or of what is watched
-/// where that is less.
+/// A fact may have several predecessors under a role: every combination of them, or the watched givens
+/// that are among them, whichever are fewer.
 fn direct(
     entry: &LogEntry,
     roles: &[Arc<str>],
-    watched: &HashMap<Vec<Position>, impl Sized>,
+    watched: &HashMap<Vec<Seq>, impl Sized>,
 ) -> Vec<Concern> {
-    let under = |role: &Arc<str>| -> Vec<Position> {
+    let under = |role: &Arc<str>| -> Vec<Seq> {
         let found = entry.predecessors.iter().filter(|(name, _)| name == role);
-        found.map(|(_, position)| *position).collect()
+        found.map(|(_, seq)| *seq).collect()
     };
-    let choices: Vec<Vec<Position>> = roles.iter().map(under).collect();
+    let choices: Vec<Vec<Seq>> = roles.iter().map(under).collect();
     let ways = choices.iter().map(Vec::len);
-    let concern = |given: &[Position]| Concern {
-        fact: entry.position,
+    let concern = |given: &[Seq]| Concern {
+        fact: entry.seq,
         given: given.iter().copied().map(Some).collect(),
     };
     if ways.fold(1, usize::saturating_mul) > watched.len() {
         let choices = choices.into_iter().map(HashSet::from_iter);
-        let choices: Vec<HashSet<Position>> = choices.collect();
-        let fits = |given: &&Vec<Position>| {
+        let choices: Vec<HashSet<Seq>> = choices.collect();
+        let fits = |given: &&Vec<Seq>| {
             let mut pairs = given.iter().zip(&choices);
             pairs.all(|(given, choices)| choices.contains(given))
         };
@@ -203,7 +203,7 @@ fn direct(
     }
     let mut givens = vec![Vec::with_capacity(roles.len())];
     for choices in &choices {
-        let longer = givens.iter().flat_map(|given: &Vec<Position>| {
+        let longer = givens.iter().flat_map(|given: &Vec<Seq>| {
             choices.iter().map(move |choice| {
                 let mut given = given.clone();
                 given.push(*choice);
@@ -236,18 +236,18 @@ mod tests {
 
     const MANY: i64 = 3_000;
 
-    /// Of three roles with thousands of predecessors each, only what somebody waits with is made.
+    /// Of three roles with thousands of predecessors each, only the watched givens are compared.
     #[test]
     fn predecessors_do_not_multiply() {
         let roles: Vec<Arc<str>> = ["a", "b", "c"].map(Arc::from).to_vec();
         let under = |role: &Arc<str>| {
             (0..MANY).map({
                 let role = role.clone();
-                move |position| (role.clone(), position)
+                move |seq| (role.clone(), seq)
             })
         };
         let entry = LogEntry {
-            position: MANY,
+            seq: MANY,
             reference: Reference {
                 kind: "Many".into(),
                 hash: Hash([0; 64]),

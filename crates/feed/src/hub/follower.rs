@@ -1,4 +1,4 @@
-//! Reads what is saved, in order, once per node, and tells the streams.
+//! Reads the log of new facts, once per node, and delivers them to the streams.
 
 use std::{
     convert::Infallible,
@@ -6,25 +6,25 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Mutex as Turn, time::sleep};
+use tokio::{sync::Mutex as AsyncMutex, time::sleep};
 use wakeline_store::Error;
 use wakeline_wake::{Cause, CheckResult, Engine, Hold, HoldEnd, HoldError, HoldRefusal};
 
 use super::Hub;
 use crate::{
-    store::{Position, Store},
+    store::{Seq, Store},
     topic,
 };
 
-/// Facts that are looked at together.
+/// Facts that are read together.
 const BATCH: usize = 1_000;
-/// So many settled positions behind, each stream looks for itself: that costs less than looking at
-/// each fact.
+/// If the follower is so many settled seqs behind, each stream reads for itself: that costs less than
+/// looking up each fact.
 const TOO_FAR: i64 = 100_000;
-/// How long to wait for saves that began before others that have ended: the first time, and at most.
+/// The pauses while saves are under way that began before others that have ended: first and longest.
 const UNSETTLED: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(200));
 const OUTAGE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
-/// How often it looks while it may not wait.
+/// The pause between reads while the engine takes no more waiters.
 const REFUSED: Duration = Duration::from_millis(500);
 /// A follower waits as long as there are streams.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -35,10 +35,10 @@ pub struct Follower {
     hub: Arc<Hub>,
     store: Arc<dyn Store>,
     engine: Arc<Engine>,
-    /// Where it is; `None` while it does not run.
-    at: Mutex<Option<Position>>,
-    /// Only one starts it.
-    starting: Turn<()>,
+    /// Up to where it has read; `None` while it does not run.
+    at: Mutex<Option<Seq>>,
+    /// Held by the caller that starts it.
+    starting: AsyncMutex<()>,
 }
 
 impl Follower {
@@ -49,13 +49,13 @@ impl Follower {
             store,
             engine,
             at: Mutex::new(None),
-            starting: Turn::new(()),
+            starting: AsyncMutex::new(()),
         })
     }
 
-    /// After this, whatever is settled later is told. Called by a stream that has registered, before
-    /// it looks into the store: so nothing falls between the two.
-    pub async fn follows(self: &Arc<Self>) -> Result<(), Error> {
+    /// After this call, facts that are settled later are delivered. A stream calls it after it has
+    /// registered and before it reads the store, so no fact falls between the two.
+    pub async fn ensure_running(self: &Arc<Self>) -> Result<(), Error> {
         if self.at().is_some() {
             return Ok(());
         }
@@ -69,7 +69,7 @@ impl Follower {
         Ok(())
     }
 
-    /// After a panic from where it was: streams believe that somebody follows.
+    /// After a panic it goes on where it was, because the streams rely on it.
     async fn keep_following(self: Arc<Self>) {
         while let Err(error) = tokio::spawn(self.clone().follow()).await {
             tracing::error!(%error, "reading the feeds' log has panicked; beginning again");
@@ -77,13 +77,13 @@ impl Follower {
         }
     }
 
-    /// Where it is, while there are streams.
+    /// Up to where it has read, while there are streams.
     #[must_use]
-    pub fn at(&self) -> Option<Position> {
+    pub fn at(&self) -> Option<Seq> {
         *self.at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, at: Option<Position>) {
+    fn set(&self, at: Option<Seq>) {
         *self.at.lock().unwrap_or_else(PoisonError::into_inner) = at;
     }
 
@@ -106,7 +106,7 @@ impl Follower {
                 }) => return,
                 Ok(_) => {}
                 Err(HoldError::Refused(HoldRefusal::Draining)) => return self.set(None),
-                // Too many wait: nothing wakes it, so it looks from time to time.
+                // The engine takes no more waiters, so nothing wakes it: it reads from time to time.
                 Err(_) => {
                     let checked = self.check(Cause::Fallback, &unsettled).await;
                     if let Ok(CheckResult::Found(NoStreams)) = checked {
@@ -118,7 +118,7 @@ impl Follower {
         }
     }
 
-    /// Reads on to the end of what is settled. An outage is ridden out here.
+    /// Reads on up to the settled horizon. During an outage it tries again until that works.
     async fn check(
         &self,
         cause: Cause,
@@ -126,19 +126,19 @@ impl Follower {
     ) -> Result<CheckResult<NoStreams>, Infallible> {
         let mut outage = OUTAGE.0;
         loop {
-            if self.has_nobody() {
+            if self.stop_if_no_streams() {
                 return Ok(CheckResult::Found(NoStreams));
             }
             let pause = || unsettled.lock().unwrap_or_else(PoisonError::into_inner);
             match self.read_on(cause).await {
-                Ok(Read::More) => {}
-                Ok(Read::All) => {
+                Ok(LogProgress::More) => {}
+                Ok(LogProgress::CaughtUp) => {
                     *pause() = UNSETTLED.0;
                     return Ok(CheckResult::Handled {
                         recheck_after: None,
                     });
                 }
-                Ok(Read::Unsettled) => {
+                Ok(LogProgress::Unsettled) => {
                     let mut pause = pause();
                     let recheck_after = Some(*pause);
                     *pause = (*pause * 2).min(UNSETTLED.1);
@@ -153,36 +153,36 @@ impl Follower {
         }
     }
 
-    /// `cause`: why it looks, which is why the streams do.
-    async fn read_on(&self, cause: Cause) -> Result<Read, Error> {
+    /// `cause`: why it reads, which is why the streams will.
+    async fn read_on(&self, cause: Cause) -> Result<LogProgress, Error> {
         let Some(at) = self.at() else {
-            return Ok(Read::All);
+            return Ok(LogProgress::CaughtUp);
         };
         let log = self.store.log(at, BATCH).await?;
         if log.last - at > TOO_FAR {
-            // Only over what is settled: while a transaction holds the horizon up, there is nothing
-            // to look at, however much is behind it.
+            // Only up to the settled horizon: while an open transaction holds the horizon up, there
+            // is nothing to read, however many seqs were drawn.
             let settled = self.store.horizon().await?.settled;
             if settled - at > TOO_FAR {
                 self.hub.skip(at, settled, cause);
                 self.set(Some(settled));
-                return Ok(Read::More);
+                return Ok(LogProgress::More);
             }
         }
         self.hub.matched(&log, cause).await?;
         self.set(Some(log.to));
         Ok(if log.entries.len() >= BATCH {
-            Read::More
+            LogProgress::More
         } else if log.to < log.last {
-            Read::Unsettled
+            LogProgress::Unsettled
         } else {
-            Read::All
+            LogProgress::CaughtUp
         })
     }
 
-    /// Ends it when no stream is left. Under the lock that a stream asks through after it has
-    /// registered: so it is either seen here, or finds that nobody follows.
-    fn has_nobody(&self) -> bool {
+    /// Whether it ends because no stream is left. A stream registers first and then takes this lock in
+    /// `ensure_running`: so either it is counted here, or it finds that the follower does not run.
+    fn stop_if_no_streams(&self) -> bool {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         if self.hub.streams() == 0 {
             *at = None;
@@ -194,9 +194,9 @@ impl Follower {
 /// What ends the follower.
 struct NoStreams;
 
-enum Read {
+enum LogProgress {
     More,
-    All,
+    CaughtUp,
     /// There are facts beyond the horizon.
     Unsettled,
 }

@@ -1,4 +1,4 @@
-//! The open streams, by what they look for.
+//! The open streams, by query and givens.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,154 +12,161 @@ use wakeline_wake::{Cause, Topic, Wake};
 
 use super::{
     Hub,
-    concern::{Found, Task},
+    concern::{ConcernLookup, QueryConcerns},
 };
 use crate::{
     bookmark::Bookmark,
     fact::{Kind, Reference},
     pages::Page,
     query::Query,
-    store::{Concern, Log, LogEntry, Position},
+    store::{Concern, Log, LogEntry, Seq},
     topic,
-    waitlist::{Known, Waitlist},
+    waitlist::{ReadyPage, Waitlist},
 };
 
 type StreamId = u64;
 
-/// What the follower and a stream share.
+/// Where the follower puts what a stream has to read.
 #[derive(Debug)]
-pub struct Signal {
+pub struct StreamInbox {
     waitlist: Mutex<Waitlist>,
     is_overrun: AtomicBool,
 }
 
-impl Signal {
+impl StreamInbox {
     pub fn waitlist(&self) -> MutexGuard<'_, Waitlist> {
         self.waitlist.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// More came than may wait.
+    /// More facts came than may wait.
     #[must_use]
     pub fn is_overrun(&self) -> bool {
         self.is_overrun.load(Ordering::Relaxed)
     }
 
-    fn add(&self, fact: Position, to: Position) {
+    fn add(&self, fact: Seq, to: Seq) {
         if !self.waitlist().add(fact, to) {
             self.is_overrun.store(true, Ordering::Relaxed);
         }
     }
 }
 
-/// What a stream wants to hear of.
+/// Facts that a stream wants to be woken for.
 #[derive(Clone, Debug)]
 pub struct Watch {
     pub query: Arc<Query>,
-    /// Where the givens are.
-    pub given: Vec<Position>,
-    /// Whether a tuple here changes what the stream stands on, instead of being one of it.
-    pub is_ground: bool,
+    /// The seqs of the givens.
+    pub given: Vec<Seq>,
+    /// Whether a tuple changes what the feed depends on, such as the caller's admission, instead of
+    /// being a tuple of the feed.
+    pub is_dependency: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    streams: HashMap<StreamId, Stream>,
+    streams: HashMap<StreamId, StreamEntry>,
     last: StreamId,
-    shapes: HashMap<Arc<Query>, Shape>,
-    /// Where in which query a fact of a type can stand.
+    by_query: HashMap<Arc<Query>, QueryStreams>,
+    /// The variables that a fact of a type can stand for, by query.
     by_kind: HashMap<Kind, Vec<(Arc<Query>, usize)>>,
-    /// Who waits for a fact that its feed begins with.
-    anchors: HashMap<Reference, HashSet<StreamId>>,
+    /// Streams that wait until one of their givens is stored.
+    unresolved: HashMap<Reference, HashSet<StreamId>>,
 }
 
 #[derive(Debug)]
-struct Stream {
+struct StreamEntry {
     topic: Topic,
-    signal: Arc<Signal>,
+    inbox: Arc<StreamInbox>,
     watches: Vec<Watch>,
-    anchors: Vec<Reference>,
+    unresolved: Vec<Reference>,
 }
 
 /// The streams of one query, by their givens.
 #[derive(Debug, Default)]
-struct Shape {
-    by_given: HashMap<Vec<Position>, HashMap<StreamId, bool>>,
+struct QueryStreams {
+    by_given: HashMap<Vec<Seq>, HashMap<StreamId, bool>>,
 }
 
 impl Registry {
-    pub(super) fn open(&mut self, topic: Topic, cap: usize) -> (StreamId, Arc<Signal>) {
+    pub(super) fn open(&mut self, topic: Topic, cap: usize) -> (StreamId, Arc<StreamInbox>) {
         self.last += 1;
-        let signal = Arc::new(Signal {
+        let inbox = Arc::new(StreamInbox {
             waitlist: Mutex::new(Waitlist::new(cap)),
             is_overrun: AtomicBool::new(false),
         });
-        let stream = Stream {
+        let stream = StreamEntry {
             topic,
-            signal: signal.clone(),
+            inbox: inbox.clone(),
             watches: Vec::new(),
-            anchors: Vec::new(),
+            unresolved: Vec::new(),
         };
         self.streams.insert(self.last, stream);
-        (self.last, signal)
+        (self.last, inbox)
     }
 
     pub(super) fn len(&self) -> usize {
         self.streams.len()
     }
 
-    fn watch(&mut self, id: StreamId, watches: Vec<Watch>, anchors: Vec<Reference>) {
+    fn watch(&mut self, id: StreamId, watches: Vec<Watch>, unresolved: Vec<Reference>) {
         self.forget(id);
-        for anchor in &anchors {
-            self.anchors.entry(anchor.clone()).or_default().insert(id);
+        for reference in &unresolved {
+            self.unresolved
+                .entry(reference.clone())
+                .or_default()
+                .insert(id);
         }
         for watch in &watches {
-            if !self.shapes.contains_key(&watch.query) {
-                for (kind, variable) in places(&watch.query) {
+            if !self.by_query.contains_key(&watch.query) {
+                for (kind, variable) in arrivals_by_kind(&watch.query) {
                     let known = self.by_kind.entry(kind).or_default();
                     known.push((watch.query.clone(), variable));
                 }
             }
-            let shape = self.shapes.entry(watch.query.clone()).or_default();
-            let streams = shape.by_given.entry(watch.given.clone()).or_default();
-            // A feed may stand on what is also in it: then the ground decides.
-            *streams.entry(id).or_default() |= watch.is_ground;
+            let streams_of_query = self.by_query.entry(watch.query.clone()).or_default();
+            let streams = streams_of_query
+                .by_given
+                .entry(watch.given.clone())
+                .or_default();
+            // A fact may be both a tuple and a dependency: then the feed is read from its beginning.
+            *streams.entry(id).or_default() |= watch.is_dependency;
         }
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.watches = watches;
-            stream.anchors = anchors;
+            stream.unresolved = unresolved;
         }
     }
 
-    /// Takes back what `watch` said.
+    /// Undoes `watch`.
     fn forget(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
         };
-        let (watches, anchors) = (
+        let (watches, unresolved) = (
             std::mem::take(&mut stream.watches),
-            std::mem::take(&mut stream.anchors),
+            std::mem::take(&mut stream.unresolved),
         );
-        for anchor in anchors {
-            if let Some(streams) = self.anchors.get_mut(&anchor) {
+        for reference in unresolved {
+            if let Some(streams) = self.unresolved.get_mut(&reference) {
                 streams.remove(&id);
                 if streams.is_empty() {
-                    self.anchors.remove(&anchor);
+                    self.unresolved.remove(&reference);
                 }
             }
         }
         for watch in watches {
-            let Some(shape) = self.shapes.get_mut(&watch.query) else {
+            let Some(streams_of_query) = self.by_query.get_mut(&watch.query) else {
                 continue;
             };
-            if let Some(streams) = shape.by_given.get_mut(&watch.given) {
+            if let Some(streams) = streams_of_query.by_given.get_mut(&watch.given) {
                 streams.remove(&id);
                 if streams.is_empty() {
-                    shape.by_given.remove(&watch.given);
+                    streams_of_query.by_given.remove(&watch.given);
                 }
             }
-            if shape.by_given.is_empty() {
-                self.shapes.remove(&watch.query);
-                for (kind, _) in places(&watch.query) {
+            if streams_of_query.by_given.is_empty() {
+                self.by_query.remove(&watch.query);
+                for (kind, _) in arrivals_by_kind(&watch.query) {
                     if let Some(known) = self.by_kind.get_mut(&kind) {
                         known.retain(|(query, _)| *query != watch.query);
                         if known.is_empty() {
@@ -176,8 +183,8 @@ impl Registry {
         self.streams.remove(&id);
     }
 
-    /// What has to be found out about these facts.
-    pub(super) fn tasks(&self, entries: &[LogEntry]) -> Vec<Task> {
+    /// The look-ups that these facts need.
+    pub(super) fn lookups(&self, entries: &[LogEntry]) -> Vec<ConcernLookup> {
         let mut by_kind: HashMap<&Kind, Vec<&LogEntry>> = HashMap::new();
         for entry in entries {
             if self.by_kind.contains_key(&entry.reference.kind) {
@@ -187,62 +194,71 @@ impl Registry {
                     .push(entry);
             }
         }
-        let mut tasks = Vec::new();
+        let mut lookups = Vec::new();
         for (kind, entries) in by_kind {
             for (query, variable) in &self.by_kind[kind] {
-                if let Some(Shape { by_given }) = self.shapes.get(query) {
-                    tasks.push(Task::new(query.clone(), *variable, &entries, by_given));
+                if let Some(QueryStreams { by_given }) = self.by_query.get(query) {
+                    lookups.push(ConcernLookup::new(
+                        query.clone(),
+                        *variable,
+                        &entries,
+                        by_given,
+                    ));
                 }
             }
         }
-        tasks
+        lookups
     }
 
-    /// The givens that somebody waits with.
-    pub(super) fn watched(&self, query: &Query) -> Vec<Vec<Position>> {
-        let shape = self.shapes.get(query);
-        shape.map_or_else(Vec::new, |shape| shape.by_given.keys().cloned().collect())
+    /// The givens that streams of a query wait with.
+    pub(super) fn watched(&self, query: &Query) -> Vec<Vec<Seq>> {
+        let streams_of_query = self.by_query.get(query);
+        streams_of_query.map_or_else(Vec::new, |streams_of_query| {
+            streams_of_query.by_given.keys().cloned().collect()
+        })
     }
 
-    /// Puts the facts on the waitlists of those whom they concern; returns which topics to wake.
-    pub(super) fn tell(&self, log: &Log, found: Vec<Found>) -> HashSet<Topic> {
+    /// Puts facts on the waitlists of the streams that they concern; returns which topics to wake.
+    pub(super) fn deliver(&self, log: &Log, found: Vec<QueryConcerns>) -> HashSet<Topic> {
         let mut topics = HashSet::new();
-        let mut tell = |id: &StreamId, fact: Position, is_ground: bool| {
+        let mut tell = |id: &StreamId, fact: Seq, is_dependency: bool| {
             if let Some(stream) = self.streams.get(id) {
-                if is_ground {
-                    stream.signal.waitlist().begin_anew(log.to);
+                if is_dependency {
+                    stream.inbox.waitlist().restart(log.to);
                 } else {
-                    stream.signal.add(fact, log.to);
+                    stream.inbox.add(fact, log.to);
                 }
                 topics.insert(stream.topic.clone());
             }
         };
         for entry in &log.entries {
-            for id in self.anchors.get(&entry.reference).into_iter().flatten() {
-                tell(id, entry.position, true);
+            for id in self.unresolved.get(&entry.reference).into_iter().flatten() {
+                tell(id, entry.seq, true);
             }
         }
         for found in found {
-            let Some(shape) = self.shapes.get(&found.query) else {
+            let Some(streams_of_query) = self.by_query.get(&found.query) else {
                 continue;
             };
-            if found.is_whole {
-                self.know(shape, log, &found.concerns);
+            if found.is_page {
+                self.deliver_pages(streams_of_query, log, &found.concerns);
             }
             let concerns = found.concerns;
             for concern in concerns {
-                let exact: Option<Vec<Position>> = concern.given.iter().copied().collect();
+                let exact: Option<Vec<Seq>> = concern.given.iter().copied().collect();
                 if let Some(given) = exact {
-                    for (id, is_ground) in shape.by_given.get(&given).into_iter().flatten() {
-                        tell(id, concern.fact, *is_ground);
+                    for (id, is_dependency) in
+                        streams_of_query.by_given.get(&given).into_iter().flatten()
+                    {
+                        tell(id, concern.fact, *is_dependency);
                     }
                     continue;
                 }
-                for (given, streams) in &shape.by_given {
+                for (given, streams) in &streams_of_query.by_given {
                     let mut pairs = concern.given.iter().zip(given);
                     if pairs.all(|(found, given)| found.is_none_or(|found| found == *given)) {
-                        for (id, is_ground) in streams {
-                            tell(id, concern.fact, *is_ground);
+                        for (id, is_dependency) in streams {
+                            tell(id, concern.fact, *is_dependency);
                         }
                     }
                 }
@@ -251,12 +267,13 @@ impl Registry {
         topics
     }
 
-    /// Tells streams what they would find, so that they need not look.
-    fn know(&self, shape: &Shape, log: &Log, concerns: &[Concern]) {
-        let mut brought: HashMap<Vec<Position>, Vec<Position>> = HashMap::new();
+    /// Gives streams the page that they would read, so that they need not ask the store.
+    fn deliver_pages(&self, streams_of_query: &QueryStreams, log: &Log, concerns: &[Concern]) {
+        let mut brought: HashMap<Vec<Seq>, Vec<Seq>> = HashMap::new();
         for concern in concerns {
-            let given: Option<Vec<Position>> = concern.given.iter().copied().collect();
-            if let Some(given) = given.filter(|given| shape.by_given.contains_key(given)) {
+            let given: Option<Vec<Seq>> = concern.given.iter().copied().collect();
+            if let Some(given) = given.filter(|given| streams_of_query.by_given.contains_key(given))
+            {
                 brought.entry(given).or_default().push(concern.fact);
             }
         }
@@ -266,8 +283,8 @@ impl Registry {
             let Some(&first) = facts.first() else {
                 continue;
             };
-            let reference = |fact: &Position| {
-                let at = |entry: &LogEntry| entry.position.cmp(fact);
+            let reference = |fact: &Seq| {
+                let at = |entry: &LogEntry| entry.seq.cmp(fact);
                 let place = log.entries.binary_search_by(at).ok()?;
                 Some(log.entries[place].reference.clone())
             };
@@ -280,9 +297,9 @@ impl Registry {
                 reached: Bookmark::Finished(log.to),
                 is_last: true,
             });
-            for (id, is_ground) in &shape.by_given[&given] {
-                if let Some(stream) = self.streams.get(id).filter(|_| !is_ground) {
-                    stream.signal.waitlist().know(Known {
+            for (id, is_dependency) in &streams_of_query.by_given[&given] {
+                if let Some(stream) = self.streams.get(id).filter(|_| !is_dependency) {
+                    stream.inbox.waitlist().set_ready_page(ReadyPage {
                         after: log.after,
                         first,
                         page: page.clone(),
@@ -292,10 +309,10 @@ impl Registry {
         }
     }
 
-    /// Everybody looks at everything after `after`.
-    pub(super) fn tell_all(&self, after: Position, to: Position) -> HashSet<Topic> {
+    /// Every stream reads everything after `after`.
+    pub(super) fn deliver_span(&self, after: Seq, to: Seq) -> HashSet<Topic> {
         for stream in self.streams.values() {
-            stream.signal.add(after + 1, to);
+            stream.inbox.add(after + 1, to);
         }
         self.streams
             .values()
@@ -304,8 +321,8 @@ impl Registry {
     }
 }
 
-/// Where new facts can stand in a query. A given that arrives is an anchor.
-fn places(query: &Query) -> Vec<(Kind, usize)> {
+/// The variables that a new fact can stand for. Not the givens: a stream waits for those by reference.
+fn arrivals_by_kind(query: &Query) -> Vec<(Kind, usize)> {
     let arrivals = query.arrivals().into_iter();
     let arrivals = arrivals.filter(|variable| *variable >= query.givens);
     arrivals
@@ -318,27 +335,23 @@ fn places(query: &Query) -> Vec<(Kind, usize)> {
 pub struct Registration {
     hub: Arc<Hub>,
     stream: StreamId,
-    signal: Arc<Signal>,
+    inbox: Arc<StreamInbox>,
 }
 
 impl Registration {
-    pub(super) fn new(hub: Arc<Hub>, stream: StreamId, signal: Arc<Signal>) -> Self {
-        Self {
-            hub,
-            stream,
-            signal,
-        }
+    pub(super) fn new(hub: Arc<Hub>, stream: StreamId, inbox: Arc<StreamInbox>) -> Self {
+        Self { hub, stream, inbox }
     }
 
-    /// From here on it hears of these, instead of what it was told to hear before. What came before
-    /// is in the store: look after this.
-    pub fn watch(&self, watches: Vec<Watch>, anchors: Vec<Reference>) {
-        self.hub.registry().watch(self.stream, watches, anchors);
+    /// From here on the stream gets facts for these watches, and no longer for those of the last call.
+    /// Earlier facts are in the store: read it after this call.
+    pub fn watch(&self, watches: Vec<Watch>, unresolved: Vec<Reference>) {
+        self.hub.registry().watch(self.stream, watches, unresolved);
     }
 
     #[must_use]
-    pub fn signal(&self) -> &Signal {
-        &self.signal
+    pub fn inbox(&self) -> &StreamInbox {
+        &self.inbox
     }
 }
 
@@ -349,7 +362,7 @@ impl Drop for Registration {
         let is_last = registry.len() == 0;
         drop(registry);
         if is_last {
-            // The follower waits for this too: it ends.
+            // The follower waits for this, too: it ends.
             let wake = Wake::all(topic::log());
             self.hub.engine.wake(&wake, Cause::Notify);
         }

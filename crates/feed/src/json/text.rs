@@ -58,14 +58,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    #[must_use]
-    pub fn into_owned(self) -> Text<'static> {
-        Text(match self.0 {
-            Units::Unicode(text) => Units::Unicode(Cow::Owned(text.into_owned())),
-            Units::Wide(units) => Units::Wide(units),
-        })
-    }
-
     /// As JavaScript's `<`.
     #[must_use]
     pub fn compare(&self, other: &str) -> Ordering {

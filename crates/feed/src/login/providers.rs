@@ -1,11 +1,11 @@
-//! Who may vouch for a user: `*.provider` files, and the marker `allow-anonymous`.
+//! The issuers of tokens: `*.provider` files, and the marker `allow-anonymous`.
 
 use std::path::Path;
 
 use serde::Deserialize;
 use wakeline_web::token::Key;
 
-use crate::policy::files::{self, Found};
+use crate::policy::files::{self, DirectoryFiles};
 
 const ENDING: &str = "provider";
 const ANONYMOUS: &str = "allow-anonymous";
@@ -21,7 +21,7 @@ pub(super) struct Provider {
 
 #[derive(Debug)]
 pub(super) enum Keys {
-    Known {
+    Fixed {
         id: String,
         key: Key,
     },
@@ -36,7 +36,7 @@ pub(super) struct Providers {
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct ProviderFile {
     provider: String,
     issuer: String,
     audience: String,
@@ -47,13 +47,9 @@ struct Written {
 
 impl Providers {
     pub(super) fn read(directory: &Path) -> Result<Self, files::Error> {
-        let Found { files, marker } = files::find(directory, ENDING, ANONYMOUS)?;
+        let DirectoryFiles { files, marker } = files::find(directory, ENDING, ANONYMOUS)?;
         if files.is_empty() && !marker {
-            return Err(files::Error::Neither {
-                directory: directory.to_owned(),
-                ending: ENDING,
-                marker: ANONYMOUS,
-            });
+            return Err(files::Error::neither(directory, ENDING, ANONYMOUS));
         }
         let providers = files.iter().map(|file| Provider::read(file));
         Ok(Self {
@@ -65,35 +61,32 @@ impl Providers {
 
 impl Provider {
     fn read(file: &Path) -> Result<Self, files::Error> {
-        let at = |reason: String| files::Error::File {
-            file: file.to_owned(),
-            reason,
-        };
+        let at = |reason: &str| files::Error::new(file, reason);
         let text = files::text(file)?;
-        let written: Written =
-            serde_json::from_str(&text).map_err(|error| at(error.to_string()))?;
+        let written: ProviderFile =
+            serde_json::from_str(&text).map_err(|error| files::Error::new(file, error))?;
         let keys = match written {
-            Written {
+            ProviderFile {
                 jwks_uri: Some(uri),
                 key: None,
                 ..
             } => {
                 if !uri.starts_with("https://") && !uri.starts_with("http://") {
-                    return Err(at("jwks_uri is not a URL".to_owned()));
+                    return Err(at("jwks_uri is not a URL"));
                 }
                 Keys::Set(uri)
             }
-            Written {
+            ProviderFile {
                 key_id: Some(id),
                 key: Some(key),
                 jwks_uri: None,
                 ..
-            } => Keys::Known {
+            } => Keys::Fixed {
                 id,
-                key: verifying_key(key.trim()).map_err(at)?,
+                key: verifying_key(key.trim()).map_err(|reason| at(&reason))?,
             },
             _ => {
-                return Err(at("give either key_id and key, or jwks_uri".to_owned()));
+                return Err(at("give either key_id and key, or jwks_uri"));
             }
         };
         Ok(Self {

@@ -10,10 +10,10 @@ use tokio::{sync::Semaphore, task};
 use wakeline_bus::Bus;
 
 use crate::{
-    fact::{Envelope, Fact, Kind},
+    fact::{Envelope, Fact, Kind, record::write_sent},
     json,
     signature::{self, Signer},
-    store::{KeyPair, Principal, Saved, Store},
+    store::{KeyPair, Principal, SaveOutcome, Store},
 };
 
 /// The type of users' facts.
@@ -47,11 +47,9 @@ impl User {
     #[must_use]
     pub fn login_answer(&self, display_name: &str) -> String {
         let profile = serde_json::json!({ "displayName": display_name });
-        let reference = &self.fact.reference;
-        format!(
-            r#"{{"userFact":{{"type":"{}","hash":"{}","predecessors":{{}},"fields":{}}},"profile":{profile}}}"#,
-            reference.kind, reference.hash, self.fact.fields
-        )
+        let mut fact = String::new();
+        write_sent(&mut fact, &self.fact);
+        format!(r#"{{"userFact":{fact},"profile":{profile}}}"#)
     }
 }
 
@@ -79,9 +77,9 @@ impl Users {
         }
     }
 
-    /// The user of a login. The first time their key pair is made; their fact is stored when this
-    /// returns, and feeds that begin with it are woken. On several nodes at once the first one's key
-    /// is everybody's.
+    /// The user of a login. The first call makes and stores their key pair. When it returns, the user's
+    /// fact is stored, and the streams whose feeds begin with it are woken. If several nodes do this at
+    /// once, all get the key that was stored first.
     pub async fn of(&self, principal: &Principal) -> Result<Arc<User>, Error> {
         if let Some(user) = self.known().get(principal) {
             return Ok(user.clone());
@@ -101,7 +99,7 @@ impl Users {
             signatures: Vec::new(),
         };
         let saved = self.store.save(vec![envelope].into());
-        if let Saved::Missing { .. } = saved.commit(&self.bus).await? {
+        if let SaveOutcome::Missing { .. } = saved.commit(&self.bus).await? {
             return Err(bad());
         }
         let mut known = self.known();
@@ -126,7 +124,7 @@ impl Users {
         let made = task::spawn_blocking(signature::generate).await;
         let made = made.map_err(|error| failed(error.to_string()))?;
         let made = made.map_err(|error| failed(error.to_string()))?;
-        let kept = self.store.keep_key(principal.clone(), made);
+        let kept = self.store.store_key(principal.clone(), made);
         Ok(kept.commit(&self.bus).await?)
     }
 
@@ -135,7 +133,7 @@ impl Users {
     }
 }
 
-/// The fact of whoever has a public key.
+/// The fact of the user with this public key.
 pub(crate) fn user_fact(kind: &Kind, public_key: &str) -> Option<Fact> {
     let fields = serde_json::json!({ "publicKey": public_key }).to_string();
     let fields = json::parse(&fields).ok()?;

@@ -1,4 +1,4 @@
-//! Who may say what: the rules of the types of facts.
+//! Which users may save facts of a type.
 //!
 //! A rule goes from a fact to the users who may save it: over what was sent and what is stored, as
 //! far as it only goes to predecessors, and from there on over what is stored. A user is a public
@@ -14,14 +14,14 @@ use std::{
 use wakeline_store::Error;
 
 use self::evidence::Evidence;
-use super::{Unfit, distribution::intersection::projected, pattern::Pattern};
+use super::{InvalidRule, SeqsByFact, distribution::intersection::projected, pattern::Pattern};
 use crate::{
     fact::{Envelope, Kind, Reference},
     login::user_fact,
-    policy_file::{self, Who},
+    policy_file::{self, AllowedUsers},
     query::Query,
     specification::{Name, Projection, Single, Specification},
-    store::{Position, Store},
+    store::Store,
 };
 
 /// Keys that are tried for one fact, the caller's among them.
@@ -36,15 +36,15 @@ pub struct Authorization {
 enum Rule {
     Anybody,
     Nobody,
-    Found {
+    Users {
         /// Goes only to predecessors.
         head: Specification,
-        rest: Rest,
+        rest: RuleTail,
     },
 }
 
 #[derive(Debug)]
-enum Rest {
+enum RuleTail {
     /// The users are found: under this label.
     None(Name),
     /// From the facts under these labels, and from the user, on.
@@ -55,7 +55,7 @@ enum Rest {
     },
 }
 
-/// What is said of one fact.
+/// The rules' answer for one fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is stored already.
@@ -68,7 +68,7 @@ pub enum Verdict {
 
 /// Why nothing is saved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum Rejection {
     /// 403
     #[error("Rejected {} of type {}.", counted(*.count), .kinds.join(", "))]
     Facts { count: usize, kinds: Vec<String> },
@@ -88,14 +88,14 @@ fn counted(count: usize) -> String {
 }
 
 impl Authorization {
-    pub fn new(rules: &[policy_file::Authorization]) -> Result<Self, Unfit> {
+    pub fn new(rules: &[policy_file::Authorization]) -> Result<Self, InvalidRule> {
         let mut by_kind: HashMap<Kind, Vec<Rule>> = HashMap::new();
         for rule in rules {
             let made = match &rule.who {
-                Who::Anybody => Rule::Anybody,
-                Who::Nobody => Rule::Nobody,
-                Who::Found(specification) => found(specification).map_err(|reason| {
-                    Unfit(format!(
+                AllowedUsers::Anybody => Rule::Anybody,
+                AllowedUsers::Nobody => Rule::Nobody,
+                AllowedUsers::Users(specification) => found(specification).map_err(|reason| {
+                    InvalidRule(format!(
                         "authorization {}: {reason}",
                         specification.describe()
                     ))
@@ -107,13 +107,13 @@ impl Authorization {
     }
 
     /// Whether all of it may be saved, and what each fact is, in their order. Each fact comes after
-    /// its predecessors. `caller` is the public key of whoever is logged in.
+    /// its predecessors. `caller` is the public key of the user who is logged in.
     pub async fn authorize(
         &self,
         store: &dyn Store,
         envelopes: &[Envelope],
         caller: Option<&str>,
-    ) -> Result<Result<Vec<Verdict>, Refused>, Error> {
+    ) -> Result<Result<Vec<Verdict>, Rejection>, Error> {
         let sent: HashMap<&Reference, usize> = envelopes
             .iter()
             .enumerate()
@@ -129,14 +129,14 @@ impl Authorization {
         let found = store.find(wanted.clone()).await?;
         let missing = found.iter().zip(&wanted).skip(envelopes.len());
         if let Some((_, missing)) = missing.into_iter().find(|(at, _)| at.is_none()) {
-            return Ok(Err(Refused::Missing(missing.clone())));
+            return Ok(Err(Rejection::Missing(missing.clone())));
         }
         let mut verdicts: Vec<Option<Verdict>> = found[..envelopes.len()]
             .iter()
             .map(|at| at.map(|_| Verdict::Known))
             .collect();
         self.judge(store, envelopes, caller, &mut verdicts).await?;
-        // What is said onto something that may not be said may not be said either.
+        // A fact whose predecessor is rejected is rejected, too.
         let mut rejected = HashSet::new();
         let mut kinds: Vec<String> = Vec::new();
         for (envelope, verdict) in envelopes.iter().zip(&mut verdicts) {
@@ -151,7 +151,7 @@ impl Authorization {
         }
         if !rejected.is_empty() {
             let count = rejected.len();
-            return Ok(Err(Refused::Facts { count, kinds }));
+            return Ok(Err(Rejection::Facts { count, kinds }));
         }
         Ok(Ok(verdicts.into_iter().flatten().collect()))
     }
@@ -174,7 +174,7 @@ impl Authorization {
                         verdicts[index] = Some(Verdict::Accepted { for_caller: false });
                     }
                     Rule::Nobody => {}
-                    Rule::Found { head, rest } => asked.push((index, head, rest)),
+                    Rule::Users { head, rest } => asked.push((index, head, rest)),
                 }
             }
         }
@@ -189,7 +189,7 @@ impl Authorization {
         for ((index, _, rest), rows) in asked.into_iter().zip(rows) {
             let keys = keys(&envelopes[index], caller);
             match rest {
-                Rest::None(label) => {
+                RuleTail::None(label) => {
                     for row in &rows {
                         let key = row.get(label).and_then(|one| evidence.public_key(one));
                         if let Some(key) = key.filter(|key| keys.contains(&&**key)) {
@@ -197,7 +197,7 @@ impl Authorization {
                         }
                     }
                 }
-                Rest::Tail { from, kind, query } => {
+                RuleTail::Tail { from, kind, query } => {
                     let questions = tails
                         .entry(Arc::as_ptr(query).addr())
                         .or_insert_with(|| (query, Vec::new()));
@@ -230,7 +230,7 @@ impl Authorization {
 /// A fact, whether it is about the caller, and the facts to begin with.
 type Question = (usize, bool, Vec<Reference>);
 
-/// By the address of their query, so that each is asked once.
+/// By the address of their query, so that each query runs once.
 type Tails<'a> = HashMap<usize, (&'a Arc<Query>, Vec<Question>)>;
 
 fn accept(verdict: &mut Option<Verdict>, for_caller: bool) {
@@ -246,22 +246,13 @@ async fn held(
     query: &Arc<Query>,
     questions: Vec<Question>,
 ) -> Result<Vec<(usize, bool)>, Error> {
-    let mut wanted: Vec<Reference> = questions
-        .iter()
-        .flat_map(|(_, _, given)| given.clone())
-        .collect();
-    wanted.sort();
-    wanted.dedup();
-    let found = store.find(wanted.clone()).await?;
-    let find = |one: &Reference| -> Option<Position> {
-        let place = wanted.binary_search(one).ok()?;
-        found.get(place).copied().flatten()
-    };
+    let facts = questions.iter().flat_map(|(_, _, given)| given);
+    let seqs = SeqsByFact::find(store, facts).await?;
     let mut about = Vec::new();
     let mut asked = Vec::new();
     for (index, for_caller, given) in questions {
-        // Nothing can follow from what is not stored.
-        if let Some(given) = given.iter().map(find).collect() {
+        // A given that is not stored has no successors.
+        if let Some(given) = given.iter().map(|one| seqs.of(one)).collect() {
             about.push((index, for_caller));
             asked.push(given);
         }
@@ -269,7 +260,7 @@ async fn held(
     if asked.is_empty() {
         return Ok(Vec::new());
     }
-    let held = store.holds(query.clone(), asked).await?;
+    let held = store.matches(query.clone(), asked).await?;
     let yes = about.into_iter().zip(held).filter(|(_, holds)| *holds);
     Ok(yes.map(|(about, _)| about).collect())
 }
@@ -298,9 +289,9 @@ fn found(specification: &Specification) -> Result<Rule, String> {
         );
     };
     let Some(tail) = split.tail else {
-        return Ok(Rule::Found {
+        return Ok(Rule::Users {
             head,
-            rest: Rest::None(label),
+            rest: RuleTail::None(label),
         });
     };
     let pattern = Pattern::of(&tail).map_err(|error| error.to_string())?;
@@ -318,9 +309,9 @@ fn found(specification: &Specification) -> Result<Rule, String> {
         projection: Projection::Single(Single::Fact(label)),
         ..head
     };
-    Ok(Rule::Found {
+    Ok(Rule::Users {
         head,
-        rest: Rest::Tail {
+        rest: RuleTail::Tail {
             from,
             kind,
             query: pattern.from(&roots),

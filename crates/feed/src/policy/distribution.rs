@@ -1,8 +1,8 @@
-//! Who may know what: the rules `share … with …`.
+//! Which users may follow which feeds: the rules `share … with …`.
 //!
 //! A feed is served to a user if a rule shares its shape, or one that contains it, and admits the
-//! user for the feed's givens; or if several rules together share it. It is asked anew whenever
-//! something is served, so that what a rule needs can come later, and can go.
+//! user for the feed's givens; or if several rules together share it. The rules are checked again
+//! whenever something is served, so a fact that a rule needs can come later, and can be removed.
 
 mod composition;
 mod decision;
@@ -17,19 +17,19 @@ use std::collections::{HashMap, HashSet};
 use wakeline_store::Error;
 
 use self::{
-    composition::{From, Piece},
-    rule::{Admission, Load, Rule, Shared, With},
+    composition::{RulePiece, StartPoints},
+    rule::{Admission, Audience, LoadQuery, Rule, SharedFeed},
 };
-use super::Unfit;
+use super::InvalidRule;
 use crate::{
     fact::{Kind, Reference},
     policy_file,
     skeleton::Skeleton,
     specification::Specification,
-    store::{Position, Store},
+    store::{Seq, Store},
 };
 
-pub use decision::{Code, DecideError, Decision, Granted, Verdict};
+pub use decision::{Code, DecideError, Decision, FeedOffer, Verdict};
 pub use gate::Gate;
 
 /// Ways that are tried to lay the inputs of a rule onto givens of a feed.
@@ -39,7 +39,7 @@ const MAX_ASSIGNMENTS: usize = 1_000;
 pub struct Distribution {
     rules: Vec<Rule>,
     /// By type, those for everyone first.
-    loads: HashMap<Kind, Vec<Load>>,
+    loads: HashMap<Kind, Vec<LoadQuery>>,
 }
 
 /// Whether a feed is served to a user.
@@ -49,24 +49,24 @@ pub enum Answer {
     Denied { code: Code, reason: String },
 }
 
-/// A user who asks, and where their fact is stored, if it is.
+/// A user, with the seq of their fact if it is stored.
 #[derive(Clone, Copy, Debug)]
-struct Asker<'a> {
-    user: &'a Reference,
-    at: Option<Position>,
+struct LocatedUser<'a> {
+    fact: &'a Reference,
+    seq: Option<Seq>,
 }
 
 impl Distribution {
-    pub fn new(rules: &[policy_file::Distribution]) -> Result<Self, Unfit> {
+    pub fn new(rules: &[policy_file::Distribution]) -> Result<Self, InvalidRule> {
         let rules = rules
             .iter()
             .map(|rule| {
-                Rule::new(&rule.share, rule.with.as_ref()).map_err(|Unfit(reason)| {
-                    Unfit(format!("share {}: {reason}", rule.share.describe()))
+                Rule::new(&rule.share, rule.with.as_ref()).map_err(|InvalidRule(reason)| {
+                    InvalidRule(format!("share {}: {reason}", rule.share.describe()))
                 })
             })
             .collect::<Result<Vec<_>, _>>()?;
-        let mut loads: HashMap<Kind, Vec<Load>> = HashMap::new();
+        let mut loads: HashMap<Kind, Vec<LoadQuery>> = HashMap::new();
         for load in rules
             .iter()
             .flat_map(|rule| &rule.feeds)
@@ -92,39 +92,23 @@ impl Distribution {
         given: &[Reference],
         user: Option<&Reference>,
     ) -> Result<Answer, Error> {
-        let asker = match user {
-            Some(user) => Some(Asker {
-                user,
-                at: store
-                    .find(vec![user.clone()])
-                    .await?
-                    .first()
-                    .copied()
-                    .flatten(),
-            }),
-            None => None,
-        };
-        let found = store.find(given.to_vec()).await?;
-        let given = Givens {
-            references: given,
-            found,
-        };
-        self.answer_to(store, feed, &given, asker).await
+        let mut answers = self.answers(store, &[(feed, given)], user).await?;
+        Ok(answers.remove(0))
     }
 
     async fn answer_to(
         &self,
         store: &dyn Store,
         feed: &Specification,
-        given: &Givens<'_>,
-        asker: Option<Asker<'_>>,
+        given: &LocatedGivens<'_>,
+        user: Option<LocatedUser<'_>>,
     ) -> Result<Answer, Error> {
         let target = Skeleton::of(feed);
         let mut reasons = Vec::new();
         for (rule, shared) in self.sharing(&target) {
             for binding in shape::bindings(&shared.skeleton, &target) {
-                let (With::Users { described, .. }, Some(asker)) = (&rule.with, asker) else {
-                    if matches!(rule.with, With::Everyone) {
+                let (Audience::Users { described, .. }, Some(user)) = (&rule.with, user) else {
+                    if matches!(rule.with, Audience::Everyone) {
                         return Ok(Answer::Granted);
                     }
                     if reasons.is_empty() {
@@ -132,21 +116,21 @@ impl Distribution {
                     }
                     continue;
                 };
-                let admitted = admits(store, shared, given, asker, &[binding]).await?;
+                let admitted = admits(store, shared, given, user, &[binding]).await?;
                 if admitted == [true] {
                     return Ok(Answer::Granted);
                 }
                 reasons.push(format!("The user does not match {described}"));
             }
         }
-        if self.is_composed(store, &target, given, asker).await? {
+        if self.is_composed(store, &target, given, user).await? {
             return Ok(Answer::Granted);
         }
-        Ok(self.denied(feed, &target, &reasons, asker.is_some()))
+        Ok(self.denied(feed, &target, &reasons, user.is_some()))
     }
 
     /// The feeds of rules that have the target's shape, or contain it.
-    fn sharing(&self, target: &Skeleton) -> impl Iterator<Item = (&Rule, &Shared)> {
+    fn sharing(&self, target: &Skeleton) -> impl Iterator<Item = (&Rule, &SharedFeed)> {
         let feeds = self
             .rules
             .iter()
@@ -188,7 +172,7 @@ impl Distribution {
         }
     }
 
-    fn nearest(&self, target: &Skeleton) -> Option<&Shared> {
+    fn nearest(&self, target: &Skeleton) -> Option<&SharedFeed> {
         let mut feeds = self.rules.iter().flat_map(|rule| &rule.feeds);
         feeds.find(|feed| shape::is_narrower(&feed.skeleton, target))
     }
@@ -197,24 +181,24 @@ impl Distribution {
         &self,
         store: &dyn Store,
         target: &Skeleton,
-        given: &Givens<'_>,
-        asker: Option<Asker<'_>>,
+        given: &LocatedGivens<'_>,
+        user: Option<LocatedUser<'_>>,
     ) -> Result<bool, Error> {
         let mut pieces = Vec::new();
         for shared in self.rules.iter().flat_map(|rule| &rule.feeds) {
-            let from = match (&shared.admission, asker) {
-                (Admission::Everyone, _) => From::Anywhere,
+            let from = match (&shared.admission, user) {
+                (Admission::Everyone, _) => StartPoints::Anywhere,
                 (Admission::Users { .. }, None) => continue,
-                (Admission::Users { .. }, Some(asker)) => {
+                (Admission::Users { .. }, Some(user)) => {
                     let assigned = assignments(&shared.skeleton, target);
                     let bindings: Vec<_> =
                         assigned.iter().map(|(inputs, _)| inputs.clone()).collect();
-                    let held = admits(store, shared, given, asker, &bindings).await?;
+                    let held = admits(store, shared, given, user, &bindings).await?;
                     let admitted = assigned.into_iter().zip(held).filter(|(_, holds)| *holds);
-                    From::Givens(admitted.map(|((_, facts), _)| facts).collect())
+                    StartPoints::Givens(admitted.map(|((_, facts), _)| facts).collect())
                 }
             };
-            pieces.push(Piece {
+            pieces.push(RulePiece {
                 skeleton: &shared.skeleton,
                 from,
             });
@@ -222,7 +206,7 @@ impl Distribution {
         Ok(composition::covers(target, &pieces))
     }
 
-    fn loads(&self, kind: &Kind) -> &[Load] {
+    fn loads(&self, kind: &Kind) -> &[LoadQuery] {
         self.loads.get(kind).map_or(&[], Vec::as_slice)
     }
 
@@ -248,24 +232,24 @@ impl Distribution {
 }
 
 /// The facts that a feed begins with, and where they are stored.
-struct Givens<'a> {
+struct LocatedGivens<'a> {
     references: &'a [Reference],
-    found: Vec<Option<Position>>,
+    seqs: Vec<Option<Seq>>,
 }
 
 /// For each way to lay the rule's inputs onto the feed's givens, whether it admits the user.
 async fn admits(
     store: &dyn Store,
-    shared: &Shared,
-    given: &Givens<'_>,
-    asker: Asker<'_>,
+    shared: &SharedFeed,
+    given: &LocatedGivens<'_>,
+    user: LocatedUser<'_>,
     bindings: &[Vec<usize>],
 ) -> Result<Vec<bool>, Error> {
     let Admission::Users { input, ask } = &shared.admission else {
         return Ok(vec![true; bindings.len()]);
     };
     let is_user = |binding: &Vec<usize>| {
-        input.is_none_or(|input| given.references.get(binding[input]) == Some(asker.user))
+        input.is_none_or(|input| given.references.get(binding[input]) == Some(user.fact))
     };
     let mut admitted: Vec<bool> = bindings.iter().map(is_user).collect();
     let Some(ask) = ask else {
@@ -276,9 +260,9 @@ async fn admits(
     for (place, binding) in bindings.iter().enumerate() {
         let facts = binding
             .iter()
-            .map(|index| given.found.get(*index).copied().flatten());
-        let facts = facts.chain(ask.for_user.then_some(asker.at));
-        match facts.collect::<Option<Vec<Position>>>() {
+            .map(|index| given.seqs.get(*index).copied().flatten());
+        let facts = facts.chain(ask.for_user.then_some(user.seq));
+        match facts.collect::<Option<Vec<Seq>>>() {
             Some(facts) if admitted[place] => {
                 places.push(place);
                 asked.push(facts);
@@ -287,7 +271,7 @@ async fn admits(
         }
     }
     if !asked.is_empty() {
-        let held = store.holds(ask.query.clone(), asked).await?;
+        let held = store.matches(ask.query.clone(), asked).await?;
         for (place, holds) in places.into_iter().zip(held) {
             admitted[place] = holds;
         }
@@ -298,18 +282,13 @@ async fn admits(
 /// All ways to lay the inputs of a rule's feed onto those of a target, by type: the givens, and the
 /// target's facts for them.
 fn assignments(rule: &Skeleton, target: &Skeleton) -> Vec<(Vec<usize>, Vec<usize>)> {
-    let kind = |skeleton: &Skeleton, index: usize| {
-        let mut facts = skeleton.facts.iter();
-        let fact = facts.find(|fact| fact.fact_index == index);
-        fact.map(|fact| fact.kind.clone())
-    };
     let mut ways = vec![(Vec::new(), Vec::new())];
     for input in &rule.inputs {
-        let wanted = kind(rule, input.fact_index);
+        let wanted = rule.kind(input.fact_index);
         let mut longer = Vec::new();
         for (givens, facts) in &ways {
             for theirs in &target.inputs {
-                if kind(target, theirs.fact_index) == wanted
+                if target.kind(theirs.fact_index) == wanted
                     && !facts.contains(&theirs.fact_index)
                     && longer.len() < MAX_ASSIGNMENTS
                 {

@@ -1,5 +1,5 @@
-//! A rule's specification as a query, with the names still on it, so that it can be asked from any
-//! of its facts on.
+//! A rule's specification as a query that keeps its labels, so that it can be run from any of its
+//! facts on.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Pattern {
     }
 
     pub(super) fn variable(&self, label: &Name) -> Option<usize> {
-        // A given can stand twice; the last is the one that is spoken of.
+        // A feed can name a given twice; the last one counts.
         let mut labels = self.labels.iter().rev();
         labels.find(|(name, _)| name == label).map(|(_, at)| *at)
     }
@@ -43,8 +43,8 @@ impl Pattern {
         self.part_from(roots, |_| true, &[])
     }
 
-    /// The same for some variables, which `is_kept` says: edges to others are left out. `outputs`
-    /// are those that are found.
+    /// The same for the variables that `is_kept` selects: edges to others are left out. `outputs` are
+    /// the variables of a tuple.
     pub(super) fn part_from(
         &self,
         roots: &[usize],

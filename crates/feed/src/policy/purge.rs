@@ -1,4 +1,5 @@
-//! What is forgotten: below a root for which a condition holds, all but what says so.
+//! Purging: if a root has facts that match a purge condition, all its descendants are removed but
+//! those facts.
 
 mod compliance;
 
@@ -8,15 +9,15 @@ use tokio::time::Instant;
 use wakeline_bus::Bus;
 use wakeline_store::Error;
 
-use super::{Unfit, pattern::Pattern};
+use super::{InvalidRule, pattern::Pattern};
 use crate::{
     fact::{Kind, Reference},
     query::Query,
     specification::Specification,
-    store::{Gather, Position, Store},
+    store::{Seq, Store, TuplesQuery},
 };
 
-/// Roots that are looked at in one question.
+/// Roots that are checked by one query.
 const ROOTS: usize = 500;
 /// Facts that are removed in one step.
 const FACTS: usize = 5_000;
@@ -24,10 +25,10 @@ const FACTS: usize = 5_000;
 const TRIGGERS: usize = 10_000;
 /// Tuples that are read at once.
 const TUPLES: usize = 1_000;
-/// How far apart it is asked whether saves that were under way are done: more and more.
+/// The pauses between checks whether the saves that were under way have ended: they double.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// A save that takes longer than this has been left open by somebody.
+/// A save is waited for no longer than this: its transaction has probably been left open.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug)]
@@ -46,10 +47,10 @@ struct Condition {
 }
 
 impl Purge {
-    pub fn new(specifications: &[Specification]) -> Result<Self, Unfit> {
+    pub fn new(specifications: &[Specification]) -> Result<Self, InvalidRule> {
         let conditions = specifications.iter().map(|one| {
             Condition::new(one)
-                .map_err(|reason| Unfit(format!("purge {}: {reason}", one.describe())))
+                .map_err(|reason| InvalidRule(format!("purge {}: {reason}", one.describe())))
         });
         Ok(Self {
             conditions: conditions.collect::<Result<_, _>>()?,
@@ -57,13 +58,13 @@ impl Purge {
         })
     }
 
-    /// What a specification that is asked lacks: the text of a 400.
-    pub fn check(&self, specification: &Specification) -> Result<(), Unfit> {
+    /// Whether a specification excludes the facts that are purged; the error is the text of a 400.
+    pub fn check(&self, specification: &Specification) -> Result<(), InvalidRule> {
         let missing = compliance::missing(specification, &self.specifications);
         if missing.is_empty() {
             Ok(())
         } else {
-            Err(Unfit(missing.join("\n")))
+            Err(InvalidRule(missing.join("\n")))
         }
     }
 
@@ -73,14 +74,14 @@ impl Purge {
         &self,
         store: &dyn Store,
         bus: &Arc<Bus>,
-        new: &[(Reference, Position)],
+        new: &[(Reference, Seq)],
     ) -> Result<usize, Error> {
         let mut removed = Vec::new();
         for condition in &self.conditions {
             let mut roots = Vec::new();
             for (kind, queries) in &condition.by_kind {
                 let facts = new.iter().filter(|(reference, _)| reference.kind == *kind);
-                let facts: Vec<Vec<Position>> = facts.map(|(_, at)| vec![*at]).collect();
+                let facts: Vec<Vec<Seq>> = facts.map(|(_, at)| vec![*at]).collect();
                 for chunk in facts.chunks(ROOTS) {
                     for query in queries {
                         roots.extend(found(store, query, chunk, usize::MAX).await?);
@@ -103,11 +104,13 @@ impl Purge {
         for condition in &self.conditions {
             let mut after = 0;
             loop {
-                let roots = store.of_kind(condition.root.clone(), after, ROOTS).await?;
+                let roots = store
+                    .facts_of_type(condition.root.clone(), after, ROOTS)
+                    .await?;
                 let Some(last) = roots.last() else { break };
                 after = *last;
                 let given = roots.iter().map(|root| vec![*root]).collect();
-                let held = store.holds(condition.query.clone(), given).await?;
+                let held = store.matches(condition.query.clone(), given).await?;
                 let mut removed = Vec::new();
                 for (root, _) in roots.into_iter().zip(held).filter(|(_, holds)| *holds) {
                     removed.extend(condition.purge(store, bus, root).await?);
@@ -152,12 +155,7 @@ impl Condition {
         })
     }
 
-    async fn purge(
-        &self,
-        store: &dyn Store,
-        bus: &Arc<Bus>,
-        root: Position,
-    ) -> Result<Vec<Position>, Error> {
+    async fn purge(&self, store: &dyn Store, bus: &Arc<Bus>, root: Seq) -> Result<Vec<Seq>, Error> {
         let keep = found(store, &self.query, &[vec![root]], TRIGGERS).await?;
         let mut removed = Vec::new();
         // It may have been undone by another purge since.
@@ -180,25 +178,25 @@ impl Condition {
 async fn found(
     store: &dyn Store,
     query: &Arc<Query>,
-    givens: &[Vec<Position>],
+    givens: &[Vec<Seq>],
     most: usize,
-) -> Result<Vec<Position>, Error> {
-    let mut gather = Gather {
+) -> Result<Vec<Seq>, Error> {
+    let mut gather = TuplesQuery {
         query: query.clone(),
         givens: givens.into(),
-        to: Position::MAX,
+        to: Seq::MAX,
         after: None,
         limit: TUPLES.min(most),
     };
     let mut facts = Vec::new();
     let mut tuples = 0;
     loop {
-        let page = store.gather(gather.clone()).await?;
+        let page = store.tuples_of(gather.clone()).await?;
         tuples += page.len();
         let outputs = page.iter().flat_map(|one| &one.row.outputs);
         facts.extend(outputs.map(|(at, _)| *at));
         match page.into_iter().last() {
-            Some(last) if tuples < most => gather.after = Some((last.of, last.row.at)),
+            Some(last) if tuples < most => gather.after = Some((last.given, last.row.at)),
             _ => break,
         }
     }
@@ -208,7 +206,7 @@ async fn found(
 }
 
 /// Saves that were under way during the purge may have been onto what it removed.
-async fn finish(store: &dyn Store, bus: &Arc<Bus>, removed: Vec<Position>) -> Result<usize, Error> {
+async fn finish(store: &dyn Store, bus: &Arc<Bus>, removed: Vec<Seq>) -> Result<usize, Error> {
     if removed.is_empty() {
         return Ok(0);
     }

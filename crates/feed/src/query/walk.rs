@@ -5,13 +5,13 @@ use super::{Edge, Exists, Query};
 /// How all variables are found, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// What can be asked before anything is looked for: edges by their number.
+    /// Edges, by their number, that are checked before the first step.
     pub first: Vec<usize>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<WalkStep>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct WalkStep {
     pub variable: usize,
     pub by: By,
     /// Edges that must hold too and whose ends are known from here on.
@@ -104,12 +104,12 @@ impl<'a> Walker<'a> {
         walk
     }
 
-    fn step(&mut self, variable: usize, by: By) -> Step {
+    fn step(&mut self, variable: usize, by: By) -> WalkStep {
         if let By::Down { edge } | By::Up { edge } = by {
             self.used[edge] = true;
         }
         self.known[variable] = true;
-        Step {
+        WalkStep {
             variable,
             by,
             edges: self.settled(),
@@ -130,7 +130,7 @@ impl<'a> Walker<'a> {
             .or(down.map(|edge| By::Down { edge }))
     }
 
-    /// Edges that nobody has used and whose ends are known by now.
+    /// Edges that no step uses and whose ends are known by now.
     fn settled(&mut self) -> Vec<usize> {
         let mut settled = Vec::new();
         for (number, edge) in self.edges.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! What results show although no feed has it: givens and their predecessors, where no successor is
-//! looked for. Feeds are asked about by rules for feeds; these by rules for facts.
+//! The givens that results show although no feed delivers them: the given itself, or a predecessor of
+//! it, where no successor is looked for. For feeds the rules for feeds are checked, for these givens
+//! the rules for facts.
 
 use std::collections::{HashMap, HashSet};
 

@@ -11,11 +11,11 @@ use crate::{
 /// A specification that can be read.
 #[derive(Debug)]
 pub struct Plan {
-    pub(super) top: Level,
+    pub(super) top: LevelPlan,
 }
 
 #[derive(Debug)]
-pub(super) struct Level {
+pub(super) struct LevelPlan {
     /// Its givens are all labels of the levels above.
     pub(super) query: Arc<Query>,
     pub(super) shape: Shape,
@@ -25,25 +25,25 @@ pub(super) struct Level {
 pub(super) enum Shape {
     /// Without a projection: the fields of each fact that was found, by label.
     Fields(Vec<(Name, usize)>),
-    Single(Take),
-    Composite(Vec<(Name, Part)>),
+    Single(FactProjection),
+    Composite(Vec<(Name, PlanPart)>),
 }
 
 #[derive(Debug)]
-pub(super) enum Part {
-    Single(Take),
-    Collection(Level),
+pub(super) enum PlanPart {
+    Single(FactProjection),
+    Collection(LevelPlan),
 }
 
 /// What is shown of the fact at a place of the tuple.
 #[derive(Debug)]
-pub(super) struct Take {
+pub(super) struct FactProjection {
     pub(super) place: usize,
-    pub(super) what: What,
+    pub(super) what: FactPart,
 }
 
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum FactPart {
     Field(Name),
     Hash,
     Time,
@@ -62,16 +62,6 @@ impl Plan {
         let top = level(query, labels, matches, projection)?;
         Ok(Self { top })
     }
-
-    /// Only the tuples are wanted.
-    pub(super) fn of_matches(specification: &Specification) -> Result<Self, Error> {
-        let query = Query::of_specification(specification)?;
-        let top = Level {
-            query: Arc::new(query),
-            shape: Shape::Composite(Vec::new()),
-        };
-        Ok(Self { top })
-    }
 }
 
 fn level(
@@ -79,7 +69,7 @@ fn level(
     mut labels: Vec<Label>,
     matches: &[Match],
     projection: &Projection,
-) -> Result<Level, Error> {
+) -> Result<LevelPlan, Error> {
     let above = labels.len();
     labels.extend(matches.iter().map(|found| found.unknown.clone()));
     let shape = match projection {
@@ -96,13 +86,13 @@ fn level(
             let mut parts = Vec::with_capacity(components.len());
             for (name, component) in components {
                 let part = match component {
-                    Component::Single(single) => Part::Single(take(&labels, single)?),
+                    Component::Single(single) => PlanPart::Single(take(&labels, single)?),
                     Component::Collection {
                         matches,
                         projection,
                     } => {
                         let query = Query::of(&labels, matches)?;
-                        Part::Collection(level(query, labels.clone(), matches, projection)?)
+                        PlanPart::Collection(level(query, labels.clone(), matches, projection)?)
                     }
                 };
                 parts.push((name.clone(), part));
@@ -110,21 +100,21 @@ fn level(
             Shape::Composite(parts)
         }
     };
-    Ok(Level {
+    Ok(LevelPlan {
         query: Arc::new(query),
         shape,
     })
 }
 
-fn take(labels: &[Label], single: &Single) -> Result<Take, Error> {
+fn take(labels: &[Label], single: &Single) -> Result<FactProjection, Error> {
     let (label, what) = match single {
-        Single::Field { label, field } => (label, What::Field(field.clone())),
-        Single::Hash(label) => (label, What::Hash),
-        Single::Time(label) => (label, What::Time),
-        Single::Fact(label) => (label, What::Fact),
+        Single::Field { label, field } => (label, FactPart::Field(field.clone())),
+        Single::Hash(label) => (label, FactPart::Hash),
+        Single::Time(label) => (label, FactPart::Time),
+        Single::Fact(label) => (label, FactPart::Fact),
     };
     // An inner label hides an outer one of the same name.
     let place = labels.iter().rposition(|known| known.name == *label);
     let place = place.ok_or_else(|| Error::UnknownLabel(label.clone()))?;
-    Ok(Take { place, what })
+    Ok(FactProjection { place, what })
 }

@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 use wakeline_store::Error as StoreError;
 
 use super::{
-    Branch, Error, Place, Value,
-    plan::{Level, Part, Shape, Take, What},
+    Branch, Error, LocatedFact, Value,
+    plan::{FactPart, FactProjection, LevelPlan, PlanPart, Shape},
 };
 use crate::{
     fact::{Predecessors, Reference},
     json,
-    store::{Position, Store, Stored},
+    store::{Seq, Store, StoredFact},
 };
 
 /// Facts per question.
@@ -28,26 +28,26 @@ const MAX_FACTS: usize = 10_000;
 
 /// The facts that a chunk shows.
 #[derive(Default)]
-pub(super) struct Shown {
-    facts: HashMap<Position, Stored>,
-    places: HashMap<Reference, Position>,
+pub(super) struct ShownFacts {
+    facts: HashMap<Seq, StoredFact>,
+    places: HashMap<Reference, Seq>,
 }
 
 /// Which facts must be loaded.
 #[derive(Default)]
-struct Needed {
-    alone: BTreeSet<Position>,
-    with_ancestors: BTreeSet<Position>,
+struct FactsToLoad {
+    alone: BTreeSet<Seq>,
+    with_ancestors: BTreeSet<Seq>,
 }
 
-impl Shown {
+impl ShownFacts {
     pub(super) async fn load(
         store: &dyn Store,
-        level: &Level,
+        level: &LevelPlan,
         branches: &[Branch],
         max_rows: usize,
     ) -> Result<Self, Error> {
-        let mut needed = Needed::default();
+        let mut needed = FactsToLoad::default();
         needed.collect(level, branches);
         let mut all = needed.alone;
         if !needed.with_ancestors.is_empty() {
@@ -57,24 +57,24 @@ impl Shown {
         if all.len() > max_rows {
             return Err(Error::TooLarge(max_rows));
         }
-        let all: Vec<Position> = all.into_iter().collect();
+        let all: Vec<Seq> = all.into_iter().collect();
         let mut shown = Self::default();
         for page in all.chunks(PAGE) {
             for stored in store.facts(page.to_vec()).await? {
                 let reference = stored.fact.reference.clone();
-                shown.places.insert(reference, stored.position);
-                shown.facts.insert(stored.position, stored);
+                shown.places.insert(reference, stored.seq);
+                shown.facts.insert(stored.seq, stored);
             }
         }
         Ok(shown)
     }
 
-    pub(super) fn value(&self, level: &Level, branch: &Branch) -> Result<Value, Error> {
+    pub(super) fn value(&self, level: &LevelPlan, branch: &Branch) -> Result<Value, Error> {
         match &level.shape {
             Shape::Fields(labels) => {
                 let fields = labels.iter().map(|(name, place)| {
-                    let (position, _) = &branch.tuple[*place];
-                    let value = match self.facts.get(position) {
+                    let (seq, _) = &branch.tuple[*place];
+                    let value = match self.facts.get(seq) {
                         Some(stored) => raw(stored.fact.fields.to_string())?,
                         None => Value::Missing,
                     };
@@ -87,8 +87,8 @@ impl Shown {
                 let mut collections = branch.collections.iter();
                 let members = parts.iter().map(|(name, part)| {
                     let value = match part {
-                        Part::Single(take) => self.take(take, &branch.tuple)?,
-                        Part::Collection(level) => {
+                        PlanPart::Single(take) => self.take(take, &branch.tuple)?,
+                        PlanPart::Collection(level) => {
                             let inner = collections.next().map_or(&[][..], |inner| inner);
                             let values = inner.iter().map(|branch| self.value(level, branch));
                             Value::Array(values.collect::<Result<_, _>>()?)
@@ -101,23 +101,23 @@ impl Shown {
         }
     }
 
-    fn take(&self, take: &Take, tuple: &[Place]) -> Result<Value, Error> {
-        let (position, reference) = &tuple[take.place];
-        if matches!(take.what, What::Hash) {
+    fn take(&self, take: &FactProjection, tuple: &[LocatedFact]) -> Result<Value, Error> {
+        let (seq, reference) = &tuple[take.place];
+        if matches!(take.what, FactPart::Hash) {
             return Ok(Value::Text(reference.hash.to_string()));
         }
         // Purged meanwhile.
-        let Some(stored) = self.facts.get(position) else {
+        let Some(stored) = self.facts.get(seq) else {
             return Ok(Value::Missing);
         };
         match &take.what {
-            What::Hash => Ok(Value::Text(reference.hash.to_string())),
-            What::Time => Ok(Value::Text(time(stored.learned)?)),
-            What::Fact => {
+            FactPart::Hash => Ok(Value::Text(reference.hash.to_string())),
+            FactPart::Time => Ok(Value::Text(time(stored.saved_at)?)),
+            FactPart::Fact => {
                 let mut left = MAX_FACTS;
                 self.fact(stored, 0, &mut left)
             }
-            What::Field(field) => {
+            FactPart::Field(field) => {
                 let found = members(&stored.fact.fields)?
                     .into_iter()
                     .find(|(name, _)| name == field);
@@ -127,7 +127,7 @@ impl Shown {
     }
 
     /// The fields, the type, and the predecessors by role.
-    fn fact(&self, stored: &Stored, depth: usize, left: &mut usize) -> Result<Value, Error> {
+    fn fact(&self, stored: &StoredFact, depth: usize, left: &mut usize) -> Result<Value, Error> {
         if depth > MAX_DEPTH {
             return Err(Error::TooDeep(MAX_DEPTH));
         }
@@ -138,7 +138,7 @@ impl Shown {
         members.push(("type".into(), Value::Text(kind)));
         let mut at = |reference: &Reference| {
             let found = self.places.get(reference);
-            match found.and_then(|position| self.facts.get(position)) {
+            match found.and_then(|seq| self.facts.get(seq)) {
                 Some(stored) => self.fact(stored, depth + 1, left),
                 None => Ok(Value::Missing),
             }
@@ -159,13 +159,13 @@ impl Shown {
     }
 }
 
-impl Needed {
-    fn collect(&mut self, level: &Level, branches: &[Branch]) {
+impl FactsToLoad {
+    fn collect(&mut self, level: &LevelPlan, branches: &[Branch]) {
         match &level.shape {
             Shape::Fields(labels) => {
                 for branch in branches {
-                    let positions = labels.iter().map(|(_, place)| branch.tuple[*place].0);
-                    self.alone.extend(positions);
+                    let seqs = labels.iter().map(|(_, place)| branch.tuple[*place].0);
+                    self.alone.extend(seqs);
                 }
             }
             Shape::Single(take) => self.take(take, branches),
@@ -173,8 +173,8 @@ impl Needed {
                 let mut number = 0;
                 for (_, part) in parts {
                     match part {
-                        Part::Single(take) => self.take(take, branches),
-                        Part::Collection(level) => {
+                        PlanPart::Single(take) => self.take(take, branches),
+                        PlanPart::Collection(level) => {
                             for branch in branches {
                                 self.collect(level, &branch.collections[number]);
                             }
@@ -186,12 +186,12 @@ impl Needed {
         }
     }
 
-    fn take(&mut self, take: &Take, branches: &[Branch]) {
-        let positions = branches.iter().map(|branch| branch.tuple[take.place].0);
+    fn take(&mut self, take: &FactProjection, branches: &[Branch]) {
+        let seqs = branches.iter().map(|branch| branch.tuple[take.place].0);
         match take.what {
-            What::Hash => {}
-            What::Field(_) | What::Time => self.alone.extend(positions),
-            What::Fact => self.with_ancestors.extend(positions),
+            FactPart::Hash => {}
+            FactPart::Field(_) | FactPart::Time => self.alone.extend(seqs),
+            FactPart::Fact => self.with_ancestors.extend(seqs),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::Feeds;
 use crate::{
     declaration::{
         self,
-        facts::{self, Declared as Named},
+        facts::{self, NamedFact},
     },
     error::Error,
     fact::{Envelope, Reference},
@@ -20,12 +20,12 @@ use crate::{
     },
 };
 
-/// What the caller's own fact is called in a text.
+/// The name of the caller's own fact in a text.
 const ME: &str = "me";
 
-/// What a specification was cut into, and whether the caller may have it.
+/// The feeds of a specification, and whether the caller may have them.
 #[derive(Debug)]
-pub struct Declared {
+pub struct DeclaredFeeds {
     pub feeds: Vec<Arc<Feed>>,
     pub verdict: Verdict,
     pub code: Option<Code>,
@@ -34,15 +34,15 @@ pub struct Declared {
 
 /// A specification, and the facts that it begins with.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct FeedRequest {
     pub(super) specification: Specification,
     pub(super) given: Vec<Reference>,
 }
 
 impl Feeds {
     /// Each feed is kept, so that every node knows it, also after a restart.
-    pub async fn declare(&self, caller: &Caller, text: &str) -> Result<Declared, Error> {
-        let Asked {
+    pub async fn declare(&self, caller: &Caller, text: &str) -> Result<DeclaredFeeds, Error> {
+        let FeedRequest {
             specification,
             given,
         } = self.asked(caller, text, Trailing::Ignored).await?;
@@ -72,7 +72,7 @@ impl Feeds {
                 })
             })
             .collect::<Result<_, Error>>()?;
-        Ok(Declared {
+        Ok(DeclaredFeeds {
             feeds: self.definitions.define(feeds, Instant::now()).await?,
             verdict: decision.verdict,
             code: decision.code,
@@ -80,13 +80,13 @@ impl Feeds {
         })
     }
 
-    /// Reads a text of declarations and a specification, and checks that it may be asked.
+    /// Reads a text of declarations and a specification, and checks it against the purge conditions.
     pub(super) async fn asked(
         &self,
         caller: &Caller,
         text: &str,
         trailing: Trailing,
-    ) -> Result<Asked, Error> {
+    ) -> Result<FeedRequest, Error> {
         let known = self.known(caller).await?;
         let Request {
             declarations,
@@ -100,7 +100,7 @@ impl Feeds {
                 .check(&specification)
                 .map_err(|unfit| Error::invalid(unfit.to_string()))?;
         }
-        Ok(Asked {
+        Ok(FeedRequest {
             specification,
             given,
         })
@@ -119,9 +119,9 @@ impl Feeds {
             .await
     }
 
-    async fn known(&self, caller: &Caller) -> Result<Vec<Named>, Error> {
+    async fn known(&self, caller: &Caller) -> Result<Vec<NamedFact>, Error> {
         let user = self.user(caller).await?;
-        let me = |user: Arc<crate::login::User>| Named {
+        let me = |user: Arc<crate::login::User>| NamedFact {
             name: ME.into(),
             reference: user.fact.reference.clone(),
             fact: Some(user.fact.clone()),
@@ -130,7 +130,7 @@ impl Feeds {
     }
 }
 
-fn labels(known: &[Named]) -> Vec<Label> {
+fn labels(known: &[NamedFact]) -> Vec<Label> {
     known
         .iter()
         .map(|known| Label {
@@ -141,7 +141,7 @@ fn labels(known: &[Named]) -> Vec<Label> {
 }
 
 /// The facts of the givens, by name: each is declared, as the reading of the text has found.
-fn given(specification: &Specification, declared: &[Named]) -> Vec<Reference> {
+fn given(specification: &Specification, declared: &[NamedFact]) -> Vec<Reference> {
     let fact = |name: &Name| {
         declared
             .iter()

@@ -1,4 +1,4 @@
-//! Feeds by their hash: in memory for those that are asked for, in the store for all.
+//! Feeds by their hash: those that are used in memory, all of them in the store.
 
 #[cfg(test)]
 mod tests;
@@ -19,26 +19,25 @@ use crate::{
     store::{Definition, REFRESHED_AFTER, Store},
 };
 
-/// Feeds that are kept in memory, beside those that are followed.
-const KEPT: usize = 20_000;
-/// The store is told of a feed that is asked for no later than this: it forgets what it hears
-/// nothing of.
+/// Feeds that are kept in memory, beside those that streams follow.
+const MAX_CACHED: usize = 20_000;
+/// A use of a feed is noted in the store at least this often: the store forgets unused feeds.
 const FRESH: Duration = Duration::from_micros(REFRESHED_AFTER.unsigned_abs());
-/// Feeds that the store is told of at once.
-const TOLD_AT_ONCE: usize = 1_000;
+/// Feeds that are stored by one write.
+const STORED_AT_ONCE: usize = 1_000;
 
 #[derive(Debug)]
 pub(super) struct Definitions {
     store: Arc<dyn Store>,
     bus: Arc<Bus>,
-    known: Mutex<HashMap<Arc<str>, Known>>,
+    known: Mutex<HashMap<Arc<str>, CachedFeed>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CachedFeed {
     feed: Arc<Feed>,
-    /// When the store last heard of it.
-    told: Instant,
+    /// When its use was last noted in the store.
+    stored_at: Instant,
 }
 
 impl Definitions {
@@ -50,8 +49,8 @@ impl Definitions {
         }
     }
 
-    /// Keeps them where every node finds them, also after a restart: a client asks for a feed it was
-    /// told of, and asks no more when it is not known.
+    /// Stores feeds for every node, also after a restart: a client gives up a feed whose hash is not
+    /// found.
     pub(super) async fn define(
         &self,
         feeds: Vec<Feed>,
@@ -60,9 +59,10 @@ impl Definitions {
         let feeds: Vec<Arc<Feed>> = feeds.into_iter().map(Arc::new).collect();
         let untold = feeds.iter().filter(|feed| {
             self.known(&feed.hash)
-                .is_none_or(|(_, told)| is_old(told, now))
+                .is_none_or(|(_, stored_at)| is_old(stored_at, now))
         });
-        self.tell(untold.cloned().collect(), now).await?;
+        self.store_definitions(untold.cloned().collect(), now)
+            .await?;
         Ok(feeds)
     }
 
@@ -72,9 +72,9 @@ impl Definitions {
 
     async fn find_at(&self, hash: &str, now: Instant) -> Result<Arc<Feed>, Error> {
         match self.known(hash) {
-            Some((feed, told)) => {
-                if is_old(told, now) {
-                    self.tell(vec![feed.clone()], now).await?;
+            Some((feed, stored_at)) => {
+                if is_old(stored_at, now) {
+                    self.store_definitions(vec![feed.clone()], now).await?;
                 }
                 Ok(feed)
             }
@@ -82,21 +82,21 @@ impl Definitions {
         }
     }
 
-    /// A feed is in use as long as somebody follows it, also if nobody asks for it again.
-    pub(super) async fn tell_of_followed(&self, now: Instant) -> Result<(), Error> {
+    /// A feed that a stream follows is used, also if no request names it again.
+    pub(super) async fn refresh_followed(&self, now: Instant) -> Result<(), Error> {
         let followed: Vec<Arc<Feed>> = {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             let followed = known.values().filter(|known| known.is_followed());
             followed.map(|known| known.feed.clone()).collect()
         };
-        for some in followed.chunks(TOLD_AT_ONCE) {
-            self.tell(some.to_vec(), now).await?;
+        for some in followed.chunks(STORED_AT_ONCE) {
+            self.store_definitions(some.to_vec(), now).await?;
         }
         Ok(())
     }
 
-    /// Writes what is new or has been forgotten; of others, at most once a day, that they are used.
-    async fn tell(&self, feeds: Vec<Arc<Feed>>, now: Instant) -> Result<(), Error> {
+    /// Stores new and forgotten feeds; for the others it notes, at most once a day, that they are used.
+    async fn store_definitions(&self, feeds: Vec<Arc<Feed>>, now: Instant) -> Result<(), Error> {
         if feeds.is_empty() {
             return Ok(());
         }
@@ -106,8 +106,8 @@ impl Definitions {
             given: feed.given.clone(),
             owner: feed.owner.clone(),
         });
-        let told = self.store.define(definitions.collect());
-        told.commit(&self.bus).await?;
+        let stored_at = self.store.define(definitions.collect());
+        stored_at.commit(&self.bus).await?;
         for feed in feeds {
             self.remember(feed, now);
         }
@@ -144,31 +144,31 @@ impl Definitions {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known
             .get(hash)
-            .map(|known| (known.feed.clone(), known.told))
+            .map(|known| (known.feed.clone(), known.stored_at))
     }
 
-    fn remember(&self, feed: Arc<Feed>, told: Instant) {
+    fn remember(&self, feed: Arc<Feed>, stored_at: Instant) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get_mut(&feed.hash) {
-            // The one that streams have stays: by it they are seen to follow it.
-            known.told = told;
+            // The streams' own object stays: its count of references shows that they follow it.
+            known.stored_at = stored_at;
             return;
         }
-        if known.len() >= KEPT {
-            // Those that are asked for come back from the store.
+        if known.len() >= MAX_CACHED {
+            // Feeds that are requested again come back from the store.
             known.retain(|_, known| known.is_followed());
         }
-        known.insert(feed.hash.clone(), Known { feed, told });
+        known.insert(feed.hash.clone(), CachedFeed { feed, stored_at });
     }
 }
 
-impl Known {
-    /// Whether a stream has it.
+impl CachedFeed {
+    /// Whether a stream follows it.
     fn is_followed(&self) -> bool {
         Arc::strong_count(&self.feed) > 1
     }
 }
 
-fn is_old(told: Instant, now: Instant) -> bool {
-    now.saturating_duration_since(told) >= FRESH
+fn is_old(stored_at: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(stored_at) >= FRESH
 }

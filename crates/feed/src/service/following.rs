@@ -16,15 +16,15 @@ use crate::{
     paging,
     policy::distribution::{Answer, Distribution},
     query::Query,
-    session::{Decide, Decision, Denial, Event, Session},
+    stream::{DecideAccess, Decision, Denial, FeedStream, StreamEvent},
 };
 
-/// A page, and how long it was waited for.
+/// A page, and how long the request was held for it.
 #[derive(Debug)]
-pub struct Held {
+pub struct PageResult {
     /// `None`: nothing after the bookmark.
     pub page: Option<Arc<Page>>,
-    /// What ended the wait, if it was waited for.
+    /// What woke the request, if it was held.
     pub woken_by: Option<Cause>,
     pub hold: Duration,
     /// How much of it the store took.
@@ -32,14 +32,14 @@ pub struct Held {
 }
 
 impl Feeds {
-    /// A page of what is there now; with `wait`, the first that comes.
+    /// A page of what is stored now; with `wait`, the first page that is not empty.
     pub async fn page(
         &self,
         caller: &Caller,
         hash: &str,
         bookmark: Bookmark,
         wait: Duration,
-    ) -> Result<Held, Error> {
+    ) -> Result<PageResult, Error> {
         let began = Instant::now();
         if wait.is_zero() {
             let feed = self.definitions.find(hash).await?;
@@ -49,7 +49,7 @@ impl Feeds {
                 Decision::Denied(_) => None,
                 Decision::Allowed => self.page_now(&feed, bookmark).await?,
             };
-            return Ok(Held {
+            return Ok(PageResult {
                 page,
                 woken_by: None,
                 hold: began.elapsed(),
@@ -61,16 +61,18 @@ impl Feeds {
         loop {
             let event = timeout_at(deadline, session.next()).await;
             let page = match event {
-                Ok(Some(Event::Page { page, .. })) => Some(page),
-                Ok(Some(Event::Sync(_) | Event::Denied { .. } | Event::Heartbeat)) => continue,
-                // The end of a session is that of the server: its clients come again.
+                Ok(Some(StreamEvent::Page { page, .. })) => Some(page),
+                Ok(Some(
+                    StreamEvent::Sync(_) | StreamEvent::Denied { .. } | StreamEvent::Heartbeat,
+                )) => continue,
+                // The stream ends because the server stops: the client asks the next one.
                 Ok(None) | Err(_) => None,
             };
-            return Ok(Held {
+            return Ok(PageResult {
                 woken_by: session.woken_by().filter(|_| page.is_some()),
                 page,
                 hold: began.elapsed(),
-                store: session.looked(),
+                store: session.store_time(),
             });
         }
     }
@@ -88,10 +90,10 @@ impl Feeds {
         } else {
             bookmark
         };
-        let Some(given) = paging::find_given(store, &feed.query, &feed.given).await? else {
+        let Some(given) = paging::find_givens(store, &feed.query, &feed.given).await? else {
             return Ok(None);
         };
-        let pages = &self.ground.pages;
+        let pages = &self.services.pages;
         let page = pages.page(feed, &given, &bookmark, horizon.settled).await?;
         Ok((!page.references.is_empty()).then_some(page))
     }
@@ -102,20 +104,25 @@ impl Feeds {
         caller: &Caller,
         hash: &str,
         bookmark: Bookmark,
-    ) -> Result<Session, Error> {
+    ) -> Result<FeedStream, Error> {
         let feed = self.definitions.find(hash).await?;
         check_cursor(&feed.query, &bookmark)?;
         let decide = self.decision(caller, &feed).await?;
-        Ok(Session::open(self.ground.clone(), feed, decide, bookmark)?)
+        Ok(FeedStream::open(
+            self.services.clone(),
+            feed,
+            decide,
+            bookmark,
+        )?)
     }
 
-    /// Asked again whenever a stream begins to look.
-    async fn decision(&self, caller: &Caller, feed: &Arc<Feed>) -> Result<Decide, Error> {
+    /// The rules are checked again with every page.
+    async fn decision(&self, caller: &Caller, feed: &Arc<Feed>) -> Result<DecideAccess, Error> {
         let Some(policies) = self.policies.clone() else {
             return Ok(Arc::new(|| Box::pin(async { Ok(Decision::Allowed) })));
         };
         let user = self.reader(caller).await?;
-        // It was named for one user; what it is called tells others nothing.
+        // It is for one user: for others it does not exist.
         if feed.owner.is_some() && feed.owner != user {
             return Err(Error::FeedNotFound);
         }
@@ -141,21 +148,25 @@ impl Feeds {
     }
 }
 
-/// A cursor has a place for each fact that is looked for. Another's would be refused by the database,
-/// again and again.
+/// A cursor has a seq for each variable of its feed. With another feed's cursor every read would fail.
 fn check_cursor(query: &Query, bookmark: &Bookmark) -> Result<(), bookmark::Error> {
-    let Bookmark::Within { newest, after, .. } = bookmark else {
+    let Bookmark::Within {
+        first_new_output,
+        after,
+        ..
+    } = bookmark
+    else {
         return Ok(());
     };
     if after.at.len() != query.variables.len() - query.givens
-        || *newest >= query.outputs.len().max(1)
+        || *first_new_output >= query.outputs.len().max(1)
     {
         return Err(bookmark::Error::OfAnotherFeed);
     }
     Ok(())
 }
 
-/// What can make a denied feed be served.
+/// The queries whose new tuples may admit the caller to a denied feed.
 fn watched(rules: &Distribution, feed: &Feed) -> Vec<(Arc<Query>, Vec<Reference>)> {
     let gates = rules.gates(&feed.specification, &feed.given).into_iter();
     gates.map(|gate| (gate.query, gate.given)).collect()

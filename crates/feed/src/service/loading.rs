@@ -1,4 +1,4 @@
-//! Loading: the facts that were asked for and all that they stand on.
+//! Loading: the requested facts and all their ancestors.
 
 use std::sync::Arc;
 
@@ -9,28 +9,29 @@ use crate::{
     error::Error,
     fact::Reference,
     login::Caller,
-    store::{Position, Store, Stored},
+    store::{Seq, Store, StoredFact},
 };
 
-/// Facts that are fetched at once.
+/// Facts that are read together.
 const CHUNK: usize = 1_000;
 
 /// Which facts are sent, predecessors first.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedFacts {
     store: Arc<dyn Store>,
-    positions: Vec<Position>,
+    seqs: Vec<Seq>,
 }
 
 impl Feeds {
-    /// What is not known, or not for the caller to see, is left out; refused is who may see nothing
-    /// of it. Clients ask for a whole page at once, after it was sent, and go on behind it even if
-    /// they are refused: one fact that is hidden meanwhile must not take the others along.
+    /// Facts that are not stored, or that the caller may not see, are left out. The request is refused
+    /// only if the caller may see none of them. A client loads a whole page after it was sent, and
+    /// goes on behind it even after a refusal: so one fact that was hidden meanwhile must not cost the
+    /// client the others.
     pub async fn load(
         &self,
         caller: &Caller,
         mut references: Vec<Reference>,
-    ) -> Result<Loaded, Error> {
+    ) -> Result<LoadedFacts, Error> {
         let mut is_hidden = false;
         if let Some(policies) = &self.policies {
             let user = self.reader(caller).await?;
@@ -43,27 +44,27 @@ impl Feeds {
             references.retain(|_| may.next() == Some(true));
         }
         let found = self.store.find(references).await?;
-        let positions: Vec<Position> = found.into_iter().flatten().collect();
-        if is_hidden && positions.is_empty() {
+        let seqs: Vec<Seq> = found.into_iter().flatten().collect();
+        if is_hidden && seqs.is_empty() {
             return Err(Error::Forbidden("Unauthorized".to_owned()));
         }
-        let positions = self.store.closure(positions).await?;
-        Ok(Loaded {
+        let seqs = self.store.closure(seqs).await?;
+        Ok(LoadedFacts {
             store: self.store.clone(),
-            positions,
+            seqs,
         })
     }
 }
 
-impl Loaded {
+impl LoadedFacts {
     /// In chunks, so that a long history is not in memory at once.
-    pub fn chunks(self) -> impl Stream<Item = Result<Vec<Stored>, Error>> + Send {
+    pub fn chunks(self) -> impl Stream<Item = Result<Vec<StoredFact>, Error>> + Send {
         try_unfold((self, 0), |(loaded, from)| async move {
-            if from >= loaded.positions.len() {
+            if from >= loaded.seqs.len() {
                 return Ok(None);
             }
-            let to = (from + CHUNK).min(loaded.positions.len());
-            let chunk = loaded.positions[from..to].to_vec();
+            let to = (from + CHUNK).min(loaded.seqs.len());
+            let chunk = loaded.seqs[from..to].to_vec();
             let facts = loaded.store.facts(chunk).await?;
             Ok(Some((facts, (loaded, to))))
         })

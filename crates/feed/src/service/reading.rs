@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Feeds, declaring::Asked};
+use super::{Feeds, declaring::FeedRequest};
 use crate::{
     error::Error,
     fact::Reference,
@@ -13,13 +13,13 @@ use crate::{
 };
 
 impl Feeds {
-    /// Results come in chunks. Whoever may not have all feeds of it gets none of it.
+    /// Results come in chunks. A caller who may not have all feeds of the specification gets none.
     pub async fn read(
         &self,
         caller: &Caller,
         text: &str,
     ) -> Result<(Specification, Reading), Error> {
-        let Asked {
+        let FeedRequest {
             specification,
             given,
         } = self.asked(caller, text, Trailing::Refused).await?;
@@ -27,7 +27,7 @@ impl Feeds {
             let user = self.reader(caller).await?;
             let mut feeds = feeds::of(&specification, &given)
                 .map_err(|error| Error::invalid(error.to_string()))?;
-            // Nothing is refused for those that were added, so they are not asked about.
+            // Nothing is refused because of added feeds, so the rules are not checked for them.
             feeds.retain(|feed| !feed.is_added);
             let refusal = policies
                 .distribution
@@ -36,7 +36,7 @@ impl Feeds {
             if let Some((_, reason)) = refusal {
                 return Err(Error::Forbidden(reason));
             }
-            // No feed has these: they are as good as loaded, so they need what loading needs.
+            // No feed delivers these givens, so the caller must be allowed to load them.
             let bare = bare_givens(&specification).into_iter();
             let bare: Vec<Reference> = bare.filter_map(|at| given.get(at).cloned()).collect();
             let may = policies

@@ -15,10 +15,10 @@ impl Recheck for Feeds {
         DOOR
     }
 
-    /// One statement, whoever waits: streams are told by the follower.
+    /// One statement, however many streams wait: the follower wakes them.
     fn recheck(&self, _: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
         async move {
-            let Some(at) = self.ground.follower.at() else {
+            let Some(at) = self.services.follower.at() else {
                 return Ok(Vec::new());
             };
             let horizon = self.store.horizon().await?;

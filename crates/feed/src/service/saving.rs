@@ -1,4 +1,4 @@
-//! Saving: checked, ordered, allowed, stored, told.
+//! Saving: facts are checked, ordered and authorised before they are stored.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,14 +12,14 @@ use crate::{
     login::Caller,
     policy::{
         Policies,
-        authorization::{Refused, Verdict},
+        authorization::{Rejection, Verdict},
     },
-    signature::Flaw,
-    store::{Position, Saved, Store},
+    signature::SignatureFlaw,
+    store::{SaveOutcome, Seq, Store},
 };
 
 impl Feeds {
-    /// All of it or nothing. What is known is left alone, so that it can be sent again.
+    /// Saves all of the facts or none. Stored facts are left alone, so a client may repeat a save.
     pub async fn save(&self, caller: &Caller, envelopes: Vec<Envelope>) -> Result<(), Error> {
         if envelopes.is_empty() {
             return Ok(());
@@ -30,19 +30,19 @@ impl Feeds {
         if let Some(policies) = self.policies.clone() {
             let (store, bus) = (self.store.clone(), self.bus.clone());
             save = save.map(move |saved| {
-                if let Saved::Stored { new } = &saved {
+                if let SaveOutcome::Stored { new } = &saved {
                     purge_after(policies, store, bus, &envelopes, new);
                 }
                 saved
             });
         }
         match save.commit(&self.bus).await? {
-            Saved::Missing { predecessor } => Err(Error::Invalid(format!(
+            SaveOutcome::Missing { predecessor } => Err(Error::Invalid(format!(
                 "The fact {predecessor} is named as a predecessor, but it was not found in storage \
                  and was not included in the request. Send the full closure of predecessors \
                  together, or commit the predecessors first."
             ))),
-            Saved::Stored { .. } => Ok(()),
+            SaveOutcome::Stored { .. } => Ok(()),
         }
     }
 
@@ -59,14 +59,14 @@ impl Feeds {
         match checked.await {
             Ok(Ok(envelopes)) => Ok(envelopes),
             Ok(Err(invalid)) => Err(match invalid.flaw {
-                Flaw::Key(_) => Error::Invalid(invalid.to_string()),
+                SignatureFlaw::Key(_) => Error::Invalid(invalid.to_string()),
                 _ => Error::Forbidden(format!("{BAD_SIGNATURES} {invalid}")),
             }),
             Err(_) => Err(wakeline_store::Error::Failed("signatures: a panic".to_owned()).into()),
         }
     }
 
-    /// Signed for the caller where it is the caller's key that a rule accepts.
+    /// Signs a fact for the caller where a rule accepts it because of the caller's key.
     async fn authorized(
         &self,
         caller: &Caller,
@@ -82,8 +82,8 @@ impl Feeds {
             .authorize(&*self.store, &envelopes, key)
             .await?
             .map_err(|refused| match refused {
-                Refused::Facts { .. } => Error::Forbidden(refused.to_string()),
-                Refused::Missing(_) => Error::Invalid(refused.to_string()),
+                Rejection::Facts { .. } => Error::Forbidden(refused.to_string()),
+                Rejection::Missing(_) => Error::Invalid(refused.to_string()),
             })?;
         let Some(user) = user else {
             return Ok(envelopes);
@@ -115,14 +115,14 @@ fn purge_after(
     store: Arc<dyn Store>,
     bus: Arc<Bus>,
     envelopes: &[Envelope],
-    new: &[(usize, Position)],
+    new: &[(usize, Seq)],
 ) {
     if new.is_empty() {
         return;
     }
-    let facts: Vec<(Reference, Position)> = new
+    let facts: Vec<(Reference, Seq)> = new
         .iter()
-        .map(|(index, position)| (envelopes[*index].fact.reference.clone(), *position))
+        .map(|(index, seq)| (envelopes[*index].fact.reference.clone(), *seq))
         .collect();
     tokio::spawn(async move {
         if let Err(error) = policies.purge.saved(&*store, &bus, &facts).await {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{BadKey, Flaw, Signer, Verifier, generate};
+use super::{BadKey, SignatureFlaw, Signer, Verifier, generate};
 use crate::{
     fact::{Envelope, Fact},
     graph::{Limits, Reader},
@@ -161,23 +161,29 @@ fn the_first_bad_signature_is_named() {
     };
     let key = &keys[0].public;
     let right = &other.signatures[0].signature;
-    assert_eq!(flaw(with(key, &good.signatures[0].signature)), Flaw::Wrong);
-    assert_eq!(flaw(with(&keys[1].public, right)), Flaw::Wrong);
-    assert_eq!(flaw(with(key, "")), Flaw::Wrong);
-    assert_eq!(flaw(with(key, "?")), Flaw::Base64);
+    assert_eq!(
+        flaw(with(key, &good.signatures[0].signature)),
+        SignatureFlaw::Wrong
+    );
+    assert_eq!(flaw(with(&keys[1].public, right)), SignatureFlaw::Wrong);
+    assert_eq!(flaw(with(key, "")), SignatureFlaw::Wrong);
+    assert_eq!(flaw(with(key, "?")), SignatureFlaw::Base64);
     assert_eq!(
         flaw(with("no key", right)),
-        Flaw::Key(BadKey::Pem("PUBLIC KEY"))
+        SignatureFlaw::Key(BadKey::Pem("PUBLIC KEY"))
     );
     assert_eq!(
         flaw(with(&key.replace("MIIB", "?"), right)),
-        Flaw::Key(BadKey::Base64)
+        SignatureFlaw::Key(BadKey::Base64)
     );
     assert_eq!(
         flaw(with(&key.replace("MIIB", "AAAA"), right)),
-        Flaw::Key(BadKey::Rsa)
+        SignatureFlaw::Key(BadKey::Rsa)
     );
-    assert_eq!(flaw(with(SMALL, right)), Flaw::Key(BadKey::Size(1024)));
+    assert_eq!(
+        flaw(with(SMALL, right)),
+        SignatureFlaw::Key(BadKey::Size(1024))
+    );
     assert_eq!(verifier.verify(&[good, other]), Ok(()));
 }
 

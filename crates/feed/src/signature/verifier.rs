@@ -23,15 +23,15 @@ const REMEMBERED: usize = 5_000;
 /// A signature that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("signature {index} of {fact}: {flaw}")]
-pub struct Invalid {
+pub struct InvalidSignature {
     pub fact: Reference,
     /// Of the fact's signatures, counted from 0.
     pub index: usize,
-    pub flaw: Flaw,
+    pub flaw: SignatureFlaw,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Flaw {
+pub enum SignatureFlaw {
     #[error("bad public key: {0}")]
     Key(#[from] BadKey),
     #[error("it is not base64")]
@@ -61,7 +61,7 @@ impl Verifier {
     /// # Errors
     ///
     /// The first that does not hold.
-    pub fn verify(&self, envelopes: &[Envelope]) -> Result<(), Invalid> {
+    pub fn verify(&self, envelopes: &[Envelope]) -> Result<(), InvalidSignature> {
         for Envelope { fact, signatures } in envelopes {
             if signatures.is_empty() {
                 continue;
@@ -69,7 +69,7 @@ impl Verifier {
             let text = fact.canonical();
             for (index, signature) in signatures.iter().enumerate() {
                 self.verify_one(&text, &signature.key, &signature.signature)
-                    .map_err(|flaw| Invalid {
+                    .map_err(|flaw| InvalidSignature {
                         fact: fact.reference.clone(),
                         index,
                         flaw,
@@ -79,11 +79,13 @@ impl Verifier {
         Ok(())
     }
 
-    fn verify_one(&self, text: &str, key: &Arc<str>, signature: &str) -> Result<(), Flaw> {
+    fn verify_one(&self, text: &str, key: &Arc<str>, signature: &str) -> Result<(), SignatureFlaw> {
         let key = self.key(key)?;
-        let signature = STANDARD.decode(signature).map_err(|_| Flaw::Base64)?;
+        let signature = STANDARD
+            .decode(signature)
+            .map_err(|_| SignatureFlaw::Base64)?;
         key.verify(&RSA_PKCS1_2048_8192_SHA512, text.as_bytes(), &signature)
-            .map_err(|_| Flaw::Wrong)
+            .map_err(|_| SignatureFlaw::Wrong)
     }
 
     fn key(&self, text: &Arc<str>) -> Result<Key, BadKey> {

@@ -5,40 +5,19 @@ use std::{
     fmt::{self, Write as _},
 };
 
-use crate::{
-    fact::Reference,
-    specification::{
-        Component, Condition, Existential, Given, Label, Match, Name, Path, Projection, Role,
-        Single, Specification,
-    },
+use crate::specification::{
+    Component, Condition, Existential, Given, Match, Name, Path, Projection, Role, Single,
+    Specification,
 };
 
 impl Specification {
     #[must_use]
     pub fn describe(&self) -> String {
-        self.describe_at(0)
-    }
-
-    /// With everything so many steps to the right, as in a policy file.
-    #[must_use]
-    pub fn describe_at(&self, depth: usize) -> String {
         let mut text = String::new();
         // A string takes everything.
-        let _ = write(&mut text, self, depth);
+        let _ = write(&mut text, self);
         text
     }
-}
-
-/// The declarations that come before a specification with these givens.
-#[must_use]
-pub fn declaration(references: &[Reference], labels: &[Label]) -> String {
-    labels
-        .iter()
-        .zip(references)
-        .map(|(label, reference)| {
-            format!("let {}: {} = #{}\n", label.name, label.kind, reference.hash)
-        })
-        .collect()
 }
 
 struct Indent(usize);
@@ -49,21 +28,16 @@ impl fmt::Display for Indent {
     }
 }
 
-fn write(out: &mut String, specification: &Specification, depth: usize) -> fmt::Result {
-    write!(out, "{}(", Indent(depth))?;
+fn write(out: &mut String, specification: &Specification) -> fmt::Result {
+    out.write_char('(')?;
     for (index, given) in specification.givens.iter().enumerate() {
         if index > 0 {
             out.write_str(", ")?;
         }
-        write_given(out, given, depth)?;
+        write_given(out, given)?;
     }
     out.write_str(") ")?;
-    write_child(
-        out,
-        &specification.matches,
-        &specification.projection,
-        depth,
-    )?;
+    write_child(out, &specification.matches, &specification.projection, 0)?;
     out.write_char('\n')
 }
 
@@ -84,16 +58,16 @@ fn write_child(
     write_projection(out, projection, depth)
 }
 
-fn write_given(out: &mut String, given: &Given, depth: usize) -> fmt::Result {
+fn write_given(out: &mut String, given: &Given) -> fmt::Result {
     write!(out, "{}: {}", given.label.name, given.label.kind)?;
     if given.conditions.is_empty() {
         return Ok(());
     }
     out.write_str(" [\n")?;
     for condition in &given.conditions {
-        write_existential(out, condition, depth + 1)?;
+        write_existential(out, condition, 1)?;
     }
-    write!(out, "{}]", Indent(depth))
+    out.write_char(']')
 }
 
 fn write_matches(out: &mut String, matches: &[Match], depth: usize) -> fmt::Result {

@@ -3,7 +3,7 @@
 use crate::specification::{
     Component, Condition, Existential, Given, Label, Match, Name, Path, Projection, Role, Single,
     Specification,
-    cursor::{Cursor, Error, MAX_PARTS, MAX_TEXT},
+    scanner::{Error, MAX_PARTS, MAX_TEXT, Scanner},
     scope::{Scope, based_on, findable, used},
 };
 
@@ -12,24 +12,24 @@ const FEED_GROWTH: usize = 4;
 
 /// A text that is one specification.
 pub fn parse(text: &str) -> Result<Specification, Error> {
-    let mut cursor = Cursor::new(text)?;
-    let specification = specification(&mut cursor)?;
-    cursor.expect_end()?;
+    let mut scanner = Scanner::new(text)?;
+    let specification = specification(&mut scanner)?;
+    scanner.expect_end()?;
     Ok(specification)
 }
 
 /// A feed as [`Specification::describe`] wrote it. A feed may name a given twice, and what stands
 /// once in a specification may be both a match and a condition of it.
 pub fn parse_feed(text: &str) -> Result<Specification, Error> {
-    let mut cursor = Cursor::of_length(text, FEED_GROWTH * MAX_TEXT)?;
-    let feed = Parser::new(&mut cursor, Repeated::Allowed).specification()?;
-    cursor.expect_end()?;
+    let mut scanner = Scanner::of_length(text, FEED_GROWTH * MAX_TEXT)?;
+    let feed = Parser::new(&mut scanner, Repeated::Allowed).specification()?;
+    scanner.expect_end()?;
     Ok(feed)
 }
 
-/// The specification at the cursor.
-pub fn specification(cursor: &mut Cursor<'_>) -> Result<Specification, Error> {
-    Parser::new(cursor, Repeated::Refused).specification()
+/// The specification at the scanner.
+pub fn specification(scanner: &mut Scanner<'_>) -> Result<Specification, Error> {
+    Parser::new(scanner, Repeated::Refused).specification()
 }
 
 /// Whether a given may stand twice, with one type.
@@ -40,19 +40,19 @@ enum Repeated {
 }
 
 struct Parser<'c, 'a> {
-    cursor: &'c mut Cursor<'a>,
+    scanner: &'c mut Scanner<'a>,
     scope: Scope,
     repeated: Repeated,
 }
 
 impl<'c, 'a> Parser<'c, 'a> {
-    fn new(cursor: &'c mut Cursor<'a>, repeated: Repeated) -> Self {
-        cursor.start_parts(match repeated {
+    fn new(scanner: &'c mut Scanner<'a>, repeated: Repeated) -> Self {
+        scanner.start_parts(match repeated {
             Repeated::Allowed => FEED_GROWTH * MAX_PARTS,
             Repeated::Refused => MAX_PARTS,
         });
         Self {
-            cursor,
+            scanner,
             scope: Scope::default(),
             repeated,
         }
@@ -70,36 +70,36 @@ impl<'c, 'a> Parser<'c, 'a> {
     }
 
     fn givens(&mut self) -> Result<Vec<Given>, Error> {
-        self.cursor.expect("(")?;
-        if self.cursor.sees(")") {
+        self.scanner.expect("(")?;
+        if self.scanner.sees(")") {
             return Err(self
-                .cursor
+                .scanner
                 .error("The specification must contain at least one given label".to_owned()));
         }
         let mut givens = vec![self.given()?];
-        while self.cursor.takes(",") {
+        while self.scanner.takes(",") {
             givens.push(self.given()?);
         }
-        self.cursor.expect(")")?;
+        self.scanner.expect(")")?;
         Ok(givens)
     }
 
     fn given(&mut self) -> Result<Given, Error> {
-        let at = self.cursor.at();
+        let at = self.scanner.at();
         let label = self.label()?;
-        let recheck_after =
+        let is_repeated =
             self.repeated == Repeated::Allowed && self.scope.kind(&label.name) == Some(&label.kind);
-        if !recheck_after {
+        if !is_repeated {
             self.place(at, |scope| scope.unused(&label.name))?;
             self.scope.add(label.clone());
         }
         let mut conditions = Vec::new();
-        if self.cursor.takes("[") {
-            if self.cursor.sees("]") {
+        if self.scanner.takes("[") {
+            if self.scanner.sees("]") {
                 let message = format!("The given '{}' has no conditions", label.name);
-                return Err(self.cursor.error(message));
+                return Err(self.scanner.error(message));
             }
-            while !self.cursor.takes("]") {
+            while !self.scanner.takes("]") {
                 conditions.push(self.existential(&label)?);
             }
         }
@@ -107,34 +107,34 @@ impl<'c, 'a> Parser<'c, 'a> {
     }
 
     fn label(&mut self) -> Result<Label, Error> {
-        self.cursor.part()?;
-        let name = self.cursor.identifier()?;
-        self.cursor.expect(":")?;
-        let kind = self.cursor.kind()?;
+        self.scanner.part()?;
+        let name = self.scanner.identifier()?;
+        self.scanner.expect(":")?;
+        let kind = self.scanner.kind()?;
         Ok(Label { name, kind })
     }
 
     fn matches(&mut self) -> Result<Vec<Match>, Error> {
-        self.cursor.open()?;
+        self.scanner.open()?;
         let mut matches = Vec::new();
-        while !self.cursor.closes() {
+        while !self.scanner.closes() {
             matches.push(self.found()?);
         }
         Ok(matches)
     }
 
     fn found(&mut self) -> Result<Match, Error> {
-        let at = self.cursor.at();
+        let at = self.scanner.at();
         let unknown = self.label()?;
         self.place(at, |scope| scope.unused(&unknown.name))?;
-        self.cursor.expect("[")?;
-        if self.cursor.sees("]") {
+        self.scanner.expect("[")?;
+        if self.scanner.sees("]") {
             let message = format!("The match for '{}' has no conditions", unknown.name);
-            return Err(self.cursor.error(message));
+            return Err(self.scanner.error(message));
         }
         let mut conditions = Vec::new();
-        while !self.cursor.takes("]") {
-            conditions.push(if self.cursor.sees_existential() {
+        while !self.scanner.takes("]") {
+            conditions.push(if self.scanner.sees_existential() {
                 let condition = self.inside(|parser| {
                     parser.scope.add(unknown.clone());
                     parser.existential(&unknown)
@@ -155,27 +155,27 @@ impl<'c, 'a> Parser<'c, 'a> {
 
     /// Of an unknown that is in the scope already.
     fn existential(&mut self, unknown: &Label) -> Result<Existential, Error> {
-        let at = self.cursor.at();
-        self.cursor.part()?;
-        let exists = !self.cursor.takes("!");
-        self.cursor.expect_word("E")?;
+        let at = self.scanner.at();
+        self.scanner.part()?;
+        let exists = !self.scanner.takes("!");
+        self.scanner.expect_word("E")?;
         let matches = self.inside(Self::matches)?;
         self.place(at, |_| based_on(&matches, unknown))?;
         Ok(Existential { exists, matches })
     }
 
     fn path(&mut self, unknown: &Label) -> Result<Path, Error> {
-        let at = self.cursor.at();
-        self.cursor.part()?;
-        if self.cursor.identifier()? != unknown.name {
+        let at = self.scanner.at();
+        self.scanner.part()?;
+        if self.scanner.identifier()? != unknown.name {
             let message = format!(
                 "The unknown '{}' must appear on the left side of the path",
                 unknown.name
             );
-            return Err(self.cursor.error_at(at, message));
+            return Err(self.scanner.error_at(at, message));
         }
         let left = self.roles()?;
-        self.cursor.expect("=")?;
+        self.scanner.expect("=")?;
         let right_label = self.known()?;
         let right = self.roles()?;
         let path = Path {
@@ -189,7 +189,7 @@ impl<'c, 'a> Parser<'c, 'a> {
 
     fn roles(&mut self) -> Result<Vec<Role>, Error> {
         let mut roles = Vec::new();
-        while self.cursor.takes("->") {
+        while self.scanner.takes("->") {
             let Label { name, kind } = self.label()?;
             roles.push(Role { name, kind });
         }
@@ -197,22 +197,22 @@ impl<'c, 'a> Parser<'c, 'a> {
     }
 
     fn projection(&mut self) -> Result<Projection, Error> {
-        if !self.cursor.takes("=>") {
+        if !self.scanner.takes("=>") {
             return Ok(Projection::empty());
         }
-        if !self.cursor.sees("{") {
+        if !self.scanner.sees("{") {
             return Ok(Projection::Single(self.single()?));
         }
-        self.cursor.open()?;
+        self.scanner.open()?;
         let mut components: Vec<(Name, Component)> = Vec::new();
-        while !self.cursor.closes() {
-            let at = self.cursor.at();
-            self.cursor.part()?;
-            let name = self.cursor.identifier()?;
+        while !self.scanner.closes() {
+            let at = self.scanner.at();
+            self.scanner.part()?;
+            let name = self.scanner.identifier()?;
             if components.iter().any(|(other, _)| *other == name) {
-                return Err(self.cursor.error_at(at, used(&name)));
+                return Err(self.scanner.error_at(at, used(&name)));
             }
-            self.cursor.expect("=")?;
+            self.scanner.expect("=")?;
             let component = self.component()?;
             components.push((name, component));
         }
@@ -220,7 +220,7 @@ impl<'c, 'a> Parser<'c, 'a> {
     }
 
     fn component(&mut self) -> Result<Component, Error> {
-        if !self.cursor.sees("{") {
+        if !self.scanner.sees("{") {
             return Ok(Component::Single(self.single()?));
         }
         self.inside(|parser| {
@@ -234,15 +234,15 @@ impl<'c, 'a> Parser<'c, 'a> {
     }
 
     fn single(&mut self) -> Result<Single, Error> {
-        if self.cursor.takes("#") {
+        if self.scanner.takes("#") {
             return Ok(Single::Hash(self.known()?));
         }
-        if self.cursor.takes("@") {
+        if self.scanner.takes("@") {
             return Ok(Single::Time(self.known()?));
         }
         let label = self.known()?;
-        if self.cursor.takes(".") {
-            let field = self.cursor.identifier()?;
+        if self.scanner.takes(".") {
+            let field = self.scanner.identifier()?;
             return Ok(Single::Field { label, field });
         }
         Ok(Single::Fact(label))
@@ -250,8 +250,8 @@ impl<'c, 'a> Parser<'c, 'a> {
 
     /// The name of a label in the scope.
     fn known(&mut self) -> Result<Name, Error> {
-        let at = self.cursor.at();
-        let name = self.cursor.identifier()?;
+        let at = self.scanner.at();
+        let name = self.scanner.identifier()?;
         self.place(at, |scope| scope.known(&name).map(drop))?;
         Ok(name)
     }
@@ -269,6 +269,6 @@ impl<'c, 'a> Parser<'c, 'a> {
         at: usize,
         check: impl FnOnce(&Scope) -> Result<(), String>,
     ) -> Result<(), Error> {
-        check(&self.scope).map_err(|message| self.cursor.error_at(at, message))
+        check(&self.scope).map_err(|message| self.scanner.error_at(at, message))
     }
 }

@@ -3,9 +3,8 @@
 use crate::{
     declaration::{self, Declaration},
     specification::{
-        Label, Specification,
-        cursor::{Cursor, Error},
-        parser,
+        Label, Specification, parser,
+        scanner::{Error, Scanner},
     },
 };
 
@@ -26,12 +25,12 @@ pub enum Trailing {
 
 /// `known` are the facts that the caller declares, such as `me`.
 pub fn parse(text: &str, known: &[Label], trailing: Trailing) -> Result<Request, Error> {
-    let mut cursor = Cursor::new(text)?;
-    let declarations = declaration::declarations(&mut cursor, known)?;
-    let at = cursor.at();
-    let specification = parser::specification(&mut cursor)?;
+    let mut scanner = Scanner::new(text)?;
+    let declarations = declaration::declarations(&mut scanner, known)?;
+    let at = scanner.at();
+    let specification = parser::specification(&mut scanner)?;
     if trailing == Trailing::Refused {
-        cursor.expect_end()?;
+        scanner.expect_end()?;
     }
     for (index, given) in specification.givens.iter().enumerate() {
         let Label { name, kind } = &given.label;
@@ -46,7 +45,7 @@ pub fn parse(text: &str, known: &[Label], trailing: Trailing) -> Result<Request,
             ),
             None => format!("No fact named {name} was declared"),
         };
-        return Err(cursor.error_at(at, message));
+        return Err(scanner.error_at(at, message));
     }
     Ok(Request {
         declarations,

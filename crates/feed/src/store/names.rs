@@ -4,13 +4,17 @@
 mod tests;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, PoisonError, RwLock},
 };
 
 use wakeline_store::Error;
 
-use crate::fact::Kind;
+use super::{prepared::PreparedSave, sql};
+use crate::{
+    fact::{Envelope, Kind},
+    query::Query,
+};
 
 /// With more, all are forgotten and asked for again.
 const MAX_NAMES: usize = 100_000;
@@ -20,19 +24,19 @@ pub(super) type RoleName = (Kind, Arc<str>);
 
 /// Ids by name, of what was asked for and is stored.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ids {
+pub(super) struct IdsByName {
     pub(super) kinds: HashMap<Kind, i32>,
     pub(super) roles: HashMap<RoleName, i32>,
 }
 
 /// Names by id.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Called {
+pub(super) struct NamesById {
     pub(super) kinds: HashMap<i32, Kind>,
     pub(super) roles: HashMap<i32, Arc<str>>,
 }
 
-impl Called {
+impl NamesById {
     pub(super) fn kind(&self, id: i32) -> Result<Kind, Error> {
         let name = self.kinds.get(&id).cloned();
         name.ok_or_else(|| Error::Failed(format!("a fact has the unknown type {id}")))
@@ -44,33 +48,88 @@ impl Called {
     }
 }
 
-/// Only what is committed may be learned.
+/// How often a save looks up ids: names may be forgotten between two look-ups (see [`NameCache`]),
+/// but not time and again.
+const MAX_LOOKUPS: usize = 5;
+
+/// The tables of types and roles of one of the databases.
+pub(super) trait NameTables {
+    fn cache(&self) -> &NameCache;
+
+    /// The ids of the names that are stored. With `insert` the others are stored, too.
+    async fn stored_ids(
+        &self,
+        kinds: Vec<Kind>,
+        roles: Vec<RoleName>,
+        insert: bool,
+    ) -> Result<IdsByName, Error>;
+
+    /// From the memory if it has all of them. A name that is not stored has no facts.
+    async fn ids(&self, kinds: Vec<Kind>, roles: Vec<RoleName>) -> Result<IdsByName, Error> {
+        if let Some(ids) = self.cache().ids(&kinds, &roles) {
+            return Ok(ids);
+        }
+        let ids = self.stored_ids(kinds, roles, false).await?;
+        self.cache().insert_ids(&ids);
+        Ok(ids)
+    }
+
+    async fn ids_of(&self, query: &Query) -> Result<IdsByName, Error> {
+        let (kinds, roles) = sql::names(query);
+        self.ids(kinds, roles).await
+    }
+
+    /// Names become ids; new ones are stored.
+    async fn prepare(&self, envelopes: &Arc<[Envelope]>) -> Result<PreparedSave, Error> {
+        let mut absent: HashSet<Kind> = HashSet::new();
+        for _ in 0..MAX_LOOKUPS {
+            let missing = match PreparedSave::new(envelopes, &self.cache().snapshot(), &absent) {
+                Ok(prepared) => return Ok(prepared),
+                Err(missing) => *missing,
+            };
+            let predecessors: Vec<Kind> = missing.predecessors.into_iter().collect();
+            let found = self.ids(predecessors.clone(), Vec::new()).await?;
+            let is_absent = |kind: &Kind| !found.kinds.contains_key(kind);
+            absent.extend(predecessors.into_iter().filter(is_absent));
+            let kinds: Vec<Kind> = missing.kinds.into_iter().collect();
+            let roles: Vec<RoleName> = missing.roles.into_iter().collect();
+            if !kinds.is_empty() || !roles.is_empty() {
+                let ids = self.stored_ids(kinds, roles, true).await?;
+                // Not before the commit: after one that failed, the ids may mean something else.
+                self.cache().insert_ids(&ids);
+            }
+        }
+        Err(Error::Failed("a save has too many names of types".into()))
+    }
+}
+
+/// Only what is committed may be inserted.
 #[derive(Debug)]
-pub(super) struct Names {
-    known: RwLock<Arc<Known>>,
+pub(super) struct NameCache {
+    known: RwLock<Arc<NameSnapshot>>,
     most: usize,
 }
 
-impl Default for Names {
+impl Default for NameCache {
     fn default() -> Self {
         Self::at_most(MAX_NAMES)
     }
 }
 
-/// What was known in a moment.
+/// The names that were in memory at one moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
-    kinds: HashMap<Kind, KnownKind>,
-    called: Called,
+pub(super) struct NameSnapshot {
+    kinds: HashMap<Kind, KindIds>,
+    names_by_id: NamesById,
 }
 
 #[derive(Clone, Debug)]
-struct KnownKind {
+struct KindIds {
     id: i32,
     roles: HashMap<Arc<str>, i32>,
 }
 
-impl Known {
+impl NameSnapshot {
     pub(super) fn kind_id(&self, kind: &str) -> Option<i32> {
         Some(self.kinds.get(kind)?.id)
     }
@@ -78,15 +137,9 @@ impl Known {
     pub(super) fn role_id(&self, kind: &str, role: &str) -> Option<i32> {
         self.kinds.get(kind)?.roles.get(role).copied()
     }
-
-    /// The name that is kept already, else a new one.
-    pub(super) fn shared(&self, kind: &str) -> Kind {
-        let known = self.kinds.get_key_value(kind);
-        known.map_or_else(|| kind.into(), |(kind, _)| kind.clone())
-    }
 }
 
-impl Names {
+impl NameCache {
     pub(super) fn at_most(most: usize) -> Self {
         Self {
             known: RwLock::default(),
@@ -94,15 +147,15 @@ impl Names {
         }
     }
 
-    pub(super) fn known(&self) -> Arc<Known> {
+    pub(super) fn snapshot(&self) -> Arc<NameSnapshot> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.clone()
     }
 
     /// All of these, or `None` if one is not known here.
-    pub(super) fn ids(&self, kinds: &[Kind], roles: &[RoleName]) -> Option<Ids> {
-        let known = self.known();
-        let mut ids = Ids::default();
+    pub(super) fn ids(&self, kinds: &[Kind], roles: &[RoleName]) -> Option<IdsByName> {
+        let known = self.snapshot();
+        let mut ids = IdsByName::default();
         for kind in kinds {
             ids.kinds.insert(kind.clone(), known.kind_id(kind)?);
         }
@@ -113,29 +166,29 @@ impl Names {
         Some(ids)
     }
 
-    /// What these are called, and which of them nobody here knows.
-    pub(super) fn called(
+    /// The names of these ids, and the ids whose names are not in memory.
+    pub(super) fn names_of(
         &self,
         kinds: impl Iterator<Item = i32>,
         roles: impl Iterator<Item = i32>,
-    ) -> (Called, Vec<i32>, Vec<i32>) {
-        let known = self.known();
-        let mut called = Called::default();
-        let strange_kinds = find(&known.called.kinds, kinds, &mut called.kinds);
-        let strange_roles = find(&known.called.roles, roles, &mut called.roles);
-        (called, strange_kinds, strange_roles)
+    ) -> (NamesById, Vec<i32>, Vec<i32>) {
+        let known = self.snapshot();
+        let mut names_by_id = NamesById::default();
+        let missing_kinds = find(&known.names_by_id.kinds, kinds, &mut names_by_id.kinds);
+        let missing_roles = find(&known.names_by_id.roles, roles, &mut names_by_id.roles);
+        (names_by_id, missing_kinds, missing_roles)
     }
 
-    pub(super) fn learn(&self, ids: &Ids) {
+    pub(super) fn insert_ids(&self, ids: &IdsByName) {
         self.change(|known| {
             for (kind, &id) in &ids.kinds {
-                known.called.kinds.insert(id, kind.clone());
+                known.names_by_id.kinds.insert(id, kind.clone());
                 let roles = HashMap::new();
-                let new = || KnownKind { id, roles };
+                let new = || KindIds { id, roles };
                 known.kinds.entry(kind.clone()).or_insert_with(new);
             }
             for ((kind, role), &id) in &ids.roles {
-                known.called.roles.insert(id, role.clone());
+                known.names_by_id.roles.insert(id, role.clone());
                 if let Some(kind) = known.kinds.get_mut(kind) {
                     kind.roles.insert(role.clone(), id);
                 }
@@ -143,18 +196,18 @@ impl Names {
         });
     }
 
-    pub(super) fn learn_called(&self, names: &Called) {
+    pub(super) fn insert_names(&self, names: &NamesById) {
         self.change(|known| {
             let kinds = names.kinds.iter().map(|(&id, name)| (id, name.clone()));
-            known.called.kinds.extend(kinds);
+            known.names_by_id.kinds.extend(kinds);
             let roles = names.roles.iter().map(|(&id, name)| (id, name.clone()));
-            known.called.roles.extend(roles);
+            known.names_by_id.roles.extend(roles);
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut Known)) {
+    fn change(&self, change: impl FnOnce(&mut NameSnapshot)) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.called.kinds.len() + known.called.roles.len() > self.most {
+        if known.names_by_id.kinds.len() + known.names_by_id.roles.len() > self.most {
             *known = Arc::default();
         }
         change(Arc::make_mut(&mut known));
@@ -166,17 +219,17 @@ fn find(
     ids: impl Iterator<Item = i32>,
     found: &mut HashMap<i32, Arc<str>>,
 ) -> Vec<i32> {
-    let mut strange = Vec::new();
+    let mut missing = Vec::new();
     for id in ids {
         if found.contains_key(&id) {
             continue;
         }
         match known.get(&id) {
             Some(name) => drop(found.insert(id, name.clone())),
-            None => strange.push(id),
+            None => missing.push(id),
         }
     }
-    strange.sort_unstable();
-    strange.dedup();
-    strange
+    missing.sort_unstable();
+    missing.dedup();
+    missing
 }

@@ -1,7 +1,6 @@
-//! The steps on PostgreSQL: saves of one moment are one call of a function beside this file.
+//! The store on PostgreSQL: saves that arrive together are one call of one function.
 
-mod checking;
-mod combined;
+mod batch;
 mod definitions;
 mod facts;
 mod keys;
@@ -23,18 +22,17 @@ use wakeline_store::{
     postgres::{Batcher, WORKERS},
 };
 
-use self::{save::Saves, signers::Signers};
-use super::names::Names;
+use self::{save::Saves, signers::SignerKeys};
+use super::names::NameCache;
 use crate::DOOR;
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: DOOR,
     steps: &[
-        include_str!("postgres/001_tables.sql"),
-        include_str!("postgres/002_steps.sql"),
-        include_str!("postgres/003_ask.sql"),
-        include_str!("postgres/004_floor.sql"),
-        include_str!("postgres/005_seeks.sql"),
+        include_str!("postgres/001_facts.sql"),
+        include_str!("postgres/002_definitions.sql"),
+        include_str!("postgres/003_user_keys.sql"),
+        include_str!("postgres/004_queries.sql"),
     ],
 };
 
@@ -43,8 +41,8 @@ pub const MIGRATIONS: Migrations = Migrations {
 pub struct PostgresStore {
     postgres: Postgres,
     saves: Batcher<Saves>,
-    pub(super) names: Arc<Names>,
-    signers: Arc<Signers>,
+    pub(super) names: Arc<NameCache>,
+    signers: Arc<SignerKeys>,
     /// The last horizon: what is settled stays so, also while somebody draws behind it.
     settled: Arc<AtomicI64>,
 }

@@ -2,14 +2,11 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{
-    names::{Known, RoleName},
-    text,
-};
+use super::names::{NameSnapshot, RoleName};
 use crate::fact::{Envelope, Fact, Hash, Kind};
 
 #[derive(Clone, Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedSave {
     pub(super) envelopes: Arc<[Envelope]>,
     /// One for each envelope.
     pub(super) facts: Arc<[PreparedFact]>,
@@ -30,18 +27,12 @@ pub(super) struct PreparedEdge {
     pub(super) kind: Option<i32>,
     pub(super) hash: Hash,
     /// Which of the fact's references it is, over all roles.
-    pub(super) place: usize,
+    pub(super) index: usize,
 }
-
-/// How often ids are asked for: they may be forgotten between two questions (see [`Names`]), but not
-/// time and again.
-///
-/// [`Names`]: super::names::Names
-pub(super) const MAX_LOOKS: usize = 5;
 
 /// Names whose ids are not in memory.
 #[derive(Debug, Default)]
-pub(super) struct Lacking {
+pub(super) struct MissingNames {
     /// Of the facts to be saved: they are made if need be.
     pub(super) kinds: HashSet<Kind>,
     pub(super) roles: HashSet<RoleName>,
@@ -49,57 +40,57 @@ pub(super) struct Lacking {
     pub(super) predecessors: HashSet<Kind>,
 }
 
-impl Prepared {
+impl PreparedSave {
     /// `absent`: types of predecessors that have been looked for in vain.
     pub(super) fn new(
         envelopes: &Arc<[Envelope]>,
-        known: &Known,
+        known: &NameSnapshot,
         absent: &HashSet<Kind>,
-    ) -> Result<Self, Box<Lacking>> {
-        let mut lacking = Lacking::default();
+    ) -> Result<Self, Box<MissingNames>> {
+        let mut missing = MissingNames::default();
         let facts: Arc<[_]> = envelopes
             .iter()
-            .map(|envelope| prepare(&envelope.fact, known, &mut lacking))
+            .map(|envelope| prepare(&envelope.fact, known, &mut missing))
             .collect();
         // What is sent along will be made.
-        lacking
+        missing
             .predecessors
-            .retain(|kind| !absent.contains(kind) && !lacking.kinds.contains(kind));
-        let Lacking {
+            .retain(|kind| !absent.contains(kind) && !missing.kinds.contains(kind));
+        let MissingNames {
             kinds,
             roles,
             predecessors,
-        } = &lacking;
+        } = &missing;
         if kinds.is_empty() && roles.is_empty() && predecessors.is_empty() {
             let envelopes = envelopes.clone();
             return Ok(Self { envelopes, facts });
         }
-        Err(Box::new(lacking))
+        Err(Box::new(missing))
     }
 }
 
-fn prepare(fact: &Fact, known: &Known, lacking: &mut Lacking) -> PreparedFact {
+fn prepare(fact: &Fact, known: &NameSnapshot, missing: &mut MissingNames) -> PreparedFact {
     let of = &fact.reference.kind;
     let kind = known.kind_id(of).unwrap_or_else(|| {
-        lacking.kinds.insert(of.clone());
+        missing.kinds.insert(of.clone());
         0
     });
     let mut edges = Vec::new();
     for (name, predecessors) in &fact.predecessors {
         let role = known.role_id(of, name).unwrap_or_else(|| {
-            lacking.roles.insert((of.clone(), (&**name).into()));
+            missing.roles.insert((of.clone(), (&**name).into()));
             0
         });
         for reference in predecessors.references() {
             let kind = known.kind_id(&reference.kind);
             if kind.is_none() {
-                lacking.predecessors.insert(reference.kind.clone());
+                missing.predecessors.insert(reference.kind.clone());
             }
             edges.push(PreparedEdge {
                 role,
                 kind,
                 hash: reference.hash,
-                place: edges.len(),
+                index: edges.len(),
             });
         }
     }
@@ -108,20 +99,16 @@ fn prepare(fact: &Fact, known: &Known, lacking: &mut Lacking) -> PreparedFact {
     edges.dedup_by_key(|edge| (edge.role, edge.kind, edge.hash));
     PreparedFact {
         kind,
-        predecessors: text::write_predecessors(&fact.predecessors),
+        predecessors: fact.predecessors_text(),
         edges,
     }
 }
 
 /// The reference that an edge was made of.
-pub(super) fn referred(fact: &Fact, edge: &PreparedEdge) -> crate::fact::Reference {
-    let references = fact
-        .predecessors
-        .iter()
-        .flat_map(|(_, predecessors)| predecessors.references());
-    let mut references = references.skip(edge.place);
-    references
-        .next()
-        .expect("an edge is of a reference")
-        .clone()
+pub(super) fn edge_reference(fact: &Fact, edge: &PreparedEdge) -> crate::fact::Reference {
+    let (_, reference) = fact
+        .references()
+        .nth(edge.index)
+        .expect("an edge is of a reference");
+    reference.clone()
 }

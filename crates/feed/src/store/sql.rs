@@ -1,26 +1,27 @@
-//! The statements of queries, for both databases: nested loops, every step of them a seek in an
+//! The statements of queries, for both databases: nested loops, each step of them a seek in an
 //! index, in an order that the database does not choose.
 
-mod concerned;
+mod concerns;
 mod conditions;
-mod slice;
-mod ways;
+mod direction;
+mod tuples;
 
 use std::collections::HashMap;
 
 use crate::{
     fact::Kind,
-    query::{By, Edge, Exists, Query, Step},
+    query::{By, Edge, Exists, Query, WalkStep},
     store::{
-        Position,
-        names::{Ids, RoleName},
+        Seq,
+        names::{IdsByName, RoleName},
     },
 };
 
 pub(super) use self::{
-    concerned::Concerns,
-    slice::{Level, Walking},
-    ways::Ways,
+    concerns::ConcernSearch,
+    conditions::matching_givens,
+    direction::DirectionChoice,
+    tuples::{CursorLevel, TupleSearch},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,56 +30,48 @@ pub(super) enum Dialect {
     Postgres,
 }
 
-/// A statement with what it is asked with.
+/// A statement with its parameters.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Statement {
     pub(super) text: String,
     pub(super) numbers: Vec<i64>,
-    /// Rows of numbers, at most two tables.
+    /// At most [`MAX_TABLES`].
     pub(super) tables: Vec<Table>,
 }
 
-/// Rows of equal width.
+/// A parameter: rows of numbers, all of one width.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    pub(super) width: usize,
+    width: usize,
+    rows: usize,
     pub(super) values: Vec<i64>,
 }
 
 impl Table {
-    pub(super) fn of<'a>(width: usize, rows: impl Iterator<Item = &'a Vec<i64>>) -> Self {
+    pub(super) fn of<'a>(width: usize, rows: impl ExactSizeIterator<Item = &'a [Seq]>) -> Self {
         Self {
             width,
+            rows: rows.len(),
             values: rows.flatten().copied().collect(),
         }
     }
 
-    fn rows(&self) -> usize {
-        self.values.len().checked_div(self.width).unwrap_or(0)
-    }
-
     /// For SQLite: an array of arrays.
     pub(super) fn json(&self) -> String {
-        let rows: Vec<String> = self
-            .values
-            .chunks(self.width.max(1))
-            .map(|row| {
-                let row: Vec<String> = row.iter().map(i64::to_string).collect();
-                format!("[{}]", row.join(","))
-            })
-            .collect();
-        format!("[{}]", rows.join(","))
+        let row = |row: usize| &self.values[row * self.width..(row + 1) * self.width];
+        let rows: Vec<&[i64]> = (0..self.rows).map(row).collect();
+        serde_json::to_string(&rows).expect("numbers are JSON")
     }
 }
 
-/// Placeholders before those of the numbers on SQLite: the tables.
-pub(super) const TABLES: usize = 2;
+/// On SQLite the placeholders of the tables come before those of the numbers.
+pub(super) const MAX_TABLES: usize = 2;
 
-/// What nothing can be found for: a type or role that is not stored.
+/// A type or role that the query needs is not stored: nothing can be found.
 #[derive(Debug)]
-pub(super) struct Nothing;
+pub(super) struct NothingStored;
 
-/// All types and roles that a query speaks of.
+/// All types and roles that a query names.
 pub(super) fn names(query: &Query) -> (Vec<Kind>, Vec<RoleName>) {
     let mut kinds = query.variables.clone();
     let mut roles = Vec::new();
@@ -109,15 +102,14 @@ fn collect(
     kinds.extend(inner);
 }
 
-/// A statement in the making.
-struct Text<'a> {
+struct StatementBuilder<'a> {
     dialect: Dialect,
-    ids: &'a Ids,
+    ids: &'a IdsByName,
     numbers: Vec<i64>,
     tables: Vec<Table>,
-    /// Of the variables that can be spoken of here, by number.
+    /// The types of the variables in scope, by number.
     kinds: Vec<Kind>,
-    /// How a variable is written once it is known.
+    /// The SQL of each variable that is known already.
     terms: HashMap<usize, String>,
     aliases: usize,
 }
@@ -130,8 +122,8 @@ struct Loop {
     conditions: Vec<String>,
 }
 
-impl<'a> Text<'a> {
-    fn new(dialect: Dialect, ids: &'a Ids, kinds: &[Kind]) -> Self {
+impl<'a> StatementBuilder<'a> {
+    fn new(dialect: Dialect, ids: &'a IdsByName, kinds: &[Kind]) -> Self {
         Self {
             dialect,
             ids,
@@ -146,33 +138,50 @@ impl<'a> Text<'a> {
     fn number(&mut self, number: i64) -> String {
         self.numbers.push(number);
         match self.dialect {
-            Dialect::Sqlite => format!("?{}", self.numbers.len() + TABLES),
-            Dialect::Postgres => format!("$1[{}]", self.numbers.len()),
+            Dialect::Sqlite => format!("?{}", self.numbers.len() + MAX_TABLES),
+            Dialect::Postgres => format!("($1[{}])", self.numbers.len()),
         }
     }
 
-    /// A table of numbers as a subquery: `n` counts its rows from 0, `g0` and so on are the columns.
+    /// A table as a subquery: `n` counts its rows from 0, `g0` and so on are its columns.
     fn table(&mut self, table: Table) -> String {
-        let (width, rows) = (table.width, table.rows());
+        let (width, rows) = (table.width, table.rows);
         self.tables.push(table);
-        let place = self.tables.len();
+        let parameter = self.tables.len();
         match self.dialect {
             Dialect::Sqlite => {
                 let columns: String = (0..width)
                     .map(|column| format!(", json_extract(value, '$[{column}]') AS g{column}"))
                     .collect();
-                format!("SELECT key AS n{columns} FROM json_each(?{place})")
+                format!("SELECT key AS n{columns} FROM json_each(?{parameter})")
             }
             Dialect::Postgres => {
-                let place = place + 1;
+                let parameter = parameter + 1;
                 let columns: String = (0..width)
                     .map(|column| {
                         let first = column + 1;
-                        format!(", ${place}[n * {width} + {first}] AS g{column}")
+                        format!(", ${parameter}[n * {width} + {first}] AS g{column}")
                     })
                     .collect();
                 format!("SELECT n{columns} FROM generate_series(0, {rows} - 1) AS n ORDER BY n")
             }
+        }
+    }
+
+    /// The givens are the columns of a table `g`.
+    fn givens_table(&mut self, width: usize, givens: &[Vec<Seq>]) -> String {
+        for given in 0..width {
+            self.terms.insert(given, format!("g.g{given}"));
+        }
+        let rows = givens.iter().map(Vec::as_slice);
+        format!("({}) g", self.table(Table::of(width, rows)))
+    }
+
+    /// The givens are numbers.
+    fn givens(&mut self, given: &[Seq]) {
+        for (variable, seq) in given.iter().enumerate() {
+            let term = self.number(*seq);
+            self.terms.insert(variable, term);
         }
     }
 
@@ -190,17 +199,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn given(&mut self, given: &[Position]) {
-        for (variable, position) in given.iter().enumerate() {
-            let term = self.number(*position);
-            let term = match self.dialect {
-                Dialect::Sqlite => term,
-                Dialect::Postgres => format!("({term})"),
-            };
-            self.terms.insert(variable, term);
-        }
-    }
-
     fn term(&self, variable: usize) -> String {
         self.terms.get(&variable).cloned().unwrap_or_default()
     }
@@ -210,19 +208,19 @@ impl<'a> Text<'a> {
         format!("t{}", self.aliases)
     }
 
-    fn kind(&mut self, variable: usize) -> Result<String, Nothing> {
-        let id = self.ids.kinds.get(&self.kinds[variable]).ok_or(Nothing)?;
-        Ok(self.number(i64::from(*id)))
+    fn kind(&mut self, variable: usize) -> Result<String, NothingStored> {
+        let id = self.ids.kinds.get(&self.kinds[variable]);
+        Ok(self.number(i64::from(*id.ok_or(NothingStored)?)))
     }
 
-    fn role(&mut self, edge: &Edge) -> Result<String, Nothing> {
+    fn role(&mut self, edge: &Edge) -> Result<String, NothingStored> {
         let role = (self.kinds[edge.successor].clone(), edge.role.clone());
-        let id = self.ids.roles.get(&role).ok_or(Nothing)?;
+        let id = self.ids.roles.get(&role).ok_or(NothingStored)?;
         Ok(self.number(i64::from(*id)))
     }
 
-    /// From here on the variable is known.
-    fn step(&mut self, step: &Step, edges: &[Edge]) -> Result<Loop, Nothing> {
+    /// After this step the variable is known.
+    fn step(&mut self, step: &WalkStep, edges: &[Edge]) -> Result<Loop, NothingStored> {
         let alias = self.alias();
         let (table, column, mut conditions) = match step.by {
             By::Down { edge } => {
@@ -242,7 +240,7 @@ impl<'a> Text<'a> {
             By::Type => {
                 let kind = self.kind(step.variable)?;
                 let kind = format!("{alias}.type_id = {kind}");
-                (self.fact_table(), "position", vec![kind])
+                (self.fact_table(), "seq", vec![kind])
             }
         };
         self.terms
@@ -251,8 +249,8 @@ impl<'a> Text<'a> {
             conditions.push(self.edge(&edges[*edge])?);
         }
         // A role says which type the successor has, not which the predecessor has.
-        let is_said = edges.iter().any(|edge| edge.successor == step.variable);
-        if matches!(step.by, By::Up { .. }) && !is_said {
+        let is_successor = edges.iter().any(|edge| edge.successor == step.variable);
+        if matches!(step.by, By::Up { .. }) && !is_successor {
             conditions.push(self.is_of_kind(step.variable)?);
         }
         Ok(Loop {
@@ -264,50 +262,66 @@ impl<'a> Text<'a> {
     }
 
     /// Both ends are known.
-    fn edge(&mut self, edge: &Edge) -> Result<String, Nothing> {
+    fn edge(&mut self, edge: &Edge) -> Result<String, NothingStored> {
         let (alias, role) = (self.alias(), self.role(edge)?);
         let (successor, predecessor) = (self.term(edge.successor), self.term(edge.predecessor));
         let from = format!("{} {alias}", self.edge_table());
-        let matched = format!(
+        let condition = format!(
             "{alias}.predecessor = {predecessor} AND {alias}.role_id = {role} \
              AND {alias}.successor = {successor}"
         );
-        Ok(found(&from, &matched, true))
+        Ok(row_exists(&from, &condition, true))
     }
 
-    fn is_of_kind(&mut self, variable: usize) -> Result<String, Nothing> {
+    fn is_of_kind(&mut self, variable: usize) -> Result<String, NothingStored> {
         let (alias, kind) = (self.alias(), self.kind(variable)?);
         let from = format!("{} {alias}", self.fact_table());
         let term = self.term(variable);
-        let matched = format!("{alias}.position = {term} AND {alias}.type_id = {kind}");
-        Ok(found(&from, &matched, true))
+        let condition = format!("{alias}.seq = {term} AND {alias}.type_id = {kind}");
+        Ok(row_exists(&from, &condition, true))
     }
 
-    /// The tables of nested loops, in just this order.
-    fn nested(&self, loops: &[Loop]) -> String {
-        let tables: Vec<String> = loops
-            .iter()
-            .map(|each| format!("{} {}", each.table, each.alias))
-            .collect();
-        tables.join(" CROSS JOIN ")
-    }
-
-    /// The same with what they have to match.
-    fn select(&self, loops: &[Loop]) -> (String, String) {
+    /// The columns of an answer.
+    fn columns(&self, seqs: &[String], hashes: &[String]) -> String {
         match self.dialect {
-            Dialect::Sqlite => {
-                let conditions = loops.iter().flat_map(|each| each.conditions.clone());
-                (self.nested(loops), all(&conditions.collect::<Vec<_>>()))
-            }
-            Dialect::Postgres => {
-                let tables: Vec<String> = loops.iter().map(slice::lateral).collect();
-                (tables.join(" CROSS JOIN LATERAL "), all(&[]))
-            }
+            Dialect::Sqlite => [seqs, hashes].concat().join(", "),
+            Dialect::Postgres => format!(
+                "ARRAY[{}]::bigint[], ARRAY[{}]::bytea[]",
+                seqs.join(", "),
+                hashes.join(", ")
+            ),
         }
     }
 
-    fn asked(self, text: String) -> Asked {
-        Asked {
+    /// ` FROM … WHERE …`: the loops between the tables `before` and `after`, in just this order.
+    fn join_loops(
+        &self,
+        before: Option<&str>,
+        loops: &[Loop],
+        after: Option<&str>,
+        mut conditions: Vec<String>,
+    ) -> String {
+        let mut tables: Vec<String> = before.map(str::to_owned).into_iter().collect();
+        let mut from = match self.dialect {
+            Dialect::Sqlite => {
+                tables.extend((!loops.is_empty()).then(|| nested(loops)));
+                conditions.extend(loops.iter().flat_map(|each| each.conditions.clone()));
+                tables.join(" CROSS JOIN ")
+            }
+            Dialect::Postgres => {
+                tables.extend(loops.iter().map(lateral));
+                tables.join(" CROSS JOIN LATERAL ")
+            }
+        };
+        from.extend(after.map(|after| format!(" CROSS JOIN {after}")));
+        if !from.is_empty() {
+            from.insert_str(0, " FROM ");
+        }
+        format!("{from} WHERE {}", all(&conditions))
+    }
+
+    fn finish(self, text: String) -> Statement {
+        Statement {
             text,
             numbers: self.numbers,
             tables: self.tables,
@@ -315,11 +329,34 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Whether there is such a row. Not by EXISTS: both databases may turn that into a join, and then
-/// the order of the loops is theirs.
-fn found(from: &str, matched: &str, is_wanted: bool) -> String {
+/// The tables of nested loops.
+fn nested(loops: &[Loop]) -> String {
+    let tables: Vec<String> = loops
+        .iter()
+        .map(|each| format!("{} {}", each.table, each.alias))
+        .collect();
+    tables.join(" CROSS JOIN ")
+}
+
+/// Ordered inside, so that PostgreSQL does not merge it into the outer query and the loops stay in
+/// their order.
+fn lateral(each: &Loop) -> String {
+    let Loop {
+        alias,
+        table,
+        column,
+        conditions,
+    } = each;
+    format!(
+        "(SELECT {alias}.{column} FROM {table} {alias} WHERE {} ORDER BY {alias}.{column}) {alias}",
+        all(conditions)
+    )
+}
+
+/// Not by EXISTS: both databases may turn that into a join, and then choose the order of the loops.
+fn row_exists(from: &str, condition: &str, is_wanted: bool) -> String {
     let is = if is_wanted { "IS NOT NULL" } else { "IS NULL" };
-    format!("(SELECT 1 FROM {from} WHERE {matched} LIMIT 1) {is}")
+    format!("(SELECT 1 FROM {from} WHERE {condition} LIMIT 1) {is}")
 }
 
 fn all(conditions: &[String]) -> String {

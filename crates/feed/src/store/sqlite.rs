@@ -1,6 +1,5 @@
-//! The steps on SQLite: the single writer makes each of them a plain sequence of statements.
+//! The store on SQLite: with a single writer, each method is a plain sequence of statements.
 
-mod checking;
 mod definitions;
 mod facts;
 mod keys;
@@ -20,12 +19,16 @@ use futures_util::FutureExt;
 use rusqlite::Connection;
 use wakeline_store::{Error, Migrations, Sqlite};
 
-use super::{Step, names::Names};
+use super::{StoreFuture, names::NameCache};
 use crate::DOOR;
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: DOOR,
-    steps: &[include_str!("sqlite/001_tables.sql")],
+    steps: &[
+        include_str!("sqlite/001_facts.sql"),
+        include_str!("sqlite/002_definitions.sql"),
+        include_str!("sqlite/003_user_keys.sql"),
+    ],
 };
 
 /// Microseconds since 1970.
@@ -47,7 +50,7 @@ pub fn system_clock() -> Clock {
 pub struct SqliteStore {
     sqlite: Sqlite,
     clock: Clock,
-    pub(super) names: Arc<Names>,
+    pub(super) names: Arc<NameCache>,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -68,7 +71,7 @@ impl SqliteStore {
         }
     }
 
-    /// A step of the writer, at the time of its turn.
+    /// A turn of the writer, with the time at which it begins.
     fn write<T: Send + 'static, F>(
         &self,
         kind: &'static str,
@@ -89,11 +92,11 @@ impl SqliteStore {
     fn read<T: Send + 'static>(
         &self,
         kind: &'static str,
-        question: impl FnOnce(&Connection, &Names) -> Result<T, Error> + Send + 'static,
-    ) -> Step<'_, T> {
+        read: impl FnOnce(&Connection, &NameCache) -> Result<T, Error> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
         let names = self.names.clone();
         self.sqlite
-            .read(kind, move |connection| question(connection, &names))
+            .read(kind, move |connection| read(connection, &names))
             .boxed()
     }
 }

@@ -2,16 +2,16 @@
 
 use wakeline_feed::{
     bookmark::{Bookmark, Error, MAX_LENGTH},
-    store::{Cursor, Way},
+    store::{RowCursor, ScanDirection},
 };
 
-fn within(from: i64, newest: usize, way: Way, at: &[i64]) -> Bookmark {
+fn within(from: i64, first_new_output: usize, direction: ScanDirection, at: &[i64]) -> Bookmark {
     Bookmark::Within {
         from,
         to: 100,
-        newest,
-        after: Cursor {
-            way,
+        first_new_output,
+        after: RowCursor {
+            direction,
             at: at.to_vec(),
         },
     }
@@ -22,8 +22,11 @@ fn what_is_written_is_read() {
     for (bookmark, text) in [
         (Bookmark::Start, ""),
         (Bookmark::Finished(7), "w1-7"),
-        (within(0, 0, Way::FromGiven, &[3, 12]), "w1-0-100-0-g-3.12"),
-        (within(9, 1, Way::FromNew, &[]), "w1-9-100-1-n-"),
+        (
+            within(0, 0, ScanDirection::FromGiven, &[3, 12]),
+            "w1-0-100-0-g-3.12",
+        ),
+        (within(9, 1, ScanDirection::FromNew, &[]), "w1-9-100-1-n-"),
     ] {
         assert_eq!(bookmark.to_string(), text);
         assert_eq!(text.parse(), Ok(bookmark));
@@ -31,18 +34,18 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn those_without_a_way_are_read_as_they_were_meant() {
-    for (text, way) in [
-        ("w1-9-100-1-3.12", Way::FromNew),
-        ("w1-9-1009-1-3.12", Way::FromNew),
-        ("w1-9-1010-1-3.12", Way::FromGiven),
-        ("w1-0-100-0-3.12", Way::FromGiven),
+fn those_without_a_direction_are_read_as_they_were_meant() {
+    for (text, direction) in [
+        ("w1-9-100-1-3.12", ScanDirection::FromNew),
+        ("w1-9-1009-1-3.12", ScanDirection::FromNew),
+        ("w1-9-1010-1-3.12", ScanDirection::FromGiven),
+        ("w1-0-100-0-3.12", ScanDirection::FromGiven),
     ] {
         let Ok(Bookmark::Within { after, .. }) = text.parse() else {
             panic!("{text} is not read");
         };
         let at = vec![3, 12];
-        assert_eq!(after, Cursor { way, at }, "{text}");
+        assert_eq!(after, RowCursor { direction, at }, "{text}");
     }
 }
 
@@ -82,9 +85,9 @@ fn anything_else_is_refused() {
 fn they_ascend_as_a_reader_gets_them() {
     let order = [
         Bookmark::Start,
-        within(0, 0, Way::FromNew, &[3, 12]),
-        within(0, 0, Way::FromNew, &[4, 1]),
-        within(0, 1, Way::FromGiven, &[1, 1]),
+        within(0, 0, ScanDirection::FromNew, &[3, 12]),
+        within(0, 0, ScanDirection::FromNew, &[4, 1]),
+        within(0, 1, ScanDirection::FromGiven, &[1, 1]),
         Bookmark::Finished(100),
     ];
     for pair in order.windows(2) {

@@ -6,15 +6,15 @@ use wakeline_feed::{
     fact::Reference,
     query::Query,
     specification::{Condition, Match, Specification},
-    store::{Concern, Concerned, Position},
+    store::{Concern, ConcernQuery, Seq},
 };
 
 use crate::{
     database::Database,
     facts::{fact, save},
-    plain::Plain,
+    plain_evaluator::PlainEvaluator,
     random::{Random, seeds},
-    words::{comments, found, label, path},
+    specifications::{comments, found, label, path},
 };
 
 const SEEDS: usize = 4;
@@ -41,14 +41,14 @@ pub(crate) async fn the_newest_fact_of_a_tuple_concerns_its_givens(database: Dat
     for seed in seeds(SEEDS) {
         let mut random = Random::new(seed);
         let facts = random.facts(FACTS, seed);
-        let positions = save(&*store, &facts).await;
-        let plain = Plain { facts };
+        let seqs = save(&*store, &facts).await;
+        let plain = PlainEvaluator { facts };
         let place = |reference: &Reference| {
             let number = plain
                 .facts
                 .iter()
                 .position(|fact| fact.reference == *reference);
-            positions[number.unwrap()]
+            seqs[number.unwrap()]
         };
         for _ in 0..SPECIFICATIONS {
             let specification = without_conditions(random.specification(false));
@@ -56,30 +56,30 @@ pub(crate) async fn the_newest_fact_of_a_tuple_concerns_its_givens(database: Dat
             let givens: Vec<Vec<usize>> = (0..GIVENS)
                 .filter_map(|_| random.given(&specification, &plain.facts))
                 .collect();
-            let at = |given: &Vec<usize>| given.iter().map(|number| positions[*number]).collect();
-            let watched: Vec<Vec<Position>> = givens.iter().map(at).collect();
+            let at = |given: &Vec<usize>| given.iter().map(|number| seqs[*number]).collect();
+            let watched: Vec<Vec<Seq>> = givens.iter().map(at).collect();
             for given in &givens {
-                let with: Vec<Position> = at(given);
+                let with: Vec<Seq> = at(given);
                 for tuple in plain.tuples(&specification, given) {
-                    let tuple: Vec<Position> = tuple.iter().map(place).collect();
+                    let tuple: Vec<Seq> = tuple.iter().map(place).collect();
                     let newest = *tuple.iter().max().unwrap();
                     // A given that is newer is waited for in another way.
                     if with.iter().any(|given| *given >= newest) {
                         continue;
                     }
-                    for (output, position) in tuple.iter().enumerate() {
-                        if *position != newest {
+                    for (output, seq) in tuple.iter().enumerate() {
+                        if *seq != newest {
                             continue;
                         }
                         let variable = query.outputs[output];
                         assert!(query.arrivals().contains(&variable), "{query:?}");
-                        let question = Concerned {
+                        let question = ConcernQuery {
                             query: query.clone(),
                             variable,
                             facts: vec![newest],
                             watched: watched.clone(),
                         };
-                        let said = store.concerned(question).await.unwrap();
+                        let said = store.concerns(question).await.unwrap();
                         asked += 1;
                         let is_told = |concern: &Concern| {
                             let mut pairs = concern.given.iter().zip(&with);
@@ -114,13 +114,13 @@ pub(crate) async fn a_fact_above_says_which_given(database: Database) {
     let facts = save(&*store, &new).await;
     let (givens, matches) = comments();
     let query = Arc::new(Query::of(&givens, &matches).unwrap());
-    let question = Concerned {
+    let question = ConcernQuery {
         query,
         variable: 2,
         facts: facts.clone(),
         watched: Vec::new(),
     };
-    let mut said = store.concerned(question).await.unwrap();
+    let mut said = store.concerns(question).await.unwrap();
     said.sort_by_key(|concern| concern.fact);
     let concern = |fact: usize, site: usize| Concern {
         fact: facts[fact],
@@ -165,13 +165,13 @@ pub(crate) async fn a_fact_aside_concerns_only_who_is_watched(database: Database
     let post = fact("Post", 1, &[("group", &groups[0])]);
     let post = save(&*store, &[post]).await[0];
     let query = Arc::new(Query::of(&[label("user", "User")], &of_groups()).unwrap());
-    let question = Concerned {
+    let question = ConcernQuery {
         variable: query.outputs[2],
         query,
         facts: vec![post],
         watched: vec![vec![at[3]], vec![at[1]], vec![at[0]]],
     };
-    let said = store.concerned(question).await.unwrap();
+    let said = store.concerns(question).await.unwrap();
     let mut said: Vec<_> = said.into_iter().map(|concern| concern.given).collect();
     said.sort();
     assert_eq!(said, [[Some(at[0])], [Some(at[1])]]);
@@ -188,13 +188,13 @@ pub(crate) async fn an_unrelated_given_is_left_open(database: Database) {
     ];
     let givens = [label("site", "Site"), label("user", "User")];
     let query = Arc::new(Query::of(&givens, &matches).unwrap());
-    let question = Concerned {
+    let question = ConcernQuery {
         variable: query.outputs[0],
         query,
         facts: vec![at[2]],
         watched: Vec::new(),
     };
     // The type of the other part is not stored at all: that must not hide what is asked.
-    let said = store.concerned(question).await.unwrap();
+    let said = store.concerns(question).await.unwrap();
     assert_eq!(said[0].given, [Some(at[0]), None]);
 }

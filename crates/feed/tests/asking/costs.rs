@@ -9,7 +9,7 @@ use wakeline_feed::{
     query::Query,
     reading::{Plan, Reading},
     specification::{Label, Match, Projection, Single},
-    store::{Concerned, Position, Store},
+    store::{ConcernQuery, Seq, Store},
 };
 use wakeline_testkit::local_bus;
 
@@ -17,7 +17,7 @@ use crate::{
     database::Database,
     facts::{fact, save},
     paged::next_page,
-    words::{comments, found, path, posts, specification},
+    specifications::{comments, found, path, posts, specification},
 };
 
 const MANY: usize = 10_000;
@@ -140,14 +140,14 @@ async fn new_facts_below_few_old_ones_and_after_many_of_their_type_cost_the_new_
 }
 
 /// A site with many posts, and another with a page of them, each with a comment.
-struct Two {
+struct TwoSites {
     database: Database,
-    site: Position,
-    posts: Vec<Position>,
-    comments: Vec<Position>,
+    site: Seq,
+    posts: Vec<Seq>,
+    comments: Vec<Seq>,
 }
 
-async fn two() -> Two {
+async fn two() -> TwoSites {
     let database = Database::postgres().await;
     let (crowded, site) = (fact("Site", 1, &[]), fact("Site", 2, &[]));
     let mut facts = vec![crowded.clone(), site.clone()];
@@ -162,7 +162,7 @@ async fn two() -> Two {
     facts.extend((0..PAGE).map(|n| fact("Comment", n, &[("post", &posts[n])])));
     let at = save(&*database.store().await, &facts).await;
     let from = 2 + 2 * MANY;
-    Two {
+    TwoSites {
         database,
         site: at[1],
         posts: at[from..from + PAGE].to_vec(),
@@ -183,8 +183,8 @@ async fn a_check_costs_what_it_asks_for() {
         (from_post, &two.posts),
         (Arc::new(from_comment), &two.comments),
     ] {
-        let given: Vec<Vec<Position>> = at.iter().map(|at| vec![*at]).collect();
-        let ask = async |store: Arc<dyn Store>| store.holds(query, given).await.unwrap();
+        let given: Vec<Vec<Seq>> = at.iter().map(|at| vec![*at]).collect();
+        let ask = async |store: Arc<dyn Store>| store.matches(query, given).await.unwrap();
         let (held, cost) = two.database.cost(ask).await;
         assert_eq!(held, [true; PAGE]);
         eprintln!("{PAGE} checks among {MANY} cost {cost}");
@@ -196,13 +196,13 @@ async fn a_check_costs_what_it_asks_for() {
 async fn who_is_concerned_costs_what_is_new() {
     let two = two().await;
     let query = query(comments());
-    let asked = Concerned {
+    let asked = ConcernQuery {
         variable: query.outputs[1],
         query,
         facts: two.comments.clone(),
         watched: Vec::new(),
     };
-    let ask = async |store: Arc<dyn Store>| store.concerned(asked).await.unwrap();
+    let ask = async |store: Arc<dyn Store>| store.concerns(asked).await.unwrap();
     let (concerns, cost) = two.database.cost(ask).await;
     assert_eq!(concerns.len(), PAGE);
     assert!(concerns.iter().all(|one| one.given == [Some(two.site)]));

@@ -6,7 +6,7 @@ use wakeline_testkit::local_bus;
 use wakeline_feed::{
     fact::{Envelope, Fact, Predecessors, Reference},
     json,
-    store::{Position, Saved, Store},
+    store::{SaveOutcome, Seq, Store},
 };
 
 /// A fact whose only field is `n`.
@@ -23,7 +23,7 @@ pub(crate) fn build(kind: &str, fields: &str, roles: Vec<(Box<str>, Predecessors
 }
 
 /// Saves in the order given, and says where they are.
-pub(crate) async fn save(store: &dyn Store, facts: &[Fact]) -> Vec<Position> {
+pub(crate) async fn save(store: &dyn Store, facts: &[Fact]) -> Vec<Seq> {
     for part in facts.chunks(5_000) {
         let envelopes: Arc<[Envelope]> = part
             .iter()
@@ -33,7 +33,7 @@ pub(crate) async fn save(store: &dyn Store, facts: &[Fact]) -> Vec<Position> {
             })
             .collect();
         let saved = store.save(envelopes).commit(&local_bus()).await.unwrap();
-        assert!(matches!(saved, Saved::Stored { .. }), "{saved:?}");
+        assert!(matches!(saved, SaveOutcome::Stored { .. }), "{saved:?}");
     }
     let references: Vec<Reference> = facts.iter().map(|fact| fact.reference.clone()).collect();
     let found = store.find(references).await.unwrap();

@@ -8,12 +8,12 @@ mod database;
 mod facts;
 mod paged;
 mod pages;
-mod plain;
+mod plain_evaluator;
 mod queries;
 mod random;
 mod readings;
 mod restored;
-mod words;
+mod specifications;
 
 wakeline_testkit::conformance! {
     crate::database::Database;
@@ -36,6 +36,5 @@ wakeline_testkit::conformance! {
         random_readings_are_as_plain_ones,
         a_result_has_the_shape_of_its_projection,
         more_than_a_chunk_comes_in_chunks,
-        what_is_too_much_at_once_comes_in_smaller_chunks,
-        tuples_of_a_rule_are_found;
+        what_is_too_much_at_once_comes_in_smaller_chunks;
 }

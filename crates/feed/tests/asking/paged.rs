@@ -5,9 +5,9 @@ use std::sync::Arc;
 use wakeline_feed::{
     bookmark::Bookmark,
     fact::Reference,
-    paging::{Page, find_given, fresh_horizon, page_at},
+    paging::{TuplePage, find_givens, fresh_horizon, page_at},
     query::Query,
-    store::{Position, Store},
+    store::{Seq, Store},
 };
 
 /// The page after a bookmark, up to a settled horizon.
@@ -16,14 +16,14 @@ pub(crate) async fn next_page(
     query: &Arc<Query>,
     given: &[Reference],
     bookmark: &Bookmark,
-    to: Position,
+    to: Seq,
     limit: usize,
-) -> Page {
-    match find_given(store, query, given).await.unwrap() {
+) -> TuplePage {
+    match find_givens(store, query, given).await.unwrap() {
         Some(given) => page_at(store, query, &given, bookmark, to, limit)
             .await
             .unwrap(),
-        None => Page {
+        None => TuplePage {
             tuples: Vec::new(),
             reached: bookmark.clone(),
             is_last: true,
@@ -38,7 +38,7 @@ pub(crate) async fn fresh_page(
     given: &[Reference],
     bookmark: &Bookmark,
     limit: usize,
-) -> Page {
+) -> TuplePage {
     let horizon = fresh_horizon(store).await.unwrap();
     let bookmark = match bookmark {
         beyond if beyond.is_beyond(horizon.last) => &Bookmark::Start,

@@ -8,16 +8,16 @@ use wakeline_feed::{
     fact::Reference,
     query::Query,
     specification::{Label, Match},
-    store::{Cursor, Position, Row, Slice, Store, Way},
+    store::{DeltaQuery, RowCursor, ScanDirection, Seq, Store, TupleRow},
 };
 
 use crate::{
     database::Database,
     facts::{fact, save},
     paged::{fresh_page, next_page},
-    plain::Plain,
+    plain_evaluator::PlainEvaluator,
     random::{Random, seeds},
-    words::{comments, found, label, path, posts},
+    specifications::{comments, found, label, path, posts},
 };
 
 const SEEDS: usize = 6;
@@ -25,7 +25,7 @@ const SEEDS: usize = 6;
 const SPECIFICATIONS: usize = 15;
 const FACTS: usize = 24;
 /// A span that is not short: which way what is new is found is counted then.
-const FAR: Position = 1_000_000;
+const FAR: Seq = 1_000_000;
 
 type Tuples = Vec<Vec<Reference>>;
 
@@ -35,7 +35,7 @@ async fn read_on(
     query: &Arc<Query>,
     given: &[Reference],
     mut at: Bookmark,
-    to: Position,
+    to: Seq,
     limit: usize,
 ) -> (Tuples, Bookmark) {
     let mut all = Tuples::new();
@@ -79,7 +79,7 @@ pub(crate) async fn pages_of_any_size_are_all_tuples(database: Database) {
         let facts = random.facts(FACTS, seed);
         save(&*store, &facts).await;
         let to = store.horizon().await.unwrap().settled;
-        let plain = Plain { facts };
+        let plain = PlainEvaluator { facts };
         for _ in 0..SPECIFICATIONS {
             let specification = random.specification(false);
             let Some(given) = random.given(&specification, &plain.facts) else {
@@ -108,8 +108,8 @@ pub(crate) async fn spans_divide_what_came(database: Database) {
     for seed in seeds(SEEDS) {
         let mut random = Random::new(seed);
         let facts = random.facts(FACTS, seed);
-        let positions = save(&*store, &facts).await;
-        let plain = Plain { facts };
+        let seqs = save(&*store, &facts).await;
+        let plain = PlainEvaluator { facts };
         for _ in 0..SPECIFICATIONS {
             let specification = random.specification(false);
             let Some(given) = random.given(&specification, &plain.facts) else {
@@ -123,10 +123,10 @@ pub(crate) async fn spans_divide_what_came(database: Database) {
             // From where all givens are there, so that no span begins anew.
             let first = given.iter().max().copied().unwrap_or_default();
             let middle = random.0.random_range(first..FACTS);
-            let last = positions[FACTS - 1];
+            let last = seqs[FACTS - 1];
             let wanted = once(plain.tuples(&specification, &given));
             for last in [last, last + FAR] {
-                let ends = [positions[first], positions[middle], last];
+                let ends = [seqs[first], seqs[middle], last];
                 let (mut at, mut all) = (Bookmark::Start, Tuples::new());
                 for to in ends {
                     let limit = random.0.random_range(1..4);
@@ -142,14 +142,22 @@ pub(crate) async fn spans_divide_what_came(database: Database) {
 }
 
 /// All rows of a slice by one way, a few at a time.
-async fn by(way: Way, store: &dyn Store, slice: &Slice, limit: usize) -> Vec<Row> {
+async fn by(
+    direction: ScanDirection,
+    store: &dyn Store,
+    slice: &DeltaQuery,
+    limit: usize,
+) -> Vec<TupleRow> {
     let mut slice = slice.clone();
     slice.limit = limit;
-    // Before the first: no fact has this position.
-    slice.after = Some(Cursor { way, at: vec![0] });
+    // Before the first: no fact has this seq.
+    slice.after = Some(RowCursor {
+        direction,
+        at: vec![0],
+    });
     let mut all = Vec::new();
     loop {
-        let rows = store.slice(slice.clone()).await.unwrap();
+        let rows = store.delta_page(slice.clone()).await.unwrap();
         slice.after = rows.last().map(|row| row.at.clone());
         all.extend(rows);
         if slice.after.is_none() {
@@ -158,7 +166,7 @@ async fn by(way: Way, store: &dyn Store, slice: &Slice, limit: usize) -> Vec<Row
     }
 }
 
-fn outputs(rows: &[Row]) -> BTreeSet<Vec<(Position, Reference)>> {
+fn outputs(rows: &[TupleRow]) -> BTreeSet<Vec<(Seq, Reference)>> {
     let set: BTreeSet<_> = rows.iter().map(|row| row.outputs.clone()).collect();
     assert_eq!(set.len(), rows.len(), "a tuple came twice");
     set
@@ -169,8 +177,8 @@ pub(crate) async fn both_ways_find_the_same(database: Database) {
     for seed in seeds(SEEDS) {
         let mut random = Random::new(seed);
         let facts = random.facts(FACTS, seed);
-        let positions = save(&*store, &facts).await;
-        let plain = Plain { facts };
+        let seqs = save(&*store, &facts).await;
+        let plain = PlainEvaluator { facts };
         for _ in 0..4 * SPECIFICATIONS {
             let specification = random.specification(false);
             let Some(given) = random.given(&specification, &plain.facts) else {
@@ -179,22 +187,21 @@ pub(crate) async fn both_ways_find_the_same(database: Database) {
             let query = Arc::new(Query::of_specification(&specification).unwrap());
             let at = |reference: &Reference| {
                 let mut facts = plain.facts.iter();
-                positions[facts.position(|fact| fact.reference == *reference).unwrap()]
+                seqs[facts.position(|fact| fact.reference == *reference).unwrap()]
             };
             // From where a tuple is half there.
             let tuples = plain.tuples(&specification, &given).into_iter();
             let froms = tuples.filter_map(|tuple| tuple.iter().map(at).min());
-            let froms: BTreeSet<Position> = froms.collect();
-            for (from, newest) in froms
-                .into_iter()
-                .flat_map(|from| (0..query.outputs.len()).map(move |newest| (from, newest)))
-            {
-                let slice = Slice {
+            let froms: BTreeSet<Seq> = froms.collect();
+            for (from, first_new_output) in froms.into_iter().flat_map(|from| {
+                (0..query.outputs.len()).map(move |first_new_output| (from, first_new_output))
+            }) {
+                let slice = DeltaQuery {
                     query: query.clone(),
-                    given: given.iter().map(|number| positions[*number]).collect(),
+                    given: given.iter().map(|number| seqs[*number]).collect(),
                     from,
-                    to: positions[FACTS - 1],
-                    newest,
+                    to: seqs[FACTS - 1],
+                    first_new_output,
                     after: None,
                     limit: 0,
                 };
@@ -208,23 +215,27 @@ pub(crate) async fn both_ways_find_the_same(database: Database) {
     let posts = [1, 2].map(|n| fact("Post", n, &[("site", &site)]));
     let comments = [1, 2, 3, 4].map(|n| fact("Comment", n, &[("post", &posts[n % 2])]));
     let at = save(&*store, &[&[site], &posts[..], &comments].concat()).await;
-    let slice = Slice {
-        query: query(&crate::words::comments()),
+    let slice = DeltaQuery {
+        query: query(&crate::specifications::comments()),
         given: vec![at[0]],
         from: at[2],
         to: at[6],
-        newest: 1,
+        first_new_output: 1,
         after: None,
         limit: 0,
     };
     let (down, up) = is_same_both_ways(&*store, &slice, 3).await;
     assert_eq!((down.len(), up.len()), (4, 4));
-    assert_ne!(down[0].at.at, up[0].at.at, "there was one way only");
+    assert_ne!(down[0].at.at, up[0].at.at, "there was one direction only");
 }
 
-async fn is_same_both_ways(store: &dyn Store, slice: &Slice, limit: usize) -> (Vec<Row>, Vec<Row>) {
-    let down = by(Way::FromGiven, store, slice, limit).await;
-    let up = by(Way::FromNew, store, slice, limit).await;
+async fn is_same_both_ways(
+    store: &dyn Store,
+    slice: &DeltaQuery,
+    limit: usize,
+) -> (Vec<TupleRow>, Vec<TupleRow>) {
+    let down = by(ScanDirection::FromGiven, store, slice, limit).await;
+    let up = by(ScanDirection::FromNew, store, slice, limit).await;
     assert_eq!(outputs(&down), outputs(&up), "{slice:#?}");
     (down, up)
 }
@@ -271,11 +282,11 @@ pub(crate) async fn an_unknown_type_or_role_finds_nothing(database: Database) {
         let condition = path(&[(role, "Site")], "site", &[]);
         found("x", kind, vec![condition])
     };
-    let missing = crate::words::exists(
+    let missing = crate::specifications::exists(
         false,
         vec![found("y", "Y", vec![path(&[("r", "Post")], "x", &[])])],
     );
-    let there = crate::words::exists(
+    let there = crate::specifications::exists(
         true,
         vec![found("y", "Y", vec![path(&[("r", "Post")], "x", &[])])],
     );

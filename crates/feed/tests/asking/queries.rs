@@ -2,7 +2,7 @@
 
 use wakeline_feed::query::{Error, MAX_VARIABLES, Query};
 
-use crate::words::{exists, found, label, path};
+use crate::specifications::{exists, found, label, path};
 
 #[test]
 fn a_path_of_several_roles_has_hidden_variables() {

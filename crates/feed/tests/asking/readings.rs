@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wakeline_feed::{
     fact::Reference,
-    reading::{CHUNK, Error, Plan, Reading, tuples},
+    reading::{CHUNK, Error, Plan, Reading},
     specification::{Component, Projection, Single, Specification},
     store::Store,
 };
@@ -13,9 +13,9 @@ use wakeline_feed::{
 use crate::{
     database::Database,
     facts::{build, fact, save},
-    plain::{Plain, sorted},
+    plain_evaluator::{PlainEvaluator, sorted},
     random::{Random, seeds},
-    words::{found, label, path, posts, specification},
+    specifications::{found, path, posts, specification},
 };
 
 const SEEDS: usize = 5;
@@ -47,7 +47,7 @@ pub(crate) async fn random_readings_are_as_plain_ones(database: Database) {
         let mut random = Random::new(seed);
         let facts = random.facts(FACTS, seed);
         save(&*store, &facts).await;
-        let plain = Plain { facts };
+        let plain = PlainEvaluator { facts };
         for _ in 0..SPECIFICATIONS {
             let specification = random.specification(true);
             let Some(given) = random.given(&specification, &plain.facts) else {
@@ -127,7 +127,7 @@ pub(crate) async fn a_result_has_the_shape_of_its_projection(database: Database)
     let time = Projection::Single(Single::Time("post".into()));
     let (times, _) = read(
         &store,
-        &crate::words::specification(&givens, matches, time),
+        &crate::specifications::specification(&givens, matches, time),
         &given,
     )
     .await;
@@ -197,27 +197,4 @@ pub(crate) async fn what_is_too_much_at_once_comes_in_smaller_chunks(database: D
     assert_eq!(serde_json::to_value(&all).unwrap(), json!(wanted));
     let refused = begin(COMMENTS).await.next().await;
     assert!(matches!(refused, Err(Error::TooLarge(COMMENTS))));
-}
-
-pub(crate) async fn tuples_of_a_rule_are_found(database: Database) {
-    let store = database.store().await;
-    let user = fact("User", 1, &[]);
-    let site = fact("Site", 1, &[("creator", &user)]);
-    save(&*store, &[user.clone(), site.clone()]).await;
-    let wanted = found(
-        "user",
-        "User",
-        vec![path(&[], "site", &[("creator", "User")])],
-    );
-    let rule = specification(&[label("site", "Site")], vec![wanted], Projection::empty());
-    let users = tuples(&store, &rule, &[site.reference]).await.unwrap();
-    assert_eq!(users, [[user.reference]]);
-    let nobodys = fact("Site", 2, &[]);
-    assert_eq!(
-        tuples(&store, &rule, &[nobodys.reference])
-            .await
-            .unwrap()
-            .len(),
-        0
-    );
 }

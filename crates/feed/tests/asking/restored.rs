@@ -13,7 +13,7 @@ use wakeline_feed::{
 
 use crate::{
     facts::fact,
-    plain::{Plain, sorted},
+    plain_evaluator::{PlainEvaluator, sorted},
     random::{Random, seeds},
 };
 
@@ -104,7 +104,7 @@ fn follow(specification: &Specification, facts: &[Fact]) -> usize {
     let mut has: HashSet<Reference> = HashSet::from(given);
     let mut results = 0;
     for many in 1..=facts.len() {
-        let server = Plain {
+        let server = PlainEvaluator {
             facts: facts[..many].to_vec(),
         };
         let newest = &facts[many - 1].reference;
@@ -114,7 +114,7 @@ fn follow(specification: &Specification, facts: &[Fact]) -> usize {
                 load(&server, &one, &mut has);
             }
         }
-        let client = Plain {
+        let client = PlainEvaluator {
             facts: facts[..many]
                 .iter()
                 .filter(|fact| has.contains(&fact.reference))
@@ -134,7 +134,7 @@ fn follow(specification: &Specification, facts: &[Fact]) -> usize {
 }
 
 /// With its predecessors.
-fn load(server: &Plain, one: &Reference, into: &mut HashSet<Reference>) {
+fn load(server: &PlainEvaluator, one: &Reference, into: &mut HashSet<Reference>) {
     if into.insert(one.clone()) {
         let mut facts = server.facts.iter();
         let found = facts.find(|fact| fact.reference == *one).unwrap();

@@ -3,10 +3,9 @@
 use wakeline_feed::{
     fact::Hash,
     specification::{
-        Label,
-        cursor::{MAX_DEPTH, MAX_PARTS, MAX_TEXT},
-        parser,
+        Label, parser,
         request::{self, Trailing},
+        scanner::{MAX_DEPTH, MAX_PARTS, MAX_TEXT},
     },
 };
 

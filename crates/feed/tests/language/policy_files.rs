@@ -1,6 +1,6 @@
 //! Policy files as text.
 
-use wakeline_feed::policy_file::{PolicyFile, Who};
+use wakeline_feed::policy_file::{AllowedUsers, PolicyFile};
 
 const FILE: &str = "
 authorization {
@@ -28,9 +28,11 @@ fn a_file_has_rules_of_three_sorts() {
         kinds,
         ["Jinaga.User", "Blog.Secret", "Blog.Post", "Blog.Post"]
     );
-    assert_eq!(file.authorization[0].who, Who::Anybody);
-    assert_eq!(file.authorization[1].who, Who::Nobody);
-    assert!(matches!(&file.authorization[2].who, Who::Found(found) if found.matches.len() == 1));
+    assert_eq!(file.authorization[0].who, AllowedUsers::Anybody);
+    assert_eq!(file.authorization[1].who, AllowedUsers::Nobody);
+    assert!(
+        matches!(&file.authorization[2].who, AllowedUsers::Users(found) if found.matches.len() == 1)
+    );
     assert_eq!(file.distribution.len(), 2);
     assert_eq!(file.distribution[0].with, None);
     let with = file.distribution[1].with.as_ref().expect("a user");

@@ -33,16 +33,3 @@ fn conditions_of_givens_are_not_lost() {
     let split = specification.split_before_successors();
     assert_eq!((split.head, split.tail), (None, Some(specification)));
 }
-
-#[test]
-fn all_types_are_named_once() {
-    let text = "(a: A [E { b: B [b->a: A = a] }]) { c: C [c->d: D->f: F = a->e: Z->f: F] } \
-                => { g = { h: H [h->c: C = c !E { i: I [i->h: H = h] }] } => { j = { k: K [k->h: H = h] } } }";
-    let specification = parsed(text);
-    let kinds: Vec<_> = specification
-        .kinds()
-        .into_iter()
-        .map(|kind| &**kind)
-        .collect();
-    assert_eq!(kinds, ["A", "B", "C", "D", "F", "Z", "H", "I", "K"]);
-}

@@ -2,19 +2,19 @@
 
 use wakeline_feed::{
     fact::{Envelope, Signature},
-    policy::authorization::{Refused, Verdict},
+    policy::authorization::{Rejection, Verdict},
 };
 
 use crate::{
+    case_facts::{CaseFacts, fact, made, policies},
     database::Database,
-    world::{World, fact, made, policies},
 };
 
 pub(crate) async fn verdicts_are_those_of_the_real_library(database: Database) {
-    let world = World::read();
+    let cases = CaseFacts::read();
     let store = database.store();
-    world.save(&*store, &[]).await;
-    for case in world.cases["authorization"].as_array().unwrap() {
+    cases.save(&*store, &[]).await;
+    for case in cases.cases["authorization"].as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
         let rules = policies(case["policy"].as_str().unwrap()).authorization;
         let sent = case["sent"].as_array().unwrap().iter();
@@ -68,10 +68,10 @@ fn signature(key: &serde_json::Value) -> Signature {
 }
 
 pub(crate) async fn a_predecessor_that_nobody_knows_is_named(database: Database) {
-    let world = World::read();
+    let cases = CaseFacts::read();
     let store = database.store();
-    world.save(&*store, &[]).await;
-    let unknown = world.reference("unknown");
+    cases.save(&*store, &[]).await;
+    let unknown = cases.reference("unknown");
     let office = made("Office", &[("company", unknown.clone())], "{}");
     let rules = policies("authorization { any Office }").authorization;
     let sent = [Envelope {
@@ -79,7 +79,7 @@ pub(crate) async fn a_predecessor_that_nobody_knows_is_named(database: Database)
         signatures: Vec::new(),
     }];
     let refused = rules.authorize(&*store, &sent, None).await.unwrap();
-    assert_eq!(refused, Err(Refused::Missing(unknown)));
+    assert_eq!(refused, Err(Rejection::Missing(unknown)));
 }
 
 pub(crate) async fn nothing_is_nothing(database: Database) {
@@ -93,14 +93,14 @@ pub(crate) async fn nothing_is_nothing(database: Database) {
 
 /// With a question for each it would take minutes.
 pub(crate) async fn many_facts_are_few_questions(database: Database) {
-    let world = World::read();
+    let cases = CaseFacts::read();
     let store = database.store();
-    world.save(&*store, &[]).await;
+    cases.save(&*store, &[]).await;
     let rules = policies(
         "authorization { (o: Office) { a: Administrator [a->company: Company = o->company: Company]
             u: Jinaga.User [u = a->user: Jinaga.User] } => u }",
     );
-    let acme = world.reference("acme");
+    let acme = cases.reference("acme");
     let offices = (0..20_000).map(|number| Envelope {
         fact: made(
             "Office",

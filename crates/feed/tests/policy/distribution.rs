@@ -4,12 +4,12 @@ use serde_json::json;
 use wakeline_feed::{
     feeds,
     policy::distribution::{Answer, Code, Distribution, Verdict},
-    store::{Concern, Concerned, Store},
+    store::{Concern, ConcernQuery, Store},
 };
 
 use crate::{
+    case_facts::{CaseFacts, distribution, made, save, specification},
     database::Database,
-    world::{World, distribution, made, save, specification},
 };
 
 const OFFICES: &str = "(c: Company) { o: Office [o->company: Company = c] }";
@@ -18,18 +18,18 @@ const TO_ADMINS: &str = "distribution { share (c: Company) { o: Office [o->compa
         u: Jinaga.User [u = a->user: Jinaga.User] } => u }";
 
 pub(crate) async fn decisions_are_those_of_the_real_library(database: Database) {
-    let world = World::read();
+    let cases = CaseFacts::read();
     let store = database.store();
-    world.save(&*store, &[]).await;
-    for case in world.cases["distribution"].as_array().unwrap() {
+    cases.save(&*store, &[]).await;
+    for case in cases.cases["distribution"].as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
         let rules = distribution(case["policy"].as_str().unwrap());
         let wanted = specification(case["specification"].as_str().unwrap());
         let given = case["given"].as_array().unwrap().iter();
         let given: Vec<_> = given
-            .map(|one| world.reference(one.as_str().unwrap()))
+            .map(|one| cases.reference(one.as_str().unwrap()))
             .collect();
-        let user = case["user"].as_str().map(|user| world.reference(user));
+        let user = case["user"].as_str().map(|user| cases.reference(user));
         let decided = rules
             .decide(&*store, &wanted, &given, user.as_ref())
             .await
@@ -82,7 +82,7 @@ pub(crate) async fn decisions_are_those_of_the_real_library(database: Database) 
 async fn is_answered_alike(
     rules: &Distribution,
     store: &dyn Store,
-    feeds: &[wakeline_feed::policy::distribution::Granted],
+    feeds: &[wakeline_feed::policy::distribution::FeedOffer],
     user: Option<&wakeline_feed::fact::Reference>,
     verdict: Verdict,
     name: &str,
@@ -99,12 +99,12 @@ async fn is_answered_alike(
 }
 
 pub(crate) async fn a_feed_is_served_once_the_fact_that_admits_has_come(database: Database) {
-    let world = World::read();
+    let cases = CaseFacts::read();
     let store = database.store();
-    world.save(&*store, &[]).await;
+    cases.save(&*store, &[]).await;
     let rules = distribution(TO_ADMINS);
-    let given = [world.reference("acme")];
-    let carol = world.reference("carol");
+    let given = [cases.reference("acme")];
+    let carol = cases.reference("carol");
     let wanted = specification(OFFICES);
     let decided = rules
         .decide(&*store, &wanted, &given, Some(&carol))
@@ -135,11 +135,11 @@ pub(crate) async fn a_feed_is_served_once_the_fact_that_admits_has_come(database
 }
 
 pub(crate) async fn a_denied_feed_says_what_it_waits_for(database: Database) {
-    let world = World::read();
+    let cases = CaseFacts::read();
     let store = database.store();
-    world.save(&*store, &[]).await;
+    cases.save(&*store, &[]).await;
     let rules = distribution(TO_ADMINS);
-    let (given, carol) = ([world.reference("acme")], world.reference("carol"));
+    let (given, carol) = ([cases.reference("acme")], cases.reference("carol"));
     let gates = rules.gates(&specification(OFFICES), &given);
     assert_eq!(gates.len(), 1);
     assert_eq!(gates[0].given, given);
@@ -149,7 +149,7 @@ pub(crate) async fn a_denied_feed_says_what_it_waits_for(database: Database) {
     let new = made("Administrator", &predecessors, "{}");
     let fact = save(&*store, vec![new]).await[0].1;
     let query = gates[0].query.clone();
-    let concerned = store.concerned(Concerned {
+    let concerned = store.concerns(ConcernQuery {
         variable: query.arrivals()[0],
         query,
         facts: vec![fact],
@@ -158,21 +158,21 @@ pub(crate) async fn a_denied_feed_says_what_it_waits_for(database: Database) {
     let given = vec![company];
     assert_eq!(concerned.await.unwrap(), [Concern { fact, given }]);
     let posts = specification("(s: Site) { p: Post [p->site: Site = s] }");
-    assert_eq!(rules.gates(&posts, &[world.reference("site")]), []);
+    assert_eq!(rules.gates(&posts, &[cases.reference("site")]), []);
 }
 
 pub(crate) async fn a_given_that_a_feed_does_not_use_can_be_any(database: Database) {
-    let world = World::read();
+    let cases = CaseFacts::read();
     let store = database.store();
-    world.save(&*store, &[]).await;
+    cases.save(&*store, &[]).await;
     let share = "(c: Company, u: Jinaga.User) { o: Office [o->company: Company = c] }
         => { mine = { m: Manager [m->office: Office = o m->user: Jinaga.User = u] } }";
     let rules = distribution(&format!(
         "distribution {{ share {share} with (c: Company, u: Jinaga.User) {{ }} => u }}"
     ));
-    let given = world.references(&["acme", "carol"]);
+    let given = cases.references(&["acme", "carol"]);
     for (user, verdict) in [("carol", Verdict::Authorized), ("bob", Verdict::Denied)] {
-        let user = world.reference(user);
+        let user = cases.reference(user);
         let decided = rules
             .decide(&*store, &specification(share), &given, Some(&user))
             .await;
@@ -181,23 +181,23 @@ pub(crate) async fn a_given_that_a_feed_does_not_use_can_be_any(database: Databa
 }
 
 pub(crate) async fn a_user_who_is_a_given_can_have_conditions(database: Database) {
-    let world = World::read();
+    let cases = CaseFacts::read();
     let store = database.store();
-    world.save(&*store, &[]).await;
+    cases.save(&*store, &[]).await;
     let share = "(c: Company, u: Jinaga.User) { a: Administrator [a->company: Company = c a->user: Jinaga.User = u] }";
     let with = "(c: Company, u: Jinaga.User) { a: Administrator [a->company: Company = c a->user: Jinaga.User = u
         !E { r: Administrator.Revoked [r->administrator: Administrator = a] }] } => u";
     let rules = distribution(&format!("distribution {{ share {share} with {with} }}"));
-    let cases = [
+    let admissions = [
         ("bob", "bob", true),
         ("bob", "dave", false),
         ("dave", "dave", false),
         ("carol", "carol", false),
     ];
-    for (given, user, is_admitted) in cases {
-        let given = world.references(&["acme", given]);
+    for (given, user, is_admitted) in admissions {
+        let given = cases.references(&["acme", given]);
         let feed = &feeds::of(&specification(share), &given).unwrap()[0];
-        let user = world.reference(user);
+        let user = cases.reference(user);
         let answer = rules
             .answer(&*store, &feed.specification, &feed.given, Some(&user))
             .await;
@@ -207,15 +207,15 @@ pub(crate) async fn a_user_who_is_a_given_can_have_conditions(database: Database
 
 /// A given that the feed does not have, and that only a condition speaks of.
 pub(crate) async fn a_condition_on_a_given_that_a_feed_does_not_use_is_asked(database: Database) {
-    let world = World::read();
+    let cases = CaseFacts::read();
     let store = database.store();
-    world.save(&*store, &[]).await;
+    cases.save(&*store, &[]).await;
     let share = "(c: Company, s: Shop) { o: Office [o->company: Company = c] }";
     let with = "(c: Company, s: Shop) { a: Administrator [a->company: Company = c]
         u: Jinaga.User [u = a->user: Jinaga.User
             !E { x: Closed [x->user: Jinaga.User = u x->shop: Shop = s] }] } => u";
     let rules = distribution(&format!("distribution {{ share {share} with {with} }}"));
-    let (given, bob) = ([world.reference("acme")], world.reference("bob"));
+    let (given, bob) = ([cases.reference("acme")], cases.reference("bob"));
     let feed = &feeds::of(&specification(OFFICES), &given).unwrap()[0];
     let is_granted = async || {
         let answer = rules.answer(&*store, &feed.specification, &feed.given, Some(&bob));

@@ -67,7 +67,7 @@ fn files_below_are_read_in_any_unicode() {
     );
     let policies = Policies::read(directory.path()).unwrap().unwrap();
     let wanted = "(u: Jinaga.User) { c: Company [c->creator: Jinaga.User = u] }";
-    let wanted = crate::world::specification(wanted);
+    let wanted = crate::case_facts::specification(wanted);
     assert!(policies.purge.check(&wanted).is_err());
 }
 

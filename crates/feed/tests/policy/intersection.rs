@@ -2,13 +2,13 @@
 
 use wakeline_feed::{policy::distribution::intersection::intersect, policy_file::PolicyFile};
 
-use crate::world::{World, specification};
+use crate::case_facts::{CaseFacts, specification};
 
 #[test]
 fn a_narrowed_specification_is_as_the_real_library_writes_it() {
-    let world = World::read();
+    let cases = CaseFacts::read();
     let mut compared = 0;
-    for case in world.cases["distribution"].as_array().unwrap() {
+    for case in cases.cases["distribution"].as_array().unwrap() {
         let Some(narrowed) = case["expected"]["narrowed"].as_array() else {
             continue;
         };

@@ -2,6 +2,7 @@
 //! real library are in `vectors/policies.json`.
 
 mod authorization;
+mod case_facts;
 mod database;
 mod distribution;
 mod files;
@@ -10,7 +11,6 @@ mod loading;
 mod login;
 mod purging;
 mod users;
-mod world;
 
 wakeline_testkit::conformance! {
     crate::database::Database;

@@ -8,7 +8,7 @@ use wakeline_feed::{
 };
 use wakeline_testkit::local_bus;
 
-use crate::{database::Database, world::made};
+use crate::{case_facts::made, database::Database};
 
 fn principal(id: &str) -> Principal {
     Principal {

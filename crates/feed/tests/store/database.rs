@@ -9,7 +9,7 @@ use wakeline_feed::store::{
 use wakeline_testkit::{DatabaseKind, OpenStore, TestClock, TestDatabase};
 
 /// Queries have a suite of their own.
-pub(crate) use wakeline_feed::store::Store as Steps;
+pub(crate) use wakeline_feed::store::Store;
 
 pub(crate) struct Database {
     database: TestDatabase,
@@ -37,7 +37,7 @@ impl Database {
     }
 
     /// A store with connections of its own: another node.
-    pub(crate) async fn store(&self) -> Arc<dyn Steps> {
+    pub(crate) async fn store(&self) -> Arc<dyn Store> {
         match self.database.open().await {
             OpenStore::Sqlite(sqlite) => Arc::new(SqliteStore::new(sqlite, self.clock.reader())),
             OpenStore::Postgres(postgres) => Arc::new(PostgresStore::new(postgres)),
@@ -49,7 +49,7 @@ impl Database {
     pub(crate) async fn pass(&self, micros: i64) {
         match self.is_postgres() {
             true => {
-                let sql = format!("UPDATE feed_definition SET used = used - {micros}");
+                let sql = format!("UPDATE feed_definition SET used_at = used_at - {micros}");
                 self.execute(&sql).await;
             }
             false => self

@@ -7,12 +7,12 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio_postgres::Client;
 use wakeline_feed::{
     fact::{Fact, Reference},
-    store::Saved,
+    store::SaveOutcome,
 };
 
 use crate::{
-    database::{Database, Steps},
-    ground::{Ground, fact, one, read_log, save},
+    database::{Database, Store},
+    fixture::{Fixture, LogFollower, fact, one, read_log, save},
 };
 
 const ROUNDS: usize = 60;
@@ -41,25 +41,25 @@ fn site(name: &str) -> Fact {
     fact("Site", name, &[])
 }
 
-async fn ground() -> Ground {
-    let ground = Ground::new(Database::postgres().await).await;
-    ground.save(&[&site("first")]).await;
-    ground
+async fn fixture() -> Fixture {
+    let fixture = Fixture::new(Database::postgres().await).await;
+    fixture.save(&[&site("first")]).await;
+    fixture
 }
 
 /// A save is under way while two others commit; then it `ends`.
 async fn held_until(ends: &str, expected: &[&str]) {
-    let ground = ground().await;
-    let first = ground.at(&site("first")).await;
-    let session = ground.database.session().await;
+    let fixture = fixture().await;
+    let first = fixture.at(&site("first")).await;
+    let session = fixture.database.session().await;
     session.batch_execute("BEGIN").await.unwrap();
     save_in(&session, &site("held")).await;
     for later in ["a", "b"] {
-        ground.save(&[&site(later)]).await;
+        fixture.save(&[&site(later)]).await;
     }
-    let last = ground.at(&site("b")).await;
+    let last = fixture.at(&site("b")).await;
     // Another node has not seen an earlier horizon.
-    for store in [ground.store.clone(), ground.database.store().await] {
+    for store in [fixture.store.clone(), fixture.database.store().await] {
         let horizon = store.horizon().await.unwrap();
         assert_eq!((horizon.settled, horizon.last), (first, last));
         let page = store.log(first, 10).await.unwrap();
@@ -67,9 +67,9 @@ async fn held_until(ends: &str, expected: &[&str]) {
         assert_eq!((page.to, page.last), (first, last));
     }
     session.batch_execute(ends).await.unwrap();
-    let horizon = ground.store.horizon().await.unwrap();
+    let horizon = fixture.store.horizon().await.unwrap();
     assert_eq!((horizon.settled, horizon.last), (last, last));
-    let (entries, to) = read_log(&*ground.store, first, 10).await;
+    let (entries, to) = read_log(&*fixture.store, first, 10).await;
     assert_eq!(to, last);
     let seen: Vec<_> = entries.into_iter().map(|entry| entry.reference).collect();
     let expected: Vec<_> = expected.iter().map(|name| site(name).reference).collect();
@@ -88,71 +88,71 @@ async fn what_is_rolled_back_holds_nobody_up() {
 
 #[tokio::test]
 async fn other_transactions_hold_nobody_up() {
-    let ground = ground().await;
-    let session = ground.database.session().await;
+    let fixture = fixture().await;
+    let session = fixture.database.session().await;
     let foreign = "BEGIN; CREATE TABLE public.foreign_table (a int);
         SELECT pg_current_xact_id(), pg_advisory_xact_lock(1), pg_advisory_xact_lock(1, 1)";
     session.batch_execute(foreign).await.unwrap();
-    ground.save(&[&site("a")]).await;
-    let at = ground.at(&site("a")).await;
-    let horizon = ground.store.horizon().await.unwrap();
+    fixture.save(&[&site("a")]).await;
+    let at = fixture.at(&site("a")).await;
+    let horizon = fixture.store.horizon().await.unwrap();
     assert_eq!((horizon.settled, horizon.last), (at, at));
 }
 
 #[tokio::test]
 async fn another_databases_saves_hold_nobody_up() {
-    let (ground, other) = (ground().await, ground().await);
+    let (fixture, other) = (fixture().await, fixture().await);
     let session = other.database.session().await;
     session.batch_execute("BEGIN").await.unwrap();
     save_in(&session, &site("held")).await;
-    ground.save(&[&site("a")]).await;
-    let at = ground.at(&site("a")).await;
-    assert_eq!(ground.store.horizon().await.unwrap().settled, at);
+    fixture.save(&[&site("a")]).await;
+    let at = fixture.at(&site("a")).await;
+    assert_eq!(fixture.store.horizon().await.unwrap().settled, at);
 }
 
 #[tokio::test]
 async fn positions_may_need_more_bits_than_a_lock_has() {
     for before in [i64::from(i32::MAX) - 1, i64::from(u32::MAX) - 1, 1 << 40] {
-        let ground = ground().await;
-        let set = format!("SELECT setval('wakeline.feed_position', {before})");
-        ground.database.execute(&set).await;
-        let session = ground.database.session().await;
+        let fixture = fixture().await;
+        let set = format!("SELECT setval('wakeline.feed_seq', {before})");
+        fixture.database.execute(&set).await;
+        let session = fixture.database.session().await;
         session.batch_execute("BEGIN").await.unwrap();
         save_in(&session, &site("held")).await;
         for later in ["a", "b", "c", "d"] {
-            ground.save(&[&site(later)]).await;
+            fixture.save(&[&site(later)]).await;
         }
-        let horizon = ground.store.horizon().await.unwrap();
+        let horizon = fixture.store.horizon().await.unwrap();
         assert_eq!((horizon.settled, horizon.last), (before, before + 5));
         session.batch_execute("COMMIT").await.unwrap();
-        assert_eq!(ground.store.horizon().await.unwrap().settled, before + 5);
+        assert_eq!(fixture.store.horizon().await.unwrap().settled, before + 5);
     }
 }
 
 #[tokio::test]
 async fn what_another_saves_meanwhile_is_waited_for() {
-    let ground = ground().await;
+    let fixture = fixture().await;
     let shared = site("shared");
     let post = fact("Post", "post", &[("site", one(&shared))]);
-    let session = ground.database.session().await;
+    let session = fixture.database.session().await;
     session.batch_execute("BEGIN").await.unwrap();
     save_in(&session, &shared).await;
-    let store = ground.store.clone();
+    let store = fixture.store.clone();
     let saving = {
         let (shared, post) = (shared.clone(), post.clone());
         tokio::spawn(async move { save(&*store, &[&shared, &post]).await })
     };
     let waiting =
         "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while ground.database.count(waiting).await == 0 {
+    while fixture.database.count(waiting).await == 0 {
         tokio::task::yield_now().await;
     }
     session.batch_execute("COMMIT").await.unwrap();
-    let Saved::Stored { new } = saving.await.unwrap() else {
+    let SaveOutcome::Stored { new } = saving.await.unwrap() else {
         panic!("it is refused");
     };
-    assert_eq!(new, [(1, ground.at(&post).await)]);
-    assert!(ground.at(&shared).await < ground.at(&post).await);
+    assert_eq!(new, [(1, fixture.at(&post).await)]);
+    assert!(fixture.at(&shared).await < fixture.at(&post).await);
 }
 
 /// Sessions that hold their saves open for a while and commit or not, beside nodes that save, and a
@@ -162,33 +162,13 @@ async fn a_follower_misses_nothing_whatever_is_held_open() {
     let given = std::env::var("WAKELINE_SEED").ok();
     let seed: u64 = given.map_or_else(rand::random, |seed| seed.parse().unwrap());
     eprintln!("WAKELINE_SEED={seed}");
-    let ground = ground().await;
-    let (told, mut done) = tokio::sync::watch::channel(false);
-    let follower = {
-        let store = ground.database.store().await;
-        tokio::spawn(async move {
-            let (mut seen, mut at) = (Vec::new(), 0);
-            loop {
-                let is_over = *done.borrow_and_update();
-                let (entries, to) = read_log(&*store, at, 7).await;
-                seen.extend(
-                    entries
-                        .into_iter()
-                        .map(|entry| (entry.position, entry.reference)),
-                );
-                at = to;
-                if is_over {
-                    return seen;
-                }
-                tokio::task::yield_now().await;
-            }
-        })
-    };
+    let fixture = fixture().await;
+    let follower = LogFollower::start(&fixture).await;
     let mut writers = Vec::new();
     for number in 0..WRITERS {
         let (store, session) = (
-            ground.database.store().await,
-            ground.database.session().await,
+            fixture.database.store().await,
+            fixture.database.session().await,
         );
         let random = StdRng::seed_from_u64(seed.wrapping_add(number as u64));
         writers.push(tokio::spawn(write(store, session, random, number)));
@@ -197,18 +177,12 @@ async fn a_follower_misses_nothing_whatever_is_held_open() {
     for writer in writers {
         expected.extend(writer.await.unwrap());
     }
-    told.send_replace(true);
-    let seen = follower.await.unwrap();
-    assert!(seen.is_sorted_by(|a, b| a.0 < b.0));
-    let count = seen.len();
-    let seen: BTreeSet<Reference> = seen.into_iter().map(|(_, reference)| reference).collect();
-    assert_eq!(seen.len(), count);
-    assert_eq!(seen, expected);
+    assert_eq!(follower.finish().await, expected);
 }
 
 /// What it has committed.
 async fn write(
-    store: Arc<dyn Steps>,
+    store: Arc<dyn Store>,
     session: Client,
     mut random: StdRng,
     number: usize,

@@ -1,9 +1,9 @@
 //! Users' keys.
 
 use wakeline_feed::store::{KeyPair, Principal};
-use wakeline_testkit::local_bus;
+use wakeline_testkit::CommitAlone;
 
-use crate::{database::Database, ground::Ground};
+use crate::fixture::Fixture;
 
 pub(crate) fn pair(name: &str) -> KeyPair {
     KeyPair {
@@ -19,33 +19,31 @@ pub(crate) fn principal(provider: &str, id: &str) -> Principal {
     }
 }
 
-pub(crate) async fn whoever_comes_first_decides(database: Database) {
-    let ground = Ground::new(database).await;
-    let store = &ground.store;
+pub(crate) async fn whoever_comes_first_decides(fixture: Fixture) {
+    let store = &fixture.store;
     let anna = principal("google", "anna");
     assert_eq!(store.key(anna.clone()).await.unwrap(), None);
     let first = store
-        .keep_key(anna.clone(), pair("a"))
-        .commit(&local_bus())
+        .store_key(anna.clone(), pair("a"))
+        .commit_alone()
         .await
         .unwrap();
     let second = store
-        .keep_key(anna.clone(), pair("b"))
-        .commit(&local_bus())
+        .store_key(anna.clone(), pair("b"))
+        .commit_alone()
         .await
         .unwrap();
     assert_eq!((first, second), (pair("a"), pair("a")));
     assert_eq!(store.key(anna).await.unwrap(), Some(pair("a")));
 }
 
-pub(crate) async fn principals_have_keys_of_their_own(database: Database) {
-    let ground = Ground::new(database).await;
-    let store = &ground.store;
+pub(crate) async fn principals_have_keys_of_their_own(fixture: Fixture) {
+    let store = &fixture.store;
     let all = [("x", "anna"), ("x", "ben"), ("y", "anna")];
     for (provider, id) in all {
         let key = pair(&format!("{provider}/{id}"));
         let of = principal(provider, id);
-        store.keep_key(of, key).commit(&local_bus()).await.unwrap();
+        store.store_key(of, key).commit_alone().await.unwrap();
     }
     for (provider, id) in all {
         let kept = store.key(principal(provider, id)).await.unwrap();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use wakeline_feed::{
     fact::{Envelope, Fact, Hash, Predecessors, Reference},
-    store::Saved,
+    store::SaveOutcome,
 };
-use wakeline_testkit::local_bus;
+use wakeline_testkit::CommitAlone;
 
-use crate::{database::Database, ground::Ground};
+use crate::fixture::Fixture;
 
 /// More than a statement can have parameters.
 const GRAPH: u64 = 70_000;
@@ -42,9 +42,9 @@ fn node(number: u64, predecessors: &[u64]) -> Envelope {
     }
 }
 
-async fn save(ground: &Ground, nodes: Arc<[Envelope]>) -> usize {
-    match ground.store.save(nodes).commit(&local_bus()).await.unwrap() {
-        Saved::Stored { new } => {
+async fn save(fixture: &Fixture, nodes: Arc<[Envelope]>) -> usize {
+    match fixture.store.save(nodes).commit_alone().await.unwrap() {
+        SaveOutcome::Stored { new } => {
             assert!(new.is_sorted_by_key(|(_, at)| *at));
             new.len()
         }
@@ -52,8 +52,7 @@ async fn save(ground: &Ground, nodes: Arc<[Envelope]>) -> usize {
     }
 }
 
-pub(crate) async fn a_graph_of_many_facts_is_one_save(database: Database) {
-    let ground = Ground::new(database).await;
+pub(crate) async fn a_graph_of_many_facts_is_one_save(fixture: Fixture) {
     let graph: Arc<[Envelope]> = (0..GRAPH)
         .map(|number| match number {
             0 => node(0, &[]),
@@ -61,22 +60,21 @@ pub(crate) async fn a_graph_of_many_facts_is_one_save(database: Database) {
         })
         .collect();
     let count = usize::try_from(GRAPH).unwrap();
-    assert_eq!(save(&ground, graph.clone()).await, count);
-    assert_eq!(save(&ground, graph).await, 0);
-    assert_eq!(ground.log(20_000).await.len(), count);
+    assert_eq!(save(&fixture, graph.clone()).await, count);
+    assert_eq!(save(&fixture, graph).await, 0);
+    assert_eq!(fixture.log(20_000).await.len(), count);
 }
 
-pub(crate) async fn a_long_chain_has_a_closure(database: Database) {
-    let ground = Ground::new(database).await;
+pub(crate) async fn a_long_chain_has_a_closure(fixture: Fixture) {
     let chain = (0..CHAIN).map(|number| match number {
         0 => node(0, &[]),
         _ => node(number, &[number - 1]),
     });
-    save(&ground, chain.collect()).await;
+    save(&fixture, chain.collect()).await;
     // The last hundred facts, each with all of the chain before it.
     let last = (CHAIN - 100..CHAIN).map(reference).collect();
-    let at = ground.store.find(last).await.unwrap();
-    let closure = ground
+    let at = fixture.store.find(last).await.unwrap();
+    let closure = fixture
         .store
         .closure(at.into_iter().flatten().collect())
         .await;
@@ -85,8 +83,7 @@ pub(crate) async fn a_long_chain_has_a_closure(database: Database) {
     assert_eq!(closure.len(), usize::try_from(CHAIN).unwrap());
 }
 
-pub(crate) async fn many_paths_are_walked_once(database: Database) {
-    let ground = Ground::new(database).await;
+pub(crate) async fn many_paths_are_walked_once(fixture: Fixture) {
     let mut nodes = vec![node(0, &[]), node(1, &[])];
     for level in 1..LEVELS {
         let below = [2 * level - 2, 2 * level - 1];
@@ -94,7 +91,7 @@ pub(crate) async fn many_paths_are_walked_once(database: Database) {
     }
     let count = nodes.len();
     let top = nodes[count - 1].fact.clone();
-    save(&ground, nodes.into()).await;
-    let closure = ground.store.closure(vec![ground.at(&top).await]).await;
+    save(&fixture, nodes.into()).await;
+    let closure = fixture.store.closure(vec![fixture.at(&top).await]).await;
     assert_eq!(closure.unwrap().len(), count - 1);
 }

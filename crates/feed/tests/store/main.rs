@@ -3,8 +3,8 @@
 
 mod database;
 mod definitions;
+mod fixture;
 mod following;
-mod ground;
 mod horizon;
 mod keys;
 mod large;
@@ -18,7 +18,7 @@ mod saving;
 mod signing;
 
 wakeline_testkit::conformance! {
-    crate::database::Database;
+    crate::fixture::Fixture;
     saving:
         a_fact_is_as_it_was_saved,
         a_known_fact_is_left_alone,

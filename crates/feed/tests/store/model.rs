@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wakeline_feed::fact::{Envelope, Fact, Reference};
 
-/// What a save is told, without positions.
+/// What a save is told, without seqs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     New(Vec<usize>),

@@ -6,7 +6,7 @@ use wakeline_feed::fact::Fact;
 
 use crate::{
     database::Database,
-    ground::{Ground, fact, one},
+    fixture::{Fixture, fact, one},
 };
 
 const MANY: usize = 5_000;
@@ -25,22 +25,22 @@ async fn rows_read(session: &Client) -> i64 {
 
 #[tokio::test]
 async fn no_step_reads_what_it_is_not_asked_for() {
-    let ground = Ground::new(Database::postgres().await).await;
+    let fixture = Fixture::new(Database::postgres().await).await;
     for table in ["feed_fact", "feed_edge", "feed_signature"] {
         let sql = format!("ALTER TABLE wakeline.{table} SET (autovacuum_enabled = false)");
-        ground.database.execute(&sql).await;
+        fixture.database.execute(&sql).await;
     }
     let site = fact("Site", "site", &[]);
     let posts: Vec<Fact> = (0..MANY)
         .map(|number| fact("Post", &number.to_string(), &[("site", one(&site))]))
         .collect();
     let all: Vec<&Fact> = std::iter::once(&site).chain(&posts).collect();
-    ground.save(&all).await;
-    let session = ground.database.session().await;
+    fixture.save(&all).await;
+    let session = fixture.database.session().await;
     // As the connections of batches are.
     let batches = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off";
     session.batch_execute(batches).await.unwrap();
-    let hash = "(SELECT array_agg(hash) FROM wakeline.feed_fact WHERE position = 77)";
+    let hash = "(SELECT array_agg(hash) FROM wakeline.feed_fact WHERE seq = 77)";
     let save = format!(
         "SELECT wakeline.feed_save(ARRAY[1], ARRAY['new'::bytea], ARRAY['{{}}'], ARRAY['{{}}'],
              ARRAY[1], ARRAY[2], {hash}, ARRAY[1], ARRAY[1], ARRAY[-1],

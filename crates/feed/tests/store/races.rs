@@ -4,36 +4,35 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::future::join_all;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
-use tokio::sync::{Barrier, watch};
+use tokio::sync::Barrier;
 use wakeline_feed::{
     fact::{Fact, Reference},
-    store::{Position, Saved},
+    store::{SaveOutcome, Seq},
 };
-use wakeline_testkit::local_bus;
+use wakeline_testkit::CommitAlone;
 
 use crate::{
-    database::{Database, Steps},
-    ground::{Ground, fact, many, one, read_log, save},
+    database::Store,
+    fixture::{Fixture, LogFollower, fact, many, one, save},
     keys::{pair, principal},
 };
 
 const SAVERS: usize = 8;
 const ROUNDS: usize = 20;
 
-async fn nodes(ground: &Ground) -> [Arc<dyn Steps>; 2] {
-    [ground.store.clone(), ground.database.store().await]
+async fn nodes(fixture: &Fixture) -> [Arc<dyn Store>; 2] {
+    [fixture.store.clone(), fixture.database.store().await]
 }
 
-fn new_of(told: Saved) -> Vec<(usize, Position)> {
+fn new_of(told: SaveOutcome) -> Vec<(usize, Seq)> {
     match told {
-        Saved::Stored { new } => new,
+        SaveOutcome::Stored { new } => new,
         refused => panic!("{refused:?}"),
     }
 }
 
-pub(crate) async fn a_fact_saved_by_many_is_new_to_one(database: Database) {
-    let ground = Ground::new(database).await;
-    let nodes = nodes(&ground).await;
+pub(crate) async fn a_fact_saved_by_many_is_new_to_one(fixture: Fixture) {
+    let nodes = nodes(&fixture).await;
     for round in 0..ROUNDS {
         let barrier = Arc::new(Barrier::new(SAVERS));
         let saves = (0..SAVERS).map(|number| {
@@ -52,14 +51,14 @@ pub(crate) async fn a_fact_saved_by_many_is_new_to_one(database: Database) {
         assert_eq!(firsts, 1);
     }
     let count = i64::try_from(ROUNDS * (SAVERS + 1)).unwrap();
-    assert_eq!(ground.database.count("feed_fact").await, count);
-    in_order(&ground).await;
+    assert_eq!(fixture.database.count("feed_fact").await, count);
+    in_order(&fixture).await;
 }
 
 /// Every predecessor is before its successors.
-async fn in_order(ground: &Ground) {
+async fn in_order(fixture: &Fixture) {
     let turned = "feed_edge WHERE predecessor >= successor";
-    assert_eq!(ground.database.count(turned).await, 0);
+    assert_eq!(fixture.database.count(turned).await, 0);
 }
 
 /// A site, and posts that have it and some of those before as predecessors.
@@ -77,12 +76,11 @@ fn graph(random: &mut StdRng, round: usize) -> Vec<Fact> {
     facts
 }
 
-pub(crate) async fn graphs_that_overlap_are_saved_once(database: Database) {
+pub(crate) async fn graphs_that_overlap_are_saved_once(fixture: Fixture) {
     let seed = rand::random();
     eprintln!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let ground = Ground::new(database).await;
-    let nodes = nodes(&ground).await;
+    let nodes = nodes(&fixture).await;
     for round in 0..ROUNDS {
         let facts = Arc::new(graph(&mut random, round));
         let barrier = Arc::new(Barrier::new(SAVERS));
@@ -108,29 +106,12 @@ pub(crate) async fn graphs_that_overlap_are_saved_once(database: Database) {
                 .all(|(count, place)| count == place)
         );
     }
-    in_order(&ground).await;
+    in_order(&fixture).await;
 }
 
-pub(crate) async fn a_follower_sees_every_fact_once(database: Database) {
-    let ground = Ground::new(database).await;
-    let nodes = nodes(&ground).await;
-    let (told, mut done) = watch::channel(false);
-    let follower = {
-        let store = ground.database.store().await;
-        tokio::spawn(async move {
-            let (mut seen, mut at) = (Vec::new(), 0);
-            loop {
-                let is_over = *done.borrow_and_update();
-                let (entries, to) = read_log(&*store, at, 7).await;
-                seen.extend(entries);
-                at = to;
-                if is_over {
-                    return seen;
-                }
-                tokio::task::yield_now().await;
-            }
-        })
-    };
+pub(crate) async fn a_follower_sees_every_fact_once(fixture: Fixture) {
+    let nodes = nodes(&fixture).await;
+    let follower = LogFollower::start(&fixture).await;
     let writers = (0..SAVERS).map(|number| {
         let store = nodes[number % 2].clone();
         tokio::spawn(async move {
@@ -151,17 +132,11 @@ pub(crate) async fn a_follower_sees_every_fact_once(database: Database) {
     for writer in join_all(writers).await {
         saved.extend(writer.unwrap());
     }
-    told.send_replace(true);
-    let seen = follower.await.unwrap();
-    assert!(seen.is_sorted_by(|a, b| a.position < b.position));
-    assert_eq!(seen.len(), saved.len());
-    let seen: BTreeSet<Reference> = seen.into_iter().map(|entry| entry.reference).collect();
-    assert_eq!(seen, saved);
+    assert_eq!(follower.finish().await, saved);
 }
 
-pub(crate) async fn of_many_keys_one_is_kept(database: Database) {
-    let ground = Ground::new(database).await;
-    let nodes = nodes(&ground).await;
+pub(crate) async fn of_many_keys_one_is_kept(fixture: Fixture) {
+    let nodes = nodes(&fixture).await;
     let barrier = Arc::new(Barrier::new(SAVERS));
     let keepers = (0..SAVERS).map(|number| {
         let (store, barrier) = (nodes[number % 2].clone(), barrier.clone());
@@ -169,14 +144,18 @@ pub(crate) async fn of_many_keys_one_is_kept(database: Database) {
             barrier.wait().await;
             let anna = principal("google", "anna");
             let kept = store
-                .keep_key(anna, pair(&number.to_string()))
-                .commit(&local_bus())
+                .store_key(anna, pair(&number.to_string()))
+                .commit_alone()
                 .await;
             kept.unwrap()
         })
     });
     let kept: Vec<_> = join_all(keepers.collect::<Vec<_>>()).await;
-    let decided = ground.store.key(principal("google", "anna")).await.unwrap();
+    let decided = fixture
+        .store
+        .key(principal("google", "anna"))
+        .await
+        .unwrap();
     for kept in kept {
         assert_eq!(Some(kept.unwrap()), decided);
     }

@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom, seq::SliceRandom};
 use wakeline_feed::{
     fact::{Envelope, Fact, Reference},
-    store::Saved,
+    store::SaveOutcome,
 };
-use wakeline_testkit::local_bus;
+use wakeline_testkit::CommitAlone;
 
 use crate::{
-    database::{Database, Steps},
-    ground::{Ground, fact, many, one, read_log, signed},
+    database::Store,
+    fixture::{Fixture, fact, many, one, read_log, signed},
     model::{Model, Said, predecessors},
 };
 
@@ -22,21 +22,20 @@ const KINDS: [&str; 3] = ["Site", "Post", "Comment"];
 const ROLES: [&str; 3] = ["up", "others", "site"];
 const KEYS: [&str; 3] = ["anna", "ben", "carl"];
 
-pub(crate) async fn random_sequences_follow_the_model(database: Database) {
+pub(crate) async fn random_sequences_follow_the_model(fixture: Fixture) {
     let given = std::env::var("WAKELINE_SEED").ok();
     let given: Option<u64> = given.map(|seed| seed.parse().unwrap());
-    let ground = Ground::new(database).await;
-    let stores = [ground.store.clone(), ground.database.store().await];
+    let stores = [fixture.store.clone(), fixture.database.store().await];
     for number in 0..if given.is_some() { 1 } else { SEQUENCES } {
         let seed = given.unwrap_or_else(rand::random);
         eprintln!("WAKELINE_SEED={seed}");
         let mut random = StdRng::seed_from_u64(seed);
         let mut sequence = Sequence {
-            ground: &ground,
+            fixture: &fixture,
             stores: &stores,
             pool: pool(&mut random, number),
             random,
-            begins: ground.store.horizon().await.unwrap().settled,
+            begins: fixture.store.horizon().await.unwrap().settled,
             model: Model::default(),
         };
         for _ in 0..STEPS {
@@ -71,8 +70,8 @@ fn pool(random: &mut StdRng, number: usize) -> Vec<Fact> {
 }
 
 struct Sequence<'a> {
-    ground: &'a Ground,
-    stores: &'a [Arc<dyn Steps>; 2],
+    fixture: &'a Fixture,
+    stores: &'a [Arc<dyn Store>; 2],
     pool: Vec<Fact>,
     random: StdRng,
     /// Where the log of this sequence does.
@@ -86,12 +85,14 @@ impl Sequence<'_> {
         let store = &self.stores[self.random.random_range(0..2)];
         let said = match store
             .save(envelopes.clone().into())
-            .commit(&local_bus())
+            .commit_alone()
             .await
             .unwrap()
         {
-            Saved::Stored { new } => Said::New(new.into_iter().map(|(place, _)| place).collect()),
-            Saved::Missing { predecessor } => Said::Missing(predecessor),
+            SaveOutcome::Stored { new } => {
+                Said::New(new.into_iter().map(|(place, _)| place).collect())
+            }
+            SaveOutcome::Missing { predecessor } => Said::Missing(predecessor),
         };
         assert_eq!(said, self.model.save(&envelopes));
     }
@@ -153,7 +154,7 @@ impl Sequence<'_> {
             .map(|fact| &fact.reference)
             .collect();
         assert_eq!(logged, expected);
-        let at: Vec<_> = log.iter().map(|entry| entry.position).collect();
+        let at: Vec<_> = log.iter().map(|entry| entry.seq).collect();
         let stored = store.facts(at.clone()).await.unwrap();
         assert_eq!(stored.len(), at.len());
         for (stored, expected) in stored.iter().zip(&self.model.facts) {
@@ -165,10 +166,10 @@ impl Sequence<'_> {
         let Some(entry) = log.choose(&mut self.random) else {
             return;
         };
-        let closure = store.closure(vec![entry.position]).await.unwrap();
+        let closure = store.closure(vec![entry.seq]).await.unwrap();
         let closure = store.facts(closure).await.unwrap();
         let closure: BTreeSet<_> = closure.into_iter().map(|one| one.fact.reference).collect();
         assert_eq!(closure, self.model.closure(&entry.reference));
-        assert_eq!(self.ground.find(&self.pool[0]).await, found[0]);
+        assert_eq!(self.fixture.find(&self.pool[0]).await, found[0]);
     }
 }

@@ -1,15 +1,12 @@
 //! Signatures and public keys.
 
 use wakeline_feed::fact::Envelope;
-use wakeline_testkit::local_bus;
+use wakeline_testkit::CommitAlone;
 
-use crate::{
-    database::Database,
-    ground::{Ground, fact, signed},
-};
+use crate::fixture::{Fixture, fact, signed};
 
-async fn keys(ground: &Ground, envelope: &Envelope) -> Vec<String> {
-    let stored = ground.stored(&envelope.fact).await;
+async fn keys(fixture: &Fixture, envelope: &Envelope) -> Vec<String> {
+    let stored = fixture.stored(&envelope.fact).await;
     let mut keys = Vec::new();
     for one in stored.signatures {
         assert_eq!(*one.signature, format!("by {}", one.key));
@@ -19,23 +16,21 @@ async fn keys(ground: &Ground, envelope: &Envelope) -> Vec<String> {
     keys
 }
 
-pub(crate) async fn a_signature_is_kept(database: Database) {
-    let ground = Ground::new(database).await;
+pub(crate) async fn a_signature_is_kept(fixture: Fixture) {
     let post = signed(&fact("Post", "post", &[]), &["anna", "ben"]);
     let bare = signed(&fact("Post", "bare", &[]), &[]);
     let sent = [post.clone(), bare.clone()];
-    ground
+    fixture
         .store
         .save(sent.into())
-        .commit(&local_bus())
+        .commit_alone()
         .await
         .unwrap();
-    assert_eq!(keys(&ground, &post).await, ["anna", "ben"]);
-    assert!(keys(&ground, &bare).await.is_empty());
+    assert_eq!(keys(&fixture, &post).await, ["anna", "ben"]);
+    assert!(keys(&fixture, &bare).await.is_empty());
 }
 
-pub(crate) async fn a_known_fact_gets_new_signatures(database: Database) {
-    let ground = Ground::new(database).await;
+pub(crate) async fn a_known_fact_gets_new_signatures(fixture: Fixture) {
     let post = fact("Post", "post", &[]);
     for (signers, expected) in [
         (&[][..], &[][..]),
@@ -44,37 +39,36 @@ pub(crate) async fn a_known_fact_gets_new_signatures(database: Database) {
         (&["anna"], &["anna", "ben"]),
     ] {
         let envelope = signed(&post, signers);
-        ground
+        fixture
             .store
             .save([envelope.clone()].into())
-            .commit(&local_bus())
+            .commit_alone()
             .await
             .unwrap();
-        assert_eq!(keys(&ground, &envelope).await, expected);
+        assert_eq!(keys(&fixture, &envelope).await, expected);
     }
     // Twice in one save.
     let sent = [signed(&post, &["carl"]), signed(&post, &["carl", "dora"])];
-    ground
+    fixture
         .store
         .save(sent.clone().into())
-        .commit(&local_bus())
+        .commit_alone()
         .await
         .unwrap();
     let all = ["anna", "ben", "carl", "dora"];
-    assert_eq!(keys(&ground, &sent[0]).await, all);
+    assert_eq!(keys(&fixture, &sent[0]).await, all);
 }
 
-pub(crate) async fn keys_are_kept_once(database: Database) {
-    let ground = Ground::new(database).await;
+pub(crate) async fn keys_are_kept_once(fixture: Fixture) {
     for name in ["a", "b", "c"] {
         let sent = signed(&fact("Post", name, &[]), &["anna"]);
-        ground
+        fixture
             .store
             .save([sent].into())
-            .commit(&local_bus())
+            .commit_alone()
             .await
             .unwrap();
     }
-    assert_eq!(ground.database.count("feed_public_key").await, 1);
-    assert_eq!(ground.database.count("feed_signature").await, 3);
+    assert_eq!(fixture.database.count("feed_public_key").await, 1);
+    assert_eq!(fixture.database.count("feed_signature").await, 3);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use wakeline_feed::{
     fact::{Fact, Hash, Predecessors, Reference},
     service::Settings,
-    session::Limits,
+    stream::Limits,
 };
 use wakeline_testkit::soon;
 
@@ -14,7 +14,7 @@ use crate::{
     database::Database,
     facts::{POSTS, post, posts, references, saved, site, sorted},
     node::{Node, settings},
-    stand::{patient, received},
+    stream_fixture::{long_limits, received},
 };
 
 const LONG: u64 = 100_000;
@@ -142,7 +142,7 @@ pub(crate) async fn timeout_long_feeds(database: Database) {
     let limited = Settings {
         stream: Limits {
             max_initial_pages: 30,
-            ..patient()
+            ..long_limits()
         },
         page_size: 1_000,
         ..settings()

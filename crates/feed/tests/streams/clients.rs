@@ -9,7 +9,7 @@ use crate::{
     database::Database,
     facts::{POSTS, post, posts, references, site},
     node::Node,
-    stand::received,
+    stream_fixture::received,
 };
 
 const CLIENTS: usize = 20;

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
-use wakeline_feed::{service::Settings, session::Limits};
+use wakeline_feed::{service::Settings, stream::Limits};
 use wakeline_testkit::soon;
 
 use crate::{
     database::Database,
     facts::{POSTS, feed, post, posts, references, site},
     node::{Node, settings},
-    stand::{Stand, patient, received, until_sync},
+    stream_fixture::{StreamFixture, long_limits, received, until_sync},
 };
 
 /// What takes so long does not come in a test.
@@ -21,7 +21,7 @@ fn delayed(sync_delay: Duration) -> Settings {
     Settings {
         stream: Limits {
             sync_delay,
-            ..patient()
+            ..long_limits()
         },
         ..settings()
     }
@@ -82,29 +82,29 @@ pub(crate) async fn a_long_backfill_lets_others_go_first(database: Database) {
     let polite = Limits {
         page_delay_every: 1,
         page_delay: NEVER,
-        ..patient()
+        ..long_limits()
     };
-    let stand = Stand::with(database, 10, polite).await;
+    let fixture = StreamFixture::with(database, 10, polite).await;
     let [home, other] = ["home", "other"].map(site);
     for site in [&home, &other] {
-        stand
+        fixture
             .save(&[vec![site.clone()], posts(site, "post", 25)].concat())
             .await;
     }
     // Nobody else: it goes on at once.
-    let mut alone = stand.session(&feed(POSTS, &[&home]));
+    let mut alone = fixture.session(&feed(POSTS, &[&home]));
     assert_eq!(received(&until_sync(&mut alone).await).len(), 25);
-    stand.store.hold_up_next();
-    let mut reader = stand.session(&feed(POSTS, &[&other]));
+    fixture.store.hold_up_next();
+    let mut reader = fixture.session(&feed(POSTS, &[&other]));
     let reading = tokio::spawn(async move {
         let _ = reader.next().await;
     });
-    soon("a page under way", stand.store.is_held_up()).await;
+    soon("a page under way", fixture.store.is_held_up()).await;
     // Not a page that is known already.
-    stand.save(&[site("third")]).await;
-    let mut waiting = stand.session(&feed(POSTS, &[&home]));
+    fixture.save(&[site("third")]).await;
+    let mut waiting = fixture.session(&feed(POSTS, &[&home]));
     let page = timeout(MOMENT * 5, waiting.next()).await;
     assert!(page.is_err(), "{page:?}");
     reading.abort();
-    stand.store.let_go();
+    fixture.store.let_go();
 }

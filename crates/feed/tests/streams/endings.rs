@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wakeline_feed::{fact::Fact, service::Settings, session::Limits};
+use wakeline_feed::{fact::Fact, service::Settings, stream::Limits};
 use wakeline_testkit::{eventually, soon};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     database::Database,
     facts::{POSTS, post, posts, references, saved, site, sorted},
     node::{Node, settings},
-    stand::{patient, received},
+    stream_fixture::{long_limits, received},
 };
 
 /// More than all buffers between two sockets hold.
@@ -39,7 +39,7 @@ async fn narrow(node: &Node, path: &str) -> Stream {
 pub(crate) async fn a_slow_reader_is_paused_and_then_ended(database: Database) {
     let short = limited(Limits {
         slow_reader: Duration::from_millis(300),
-        ..patient()
+        ..long_limits()
     });
     let node = Node::with(&database, short).await;
     let (all, path) = much(&node).await;
@@ -49,8 +49,8 @@ pub(crate) async fn a_slow_reader_is_paused_and_then_ended(database: Database) {
     assert!(node.store.slices() < MUCH / 1_000);
     let mut frames = stream.rest().await;
     let bookmark = &frames.last().unwrap().bookmark;
-    let patient = Node::new(&database).await;
-    let mut stream = patient.stream(&format!("{path}?b={bookmark}")).await;
+    let long_limits = Node::new(&database).await;
+    let mut stream = long_limits.stream(&format!("{path}?b={bookmark}")).await;
     frames.extend(stream.until_sync().await);
     assert_eq!(received(&frames), references(&all));
 }
@@ -58,7 +58,7 @@ pub(crate) async fn a_slow_reader_is_paused_and_then_ended(database: Database) {
 pub(crate) async fn more_than_may_wait_ends_it_and_it_resumes(database: Database) {
     let short = limited(Limits {
         waitlist_cap: 50,
-        ..patient()
+        ..long_limits()
     });
     let node = Node::with(&database, short).await;
     let home = site("home");
@@ -78,7 +78,7 @@ pub(crate) async fn more_than_may_wait_ends_it_and_it_resumes(database: Database
 pub(crate) async fn a_silent_stream_shows_that_it_lives(database: Database) {
     let lively = limited(Limits {
         heartbeat: Duration::from_millis(30),
-        ..patient()
+        ..long_limits()
     });
     let node = Node::with(&database, lively).await;
     let home = site("home");
@@ -105,7 +105,7 @@ pub(crate) async fn a_silent_stream_shows_that_it_lives(database: Database) {
 pub(crate) async fn an_old_stream_ends_properly(database: Database) {
     let short = limited(Limits {
         max_age: Some(Duration::from_millis(200)),
-        ..patient()
+        ..long_limits()
     });
     let node = Node::with(&database, short).await;
     let home = site("home");
@@ -122,7 +122,7 @@ pub(crate) async fn an_old_stream_ends_properly(database: Database) {
 pub(crate) async fn a_silent_stream_of_events_shows_that_it_lives(database: Database) {
     let lively = limited(Limits {
         heartbeat: Duration::from_millis(30),
-        ..patient()
+        ..long_limits()
     });
     let node = Node::with(&database, lively).await;
     let path = node.declare(POSTS, &[&site("home")]).await;

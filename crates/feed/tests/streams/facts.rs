@@ -9,7 +9,7 @@ use wakeline_feed::{
     feeds, graph, json,
     query::Query,
     specification::parser,
-    store::{Position, Saved, Store},
+    store::{SaveOutcome, Seq, Store},
 };
 
 pub(crate) const POSTS: &str = "(s: Site) { p: Post [p->site: Site = s] }";
@@ -74,9 +74,9 @@ pub(crate) fn envelopes(facts: &[Fact]) -> Arc<[Envelope]> {
 }
 
 /// Where the last of them is.
-pub(crate) async fn saved(store: &dyn Store, bus: &Arc<Bus>, facts: &[Fact]) -> Position {
+pub(crate) async fn saved(store: &dyn Store, bus: &Arc<Bus>, facts: &[Fact]) -> Seq {
     match store.save(envelopes(facts)).commit(bus).await.unwrap() {
-        Saved::Stored { new } => new.last().map_or(0, |(_, at)| *at),
+        SaveOutcome::Stored { new } => new.last().map_or(0, |(_, at)| *at),
         refused => panic!("{refused:?}"),
     }
 }

@@ -6,7 +6,7 @@ use wakeline_bus::{Bus, Intervals};
 use wakeline_feed::{
     fact::{Fact, Predecessors},
     json,
-    store::{Concerned, MAX_CONCERNS, Queries},
+    store::{ConcernQuery, MAX_CONCERNS, Queries},
 };
 use wakeline_testkit::eventually;
 use wakeline_wake::{Engine, Limits};
@@ -15,7 +15,7 @@ use crate::{
     database::Database,
     facts::{COMMENTS, POSTS, comment, fact, feed, post, references, saved, site},
     node::Node,
-    stand::{Stand, received, until_sync},
+    stream_fixture::{StreamFixture, received, until_sync},
 };
 
 /// Of each of two roles; their product is more than is told.
@@ -75,7 +75,7 @@ pub(crate) async fn a_question_that_is_refused_stops_nobody(database: Database) 
 
 /// A fact with many predecessors, and one below it.
 pub(crate) async fn many_predecessors_are_no_product(database: Database) {
-    let stand = Stand::new(database, 10).await;
+    let fixture = StreamFixture::new(database, 10).await;
     let all = |kind: &str| -> Vec<Fact> {
         let name = |number: usize| fact(kind, &number.to_string(), &[]);
         (0..MANY).map(name).collect()
@@ -87,19 +87,19 @@ pub(crate) async fn many_predecessors_are_no_product(database: Database) {
     });
     let fields = json::parse("{}").unwrap();
     let both = Fact::new("Both".into(), roles.to_vec(), &fields).unwrap();
-    stand.save(&[ones.clone(), others.clone()].concat()).await;
+    fixture.save(&[ones.clone(), others.clone()].concat()).await;
     let feed = feed(
         "(a: One, b: Other) { c: Both [c->one: One = a c->other: Other = b] d: Last [d->both: Both = c] }",
         &[&ones[7], &others[11]],
     );
-    let mut session = stand.session(&feed);
+    let mut session = fixture.session(&feed);
     until_sync(&mut session).await;
     let last = fact("Last", "last", &[("both", &both)]);
-    stand.save(std::slice::from_ref(&both)).await;
-    let at = stand.save(std::slice::from_ref(&last)).await;
+    fixture.save(std::slice::from_ref(&both)).await;
+    let at = fixture.save(std::slice::from_ref(&last)).await;
     let frames = until_sync(&mut session).await;
     assert_eq!(received(&frames), references(&[both, last]));
-    let found = stand.store.concerned(Concerned {
+    let found = fixture.store.concerns(ConcernQuery {
         query: feed.query.clone(),
         variable: *feed.query.outputs.last().unwrap(),
         facts: vec![at],
@@ -108,7 +108,7 @@ pub(crate) async fn many_predecessors_are_no_product(database: Database) {
     assert_eq!(found.await.unwrap().len(), MAX_CONCERNS);
 }
 
-/// Saved without a word to anybody: the periodic question to the store finds it, and the answer says
+/// SaveOutcome without a word to anybody: the periodic question to the store finds it, and the answer says
 /// so.
 pub(crate) async fn a_lost_hint_is_found_again(database: Database) {
     let node = Node::new(&database).await;

@@ -15,7 +15,7 @@ use crate::{
     database::Database,
     facts::{POSTS, asked, envelopes, post, posts, references, site, sorted},
     node::{Node, settings},
-    stand::received,
+    stream_fixture::received,
 };
 
 /// Runs `call` while nothing can be saved, and drops it as soon as it has asked the store so often.
@@ -79,7 +79,7 @@ pub(crate) async fn a_first_login_whose_caller_has_gone_is_heard_of(database: Da
             id: route.to_owned(),
         };
         let key = signature::generate().unwrap();
-        let key = node.store.keep_key(principal.clone(), key);
+        let key = node.store.store_key(principal.clone(), key);
         let key = key.commit(&node.bus).await.unwrap();
         let fields = serde_json::json!({ "publicKey": &*key.public }).to_string();
         let user = Fact::new(USER.into(), Vec::new(), &json::parse(&fields).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Transactions that commit late, on PostgreSQL: their positions are before what was read already.
+//! Transactions that commit late, on PostgreSQL: their seqs are before what was read already.
 
 use std::{cmp::Ordering, fmt::Write, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     database::Database,
     facts::{POSTS, post, references, site, sorted},
     node::Node,
-    stand::received,
+    stream_fixture::received,
 };
 
 const CLIENTS: usize = 6;
@@ -44,7 +44,7 @@ async fn save_in(session: &Client, home: &Fact, post: &Fact) {
     session.batch_execute(&sql).await.unwrap();
 }
 
-struct Ground {
+struct StreamServices {
     database: Database,
     node: Node,
     home: Fact,
@@ -52,7 +52,7 @@ struct Ground {
     path: String,
 }
 
-impl Ground {
+impl StreamServices {
     async fn new() -> Self {
         let database = Database::postgres().await;
         let node = Node::new(&database).await;
@@ -84,22 +84,22 @@ fn assert_in_order(frames: &[Frame]) {
 /// A save is under way while two others commit; then it `ends`, while streams are open and as one
 /// comes.
 async fn held_until(ends: &str, is_kept: bool) {
-    let ground = Ground::new().await;
-    let (node, home) = (&ground.node, &ground.home);
-    let mut before = node.stream(&ground.path).await;
+    let services = StreamServices::new().await;
+    let (node, home) = (&services.node, &services.home);
+    let mut before = node.stream(&services.path).await;
     let mut frames = before.until_sync().await;
     let held = post(home, "held");
-    let session = ground.held(&held).await;
+    let session = services.held(&held).await;
     let later = ["a", "b"].map(|name| post(home, name));
     for post in &later {
         node.add(post).await;
     }
     // It comes while the save is held, and is told of what is settled.
-    let mut between = node.stream(&ground.path).await;
+    let mut between = node.stream(&services.path).await;
     let mut seen = between.until_sync().await;
     assert_eq!(
         received(&seen),
-        references(std::slice::from_ref(&ground.first))
+        references(std::slice::from_ref(&services.first))
     );
     session.batch_execute(ends).await.unwrap();
     let mut all = later.to_vec();
@@ -110,7 +110,7 @@ async fn held_until(ends: &str, is_kept: bool) {
     frames.extend(before.until_sync().await);
     seen.extend(between.until(all.len()).await);
     seen.extend(between.until_sync().await);
-    all.push(ground.first.clone());
+    all.push(services.first.clone());
     for frames in [frames, seen] {
         assert_eq!(sorted(received(&frames)), sorted(references(&all)));
         assert_in_order(&frames);
@@ -130,13 +130,13 @@ async fn what_is_rolled_back_holds_nobody_up() {
 /// Nobody is told of a commit that no node has made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_commits_last_is_not_missed() {
-    let ground = Ground::new().await;
-    let mut stream = ground.node.stream(&ground.path).await;
+    let services = StreamServices::new().await;
+    let mut stream = services.node.stream(&services.path).await;
     stream.until_sync().await;
-    let held = post(&ground.home, "held");
-    let session = ground.held(&held).await;
-    let later = post(&ground.home, "later");
-    ground.node.add(&later).await;
+    let held = post(&services.home, "held");
+    let session = services.held(&held).await;
+    let later = post(&services.home, "later");
+    services.node.add(&later).await;
     let silent = tokio::time::timeout(Duration::from_millis(300), stream.line()).await;
     assert!(silent.is_err(), "it is not settled: {silent:?}");
     session.batch_execute("COMMIT").await.unwrap();
@@ -151,18 +151,18 @@ async fn what_commits_last_is_not_missed() {
 /// transaction that somebody forgot must not keep the node busy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn much_behind_an_open_transaction_holds_nobody_up() {
-    let ground = Ground::new().await;
-    let (node, home) = (&ground.node, &ground.home);
+    let services = StreamServices::new().await;
+    let (node, home) = (&services.node, &services.home);
     let mut streams = [
-        node.stream(&ground.path).await,
-        node.stream(&ground.path).await,
+        node.stream(&services.path).await,
+        node.stream(&services.path).await,
     ];
     for stream in &mut streams {
         stream.until_sync().await;
     }
     let held = post(home, "held");
-    let session = ground.held(&held).await;
-    let sequence = "'wakeline.feed_position'";
+    let session = services.held(&held).await;
+    let sequence = "'wakeline.feed_seq'";
     let skip = format!("SELECT setval({sequence}, nextval({sequence}) + 200000)");
     session.batch_execute(&skip).await.unwrap();
     let later = post(home, "later");
@@ -170,8 +170,8 @@ async fn much_behind_an_open_transaction_holds_nobody_up() {
     // The follower finds it, and can tell nothing; the node answers as before.
     let asked = node.store.asked();
     eventually("the follower", async || node.store.asked() > asked + 3).await;
-    let mut third = node.stream(&ground.path).await;
-    let first = references(std::slice::from_ref(&ground.first));
+    let mut third = node.stream(&services.path).await;
+    let first = references(std::slice::from_ref(&services.first));
     assert_eq!(received(&third.until_sync().await), first);
     session.batch_execute("COMMIT").await.unwrap();
     let both = sorted(references(&[held, later]));
@@ -183,19 +183,19 @@ async fn much_behind_an_open_transaction_holds_nobody_up() {
 /// A bookmark that was given while a save was under way, used after it has ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bookmark_from_before_a_late_commit_misses_nothing() {
-    let ground = Ground::new().await;
-    let held = post(&ground.home, "held");
-    let session = ground.held(&held).await;
-    let later = post(&ground.home, "later");
-    ground.node.add(&later).await;
-    let page = ground.node.get(&ground.path, &[]).await.page();
+    let services = StreamServices::new().await;
+    let held = post(&services.home, "held");
+    let session = services.held(&held).await;
+    let later = post(&services.home, "later");
+    services.node.add(&later).await;
+    let page = services.node.get(&services.path, &[]).await.page();
     assert_eq!(
         page.references,
-        references(std::slice::from_ref(&ground.first))
+        references(std::slice::from_ref(&services.first))
     );
     session.batch_execute("COMMIT").await.unwrap();
-    let path = format!("{}?b={}", ground.path, page.bookmark);
-    let page = ground.node.get(&path, &[]).await.page();
+    let path = format!("{}?b={}", services.path, page.bookmark);
+    let page = services.node.get(&path, &[]).await.page();
     assert_eq!(sorted(page.references), sorted(references(&[held, later])));
 }
 
@@ -203,20 +203,25 @@ async fn a_bookmark_from_before_a_late_commit_misses_nothing() {
 /// told before, on another node or on this one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bookmark_never_goes_back() {
-    let ground = Ground::new().await;
-    let said = ground.node.stream(&ground.path).await.until_sync().await;
+    let services = StreamServices::new().await;
+    let said = services
+        .node
+        .stream(&services.path)
+        .await
+        .until_sync()
+        .await;
     let bookmark = &said.last().unwrap().bookmark;
-    let session = ground.database.session().await;
+    let session = services.database.session().await;
     let floor = "BEGIN; SELECT pg_advisory_xact_lock_shared(1717921124, 1)";
     session.batch_execute(floor).await.unwrap();
     // A node that has not seen more.
-    let other = Node::new(&ground.database).await;
-    let asked = format!("{}?b={bookmark}", ground.path);
+    let other = Node::new(&services.database).await;
+    let asked = format!("{}?b={bookmark}", services.path);
     let mut stream = other.stream(&asked).await;
     let frames = stream.until_sync().await;
     assert_eq!((frames.len(), &frames[0].bookmark), (1, bookmark));
     session.batch_execute("COMMIT").await.unwrap();
-    let new = post(&ground.home, "new");
+    let new = post(&services.home, "new");
     other.add(&new).await;
     assert_eq!(received(&stream.until_sync().await), references(&[new]));
 }
@@ -228,17 +233,17 @@ async fn clients_miss_nothing_whatever_is_held_open() {
     let given = std::env::var("WAKELINE_SEED").ok();
     let seed: u64 = given.map_or_else(rand::random, |seed| seed.parse().unwrap());
     eprintln!("WAKELINE_SEED={seed}");
-    let ground = Ground::new().await;
-    let last = post(&ground.home, "last");
-    let ground = Arc::new(ground);
+    let services = StreamServices::new().await;
+    let last = post(&services.home, "last");
+    let services = Arc::new(services);
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
-            let (ground, last) = (ground.clone(), last.reference.clone());
+            let (services, last) = (services.clone(), last.reference.clone());
             tokio::spawn(async move {
                 let (mut frames, mut bookmark) = (Vec::new(), String::new());
                 while !received(&frames).contains(&last) {
-                    let path = format!("{}?b={bookmark}", ground.path);
-                    let stream = ground.node.stream(&path).await;
+                    let path = format!("{}?b={bookmark}", services.path);
+                    let stream = services.node.stream(&path).await;
                     frames.extend(read(stream, client % 2 == 0, &last).await);
                     bookmark = frames.last().unwrap().bookmark.clone();
                 }
@@ -249,13 +254,13 @@ async fn clients_miss_nothing_whatever_is_held_open() {
     let mut writers = Vec::new();
     for number in 0..WRITERS {
         let random = StdRng::seed_from_u64(seed.wrapping_add(number as u64));
-        writers.push(tokio::spawn(write(ground.clone(), random, number)));
+        writers.push(tokio::spawn(write(services.clone(), random, number)));
     }
-    let mut all = vec![ground.first.reference.clone()];
+    let mut all = vec![services.first.reference.clone()];
     for writer in writers {
         all.extend(soon("a writer", writer).await.unwrap());
     }
-    ground.node.add(&last).await;
+    services.node.add(&last).await;
     all.push(last.reference);
     let all = sorted(all);
     for client in clients {
@@ -279,20 +284,20 @@ async fn read(mut stream: Stream, comes_again: bool, last: &Reference) -> Vec<Fr
 }
 
 /// What it has committed.
-async fn write(ground: Arc<Ground>, mut random: StdRng, number: usize) -> Vec<Reference> {
-    let session = ground.database.session().await;
+async fn write(services: Arc<StreamServices>, mut random: StdRng, number: usize) -> Vec<Reference> {
+    let session = services.database.session().await;
     let mut committed = Vec::new();
     for round in 0..ROUNDS {
         session.batch_execute("BEGIN").await.unwrap();
         let held: Vec<Fact> = (0..random.random_range(0..3))
-            .map(|which| post(&ground.home, &format!("held {number} {round} {which}")))
+            .map(|which| post(&services.home, &format!("held {number} {round} {which}")))
             .collect();
         for post in &held {
-            save_in(&session, &ground.home, post).await;
+            save_in(&session, &services.home, post).await;
         }
         for which in 0..random.random_range(0..3) {
-            let new = post(&ground.home, &format!("{number} {round} {which}"));
-            ground.node.add(&new).await;
+            let new = post(&services.home, &format!("{number} {round} {which}"));
+            services.node.add(&new).await;
             committed.push(new.reference);
         }
         let is_kept = random.random_bool(0.7);

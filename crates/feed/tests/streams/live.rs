@@ -1,14 +1,14 @@
 //! What comes after SYNC.
 
 use wakeline_feed::{
-    fact::Fact, json, login::USER, service::Settings, session::Limits, signature, store::Principal,
+    fact::Fact, json, login::USER, service::Settings, signature, store::Principal, stream::Limits,
 };
 
 use crate::{
     database::Database,
     facts::{COMMENTS, POSTS, comment, fact, post, posts, references, site, sorted},
     node::{Node, settings},
-    stand::{patient, received},
+    stream_fixture::{long_limits, received},
 };
 
 const BURST: usize = 2_000;
@@ -37,7 +37,7 @@ pub(crate) async fn waitlist_stress(database: Database) {
     let capped = Settings {
         stream: Limits {
             waitlist_cap: BURST,
-            ..patient()
+            ..long_limits()
         },
         ..settings()
     };
@@ -140,7 +140,7 @@ pub(crate) async fn a_user_who_comes_later_is_heard_of(database: Database) {
         id: "anna".to_owned(),
     };
     let store = database.store().await;
-    let key = store.keep_key(anna, signature::generate().unwrap());
+    let key = store.store_key(anna, signature::generate().unwrap());
     let key = key.commit(&node.bus);
     let fields = serde_json::json!({ "publicKey": &*key.await.unwrap().public }).to_string();
     let user = Fact::new(USER.into(), Vec::new(), &json::parse(&fields).unwrap()).unwrap();

@@ -3,11 +3,11 @@
 //! cannot forget one.
 
 mod client;
-mod counted;
+mod counting_store;
 mod database;
 mod facts;
 mod node;
-mod stand;
+mod stream_fixture;
 
 mod backfill;
 mod clients;

@@ -17,10 +17,10 @@ use wakeline_web::{Identity, Role};
 
 use crate::{
     client::{Answer, JINAGA, Stream, request},
-    counted::Counted,
+    counting_store::CountingStore,
     database::Database,
     facts::{as_graph, asked},
-    stand::patient,
+    stream_fixture::long_limits,
 };
 
 /// Who somebody says to be; the server's own login would have found it out.
@@ -29,14 +29,14 @@ pub(crate) const USER: &str = "x-user";
 pub(crate) struct Node {
     pub(crate) feeds: Arc<Feeds>,
     pub(crate) engine: Arc<Engine>,
-    pub(crate) store: Arc<Counted>,
+    pub(crate) store: Arc<CountingStore>,
     pub(crate) bus: Arc<Bus>,
     pub(crate) address: SocketAddr,
 }
 
 pub(crate) fn settings() -> Settings {
     Settings {
-        stream: patient(),
+        stream: long_limits(),
         page_size: 100,
         max_facts: 250_000,
         max_references: 100_000,
@@ -112,7 +112,7 @@ impl Node {
         policies: Option<Policies>,
     ) -> Self {
         tokio::spawn(engine.clone().run());
-        let store = Counted::new(database.store().await);
+        let store = CountingStore::new(database.store().await);
         let shared: Arc<dyn Store> = store.clone();
         let feeds = Feeds::new(shared, engine.clone(), bus.clone(), policies, settings);
         let intervals = Intervals {

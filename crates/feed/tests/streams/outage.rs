@@ -11,7 +11,7 @@ use crate::{
     database::Database,
     facts::{POSTS, as_graph, post, posts, references, site},
     node::{Node, settings},
-    stand::received,
+    stream_fixture::received,
 };
 
 const GRAPH: (&str, &str) = ("Content-Type", "application/x-jinaga-graph-v1");

@@ -4,8 +4,8 @@ use std::{cmp::Ordering, sync::Arc};
 
 use wakeline_feed::{
     hub::Watch,
-    paging::find_given,
-    session::{Ending, Event, Limits},
+    paging::find_givens,
+    stream::{EndReason, Limits, StreamEvent},
     topic,
 };
 use wakeline_testkit::{eventually, soon};
@@ -18,7 +18,7 @@ use crate::{
         COMMENTS, KEPT_POSTS, POSTS, POSTS_OF, author, comment, fact, feed, post, posts,
         references, site, sorted,
     },
-    stand::{Stand, patient, received, until_sync},
+    stream_fixture::{StreamFixture, long_limits, received, until_sync},
 };
 
 /// How many references each frame has.
@@ -41,13 +41,13 @@ fn assert_never_back(frames: &[Frame]) {
 }
 
 pub(crate) async fn backfill_to_exhaustion(database: Database) {
-    let stand = Stand::new(database, 10).await;
+    let fixture = StreamFixture::new(database, 10).await;
     let (home, full) = (site("home"), site("full"));
     let (some, all) = (posts(&home, "some", 25), posts(&full, "all", 20));
-    stand
+    fixture
         .save(&[vec![home.clone(), full.clone()], some.clone(), all.clone()].concat())
         .await;
-    let mut session = stand.session(&feed(POSTS, &[&home]));
+    let mut session = fixture.session(&feed(POSTS, &[&home]));
     let frames = until_sync(&mut session).await;
     assert_eq!(sizes(&frames), [10, 10, 5, 0]);
     assert_eq!(received(&frames), references(&some));
@@ -55,29 +55,29 @@ pub(crate) async fn backfill_to_exhaustion(database: Database) {
     assert_eq!(frames[2].bookmark, frames[3].bookmark);
     assert_eq!(session.telemetry().pages, 3);
     // No page more than there are.
-    let asked = stand.store.slices();
-    let frames = until_sync(&mut stand.session(&feed(POSTS, &[&full]))).await;
+    let asked = fixture.store.slices();
+    let frames = until_sync(&mut fixture.session(&feed(POSTS, &[&full]))).await;
     assert_eq!(sizes(&frames), [10, 10, 0]);
     assert_eq!(received(&frames), references(&all));
-    assert_eq!(stand.store.slices() - asked, 2);
+    assert_eq!(fixture.store.slices() - asked, 2);
 }
 
 pub(crate) async fn waitlist_triggers_continuation(database: Database) {
-    let stand = Stand::new(database, 10).await;
+    let fixture = StreamFixture::new(database, 10).await;
     let home = site("home");
-    stand.save(std::slice::from_ref(&home)).await;
+    fixture.save(std::slice::from_ref(&home)).await;
     let feed = feed(POSTS, &[&home]);
-    let mut session = stand.session(&feed);
+    let mut session = fixture.session(&feed);
     // The last page is empty, and known to be so, when something comes.
-    stand.store.hold_up(0);
+    fixture.store.hold_up(0);
     let reading = tokio::spawn(async move {
         let frames = until_sync(&mut session).await;
         (session, frames)
     });
-    soon("an empty page", stand.store.is_held_up()).await;
+    soon("an empty page", fixture.store.is_held_up()).await;
     let late = posts(&home, "late", 3);
-    stand.save_and_tell(&late).await;
-    stand.store.let_go();
+    fixture.save_and_tell(&late).await;
+    fixture.store.let_go();
     let (session, frames) = soon("SYNC", reading).await.unwrap();
     assert_eq!(sizes(&frames), [3, 0]);
     assert_eq!(received(&frames), references(&late));
@@ -87,12 +87,12 @@ pub(crate) async fn waitlist_triggers_continuation(database: Database) {
 }
 
 pub(crate) async fn no_concurrent_cycles(database: Database) {
-    let stand = Stand::new(database, 3).await;
+    let fixture = StreamFixture::new(database, 3).await;
     let home = site("home");
-    stand.save(std::slice::from_ref(&home)).await;
+    fixture.save(std::slice::from_ref(&home)).await;
     let feed = feed(POSTS, &[&home]);
     let all = posts(&home, "post", 60);
-    let mut session = stand.session(&feed);
+    let mut session = fixture.session(&feed);
     let count = all.len();
     let reading = tokio::spawn(async move {
         let mut frames = until_sync(&mut session).await;
@@ -103,40 +103,40 @@ pub(crate) async fn no_concurrent_cycles(database: Database) {
     });
     let wake = Wake::all(topic::stream(&feed.hash));
     for one in all.chunks(2) {
-        stand.save(one).await;
+        fixture.save(one).await;
         for _ in 0..10 {
-            stand.ground.engine.wake(&wake, Cause::Notify);
+            fixture.services.engine.wake(&wake, Cause::Notify);
         }
     }
     let frames = soon("all of them", reading).await.unwrap();
-    assert_eq!(stand.store.most_under_way(), 1);
+    assert_eq!(fixture.store.most_under_way(), 1);
     assert_eq!(sorted(received(&frames)), sorted(references(&all)));
 }
 
 pub(crate) async fn deduplication(database: Database) {
-    let stand = Stand::new(database, 10).await;
+    let fixture = StreamFixture::new(database, 10).await;
     let home = site("home");
     let said = post(&home, "said");
     let comments = ["a", "b", "c"].map(|name| comment(&said, name));
     let all = [&[home.clone(), said.clone()], &comments[..]].concat();
-    stand.save(&all).await;
-    let mut session = stand.session(&feed(COMMENTS, &[&home]));
+    fixture.save(&all).await;
+    let mut session = fixture.session(&feed(COMMENTS, &[&home]));
     let frames = until_sync(&mut session).await;
     assert_eq!(sizes(&frames), [4, 0]);
     assert_eq!(sorted(received(&frames)), sorted(references(&all[1..])));
 }
 
 pub(crate) async fn tuple_completeness(database: Database) {
-    let stand = Stand::new(database, 10).await;
+    let fixture = StreamFixture::new(database, 10).await;
     let home = site("home");
-    stand.save(std::slice::from_ref(&home)).await;
-    let mut session = stand.session(&feed(COMMENTS, &[&home]));
+    fixture.save(std::slice::from_ref(&home)).await;
+    let mut session = fixture.session(&feed(COMMENTS, &[&home]));
     assert_eq!(sizes(&until_sync(&mut session).await), [0]);
     let said = post(&home, "said");
-    stand.save_and_tell(std::slice::from_ref(&said)).await;
+    fixture.save_and_tell(std::slice::from_ref(&said)).await;
     let comments = ["a", "b"].map(|name| comment(&said, name));
     for one in &comments {
-        stand.save_and_tell(std::slice::from_ref(one)).await;
+        fixture.save_and_tell(std::slice::from_ref(one)).await;
         // Half of a tuple was never sent, and the other half comes with it.
         let frames = until_sync(&mut session).await;
         let whole = [said.clone(), one.clone()];
@@ -145,55 +145,55 @@ pub(crate) async fn tuple_completeness(database: Database) {
 
     // What will never be a tuple is looked for once.
     let kept = feed(KEPT_POSTS, &[&home]);
-    let mut session = stand.session(&kept);
+    let mut session = fixture.session(&kept);
     until_sync(&mut session).await;
     let before = session.telemetry().cycles;
     let gone = post(&home, "gone");
     let delete = fact("Delete", "it", &[("post", &gone)]);
-    stand.save_and_tell(&[gone, delete]).await;
+    fixture.save_and_tell(&[gone, delete]).await;
     assert_eq!(sizes(&until_sync(&mut session).await), [0]);
     let last = post(&home, "last");
-    stand.save_and_tell(std::slice::from_ref(&last)).await;
+    fixture.save_and_tell(std::slice::from_ref(&last)).await;
     let frames = until_sync(&mut session).await;
     assert_eq!(received(&frames), references(&[last]));
     assert_eq!(session.telemetry().cycles, before + 2);
 }
 
 pub(crate) async fn sync_emission(database: Database) {
-    let stand = Stand::new(database, 2).await;
+    let fixture = StreamFixture::new(database, 2).await;
     let home = site("home");
-    stand.save(std::slice::from_ref(&home)).await;
-    let mut session = stand.session(&feed(POSTS, &[&home]));
+    fixture.save(std::slice::from_ref(&home)).await;
+    let mut session = fixture.session(&feed(POSTS, &[&home]));
     let frames = until_sync(&mut session).await;
     assert_eq!(sizes(&frames), [0]);
     assert_eq!(frames[0].bookmark, "");
     for (name, pages) in [("a", vec![2, 1, 0]), ("b", vec![2, 1, 0])] {
-        stand.save_and_tell(&posts(&home, name, 3)).await;
+        fixture.save_and_tell(&posts(&home, name, 3)).await;
         let frames = until_sync(&mut session).await;
         assert_eq!(sizes(&frames), pages);
     }
     assert_eq!(session.telemetry().syncs, 3);
     // More that comes between the pages is sent before SYNC is said.
-    stand.store.hold_up(1);
+    fixture.store.hold_up(1);
     let reading = tokio::spawn(async move { until_sync(&mut session).await });
-    stand.save_and_tell(&posts(&home, "c", 3)).await;
-    soon("a page", stand.store.is_held_up()).await;
-    stand.save_and_tell(&posts(&home, "d", 1)).await;
-    stand.store.let_go();
+    fixture.save_and_tell(&posts(&home, "c", 3)).await;
+    soon("a page", fixture.store.is_held_up()).await;
+    fixture.save_and_tell(&posts(&home, "d", 1)).await;
+    fixture.store.let_go();
     let frames = soon("SYNC", reading).await.unwrap();
     assert_eq!(sizes(&frames), [2, 1, 1, 0]);
 }
 
 pub(crate) async fn bookmark_monotonicity(database: Database) {
-    let stand = Arc::new(Stand::new(database, 3).await);
+    let fixture = Arc::new(StreamFixture::new(database, 3).await);
     let home = site("home");
     let first = post(&home, "first");
     let mut all = vec![home.clone(), first.clone()];
     all.extend((0..20).map(|number| comment(&first, &format!("old {number}"))));
-    stand.save(&all).await;
-    let mut session = stand.session(&feed(COMMENTS, &[&home]));
+    fixture.save(&all).await;
+    let mut session = fixture.session(&feed(COMMENTS, &[&home]));
     let writing = {
-        let (stand, home, first) = (stand.clone(), home.clone(), first.clone());
+        let (fixture, home, first) = (fixture.clone(), home.clone(), first.clone());
         tokio::spawn(async move {
             let mut said = vec![first];
             for number in 0..20 {
@@ -201,7 +201,7 @@ pub(crate) async fn bookmark_monotonicity(database: Database) {
                 let on_new = comment(&new, "on a new one");
                 let on_old = comment(&said[number / 2], &format!("on an old one {number}"));
                 said.push(new.clone());
-                stand.save(&[new, on_new, on_old]).await;
+                fixture.save(&[new, on_new, on_old]).await;
             }
         })
     };
@@ -220,19 +220,19 @@ pub(crate) async fn bookmark_monotonicity(database: Database) {
 }
 
 pub(crate) async fn listener_filtering(database: Database) {
-    let stand = Stand::new(database, 10).await;
+    let fixture = StreamFixture::new(database, 10).await;
     let (home, other) = (site("home"), site("other"));
     let (anna, ben) = (author("anna"), author("ben"));
     let all = [&home, &other, &anna, &ben].map(Clone::clone);
-    stand.save(&all).await;
+    fixture.save(&all).await;
     let feed = feed(POSTS_OF, &[&home, &anna]);
-    let given = find_given(&*stand.store, &feed.query, &feed.given).await;
-    let listening = stand.ground.hub.register(topic::stream(&feed.hash), 10);
-    stand.ground.follower.follows().await.unwrap();
+    let given = find_givens(&*fixture.store, &feed.query, &feed.given).await;
+    let listening = fixture.services.hub.register(topic::stream(&feed.hash), 10);
+    fixture.services.follower.ensure_running().await.unwrap();
     let watch = Watch {
         query: feed.query.clone(),
         given: given.unwrap().expect("they are stored"),
-        is_ground: false,
+        is_dependency: false,
     };
     listening.watch(vec![watch], Vec::new());
     let by = |site, author, name| fact("Post", name, &[("site", site), ("author", author)]);
@@ -241,78 +241,78 @@ pub(crate) async fn listener_filtering(database: Database) {
         by(&other, &anna, "elsewhere"),
         post(&home, "of nobody"),
     ] {
-        stand.save_and_tell(&[unheard]).await;
-        assert!(listening.signal().waitlist().is_empty());
+        fixture.save_and_tell(&[unheard]).await;
+        assert!(listening.inbox().waitlist().is_empty());
     }
-    stand.save_and_tell(&[by(&home, &anna, "own")]).await;
-    assert_eq!(listening.signal().waitlist().len(), 1);
+    fixture.save_and_tell(&[by(&home, &anna, "own")]).await;
+    assert_eq!(listening.inbox().waitlist().len(), 1);
 }
 
 pub(crate) async fn lifecycle_cleanup(database: Database) {
-    let stand = Stand::new(database, 5).await;
+    let fixture = StreamFixture::new(database, 5).await;
     let home = site("home");
     let mut all = vec![home.clone()];
     all.extend(posts(&home, "post", 20));
-    stand.save(&all).await;
+    fixture.save(&all).await;
     let feed = feed(POSTS, &[&home]);
-    let mut live = stand.session(&feed);
+    let mut live = fixture.session(&feed);
     until_sync(&mut live).await;
-    let mut halfway = stand.session(&feed);
+    let mut halfway = fixture.session(&feed);
     assert!(matches!(
         soon("a page", halfway.next()).await,
-        Some(Event::Page {
+        Some(StreamEvent::Page {
             is_synced: false,
             ..
         })
     ));
-    assert_eq!(stand.ground.hub.streams(), 2);
+    assert_eq!(fixture.services.hub.streams(), 2);
     drop(halfway);
-    assert_eq!(stand.ground.hub.streams(), 1);
+    assert_eq!(fixture.services.hub.streams(), 1);
     // One that goes while its page is read: the page is read to its end, for others.
-    let pages = stand.ground.pages.clone();
-    stand.save_and_tell(&[site("other")]).await;
-    stand.store.hold_up(0);
-    let mut asking = stand.session(&feed);
+    let pages = fixture.services.pages.clone();
+    fixture.save_and_tell(&[site("other")]).await;
+    fixture.store.hold_up(0);
+    let mut asking = fixture.session(&feed);
     let asking = tokio::spawn(async move { asking.next().await.is_some() });
-    soon("a page", stand.store.is_held_up()).await;
+    soon("a page", fixture.store.is_held_up()).await;
     asking.abort();
     assert!(asking.await.unwrap_err().is_cancelled());
-    stand.store.let_go();
-    eventually("no page to be under way", async || !pages.are_under_way()).await;
-    assert_eq!(stand.ground.hub.streams(), 1);
+    fixture.store.let_go();
+    eventually("no page to be under way", async || !pages.is_busy()).await;
+    assert_eq!(fixture.services.hub.streams(), 1);
     drop(live);
-    let engine = &stand.ground.engine;
+    let engine = &fixture.services.engine;
     eventually("nobody to wait", async || engine.held() == 0).await;
-    assert_eq!(stand.ground.hub.streams(), 0);
+    assert_eq!(fixture.services.hub.streams(), 0);
     assert_eq!(engine.topic_count(), 0);
-    assert_eq!(stand.ground.follower.at(), None);
-    let asked = stand.store.slices();
-    stand.save(&posts(&home, "more", 1)).await;
-    assert_eq!(stand.store.slices(), asked);
+    assert_eq!(fixture.services.follower.at(), None);
+    let asked = fixture.store.slices();
+    fixture.save(&posts(&home, "more", 1)).await;
+    assert_eq!(fixture.store.slices(), asked);
 }
 
 pub(crate) async fn limits(database: Database) {
     let narrow = Limits {
         waitlist_cap: 5,
         max_initial_pages: 2,
-        ..patient()
+        ..long_limits()
     };
-    let stand = Stand::with(database, 3, narrow).await;
+    let fixture = StreamFixture::with(database, 3, narrow).await;
     let home = site("home");
     let old = posts(&home, "old", 20);
-    stand
+    fixture
         .save(&[vec![home.clone()], old.clone()].concat())
         .await;
-    let mut session = stand.session(&feed(POSTS, &[&home]));
+    let mut session = fixture.session(&feed(POSTS, &[&home]));
     // Cycles have a limit, and all the history is sent.
     let frames = until_sync(&mut session).await;
     assert_eq!(received(&frames), references(&old));
     assert_eq!(session.telemetry().cycles, 4);
-    stand.save_and_tell(&posts(&home, "few", 5)).await;
+    fixture.save_and_tell(&posts(&home, "few", 5)).await;
     assert_eq!(received(&until_sync(&mut session).await).len(), 5);
-    stand.save_and_tell(&posts(&home, "too many", 6)).await;
+    fixture.save_and_tell(&posts(&home, "too many", 6)).await;
     assert!(soon("the end", session.next()).await.is_none());
-    assert_eq!(session.telemetry().ending, Some(Ending::Overrun));
+    assert_eq!(session.telemetry().ending, Some(EndReason::Overrun));
     drop(session);
-    assert_eq!(stand.ground.hub.streams(), 0);
+    assert_eq!(fixture.services.hub.streams(), 0);
 }

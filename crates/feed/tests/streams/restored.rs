@@ -10,7 +10,7 @@ use crate::{
     facts::{KEPT_COMMENTS, asked, comment, fact, post, references, site, sorted},
     node::{Node, USER},
     rules::{member, ruled_by, user},
-    stand::received,
+    stream_fixture::received,
 };
 
 fn delete(post: &Fact, name: &str) -> Fact {

@@ -12,7 +12,7 @@ use crate::{
     database::Database,
     facts::{POSTS, fact, post, posts, references, site},
     node::{Node, settings},
-    stand::received,
+    stream_fixture::received,
 };
 
 const RULES: &str = "

@@ -6,7 +6,7 @@ use crate::{
     database::Database,
     facts::{COMMENTS, POSTS, comment, post, posts, references, site},
     node::Node,
-    stand::received,
+    stream_fixture::received,
 };
 
 const STREAMS: usize = 10;

@@ -9,13 +9,13 @@ use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,
 };
-use wakeline_feed::session::Limits;
+use wakeline_feed::stream::Limits;
 use wakeline_testkit::soon;
 
 use crate::{
     database::Database,
     facts::{POSTS, feed, posts, site},
-    stand::{Stand, patient, until_sync},
+    stream_fixture::{StreamFixture, long_limits, until_sync},
 };
 
 /// What was added up, and every value that was recorded.
@@ -108,20 +108,20 @@ pub(crate) async fn telemetry_validation(database: Database) {
     let _guard = metrics::set_default_local_recorder(&sink);
     let narrow = Limits {
         waitlist_cap: 4,
-        ..patient()
+        ..long_limits()
     };
-    let stand = Stand::with(database, 10, narrow).await;
+    let fixture = StreamFixture::with(database, 10, narrow).await;
     let home = site("home");
     let mut all = vec![home.clone()];
     all.extend(posts(&home, "old", 25));
-    stand.save(&all).await;
-    let mut session = stand.session(&feed(POSTS, &[&home]));
+    fixture.save(&all).await;
+    let mut session = fixture.session(&feed(POSTS, &[&home]));
     assert_eq!(sink.sum("wakeline_feed_streams"), 1.0);
     until_sync(&mut session).await;
     assert_eq!(sink.values("wakeline_feed_time_to_sync_seconds").len(), 1);
-    stand.save_and_tell(&posts(&home, "new", 3)).await;
+    fixture.save_and_tell(&posts(&home, "new", 3)).await;
     until_sync(&mut session).await;
-    stand.save_and_tell(&posts(&home, "too many", 5)).await;
+    fixture.save_and_tell(&posts(&home, "too many", 5)).await;
     assert!(soon("the end", session.next()).await.is_none());
     let told = session.telemetry();
     assert_eq!((told.frames, told.pages, told.references), (6, 4, 28));

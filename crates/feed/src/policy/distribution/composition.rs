@@ -1,38 +1,37 @@
 //! A feed that no rule shares as a whole, but several share piece by piece.
 //!
 //! Every edge of the feed must belong to a piece, and a piece begins at givens of the feed or at
-//! facts of pieces before it. A rule for some users is only good for a piece that begins at the
-//! feed's own givens, for which it was asked whether it admits this user: of facts further on nobody
-//! knows which they will be. (Upstream takes a rule that admits the user for one fact of a type to
-//! admit them for all.)
+//! facts of pieces before it. A rule for some users only covers a piece that begins at the feed's own
+//! givens, for which it was checked that the rule admits this user: which facts come further on is
+//! not known. (Upstream lets a rule that admits the user for one fact of a type admit them for all.)
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::skeleton::{Edge, NotExists, Skeleton};
 
-/// States that are looked at: with more the feed counts as not covered.
+/// States that are tried: with more the feed counts as not covered.
 const MAX_STATES: usize = 2_000;
 
 /// A rule's feed, and the inputs from which on it may be used: any, or facts of the target.
 #[derive(Debug)]
-pub(super) struct Piece<'a> {
+pub(super) struct RulePiece<'a> {
     pub(super) skeleton: &'a Skeleton,
-    pub(super) from: From,
+    pub(super) from: StartPoints,
 }
 
 #[derive(Debug)]
-pub(super) enum From {
+pub(super) enum StartPoints {
     Anywhere,
     /// The target's facts for each input.
     Givens(HashSet<Vec<usize>>),
 }
 
-pub(super) fn covers(target: &Skeleton, pieces: &[Piece<'_>]) -> bool {
+pub(super) fn covers(target: &Skeleton, pieces: &[RulePiece<'_>]) -> bool {
     if target.edges.is_empty() && target.not_exists_conditions.is_empty() {
         return false;
     }
     // Rules that leave something out say nothing about what is left.
-    let pieces: Vec<&Piece<'_>> = pieces
+    let pieces: Vec<&RulePiece<'_>> = pieces
         .iter()
         .filter(|piece| {
             let skeleton = piece.skeleton;
@@ -70,7 +69,7 @@ impl State {
 
 struct Cover<'a> {
     target: &'a Skeleton,
-    pieces: &'a [&'a Piece<'a>],
+    pieces: &'a [&'a RulePiece<'a>],
     seen: HashSet<State>,
     left: &'a mut usize,
 }
@@ -113,7 +112,7 @@ impl Cover<'_> {
         false
     }
 
-    /// What must not exist tells by its absence, so it must be shared as well.
+    /// That a fact does not exist is information, too, so the condition must be shared as well.
     fn condition(&mut self, condition: &NotExists, anchor: usize) -> bool {
         let mut facts = BTreeSet::from([anchor]);
         facts_of(condition, &mut facts);
@@ -153,17 +152,17 @@ fn facts_of(condition: &NotExists, into: &mut BTreeSet<usize>) {
 }
 
 /// Which fact of the target stands for each fact of a piece.
-type Place = BTreeMap<usize, usize>;
+type FactMapping = BTreeMap<usize, usize>;
 
 /// All ways to lay a piece onto what is not covered yet.
-fn places(piece: &Piece<'_>, target: &Skeleton, state: &State) -> Vec<Place> {
-    let mut places = vec![Place::new()];
+fn places(piece: &RulePiece<'_>, target: &Skeleton, state: &State) -> Vec<FactMapping> {
+    let mut places = vec![FactMapping::new()];
     for input in &piece.skeleton.inputs {
         places = places
             .iter()
             .flat_map(|place| {
                 let free = state.live.iter().filter(|live| {
-                    kind(target, **live) == kind(piece.skeleton, input.fact_index)
+                    target.kind(**live) == piece.skeleton.kind(input.fact_index)
                         && !place.values().any(|used| used == *live)
                 });
                 free.map(|live| with(place, [(input.fact_index, *live)]))
@@ -185,10 +184,10 @@ fn places(piece: &Piece<'_>, target: &Skeleton, state: &State) -> Vec<Place> {
     found
 }
 
-fn is_allowed(piece: &Piece<'_>, place: &Place) -> bool {
+fn is_allowed(piece: &RulePiece<'_>, place: &FactMapping) -> bool {
     match &piece.from {
-        From::Anywhere => !piece.skeleton.inputs.is_empty(),
-        From::Givens(admitted) => {
+        StartPoints::Anywhere => !piece.skeleton.inputs.is_empty(),
+        StartPoints::Givens(admitted) => {
             let inputs = piece.skeleton.inputs.iter();
             let at: Vec<usize> = inputs.map(|input| place[&input.fact_index]).collect();
             admitted.contains(&at)
@@ -201,9 +200,9 @@ fn lay(
     piece: &Skeleton,
     target: &Skeleton,
     state: &State,
-    place: Place,
+    place: FactMapping,
     laid: &BTreeSet<usize>,
-    found: &mut Vec<Place>,
+    found: &mut Vec<FactMapping>,
 ) {
     if found.len() >= MAX_STATES {
         return;
@@ -226,7 +225,7 @@ fn lay(
             (edge.successor_fact_index, onto.successor_fact_index),
         ];
         let fits = ends.iter().all(|(ours, theirs)| {
-            kind(piece, *ours) == kind(target, *theirs)
+            piece.kind(*ours) == target.kind(*theirs)
                 && match place.get(ours) {
                     Some(known) => known == theirs,
                     None => !place.values().any(|used| used == theirs),
@@ -238,13 +237,13 @@ fn lay(
     }
 }
 
-fn with<const N: usize>(place: &Place, more: [(usize, usize); N]) -> Place {
+fn with<const N: usize>(place: &FactMapping, more: [(usize, usize); N]) -> FactMapping {
     let mut place = place.clone();
     place.extend(more);
     place
 }
 
-fn edge_at(edge: &Edge, place: &Place, target: &Skeleton) -> Option<usize> {
+fn edge_at(edge: &Edge, place: &FactMapping, target: &Skeleton) -> Option<usize> {
     let predecessor = place.get(&edge.predecessor_fact_index)?;
     let successor = place.get(&edge.successor_fact_index)?;
     let mut edges = target.edges.iter();
@@ -254,10 +253,4 @@ fn edge_at(edge: &Edge, place: &Place, target: &Skeleton) -> Option<usize> {
             && onto.role == edge.role
     });
     found.map(|onto| onto.edge_index)
-}
-
-fn kind(skeleton: &Skeleton, index: usize) -> Option<&str> {
-    let mut facts = skeleton.facts.iter();
-    let fact = facts.find(|fact| fact.fact_index == index);
-    fact.map(|fact| &*fact.kind)
 }

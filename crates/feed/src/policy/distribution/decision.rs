@@ -1,16 +1,17 @@
-//! What is said to whoever asks for feeds.
+//! The answer to a client that declares feeds.
 
 use wakeline_store::Error;
 
 use super::{
-    Answer, Asker, Distribution, Givens,
+    Answer, Distribution, LocatedGivens, LocatedUser,
     intersection::{DISTRIBUTION_USER, intersect},
-    rule::With,
+    rule::Audience,
     shape,
 };
 use crate::{
     fact::Reference,
     feeds::{self, Feed, TooMany},
+    policy::SeqsByFact,
     skeleton::Skeleton,
     specification::Specification,
     store::Store,
@@ -19,7 +20,7 @@ use crate::{
 /// Why a feed is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
-    /// A rule shares it, but nobody is logged in.
+    /// A rule shares it, but the caller is anonymous.
     NotAuthenticated,
     /// A rule shares it, but not with this user.
     PrincipalExcluded,
@@ -60,20 +61,20 @@ impl Verdict {
     }
 }
 
-/// The answer to who asks for the feeds of a specification: one for all of them.
+/// One answer for all feeds of a specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub verdict: Verdict,
     /// `None` where it is authorized.
     pub code: Option<Code>,
     pub reason: String,
-    pub feeds: Vec<Granted>,
+    pub feeds: Vec<FeedOffer>,
 }
 
-/// A feed that the client is told of. Whether it is served is asked by [`Distribution::answer`] with
-/// this specification and these facts, whatever the verdict was.
+/// A feed in the answer to a client. Whether it is served then is decided by [`Distribution::answer`]
+/// with this specification and these facts, whatever the verdict was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Granted {
+pub struct FeedOffer {
     pub hash: String,
     pub specification: Specification,
     /// In the order of the specification's givens.
@@ -106,8 +107,8 @@ impl Decision {
     }
 }
 
-fn granted(feeds: Vec<Feed>, owner: Option<&Reference>) -> Vec<Granted> {
-    let feeds = feeds.into_iter().map(|feed| Granted {
+fn granted(feeds: Vec<Feed>, owner: Option<&Reference>) -> Vec<FeedOffer> {
+    let feeds = feeds.into_iter().map(|feed| FeedOffer {
         hash: feed.hash,
         specification: feed.specification,
         given: feed.given,
@@ -130,7 +131,7 @@ impl Distribution {
         user: Option<&Reference>,
     ) -> Result<Decision, DecideError> {
         let mut feeds = feeds::of(specification, given)?;
-        let answers = self.answers(store, &feeds, user).await?;
+        let answers = self.answers(store, &with_givens(&feeds), user).await?;
         let Some((code, reason)) = refused(&feeds, &answers) else {
             let mut answers = answers.into_iter();
             feeds.retain(|_| answers.next() == Some(Answer::Granted));
@@ -162,38 +163,30 @@ impl Distribution {
         feeds: &[Feed],
         user: Option<&Reference>,
     ) -> Result<Option<(Code, String)>, Error> {
-        let answers = self.answers(store, feeds, user).await?;
+        let answers = self.answers(store, &with_givens(feeds), user).await?;
         Ok(refused(feeds, &answers))
     }
 
-    /// For each of these feeds whether it is served to a user now.
-    async fn answers(
+    /// For each feed, with its givens, whether it is served to a user now.
+    pub(super) async fn answers(
         &self,
         store: &dyn Store,
-        feeds: &[Feed],
+        feeds: &[(&Specification, &[Reference])],
         user: Option<&Reference>,
     ) -> Result<Vec<Answer>, Error> {
-        let mut wanted: Vec<Reference> = feeds.iter().flat_map(|feed| feed.given.clone()).collect();
-        wanted.extend(user.cloned());
-        wanted.sort();
-        wanted.dedup();
-        let at = store.find(wanted.clone()).await?;
-        let find = |one: &Reference| {
-            let place = wanted.binary_search(one).ok()?;
-            at.get(place).copied().flatten()
-        };
-        let asker = user.map(|user| Asker {
-            user,
-            at: find(user),
+        let givens = feeds.iter().flat_map(|(_, given)| *given);
+        let seqs = SeqsByFact::find(store, givens.chain(user)).await?;
+        let user = user.map(|fact| LocatedUser {
+            fact,
+            seq: seqs.of(fact),
         });
         let mut answers = Vec::with_capacity(feeds.len());
-        for feed in feeds {
-            let givens = Givens {
-                references: &feed.given,
-                found: feed.given.iter().map(find).collect(),
+        for (feed, given) in feeds {
+            let givens = LocatedGivens {
+                references: given,
+                seqs: given.iter().map(|one| seqs.of(one)).collect(),
             };
-            let answer = self.answer_to(store, &feed.specification, &givens, asker);
-            answers.push(answer.await?);
+            answers.push(self.answer_to(store, feed, &givens, user).await?);
         }
         Ok(answers)
     }
@@ -211,7 +204,7 @@ impl Distribution {
         given: &[Reference],
         feeds: &[Feed],
         user: &Reference,
-    ) -> Result<Vec<Granted>, TooMany> {
+    ) -> Result<Vec<FeedOffer>, TooMany> {
         let targets: Vec<Skeleton> = feeds
             .iter()
             .filter(|feed| !feed.is_added)
@@ -221,7 +214,7 @@ impl Distribution {
         given.push(user.clone());
         let mut found = Vec::new();
         for rule in &self.rules {
-            let With::Users {
+            let Audience::Users {
                 specification: users,
                 ..
             } = &rule.with
@@ -245,6 +238,13 @@ impl Distribution {
     }
 }
 
+fn with_givens(feeds: &[Feed]) -> Vec<(&Specification, &[Reference])> {
+    let feeds = feeds.iter();
+    feeds
+        .map(|feed| (&feed.specification, &*feed.given))
+        .collect()
+}
+
 /// The refusal of a specification. Rules are written for upstream's feeds: one that was added is left
 /// out where no rule shares it, and nothing else is refused for it.
 fn refused(feeds: &[Feed], answers: &[Answer]) -> Option<(Code, String)> {
@@ -260,14 +260,14 @@ fn refused(feeds: &[Feed], answers: &[Answer]) -> Option<(Code, String)> {
     refused.map(|(code, reasons)| (code, reasons.join("\n\n")))
 }
 
-/// The feeds as the narrowed specification names them. Those of its feeds that only tell whether the
-/// user is admitted are left out: they have none of the facts that were asked for.
+/// The feeds under the names of the narrowed specification. Of its feeds, those that only find
+/// whether the user is admitted are left out: they have none of the facts of the specification.
 fn rows_of(
     feeds: &[Feed],
     narrowed: &Specification,
     given: &[Reference],
     user: &Reference,
-) -> Result<Vec<Granted>, TooMany> {
+) -> Result<Vec<FeedOffer>, TooMany> {
     let named = feeds::of(narrowed, given)?;
     let named = named.into_iter().filter_map(|named| {
         let matches = &named.specification.matches;
@@ -277,7 +277,7 @@ fn rows_of(
             feed.is_added == named.is_added && matches.len() > own.len() && matches.ends_with(own)
         });
         let own = own.max_by_key(|feed| feed.specification.matches.len());
-        own.map(|feed| Granted {
+        own.map(|feed| FeedOffer {
             hash: feeds::hash(&pinned_last(&named.specification), &named.given),
             specification: feed.specification.clone(),
             given: feed.given.clone(),
@@ -287,8 +287,8 @@ fn rows_of(
     Ok(named.collect())
 }
 
-/// As upstream orders it: where a fact is said to be the user comes after what else is said of it,
-/// while our feeds begin with it. The hash tells one from the other.
+/// In upstream's order: the path that makes a fact the user comes after the fact's other paths, while
+/// our feeds begin with it. The two orders have different hashes.
 fn pinned_last(feed: &Specification) -> Specification {
     let mut feed = feed.clone();
     for one in &mut feed.matches {

@@ -1,11 +1,11 @@
-//! What can admit somebody to a feed that is denied.
+//! Which facts can admit a user to a feed that is denied.
 
 use std::sync::Arc;
 
 use crate::{
     fact::Reference,
     feeds,
-    policy::{Unfit, pattern::Pattern},
+    policy::{InvalidRule, pattern::Pattern},
     query::Query,
     specification::{Condition, Label, Match, Path, Specification},
 };
@@ -20,22 +20,22 @@ pub struct Gate {
 
 /// A gate of a rule's feed, before it is known which facts the feed begins with.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Open {
+pub(super) struct GateTemplate {
     query: Arc<Query>,
     /// Which of the feed's inputs its givens are.
     inputs: Vec<usize>,
 }
 
-impl Open {
+impl GateTemplate {
     /// Every feed of the users is one: what must exist is in it beside what is found, and what takes
     /// a refusal back has a feed of its own. `places` says which of the users' givens each input of
     /// the feed is; a given that the feed lacks can be any.
-    pub(super) fn all(users: &Specification, places: &[usize]) -> Result<Vec<Self>, Unfit> {
-        let unfit = |error: &dyn std::fmt::Display| Unfit(error.to_string());
+    pub(super) fn all(users: &Specification, places: &[usize]) -> Result<Vec<Self>, InvalidRule> {
+        let unfit = |error: &dyn std::fmt::Display| InvalidRule(error.to_string());
         let users = conditions_as_matches(users);
         let mut gates = Vec::new();
         for mut feed in feeds::build(&users).map_err(|error| unfit(&error))? {
-            // Only a hint: whatever else must hold is asked when it comes.
+            // A gate is only a hint: when a fact comes, the whole rule is checked.
             for one in &mut feed.matches {
                 let is_path = |condition: &Condition| matches!(condition, Condition::Path(_));
                 one.conditions.retain(is_path);

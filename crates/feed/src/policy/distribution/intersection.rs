@@ -1,17 +1,19 @@
 //! A specification narrowed to what a rule's users may see: the rule's user specification becomes
 //! part of it, with the user as one more given.
 //!
-//! The feeds of the narrowed specification name what a user waits for who is not admitted yet. Their
-//! hashes are the same as upstream's, and so are bound to the user. What such a feed delivers is not
-//! taken from here: see [`super::Distribution::decide`].
+//! The feeds of the narrowed specification are those of a user who is not admitted yet. Their hashes
+//! are upstream's, and so they are bound to the user. What such a feed delivers is decided elsewhere:
+//! see [`super::Distribution::decide`].
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+};
 
 use crate::{
     login::USER,
     specification::{
-        Component, Condition, Existential, Given, Label, Match, Name, Path, Projection, Single,
-        Specification,
+        Condition, Given, Label, Match, Name, Path, Projection, Single, Specification,
     },
 };
 
@@ -26,17 +28,20 @@ pub fn intersect(specification: &Specification, users: &Specification) -> Option
     if &*projected_kind != USER || !are_alike(&specification.givens, &users.givens) {
         return None;
     }
-    let mut taken = Taken::of(specification, users);
-    let names = taken.names_for(specification, users);
-    let lifted = users.matches.iter().map(|one| renamed(one, &names));
-    let mut lifted: Vec<Match> = lifted.collect();
-    let user = names.get(&user).cloned().unwrap_or(user);
+    let mut used = specification.label_names();
+    used.extend(users.label_names());
+    used.insert(DISTRIBUTION_USER.into());
+    let names = RefCell::new(NewNames::new(specification, users, used));
+    let renamed = users.renamed(|name| names.borrow_mut().of(name));
+    let mut names = names.into_inner();
+    let mut lifted = renamed.matches;
+    let user = names.of(&user);
     let pin = || identity(DISTRIBUTION_USER.into());
     match lifted.iter_mut().find(|one| one.unknown.name == user) {
         Some(found) => found.conditions.push(pin()),
         None => lifted.push(Match {
             unknown: Label {
-                name: taken.fresh(&format!("dist_{user}")),
+                name: names.unused(&user),
                 kind: USER.into(),
             },
             conditions: vec![identity(user), pin()],
@@ -85,112 +90,39 @@ fn identity(label: Name) -> Condition {
     })
 }
 
-/// Every name in use, so that a new one means nothing else.
-struct Taken(HashSet<Name>);
-
-impl Taken {
-    fn of(specification: &Specification, users: &Specification) -> Self {
-        let mut taken = Self(HashSet::from([DISTRIBUTION_USER.into()]));
-        for one in [specification, users] {
-            let givens = one.givens.iter().map(|given| given.label.name.clone());
-            taken.0.extend(givens);
-            taken.add(&one.matches);
-            taken.add_projection(&one.projection);
-        }
-        taken
-    }
-
-    fn add(&mut self, matches: &[Match]) {
-        for one in matches {
-            self.0.insert(one.unknown.name.clone());
-            for condition in &one.conditions {
-                if let Condition::Existential(inner) = condition {
-                    self.add(&inner.matches);
-                }
-            }
-        }
-    }
-
-    fn add_projection(&mut self, projection: &Projection) {
-        if let Projection::Composite(components) = projection {
-            for (_, component) in components {
-                if let Component::Collection {
-                    matches,
-                    projection,
-                } = component
-                {
-                    self.add(matches);
-                    self.add_projection(projection);
-                }
-            }
-        }
-    }
-
-    fn fresh(&mut self, wanted: &str) -> Name {
-        let numbered = (1..).map(|number| Name::from(format!("{wanted}{number}")));
-        let mut names = std::iter::once(Name::from(wanted)).chain(numbered);
-        let name = names.find(|name| !self.0.contains(name));
-        let name = name.unwrap_or_else(|| wanted.into());
-        self.0.insert(name.clone());
-        name
-    }
-
-    /// What the user specification's labels are called in the other one: its givens are the other's,
-    /// place by place, and its unknowns get names that nobody has.
-    fn names_for(
-        &mut self,
-        specification: &Specification,
-        users: &Specification,
-    ) -> HashMap<Name, Name> {
-        let mut names = HashMap::new();
-        for (theirs, ours) in users.givens.iter().zip(&specification.givens) {
-            names.insert(theirs.label.name.clone(), ours.label.name.clone());
-        }
-        let mut unknowns = Vec::new();
-        collect(&users.matches, &mut unknowns);
-        for unknown in unknowns {
-            let wanted = format!("dist_{unknown}");
-            names.entry(unknown).or_insert_with(|| self.fresh(&wanted));
-        }
-        names
-    }
+/// What the labels of the users' specification are called in the other one: its givens are the
+/// other's, one by one, and its unknowns get names that nothing else has.
+struct NewNames {
+    names: HashMap<Name, Name>,
+    used: HashSet<Name>,
 }
 
-fn collect(matches: &[Match], into: &mut Vec<Name>) {
-    for one in matches {
-        into.push(one.unknown.name.clone());
-        for condition in &one.conditions {
-            if let Condition::Existential(inner) = condition {
-                collect(&inner.matches, into);
-            }
+impl NewNames {
+    fn new(specification: &Specification, users: &Specification, used: HashSet<Name>) -> Self {
+        let givens = users.givens.iter().zip(&specification.givens);
+        let name = |given: &Given| given.label.name.clone();
+        Self {
+            names: givens
+                .map(|(theirs, ours)| (name(theirs), name(ours)))
+                .collect(),
+            used,
         }
     }
-}
 
-fn renamed(one: &Match, names: &HashMap<Name, Name>) -> Match {
-    let name = |name: &Name| names.get(name).unwrap_or(name).clone();
-    Match {
-        unknown: Label {
-            name: name(&one.unknown.name),
-            kind: one.unknown.kind.clone(),
-        },
-        conditions: one
-            .conditions
-            .iter()
-            .map(|condition| match condition {
-                Condition::Path(path) => Condition::Path(Path {
-                    right_label: name(&path.right_label),
-                    ..path.clone()
-                }),
-                Condition::Existential(inner) => Condition::Existential(Existential {
-                    exists: inner.exists,
-                    matches: inner
-                        .matches
-                        .iter()
-                        .map(|one| renamed(one, names))
-                        .collect(),
-                }),
-            })
-            .collect(),
+    fn of(&mut self, name: &Name) -> Name {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
+        }
+        let new = self.unused(name);
+        self.names.insert(name.clone(), new.clone());
+        new
+    }
+
+    fn unused(&mut self, name: &Name) -> Name {
+        let base = format!("dist_{name}");
+        let numbered = (1_usize..).map(|number| Name::from(format!("{base}{number}")));
+        let mut names = std::iter::once(Name::from(&*base)).chain(numbered);
+        let new = names.find(|name| self.used.insert(name.clone()));
+        new.unwrap_or_else(|| base.into())
     }
 }

@@ -13,24 +13,24 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{Distribution, intersection::projected, rule::Load};
+use super::{Distribution, intersection::projected, rule::LoadQuery};
 use crate::{
     fact::{Kind, Reference},
-    policy::{Unfit, pattern::Pattern},
+    policy::{InvalidRule, SeqsByFact, pattern::Pattern},
     query::Query,
     specification::{Name, Specification},
-    store::{Position, Store},
+    store::{Seq, Store},
 };
 use wakeline_store::Error;
 
-/// Stands before the names of a rule's users, so that they are nobody else's.
+/// The prefix of the names of a rule's users, so that no other label has them.
 const OF_USERS: &str = "with ";
 
 pub(super) fn loads(
     feed: &Specification,
     share: &Specification,
     users: Option<&Specification>,
-) -> Result<Vec<Load>, Unfit> {
+) -> Result<Vec<LoadQuery>, InvalidRule> {
     let own = pattern(feed)?;
     let own_count = own.query().variables.len();
     let (whole, user) = match users {
@@ -40,7 +40,7 @@ pub(super) fn loads(
             let whole = pattern(&whole)?;
             let user = projected(users).map(|(label, _)| name_of(&label, share, users));
             let user = user.and_then(|label| whole.variable(&label));
-            let user = user.ok_or_else(|| Unfit("the users' label is not known".into()))?;
+            let user = user.ok_or_else(|| InvalidRule("the users' label is not known".into()))?;
             (whole, Some(user))
         }
     };
@@ -65,21 +65,21 @@ pub(super) fn loads(
         let is_kept = |one: usize| needed.contains(&one) || !feed_part.contains(&one);
         let root = moved(variable);
         let (roots, for_user) = match user {
-            // Only the user's own fact can stand there, which they may load anyway.
+            // This can only be the user's own fact, which they may load anyway.
             Some(user) if user == root => continue,
             Some(user) => (vec![root, user], true),
             None => (vec![root], false),
         };
         let query = whole.part_from(&roots, is_kept, &[]);
         if seen.insert(query.clone()) {
-            loads.push(Load { query, for_user });
+            loads.push(LoadQuery { query, for_user });
         }
     }
     Ok(loads)
 }
 
-fn pattern(specification: &Specification) -> Result<Pattern, Unfit> {
-    Pattern::of(specification).map_err(|error| Unfit(error.to_string()))
+fn pattern(specification: &Specification) -> Result<Pattern, InvalidRule> {
+    Pattern::of(specification).map_err(|error| InvalidRule(error.to_string()))
 }
 
 /// The feed and the users of its rule in one, with all givens of the rule.
@@ -152,7 +152,7 @@ fn ways(query: &Query) -> BTreeMap<usize, usize> {
 }
 
 impl Distribution {
-    /// For each of the references whether the user may load it. What is not stored may be asked for.
+    /// For each of the references whether the user may load it. One that is not stored may be loaded.
     pub async fn may_load(
         &self,
         store: &dyn Store,
@@ -160,13 +160,10 @@ impl Distribution {
         references: &[Reference],
     ) -> Result<Vec<bool>, Error> {
         let found = store.find(references.to_vec()).await?;
-        let user_at = match user {
-            Some(user) => store
-                .find(vec![user.clone()])
+        let user_seq = match user {
+            Some(user) => SeqsByFact::find(store, std::iter::once(user))
                 .await?
-                .first()
-                .copied()
-                .flatten(),
+                .of(user),
             None => None,
         };
         let mut may: Vec<bool> = references
@@ -182,10 +179,10 @@ impl Distribution {
         }
         for (kind, mut waiting) in kinds {
             for load in self.loads(&kind) {
-                let Some(asked) = asked(load, &waiting, &found, user_at) else {
+                let Some(asked) = asked(load, &waiting, &found, user_seq) else {
                     continue;
                 };
-                let held = store.holds(load.query.clone(), asked).await?;
+                let held = store.matches(load.query.clone(), asked).await?;
                 for (index, holds) in waiting.iter().zip(held) {
                     may[*index] = holds;
                 }
@@ -199,22 +196,22 @@ impl Distribution {
         Ok(may)
     }
 
-    /// What comes along with a fact that may be loaded may be asked for beside it.
+    /// The ancestors of a fact that may be loaded may be loaded beside it.
     async fn with_ancestors(
         &self,
         store: &dyn Store,
-        found: &[Option<Position>],
+        found: &[Option<Seq>],
         may: &mut [bool],
     ) -> Result<(), Error> {
         if may.iter().all(|may| *may) {
             return Ok(());
         }
         let allowed = found.iter().zip(may.iter()).filter(|(_, may)| **may);
-        let allowed: Vec<Position> = allowed.filter_map(|(at, _)| *at).collect();
+        let allowed: Vec<Seq> = allowed.filter_map(|(at, _)| *at).collect();
         if allowed.is_empty() {
             return Ok(());
         }
-        let closure: HashSet<Position> = store.closure(allowed).await?.into_iter().collect();
+        let closure: HashSet<Seq> = store.closure(allowed).await?.into_iter().collect();
         for (may, at) in may.iter_mut().zip(found) {
             *may = *may || at.is_some_and(|at| closure.contains(&at));
         }
@@ -223,11 +220,11 @@ impl Distribution {
 }
 
 fn asked(
-    load: &Load,
+    load: &LoadQuery,
     waiting: &[usize],
-    found: &[Option<Position>],
-    user: Option<Position>,
-) -> Option<Vec<Vec<Position>>> {
+    found: &[Option<Seq>],
+    user: Option<Seq>,
+) -> Option<Vec<Vec<Seq>>> {
     let user = match load.for_user {
         true => Some(user?),
         false => None,

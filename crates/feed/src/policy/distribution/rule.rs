@@ -1,12 +1,12 @@
-//! A rule: what it shares, and with whom.
+//! A rule: the feeds that it shares, and the users that it shares them with.
 
 use std::sync::Arc;
 
-use super::{gate::Open, intersection::projected};
+use super::{gate::GateTemplate, intersection::projected};
 use crate::{
     feeds,
     login::USER,
-    policy::{Unfit, pattern::Pattern},
+    policy::{InvalidRule, pattern::Pattern},
     query::Query,
     skeleton::Skeleton,
     specification::{Name, Specification},
@@ -14,25 +14,25 @@ use crate::{
 
 #[derive(Debug)]
 pub(super) struct Rule {
-    pub(super) feeds: Vec<Shared>,
-    pub(super) with: With,
+    pub(super) feeds: Vec<SharedFeed>,
+    pub(super) with: Audience,
 }
 
 /// A feed of what a rule shares.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedFeed {
     pub(super) specification: Specification,
     pub(super) skeleton: Skeleton,
     /// Whether a user is among those it is shared with.
     pub(super) admission: Admission,
-    /// What can admit somebody.
-    pub(super) gates: Vec<Open>,
-    /// From which facts on it is asked whether somebody may load them.
-    pub(super) loads: Vec<Load>,
+    /// What can admit a user.
+    pub(super) gates: Vec<GateTemplate>,
+    /// For each fact of the feed, the query whether a user may load it.
+    pub(super) loads: Vec<LoadQuery>,
 }
 
 #[derive(Debug)]
-pub(super) enum With {
+pub(super) enum Audience {
     Everyone,
     Users {
         specification: Specification,
@@ -47,12 +47,12 @@ pub(super) enum Admission {
         /// The feed's input that the user must be. `None` where the users are not named by one: with
         /// nothing asked it can be any, for the rule names them by a given that this feed lacks.
         input: Option<usize>,
-        ask: Option<Ask>,
+        ask: Option<AdmissionQuery>,
     },
 }
 
 #[derive(Debug)]
-pub(super) struct Ask {
+pub(super) struct AdmissionQuery {
     /// From the feed's inputs, in their order, and the user on where `for_user`.
     pub(super) query: Arc<Query>,
     pub(super) for_user: bool,
@@ -60,20 +60,23 @@ pub(super) struct Ask {
 
 /// Facts at one place of a feed that is shared.
 #[derive(Clone, Debug)]
-pub(super) struct Load {
+pub(super) struct LoadQuery {
     /// From the fact on, and from the user where `for_user`.
     pub(super) query: Arc<Query>,
     pub(super) for_user: bool,
 }
 
 impl Rule {
-    pub(super) fn new(share: &Specification, with: Option<&Specification>) -> Result<Self, Unfit> {
-        let built = feeds::build(share).map_err(|error| Unfit(error.to_string()))?;
+    pub(super) fn new(
+        share: &Specification,
+        with: Option<&Specification>,
+    ) -> Result<Self, InvalidRule> {
+        let built = feeds::build(share).map_err(|error| InvalidRule(error.to_string()))?;
         let with = match with {
-            None => With::Everyone,
+            None => Audience::Everyone,
             Some(users) => {
                 check_users(share, users)?;
-                With::Users {
+                Audience::Users {
                     specification: users.clone(),
                     described: users.describe(),
                 }
@@ -81,23 +84,23 @@ impl Rule {
         };
         let mut feeds = built
             .into_iter()
-            .map(|feed| Shared::new(feed, share, &with))
+            .map(|feed| SharedFeed::new(feed, share, &with))
             .collect::<Result<Vec<_>, _>>()?;
         // One that is too much together with the users is not shared; the rule is good without it.
         let added = feeds::build_added(share).into_iter();
-        feeds.extend(added.filter_map(|feed| Shared::new(feed, share, &with).ok()));
+        feeds.extend(added.filter_map(|feed| SharedFeed::new(feed, share, &with).ok()));
         Ok(Self { feeds, with })
     }
 }
 
-fn check_users(share: &Specification, users: &Specification) -> Result<(), Unfit> {
+fn check_users(share: &Specification, users: &Specification) -> Result<(), InvalidRule> {
     let Some((_, kind)) = projected(users) else {
-        return Err(Unfit(
+        return Err(InvalidRule(
             "the users must be one label of their specification".into(),
         ));
     };
     if &*kind != USER {
-        return Err(Unfit(format!(
+        return Err(InvalidRule(format!(
             "the users must be of type {USER}, not {kind}"
         )));
     }
@@ -106,7 +109,7 @@ fn check_users(share: &Specification, users: &Specification) -> Result<(), Unfit
         givens.collect()
     };
     if kinds(share) != kinds(users) {
-        return Err(Unfit(
+        return Err(InvalidRule(
             "what is shared and the users must have givens of the same types in the same order"
                 .into(),
         ));
@@ -114,12 +117,16 @@ fn check_users(share: &Specification, users: &Specification) -> Result<(), Unfit
     Ok(())
 }
 
-impl Shared {
-    fn new(feed: Specification, share: &Specification, with: &With) -> Result<Self, Unfit> {
+impl SharedFeed {
+    fn new(
+        feed: Specification,
+        share: &Specification,
+        with: &Audience,
+    ) -> Result<Self, InvalidRule> {
         let skeleton = Skeleton::of(&feed);
         let users = match with {
-            With::Everyone => None,
-            With::Users { specification, .. } => Some(specification),
+            Audience::Everyone => None,
+            Audience::Users { specification, .. } => Some(specification),
         };
         // The givens of the users are those of what is shared, place by place.
         let place = |name: &Name| {
@@ -130,12 +137,12 @@ impl Shared {
         let places: Option<Vec<usize>> = inputs
             .map(|input| place(&feed.givens.get(input.input_index)?.label.name))
             .collect();
-        let places =
-            places.ok_or_else(|| Unfit("a feed has a given that it was not built of".into()))?;
+        let places = places
+            .ok_or_else(|| InvalidRule("a feed has a given that it was not built of".into()))?;
         Ok(Self {
             admission: Admission::new(&places, users)?,
             gates: match users {
-                Some(users) => Open::all(users, &places)?,
+                Some(users) => GateTemplate::all(users, &places)?,
                 None => Vec::new(),
             },
             loads: super::loading::loads(&feed, share, users)?,
@@ -146,13 +153,13 @@ impl Shared {
 }
 
 impl Admission {
-    fn new(bound: &[usize], users: Option<&Specification>) -> Result<Self, Unfit> {
+    fn new(bound: &[usize], users: Option<&Specification>) -> Result<Self, InvalidRule> {
         let Some(users) = users else {
             return Ok(Self::Everyone);
         };
-        let pattern = Pattern::of(users).map_err(|error| Unfit(error.to_string()))?;
+        let pattern = Pattern::of(users).map_err(|error| InvalidRule(error.to_string()))?;
         let user = projected(users).and_then(|(label, _)| pattern.variable(&label));
-        let user = user.ok_or_else(|| Unfit("the users' label is not known".into()))?;
+        let user = user.ok_or_else(|| InvalidRule("the users' label is not known".into()))?;
         let input = bound.iter().position(|given| *given == user);
         let query = pattern.query();
         let is_plain = user < users.givens.len()
@@ -163,7 +170,7 @@ impl Admission {
             let for_user = input.is_none();
             let mut roots = bound.to_vec();
             roots.extend(for_user.then_some(user));
-            Ask {
+            AdmissionQuery {
                 query: pattern.from(&roots),
                 for_user,
             }

@@ -1,4 +1,4 @@
-//! How the skeleton of a feed that is asked for compares with one that a rule shares.
+//! How the skeleton of a requested feed compares with one that a rule shares.
 //!
 //! Indexes are given in the order of discovery from the givens on, so that two walks that begin the
 //! same way have the same indexes: facts and edges are compared by them.
@@ -42,8 +42,8 @@ pub(super) fn contains(rule: &Skeleton, target: &Skeleton) -> bool {
         )
 }
 
-/// The target is what a rule shares and more: it asks for less than it may have, in a way that no
-/// rule foresees. Only said to whoever wrote it; nothing is shared by it.
+/// The target is what a rule shares with more conditions. That shares nothing: it only makes the
+/// refusal's text more helpful.
 pub(super) fn is_narrower(rule: &Skeleton, target: &Skeleton) -> bool {
     is_subset(&rule.facts, &target.facts, |one, other| one == other)
         && is_subset(&rule.edges, &target.edges, |one, other| one == other)
@@ -114,14 +114,8 @@ fn exchange(
 
 /// Whether the skeleton is still the same, but for the order of its edges, with facts exchanged.
 fn is_kept_by(skeleton: &Skeleton, moved: &impl Fn(usize) -> usize) -> bool {
-    let kind = |index: usize| {
-        let mut facts = skeleton.facts.iter();
-        facts
-            .find(|fact| fact.fact_index == index)
-            .map(|fact| &fact.kind)
-    };
     let mut facts = skeleton.facts.iter();
-    facts.all(|fact| kind(moved(fact.fact_index)) == Some(&fact.kind))
+    facts.all(|fact| skeleton.kind(moved(fact.fact_index)) == Some(&fact.kind))
         && are_edges_kept(&skeleton.edges, moved)
         && are_conditions_kept(&skeleton.not_exists_conditions, moved)
 }

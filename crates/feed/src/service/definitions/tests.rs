@@ -84,11 +84,11 @@ async fn what_is_followed_reaches_the_store(store: Arc<dyn Store>) {
     let (definitions, before, after) = defined(&store).await;
     let followed = definitions.find_at(HASH, before).await.unwrap();
     forget(&store).await;
-    definitions.tell_of_followed(after).await.unwrap();
+    definitions.refresh_followed(after).await.unwrap();
     assert!(is_stored(&store).await);
     drop(followed);
     forget(&store).await;
-    definitions.tell_of_followed(after + FRESH).await.unwrap();
+    definitions.refresh_followed(after + FRESH).await.unwrap();
     assert!(!is_stored(&store).await, "nobody follows it");
 }
 

@@ -6,12 +6,12 @@ use wakeline_bus::Bus;
 use wakeline_testkit::{PostgresDatabase, SqliteDatabase};
 use wakeline_wake::{Engine, Limits};
 
-use super::Names;
+use super::NameCache;
 use crate::{
     fact::{Envelope, Fact, Predecessors},
     json,
     store::{
-        Facts, Saved,
+        Facts, SaveOutcome,
         postgres::{self, PostgresStore},
         sqlite::{self, SqliteStore, system_clock},
     },
@@ -37,7 +37,7 @@ async fn save(store: &dyn Facts, fact: &Fact) {
     let bus = Bus::local(Engine::new(Limits::default()));
     let saved = store.save(Arc::from([envelope])).commit(&bus).await;
     let saved = saved.unwrap();
-    assert!(matches!(saved, Saved::Stored { .. }), "{saved:?}");
+    assert!(matches!(saved, SaveOutcome::Stored { .. }), "{saved:?}");
 }
 
 /// `store` keeps few names in memory; `other` is another node.
@@ -57,7 +57,7 @@ async fn a_stored_type_is_not_taken_for_unknown_on_sqlite() {
     let sqlite = file.open(&[sqlite::MIGRATIONS]);
     let other = SqliteStore::new(sqlite.clone(), system_clock());
     let mut store = SqliteStore::new(sqlite, system_clock());
-    store.names = Arc::new(Names::at_most(MOST));
+    store.names = Arc::new(NameCache::at_most(MOST));
     a_type_is_not_taken_for_unknown(&store, &other).await;
 }
 
@@ -66,6 +66,6 @@ async fn a_stored_type_is_not_taken_for_unknown_on_postgres() {
     let database = PostgresDatabase::new(&[postgres::MIGRATIONS]).await;
     let other = PostgresStore::new(database.open(&[postgres::MIGRATIONS]).await);
     let mut store = PostgresStore::new(database.open(&[postgres::MIGRATIONS]).await);
-    store.names = Arc::new(Names::at_most(MOST));
+    store.names = Arc::new(NameCache::at_most(MOST));
     a_type_is_not_taken_for_unknown(&store, &other).await;
 }

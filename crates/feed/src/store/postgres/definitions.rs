@@ -4,9 +4,11 @@ use futures_util::FutureExt;
 use tokio_postgres::types::Type;
 use wakeline_bus::Write;
 
-use super::PostgresStore;
+use super::{PostgresStore, only};
 use crate::store::{
-    Definition, Definitions, REFRESHED_AFTER, Step, StoredDefinition, silent, text,
+    Definition, Definitions, REFRESHED_AFTER, StoreFuture, StoredDefinition,
+    rows::{definition_texts, read_definition},
+    silent,
 };
 
 /// Rows that are removed by one statement.
@@ -16,15 +18,10 @@ impl Definitions for PostgresStore {
     fn define(&self, definitions: Vec<Definition>) -> Write<()> {
         let store = self.clone();
         silent(async move {
-            let (mut hashes, mut texts) = (Vec::new(), Vec::new());
-            let (mut givens, mut owners) = (Vec::new(), Vec::new());
-            for one in &definitions {
-                hashes.push(&*one.hash);
-                texts.push(&*one.text);
-                givens.push(text::write_references(&one.given));
-                let owner = one.owner.as_ref().map(std::slice::from_ref);
-                owners.push(owner.map(text::write_references));
-            }
+            let hashes: Vec<&str> = definitions.iter().map(|one| &*one.hash).collect();
+            let texts: Vec<&str> = definitions.iter().map(|one| &*one.text).collect();
+            let (givens, owners): (Vec<_>, Vec<_>) =
+                definitions.iter().map(definition_texts).unzip();
             let parameters = [
                 (&hashes as _, Type::TEXT_ARRAY),
                 (&texts as _, Type::TEXT_ARRAY),
@@ -38,33 +35,26 @@ impl Definitions for PostgresStore {
         })
     }
 
-    fn definition(&self, hash: String) -> Step<'_, Option<StoredDefinition>> {
+    fn definition(&self, hash: String) -> StoreFuture<'_, Option<StoredDefinition>> {
         async move {
             // The database takes no text with a NUL.
             if hash.contains('\0') {
                 return Ok(None);
             }
-            let statement = "SELECT text, given, owner, used < wakeline.feed_now() - $2 AS is_stale
+            let statement = "SELECT text, given, owner,
+                    used_at < wakeline.feed_now() - $2 AS is_stale
                 FROM wakeline.feed_definition WHERE hash = $1";
-            let rows = self
-                .ask(
-                    "feed_definition",
-                    statement,
-                    &[(&hash, Type::TEXT), (&REFRESHED_AFTER, Type::INT8)],
-                )
-                .await?;
+            let parameters = [
+                (&hash as _, Type::TEXT),
+                (&REFRESHED_AFTER as _, Type::INT8),
+            ];
+            let rows = self.ask("feed_definition", statement, &parameters).await?;
             let Some(row) = rows.first() else {
                 return Ok(None);
             };
-            let known = self.names.known();
-            let definition = Definition {
-                hash: hash.into(),
-                text: row.get::<_, &str>("text").into(),
-                given: text::read_references(row.get("given"), &known)?,
-                owner: text::read_owner(row.get("owner"), &known)?,
-            };
+            let (text, given, owner) = (row.get("text"), row.get("given"), row.get("owner"));
             Ok(Some(StoredDefinition {
-                definition,
+                definition: read_definition(hash, text, given, owner)?,
                 is_stale: row.get("is_stale"),
             }))
         }
@@ -87,24 +77,22 @@ impl Definitions for PostgresStore {
     fn forget_definitions(&self, since: i64) -> Write<u64> {
         let store = self.clone();
         silent(async move {
-            let statement = "WITH gone AS (
+            let statement = "WITH removed AS (
                     DELETE FROM wakeline.feed_definition WHERE hash IN (
-                        SELECT d.hash FROM wakeline.feed_definition d WHERE d.used < $1
-                        ORDER BY d.used LIMIT $2 FOR UPDATE SKIP LOCKED
+                        SELECT d.hash FROM wakeline.feed_definition d WHERE d.used_at < $1
+                        ORDER BY d.used_at LIMIT $2 FOR UPDATE SKIP LOCKED
                     ) RETURNING 1
-                ) SELECT count(*) FROM gone";
+                ) SELECT count(*) AS removed FROM removed";
+            let parameters = [
+                (&since as _, Type::INT8),
+                (&FORGOTTEN_AT_ONCE as _, Type::INT8),
+            ];
             let mut forgotten = 0;
             loop {
-                let rows = store
-                    .ask(
-                        "feed_forget",
-                        statement,
-                        &[(&since, Type::INT8), (&FORGOTTEN_AT_ONCE, Type::INT8)],
-                    )
-                    .await?;
-                let gone: i64 = super::only(&rows)?.get(0);
-                forgotten += gone.unsigned_abs();
-                if gone < FORGOTTEN_AT_ONCE {
+                let rows = store.ask("feed_forget", statement, &parameters).await?;
+                let removed: i64 = only(&rows)?.get("removed");
+                forgotten += removed.unsigned_abs();
+                if removed < FORGOTTEN_AT_ONCE {
                     return Ok(forgotten);
                 }
             }

@@ -9,12 +9,17 @@ use wakeline_store::Error;
 
 use super::{PostgresStore, only};
 use crate::{
-    fact::{Envelope, Fact, Hash, Kind, Reference, Signature},
-    store::{Facts, Horizon, Log, Position, Saved, Step, Stored, saving, text},
+    fact::{Envelope, Reference, Signature},
+    store::{
+        Facts, Horizon, Log, SaveOutcome, Seq, StoreFuture, StoredFact,
+        names::NameTables,
+        rows::{FactRow, read_facts},
+        saving,
+    },
 };
 
 impl Facts for PostgresStore {
-    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<Saved> {
+    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<SaveOutcome> {
         let store = self.clone();
         saving(async move {
             let prepared = store.prepare(&envelopes).await?;
@@ -22,114 +27,98 @@ impl Facts for PostgresStore {
         })
     }
 
-    fn find(&self, references: Vec<Reference>) -> Step<'_, Vec<Option<Position>>> {
+    fn find(&self, references: Vec<Reference>) -> StoreFuture<'_, Vec<Option<Seq>>> {
         async move {
-            let kinds: Vec<Kind> = references.iter().map(|one| one.kind.clone()).collect();
-            let ids = self.ids(&kinds, &[]).await?;
-            let (mut kinds, mut hashes) = (Vec::new(), Vec::new());
-            for one in &references {
-                // No fact has the type zero.
-                kinds.push(ids.kinds.get(&one.kind).copied().unwrap_or_default());
-                hashes.push(&one.hash.0[..]);
-            }
-            let statement = "SELECT wakeline.feed_find($1, $2)";
-            let rows = self
-                .ask(
-                    "feed_find",
-                    statement,
-                    &[(&kinds, Type::INT4_ARRAY), (&hashes, Type::BYTEA_ARRAY)],
-                )
-                .await?;
-            Ok(only(&rows)?.get(0))
+            let kinds = references.iter().map(|one| one.kind.clone()).collect();
+            let ids = self.ids(kinds, Vec::new()).await?;
+            // No fact has the type zero.
+            let kind = |one: &Reference| ids.kinds.get(&one.kind).copied().unwrap_or_default();
+            let kinds: Vec<i32> = references.iter().map(kind).collect();
+            let hashes: Vec<&[u8]> = references.iter().map(|one| &one.hash.0[..]).collect();
+            let parameters = [
+                (&kinds as _, Type::INT4_ARRAY),
+                (&hashes as _, Type::BYTEA_ARRAY),
+            ];
+            let statement = "SELECT wakeline.feed_find($1, $2) AS seqs";
+            let rows = self.ask("feed_find", statement, &parameters).await?;
+            Ok(only(&rows)?.get("seqs"))
         }
         .boxed()
     }
 
-    fn closure(&self, of: Vec<Position>) -> Step<'_, Vec<Position>> {
+    fn closure(&self, of: Vec<Seq>) -> StoreFuture<'_, Vec<Seq>> {
         async move {
-            let statement = "SELECT wakeline.feed_closure($1)";
-            let rows = self
-                .ask("feed_closure", statement, &[(&of, Type::INT8_ARRAY)])
-                .await?;
-            Ok(only(&rows)?.get(0))
+            let statement = "SELECT wakeline.feed_closure($1) AS seqs";
+            let parameters = [(&of as _, Type::INT8_ARRAY)];
+            let rows = self.ask("feed_closure", statement, &parameters).await?;
+            Ok(only(&rows)?.get("seqs"))
         }
         .boxed()
     }
 
-    fn facts(&self, at: Vec<Position>) -> Step<'_, Vec<Stored>> {
+    fn facts(&self, at: Vec<Seq>) -> StoreFuture<'_, Vec<StoredFact>> {
         async move {
             let statement = "SELECT * FROM wakeline.feed_facts($1)";
-            let rows = self
-                .ask("feed_facts", statement, &[(&at, Type::INT8_ARRAY)])
-                .await?;
-            self.stored(&rows).await
+            let parameters = [(&at as _, Type::INT8_ARRAY)];
+            let rows = self.ask("feed_facts", statement, &parameters).await?;
+            self.stored_facts(&rows).await
         }
         .boxed()
     }
 
-    fn horizon(&self) -> Step<'_, Horizon> {
+    fn horizon(&self) -> StoreFuture<'_, Horizon> {
         async move {
             let statement = "SELECT settled, last FROM wakeline.feed_horizon()";
             let rows = self.ask("feed_horizon", statement, &[]).await?;
             let row = only(&rows)?;
             Ok(Horizon {
-                settled: self.settled(row.get(0)),
-                last: row.get(1),
+                settled: self.settled(row.get("settled")),
+                last: row.get("last"),
             })
         }
         .boxed()
     }
 
-    fn log(&self, after: Position, limit: usize) -> Step<'_, Log> {
+    fn log(&self, after: Seq, limit: usize) -> StoreFuture<'_, Log> {
         self.read_log(after, limit).boxed()
     }
 }
 
 impl PostgresStore {
-    /// A save that has just begun may hold a floor behind what was settled before it: it draws after
-    /// that all the same.
-    pub(super) fn settled(&self, now: Position) -> Position {
+    /// A save that has just begun may hold a floor below what was settled before: it draws its seqs
+    /// above that all the same.
+    pub(super) fn settled(&self, now: Seq) -> Seq {
         self.settled.fetch_max(now, Ordering::Relaxed).max(now)
     }
 
-    async fn stored(&self, rows: &[Row]) -> Result<Vec<Stored>, Error> {
-        let kinds = rows.iter().map(|row| row.get(1));
-        let called = self.called(kinds, std::iter::empty()).await?;
-        let signers = rows
-            .iter()
-            .flat_map(|row| row.get::<_, Option<Vec<i32>>>(6).unwrap_or_default());
-        let signers = self.signers(signers).await?;
-        let known = self.names.known();
-        let stored = rows.iter().map(|row| {
-            let keys: Vec<i32> = row.get::<_, Option<_>>(6).unwrap_or_default();
-            let signatures: Vec<&str> = row.get::<_, Option<_>>(7).unwrap_or_default();
-            let signatures = keys.iter().zip(signatures).filter_map(|(id, signature)| {
+    async fn stored_facts(&self, rows: &[Row]) -> Result<Vec<StoredFact>, Error> {
+        let key_ids = |row: &Row| {
+            row.get::<_, Option<Vec<i32>>>("key_ids")
+                .unwrap_or_default()
+        };
+        let keys = self.signer_keys(rows.iter().flat_map(key_ids)).await?;
+        let row = |row: &Row| {
+            let texts: Option<Vec<&str>> = row.get("signatures");
+            let signatures = key_ids(row).into_iter().zip(texts.unwrap_or_default());
+            let signature = |(id, text): (i32, &str)| {
                 Some(Signature {
-                    key: signers.get(id)?.clone(),
-                    signature: signature.into(),
+                    key: keys.get(&id)?.clone(),
+                    signature: text.into(),
                 })
-            });
-            Ok(Stored {
-                position: row.get(0),
-                signatures: signatures.collect(),
-                fact: Fact {
-                    reference: Reference {
-                        kind: called.kind(row.get(1))?,
-                        hash: hash(row.get(2))?,
-                    },
-                    predecessors: text::read_predecessors(row.get(4), &known)?,
-                    fields: row.get::<_, &str>(3).into(),
-                },
-                learned: row.get(5),
-            })
-        });
-        stored.collect()
+            };
+            FactRow {
+                seq: row.get("seq"),
+                kind: row.get("type_id"),
+                hash: row.get("hash"),
+                fields: row.get("fields"),
+                predecessors: row.get("predecessors"),
+                saved_at: row.get("saved_at"),
+                signatures: signatures.filter_map(signature).collect(),
+            }
+        };
+        let rows: Vec<FactRow> = rows.iter().map(row).collect();
+        let kinds = rows.iter().map(|row| row.kind);
+        let names = self.names_of(kinds, std::iter::empty()).await?;
+        read_facts(rows, &names)
     }
-}
-
-pub(super) fn hash(bytes: &[u8]) -> Result<Hash, Error> {
-    let bytes = bytes.try_into();
-    bytes
-        .map(Hash)
-        .map_err(|_| Error::Failed("a stored hash has not 64 bytes".into()))
 }

@@ -5,10 +5,10 @@ use tokio_postgres::{Row, types::Type};
 use wakeline_bus::Write;
 
 use super::{PostgresStore, only};
-use crate::store::{KeyPair, Keys, Principal, Step, silent};
+use crate::store::{KeyPair, Keys, Principal, StoreFuture, silent};
 
 impl Keys for PostgresStore {
-    fn key(&self, of: Principal) -> Step<'_, Option<KeyPair>> {
+    fn key(&self, of: Principal) -> StoreFuture<'_, Option<KeyPair>> {
         async move {
             let statement = "SELECT public_key, private_key FROM wakeline.feed_user_key
                 WHERE provider = $1 AND user_id = $2";
@@ -24,13 +24,13 @@ impl Keys for PostgresStore {
         .boxed()
     }
 
-    fn keep_key(&self, of: Principal, key: KeyPair) -> Write<KeyPair> {
+    fn store_key(&self, of: Principal, key: KeyPair) -> Write<KeyPair> {
         let store = self.clone();
         silent(async move {
             let rows = store
                 .ask(
-                    "feed_keep_key",
-                    "SELECT public_key, private_key FROM wakeline.feed_keep_key($1, $2, $3, $4)",
+                    "feed_store_key",
+                    "SELECT public_key, private_key FROM wakeline.feed_store_key($1, $2, $3, $4)",
                     &[
                         (&of.provider, Type::TEXT),
                         (&of.id, Type::TEXT),
@@ -46,7 +46,7 @@ impl Keys for PostgresStore {
 
 fn pair(row: &Row) -> KeyPair {
     KeyPair {
-        public: row.get::<_, &str>(0).into(),
-        private: row.get::<_, &str>(1).into(),
+        public: row.get::<_, &str>("public_key").into(),
+        private: row.get::<_, &str>("private_key").into(),
     }
 }

@@ -1,105 +1,92 @@
 //! Ids of types and roles on PostgreSQL.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use tokio_postgres::{
-    Row,
-    types::{ToSql, Type},
-};
+use tokio_postgres::types::Type;
 use wakeline_store::Error;
 
 use super::PostgresStore;
 use crate::{
     fact::Kind,
-    store::names::{Called, Ids, RoleName},
+    store::names::{IdsByName, NameCache, NameTables, NamesById, RoleName},
 };
 
-impl PostgresStore {
-    /// The ids of those that are stored. What is not stored has no facts.
-    pub(super) async fn ids(&self, kinds: &[Kind], roles: &[RoleName]) -> Result<Ids, Error> {
-        if let Some(ids) = self.names.ids(kinds, roles) {
-            return Ok(ids);
-        }
-        // The database takes no text with a NUL, so nothing is called by one.
-        let kinds: Vec<_> = kinds.iter().filter(|kind| is_text(kind)).cloned().collect();
-        let roles = roles
-            .iter()
-            .filter(|role| is_text(&role.0) && is_text(&role.1));
-        let roles: Vec<_> = roles.cloned().collect();
-        let statement = "SELECT * FROM wakeline.feed_ids($1, $2, $3)";
-        self.ask_ids("feed_ids", statement, &kinds, &roles).await
+impl NameTables for PostgresStore {
+    fn cache(&self) -> &NameCache {
+        &self.names
     }
 
-    /// Gives an id to each that has none.
-    pub(super) async fn make_ids(&self, kinds: &[Kind], roles: &[RoleName]) -> Result<(), Error> {
-        if kinds.is_empty() && roles.is_empty() {
-            return Ok(());
-        }
-        let statement = "SELECT * FROM wakeline.feed_make_ids($1, $2, $3)";
-        let made = self.ask_ids("feed_make_ids", statement, kinds, roles).await;
-        made.map(drop)
-    }
-
-    async fn ask_ids(
+    async fn stored_ids(
         &self,
-        name: &'static str,
-        statement: &str,
-        kinds: &[Kind],
-        roles: &[RoleName],
-    ) -> Result<Ids, Error> {
-        let kinds: Vec<&str> = kinds.iter().map(|kind| &**kind).collect();
-        let (of, roles): (Vec<&str>, Vec<&str>) =
-            roles.iter().map(|(kind, role)| (&**kind, &**role)).unzip();
-        let parameters: [(&(dyn ToSql + Sync), Type); 3] = [
-            (&kinds, Type::TEXT_ARRAY),
-            (&of, Type::TEXT_ARRAY),
-            (&roles, Type::TEXT_ARRAY),
+        kinds: Vec<Kind>,
+        roles: Vec<RoleName>,
+        insert: bool,
+    ) -> Result<IdsByName, Error> {
+        // The database takes no text with a NUL, so no name has one.
+        let is_text = |name: &&str| !name.contains('\0');
+        let kinds: Vec<&str> = kinds.iter().map(|kind| &**kind).filter(is_text).collect();
+        let roles = roles.iter().map(|(kind, role)| (&**kind, &**role));
+        let (of, roles): (Vec<&str>, Vec<&str>) = roles
+            .filter(|(kind, role)| is_text(kind) && is_text(role))
+            .unzip();
+        let (name, statement) = match insert {
+            false => ("feed_ids", "SELECT * FROM wakeline.feed_ids($1, $2, $3)"),
+            true => (
+                "feed_insert_ids",
+                "SELECT * FROM wakeline.feed_insert_ids($1, $2, $3)",
+            ),
+        };
+        let parameters = [
+            (&kinds as _, Type::TEXT_ARRAY),
+            (&of as _, Type::TEXT_ARRAY),
+            (&roles as _, Type::TEXT_ARRAY),
         ];
-        let mut ids = Ids::default();
+        let mut ids = IdsByName::default();
         for row in self.ask(name, statement, &parameters).await? {
-            let kind = Kind::from(row.get::<_, &str>(1));
-            match row.get::<_, Option<&str>>(2) {
-                None => ids.kinds.insert(kind, row.get(0)),
-                Some(role) => ids.roles.insert((kind, role.into()), row.get(0)),
+            let (id, kind) = (row.get("id"), Kind::from(row.get::<_, &str>("kind")));
+            match row.get::<_, Option<&str>>("role") {
+                None => ids.kinds.insert(kind, id),
+                Some(role) => ids.roles.insert((kind, role.into()), id),
             };
         }
-        self.names.learn(&ids);
         Ok(ids)
     }
+}
 
-    /// What these are called.
-    pub(super) async fn called(
+impl PostgresStore {
+    pub(super) async fn names_of(
         &self,
         kinds: impl Iterator<Item = i32>,
         roles: impl Iterator<Item = i32>,
-    ) -> Result<Called, Error> {
-        let (mut called, strange_kinds, strange_roles) = self.names.called(kinds, roles);
-        if strange_kinds.is_empty() && strange_roles.is_empty() {
-            return Ok(called);
+    ) -> Result<NamesById, Error> {
+        let (mut found, missing_kinds, missing_roles) = self.names.names_of(kinds, roles);
+        if missing_kinds.is_empty() && missing_roles.is_empty() {
+            return Ok(found);
         }
-        let statement = "SELECT id, name FROM wakeline.feed_type WHERE id = ANY ($1)";
-        let kinds = self.ask_names(statement, &strange_kinds).await?;
-        called.kinds.extend(kinds.iter().map(name));
-        let statement = "SELECT id, name FROM wakeline.feed_role WHERE id = ANY ($1)";
-        let roles = self.ask_names(statement, &strange_roles).await?;
-        called.roles.extend(roles.iter().map(name));
-        self.names.learn_called(&called);
-        Ok(called)
+        let kinds = "SELECT id, name AS text FROM wakeline.feed_type WHERE id = ANY ($1)";
+        let kinds = self.texts("feed_names", kinds, &missing_kinds).await?;
+        found.kinds.extend(kinds);
+        let roles = "SELECT id, name AS text FROM wakeline.feed_role WHERE id = ANY ($1)";
+        let roles = self.texts("feed_names", roles, &missing_roles).await?;
+        found.roles.extend(roles);
+        self.names.insert_names(&found);
+        Ok(found)
     }
 
-    async fn ask_names(&self, statement: &str, ids: &Vec<i32>) -> Result<Vec<Row>, Error> {
+    /// The texts of these ids.
+    pub(super) async fn texts(
+        &self,
+        kind: &'static str,
+        statement: &str,
+        ids: &Vec<i32>,
+    ) -> Result<HashMap<i32, Arc<str>>, Error> {
         if ids.is_empty() {
-            return Ok(Vec::new());
+            return Ok(HashMap::new());
         }
-        let parameters: [(&(dyn ToSql + Sync), Type); 1] = [(ids, Type::INT4_ARRAY)];
-        self.ask("feed_names", statement, &parameters).await
+        let rows = self
+            .ask(kind, statement, &[(ids, Type::INT4_ARRAY)])
+            .await?;
+        let text = |row: &tokio_postgres::Row| (row.get("id"), row.get::<_, &str>("text").into());
+        Ok(rows.iter().map(text).collect())
     }
-}
-
-fn name(row: &Row) -> (i32, Arc<str>) {
-    (row.get(0), row.get::<_, &str>(1).into())
-}
-
-fn is_text(name: &str) -> bool {
-    !name.contains('\0')
 }

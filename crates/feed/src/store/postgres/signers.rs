@@ -5,56 +5,49 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tokio_postgres::types::Type;
 use wakeline_store::Error;
 
 use super::PostgresStore;
 
-/// With more, all are forgotten and asked for again.
-const MAX_SIGNERS: usize = 10_000;
+/// With more, all are forgotten and read again.
+const MAX_KEYS: usize = 10_000;
 
 #[derive(Debug, Default)]
-pub(super) struct Signers {
-    known: Mutex<HashMap<i32, Arc<str>>>,
+pub(super) struct SignerKeys {
+    by_id: Mutex<HashMap<i32, Arc<str>>>,
 }
 
 impl PostgresStore {
-    /// The keys of these ids.
-    pub(super) async fn signers(
+    pub(super) async fn signer_keys(
         &self,
         ids: impl Iterator<Item = i32>,
     ) -> Result<HashMap<i32, Arc<str>>, Error> {
         let mut keys = HashMap::new();
-        let mut strange = Vec::new();
+        let mut missing = Vec::new();
         {
-            let known = self.signers.known.lock();
-            let known = known.unwrap_or_else(PoisonError::into_inner);
+            let cached = self.signers.by_id.lock();
+            let cached = cached.unwrap_or_else(PoisonError::into_inner);
             for id in ids {
-                match known.get(&id) {
+                match cached.get(&id) {
                     Some(key) => drop(keys.insert(id, key.clone())),
-                    None => strange.push(id),
+                    None => missing.push(id),
                 }
             }
         }
-        if strange.is_empty() {
+        if missing.is_empty() {
             return Ok(keys);
         }
-        strange.sort_unstable();
-        strange.dedup();
-        let statement = "SELECT id, key FROM wakeline.feed_public_key WHERE id = ANY ($1)";
-        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 1] =
-            [(&strange, Type::INT4_ARRAY)];
-        let rows = self.ask("feed_signers", statement, &parameters).await?;
-        let known = self.signers.known.lock();
-        let mut known = known.unwrap_or_else(PoisonError::into_inner);
-        if known.len() + rows.len() > MAX_SIGNERS {
-            known.clear();
+        missing.sort_unstable();
+        missing.dedup();
+        let statement = "SELECT id, key AS text FROM wakeline.feed_public_key WHERE id = ANY ($1)";
+        let read = self.texts("feed_signers", statement, &missing).await?;
+        let cached = self.signers.by_id.lock();
+        let mut cached = cached.unwrap_or_else(PoisonError::into_inner);
+        if cached.len() + read.len() > MAX_KEYS {
+            cached.clear();
         }
-        for row in rows {
-            let (id, key): (i32, Arc<str>) = (row.get(0), row.get::<_, &str>(1).into());
-            known.insert(id, key.clone());
-            keys.insert(id, key);
-        }
+        cached.extend(read.iter().map(|(id, key)| (*id, key.clone())));
+        keys.extend(read);
         Ok(keys)
     }
 }

@@ -1,17 +1,49 @@
 //! What must exist or must not.
 
-use super::{Loop, Nothing, Text, all, found};
-use crate::query::{Edge, Exists, Query, Walk};
+use super::{Dialect, Loop, NothingStored, Statement, StatementBuilder, all, nested, row_exists};
+use crate::{
+    query::{Edge, Exists, Query, Walk},
+    store::{Seq, names::IdsByName},
+};
 
-/// A condition as far as it can be told without asking.
-pub(super) enum Told {
+/// A condition, as far as it is known without asking the database.
+pub(super) enum ConditionSql {
     Always,
     Never,
-    Asked(String),
+    Sql(String),
 }
 
-impl Text<'_> {
-    pub(super) fn exists(&mut self, condition: &Exists, base: usize) -> Told {
+/// The statement for which of many givens a query finds anything: `n` of each. An error is the answer
+/// for all of them, which is known without asking.
+pub(in crate::store) fn matching_givens(
+    dialect: Dialect,
+    ids: &IdsByName,
+    query: &Query,
+    givens: &[Vec<Seq>],
+) -> Result<Statement, bool> {
+    let (given_kinds, own_kinds) = query.variables.split_at(query.givens);
+    let mut sql = StatementBuilder::new(dialect, ids, given_kinds);
+    let table = sql.givens_table(query.givens, givens);
+    let whole = Exists {
+        exists: true,
+        variables: own_kinds.to_vec(),
+        edges: query.edges.clone(),
+        equals: query.equals.clone(),
+        conditions: query.conditions.clone(),
+    };
+    let condition = match sql.exists(&whole, query.givens) {
+        ConditionSql::Always => return Err(true),
+        ConditionSql::Never => return Err(false),
+        ConditionSql::Sql(condition) => condition,
+    };
+    let columns = sql.columns(&["g.n".to_owned()], &[]);
+    let from = sql.join_loops(Some(&table), &[], None, vec![condition]);
+    Ok(sql.finish(format!("SELECT {columns}{from}")))
+}
+
+impl StatementBuilder<'_> {
+    /// `base`: variables that are numbered before those of the condition.
+    pub(super) fn exists(&mut self, condition: &Exists, base: usize) -> ConditionSql {
         let numbers = self.numbers.len();
         self.kinds.extend(condition.variables.iter().cloned());
         let inside = self.inside(condition, base);
@@ -19,23 +51,22 @@ impl Text<'_> {
         for variable in base..base + condition.variables.len() {
             self.terms.remove(&variable);
         }
+        let answer = |is_true| match is_true {
+            true => ConditionSql::Always,
+            false => ConditionSql::Never,
+        };
         match inside {
-            Ok(text) if text.is_empty() && condition.exists => Told::Always,
-            Ok(text) if text.is_empty() => Told::Never,
-            Ok(text) => Told::Asked(text),
-            Err(Nothing) => {
+            Ok(Some(text)) => ConditionSql::Sql(text),
+            Ok(None) => answer(condition.exists),
+            Err(NothingStored) => {
                 self.numbers.truncate(numbers);
-                if condition.exists {
-                    Told::Never
-                } else {
-                    Told::Always
-                }
+                answer(!condition.exists)
             }
         }
     }
 
-    /// Empty if there is nothing to ask for.
-    fn inside(&mut self, condition: &Exists, base: usize) -> Result<String, Nothing> {
+    /// `None` if the condition asks for nothing.
+    fn inside(&mut self, condition: &Exists, base: usize) -> Result<Option<String>, NothingStored> {
         let walk = condition.walk(base);
         let (mut loops, mut conditions) = self.loops(&walk, &condition.edges)?;
         for (one, other) in &condition.equals {
@@ -44,52 +75,46 @@ impl Text<'_> {
         let inner = base + condition.variables.len();
         for condition in &condition.conditions {
             match self.exists(condition, inner) {
-                Told::Always => {}
-                Told::Never => return Err(Nothing),
-                Told::Asked(text) => conditions.push(text),
+                ConditionSql::Always => {}
+                ConditionSql::Never => return Err(NothingStored),
+                ConditionSql::Sql(text) => conditions.push(text),
             }
         }
         for each in &mut loops {
             conditions.append(&mut each.conditions);
         }
         if loops.is_empty() && conditions.is_empty() {
-            return Ok(String::new());
+            return Ok(None);
         }
         let from = if loops.is_empty() {
             "(SELECT 1) one".into()
         } else {
-            self.nested(&loops)
+            nested(&loops)
         };
-        Ok(found(&from, &all(&conditions), condition.exists))
+        Ok(Some(row_exists(&from, &all(&conditions), condition.exists)))
     }
 
-    /// The loops of a walk, and what is asked before them.
+    /// The loops of a walk, and the conditions before them.
     pub(super) fn loops(
         &mut self,
         walk: &Walk,
         edges: &[Edge],
-    ) -> Result<(Vec<Loop>, Vec<String>), Nothing> {
-        let mut first = Vec::new();
-        for edge in &walk.first {
-            first.push(self.edge(&edges[*edge])?);
-        }
-        let mut loops = Vec::with_capacity(walk.steps.len());
-        for step in &walk.steps {
-            loops.push(self.step(step, edges)?);
-        }
-        Ok((loops, first))
+    ) -> Result<(Vec<Loop>, Vec<String>), NothingStored> {
+        let first = walk.first.iter().map(|edge| self.edge(&edges[*edge]));
+        let first = first.collect::<Result<_, _>>()?;
+        let loops = walk.steps.iter().map(|step| self.step(step, edges));
+        Ok((loops.collect::<Result<_, _>>()?, first))
     }
 
-    /// That no way to the same tuple through these hidden variables comes before the one found: a
-    /// tuple counts once.
-    pub(super) fn is_first_way(
+    /// A tuple counts once: of all ways to it through these hidden variables, the first one is taken.
+    pub(super) fn is_first_path(
         &mut self,
         query: &Query,
         group: &[usize],
-    ) -> Result<String, Nothing> {
+    ) -> Result<String, NothingStored> {
         let base = query.variables.len();
         let twin = |variable: usize| match group.iter().position(|hidden| *hidden == variable) {
-            Some(place) => base + place,
+            Some(index) => base + index,
             None => variable,
         };
         let edges: Vec<Edge> = query
@@ -124,6 +149,6 @@ impl Text<'_> {
         for twin in base..base + group.len() {
             self.terms.remove(&twin);
         }
-        Ok(found(&self.nested(&loops), &all(&conditions), false))
+        Ok(row_exists(&nested(&loops), &all(&conditions), false))
     }
 }

@@ -5,16 +5,20 @@ use std::{collections::HashMap, sync::Arc};
 use futures_util::FutureExt;
 use rusqlite::{Connection, OptionalExtension};
 use wakeline_bus::Write;
-use wakeline_store::Error;
 
-use super::{SqliteStore, log, names::called, save};
+use super::{SqliteStore, log, names::names_of, save};
 use crate::{
-    fact::{Envelope, Fact, Hash, Reference, Signature},
-    store::{Facts, Horizon, Log, Position, Saved, Step, Stored, saving, text},
+    fact::{Envelope, Reference, Signature},
+    store::{
+        Facts, Horizon, Log, SaveOutcome, Seq, StoreFuture, StoredFact,
+        names::NameTables,
+        rows::{FactRow, read_facts},
+        saving,
+    },
 };
 
 impl Facts for SqliteStore {
-    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<Saved> {
+    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<SaveOutcome> {
         let store = self.clone();
         saving(async move {
             let prepared = store.prepare(&envelopes).await?;
@@ -25,15 +29,15 @@ impl Facts for SqliteStore {
         })
     }
 
-    fn find(&self, references: Vec<Reference>) -> Step<'_, Vec<Option<Position>>> {
+    fn find(&self, references: Vec<Reference>) -> StoreFuture<'_, Vec<Option<Seq>>> {
         async move {
             let kinds = references.iter().map(|one| one.kind.clone()).collect();
             let ids = self.ids(kinds, Vec::new()).await?;
             self.read("feed_find", move |connection, _| {
-                let mut look = save::look(connection)?;
+                let mut find = save::find(connection)?;
                 let find = |one: &Reference| match ids.kinds.get(&one.kind) {
-                    Some(kind) => Ok(look
-                        .query_row((&one.hash.0[..], kind), |row| row.get(0))
+                    Some(kind) => Ok(find
+                        .query_row((&one.hash.0[..], kind), |row| row.get("seq"))
                         .optional()?),
                     None => Ok(None),
                 };
@@ -44,53 +48,37 @@ impl Facts for SqliteStore {
         .boxed()
     }
 
-    fn closure(&self, of: Vec<Position>) -> Step<'_, Vec<Position>> {
+    fn closure(&self, of: Vec<Seq>) -> StoreFuture<'_, Vec<Seq>> {
         self.read("feed_closure", move |connection, _| {
             let mut ask = connection.prepare_cached(
-                "WITH RECURSIVE up (position) AS (
+                "WITH RECURSIVE up (seq) AS (
                      SELECT value FROM json_each(?1)
                      UNION
                      SELECT e.predecessor FROM up
-                     CROSS JOIN feed_edge e ON e.successor = up.position
+                     CROSS JOIN feed_edge e ON e.successor = up.seq
                  )
-                 SELECT position FROM up ORDER BY position",
+                 SELECT seq FROM up ORDER BY seq",
             )?;
             let of = serde_json::to_string(&of).expect("numbers are JSON");
-            let rows = ask.query_map([of], |row| row.get(0))?;
+            let rows = ask.query_map([of], |row| row.get("seq"))?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
     }
 
-    fn facts(&self, at: Vec<Position>) -> Step<'_, Vec<Stored>> {
+    fn facts(&self, at: Vec<Seq>) -> StoreFuture<'_, Vec<StoredFact>> {
         self.read("feed_facts", move |connection, names| {
-            let mut kept = Vec::with_capacity(at.len());
-            for position in at {
-                kept.extend(row(connection, position)?);
-            }
-            let kinds = kept.iter().map(|kept| kept.kind);
-            let called = called(connection, names, kinds, std::iter::empty())?;
-            let known = names.known();
             let mut keys = HashMap::new();
-            let stored = kept.into_iter().map(|kept| {
-                Ok(Stored {
-                    position: kept.position,
-                    signatures: signatures(connection, kept.position, &mut keys)?,
-                    fact: Fact {
-                        reference: Reference {
-                            kind: called.kind(kept.kind)?,
-                            hash: Hash(kept.hash),
-                        },
-                        predecessors: text::read_predecessors(&kept.predecessors, &known)?,
-                        fields: kept.fields.into(),
-                    },
-                    learned: kept.learned,
-                })
-            });
-            stored.collect()
+            let mut rows = Vec::with_capacity(at.len());
+            for seq in at {
+                rows.extend(row(connection, seq, &mut keys)?);
+            }
+            let kinds = rows.iter().map(|row| row.kind);
+            let names = names_of(connection, names, kinds, std::iter::empty())?;
+            read_facts(rows, &names)
         })
     }
 
-    fn horizon(&self) -> Step<'_, Horizon> {
+    fn horizon(&self) -> StoreFuture<'_, Horizon> {
         self.read("feed_horizon", |connection, _| {
             // With one writer nothing is under way behind what is committed.
             let last = save::last_value(connection)?;
@@ -101,62 +89,60 @@ impl Facts for SqliteStore {
         })
     }
 
-    fn log(&self, after: Position, limit: usize) -> Step<'_, Log> {
+    fn log(&self, after: Seq, limit: usize) -> StoreFuture<'_, Log> {
         self.read("feed_log", move |connection, names| {
             log::log(connection, names, after, limit)
         })
     }
 }
 
-struct Kept {
-    position: Position,
-    kind: i32,
-    hash: [u8; 64],
-    fields: String,
-    predecessors: String,
-    learned: i64,
-}
-
-fn row(connection: &Connection, position: Position) -> rusqlite::Result<Option<Kept>> {
-    let mut ask = connection.prepare_cached(
-        "SELECT type_id, hash, fields, predecessors, learned FROM feed_fact WHERE position = ?1",
+fn row(
+    connection: &Connection,
+    seq: Seq,
+    keys: &mut HashMap<i64, Arc<str>>,
+) -> rusqlite::Result<Option<FactRow>> {
+    let mut select = connection.prepare_cached(
+        "SELECT type_id, hash, fields, predecessors, saved_at FROM feed_fact WHERE seq = ?1",
     )?;
-    ask.query_row([position], |row| {
-        Ok(Kept {
-            position,
-            kind: row.get(0)?,
-            hash: row.get(1)?,
-            fields: row.get(2)?,
-            predecessors: row.get(3)?,
-            learned: row.get(4)?,
+    let row = select.query_row([seq], |row| {
+        Ok(FactRow {
+            seq,
+            kind: row.get("type_id")?,
+            hash: row.get("hash")?,
+            fields: row.get("fields")?,
+            predecessors: row.get("predecessors")?,
+            saved_at: row.get("saved_at")?,
+            signatures: signatures(connection, seq, keys)?,
         })
-    })
-    .optional()
+    });
+    row.optional()
 }
 
 fn signatures(
     connection: &Connection,
-    position: Position,
+    seq: Seq,
     keys: &mut HashMap<i64, Arc<str>>,
-) -> Result<Vec<Signature>, Error> {
+) -> rusqlite::Result<Vec<Signature>> {
     let mut ask = connection.prepare_cached(
-        "SELECT key_id, signature FROM feed_signature WHERE position = ?1 ORDER BY key_id",
+        "SELECT key_id, signature FROM feed_signature WHERE seq = ?1 ORDER BY key_id",
     )?;
-    let mut rows = ask.query([position])?;
+    let mut rows = ask.query([seq])?;
     let mut signatures = Vec::new();
     while let Some(row) = rows.next()? {
-        let id: i64 = row.get(0)?;
+        let id: i64 = row.get("key_id")?;
         let key = match keys.get(&id) {
             Some(key) => key.clone(),
             None => {
                 let sql = "SELECT key FROM feed_public_key WHERE id = ?1";
                 let mut ask = connection.prepare_cached(sql)?;
-                let key: Arc<str> = ask.query_row([id], |row| row.get::<_, String>(0))?.into();
+                let key: Arc<str> = ask
+                    .query_row([id], |row| row.get::<_, String>("key"))?
+                    .into();
                 keys.insert(id, key.clone());
                 key
             }
         };
-        let signature = row.get::<_, String>(1)?.into();
+        let signature = row.get::<_, String>("signature")?.into();
         signatures.push(Signature { key, signature });
     }
     Ok(signatures)

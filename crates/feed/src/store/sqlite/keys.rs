@@ -4,15 +4,15 @@ use rusqlite::{Connection, OptionalExtension};
 use wakeline_bus::Write;
 
 use super::SqliteStore;
-use crate::store::{KeyPair, Keys, Principal, Step, silent};
+use crate::store::{KeyPair, Keys, Principal, StoreFuture, silent};
 
 impl Keys for SqliteStore {
-    fn key(&self, of: Principal) -> Step<'_, Option<KeyPair>> {
+    fn key(&self, of: Principal) -> StoreFuture<'_, Option<KeyPair>> {
         self.read("feed_key", move |connection, _| Ok(key(connection, &of)?))
     }
 
-    fn keep_key(&self, of: Principal, offered: KeyPair) -> Write<KeyPair> {
-        silent(self.write("feed_keep_key", move |connection, _| {
+    fn store_key(&self, of: Principal, offered: KeyPair) -> Write<KeyPair> {
+        silent(self.write("feed_store_key", move |connection, _| {
             if let Some(kept) = key(connection, &of)? {
                 return Ok(kept);
             }
@@ -32,8 +32,8 @@ fn key(connection: &Connection, of: &Principal) -> rusqlite::Result<Option<KeyPa
     )?;
     ask.query_row((&of.provider, &of.id), |row| {
         Ok(KeyPair {
-            public: row.get::<_, String>(0)?.into(),
-            private: row.get::<_, String>(1)?.into(),
+            public: row.get::<_, String>("public_key")?.into(),
+            private: row.get::<_, String>("private_key")?.into(),
         })
     })
     .optional()

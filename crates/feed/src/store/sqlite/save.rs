@@ -1,136 +1,111 @@
 //! Saving on SQLite: first everything is looked up, so that a save that is refused has written
 //! nothing.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::HashMap;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
-use wakeline_store::Error;
 
-use super::SqliteStore;
 use crate::{
-    fact::{Envelope, Hash, Kind},
+    fact::{Envelope, Hash},
     store::{
-        Position, Saved,
-        prepared::{MAX_LOOKS, Prepared, PreparedEdge, PreparedFact, referred},
+        SaveOutcome, Seq,
+        prepared::{PreparedEdge, PreparedFact, PreparedSave, edge_reference},
     },
 };
-
-impl SqliteStore {
-    pub(super) async fn prepare(&self, envelopes: &Arc<[Envelope]>) -> Result<Prepared, Error> {
-        let mut absent: HashSet<Kind> = HashSet::new();
-        for _ in 0..MAX_LOOKS {
-            let known = self.names.known();
-            match Prepared::new(envelopes, &known, &absent) {
-                Ok(prepared) => return Ok(prepared),
-                Err(lacking) => {
-                    let predecessors: Vec<Kind> = lacking.predecessors.into_iter().collect();
-                    let found = self.ids(predecessors.clone(), Vec::new()).await?;
-                    let strange = |kind: &Kind| !found.kinds.contains_key(kind);
-                    absent.extend(predecessors.into_iter().filter(strange));
-                    let kinds = lacking.kinds.into_iter().collect();
-                    let roles = lacking.roles.into_iter().collect();
-                    self.make_ids(kinds, roles).await?;
-                }
-            }
-        }
-        Err(Error::Failed("a save has too many names of types".into()))
-    }
-}
 
 /// A turn of the writer.
 pub(super) fn save(
     connection: &Connection,
-    prepared: &Prepared,
+    prepared: &PreparedSave,
     now: i64,
-) -> rusqlite::Result<Saved> {
+) -> rusqlite::Result<SaveOutcome> {
     let last = last_value(connection)?;
-    let decided = match decide(connection, prepared, last)? {
-        Ok(decided) => decided,
+    let plan = match plan(connection, prepared, last)? {
+        Ok(plan) => plan,
         Err(refused) => return Ok(refused),
     };
-    insert(connection, prepared, &decided, now)?;
-    sign(connection, prepared, &decided.at)?;
-    Ok(Saved::Stored { new: decided.new })
+    insert(connection, prepared, &plan, now)?;
+    sign(connection, prepared, &plan.at)?;
+    Ok(SaveOutcome::Stored { new: plan.new })
 }
 
-/// The last position that was given.
-pub(super) fn last_value(connection: &Connection) -> rusqlite::Result<Position> {
-    let mut last = connection.prepare_cached("SELECT last_value FROM feed_position")?;
-    last.query_row([], |row| row.get(0))
+/// The last seq that was given.
+pub(super) fn last_value(connection: &Connection) -> rusqlite::Result<Seq> {
+    let mut last = connection.prepare_cached("SELECT last_value FROM feed_seq")?;
+    last.query_row([], |row| row.get("last_value"))
 }
 
-pub(super) fn look(connection: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
-    connection.prepare_cached("SELECT position FROM feed_fact WHERE hash = ?1 AND type_id = ?2")
+pub(super) fn find(connection: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
+    connection.prepare_cached("SELECT seq FROM feed_fact WHERE hash = ?1 AND type_id = ?2")
 }
 
 #[derive(Default)]
-struct Decided {
+struct SavePlan {
     /// Of every envelope.
-    at: Vec<Position>,
-    new: Vec<(usize, Position)>,
+    at: Vec<Seq>,
+    new: Vec<(usize, Seq)>,
     /// Predecessor, role, successor.
-    edges: Vec<(Position, i32, Position)>,
+    edges: Vec<(Seq, i32, Seq)>,
 }
 
-fn decide(
+fn plan(
     connection: &Connection,
-    prepared: &Prepared,
-    last: Position,
-) -> rusqlite::Result<Result<Decided, Saved>> {
-    let mut seen = Seen {
-        look: look(connection)?,
+    prepared: &PreparedSave,
+    last: Seq,
+) -> rusqlite::Result<Result<SavePlan, SaveOutcome>> {
+    let mut lookups = FactLookups {
+        select: find(connection)?,
         found: HashMap::new(),
     };
-    let mut decided = Decided::default();
+    let mut plan = SavePlan::default();
     let mut next = last;
     for (place, (envelope, fact)) in pairs(prepared).enumerate() {
         let hash = &envelope.fact.reference.hash;
-        if let Some(at) = seen.find(fact.kind, *hash)? {
-            decided.at.push(at);
+        if let Some(at) = lookups.find(fact.kind, *hash)? {
+            plan.at.push(at);
             continue;
         }
         next += 1;
         let mut missing: Option<&PreparedEdge> = None;
         for edge in &fact.edges {
             let predecessor = match edge.kind {
-                Some(kind) => seen.find(kind, edge.hash)?,
+                Some(kind) => lookups.find(kind, edge.hash)?,
                 None => None,
             };
             match predecessor {
-                Some(predecessor) => decided.edges.push((predecessor, edge.role, next)),
-                None if missing.is_none_or(|first| edge.place < first.place) => {
+                Some(predecessor) => plan.edges.push((predecessor, edge.role, next)),
+                None if missing.is_none_or(|first| edge.index < first.index) => {
                     missing = Some(edge);
                 }
                 None => {}
             }
         }
         if let Some(edge) = missing {
-            let predecessor = referred(&envelope.fact, edge);
-            return Ok(Err(Saved::Missing { predecessor }));
+            let predecessor = edge_reference(&envelope.fact, edge);
+            return Ok(Err(SaveOutcome::Missing { predecessor }));
         }
-        seen.found.insert((fact.kind, *hash), Some(next));
-        decided.at.push(next);
-        decided.new.push((place, next));
+        lookups.found.insert((fact.kind, *hash), Some(next));
+        plan.at.push(next);
+        plan.new.push((place, next));
     }
-    Ok(Ok(decided))
+    Ok(Ok(plan))
 }
 
 /// Each fact is looked for once.
-struct Seen<'c> {
-    look: CachedStatement<'c>,
-    found: HashMap<(i32, Hash), Option<Position>>,
+struct FactLookups<'c> {
+    select: CachedStatement<'c>,
+    found: HashMap<(i32, Hash), Option<Seq>>,
 }
 
-impl Seen<'_> {
-    fn find(&mut self, kind: i32, hash: Hash) -> rusqlite::Result<Option<Position>> {
+impl FactLookups<'_> {
+    fn find(&mut self, kind: i32, hash: Hash) -> rusqlite::Result<Option<Seq>> {
         if let Some(&known) = self.found.get(&(kind, hash)) {
             return Ok(known);
         }
-        let at = self.look.query_row((&hash.0[..], kind), |row| row.get(0));
+        let at = self
+            .select
+            .query_row((&hash.0[..], kind), |row| row.get("seq"));
         let at = at.optional()?;
         self.found.insert((kind, hash), at);
         Ok(at)
@@ -139,18 +114,18 @@ impl Seen<'_> {
 
 fn insert(
     connection: &Connection,
-    prepared: &Prepared,
-    decided: &Decided,
+    prepared: &PreparedSave,
+    plan: &SavePlan,
     now: i64,
 ) -> rusqlite::Result<()> {
-    let Some(&(_, last)) = decided.new.last() else {
+    let Some(&(_, last)) = plan.new.last() else {
         return Ok(());
     };
     let mut add = connection.prepare_cached(
-        "INSERT INTO feed_fact (position, type_id, hash, fields, predecessors, learned)
+        "INSERT INTO feed_fact (seq, type_id, hash, fields, predecessors, saved_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
-    for &(place, at) in &decided.new {
+    for &(place, at) in &plan.new {
         let (fact, ready) = (&prepared.envelopes[place].fact, &prepared.facts[place]);
         let hash = &fact.reference.hash.0[..];
         add.execute((
@@ -164,15 +139,15 @@ fn insert(
     }
     let sql = "INSERT INTO feed_edge (predecessor, role_id, successor) VALUES (?1, ?2, ?3)";
     let mut add = connection.prepare_cached(sql)?;
-    for &edge in &decided.edges {
+    for &edge in &plan.edges {
         add.execute(edge)?;
     }
-    let mut given = connection.prepare_cached("UPDATE feed_position SET last_value = ?1")?;
+    let mut given = connection.prepare_cached("UPDATE feed_seq SET last_value = ?1")?;
     given.execute([last])?;
     Ok(())
 }
 
-fn sign(connection: &Connection, prepared: &Prepared, at: &[Position]) -> rusqlite::Result<()> {
+fn sign(connection: &Connection, prepared: &PreparedSave, at: &[Seq]) -> rusqlite::Result<()> {
     let mut keys: HashMap<&str, i64> = HashMap::new();
     for (envelope, at) in prepared.envelopes.iter().zip(at) {
         for signature in &envelope.signatures {
@@ -185,7 +160,7 @@ fn sign(connection: &Connection, prepared: &Prepared, at: &[Position]) -> rusqli
                 }
             };
             let mut add = connection.prepare_cached(
-                "INSERT INTO feed_signature (position, key_id, signature) VALUES (?1, ?2, ?3)
+                "INSERT INTO feed_signature (seq, key_id, signature) VALUES (?1, ?2, ?3)
                  ON CONFLICT DO NOTHING",
             )?;
             add.execute((at, key, &*signature.signature))?;
@@ -196,15 +171,19 @@ fn sign(connection: &Connection, prepared: &Prepared, at: &[Position]) -> rusqli
 
 fn key_id(connection: &Connection, key: &str) -> rusqlite::Result<i64> {
     let digest: [u8; 32] = Sha256::digest(key).into();
-    let mut look = connection.prepare_cached("SELECT id FROM feed_public_key WHERE digest = ?1")?;
-    if let Some(id) = look.query_row([&digest[..]], |row| row.get(0)).optional()? {
+    let mut select =
+        connection.prepare_cached("SELECT id FROM feed_public_key WHERE digest = ?1")?;
+    if let Some(id) = select
+        .query_row([&digest[..]], |row| row.get("id"))
+        .optional()?
+    {
         return Ok(id);
     }
     let sql = "INSERT INTO feed_public_key (digest, key) VALUES (?1, ?2) RETURNING id";
     let mut add = connection.prepare_cached(sql)?;
-    add.query_row((&digest[..], key), |row| row.get(0))
+    add.query_row((&digest[..], key), |row| row.get("id"))
 }
 
-fn pairs(prepared: &Prepared) -> impl Iterator<Item = (&Envelope, &PreparedFact)> {
+fn pairs(prepared: &PreparedSave) -> impl Iterator<Item = (&Envelope, &PreparedFact)> {
     prepared.envelopes.iter().zip(&*prepared.facts)
 }

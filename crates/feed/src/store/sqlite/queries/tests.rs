@@ -10,14 +10,15 @@ use wakeline_bus::Bus;
 use wakeline_testkit::SqliteDatabase;
 use wakeline_wake::{Engine, Limits};
 
-use super::rows;
 use crate::{
     fact::{Envelope, Fact, Predecessors},
     json,
     query::Query,
-    specification::{Condition, Label, Match, Path, Role},
+    specification::parser,
     store::{
-        Facts, Position, Row, Slice,
+        DeltaQuery, Facts, Seq, TupleRow,
+        names::NameTables,
+        queries,
         sqlite::{MIGRATIONS, SqliteStore, system_clock},
     },
 };
@@ -28,18 +29,18 @@ const PAGE: usize = 100;
 const EACH: u64 = 60;
 const ALWAYS: u64 = 1_000;
 
-struct Ground {
+struct Fixture {
     database: SqliteDatabase,
     store: SqliteStore,
 }
 
-impl Ground {
+impl Fixture {
     async fn with(facts: &[Fact]) -> Self {
         let database = SqliteDatabase::new();
         let store = SqliteStore::new(database.open(&[MIGRATIONS]), system_clock());
-        let ground = Self { database, store };
-        ground.save(facts).await;
-        ground
+        let fixture = Self { database, store };
+        fixture.save(facts).await;
+        fixture
     }
 
     async fn save(&self, facts: &[Fact]) {
@@ -53,7 +54,7 @@ impl Ground {
     }
 
     /// With the steps that it took.
-    async fn rows(&self, slice: &Slice) -> (Vec<Row>, u64) {
+    async fn rows(&self, slice: &DeltaQuery) -> (Vec<TupleRow>, u64) {
         let ids = self.store.ids_of(&slice.query).await.unwrap();
         let mut connection = Connection::open(self.database.path()).unwrap();
         let steps = Arc::new(AtomicU64::new(0));
@@ -63,22 +64,22 @@ impl Ground {
             false
         };
         connection.progress_handler(1, Some(count)).unwrap();
-        let rows = rows(&connection, &ids, slice).unwrap();
+        let rows = queries::delta_page(&connection, &ids, slice).await.unwrap();
         (rows, steps.load(Ordering::Relaxed))
     }
 
-    async fn last(&self) -> Position {
+    async fn last(&self) -> Seq {
         self.store.horizon().await.unwrap().last
     }
 
     /// A page in the middle of all.
     async fn middle(&self, query: Query) {
-        let mut slice = Slice {
+        let mut slice = DeltaQuery {
             query: Arc::new(query),
             given: vec![1],
             from: 0,
             to: self.last().await,
-            newest: 0,
+            first_new_output: 0,
             after: None,
             limit: MANY / 2 + 7,
         };
@@ -91,7 +92,7 @@ impl Ground {
     }
 }
 
-fn assert_small(page: &[Row], steps: u64) {
+fn assert_small(page: &[TupleRow], steps: u64) {
     assert_eq!(page.len(), PAGE);
     eprintln!("a page of {PAGE} among {MANY} took {steps} steps");
     let most = ALWAYS + EACH * PAGE as u64;
@@ -108,41 +109,16 @@ fn fact(kind: &str, n: usize, of: Option<(&str, &Fact)>) -> Fact {
     Fact::new(kind.into(), roles.into_iter().collect(), &fields).unwrap()
 }
 
-/// Each a successor of the one before.
-fn chain(kinds: &[(&str, &str)]) -> Query {
-    let label = |name: &str, kind: &str| Label {
-        name: name.into(),
-        kind: kind.into(),
-    };
-    let site = label("Site", "Site");
-    let mut before = site.clone();
-    let mut matches = Vec::new();
-    for (kind, role) in kinds {
-        let unknown = label(kind, kind);
-        let left = Role {
-            name: (*role).into(),
-            kind: before.kind.clone(),
-        };
-        let path = Path {
-            left: vec![left],
-            right_label: before.name.clone(),
-            right: Vec::new(),
-        };
-        matches.push(Match {
-            unknown: unknown.clone(),
-            conditions: vec![Condition::Path(path)],
-        });
-        before = unknown;
-    }
-    Query::of(&[site], &matches).unwrap()
+fn query(text: &str) -> Query {
+    Query::of_specification(&parser::parse(text).unwrap()).unwrap()
 }
 
 fn posts() -> Query {
-    chain(&[("Post", "site")])
+    query("(s: Site) { p: Post [p->site: Site = s] }")
 }
 
 fn comments() -> Query {
-    chain(&[("Post", "site"), ("Comment", "post")])
+    query("(s: Site) { p: Post [p->site: Site = s] c: Comment [c->post: Post = p] }")
 }
 
 #[tokio::test]
@@ -150,7 +126,7 @@ async fn a_page_of_one_level_takes_steps_for_the_page() {
     let site = fact("Site", 1, None);
     let mut facts = vec![site.clone()];
     facts.extend((0..MANY).map(|n| fact("Post", n, Some(("site", &site)))));
-    Ground::with(&facts).await.middle(posts()).await;
+    Fixture::with(&facts).await.middle(posts()).await;
 }
 
 #[tokio::test]
@@ -162,7 +138,7 @@ async fn a_page_of_two_levels_takes_steps_for_the_page() {
         facts.push(post.clone());
         facts.extend((0..100).map(|n| fact("Comment", n, Some(("post", &post)))));
     }
-    Ground::with(&facts).await.middle(comments()).await;
+    Fixture::with(&facts).await.middle(comments()).await;
 }
 
 #[tokio::test]
@@ -171,7 +147,7 @@ async fn a_page_inside_a_crowded_parent_takes_steps_for_the_page() {
     let post = fact("Post", 1, Some(("site", &site)));
     let mut facts = vec![site, post.clone()];
     facts.extend((0..MANY).map(|n| fact("Comment", n, Some(("post", &post)))));
-    Ground::with(&facts).await.middle(comments()).await;
+    Fixture::with(&facts).await.middle(comments()).await;
 }
 
 /// A page of new comments on a site with so many posts, where `between` came before them.
@@ -182,23 +158,23 @@ async fn new_page(old: usize, between: &[Fact]) {
         .collect();
     let mut facts = vec![site];
     facts.extend(posts.iter().cloned());
-    let ground = Ground::with(&facts).await;
-    let from = ground.last().await;
-    ground.save(between).await;
+    let fixture = Fixture::with(&facts).await;
+    let from = fixture.last().await;
+    fixture.save(between).await;
     let new: Vec<Fact> = (0..PAGE)
         .map(|n| fact("Comment", n, Some(("post", &posts[n * old / PAGE]))))
         .collect();
-    ground.save(&new).await;
-    let slice = Slice {
+    fixture.save(&new).await;
+    let slice = DeltaQuery {
         query: Arc::new(comments()),
         given: vec![1],
         from,
-        to: ground.last().await,
-        newest: 1,
+        to: fixture.last().await,
+        first_new_output: 1,
         after: None,
         limit: PAGE,
     };
-    let (page, steps) = ground.rows(&slice).await;
+    let (page, steps) = fixture.rows(&slice).await;
     assert_small(&page, steps);
 }
 

@@ -7,19 +7,19 @@ use wakeline_feed::{
     bookmark::Bookmark,
     fact::{Fact, Reference},
     feed::Feed,
-    frame::Form,
+    frame::StreamFormat,
     hub::{Follower, Hub},
     pages::Pages,
-    session::{Decide, Decision, Event, Ground, Limits, Session},
-    store::{Position, Store},
+    store::{Seq, Store},
+    stream::{DecideAccess, Decision, FeedStream, Limits, StreamEvent, StreamServices},
 };
 use wakeline_testkit::{eventually, soon};
 use wakeline_wake::Engine;
 
-use crate::{client::Frame, counted::Counted, database::Database, facts::saved};
+use crate::{client::Frame, counting_store::CountingStore, database::Database, facts::saved};
 
 /// Long enough that no test meets a limit that it does not mean to.
-pub(crate) fn patient() -> Limits {
+pub(crate) fn long_limits() -> Limits {
     Limits {
         max_initial_pages: 1_000,
         waitlist_cap: 50_000,
@@ -32,25 +32,25 @@ pub(crate) fn patient() -> Limits {
     }
 }
 
-pub(crate) struct Stand {
-    pub(crate) store: Arc<Counted>,
-    pub(crate) ground: Ground,
+pub(crate) struct StreamFixture {
+    pub(crate) store: Arc<CountingStore>,
+    pub(crate) services: StreamServices,
     bus: Arc<Bus>,
     _database: Database,
 }
 
-impl Stand {
+impl StreamFixture {
     pub(crate) async fn new(database: Database, page_size: usize) -> Self {
-        Self::with(database, page_size, patient()).await
+        Self::with(database, page_size, long_limits()).await
     }
 
     pub(crate) async fn with(database: Database, page_size: usize, limits: Limits) -> Self {
-        let store = Counted::new(database.store().await);
+        let store = CountingStore::new(database.store().await);
         let engine = Engine::new(wakeline_wake::Limits::default());
         tokio::spawn(engine.clone().run());
         let shared: Arc<dyn Store> = store.clone();
         let hub = Hub::new(shared.clone(), engine.clone());
-        let ground = Ground {
+        let services = StreamServices {
             follower: Follower::new(hub.clone(), shared.clone(), engine.clone()),
             pages: Arc::new(Pages::new(shared.clone(), page_size)),
             store: shared,
@@ -60,27 +60,27 @@ impl Stand {
         };
         Self {
             store,
-            bus: Bus::local(ground.engine.clone()),
-            ground,
+            bus: Bus::local(services.engine.clone()),
+            services,
             _database: database,
         }
     }
 
-    pub(crate) fn session(&self, feed: &Arc<Feed>) -> Session {
-        let allowed: Decide = Arc::new(|| Box::pin(async { Ok(Decision::Allowed) }));
-        let ground = self.ground.clone();
-        Session::open(ground, feed.clone(), allowed, Bookmark::Start).unwrap()
+    pub(crate) fn session(&self, feed: &Arc<Feed>) -> FeedStream {
+        let allowed: DecideAccess = Arc::new(|| Box::pin(async { Ok(Decision::Allowed) }));
+        let services = self.services.clone();
+        FeedStream::open(services, feed.clone(), allowed, Bookmark::Start).unwrap()
     }
 
-    pub(crate) async fn save(&self, facts: &[Fact]) -> Position {
+    pub(crate) async fn save(&self, facts: &[Fact]) -> Seq {
         saved(&*self.store, &self.bus, facts).await
     }
 
-    /// Saved, and whom it concerns is told.
+    /// SaveOutcome, and whom it concerns is told.
     pub(crate) async fn save_and_tell(&self, facts: &[Fact]) {
         let at = self.save(facts).await;
         eventually("the follower", async || {
-            self.ground
+            self.services
                 .follower
                 .at()
                 .is_some_and(|reached| reached >= at)
@@ -90,16 +90,16 @@ impl Stand {
 }
 
 /// Every event until the stream is live, as the frames that a client would get.
-pub(crate) async fn until_sync(session: &mut Session) -> Vec<Frame> {
+pub(crate) async fn until_sync(session: &mut FeedStream) -> Vec<Frame> {
     let mut frames = Vec::new();
     loop {
         let event = soon("a frame", session.next()).await.expect("it goes on");
         let is_synced = match &event {
-            Event::Page { is_synced, .. } => *is_synced,
-            Event::Sync(_) => true,
-            Event::Denied { .. } | Event::Heartbeat => false,
+            StreamEvent::Page { is_synced, .. } => *is_synced,
+            StreamEvent::Sync(_) => true,
+            StreamEvent::Denied { .. } | StreamEvent::Heartbeat => false,
         };
-        let bytes = Form::Jinaga.encode(&event);
+        let bytes = StreamFormat::Jinaga.encode(&event);
         let text = std::str::from_utf8(&bytes).unwrap();
         frames.extend(text.lines().filter_map(Frame::read));
         if is_synced {

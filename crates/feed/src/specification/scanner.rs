@@ -29,7 +29,7 @@ pub struct Error {
 }
 
 #[derive(Debug)]
-pub struct Cursor<'a> {
+pub struct Scanner<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
@@ -37,14 +37,14 @@ pub struct Cursor<'a> {
     parts: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> Scanner<'a> {
     /// At the first character that is not white space.
     pub fn new(text: &'a str) -> Result<Self, Error> {
         Self::of_length(text, MAX_TEXT)
     }
 
     pub(super) fn of_length(text: &'a str, max: usize) -> Result<Self, Error> {
-        let mut cursor = Self {
+        let mut scanner = Self {
             text,
             at: 0,
             depth: 0,
@@ -52,13 +52,13 @@ impl<'a> Cursor<'a> {
         };
         if text.len() > max {
             let message = format!("The text is longer than {max} bytes");
-            return Err(cursor.error(message));
+            return Err(scanner.error(message));
         }
-        cursor.skip_space();
-        Ok(cursor)
+        scanner.skip_space();
+        Ok(scanner)
     }
 
-    /// Where the cursor stands, for an error that is found out later.
+    /// Where the scanner stands, for an error that is found out later.
     #[must_use]
     pub fn at(&self) -> usize {
         self.at

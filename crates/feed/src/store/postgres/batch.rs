@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use crate::{
     fact::{Hash, Signature},
     store::{
-        Position, Saved,
-        prepared::{Prepared, PreparedEdge, PreparedFact, referred},
+        SaveOutcome, Seq,
+        prepared::{PreparedEdge, PreparedFact, PreparedSave, edge_reference},
     },
 };
 
@@ -19,7 +19,7 @@ type Key = (i32, Hash);
 
 /// Places count from one in the database.
 #[derive(Default)]
-pub(super) struct Combined<'a> {
+pub(super) struct SaveBatch<'a> {
     pub(super) kinds: Vec<i32>,
     pub(super) hashes: Vec<&'a [u8]>,
     pub(super) fields: Vec<&'a str>,
@@ -37,26 +37,26 @@ pub(super) struct Combined<'a> {
     pub(super) signed: Vec<i32>,
     pub(super) signers: Vec<i32>,
     pub(super) signatures: Vec<&'a str>,
-    saves: Vec<&'a Prepared>,
+    saves: Vec<&'a PreparedSave>,
     /// Of the facts and of those outside.
     places: HashMap<Key, usize>,
     outside: HashMap<Key, usize>,
 }
 
-impl<'a> Combined<'a> {
-    pub(super) fn of(saves: impl Iterator<Item = &'a Prepared>) -> Self {
-        let mut combined = Self::default();
+impl<'a> SaveBatch<'a> {
+    pub(super) fn of(saves: impl Iterator<Item = &'a PreparedSave>) -> Self {
+        let mut batch = Self::default();
         let mut signatures = Vec::new();
         for save in saves {
             for (envelope, fact) in save.envelopes.iter().zip(&*save.facts) {
-                let place = combined.add(envelope.fact.reference.hash, &envelope.fact, fact);
+                let place = batch.add(envelope.fact.reference.hash, &envelope.fact, fact);
                 signatures.extend(envelope.signatures.iter().map(|one| (place, one)));
             }
-            combined.saves.push(save);
+            batch.saves.push(save);
         }
-        combined.sort();
-        combined.sign(signatures);
-        combined
+        batch.sort();
+        batch.sign(signatures);
+        batch
     }
 
     fn add(&mut self, hash: Hash, fact: &'a crate::fact::Fact, ready: &'a PreparedFact) -> usize {
@@ -128,9 +128,9 @@ impl<'a> Combined<'a> {
     }
 
     /// What each save has added: a fact is new to the first that has it.
-    pub(super) fn saved(&self, known: &[Option<Position>], at: &[Position]) -> Vec<Saved> {
+    pub(super) fn saved(&self, known: &[Option<Seq>], at: &[Seq]) -> Vec<SaveOutcome> {
         let mut is_new: Vec<bool> = known.iter().map(Option::is_none).collect();
-        let save = |save: &&Prepared| {
+        let save = |save: &&PreparedSave| {
             let mut new = Vec::new();
             for (sent, (envelope, fact)) in save.envelopes.iter().zip(&*save.facts).enumerate() {
                 let place = self.places[&(fact.kind, envelope.fact.reference.hash)];
@@ -138,7 +138,7 @@ impl<'a> Combined<'a> {
                     new.push((sent, at[place]));
                 }
             }
-            Saved::Stored { new }
+            SaveOutcome::Stored { new }
         };
         self.saves.iter().map(save).collect()
     }
@@ -146,11 +146,11 @@ impl<'a> Combined<'a> {
     /// Which saves have to be refused: one after the other, so that none builds on one that is.
     pub(super) fn refused(
         &self,
-        known: &[Option<Position>],
-        outside: &[Option<Position>],
-    ) -> Vec<Option<Saved>> {
+        known: &[Option<Seq>],
+        outside: &[Option<Seq>],
+    ) -> Vec<Option<SaveOutcome>> {
         let mut is_there: Vec<bool> = known.iter().map(Option::is_some).collect();
-        let refuse = |save: &&Prepared| {
+        let refuse = |save: &&PreparedSave| {
             let mut added = Vec::new();
             for (envelope, fact) in save.envelopes.iter().zip(&*save.facts) {
                 let place = self.places[&(fact.kind, envelope.fact.reference.hash)];
@@ -163,12 +163,12 @@ impl<'a> Combined<'a> {
                     let found = self.outside.get(&key).and_then(|&one| outside[one]);
                     !is_inside && found.is_none()
                 });
-                if let Some(first) = missing.min_by_key(|edge| edge.place) {
+                if let Some(first) = missing.min_by_key(|edge| edge.index) {
                     for place in added {
                         is_there[place] = false;
                     }
-                    let predecessor = referred(&envelope.fact, first);
-                    return Some(Saved::Missing { predecessor });
+                    let predecessor = edge_reference(&envelope.fact, first);
+                    return Some(SaveOutcome::Missing { predecessor });
                 }
                 is_there[place] = true;
                 added.push(place);

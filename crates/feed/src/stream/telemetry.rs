@@ -1,5 +1,5 @@
-//! What is known of a stream: in the log when it ends, and in the metrics as it happens, for a stream
-//! may last for days.
+//! The numbers of a stream: in the metrics as they change, because a stream may last for days, and in
+//! the log when it ends.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use tokio::time::Instant;
 
 use crate::pages::Page;
 
-/// Why a stream ended that its client has not ended.
+/// Why the server ended a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum EndReason {
     Drain,
     /// More facts waited for it than `feeds.waitlistCap`.
     Overrun,
@@ -18,7 +18,7 @@ pub enum Ending {
     Age,
 }
 
-impl Ending {
+impl EndReason {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl Ending {
         }
     }
 
-    /// Whether it is a limit that ended it.
+    /// Whether a limit ended it.
     fn is_drop(self) -> bool {
         matches!(self, Self::Overrun | Self::SlowReader)
     }
@@ -46,11 +46,11 @@ pub struct Telemetry {
     pub references: u64,
     pub cycles: u64,
     pub syncs: u64,
-    /// Cycles that followed another because something had come meanwhile.
+    /// Cycles that followed another at once because facts had come meanwhile.
     pub restarts: u64,
     pub waitlist_peak: usize,
     pub seconds_to_sync: Option<f64>,
-    pub ending: Option<Ending>,
+    pub ending: Option<EndReason>,
 }
 
 impl Telemetry {
@@ -129,7 +129,7 @@ impl Telemetry {
             restarts = self.restarts,
             waitlist_peak = self.waitlist_peak,
             seconds_to_sync = self.seconds_to_sync,
-            ending = self.ending.map_or("client", Ending::name),
+            ending = self.ending.map_or("client", EndReason::name),
             "a stream ended"
         );
     }

@@ -1,9 +1,10 @@
-//! A stream: backfills its feed to the end, says SYNC, and follows live.
+//! A stream: sends the existing tuples of its feed, marks with SYNC that the client has caught up, and
+//! then sends new tuples as they come.
 //!
-//! One query cycle at a time, by being one loop. It is asked for its next event when the connection
-//! can take one, so a slow reader holds up only itself, and what waits for it is its waitlist.
+//! It is one loop, so only one query cycle runs at a time. The connection asks it for the next event
+//! when it can take one. So a slow reader holds up only itself: its facts wait on the waitlist.
 
-mod standing;
+mod opening;
 mod telemetry;
 
 use std::{
@@ -30,10 +31,10 @@ use crate::{
     hub::{Follower, Hub, Registration},
     pages::{Page, Pages},
     query::Query,
-    store::{Position, Store},
+    store::{Seq, Store},
     topic,
 };
-pub use telemetry::{Ending, Telemetry};
+pub use telemetry::{EndReason, Telemetry};
 
 /// The waits between attempts while the database is away.
 const OUTAGE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
@@ -59,7 +60,7 @@ pub struct Limits {
     pub max_age: Option<Duration>,
 }
 
-/// Whether the caller may have the feed, as it is now.
+/// Whether the caller may have the feed now.
 #[derive(Clone, Debug)]
 pub enum Decision {
     Allowed,
@@ -70,16 +71,16 @@ pub enum Decision {
 pub struct Denial {
     pub code: &'static str,
     pub reason: String,
-    /// What may change it: facts that bring a tuple here.
+    /// A new tuple of one of these queries may change it.
     pub watched: Vec<(Arc<Query>, Vec<Reference>)>,
 }
 
-/// Asks for a [`Decision`].
-pub type Decide = Arc<dyn Fn() -> BoxFuture<'static, Result<Decision, Error>> + Send + Sync>;
+/// Checks the rules again.
+pub type DecideAccess = Arc<dyn Fn() -> BoxFuture<'static, Result<Decision, Error>> + Send + Sync>;
 
-/// What streams stand on.
+/// The services that all streams of a node share.
 #[derive(Clone, Debug)]
-pub struct Ground {
+pub struct StreamServices {
     pub store: Arc<dyn Store>,
     pub engine: Arc<Engine>,
     pub hub: Arc<Hub>,
@@ -89,99 +90,100 @@ pub struct Ground {
 }
 
 #[derive(Debug)]
-pub enum Event {
+pub enum StreamEvent {
     /// `is_synced`: a SYNC follows at once.
     Page { page: Arc<Page>, is_synced: bool },
-    /// Nothing more for now.
+    /// The client has caught up.
     Sync(String),
-    /// Not for this caller; it may become so.
+    /// The caller may not have the feed; that may change.
     Denied { denial: Denial, bookmark: String },
     /// Nothing has happened.
     Heartbeat,
 }
 
 /// See the module.
-pub struct Session {
-    ground: Ground,
+pub struct FeedStream {
+    services: StreamServices,
     feed: Arc<Feed>,
-    decide: Decide,
+    decide: DecideAccess,
     registration: Registration,
     waiter: Waiter,
     stage: Stage,
-    /// Where the givens are, once all are stored.
-    given: Option<Vec<Position>>,
-    /// They are stored, and the caller may have the feed. Else whatever comes is a reason to find
-    /// out again, and nothing is a page.
-    stands: bool,
-    /// Where it is.
+    /// The seqs of the givens, once all are stored.
+    given: Option<Vec<Seq>>,
+    /// The givens are stored, and the caller may have the feed. Else every wake is a reason to check
+    /// that again, and no page is sent.
+    is_open: bool,
+    /// Up to where the feed was read.
     bookmark: Bookmark,
-    /// What the client knows: nothing is announced before there was something.
-    shown: String,
+    /// The last bookmark that the client got: an empty feed is announced with the client's own one.
+    client_bookmark: String,
     pages_of_cycle: usize,
     /// When SYNC is to be said after the last live page.
     sync: Option<Instant>,
     began: Instant,
-    /// It was asked for its first event.
+    /// The connection has asked for the first event.
     has_begun: bool,
-    /// When the last event was given.
-    told: Instant,
+    /// When the last event was sent.
+    last_event_at: Instant,
     is_slow: Arc<AtomicBool>,
-    looked: Duration,
+    store_time: Duration,
     woken_by: Option<Cause>,
     telemetry: Telemetry,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// What the feed stands on is not known yet, or no longer.
+    /// Whether the givens are stored and the caller is admitted is not known, or not any more.
     Opening,
-    /// Up to a settled position.
-    Cycle(Position),
+    /// Up to a settled seq.
+    Cycle(Seq),
     Live,
     Over,
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for FeedStream {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Session")
+        out.debug_struct("FeedStream")
             .field("feed", &self.feed.hash)
             .field("stage", &self.stage)
             .finish_non_exhaustive()
     }
 }
 
-impl Session {
-    /// Registers first: whatever is saved from here on is heard of. Refused when too many wait.
+impl FeedStream {
+    /// Registers first, so that no fact is missed that is saved from here on. Refused if the engine
+    /// takes no more waiters.
     pub fn open(
-        ground: Ground,
+        services: StreamServices,
         feed: Arc<Feed>,
-        decide: Decide,
+        decide: DecideAccess,
         bookmark: Bookmark,
     ) -> Result<Self, HoldRefusal> {
         let topic = topic::stream(&feed.hash);
         let key = topic::key(topic.clone());
-        let waiter = ground.engine.register(&[key], FOREVER)?;
-        let registration = ground.hub.register(topic, ground.limits.waitlist_cap);
+        let waiter = services.engine.register(&[key], FOREVER)?;
+        let registration = services.hub.register(topic, services.limits.waitlist_cap);
         let now = Instant::now();
         Ok(Self {
             telemetry: Telemetry::new(feed.hash.clone()),
-            shown: bookmark.to_string(),
-            ground,
+            client_bookmark: bookmark.to_string(),
+            services,
             feed,
             decide,
             registration,
             waiter,
             stage: Stage::Opening,
             given: None,
-            stands: false,
+            is_open: false,
             bookmark,
             pages_of_cycle: 0,
             sync: None,
             began: now,
             has_begun: false,
-            told: now,
+            last_event_at: now,
             is_slow: Arc::default(),
-            looked: Duration::ZERO,
+            store_time: Duration::ZERO,
             woken_by: None,
         })
     }
@@ -192,23 +194,23 @@ impl Session {
     }
 
     pub(crate) fn slow_reader(&self) -> Duration {
-        self.ground.limits.slow_reader
+        self.services.limits.slow_reader
     }
 
-    /// Set by whoever drops it because its reader has stopped to read.
+    /// Set by the sender if it drops the stream because its reader has stopped reading.
     pub(crate) fn is_slow(&self) -> Arc<AtomicBool> {
         self.is_slow.clone()
     }
 
     /// What is to be sent next; `None` when the stream ends.
-    pub async fn next(&mut self) -> Option<Event> {
-        // The first call comes at once; every other one when the last event has been taken.
+    pub async fn next(&mut self) -> Option<StreamEvent> {
+        // The first call comes at once, every other one when the last event was read.
         if std::mem::replace(&mut self.has_begun, true)
-            && self.told.elapsed() > self.ground.limits.slow_reader
+            && self.last_event_at.elapsed() > self.services.limits.slow_reader
         {
-            return self.end(Ending::SlowReader);
+            return self.end(EndReason::SlowReader);
         }
-        self.told = Instant::now();
+        self.last_event_at = Instant::now();
         let mut pause = OUTAGE.0;
         let mut is_outage = false;
         loop {
@@ -216,13 +218,13 @@ impl Session {
                 return self.end(ending);
             }
             if self.is_silent() {
-                return Some(self.give(Event::Heartbeat));
+                return Some(self.emit(StreamEvent::Heartbeat));
             }
             match self.step().await {
-                Ok(Some(event)) => return Some(self.give(event)),
+                Ok(Some(event)) => return Some(self.emit(event)),
                 Ok(None) => (pause, is_outage) = (OUTAGE.0, false),
                 Err(error) => {
-                    // Once an outage: many streams wait for its end, and ask again and again.
+                    // Logged once per outage: many streams try again and again.
                     if !std::mem::replace(&mut is_outage, true) {
                         tracing::warn!(%error, feed = %self.feed.hash, "a stream waits for the database");
                     }
@@ -233,22 +235,22 @@ impl Session {
         }
     }
 
-    async fn step(&mut self) -> Result<Option<Event>, Error> {
+    async fn step(&mut self) -> Result<Option<StreamEvent>, Error> {
         let began = Instant::now();
         let event = match self.stage {
-            Stage::Opening => self.stand().await,
+            Stage::Opening => self.open_feed().await,
             Stage::Cycle(to) => self.page(to).await,
             Stage::Live => return Ok(self.wait().await),
             Stage::Over => return Ok(None),
         };
-        self.looked += began.elapsed();
+        self.store_time += began.elapsed();
         event
     }
 
-    /// How long it has looked into the store.
+    /// How long it has waited for the store.
     #[must_use]
-    pub fn looked(&self) -> Duration {
-        self.looked
+    pub fn store_time(&self) -> Duration {
+        self.store_time
     }
 
     /// What woke it last.
@@ -257,17 +259,17 @@ impl Session {
         self.woken_by
     }
 
-    async fn page(&mut self, to: Position) -> Result<Option<Event>, Error> {
+    async fn page(&mut self, to: Seq) -> Result<Option<StreamEvent>, Error> {
         let Some(given) = &self.given else {
             let says_so = self.is_caught_up(to) && self.sync.is_none();
             return Ok(says_so.then(|| self.sync()));
         };
-        let pages = &self.ground.pages;
+        let pages = &self.services.pages;
         let known = self
             .registration
-            .signal()
+            .inbox()
             .waitlist()
-            .known(&self.bookmark, to)
+            .ready_page(&self.bookmark, to)
             .filter(|page| page.tuples <= pages.size());
         let page = async {
             match known {
@@ -275,10 +277,10 @@ impl Session {
                 None => pages.page(&self.feed, given, &self.bookmark, to).await,
             }
         };
-        // Both are asked when `to` is settled, so what has taken the feed away by then is known.
+        // Both are read when `to` is settled, so a fact that has taken the feed away by then counts.
         let (decision, page) = tokio::try_join!((self.decide)(), page)?;
         if let Decision::Denied(_) = decision {
-            self.stands = false;
+            self.is_open = false;
             self.stage = Stage::Opening;
             return Ok(None);
         }
@@ -286,8 +288,8 @@ impl Session {
         let is_caught_up = page.is_last && self.is_caught_up(to);
         if page.references.is_empty() {
             if !is_caught_up {
-                // A page that others have asked for is there at once: whoever goes round without one
-                // to send must let the rest of the node run.
+                // A shared page is there at once: a stream that goes round without an event must let
+                // the rest of the node run.
                 yield_now().await;
             }
             let says_so = is_caught_up && self.sync.is_none();
@@ -296,38 +298,39 @@ impl Session {
         let is_synced = is_caught_up && self.telemetry.syncs == 0;
         if self.telemetry.syncs > 0 {
             // However long pages have been coming: SYNC names the last one, which may still be loading.
-            self.sync = Some(Instant::now() + self.ground.limits.sync_delay);
+            self.sync = Some(Instant::now() + self.services.limits.sync_delay);
         }
         self.telemetry.page(&page);
-        self.shown = page.reached.to_string();
+        self.client_bookmark = page.reached.to_string();
         self.pages_of_cycle += 1;
-        let limits = self.ground.limits.clone();
+        let limits = self.services.limits.clone();
         if self.pages_of_cycle >= limits.max_initial_pages {
-            // Enough for one cycle: the next begins where this one ends, after the others' turn.
+            // Enough for one cycle: the next one begins here, after other streams had a turn.
             self.pages_of_cycle = 0;
             self.telemetry.cycle();
             sleep(limits.page_delay).await;
         } else if limits.page_delay_every > 0
             && self.pages_of_cycle.is_multiple_of(limits.page_delay_every)
             && !is_synced
-            && self.ground.pages.are_under_way()
+            && self.services.pages.is_busy()
         {
             sleep(limits.page_delay).await;
         }
         if is_synced {
             self.telemetry.synced();
-            self.shown = self.bookmark.to_string();
+            self.client_bookmark = self.bookmark.to_string();
         }
-        Ok(Some(Event::Page { page, is_synced }))
+        Ok(Some(StreamEvent::Page { page, is_synced }))
     }
 
-    /// The cycle up to `to` is at its end. Either nothing has come meanwhile, or another one follows.
-    fn is_caught_up(&mut self, to: Position) -> bool {
-        let mut waitlist = self.registration.signal().waitlist();
-        waitlist.settle(to);
+    /// The cycle up to `to` has ended. If facts came meanwhile, another cycle follows.
+    fn is_caught_up(&mut self, to: Seq) -> bool {
+        let mut waitlist = self.registration.inbox().waitlist();
+        waitlist.remove_through(to);
         let span = waitlist.span();
         drop(waitlist);
-        // This node may be behind the one that the client was at before: it never goes back.
+        // This node may be behind the one that the client was connected to before: a bookmark never
+        // goes back.
         self.bookmark = Bookmark::Finished(to.max(self.bookmark.base()));
         match span {
             None => {
@@ -342,13 +345,13 @@ impl Session {
         }
     }
 
-    /// A cycle over what the waitlist says.
-    fn look(&mut self, after: Position, to: Position) {
+    /// Starts a cycle over a span of the waitlist.
+    fn look(&mut self, after: Seq, to: Seq) {
         self.pages_of_cycle = 0;
         self.telemetry.cycle();
-        // Nothing before it concerns this stream, so that all streams of a feed ask the same.
+        // No fact before the span concerns this feed, so all its streams read the same page.
         let done = self.bookmark.base();
-        if after == 0 || !self.stands {
+        if after == 0 || !self.is_open {
             self.bookmark = Bookmark::Start;
             self.stage = Stage::Opening;
         } else {
@@ -357,18 +360,18 @@ impl Session {
         }
     }
 
-    fn sync(&mut self) -> Event {
+    fn sync(&mut self) -> StreamEvent {
         self.sync = None;
         self.telemetry.synced();
-        if !self.shown.is_empty() {
-            self.shown = self.bookmark.to_string();
+        if !self.client_bookmark.is_empty() {
+            self.client_bookmark = self.bookmark.to_string();
         }
-        Event::Sync(self.shown.clone())
+        StreamEvent::Sync(self.client_bookmark.clone())
     }
 
-    /// Until something may have come, or it is time for a sign of life.
-    async fn wait(&mut self) -> Option<Event> {
-        let silent = self.told + self.ground.limits.heartbeat;
+    /// Waits until new facts may concern the stream, or a heartbeat or SYNC is due.
+    async fn wait(&mut self) -> Option<StreamEvent> {
+        let silent = self.last_event_at + self.services.limits.heartbeat;
         let sync = self.sync.unwrap_or(silent);
         let until = self.until().map_or(silent, |end| end.min(silent)).min(sync);
         match timeout_at(until, self.waiter.park()).await {
@@ -381,8 +384,8 @@ impl Session {
             Ok(ParkOutcome::Woken { cause, .. }) => self.woken_by = Some(cause),
         }
         self.waiter.complete(WakeResult::Found);
-        let mut waitlist = self.registration.signal().waitlist();
-        waitlist.settle(self.bookmark.base());
+        let mut waitlist = self.registration.inbox().waitlist();
+        waitlist.remove_through(self.bookmark.base());
         let span = waitlist.span();
         drop(waitlist);
         if let Some(span) = span {
@@ -392,50 +395,50 @@ impl Session {
     }
 
     fn until(&self) -> Option<Instant> {
-        self.ground.limits.max_age.map(|age| self.began + age)
+        self.services.limits.max_age.map(|age| self.began + age)
     }
 
     fn is_silent(&self) -> bool {
-        self.told.elapsed() >= self.ground.limits.heartbeat
+        self.last_event_at.elapsed() >= self.services.limits.heartbeat
     }
 
-    fn ending(&self) -> Option<Ending> {
-        if matches!(self.stage, Stage::Over) || self.ground.engine.is_draining() {
-            Some(Ending::Drain)
-        } else if self.registration.signal().is_overrun() {
-            Some(Ending::Overrun)
+    fn ending(&self) -> Option<EndReason> {
+        if matches!(self.stage, Stage::Over) || self.services.engine.is_draining() {
+            Some(EndReason::Drain)
+        } else if self.registration.inbox().is_overrun() {
+            Some(EndReason::Overrun)
         } else if self.until().is_some_and(|end| Instant::now() >= end) {
-            Some(Ending::Age)
+            Some(EndReason::Age)
         } else {
             None
         }
     }
 
-    fn end(&mut self, ending: Ending) -> Option<Event> {
+    fn end(&mut self, ending: EndReason) -> Option<StreamEvent> {
         self.stage = Stage::Over;
         self.telemetry.ending = Some(ending);
         None
     }
 
-    fn give(&mut self, event: Event) -> Event {
-        self.told = Instant::now();
+    fn emit(&mut self, event: StreamEvent) -> StreamEvent {
+        self.last_event_at = Instant::now();
         self.telemetry.frames(match event {
-            Event::Page {
+            StreamEvent::Page {
                 is_synced: true, ..
             } => 2,
-            Event::Page { .. } | Event::Sync(_) | Event::Denied { .. } => 1,
-            Event::Heartbeat => 0,
+            StreamEvent::Page { .. } | StreamEvent::Sync(_) | StreamEvent::Denied { .. } => 1,
+            StreamEvent::Heartbeat => 0,
         });
         event
     }
 }
 
-impl Drop for Session {
+impl Drop for FeedStream {
     fn drop(&mut self) {
         if self.is_slow.load(Ordering::Relaxed) {
-            self.telemetry.ending = Some(Ending::SlowReader);
+            self.telemetry.ending = Some(EndReason::SlowReader);
         }
-        self.telemetry.waitlist_peak = self.registration.signal().waitlist().peak();
+        self.telemetry.waitlist_peak = self.registration.inbox().waitlist().peak();
         self.telemetry.report();
     }
 }

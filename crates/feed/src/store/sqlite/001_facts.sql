@@ -1,4 +1,4 @@
--- Times are microseconds since 1970. Types and roles are never removed: their ids are remembered.
+-- Times are microseconds since 1970. Types and roles are never removed: nodes keep their ids in memory.
 CREATE TABLE feed_type (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE
@@ -12,23 +12,23 @@ CREATE TABLE feed_role (
     UNIQUE (type_id, name)
 ) STRICT;
 
--- The last position that was given. No position is given twice, also if its fact is purged.
-CREATE TABLE feed_position (
+-- The last seq that was drawn. No seq is drawn twice, also if its fact is purged.
+CREATE TABLE feed_seq (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     last_value INTEGER NOT NULL
 ) STRICT;
-INSERT INTO feed_position VALUES (1, 0);
+INSERT INTO feed_seq VALUES (1, 0);
 
 CREATE TABLE feed_fact (
-    position INTEGER PRIMARY KEY,
+    seq INTEGER PRIMARY KEY,
     type_id INTEGER NOT NULL,
     hash BLOB NOT NULL,
     fields TEXT NOT NULL,
     predecessors TEXT NOT NULL,
-    learned INTEGER NOT NULL,
+    saved_at INTEGER NOT NULL,
     UNIQUE (hash, type_id)
 ) STRICT;
-CREATE INDEX feed_fact_type ON feed_fact (type_id, position);
+CREATE INDEX feed_fact_type ON feed_fact (type_id, seq);
 
 CREATE TABLE feed_edge (
     predecessor INTEGER NOT NULL,
@@ -46,25 +46,8 @@ CREATE TABLE feed_public_key (
 ) STRICT;
 
 CREATE TABLE feed_signature (
-    position INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
     key_id INTEGER NOT NULL,
     signature TEXT NOT NULL,
-    PRIMARY KEY (position, key_id)
+    PRIMARY KEY (seq, key_id)
 ) STRICT, WITHOUT ROWID;
-
-CREATE TABLE feed_definition (
-    hash TEXT PRIMARY KEY,
-    text TEXT NOT NULL,
-    given TEXT NOT NULL,
-    owner TEXT,
-    used INTEGER NOT NULL
-) STRICT;
-CREATE INDEX feed_definition_used ON feed_definition (used);
-
-CREATE TABLE feed_user_key (
-    provider TEXT NOT NULL,
-    user_id TEXT NOT NULL,
-    public_key TEXT NOT NULL,
-    private_key TEXT NOT NULL,
-    PRIMARY KEY (provider, user_id)
-) STRICT;

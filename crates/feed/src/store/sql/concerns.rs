@@ -1,26 +1,26 @@
 //! The statement for which givens new facts concern.
 
-use super::{Asked, Dialect, Nothing, Table, Text, all, found, slice::lateral};
+use super::{Dialect, NothingStored, Statement, StatementBuilder, Table, all, nested, row_exists};
 use crate::{
     query::Query,
-    store::{Concern, MAX_CONCERNS, Position, names::Ids},
+    store::{Concern, MAX_CONCERNS, Seq, names::IdsByName},
 };
 
 /// How the givens are found from a variable.
 #[derive(Debug)]
-pub(in crate::store) struct Concerns<'a> {
+pub(in crate::store) struct ConcernSearch<'a> {
     query: &'a Query,
     variable: usize,
     /// Found by going to predecessors: variables on the way, and givens.
     above: Vec<usize>,
     above_givens: Vec<usize>,
-    /// Between the fact and givens that are not above it.
+    /// Variables between the fact and givens that are not above it.
     aside: Vec<usize>,
     /// All givens that the fact is connected with.
     givens: Vec<usize>,
 }
 
-impl<'a> Concerns<'a> {
+impl<'a> ConcernSearch<'a> {
     pub(in crate::store) fn new(query: &'a Query, variable: usize) -> Self {
         let (all_around, givens) = reach(query, variable, false);
         let (above, mut above_givens) = reach(query, variable, true);
@@ -43,34 +43,38 @@ impl<'a> Concerns<'a> {
         }
     }
 
-    /// Whether the givens can be found without knowing who waits with which.
-    pub(in crate::store) fn is_pure(&self) -> bool {
-        self.givens
-            .iter()
-            .all(|given| self.above_givens.contains(given))
-    }
-
-    pub(in crate::store) fn ask(
+    /// `None` if nothing can be found: there are no facts, or their givens are not above them and
+    /// nobody watches any.
+    pub(in crate::store) fn statement(
         &self,
         dialect: Dialect,
-        ids: &Ids,
-        facts: Vec<Position>,
-        watched: &[Vec<Position>],
-    ) -> Result<Asked, Nothing> {
-        let mut text = Text::new(dialect, ids, &self.query.variables);
-        let facts = text.table(Table {
-            width: 1,
-            values: facts,
-        });
-        text.terms.insert(self.variable, "f.g0".into());
-        if watched.is_empty() {
-            self.pure(text, &facts)
-        } else {
-            self.watched(text, &facts, watched)
+        ids: &IdsByName,
+        facts: &[Seq],
+        watched: &[Vec<Seq>],
+    ) -> Option<Statement> {
+        let is_above = |given: &usize| self.above_givens.contains(given);
+        if facts.is_empty() || (watched.is_empty() && !self.givens.iter().all(is_above)) {
+            return None;
         }
+        let mut sql = StatementBuilder::new(dialect, ids, &self.query.variables);
+        let facts = sql.table(Table::of(1, facts.chunks(1)));
+        sql.terms.insert(self.variable, "f.g0".into());
+        let facts = format!("({facts}) f");
+        let statement = if watched.is_empty() {
+            self.above(sql, &facts)
+        } else {
+            self.watched(sql, &facts, watched)
+        };
+        statement.ok()
     }
 
-    fn pure(&self, mut text: Text<'_>, facts: &str) -> Result<Asked, Nothing> {
+    /// A fact may lead to the same given twice, which does no harm: to have each once, the database
+    /// would have to find all first.
+    fn above(
+        &self,
+        mut sql: StatementBuilder<'_>,
+        facts: &str,
+    ) -> Result<Statement, NothingStored> {
         let mut wanted = self.above.clone();
         let others = self
             .above_givens
@@ -78,102 +82,69 @@ impl<'a> Concerns<'a> {
             .filter(|given| **given != self.variable);
         wanted.extend(others);
         let walk = self.query.from_known(&[self.variable], wanted);
-        let (loops, first) = text.loops(&walk, &self.query.edges)?;
-        let mut columns = vec!["f.g0".to_owned()];
-        columns.extend(self.above_givens.iter().map(|given| text.term(*given)));
-        let from = format!("({facts}) f");
-        let sql = render(&text, &columns, &from, loops, first, None);
-        Ok(text.asked(format!("{sql} LIMIT {MAX_CONCERNS}")))
+        let (loops, first) = sql.loops(&walk, &self.query.edges)?;
+        let mut seqs = vec!["f.g0".to_owned()];
+        seqs.extend(self.above_givens.iter().map(|given| sql.term(*given)));
+        let columns = sql.columns(&seqs, &[]);
+        let from = sql.join_loops(Some(facts), &loops, None, first);
+        Ok(sql.finish(format!("SELECT {columns}{from} LIMIT {MAX_CONCERNS}")))
     }
 
+    /// Every fact is compared with each of the watched givens.
     fn watched(
         &self,
-        mut text: Text<'_>,
+        mut sql: StatementBuilder<'_>,
         facts: &str,
-        watched: &[Vec<Position>],
-    ) -> Result<Asked, Nothing> {
+        watched: &[Vec<Seq>],
+    ) -> Result<Statement, NothingStored> {
         let walk = self.query.from_known(&[self.variable], self.above.clone());
-        let (loops, mut first) = text.loops(&walk, &self.query.edges)?;
-        let table = text.table(Table::of(self.query.givens, watched.iter()));
+        let (loops, mut first) = sql.loops(&walk, &self.query.edges)?;
+        let rows = watched.iter().map(Vec::as_slice);
+        let table = sql.table(Table::of(self.query.givens, rows));
         let mut known = self.above.clone();
         known.push(self.variable);
         for &given in &self.givens {
             let term = format!("w.g{given}");
             if given == self.variable {
-                first.push(format!("{} = {term}", text.term(given)));
+                first.push(format!("{} = {term}", sql.term(given)));
                 continue;
             }
-            text.terms.insert(given, term);
+            sql.terms.insert(given, term);
             known.push(given);
         }
         let rest = self.query.from_known(&known, self.aside.clone());
-        let (rest, checks) = text.loops(&rest, &self.query.edges)?;
+        let (rest, checks) = sql.loops(&rest, &self.query.edges)?;
         first.extend(checks);
         if !rest.is_empty() {
             let conditions: Vec<String> = rest
                 .iter()
                 .flat_map(|each| each.conditions.clone())
                 .collect();
-            first.push(found(&text.nested(&rest), &all(&conditions), true));
+            first.push(row_exists(&nested(&rest), &all(&conditions), true));
         }
-        let columns = vec!["f.g0".to_owned(), "w.n".to_owned()];
-        let from = format!("({facts}) f");
-        let sql = render(&text, &columns, &from, loops, first, Some("w"));
-        // Once, not for each fact.
-        let sql = format!("WITH w AS MATERIALIZED ({table}) {sql}");
-        Ok(text.asked(sql))
+        let columns = sql.columns(&["f.g0".to_owned(), "w.n".to_owned()], &[]);
+        let from = sql.join_loops(Some(facts), &loops, Some("w"), first);
+        // The table is made once, not for each fact.
+        Ok(sql.finish(format!(
+            "WITH w AS MATERIALIZED ({table}) SELECT DISTINCT {columns}{from}"
+        )))
     }
 
-    pub(in crate::store) fn read(&self, row: &[i64], watched: &[Vec<Position>]) -> Option<Concern> {
+    pub(in crate::store) fn read(&self, row: &[i64], watched: &[Vec<Seq>]) -> Option<Concern> {
         let (&fact, found) = row.split_first()?;
         let mut given = vec![None; self.query.givens];
         if watched.is_empty() {
-            for (place, position) in self.above_givens.iter().zip(found) {
-                given[*place] = Some(*position);
+            for (index, seq) in self.above_givens.iter().zip(found) {
+                given[*index] = Some(*seq);
             }
         } else {
             let number = usize::try_from(*found.first()?).ok()?;
             let with = watched.get(number)?;
-            for &place in &self.givens {
-                given[place] = with.get(place).copied();
+            for &index in &self.givens {
+                given[index] = with.get(index).copied();
             }
         }
         Some(Concern { fact, given })
-    }
-}
-
-fn render(
-    text: &Text<'_>,
-    columns: &[String],
-    from: &str,
-    loops: Vec<super::Loop>,
-    mut first: Vec<String>,
-    last: Option<&str>,
-) -> String {
-    let mut tables = vec![from.to_owned()];
-    let columns = columns.join(", ");
-    // Without a comparison the same twice does no harm, and each once would need all to be found.
-    let select = match last {
-        Some(_) => "SELECT DISTINCT",
-        None => "SELECT",
-    };
-    match text.dialect {
-        Dialect::Sqlite => {
-            tables.extend((!loops.is_empty()).then(|| text.nested(&loops)));
-            tables.extend(last.map(str::to_owned));
-            let from = tables.join(" CROSS JOIN ");
-            first.extend(loops.into_iter().flat_map(|each| each.conditions));
-            format!("{select} {columns} FROM {from} WHERE {}", all(&first))
-        }
-        Dialect::Postgres => {
-            tables.extend(loops.iter().map(lateral));
-            let mut from = tables.join(" CROSS JOIN LATERAL ");
-            from.extend(last.map(|last| format!(" CROSS JOIN {last}")));
-            format!(
-                "{select} ARRAY[{columns}]::bigint[], ARRAY[]::bytea[] FROM {from} WHERE {}",
-                all(&first)
-            )
-        }
     }
 }
 

@@ -13,16 +13,16 @@ use wakeline_feed::{
     fact::{Envelope, Kind, Reference},
     query::Query,
     store::{
-        Checks, Concern, Concerned, Definition, Definitions, Facts, Gather, Gathered, Horizon,
-        KeyPair, Keys, Log, Position, Principal, Purging, Queries, Row, Saved, Slice, Step, Store,
-        Stored, StoredDefinition,
+        Concern, ConcernQuery, Definition, Definitions, DeltaQuery, Facts, GivenTuple, Horizon,
+        KeyPair, Keys, Log, Principal, Purging, Queries, SaveOutcome, Seq, Store, StoreFuture,
+        StoredDefinition, StoredFact, TupleRow, TuplesQuery,
     },
 };
 
 const NONE: usize = usize::MAX;
 
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CountingStore {
     inner: Arc<dyn Store>,
     asked: AtomicUsize,
     slices: AtomicUsize,
@@ -37,7 +37,7 @@ pub(crate) struct Counted {
     refuses: AtomicBool,
 }
 
-impl Counted {
+impl CountingStore {
     pub(crate) fn new(inner: Arc<dyn Store>) -> Arc<Self> {
         Arc::new(Self {
             inner,
@@ -109,41 +109,41 @@ impl Counted {
     }
 }
 
-impl Facts for Counted {
-    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<Saved> {
+impl Facts for CountingStore {
+    fn save(&self, envelopes: Arc<[Envelope]>) -> Write<SaveOutcome> {
         self.count().save(envelopes)
     }
 
-    fn find(&self, references: Vec<Reference>) -> Step<'_, Vec<Option<Position>>> {
+    fn find(&self, references: Vec<Reference>) -> StoreFuture<'_, Vec<Option<Seq>>> {
         self.count().find(references)
     }
 
-    fn closure(&self, of: Vec<Position>) -> Step<'_, Vec<Position>> {
+    fn closure(&self, of: Vec<Seq>) -> StoreFuture<'_, Vec<Seq>> {
         self.count().closure(of)
     }
 
-    fn facts(&self, at: Vec<Position>) -> Step<'_, Vec<Stored>> {
+    fn facts(&self, at: Vec<Seq>) -> StoreFuture<'_, Vec<StoredFact>> {
         self.count().facts(at)
     }
 
-    fn horizon(&self) -> Step<'_, Horizon> {
+    fn horizon(&self) -> StoreFuture<'_, Horizon> {
         self.count().horizon()
     }
 
-    fn log(&self, after: Position, limit: usize) -> Step<'_, Log> {
+    fn log(&self, after: Seq, limit: usize) -> StoreFuture<'_, Log> {
         let panics = self.panics.swap(false, Ordering::SeqCst);
         assert!(!panics, "this test's panic");
         self.count().log(after, limit)
     }
 }
 
-impl Queries for Counted {
-    fn slice(&self, slice: Slice) -> Step<'_, Vec<Row>> {
+impl Queries for CountingStore {
+    fn delta_page(&self, slice: DeltaQuery) -> StoreFuture<'_, Vec<TupleRow>> {
         async move {
             let number = self.slices.fetch_add(1, Ordering::SeqCst) + 1;
             let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
             self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
-            let rows = self.count().slice(slice).await;
+            let rows = self.count().delta_page(slice).await;
             if number >= *self.held_from.borrow() {
                 self.had.add_permits(1);
                 let mut held_from = self.held_from.subscribe();
@@ -160,49 +160,47 @@ impl Queries for Counted {
         .boxed()
     }
 
-    fn gather(&self, gather: Gather) -> Step<'_, Vec<Gathered>> {
-        self.count().gather(gather)
+    fn tuples_of(&self, gather: TuplesQuery) -> StoreFuture<'_, Vec<GivenTuple>> {
+        self.count().tuples_of(gather)
     }
 
-    fn concerned(&self, asked: Concerned) -> Step<'_, Vec<Concern>> {
+    fn concerns(&self, asked: ConcernQuery) -> StoreFuture<'_, Vec<Concern>> {
         if self.refuses.load(Ordering::SeqCst) {
             let refused = wakeline_store::Error::Failed("too much".to_owned());
             return async { Err(refused) }.boxed();
         }
-        self.count().concerned(asked)
+        self.count().concerns(asked)
+    }
+
+    fn matches(&self, query: Arc<Query>, given: Vec<Vec<Seq>>) -> StoreFuture<'_, Vec<bool>> {
+        self.count().matches(query, given)
     }
 }
 
-impl Checks for Counted {
-    fn holds(&self, query: Arc<Query>, given: Vec<Vec<Position>>) -> Step<'_, Vec<bool>> {
-        self.count().holds(query, given)
-    }
-}
-
-impl Purging for Counted {
-    fn of_kind(&self, kind: Kind, after: Position, limit: usize) -> Step<'_, Vec<Position>> {
-        self.count().of_kind(kind, after, limit)
+impl Purging for CountingStore {
+    fn facts_of_type(&self, kind: Kind, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Seq>> {
+        self.count().facts_of_type(kind, after, limit)
     }
 
-    fn purge(&self, root: Position, keep: Vec<Position>, limit: usize) -> Write<Vec<Position>> {
+    fn purge(&self, root: Seq, keep: Vec<Seq>, limit: usize) -> Write<Vec<Seq>> {
         self.count().purge(root, keep, limit)
     }
 
-    fn fence(&self) -> Write<Position> {
+    fn fence(&self) -> Write<Seq> {
         self.count().fence()
     }
 
-    fn purge_orphans(&self, of: Vec<Position>) -> Write<usize> {
+    fn purge_orphans(&self, of: Vec<Seq>) -> Write<usize> {
         self.count().purge_orphans(of)
     }
 }
 
-impl Definitions for Counted {
+impl Definitions for CountingStore {
     fn define(&self, definitions: Vec<Definition>) -> Write<()> {
         self.count().define(definitions)
     }
 
-    fn definition(&self, hash: String) -> Step<'_, Option<StoredDefinition>> {
+    fn definition(&self, hash: String) -> StoreFuture<'_, Option<StoredDefinition>> {
         self.count().definition(hash)
     }
 
@@ -215,12 +213,12 @@ impl Definitions for Counted {
     }
 }
 
-impl Keys for Counted {
-    fn key(&self, of: Principal) -> Step<'_, Option<KeyPair>> {
+impl Keys for CountingStore {
+    fn key(&self, of: Principal) -> StoreFuture<'_, Option<KeyPair>> {
         self.count().key(of)
     }
 
-    fn keep_key(&self, of: Principal, key: KeyPair) -> Write<KeyPair> {
-        self.count().keep_key(of, key)
+    fn store_key(&self, of: Principal, key: KeyPair) -> Write<KeyPair> {
+        self.count().store_key(of, key)
     }
 }

@@ -1,8 +1,8 @@
 //! A fact from its parts.
 
 use super::{
-    Fact, Hash, Kind, Kinds, Predecessors, Reference, Roles, Unfit, check_name, check_role,
-    read_predecessors, write_predecessors,
+    Fact, Hash, InvalidFact, Kind, Predecessors, Reference, Roles, check_name, check_role,
+    write_predecessors,
 };
 use crate::json::{self, Value};
 
@@ -18,7 +18,11 @@ impl Fact {
     /// # Errors
     ///
     /// When no fact can be made of them.
-    pub fn new(kind: Kind, mut predecessors: Roles, fields: &Value<'_>) -> Result<Self, Unfit> {
+    pub fn new(
+        kind: Kind,
+        mut predecessors: Roles,
+        fields: &Value<'_>,
+    ) -> Result<Self, InvalidFact> {
         check_name("type name", &kind)?;
         sort(&mut predecessors)?;
         if fields.as_object().is_none() {
@@ -29,7 +33,7 @@ impl Fact {
         fields.write(&mut canonical);
         let fields = &canonical[FIELDS.len()..];
         if fields.len() > MAX_FIELDS {
-            return Err(Unfit::Long { limit: MAX_FIELDS });
+            return Err(InvalidFact::Long { limit: MAX_FIELDS });
         }
         let fields = Box::from(fields);
         finish(&mut canonical, &predecessors);
@@ -39,24 +43,6 @@ impl Fact {
                 hash: Hash::of(&canonical),
             },
             predecessors,
-            fields,
-        })
-    }
-
-    /// A fact as a store keeps it: its hash was computed when it came in.
-    ///
-    /// # Errors
-    ///
-    /// When the text is not that of predecessors.
-    pub fn stored(
-        reference: Reference,
-        fields: Box<str>,
-        predecessors: &str,
-        kinds: &mut Kinds,
-    ) -> Result<Self, Unfit> {
-        Ok(Self {
-            reference,
-            predecessors: read_predecessors(predecessors, kinds)?,
             fields,
         })
     }
@@ -99,13 +85,13 @@ fn finish(out: &mut String, predecessors: &Roles) {
     out.push('}');
 }
 
-fn sort(roles: &mut Roles) -> Result<(), Unfit> {
+fn sort(roles: &mut Roles) -> Result<(), InvalidFact> {
     let many: usize = roles
         .iter()
         .map(|(_, predecessors)| 1 + predecessors.references().len())
         .sum();
     if many > MAX_PREDECESSORS {
-        return Err(Unfit::Crowded {
+        return Err(InvalidFact::Crowded {
             limit: MAX_PREDECESSORS,
         });
     }
@@ -113,7 +99,7 @@ fn sort(roles: &mut Roles) -> Result<(), Unfit> {
     for (at, (role, predecessors)) in roles.iter().enumerate() {
         check_role(role)?;
         if roles.get(at + 1).is_some_and(|(next, _)| next == role) {
-            return Err(Unfit::Twice { role: role.clone() });
+            return Err(InvalidFact::Twice { role: role.clone() });
         }
         for reference in predecessors.references() {
             check_name("type name", &reference.kind)?;

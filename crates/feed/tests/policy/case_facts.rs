@@ -8,16 +8,16 @@ use wakeline_feed::{
     policy::{Policies, distribution::Distribution},
     policy_file::PolicyFile,
     specification::{Specification, parser},
-    store::{Saved, Store},
+    store::{SaveOutcome, Store},
 };
 use wakeline_testkit::local_bus;
 
-pub(crate) struct World {
+pub(crate) struct CaseFacts {
     pub(crate) cases: Value,
     facts: HashMap<String, Fact>,
 }
 
-impl World {
+impl CaseFacts {
     pub(crate) fn read() -> Self {
         let cases: Value = serde_json::from_str(include_str!("../vectors/policies.json")).unwrap();
         let facts = cases["facts"].as_object().unwrap().iter();
@@ -79,11 +79,11 @@ pub(crate) async fn save(store: &dyn Store, facts: Vec<Fact>) -> Vec<(Reference,
         .await
         .unwrap()
     {
-        Saved::Stored { new } => new
+        SaveOutcome::Stored { new } => new
             .into_iter()
             .map(|(index, at)| (facts[index].reference.clone(), at))
             .collect(),
-        Saved::Missing { predecessor } => panic!("{predecessor} is missing"),
+        SaveOutcome::Missing { predecessor } => panic!("{predecessor} is missing"),
     }
 }
 

@@ -6,16 +6,16 @@ use crate::specification::{Component, Match, Name, Projection};
 
 /// Where in a specification matches are.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct BuildContext<'a> {
     /// Of the specification or collection that they are in.
     pub(super) projection: &'a Projection,
     /// Around them.
     pub(super) negations: usize,
     /// What comes after the match, outside of negations, that they are in.
-    pub(super) rest: Option<&'a Rest<'a>>,
+    pub(super) rest: Option<&'a FollowingMatches<'a>>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> BuildContext<'a> {
     pub(super) fn first(projection: &'a Projection) -> Self {
         Self {
             projection,
@@ -24,12 +24,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    pub(super) fn before<'b>(self, rest: &'b Rest<'b>) -> Place<'b>
+    pub(super) fn before<'b>(self, rest: &'b FollowingMatches<'b>) -> BuildContext<'b>
     where
         'a: 'b,
     {
         match self.negations {
-            0 => Place {
+            0 => BuildContext {
                 rest: Some(rest),
                 ..self
             },
@@ -45,12 +45,12 @@ impl<'a> Place<'a> {
     }
 }
 
-pub(super) struct Rest<'a> {
+pub(super) struct FollowingMatches<'a> {
     pub(super) matches: &'a [Match],
-    pub(super) outer: Option<&'a Rest<'a>>,
+    pub(super) outer: Option<&'a FollowingMatches<'a>>,
 }
 
-impl Rest<'_> {
+impl FollowingMatches<'_> {
     /// Whether a collection starts from one of these matches.
     pub(super) fn is_mentioned(&self, projection: &Projection) -> bool {
         let mut names = HashSet::new();

@@ -12,14 +12,14 @@ use wakeline_feed::{
 };
 
 #[derive(Default)]
-pub(crate) struct Plain {
+pub(crate) struct PlainEvaluator {
     pub(crate) facts: Vec<Fact>,
 }
 
 /// Facts by label, as numbers.
 type Known = BTreeMap<Name, usize>;
 
-impl Plain {
+impl PlainEvaluator {
     pub(crate) fn tuples(
         &self,
         specification: &Specification,

@@ -7,7 +7,7 @@ pub const MAX_NAME: usize = 200;
 
 /// Why something cannot be a fact.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Unfit {
+pub enum InvalidFact {
     #[error(transparent)]
     Json(#[from] json::Error),
     #[error("'{what}' is missing")]
@@ -44,15 +44,15 @@ pub enum Unfit {
 /// # Errors
 ///
 /// When it is empty, too long, or has control characters: PostgreSQL keeps no NUL, logs no others.
-pub fn check_name(what: &'static str, name: &str) -> Result<(), Unfit> {
+pub fn check_name(what: &'static str, name: &str) -> Result<(), InvalidFact> {
     if name.is_empty() {
-        return Err(Unfit::Empty { what });
+        return Err(InvalidFact::Empty { what });
     }
     if name.len() > MAX_NAME && name.chars().nth(MAX_NAME).is_some() {
-        return Err(Unfit::LongName { what });
+        return Err(InvalidFact::LongName { what });
     }
     if name.bytes().any(|byte| byte.is_ascii_control()) {
-        return Err(Unfit::Control { what });
+        return Err(InvalidFact::Control { what });
     }
     Ok(())
 }
@@ -60,9 +60,9 @@ pub fn check_name(what: &'static str, name: &str) -> Result<(), Unfit> {
 /// # Errors
 ///
 /// When it cannot be a role's name.
-pub fn check_role(name: &str) -> Result<(), Unfit> {
+pub fn check_role(name: &str) -> Result<(), InvalidFact> {
     if name == "__proto__" {
-        return Err(Unfit::Prototype);
+        return Err(InvalidFact::Prototype);
     }
     check_name("role name", name)
 }

@@ -1,33 +1,33 @@
-//! What a stream stands on: its givens, and that the caller may have the feed.
+//! Opening a feed: its givens have to be stored, and the caller admitted.
 
 use wakeline_store::Error;
 
-use super::{Decision, Event, Session, Stage};
+use super::{Decision, FeedStream, Stage, StreamEvent};
 use crate::{bookmark::Bookmark, hub::Watch, paging};
 
-impl Session {
-    /// Finds out where the givens are and whether the caller may have the feed, hears of all that can
-    /// change either, and only then takes the horizon: what comes after it is heard of.
-    pub(super) async fn stand(&mut self) -> Result<Option<Event>, Error> {
-        self.ground.follower.follows().await?;
-        let store = &*self.ground.store;
-        let heard = self.registration.signal().waitlist().span();
-        // Before anything is looked up.
+impl FeedStream {
+    /// Finds the givens and whether the caller may have the feed, watches for everything that can change
+    /// either, and only then takes the horizon: so no fact after the horizon is missed.
+    pub(super) async fn open_feed(&mut self) -> Result<Option<StreamEvent>, Error> {
+        self.services.follower.ensure_running().await?;
+        let store = &*self.services.store;
+        let heard = self.registration.inbox().waitlist().span();
+        // Before anything is read.
         self.registration.watch(Vec::new(), self.feed.given.clone());
         let decision = (self.decide)().await?;
         let mut watches = Vec::new();
-        self.given = paging::find_given(store, &self.feed.query, &self.feed.given).await?;
-        let mut anchors = Vec::new();
+        self.given = paging::find_givens(store, &self.feed.query, &self.feed.given).await?;
+        let mut unresolved = Vec::new();
         let is_denied = matches!(decision, Decision::Denied(_));
         match &self.given {
-            // What is denied is not heard of.
+            // New tuples of a denied feed are not announced.
             Some(_) if is_denied => {}
             Some(given) => watches.push(Watch {
                 query: self.feed.query.clone(),
                 given: given.clone(),
-                is_ground: false,
+                is_dependency: false,
             }),
-            None => anchors.clone_from(&self.feed.given),
+            None => unresolved.clone_from(&self.feed.given),
         }
         if let Decision::Denied(denial) = &decision {
             for (query, given) in &denial.watched {
@@ -36,17 +36,17 @@ impl Session {
                     Some(at) => watches.push(Watch {
                         query: query.clone(),
                         given: at,
-                        is_ground: true,
+                        is_dependency: true,
                     }),
-                    None => anchors.extend(given.iter().cloned()),
+                    None => unresolved.extend(given.iter().cloned()),
                 }
             }
         }
-        self.registration.watch(watches, anchors);
+        self.registration.watch(watches, unresolved);
         let horizon = paging::fresh_horizon(store).await?;
         let to = horizon.settled;
-        // Again, behind the horizon: what was heard of up to it is settled, so it must be known. If
-        // it has come in between, all begins anew.
+        // Check again after the horizon was taken: the facts up to it leave the waitlist, so they must
+        // count here. If something has changed in between, the feed is opened again.
         let decision = match decision {
             Decision::Allowed => Decision::Allowed,
             Decision::Denied(_) => match (self.decide)().await? {
@@ -55,21 +55,21 @@ impl Session {
             },
         };
         if self.given.is_none() {
-            let found = paging::find_given(store, &self.feed.query, &self.feed.given).await?;
+            let found = paging::find_givens(store, &self.feed.query, &self.feed.given).await?;
             if found.is_some() {
                 return Ok(None);
             }
         }
-        self.stands = !is_denied && self.given.is_some();
+        self.is_open = !is_denied && self.given.is_some();
         if self.bookmark.is_beyond(horizon.last) {
-            // Of another store: clients skip what they have.
+            // It is another store's bookmark: clients skip the facts that they have.
             self.bookmark = Bookmark::Start;
         }
         if let Some(span) = heard {
             self.registration
-                .signal()
+                .inbox()
                 .waitlist()
-                .settle(span.to.min(to));
+                .remove_through(span.to.min(to));
         }
         self.pages_of_cycle = 0;
         self.telemetry.cycle();
@@ -80,13 +80,13 @@ impl Session {
             }
             Decision::Denied(denial) => {
                 self.stage = Stage::Live;
-                // Whatever comes while it is denied is looked at from the beginning.
+                // Once the caller is admitted, the feed is read from its beginning.
                 self.bookmark = Bookmark::Start;
-                // What was to be said after a page is not true any more.
+                // A SYNC that was due is not true any more.
                 self.sync = None;
-                Ok(Some(Event::Denied {
+                Ok(Some(StreamEvent::Denied {
                     denial,
-                    bookmark: self.shown.clone(),
+                    bookmark: self.client_bookmark.clone(),
                 }))
             }
         }
