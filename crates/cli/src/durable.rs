@@ -1,11 +1,11 @@
-//! `wakeline durable`: looks at and tidies a schema of durable workflows, without a server. It never
-//! makes or migrates a schema.
+//! `wakeline durable`: inspects and cleans up a schema of durable workflows, without a server. It
+//! never creates or migrates a schema.
 
-mod end;
-mod look;
+mod end_instance;
+mod inspect;
 mod prune;
 mod text;
-mod when;
+mod time;
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use wakeline_durable::{Options, Policy, PoolOptions, PostgresProvider, View};
 
-/// How long the end of a command waits for its wakes to be sent.
-const LAST_WAKES: Duration = Duration::from_secs(5);
-/// How long an outage is ridden out before the command gives up.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a command waits for its wakes to be sent before it ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a command repeats its calls during an outage.
+const OUTAGE_PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List instances, the newest first.
-    List(look::List),
+    List(inspect::List),
     /// Show an instance: its result, values, queue, children and executions.
-    Show(look::Show),
+    Show(inspect::Show),
     /// Show the events of an execution in order.
-    History(look::History),
-    /// Show how many instances there are in which state, and what waits in the queues.
-    Stats(look::Stats),
-    /// Ask an instance to cancel.
-    Cancel(end::Cancel),
-    /// Delete an instance, with its sub-orchestrations and all that belongs to them.
-    Delete(end::Delete),
+    History(inspect::History),
+    /// Count instances by state, and the messages and activities that wait.
+    Stats(inspect::Stats),
+    /// Request that an instance is cancelled.
+    Cancel(end_instance::Cancel),
+    /// Delete an instance with its sub-orchestrations and everything of theirs.
+    Delete(end_instance::Delete),
     /// Delete old executions, or finished instances.
     Prune(prune::Prune),
 }
@@ -48,9 +48,9 @@ pub(crate) async fn run(command: Command) -> Result<()> {
     }
 }
 
-/// Where the workflows are. The variables are those of the server's settings.
+/// The database and schema of the workflows. The variables are those of the server's settings.
 #[derive(Clone, Debug, Args)]
-struct Place {
+struct SchemaArgs {
     /// The URL of the PostgreSQL database.
     #[arg(
         long,
@@ -64,8 +64,8 @@ struct Place {
     schema: String,
 }
 
-impl Place {
-    /// For looking: it has no part in the wakes.
+impl SchemaArgs {
+    /// To read the schema; it neither sends nor receives wakes.
     fn view(&self) -> View {
         let pool = PoolOptions {
             connections: 1,
@@ -74,14 +74,14 @@ impl Place {
         View::new(&self.database, &self.schema, pool)
     }
 
-    /// For changing something that others must learn of.
+    /// To change the schema and wake the runtimes that wait for it.
     async fn provider(&self) -> Result<PostgresProvider> {
         let options = Options {
             schema: self.schema.clone(),
             pool_size: 1,
             migrations: Policy::Verify,
             history_cache_bytes: 0,
-            outage_patience: PATIENCE,
+            outage_patience: OUTAGE_PATIENCE,
             ..Options::default()
         };
         PostgresProvider::connect_with(&self.database, options)

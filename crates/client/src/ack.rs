@@ -1,27 +1,32 @@
-//! Saying what became of a popped message.
+//! Acknowledging popped messages.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Message, null_as_default};
 
+/// The acknowledgement of one message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ack {
+    /// The message's transaction id.
     pub transaction_id: String,
-    /// A transaction id is unique only within its partition.
+    /// The message's partition; a transaction id is unique only within it.
     pub partition_id: String,
-    /// With it, the server refuses the ack when the lease has passed to another.
+    /// The lease of the pop. With it, the server refuses the ack if another consumer has the lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_id: Option<String>,
+    /// What the server does with the message.
     pub status: AckStatus,
+    /// The consumer group of the pop; none for the queue's own cursor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumer_group: Option<String>,
-    /// Kept with a message that goes to the dead letters.
+    /// Why the message failed; stored with a dead letter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl Ack {
+    /// Acknowledges a popped message under its lease and for its group.
     pub fn of(message: &Message, status: AckStatus) -> Self {
         Self {
             transaction_id: message.transaction_id.clone(),
@@ -34,6 +39,7 @@ impl Ack {
         }
     }
 
+    /// Sets the reason of a failure.
     #[must_use]
     pub fn error(mut self, error: impl Into<String>) -> Self {
         self.error = Some(error.into());
@@ -41,36 +47,43 @@ impl Ack {
     }
 }
 
+/// What the server does with an acknowledged message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AckStatus {
+    /// Counts it as consumed.
     Completed,
-    /// Counts against the queue's limit of retries.
+    /// Redelivers it, or makes it a dead letter when the queue's retry limit is reached.
     Failed,
-    /// Comes again without being counted.
+    /// Redelivers it without counting a retry.
     Retry,
-    /// Goes to the dead letters at once.
+    /// Makes it a dead letter now.
     Dlq,
 }
 
-/// A lost lease is here as `success: false` with its `error`: the work may be done by another
-/// consumer by now, which the caller must decide about.
+/// The result of one acknowledgement. A lost lease is a result (`success` is false) and no
+/// [`Error`](crate::Error): another consumer may have done the work.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AckResult {
+    /// The index of the acknowledgement in the request, from 0.
     #[serde(default)]
     pub index: usize,
+    /// The message's transaction id.
     #[serde(default, deserialize_with = "null_as_default")]
     pub transaction_id: String,
+    /// Whether the server has applied the acknowledgement.
     pub success: bool,
+    /// Why it has not.
     #[serde(default)]
     pub error: Option<String>,
+    /// Whether this acknowledgement has ended the lease: its partition is free for the next pop.
     #[serde(default)]
     pub lease_released: bool,
-    /// The message went to the dead letters.
+    /// Whether the message is a dead letter now.
     #[serde(default)]
     pub dlq: bool,
-    /// The message had been acknowledged before.
+    /// Whether the message had been acknowledged before, so that nothing has changed.
     #[serde(default)]
     pub noop: bool,
 }

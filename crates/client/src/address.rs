@@ -1,4 +1,4 @@
-//! Turning names into addresses: names may hold any character, paths may not.
+//! URLs: names may contain any character, and paths may not.
 
 use std::fmt::Write;
 
@@ -7,14 +7,14 @@ use http::uri::{Authority, Scheme};
 
 use crate::Error;
 
-/// Where the server is: scheme and authority, and a path when it stands behind a prefix.
+/// The server's address: its authority, and a path if a proxy serves it under a prefix.
 #[derive(Debug, Clone)]
-pub(crate) struct Base {
+pub(crate) struct BaseUrl {
     authority: Authority,
     prefix: String,
 }
 
-impl Base {
+impl BaseUrl {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let refuse = |reason: &str| Error::BaseUrl {
             url: text.to_owned(),
@@ -53,8 +53,8 @@ impl Base {
     }
 }
 
-/// Percent-encodes everything but the unreserved characters of RFC 3986, so that the result
-/// stands as one path segment or one query value.
+/// Percent-encodes everything but the unreserved characters of RFC 3986, so that the result is one
+/// path segment or one query value.
 pub(crate) fn encode(name: &str) -> String {
     let mut encoded = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn a_base_keeps_its_prefix_and_loses_its_last_slash() {
-        let plain = Base::parse("http://127.0.0.1:6632").unwrap();
+        let plain = BaseUrl::parse("http://127.0.0.1:6632").unwrap();
         assert_eq!(plain.uri("/livez"), "http://127.0.0.1:6632/livez");
-        let behind = Base::parse("http://proxy/wake/").unwrap();
+        let behind = BaseUrl::parse("http://proxy/wake/").unwrap();
         assert_eq!(behind.uri("/livez?a=b"), "http://proxy/wake/livez?a=b");
     }
 
@@ -97,7 +97,7 @@ mod tests {
             ("http://host/?a=b", "must not have a query"),
             ("not a url", "not a URL"),
         ] {
-            let error = Base::parse(url).unwrap_err().to_string();
+            let error = BaseUrl::parse(url).unwrap_err().to_string();
             assert!(error.contains(reason), "{url}: {error}");
         }
     }

@@ -1,4 +1,4 @@
-//! The client: one method per thing the server does.
+//! The client: one method per call of the server.
 
 use std::time::Duration;
 
@@ -10,57 +10,61 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::de::DeserializeOwned;
 
-use crate::address::Base;
+use crate::address::BaseUrl;
 use crate::pop::PopRequest;
 use crate::push::{self, PushBody};
-use crate::{Ack, AckResult, Error, Outcome, Popped, PushItem, Pushed, Readiness, Waits};
+use crate::{Ack, AckResult, Error, Outcome, PopResult, PushItem, PushResult, Readiness, Waits};
 
-/// What a request that is not held may take.
-const ANSWER_TIME: Duration = Duration::from_secs(30);
-/// What a held request may take beyond its hold: the server answers at the deadline, and the
-/// answer still has to travel.
+/// How long a request that is not held may take.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much longer than its hold a held request may take: the server answers at the end of the hold,
+/// and the response needs some time to arrive.
 const HOLD_MARGIN: Duration = Duration::from_secs(10);
-const CONNECT_TIME: Duration = Duration::from_secs(10);
-/// No answer of the protocol comes near this; a wrong address might.
-const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// No response of the protocol is nearly as large; that of another server may be.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024 * 1024;
 
-/// A handle on one server. Clones share its connections; each request under way has its own
-/// connection over HTTP/1.1, and all share one over HTTP/2. Dropping a method's future drops the
-/// request: a held pop leaves the server at once.
+/// A client of one server. Clones share its connections: over HTTP/1.1 each request under way has its
+/// own connection, over HTTP/2 all share one. Dropping a method's future closes its request: a held
+/// pop ends at once, and a write may or may not have been made.
 #[derive(Debug, Clone)]
 pub struct Client {
-    base: Base,
+    base: BaseUrl,
     authorization: Option<HeaderValue>,
     http: legacy::Client<HttpConnector, Full<Bytes>>,
 }
 
+/// The options of a [`Client`]; see [`Client::builder`].
 #[derive(Debug, Clone)]
-pub struct Builder {
+pub struct ClientBuilder {
     base_url: String,
     token: Option<String>,
     http2: bool,
 }
 
-impl Builder {
+impl ClientBuilder {
+    /// The bearer token of each request. Default: none.
     #[must_use]
     pub fn token(mut self, token: Option<String>) -> Self {
         self.token = token;
         self
     }
 
-    /// HTTP/2 without asking first: the server must speak it on its plain port.
+    /// Uses HTTP/2 with prior knowledge: the server must speak it on its plain port. Default:
+    /// HTTP/1.1.
     #[must_use]
     pub fn http2(mut self) -> Self {
         self.http2 = true;
         self
     }
 
+    /// Checks the address and the token. It does not connect yet.
     pub fn build(self) -> Result<Client, Error> {
-        let base = Base::parse(&self.base_url)?;
+        let base = BaseUrl::parse(&self.base_url)?;
         let authorization = self.token.as_deref().map(bearer).transpose()?;
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(CONNECT_TIME));
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .http2_only(self.http2)
@@ -80,96 +84,102 @@ fn bearer(token: &str) -> Result<HeaderValue, Error> {
 }
 
 impl Client {
+    /// A client of the server at `base_url` (such as `http://127.0.0.1:6632`) over HTTP/1.1, with or
+    /// without a bearer token.
     pub fn new(base_url: impl Into<String>, token: Option<String>) -> Result<Self, Error> {
         Self::builder(base_url).token(token).build()
     }
 
-    pub fn builder(base_url: impl Into<String>) -> Builder {
-        Builder {
+    /// For a client with other options.
+    pub fn builder(base_url: impl Into<String>) -> ClientBuilder {
+        ClientBuilder {
             base_url: base_url.into(),
             token: None,
             http2: false,
         }
     }
 
-    /// One result per item, in the order of the items. An item that failed is in its result:
-    /// the others are pushed all the same.
-    pub async fn push(&self, items: &[PushItem]) -> Result<Vec<Pushed>, Error> {
+    /// Pushes messages. Returns one result per item, in the order of the items; an item that fails
+    /// does not keep the others from being pushed.
+    pub async fn push(&self, items: &[PushItem]) -> Result<Vec<PushResult>, Error> {
         let call = Call::post("/api/v1/push", &PushBody { items }, push::outcome(items));
         self.send(call).await?.accepted()?.json()
     }
 
-    /// `None` when there was nothing to take within the hold.
-    pub async fn pop(&self, pop: &PopRequest) -> Result<Option<Popped>, Error> {
+    /// Pops messages; `None` if none arrived within the hold.
+    pub async fn pop(&self, pop: &PopRequest) -> Result<Option<PopResult>, Error> {
         let mut call = Call::get(pop.path_and_query(), pop.outcome());
         if let Some(hold) = pop.hold() {
             call.time = hold + HOLD_MARGIN;
         }
-        let answer = self.send(call).await?.accepted()?;
-        if answer.status == StatusCode::NO_CONTENT {
+        let response = self.send(call).await?.accepted()?;
+        if response.status == StatusCode::NO_CONTENT {
             return Ok(None);
         }
-        let popped: Popped = answer.json()?;
+        let popped: PopResult = response.json()?;
         Ok((!popped.messages.is_empty()).then_some(popped))
     }
 
-    /// Repeating an ack is safe: the second one finds the message acknowledged.
+    /// Acknowledges one message. A repeat is safe: it finds the message acknowledged.
     pub async fn ack(&self, ack: &Ack) -> Result<AckResult, Error> {
-        let answer = self
+        let response = self
             .send(Call::post("/api/v1/ack", ack, Outcome::Repeatable))
             .await?
             .accepted()?;
-        let results: Vec<AckResult> = answer.json()?;
+        let results: Vec<AckResult> = response.json()?;
         results
             .into_iter()
             .next()
-            .ok_or_else(|| answer.undecodable("the list is empty"))
+            .ok_or_else(|| response.undecodable("the list is empty"))
     }
 
+    /// The requests that the server holds, as `GET /v1/waits` lists them.
     pub async fn waits(&self) -> Result<Waits, Error> {
         self.read("/v1/waits").await?.json()
     }
 
-    /// How many requests the server holds, without their list.
+    /// The number of requests that the server holds.
     pub async fn waiting(&self) -> Result<u64, Error> {
         let waits: Waits = self.read("/v1/waits?limit=1").await?.json()?;
         Ok(waits.total)
     }
 
+    /// Succeeds if the server's process answers.
     pub async fn livez(&self) -> Result<(), Error> {
         self.read("/livez").await.map(drop)
     }
 
+    /// Whether the server takes requests; `verbose` asks for the state of each part.
     pub async fn readyz(&self, verbose: bool) -> Result<Readiness, Error> {
         let path = if verbose {
             "/readyz?verbose"
         } else {
             "/readyz"
         };
-        let answer = self.send(Call::get(path, Outcome::Repeatable)).await?;
-        let ready = answer.status.is_success();
-        if !ready && answer.status != StatusCode::SERVICE_UNAVAILABLE {
-            return Err(answer.refused());
+        let response = self.send(Call::get(path, Outcome::Repeatable)).await?;
+        let ready = response.status.is_success();
+        if !ready && response.status != StatusCode::SERVICE_UNAVAILABLE {
+            return Err(response.refused());
         }
         Ok(Readiness {
             ready,
-            status: answer.status,
-            body: answer.text(),
+            status: response.status,
+            body: response.text(),
         })
     }
 
-    /// In the text format of Prometheus.
+    /// The server's metrics in the text format of Prometheus.
     pub async fn metrics(&self) -> Result<String, Error> {
         Ok(self.read("/metrics").await?.text())
     }
 
-    async fn read(&self, path: &str) -> Result<Answer, Error> {
+    async fn read(&self, path: &str) -> Result<Response, Error> {
         self.send(Call::get(path, Outcome::Repeatable))
             .await?
             .accepted()
     }
 
-    async fn send(&self, call: Call) -> Result<Answer, Error> {
+    async fn send(&self, call: Call) -> Result<Response, Error> {
         let mut request = Request::builder()
             .method(&call.method)
             .uri(self.base.uri(&call.path))
@@ -193,7 +203,7 @@ impl Client {
             source,
         };
         let exchange = async {
-            let response = self.http.request(request).await.map_err(|error| {
+            let answered = self.http.request(request).await.map_err(|error| {
                 let outcome = if error.is_connect() {
                     Outcome::NotSent
                 } else {
@@ -201,13 +211,13 @@ impl Client {
                 };
                 transport(outcome, error.into())
             })?;
-            let (head, body) = response.into_parts();
-            let body = Limited::new(body, MAX_ANSWER_BYTES)
+            let (head, body) = answered.into_parts();
+            let body = Limited::new(body, MAX_RESPONSE_BYTES)
                 .collect()
                 .await
                 .map_err(|error| transport(call.outcome, error))?
                 .to_bytes();
-            Ok(Answer {
+            Ok(Response {
                 request: call.name(),
                 status: head.status,
                 headers: head.headers,
@@ -236,7 +246,7 @@ impl Call {
             path: path.into(),
             body: Bytes::new(),
             outcome,
-            time: ANSWER_TIME,
+            time: RESPONSE_TIMEOUT,
         }
     }
 
@@ -249,21 +259,21 @@ impl Call {
         }
     }
 
-    /// Without the query: it belongs in a log no more than a payload does.
+    /// Without the query, which may contain data of users.
     fn name(&self) -> String {
         let path = self.path.split('?').next().unwrap_or_default();
         format!("{} {path}", self.method)
     }
 }
 
-struct Answer {
+struct Response {
     request: String,
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Answer {
+impl Response {
     fn accepted(self) -> Result<Self, Error> {
         if self.status.is_success() {
             Ok(self)

@@ -1,4 +1,4 @@
-//! What can go wrong, and what the caller may do about it.
+//! Why a call failed, and whether a repeat is safe.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,37 +6,55 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The server's address is not a URL that this client can use.
     #[error("the server's address {url:?} cannot be used: {reason}")]
-    BaseUrl { url: String, reason: String },
+    BaseUrl {
+        /// The address as it was given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
 
+    /// The token contains a character that no HTTP header can have.
     #[error("the token cannot stand in a header: it has a control character or a line break")]
     Token,
 
-    /// The connection failed, or no answer came in time.
+    /// The connection failed, or no response arrived in time.
     #[error("{request} got no answer: {outcome}")]
     Transport {
+        /// Method and path.
         request: String,
+        /// What the request may have done.
         outcome: Outcome,
+        /// The failure of the connection.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
-    /// The server understood enough to say no.
+    /// The server refused the request and changed nothing.
     #[error("{request} was refused with {status}: {problem}{}", after(*.retry_after))]
     Refused {
+        /// Method and path.
         request: String,
+        /// The status code.
         status: StatusCode,
+        /// The server's explanation.
         problem: String,
+        /// How long the server asks to wait before a repeat.
         retry_after: Option<Duration>,
     },
 
-    /// An answer came and is not what the protocol says. The request itself was carried out.
+    /// The response does not follow the protocol. The server has carried out the request.
     #[error("{request} was answered with {status}, but the answer cannot be read: {reason}")]
     Undecodable {
+        /// Method and path.
         request: String,
+        /// The status code.
         status: StatusCode,
+        /// What is wrong with the response.
         reason: String,
     },
 }
@@ -51,22 +69,23 @@ fn after(retry_after: Option<Duration>) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// There was no connection, so nothing was asked.
+    /// Nothing: there was no connection.
     NotSent,
-    /// The request changes nothing, or repeating it changes nothing more.
+    /// The request changes nothing, or a repeat changes nothing more.
     Repeatable,
-    /// A push whose items all carry a `transactionId`.
+    /// It may have pushed messages; a repeat does not push them twice, because each has a
+    /// `transactionId`.
     PushedOnce,
-    /// A push with an item that the server cannot recognise when it comes again.
+    /// It may have pushed messages; a repeat may push those without a `transactionId` twice.
     PushedPerhapsTwice,
-    /// A pop under a lease: what was taken comes again when the lease runs out.
+    /// It may have leased messages, which are redelivered when the lease expires.
     TakenUntilLeaseEnds,
-    /// A pop with `auto_ack`: what was taken does not come again.
+    /// It may have consumed messages, which are not redelivered: a pop with `auto_ack`.
     TakenForGood,
 }
 
 impl Outcome {
-    /// Whether the same request may be sent again without doing its work twice.
+    /// Whether a repeat of the request cannot do its work twice and loses nothing.
     pub fn retry_is_safe(self) -> bool {
         !matches!(self, Self::PushedPerhapsTwice | Self::TakenForGood)
     }
@@ -84,7 +103,7 @@ impl fmt::Display for Outcome {
                 "the outcome is unknown; retry may push twice (it is safe with a transactionId)"
             }
             Self::TakenUntilLeaseEnds => {
-                "the outcome is unknown; retry is safe, and a message that was taken comes again \
+                "the outcome is unknown; retry is safe, and a message that was taken is redelivered \
                  when its lease ends"
             }
             Self::TakenForGood => {
@@ -111,8 +130,7 @@ impl Error {
     }
 }
 
-/// `detail` of a problem document is written for the person who reads it; `error` is what the
-/// queue protocol has; `title` is better than nothing.
+/// The `detail` of a problem document, else the `error` of the queue protocol, else the `title`.
 fn problem(status: StatusCode, body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Problem {
@@ -120,7 +138,7 @@ fn problem(status: StatusCode, body: &[u8]) -> String {
         error: Option<String>,
         title: Option<String>,
     }
-    const SHOWN: usize = 500;
+    const MAX_CHARS: usize = 500;
 
     if let Ok(problem) = serde_json::from_slice::<Problem>(body)
         && let Some(text) = problem.detail.or(problem.error).or(problem.title)
@@ -135,11 +153,11 @@ fn problem(status: StatusCode, body: &[u8]) -> String {
             .unwrap_or("no reason given")
             .to_owned()
     } else {
-        text.chars().take(SHOWN).collect()
+        text.chars().take(MAX_CHARS).collect()
     }
 }
 
-/// Only the form in seconds: an HTTP date would need the server's clock to be ours.
+/// Only the form in seconds: an HTTP date would need synchronised clocks.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers
         .get(header::RETRY_AFTER)?

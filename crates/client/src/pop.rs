@@ -1,4 +1,4 @@
-//! Popping messages, and waiting for them.
+//! Popping messages.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,27 +9,30 @@ use serde_json::value::RawValue;
 use crate::address::encode;
 use crate::{Outcome, empty_as_none, null_as_default};
 
-/// The hold that the protocol gives to a pop that waits and names no timeout.
+/// The protocol's hold of a pop that waits without a timeout.
 const DEFAULT_HOLD: Duration = Duration::from_secs(30);
 
+/// Which messages a pop takes, and how.
 #[derive(Debug, Clone, Default)]
 pub struct PopRequest {
+    /// The queue's name.
     pub queue: String,
-    /// Any partition when absent.
+    /// The partition's name; none: any partition.
     pub partition: Option<String>,
-    /// The queue's own cursor when absent.
+    /// The consumer group; none: the queue's own cursor.
     pub group: Option<String>,
-    /// The server's default when absent.
+    /// The largest number of messages; none: the server's default.
     pub batch: Option<u32>,
     /// Whether the server holds the request until there is a message.
     pub wait: bool,
-    /// How long it holds it.
+    /// How long the server holds the request. Default: 30 s.
     pub timeout: Option<Duration>,
-    /// Takes messages for good at once, without a lease.
+    /// Whether the pop acknowledges the messages at once and takes no lease.
     pub auto_ack: bool,
 }
 
 impl PopRequest {
+    /// Pops any messages of a queue, without a hold.
     pub fn new(queue: impl Into<String>) -> Self {
         Self {
             queue: queue.into(),
@@ -37,11 +40,12 @@ impl PopRequest {
         }
     }
 
-    /// How long the server may take before it answers; `None` when it does not wait.
+    /// How long the server may hold the request; `None` if it may not.
     pub fn hold(&self) -> Option<Duration> {
         self.wait.then(|| self.timeout.unwrap_or(DEFAULT_HOLD))
     }
 
+    /// The path and query of the request.
     pub fn path_and_query(&self) -> String {
         let mut path = format!("/api/v1/pop/queue/{}", encode(&self.queue));
         if let Some(partition) = &self.partition {
@@ -78,47 +82,64 @@ impl PopRequest {
     }
 }
 
-/// What a pop took. Several partitions may be among its messages; partition and lease here are
-/// the first one's.
+/// The messages that a pop took. They may be of several partitions; partition and lease here are those
+/// of the first message.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Popped {
+pub struct PopResult {
+    /// Always true.
     #[serde(default)]
     pub success: bool,
+    /// The queue's name.
     #[serde(default, deserialize_with = "null_as_default")]
     pub queue: String,
+    /// The partition's name.
     #[serde(default, deserialize_with = "null_as_default")]
     pub partition: String,
+    /// The partition's UUID.
     #[serde(default, deserialize_with = "null_as_default")]
     pub partition_id: String,
+    /// The lease's UUID; none after a pop with `auto_ack`.
     #[serde(default, deserialize_with = "empty_as_none")]
     pub lease_id: Option<String>,
+    /// The consumer group; `__QUEUE_MODE__` for the queue's own cursor.
     #[serde(default, deserialize_with = "null_as_default")]
     pub consumer_group: String,
+    /// The messages, in the order of each partition.
     pub messages: Vec<Message>,
+    /// The number of partitions that the messages are of.
     #[serde(default)]
     pub partitions_claimed: u32,
 }
 
+/// A popped message.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Message {
+    /// The message's UUID.
     pub id: String,
+    /// The producer's id for the message, or one that the server made.
     pub transaction_id: String,
+    /// The producer's trace id.
     #[serde(default)]
     pub trace_id: Option<String>,
+    /// The payload, byte by byte as it was pushed.
     pub data: Box<RawValue>,
+    /// The subject of the producer's token.
     #[serde(default)]
     pub producer_sub: Option<String>,
-    /// RFC 3339, as the server wrote it.
+    /// When it was pushed, as RFC 3339 text.
     #[serde(default, deserialize_with = "null_as_default")]
     pub created_at: String,
+    /// The partition's UUID.
     pub partition_id: String,
+    /// The partition's name.
     #[serde(default, deserialize_with = "null_as_default")]
     pub partition: String,
-    /// `None` for a message that was taken for good.
+    /// The lease's UUID; none after a pop with `auto_ack`.
     #[serde(default, deserialize_with = "empty_as_none")]
     pub lease_id: Option<String>,
+    /// The consumer group; `__QUEUE_MODE__` for the queue's own cursor.
     #[serde(default, deserialize_with = "null_as_default")]
     pub consumer_group: String,
 }
@@ -164,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_leased_message_is_read_with_its_payload_untouched() {
-        let popped: Popped = serde_json::from_str(
+        let popped: PopResult = serde_json::from_str(
             r#"{"success":true,"queue":"probe-3472a4-p","partition":"x",
                 "partitionId":"9d68157f-5f64-4d17-9887-cf50938bcb8f",
                 "leaseId":"01a1e199-f127-7000-87ac-a13083110f56","consumerGroup":"__QUEUE_MODE__",
@@ -189,7 +210,7 @@ mod tests {
 
     #[test]
     fn an_auto_acked_null_payload_is_a_message_without_a_lease() {
-        let popped: Popped = serde_json::from_str(
+        let popped: PopResult = serde_json::from_str(
             r#"{"success":true,"queue":"q","partition":"z","partitionId":"p","leaseId":"",
                 "consumerGroup":"__QUEUE_MODE__","messages":[{"id":"m","transactionId":"t",
                 "traceId":null,"data":null,"producerSub":null,"createdAt":null,"partitionId":"p",

@@ -1,21 +1,26 @@
-//! Looking at the server itself.
+//! The state of the server.
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-/// Who waits for what. Only the count is fixed here; the rest is passed on as the server says it.
+/// The held requests, as `GET /v1/waits` answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Waits {
+    /// The number of held requests.
     pub total: u64,
+    /// All other fields of the response.
     #[serde(flatten)]
     pub rest: serde_json::Map<String, serde_json::Value>,
 }
 
-/// A server that is not ready says so with a 503, which is an answer and not an error.
+/// The answer of `GET /readyz`. The 503 of a server that is not ready is an answer and no error.
 #[derive(Debug, Clone)]
 pub struct Readiness {
+    /// Whether the server takes requests.
     pub ready: bool,
+    /// The status code: 200 or 503.
     pub status: StatusCode,
+    /// The text of the response.
     pub body: String,
 }
 

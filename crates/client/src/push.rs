@@ -5,22 +5,27 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{Outcome, null_as_default};
 
+/// A message to push.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PushItem {
+    /// The queue's name; a new queue is created.
     pub queue: String,
-    /// The server's own default partition when absent.
+    /// The partition's name; none: the server's default partition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
+    /// The payload, any JSON.
     pub payload: Box<RawValue>,
-    /// Names the message for the queue's window of duplicates; with it, a push can be repeated.
+    /// An id by which the server recognises a repeat within the queue's deduplication window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transaction_id: Option<String>,
+    /// An id that is stored with the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
 }
 
 impl PushItem {
+    /// A message for the default partition of a queue. Fails if the payload is not JSON.
     pub fn new(
         queue: impl Into<String>,
         payload: &(impl Serialize + ?Sized),
@@ -34,12 +39,14 @@ impl PushItem {
         })
     }
 
+    /// Sets the partition.
     #[must_use]
     pub fn partition(mut self, partition: impl Into<String>) -> Self {
         self.partition = Some(partition.into());
         self
     }
 
+    /// Sets the id that makes a repeat safe.
     #[must_use]
     pub fn transaction_id(mut self, transaction_id: impl Into<String>) -> Self {
         self.transaction_id = Some(transaction_id.into());
@@ -47,33 +54,42 @@ impl PushItem {
     }
 }
 
-/// What became of one item, at its place in the request.
+/// The result of one pushed item.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Pushed {
+pub struct PushResult {
+    /// The index of the item in the request, from 0.
     #[serde(default)]
     pub index: usize,
+    /// Whether the message was stored.
     pub status: PushStatus,
-    /// For a duplicate: the id of the message that was there first.
+    /// The message's UUID; for a duplicate, that of the first message.
     #[serde(default, deserialize_with = "null_as_default")]
     pub message_id: String,
+    /// The item's transaction id, or one that the server made.
     #[serde(default, deserialize_with = "null_as_default")]
     pub transaction_id: String,
+    /// The queue's name.
     #[serde(default, rename = "queueName", deserialize_with = "null_as_default")]
     pub queue: String,
+    /// Why the item failed.
     #[serde(default)]
     pub error: Option<String>,
 }
 
+/// What the server did with a pushed item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum PushStatus {
+    /// It stored the message.
     Queued,
+    /// It stored nothing: there is a message with the same transaction id.
     Duplicate,
-    /// Accepted while the server is under maintenance, and queued afterwards.
+    /// It accepted the message during maintenance, and queues it afterwards.
     Buffered,
+    /// It stored nothing; see [`PushResult::error`].
     Failed,
-    /// A status that this client does not know.
+    /// Another status, which this client does not know.
     #[serde(other)]
     Unknown,
 }
@@ -118,7 +134,7 @@ mod tests {
             {"index":2,"status":"failed","error":"the queue is full","message_id":null},
             {"index":3,"status":"shelved"}
         ]"#;
-        let pushed: Vec<Pushed> = serde_json::from_str(answer).unwrap();
+        let pushed: Vec<PushResult> = serde_json::from_str(answer).unwrap();
         assert_eq!(pushed[0].queue, "probe-3472a4-p");
         assert_eq!(pushed[0].message_id, pushed[1].message_id);
         assert_eq!(

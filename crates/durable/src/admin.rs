@@ -1,4 +1,4 @@
-//! The provider as an operator sees it.
+//! The provider's management calls.
 
 use duroxide::{
     Event, EventKind, SystemStats,
@@ -12,14 +12,14 @@ use tokio_postgres::{Row, types::Type};
 use crate::{
     item::{number, text_of, unsigned},
     provider::PostgresProvider,
-    store::{owned, statements},
+    store::{Parameter, owned, statements},
 };
 
-/// Instances that one call looks at, if it does not say.
+/// Instances that a bulk call handles without a limit in its filter.
 const DEFAULT_LIMIT: u32 = 1_000;
 
 fn names(rows: &[Row]) -> Vec<String> {
-    rows.iter().map(|row| row.get(0)).collect()
+    rows.iter().map(|row| row.get("id")).collect()
 }
 
 fn count(row: &Row, column: &str) -> u64 {
@@ -41,11 +41,7 @@ impl PostgresProvider {
     ) -> Result<Option<SystemStats>, ProviderError> {
         let operation = "get_instance_stats";
         let rows = self
-            .ask(
-                operation,
-                statements::INSTANCE_STATS,
-                &[(&instance, Type::TEXT)],
-            )
+            .query_by(operation, statements::INSTANCE_STATS, instance)
             .await?;
         let Some(row) = rows.first() else {
             return Ok(None);
@@ -83,17 +79,17 @@ impl PostgresProvider {
 impl ProviderAdmin for PostgresProvider {
     async fn list_instances(&self) -> Result<Vec<String>, ProviderError> {
         let rows = self
-            .ask("list_instances", statements::LIST_INSTANCES, &[])
+            .query("list_instances", statements::LIST_INSTANCES, &[])
             .await?;
         Ok(names(&rows))
     }
 
     async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ProviderError> {
         let rows = self
-            .ask(
+            .query_by(
                 "list_instances_by_status",
                 statements::LIST_INSTANCES_BY_STATUS,
-                &[(&status, Type::TEXT)],
+                status,
             )
             .await?;
         Ok(names(&rows))
@@ -101,13 +97,9 @@ impl ProviderAdmin for PostgresProvider {
 
     async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ProviderError> {
         let rows = self
-            .ask(
-                "list_executions",
-                statements::LIST_EXECUTIONS,
-                &[(&instance, Type::TEXT)],
-            )
+            .query_by("list_executions", statements::LIST_EXECUTIONS, instance)
             .await?;
-        Ok(rows.iter().map(|row| unsigned(row.get(0))).collect())
+        Ok(rows.iter().map(|row| unsigned(row.get("number"))).collect())
     }
 
     async fn read_history_with_execution_id(
@@ -124,23 +116,19 @@ impl ProviderAdmin for PostgresProvider {
 
     async fn latest_execution_id(&self, instance: &str) -> Result<u64, ProviderError> {
         let rows = self
-            .ask(
+            .query_by(
                 "latest_execution_id",
                 statements::LATEST_EXECUTION_ID,
-                &[(&instance, Type::TEXT)],
+                instance,
             )
             .await?;
-        Ok(unsigned(rows[0].get(0)))
+        Ok(unsigned(rows[0].get("number")))
     }
 
     async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ProviderError> {
         let operation = "get_instance_info";
         let rows = self
-            .ask(
-                operation,
-                statements::GET_INSTANCE_INFO,
-                &[(&instance, Type::TEXT)],
-            )
+            .query_by(operation, statements::GET_INSTANCE_INFO, instance)
             .await?;
         let row = rows.first().ok_or_else(|| not_found(operation, instance))?;
         let status: Option<String> = row.get("status");
@@ -163,12 +151,10 @@ impl ProviderAdmin for PostgresProvider {
         execution_id: u64,
     ) -> Result<ExecutionInfo, ProviderError> {
         let operation = "get_execution_info";
+        let parameters: [Parameter<'_>; 2] =
+            [(&instance, Type::TEXT), (&number(execution_id), Type::INT8)];
         let rows = self
-            .ask(
-                operation,
-                statements::GET_EXECUTION_INFO,
-                &[(&instance, Type::TEXT), (&number(execution_id), Type::INT8)],
-            )
+            .query(operation, statements::GET_EXECUTION_INFO, &parameters)
             .await?;
         let row = rows.first().ok_or_else(|| {
             let message = format!("Execution {execution_id} not found for instance {instance}");
@@ -186,7 +172,7 @@ impl ProviderAdmin for PostgresProvider {
 
     async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError> {
         let rows = self
-            .ask("get_system_metrics", statements::GET_SYSTEM_METRICS, &[])
+            .query("get_system_metrics", statements::GET_SYSTEM_METRICS, &[])
             .await?;
         let row = &rows[0];
         Ok(SystemMetrics {
@@ -201,23 +187,19 @@ impl ProviderAdmin for PostgresProvider {
 
     async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError> {
         let rows = self
-            .ask("get_queue_depths", statements::GET_QUEUE_DEPTHS, &[])
+            .query("get_queue_depths", statements::GET_QUEUE_DEPTHS, &[])
             .await?;
         Ok(QueueDepths {
             orchestrator_queue: size(rows[0].get("messages")),
-            worker_queue: size(rows[0].get("tasks")),
-            // Timers are messages that are not visible yet.
+            worker_queue: size(rows[0].get("activities")),
+            // Timers are messages: they count in the orchestrator queue.
             timer_queue: 0,
         })
     }
 
     async fn list_children(&self, instance_id: &str) -> Result<Vec<String>, ProviderError> {
         let rows = self
-            .ask(
-                "list_children",
-                statements::LIST_CHILDREN,
-                &[(&instance_id, Type::TEXT)],
-            )
+            .query_by("list_children", statements::LIST_CHILDREN, instance_id)
             .await?;
         Ok(names(&rows))
     }
@@ -225,16 +207,12 @@ impl ProviderAdmin for PostgresProvider {
     async fn get_parent_id(&self, instance_id: &str) -> Result<Option<String>, ProviderError> {
         let operation = "get_parent_id";
         let rows = self
-            .ask(
-                operation,
-                statements::GET_PARENT_ID,
-                &[(&instance_id, Type::TEXT)],
-            )
+            .query_by(operation, statements::GET_PARENT_ID, instance_id)
             .await?;
         let row = rows
             .first()
             .ok_or_else(|| not_found(operation, instance_id))?;
-        Ok(row.get(0))
+        Ok(row.get("parent"))
     }
 
     async fn delete_instances_atomic(
@@ -250,12 +228,12 @@ impl ProviderAdmin for PostgresProvider {
             owned(ids.to_vec(), Type::TEXT_ARRAY),
             owned(force, Type::BOOL),
         ];
-        let (inner, forgotten) = (self.inner.clone(), ids.to_vec());
+        let (inner, deleted_ids) = (self.inner.clone(), ids.to_vec());
         let delete = self
             .silent_write(operation, statements::DELETE_INSTANCES_ATOMIC, parameters)
             .map(move |rows| {
-                for id in &forgotten {
-                    inner.cache.forget(id);
+                for id in &deleted_ids {
+                    inner.cache.evict(id);
                 }
                 rows
             });
@@ -269,7 +247,7 @@ impl ProviderAdmin for PostgresProvider {
         }
         if let Some(orphan) = row.get::<_, Option<String>>("orphan") {
             let message = format!(
-                "Cannot delete: the child {orphan} would be left behind. Fetch the tree again and retry."
+                "Cannot delete: the child {orphan} would be left behind. Read the tree of instances again and retry."
             );
             return Err(ProviderError::permanent(operation, message));
         }
@@ -349,7 +327,7 @@ impl ProviderAdmin for PostgresProvider {
 }
 
 impl PostgresProvider {
-    /// The instances that a filter names and a condition allows, those that ended first first.
+    /// The instances of a filter that meet a condition; those that ended first come first.
     async fn matching(
         &self,
         operation: &'static str,
@@ -359,7 +337,7 @@ impl PostgresProvider {
         let before = filter.completed_before.map(number);
         let limit = i64::from(filter.limit.unwrap_or(DEFAULT_LIMIT));
         let rows = self
-            .ask(
+            .query(
                 operation,
                 &statements::MATCHING.replace("@condition@", condition),
                 &[

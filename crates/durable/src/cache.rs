@@ -1,8 +1,8 @@
 //! Histories in memory.
 //!
-//! A history is only ever appended to, under the lease on its instance. An entry says of which
-//! incarnation and execution it is, up to which event, and at which edit by hand; the database names
-//! the same four in the answer that the entry is used for. Where they agree the entry is the history.
+//! A history is only appended to, under the lease on its instance. An entry has a version; the
+//! database returns the current version in the same answer for which the entry is used. If they are
+//! equal, the entry is the history.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,25 +11,41 @@ use std::{
 
 use duroxide::Event;
 
-/// Which state of which history.
+/// Identifies a history and its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Edition {
+pub(crate) struct HistoryVersion {
+    /// Tells the instance from a deleted one of the same id.
     pub(crate) incarnation: i64,
     pub(crate) execution: i64,
-    pub(crate) last: i64,
+    /// The number of its last event.
+    pub(crate) last_event: i64,
+    /// How often it was edited by hand.
     pub(crate) edits: i64,
+}
+
+/// What a turn does to the cached history of its instance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CacheUpdate {
+    /// The turn's events are the whole history, at this version.
+    Put(HistoryVersion),
+    /// The turn's events follow the history at version `before`.
+    Append {
+        before: HistoryVersion,
+        after: HistoryVersion,
+    },
+    Evict,
 }
 
 #[derive(Debug)]
 struct Entry {
-    edition: Edition,
+    version: HistoryVersion,
     events: Arc<Vec<Event>>,
     bytes: usize,
     used: u64,
 }
 
 #[derive(Debug)]
-pub(crate) struct Cache {
+pub(crate) struct HistoryCache {
     limit: usize,
     inner: Mutex<Inner>,
 }
@@ -37,13 +53,13 @@ pub(crate) struct Cache {
 #[derive(Debug, Default)]
 struct Inner {
     entries: HashMap<String, Entry>,
-    /// By when they were last used.
+    /// By the time of their last use.
     order: BTreeMap<u64, String>,
     bytes: usize,
     clock: u64,
 }
 
-impl Cache {
+impl HistoryCache {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -55,29 +71,51 @@ impl Cache {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of `instance`, for the question to the database.
-    pub(crate) fn edition(&self, instance: &str) -> Option<Edition> {
-        self.lock().entries.get(instance).map(|entry| entry.edition)
+    /// The version that is cached of `instance`.
+    pub(crate) fn version(&self, instance: &str) -> Option<HistoryVersion> {
+        self.lock().entries.get(instance).map(|entry| entry.version)
     }
 
-    /// The events of exactly this edition.
-    pub(crate) fn get(&self, instance: &str, edition: Edition) -> Option<Vec<Event>> {
+    /// The events of exactly this version.
+    pub(crate) fn get(&self, instance: &str, version: HistoryVersion) -> Option<Vec<Event>> {
         let mut inner = self.lock();
         let entry = inner.entries.get(instance)?;
-        if entry.edition != edition {
+        if entry.version != version {
             return None;
         }
         let events = entry.events.clone();
         inner.touch(instance);
         drop(inner);
-        // A long history is copied while others go on.
+        // The lock is released: a long history takes a while to copy.
         Some(Arc::unwrap_or_clone(events))
     }
 
-    pub(crate) fn put(&self, instance: &str, edition: Edition, events: Vec<Event>, bytes: usize) {
-        // A history that fills most of the memory would only drive out all others.
+    pub(crate) fn update(
+        &self,
+        instance: &str,
+        update: CacheUpdate,
+        events: Vec<Event>,
+        bytes: usize,
+    ) {
+        match update {
+            CacheUpdate::Put(version) => self.put(instance, version, events, bytes),
+            CacheUpdate::Append { before, after } => {
+                self.append(instance, before, after, events, bytes);
+            }
+            CacheUpdate::Evict => self.evict(instance),
+        }
+    }
+
+    pub(crate) fn put(
+        &self,
+        instance: &str,
+        version: HistoryVersion,
+        events: Vec<Event>,
+        bytes: usize,
+    ) {
+        // A history that fills most of the memory would evict all others.
         if bytes > self.limit / 4 {
-            self.forget(instance);
+            self.evict(instance);
             return;
         }
         let mut inner = self.lock();
@@ -89,7 +127,7 @@ impl Cache {
         inner.entries.insert(
             instance.to_owned(),
             Entry {
-                edition,
+                version,
                 events: Arc::new(events),
                 bytes,
                 used,
@@ -98,12 +136,12 @@ impl Cache {
         inner.shrink(self.limit);
     }
 
-    /// `events` were appended to what was at `before`; it is then at `after`.
+    /// Appends `events` to the history at version `before`, which gets version `after`.
     pub(crate) fn append(
         &self,
         instance: &str,
-        before: Edition,
-        after: Edition,
+        before: HistoryVersion,
+        after: HistoryVersion,
         events: Vec<Event>,
         bytes: usize,
     ) {
@@ -111,11 +149,11 @@ impl Cache {
         let Some(entry) = inner.entries.get_mut(instance) else {
             return;
         };
-        if entry.edition != before || entry.bytes + bytes > self.limit / 4 {
+        if entry.version != before || entry.bytes + bytes > self.limit / 4 {
             inner.remove(instance);
             return;
         }
-        entry.edition = after;
+        entry.version = after;
         Arc::make_mut(&mut entry.events).extend(events);
         entry.bytes += bytes;
         inner.bytes += bytes;
@@ -123,7 +161,7 @@ impl Cache {
         inner.shrink(self.limit);
     }
 
-    pub(crate) fn forget(&self, instance: &str) {
+    pub(crate) fn evict(&self, instance: &str) {
         self.lock().remove(instance);
     }
 }
@@ -160,10 +198,10 @@ impl Inner {
 mod tests {
     use super::*;
 
-    const FIRST: Edition = Edition {
+    const FIRST: HistoryVersion = HistoryVersion {
         incarnation: 1,
         execution: 1,
-        last: 1,
+        last_event: 1,
         edits: 0,
     };
 
@@ -173,24 +211,27 @@ mod tests {
     }
 
     #[test]
-    fn only_the_very_edition_is_given() {
-        let cache = Cache::new(1_000);
+    fn a_history_is_returned_only_at_its_exact_version() {
+        let cache = HistoryCache::new(1_000);
         cache.put("i", FIRST, vec![event(1)], 10);
         assert_eq!(cache.get("i", FIRST).map(|events| events.len()), Some(1));
-        let edited = Edition { edits: 1, ..FIRST };
+        let edited = HistoryVersion { edits: 1, ..FIRST };
         assert!(cache.get("i", edited).is_none());
-        let later = Edition { last: 2, ..FIRST };
+        let later = HistoryVersion {
+            last_event: 2,
+            ..FIRST
+        };
         cache.append("i", FIRST, later, vec![event(2)], 10);
         assert!(cache.get("i", FIRST).is_none());
         assert_eq!(cache.get("i", later).map(|events| events.len()), Some(2));
-        // What does not follow is forgotten.
+        // Events that do not follow evict the history.
         cache.append("i", FIRST, later, vec![event(3)], 10);
-        assert!(cache.edition("i").is_none());
+        assert!(cache.version("i").is_none());
     }
 
     #[test]
-    fn what_was_not_used_longest_goes_first() {
-        let cache = Cache::new(100);
+    fn the_history_that_was_not_used_longest_is_evicted_first() {
+        let cache = HistoryCache::new(100);
         for name in ["a", "b", "c", "d"] {
             cache.put(name, FIRST, vec![event(1)], 25);
         }
@@ -199,6 +240,6 @@ mod tests {
         assert!(cache.get("b", FIRST).is_none());
         assert!(cache.get("a", FIRST).is_some());
         cache.put("f", FIRST, vec![event(1)], 26);
-        assert!(cache.edition("f").is_none(), "too large for its share");
+        assert!(cache.version("f").is_none(), "too large for its share");
     }
 }

@@ -1,19 +1,19 @@
-//! What the store's errors mean to the runtime.
+//! The store's errors as the runtime's.
 
 use duroxide::providers::ProviderError;
 use wakeline_store::Error;
 
-/// Whether doing it again may help. Nothing that is the database's own trouble is permanent: the
-/// runtime fails an orchestration for a permanent error.
+/// Whether a repeat may succeed. Trouble of the database itself is never permanent: the runtime fails
+/// an orchestration for a permanent error.
 pub(crate) fn is_transient(error: &Error) -> bool {
     match error {
         Error::Unavailable(_) | Error::Overloaded | Error::OutcomeUnknown(_) => true,
-        // Serialization failures and deadlocks that were lost again and again.
+        // A serialization failure or a deadlock, after the store's own repeats.
         Error::Failed(text) => text.starts_with("40"),
     }
 }
 
-pub(crate) fn explain(operation: &str, error: &Error) -> ProviderError {
+pub(crate) fn provider_error(operation: &str, error: &Error) -> ProviderError {
     if is_transient(error) {
         ProviderError::retryable(operation, error.to_string())
     } else {
@@ -21,10 +21,12 @@ pub(crate) fn explain(operation: &str, error: &Error) -> ProviderError {
     }
 }
 
-/// What PostgreSQL cannot store is refused with its name, before it spoils a batch.
+/// Refuses a name that PostgreSQL cannot store, before it makes a whole batch fail.
 pub(crate) fn refuse_nul(operation: &str, field: &str, text: &str) -> Result<(), ProviderError> {
     if text.contains('\0') {
-        let message = format!("{field} contains U+0000, which PostgreSQL cannot store in a name");
+        let message = format!(
+            "{field} contains U+0000, which PostgreSQL cannot store in a name; choose another"
+        );
         return Err(ProviderError::permanent(operation, message));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Holding a fetch until there is something.
+//! Holding a fetch until an item can be fetched.
 
 use std::{
     future::Future,
@@ -12,85 +12,83 @@ use wakeline_store::Error;
 use wakeline_wake::{Cause, CheckResult, Hold, HoldError, HoldRefusal, WaitKey};
 
 use crate::{
-    error::{explain, is_transient},
-    hub::Hub,
+    empty_polls::{EmptyPolls, NextDue, WakeCounters},
+    error::{is_transient, provider_error},
     options::LongPollConfig,
-    quiet::{Next, Quiet, Said},
-    store::{FIRST_PAUSE, LONGEST_PAUSE, take::Taken},
+    shared_bus::SharedBus,
+    store::{FIRST_PAUSE, LONGEST_PAUSE, fetch::FetchResult},
     topic::DOOR,
 };
 
-/// Leases that end are looked after this often at most: with many activities running elsewhere one
-/// of their leases is always about to end, and is prolonged.
-const LAPSES: Duration = Duration::from_millis(50);
+/// The expiry of a lease is awaited for at least this long: with many activities running elsewhere,
+/// one of their leases is always about to expire, and is then renewed.
+const SHORTEST_EXPIRY: Duration = Duration::from_millis(50);
 
-/// One kind of dispatcher.
+/// A dispatcher of orchestrations or activities that fetches.
 pub(crate) struct Dispatcher<'a> {
     pub(crate) operation: &'static str,
-    pub(crate) hub: &'a Hub,
-    pub(crate) quiet: &'a Quiet,
+    pub(crate) shared: &'a SharedBus,
+    pub(crate) empty_polls: &'a EmptyPolls,
     pub(crate) long_poll: &'a LongPollConfig,
-    /// Where it stands.
     pub(crate) keys: Vec<WaitKey>,
-    /// How many of these, the last ones, its alarm is set at.
-    pub(crate) alarms: usize,
+    /// How many of the keys, the last ones, get its recheck timer.
+    pub(crate) recheck_keys: usize,
 }
 
 impl Dispatcher<'_> {
-    fn said(&self) -> Said {
-        Said {
-            published: self.hub.engine.published(DOOR),
-            asked: self.hub.bus.recheck_requests(),
+    fn wake_counters(&self) -> WakeCounters {
+        WakeCounters {
+            published: self.shared.engine.published(DOOR),
+            rechecks: self.shared.bus.recheck_requests(),
         }
     }
 
-    /// Those that stand at the same places may take the same.
-    fn name(&self) -> String {
-        let recheck_after = self.keys.last();
-        recheck_after.map_or_else(String::new, |key| {
+    /// Dispatchers of the same kind can fetch the same items; their last key is the same.
+    fn kind(&self) -> String {
+        self.keys.last().map_or_else(String::new, |key| {
             format!("{}\0{}", key.topic.encoded(), key.group.name())
         })
     }
 
-    fn next(&self, due: Option<Duration>, lapse: Option<Duration>) -> Next {
+    fn next_due(&self, due: Option<Duration>, expiry: Option<Duration>) -> NextDue {
         let due = due.map(|due| due + self.long_poll.timer_grace);
         let after = due
             .into_iter()
-            .chain(lapse.map(|lapse| lapse.max(LAPSES)))
+            .chain(expiry.map(|expiry| expiry.max(SHORTEST_EXPIRY)))
             .min();
-        Next {
+        NextDue {
             at: after.and_then(|after| Instant::now().checked_add(after)),
         }
     }
 
-    /// Something, or nothing after `poll`. Never nothing before: the runtime would be deaf for the
-    /// rest of its shortest interval.
+    /// An item, or none after `poll`. Never none before: the runtime would not fetch again before its
+    /// shortest interval has passed.
     pub(crate) async fn hold<T, F>(
         &self,
         poll: Duration,
-        look: impl Fn() -> F,
+        fetch: impl Fn() -> F,
     ) -> Result<Option<T>, ProviderError>
     where
-        F: Future<Output = Result<Taken<T>, Error>>,
+        F: Future<Output = Result<FetchResult<T>, Error>>,
     {
         if poll.is_zero() || !self.long_poll.enabled {
-            return match look().await {
-                Ok(Taken::Something(something)) => Ok(Some(something)),
-                Ok(Taken::Nothing { .. }) => Ok(None),
-                Err(error) => Err(explain(self.operation, &error)),
+            return match fetch().await {
+                Ok(FetchResult::Item(item)) => Ok(Some(item)),
+                Ok(FetchResult::Nothing { .. }) => Ok(None),
+                Err(error) => Err(provider_error(self.operation, &error)),
             };
         }
         let began = Instant::now();
         let left = || poll.saturating_sub(began.elapsed());
-        let name = self.name();
+        let kind = self.kind();
         let hold = Hold {
-            engine: &self.hub.engine,
+            engine: &self.shared.engine,
             keys: &self.keys,
-            recheck_keys: &self.keys[self.keys.len().saturating_sub(self.alarms)..],
+            recheck_keys: &self.keys[self.keys.len().saturating_sub(self.recheck_keys)..],
             time: poll,
         };
         match hold
-            .until(|cause| self.check(&name, cause, left, &look))
+            .until(|cause| self.check(&kind, cause, left, &fetch))
             .await
         {
             Ok(end) => Ok(end.value),
@@ -99,26 +97,26 @@ impl Dispatcher<'_> {
                 self.operation,
                 refused.to_string(),
             )),
-            Err(HoldError::Check(error)) => Err(explain(self.operation, &error)),
+            Err(HoldError::Check(error)) => Err(provider_error(self.operation, &error)),
         }
     }
 
-    /// An outage is ridden out here: the runtime would wait longer after an error.
+    /// Repeats the fetch during an outage: after an error the runtime would wait longer.
     async fn check<T, F>(
         &self,
-        name: &str,
+        kind: &str,
         cause: Option<Cause>,
         left: impl Fn() -> Duration,
-        look: &impl Fn() -> F,
+        fetch: &impl Fn() -> F,
     ) -> Result<CheckResult<T>, Error>
     where
-        F: Future<Output = Result<Taken<T>, Error>>,
+        F: Future<Output = Result<FetchResult<T>, Error>>,
     {
-        let mut said = self.said();
-        // Only on entry: a dispatcher that was woken has a reason to look.
+        let mut counters = self.wake_counters();
+        // Only at first: a dispatcher that was woken has a reason to ask the database.
         if cause.is_none()
-            && self.hub.bus.mode() == BusMode::Live
-            && let Some(next) = self.quiet.still(name, said)
+            && self.shared.bus.mode() == BusMode::Live
+            && let Some(next) = self.empty_polls.still_empty(kind, counters)
         {
             return Ok(CheckResult::Nothing {
                 recheck_after: next.after(),
@@ -126,20 +124,20 @@ impl Dispatcher<'_> {
         }
         let mut pause = FIRST_PAUSE;
         loop {
-            match look().await {
-                Ok(Taken::Something(something)) => return Ok(CheckResult::Found(something)),
-                Ok(Taken::Nothing { due, lapse }) => {
-                    let next = self.next(due, lapse);
-                    self.quiet.remember(name, said, next);
+            match fetch().await {
+                Ok(FetchResult::Item(item)) => return Ok(CheckResult::Found(item)),
+                Ok(FetchResult::Nothing { due, expiry }) => {
+                    let next = self.next_due(due, expiry);
+                    self.empty_polls.remember(kind, counters, next);
                     return Ok(CheckResult::Nothing {
                         recheck_after: next.after(),
                     });
                 }
                 Err(error) if is_transient(&error) && !left().is_zero() => {
-                    tracing::debug!(%error, "nothing can be fetched; trying again");
+                    tracing::debug!(%error, "the fetch failed; trying again");
                     sleep(pause.min(left())).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
-                    said = self.said();
+                    counters = self.wake_counters();
                 }
                 Err(error) => return Err(error),
             }

@@ -1,14 +1,14 @@
-//! Work items and events between the runtime's types and what is stored.
+//! Converts work items and events between the runtime's types and the stored form.
 
 use duroxide::{Event, EventKind, providers::ProviderError, providers::WorkItem};
 
 use crate::{
     error::refuse_nul,
-    store::step::{Change, CustomStatus, Letter, Task},
+    store::changes::{Activity, CustomStatusChange, Message, ValueChange},
     topic::stored_tag,
 };
 
-/// The instance whose mailbox an item goes to; none: it is not for an orchestration.
+/// The instance whose mailbox an item goes to; none for an activity.
 fn recipient(item: &WorkItem) -> Option<&str> {
     match item {
         WorkItem::StartOrchestration { instance, .. }
@@ -34,10 +34,10 @@ fn recipient(item: &WorkItem) -> Option<&str> {
     }
 }
 
-/// An item for an orchestration. A timer is visible when it fires.
-pub(crate) fn letter(operation: &str, item: &WorkItem) -> Result<Letter, ProviderError> {
+/// An item for an orchestration. A timer becomes visible when it fires.
+pub(crate) fn message(operation: &str, item: &WorkItem) -> Result<Message, ProviderError> {
     let Some(instance) = recipient(item) else {
-        let message = "an activity does not go to an orchestration";
+        let message = "an activity cannot be sent to an orchestration";
         return Err(ProviderError::permanent(operation, message));
     };
     refuse_nul(operation, "the instance's id", instance)?;
@@ -45,7 +45,7 @@ pub(crate) fn letter(operation: &str, item: &WorkItem) -> Result<Letter, Provide
         WorkItem::TimerFired { fire_at_ms, .. } => Some(number(*fire_at_ms)),
         _ => None,
     };
-    Ok(Letter {
+    Ok(Message {
         instance: instance.to_owned(),
         item: text(operation, item)?,
         after_us: None,
@@ -53,7 +53,7 @@ pub(crate) fn letter(operation: &str, item: &WorkItem) -> Result<Letter, Provide
     })
 }
 
-/// Whether sending it twice is the same as sending it once: the runtime tells by its ids.
+/// Whether sending the item twice is the same as sending it once: the runtime recognises its id.
 pub(crate) fn is_repeatable(item: &WorkItem) -> bool {
     !matches!(
         item,
@@ -61,7 +61,7 @@ pub(crate) fn is_repeatable(item: &WorkItem) -> bool {
     )
 }
 
-pub(crate) fn task(operation: &str, item: &WorkItem) -> Result<Task, ProviderError> {
+pub(crate) fn activity(operation: &str, item: &WorkItem) -> Result<Activity, ProviderError> {
     let WorkItem::ActivityExecute {
         instance,
         execution_id,
@@ -71,7 +71,7 @@ pub(crate) fn task(operation: &str, item: &WorkItem) -> Result<Task, ProviderErr
         ..
     } = item
     else {
-        let message = "only activities go to workers";
+        let message = "only an activity can be sent to a worker";
         return Err(ProviderError::permanent(operation, message));
     };
     refuse_nul(operation, "the instance's id", instance)?;
@@ -81,10 +81,10 @@ pub(crate) fn task(operation: &str, item: &WorkItem) -> Result<Task, ProviderErr
         session_id.as_deref().unwrap_or_default(),
     )?;
     refuse_nul(operation, "the tag", tag.as_deref().unwrap_or_default())?;
-    Ok(Task {
+    Ok(Activity {
         instance: instance.clone(),
         execution: number(*execution_id),
-        activity: number(*id),
+        number: number(*id),
         session: session_id.clone(),
         tag: stored_tag(tag.as_deref()),
         item: text(operation, item)?,
@@ -92,11 +92,15 @@ pub(crate) fn task(operation: &str, item: &WorkItem) -> Result<Task, ProviderErr
 }
 
 fn text<T: serde::Serialize>(operation: &str, value: &T) -> Result<String, ProviderError> {
-    serde_json::to_string(value)
-        .map_err(|error| ProviderError::permanent(operation, format!("cannot be written: {error}")))
+    serde_json::to_string(value).map_err(|error| {
+        ProviderError::permanent(
+            operation,
+            format!("the item cannot be written as JSON: {error}"),
+        )
+    })
 }
 
-/// Events as they are stored, with their numbers.
+/// The events' numbers and their stored form.
 pub(crate) fn events(
     operation: &str,
     events: &[Event],
@@ -105,7 +109,7 @@ pub(crate) fn events(
         .iter()
         .map(|event| {
             if event.event_id() == 0 {
-                let message = "an event without its id";
+                let message = "an event has no id";
                 return Err(ProviderError::permanent(operation, message));
             }
             Ok((number(event.event_id()), text(operation, event)?))
@@ -113,24 +117,24 @@ pub(crate) fn events(
         .collect()
 }
 
-/// Reads events back. One that cannot be read is an error with its place.
+/// Reads stored events; the error names the index of the first that cannot be read.
 pub(crate) fn read_events(texts: &[String]) -> Result<Vec<Event>, String> {
     texts
         .iter()
         .enumerate()
-        .map(|(place, text)| {
+        .map(|(index, text)| {
             serde_json::from_str(text)
-                .map_err(|error| format!("the event at place {place} cannot be read: {error}"))
+                .map_err(|error| format!("the event at index {index} cannot be read: {error}"))
         })
         .collect()
 }
 
 /// The last custom status that `events` set or clear.
-pub(crate) fn custom_status(events: &[Event]) -> Option<CustomStatus> {
+pub(crate) fn custom_status(events: &[Event]) -> Option<CustomStatusChange> {
     events.iter().rev().find_map(|event| match &event.kind {
         EventKind::CustomStatusUpdated { status } => {
-            Some(status.as_ref().map_or(CustomStatus::Clear, |status| {
-                CustomStatus::Set(status.clone().into_bytes())
+            Some(status.as_ref().map_or(CustomStatusChange::Clear, |status| {
+                CustomStatusChange::Set(status.clone().into_bytes())
             }))
         }
         _ => None,
@@ -138,7 +142,10 @@ pub(crate) fn custom_status(events: &[Event]) -> Option<CustomStatus> {
 }
 
 /// The changes of values in `events`, in their order.
-pub(crate) fn changes(operation: &str, events: &[Event]) -> Result<Vec<Change>, ProviderError> {
+pub(crate) fn value_changes(
+    operation: &str,
+    events: &[Event],
+) -> Result<Vec<ValueChange>, ProviderError> {
     let mut changes = Vec::new();
     for event in events {
         let change = match &event.kind {
@@ -146,17 +153,17 @@ pub(crate) fn changes(operation: &str, events: &[Event]) -> Result<Vec<Change>, 
                 key,
                 value,
                 last_updated_at_ms,
-            } => Change {
+            } => ValueChange {
                 key: Some(key.clone()),
                 value: Some(value.clone().into_bytes()),
                 updated_ms: number(*last_updated_at_ms),
             },
-            EventKind::KeyValueCleared { key } => Change {
+            EventKind::KeyValueCleared { key } => ValueChange {
                 key: Some(key.clone()),
                 value: None,
                 updated_ms: number(event.timestamp_ms),
             },
-            EventKind::KeyValuesCleared => Change {
+            EventKind::KeyValuesCleared => ValueChange {
                 key: None,
                 value: None,
                 updated_ms: number(event.timestamp_ms),
@@ -173,13 +180,13 @@ pub(crate) fn changes(operation: &str, events: &[Event]) -> Result<Vec<Change>, 
     Ok(changes)
 }
 
-/// A version as one number that compares as versions do.
+/// A version as one number; numbers compare as the versions do.
 pub(crate) fn packed(version: &semver::Version) -> i64 {
     let part = |number: u64, bits: u32| i64::try_from(number.min((1 << bits) - 1)).unwrap_or(0);
     (part(version.major, 20) << 42) | (part(version.minor, 21) << 21) | part(version.patch, 21)
 }
 
-/// The runtime's numbers are far below what PostgreSQL holds.
+/// The runtime's numbers are far below the largest of PostgreSQL.
 pub(crate) fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -188,7 +195,7 @@ pub(crate) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// Text that was written as bytes.
+/// Text that is stored as bytes.
 pub(crate) fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,4 +1,4 @@
-//! The leases that this process holds: what they are on, and until when they certainly last.
+//! The leases that this process holds, and until when they certainly last.
 
 use std::{
     collections::HashMap,
@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use uuid::Uuid;
 use wakeline_wake::{Engine, TimerId, Wake};
 
-use crate::cache::Edition;
+use crate::cache::HistoryVersion;
 
-/// A token as the runtime sees it names what it is on, so that it is looked up by its key.
+/// The lock token that the runtime gets. It names the leased row, so that the row is found by its key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Token<K> {
     pub(crate) secret: Uuid,
@@ -35,22 +35,22 @@ impl<K: std::fmt::Display> std::fmt::Display for Token<K> {
     }
 }
 
-/// What this process knew of an instance's history when it took the instance.
+/// The history that was fetched with a leased instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// Not all of it: it could not be read.
-    Nothing,
-    /// There is none yet.
+pub(crate) enum FetchedHistory {
+    /// It could not be read, or the lease is on an activity.
+    Unknown,
+    /// The instance has no history yet.
     New,
-    Edition(Edition),
+    Version(HistoryVersion),
 }
 
 #[derive(Debug)]
 struct Lease {
-    known: Known,
-    /// Measured from when the answer came: the database's own end is earlier.
+    history: FetchedHistory,
+    /// Measured from when the answer came: the lease ends earlier in the database.
     ends: Instant,
-    /// Wakes somebody of this process when it ends.
+    /// For a dispatcher of this process, when the lease ends.
     wake: Wake,
     timer: Option<TimerId>,
 }
@@ -65,10 +65,10 @@ impl Leases {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Taken: from now it lasts for `time`, and `wake` is due when it is over.
-    pub(crate) fn take(&self, engine: &Engine, secret: Uuid, time: Duration, wake: Wake) {
+    /// Adds a lease that lasts for `time`; then `wake` is published.
+    pub(crate) fn add(&self, engine: &Engine, secret: Uuid, time: Duration, wake: Wake) {
         let lease = Lease {
-            known: Known::Nothing,
+            history: FetchedHistory::Unknown,
             ends: Instant::now() + time,
             timer: engine.wake_after(wake.clone(), time),
             wake,
@@ -76,7 +76,7 @@ impl Leases {
         self.lock().insert(secret, lease);
     }
 
-    pub(crate) fn prolong(&self, engine: &Engine, secret: Uuid, time: Duration) {
+    pub(crate) fn renew(&self, engine: &Engine, secret: Uuid, time: Duration) {
         let mut held = self.lock();
         let Some(lease) = held.get_mut(&secret) else {
             return;
@@ -88,34 +88,35 @@ impl Leases {
         lease.timer = engine.wake_after(lease.wake.clone(), time);
     }
 
-    pub(crate) fn know(&self, secret: Uuid, known: Known) {
+    pub(crate) fn set_history(&self, secret: Uuid, history: FetchedHistory) {
         if let Some(lease) = self.lock().get_mut(&secret) {
-            lease.known = known;
+            lease.history = history;
         }
     }
 
-    pub(crate) fn known(&self, secret: Uuid) -> Known {
+    pub(crate) fn history(&self, secret: Uuid) -> FetchedHistory {
         self.lock()
             .get(&secret)
-            .map_or(Known::Nothing, |lease| lease.known)
+            .map_or(FetchedHistory::Unknown, |lease| lease.history)
     }
 
-    pub(crate) fn end(&self, engine: &Engine, secret: Uuid) {
-        let before = self.lock().remove(&secret);
-        if let Some(timer) = before.and_then(|lease| lease.timer) {
+    pub(crate) fn remove(&self, engine: &Engine, secret: Uuid) {
+        let removed = self.lock().remove(&secret);
+        if let Some(timer) = removed.and_then(|lease| lease.timer) {
             engine.cancel(timer);
         }
     }
 
-    /// When it is certainly over.
+    /// When the lease has certainly ended.
     pub(crate) fn ends(&self, secret: Uuid) -> Option<Instant> {
         self.lock().get(&secret).map(|lease| lease.ends)
     }
 
-    /// Forgets what has been over for a while: its holder never said a word.
-    pub(crate) fn tidy(&self) {
-        const FORGOTTEN: Duration = Duration::from_secs(60);
+    /// Removes leases that ended a minute ago: their holders have never acknowledged or released
+    /// them.
+    pub(crate) fn remove_expired(&self) {
+        const KEPT: Duration = Duration::from_secs(60);
         let now = Instant::now();
-        self.lock().retain(|_, lease| lease.ends + FORGOTTEN > now);
+        self.lock().retain(|_, lease| lease.ends + KEPT > now);
     }
 }

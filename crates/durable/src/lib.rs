@@ -6,30 +6,32 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A dispatcher that finds nothing registers with the wake engine and asks the database nothing
-//! until something has become fetchable: a message or an activity was written (here or by another
-//! process), a timer is due, a lease or a session has run out, something was given back. What is
-//! woken is a dispatcher that may take it.
+//! A dispatcher whose fetch is empty registers with the wake engine. It does not ask the database
+//! again before an item can be fetched: a message or an activity was written (by this process or
+//! another), a timer is due, a lease or a session has expired, or an item was released. The wake goes
+//! to a dispatcher that can fetch the item.
 //!
-//! * **One statement per call, shared.** What many callers write in the same moment is one
-//!   statement and one commit ([`store`]); so is what many dispatchers take.
-//! * **One clock**, the database's. Waits are relative: the database says how long until something
-//!   is due.
-//! * **History is appended and kept in memory** by the process that worked on an instance last; the
-//!   database says in the same answer whether that memory is still right.
-//! * **An outage fails nothing.** What was interrupted is tried again until the lease it was done
-//!   under is certainly over; whose lease that was is decided by the database alone.
+//! * **One statement per call, and shared.** The writes of many callers at the same moment are one
+//!   statement and one commit; so are the fetches of many dispatchers.
+//! * **One clock**, the database's. Waits are durations: the database says how long until an item is
+//!   due.
+//! * **Histories are cached** by the process that worked on an instance last; the database says in
+//!   the same answer whether the cached history is current.
+//! * **An outage fails no workflow.** An interrupted call is repeated until its lease has certainly
+//!   ended; the database alone decides who has a lease.
+
+#![warn(missing_docs)]
 
 mod admin;
 mod cache;
+mod empty_polls;
 mod error;
 mod hold;
-mod hub;
 mod item;
 mod lease;
 mod options;
 mod provider;
-mod quiet;
+mod shared_bus;
 mod store;
 mod topic;
 pub mod view;

@@ -1,23 +1,25 @@
-//! How a provider is set up.
+//! The options of a provider.
 
 use std::time::Duration;
 
 use wakeline_store::{migrate::OpenError, postgres::Policy};
 
-/// PostgreSQL cuts longer names, and two schemas would be one.
-const LONGEST_NAME: usize = 63;
+/// PostgreSQL truncates longer names, so that two schemas could be one.
+const MAX_NAME_BYTES: usize = 63;
 
-/// How dispatchers wait for work.
+/// How a fetch waits for an item.
 #[derive(Clone, Debug)]
 pub struct LongPollConfig {
-    /// Whether a fetch waits at all. Without it every fetch answers at once and the runtime polls.
+    /// Whether a fetch waits at all. If false, every fetch returns at once and the runtime polls.
+    /// Default: true.
     pub enabled: bool,
-    /// How often the database is asked what has become ready, should a wake have been lost. The
-    /// first provider of a process and database decides for those that share its line.
+    /// How often the database is asked what can be fetched, in case a wake was lost. The providers of
+    /// a process on one database share this query: the first of them decides its interval. Default:
+    /// 60 s.
     pub fallback_interval: Duration,
-    /// How long after a timer is due its dispatcher is woken. Zero by default: waits are measured by
-    /// the database's clock, so there is no skew to allow for. More than zero gathers timers that
-    /// are due close together into one look.
+    /// How long after a timer is due its dispatcher is woken. A longer time serves timers that are
+    /// due close together by one fetch. Default: zero, as the database's clock decides and there is
+    /// no clock skew to allow for.
     pub timer_grace: Duration,
 }
 
@@ -31,22 +33,28 @@ impl Default for LongPollConfig {
     }
 }
 
-/// What can be chosen for a provider.
+/// The options of [`PostgresProvider::connect_with`](crate::PostgresProvider::connect_with).
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The schema that holds its tables; made if it is not there.
+    /// The schema that holds the tables, a name of 1 to 63 bytes. Default: `durable`.
     pub schema: String,
-    /// Connections for everything that is not batched. Batches have seven of their own, and each
-    /// process and database has three for wakes.
+    /// Connections for calls that are not batched. Batches have seven more, and each process has
+    /// three for the wakes of a database. Default: 2.
     pub pool_size: usize,
+    /// How fetches wait.
     pub long_poll: LongPollConfig,
-    /// Whether the schema may be made and brought to the newest version.
+    /// [`Policy::Apply`] creates the schema or upgrades it; [`Policy::Verify`] refuses a schema that is
+    /// missing or old. Default: `Apply`.
     pub migrations: Policy,
-    /// Memory for histories, so that they are not read again for every turn. Zero: none.
+    /// Memory for cached histories, in bytes. Zero: each turn reads its history from the database.
+    /// Default: 64 MiB.
     pub history_cache_bytes: usize,
+    /// How long one attempt to connect may take. Default: 5 s.
     pub connect_timeout: Duration,
+    /// How long one statement may take before it is cancelled. Default: 30 s.
     pub statement_timeout: Duration,
-    /// How long a call that holds no lease (an enqueue, a read) rides out an outage.
+    /// How long a call without a lease (a start, an event, a read) is repeated during an outage; a
+    /// call under a lease is repeated until the lease has ended. Default: 30 s.
     pub outage_patience: Duration,
 }
 
@@ -68,9 +76,9 @@ impl Default for Options {
 impl Options {
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         let schema = &self.schema;
-        if schema.is_empty() || schema.len() > LONGEST_NAME || schema.contains('\0') {
+        if schema.is_empty() || schema.len() > MAX_NAME_BYTES || schema.contains('\0') {
             return Err(OpenError::Open(format!(
-                "the schema {schema:?} must have a name of 1 to {LONGEST_NAME} bytes without U+0000"
+                "the schema {schema:?} must have a name of 1 to {MAX_NAME_BYTES} bytes without U+0000"
             )));
         }
         Ok(())

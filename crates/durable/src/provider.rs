@@ -1,7 +1,7 @@
-//! The provider as the runtime sees it.
+//! The provider as the runtime calls it.
 
 mod fetch;
-mod write;
+mod lease;
 
 use std::{
     collections::HashMap,
@@ -22,22 +22,32 @@ use duroxide::{
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::Type};
 use wakeline_bus::{Wakes, Write};
-use wakeline_store::migrate::OpenError;
+use wakeline_store::{Error, migrate::OpenError};
 
+use self::lease::lost_lease;
 use crate::{
-    cache::Cache,
-    error::explain,
-    item::{self, number, text_of, unsigned},
-    lease::Leases,
+    cache::{CacheUpdate, HistoryCache, HistoryVersion},
+    empty_polls::EmptyPolls,
+    error::{is_transient, provider_error, refuse_nul},
+    item::{self, number, packed, text_of, unsigned},
+    lease::{FetchedHistory, Leases, Token},
     options::Options,
-    quiet::Quiet,
     store::{
-        OwnedParameter, Parameter, Store, look::Look, look::Looked, owned, ride_out, statements,
-        take::micros,
+        OwnedParameter, Parameter, Store,
+        changes::{ActivityEnd, Change, TurnEnd},
+        fetch::micros,
+        history::{HistoryRead, StoredHistory},
+        owned, retry, statements,
     },
 };
 
-/// A provider on one schema of a PostgreSQL database. Cheap to clone; clones share everything.
+/// A duroxide provider on one schema of a PostgreSQL database. Cheap to clone; clones share
+/// everything.
+///
+/// Each method is one statement and so atomic. A write goes on when its future is dropped, and wakes
+/// its waiters. A repeat of a write by the runtime is an error where a lease was needed (the first
+/// has ended it), except for renewals. The provider itself repeats calls during an outage, so that no
+/// change is made twice.
 #[derive(Clone, Debug)]
 pub struct PostgresProvider {
     pub(crate) inner: Arc<Inner>,
@@ -47,20 +57,20 @@ pub struct PostgresProvider {
 pub(crate) struct Inner {
     pub(crate) store: Arc<Store>,
     pub(crate) options: Options,
-    pub(crate) cache: Cache,
-    /// Names this process' memory of histories in the database.
+    pub(crate) cache: HistoryCache,
+    /// Names this process' cache of histories in the database.
     pub(crate) node: i64,
     pub(crate) leases: Leases,
-    pub(crate) orchestrations_quiet: Quiet,
-    pub(crate) tasks_quiet: Quiet,
+    pub(crate) empty_orchestration_polls: EmptyPolls,
+    pub(crate) empty_activity_polls: EmptyPolls,
     sessions: Sessions,
 }
 
-/// Whether a runtime has sessions at all: without any there is nothing to renew.
+/// Whether the workers of a runtime have any sessions; without any there is nothing to renew.
 #[derive(Debug, Default)]
 struct Sessions {
     claims: AtomicU64,
-    /// By owners: how many claims there were when they had none.
+    /// By owners: how many claims there were when the owners had no session.
     none_at: Mutex<HashMap<String, u64>>,
 }
 
@@ -70,7 +80,7 @@ impl Sessions {
         none_at.get(owners) == Some(&self.claims.load(Ordering::SeqCst))
     }
 
-    fn found_none(&self, owners: String, claims: u64) {
+    fn remember_none(&self, owners: String, claims: u64) {
         let mut none_at = self.none_at.lock().unwrap_or_else(PoisonError::into_inner);
         if none_at.len() > 1_000 {
             none_at.clear();
@@ -80,12 +90,13 @@ impl Sessions {
 }
 
 impl PostgresProvider {
-    /// On the database that `url` names, in the schema `durable`.
+    /// Connects to the database at `url` with the default [`Options`]: in the schema `durable`, which
+    /// is created if it does not exist.
     pub async fn connect(url: &str) -> Result<Self, OpenError> {
         Self::connect_with(url, Options::default()).await
     }
 
-    /// The same with a schema, a pool and a way to wait of one's own.
+    /// Connects to the database at `url` with other [`Options`].
     pub async fn connect_with(url: &str, options: Options) -> Result<Self, OpenError> {
         options.check()?;
         let node = rand::random();
@@ -93,56 +104,68 @@ impl PostgresProvider {
         Ok(Self {
             inner: Arc::new(Inner {
                 store,
-                cache: Cache::new(options.history_cache_bytes),
+                cache: HistoryCache::new(options.history_cache_bytes),
                 node,
                 leases: Leases::default(),
-                orchestrations_quiet: Quiet::default(),
-                tasks_quiet: Quiet::default(),
+                empty_orchestration_polls: EmptyPolls::default(),
+                empty_activity_polls: EmptyPolls::default(),
                 sessions: Sessions::default(),
                 options,
             }),
         })
     }
 
-    /// How many dispatchers and clients of this process wait on this database now, in all schemas.
+    /// The number of dispatchers and clients of this process that wait on this database now, in all
+    /// its schemas.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.inner.store.hub.engine.held()
+        self.inner.store.shared.engine.held()
     }
 
-    pub(crate) fn patience(&self) -> Instant {
+    /// Until when a call without a lease is repeated during an outage.
+    pub(crate) fn retry_until(&self) -> Instant {
         Instant::now() + self.inner.options.outage_patience
     }
 
-    /// A statement that changes nothing.
-    pub(crate) async fn ask(
+    /// Runs a statement that changes nothing.
+    pub(crate) async fn query(
         &self,
         operation: &'static str,
         statement: &str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ProviderError> {
         let store = &self.inner.store;
-        ride_out(self.patience(), || {
+        retry(self.retry_until(), || {
             store.query(operation, statement, parameters)
         })
         .await
-        .map_err(|error| explain(operation, &error))
+        .map_err(|error| provider_error(operation, &error))
     }
 
-    /// Done, and its waiters woken, even if the runtime drops its future meanwhile.
+    /// The same with one text as its only parameter.
+    pub(crate) async fn query_by(
+        &self,
+        operation: &'static str,
+        statement: &str,
+        text: &str,
+    ) -> Result<Vec<Row>, ProviderError> {
+        self.query(operation, statement, &[(&text, Type::TEXT)])
+            .await
+    }
+
+    /// Commits and wakes, even if the runtime drops its future meanwhile.
     pub(crate) async fn commit<T: Send + 'static>(
         &self,
         operation: &str,
         write: Write<T>,
     ) -> Result<T, ProviderError> {
         write
-            .commit(&self.inner.store.hub.bus)
+            .commit(&self.inner.store.shared.bus)
             .await
-            .map_err(|error| explain(operation, &error))
+            .map_err(|error| provider_error(operation, &error))
     }
 
-    /// A statement that changes the same when done twice, and makes nothing ready that anyone waits
-    /// for.
+    /// A statement that changes nothing more when it is repeated, and wakes nobody.
     pub(crate) fn silent_write(
         &self,
         operation: &'static str,
@@ -150,56 +173,96 @@ impl PostgresProvider {
         parameters: Vec<OwnedParameter>,
     ) -> Write<Vec<Row>> {
         let store = &self.inner.store;
-        store.write(operation, statement, parameters, self.patience(), |_| {
+        store.write(operation, statement, parameters, self.retry_until(), |_| {
             Wakes::none()
         })
     }
 
-    async fn look(&self, operation: &str, look: Look) -> Result<Looked, ProviderError> {
-        let looks = &self.inner.store.looks;
-        ride_out(self.patience(), || looks.submit(look.clone()))
+    async fn read_stored(
+        &self,
+        operation: &str,
+        read: HistoryRead,
+    ) -> Result<StoredHistory, ProviderError> {
+        let histories = &self.inner.store.histories;
+        retry(self.retry_until(), || histories.submit(read.clone()))
             .await
-            .map_err(|error| explain(operation, &error))
+            .map_err(|error| provider_error(operation, &error))
     }
 
-    /// The history of the latest execution. What is known is not read again.
+    /// The history of the latest execution. Events that are cached are not read again.
     pub(crate) async fn history(
         &self,
         operation: &str,
         instance: &str,
     ) -> Result<Vec<Event>, ProviderError> {
         let cache = &self.inner.cache;
-        let known = cache.edition(instance);
-        let look = Look {
+        let cached = cache.version(instance);
+        let read = HistoryRead {
             instance: instance.to_owned(),
-            known,
-            wants_history: true,
+            cached,
+            with_history: true,
         };
-        let mut looked = self.look(operation, look.clone()).await?;
-        if looked.continues {
-            let known_events = known.and_then(|known| cache.get(instance, known));
-            match (known_events, looked.edition, known) {
-                (Some(events), Some(edition), Some(known)) => {
-                    let new = parsed(operation, &looked.events)?;
-                    let bytes = size(&looked.events);
-                    cache.append(instance, known, edition, new.clone(), bytes);
-                    return Ok([events, new].concat());
-                }
-                // It has been driven out meanwhile.
-                _ => {
-                    let look = Look {
-                        known: None,
-                        ..look
-                    };
-                    looked = self.look(operation, look).await?;
-                }
+        let mut stored = self.read_stored(operation, read.clone()).await?;
+        if stored.continues_cached {
+            let cached_events = cached.and_then(|version| cache.get(instance, version));
+            if let (Some(events), Some(after), Some(before)) =
+                (cached_events, stored.version, cached)
+            {
+                let new = parsed(operation, &stored.events)?;
+                let bytes = size(&stored.events);
+                cache.append(instance, before, after, new.clone(), bytes);
+                return Ok([events, new].concat());
             }
+            // It was evicted meanwhile.
+            let cached = None;
+            stored = self
+                .read_stored(operation, HistoryRead { cached, ..read })
+                .await?;
         }
-        let events = parsed(operation, &looked.events)?;
-        if let Some(edition) = looked.edition {
-            cache.put(instance, edition, events.clone(), size(&looked.events));
+        let events = parsed(operation, &stored.events)?;
+        if let Some(version) = stored.version {
+            cache.put(instance, version, events.clone(), size(&stored.events));
         }
         Ok(events)
+    }
+
+    /// What a turn does to the cached history of its instance.
+    fn cache_update(
+        &self,
+        instance: &str,
+        fetched: FetchedHistory,
+        is_named: bool,
+        turn: HistoryVersion,
+    ) -> CacheUpdate {
+        let HistoryVersion {
+            execution,
+            last_event,
+            ..
+        } = turn;
+        let inner = &self.inner;
+        match fetched {
+            _ if inner.options.history_cache_bytes == 0 => CacheUpdate::Evict,
+            FetchedHistory::New if is_named => CacheUpdate::Put(turn),
+            FetchedHistory::Version(before) if execution > before.execution => {
+                CacheUpdate::Put(HistoryVersion {
+                    execution,
+                    last_event,
+                    ..before
+                })
+            }
+            FetchedHistory::Version(before)
+                if execution == before.execution
+                    && inner.cache.version(instance) == Some(before) =>
+            {
+                let last_event = last_event.max(before.last_event);
+                let after = HistoryVersion {
+                    last_event,
+                    ..before
+                };
+                CacheUpdate::Append { before, after }
+            }
+            _ => CacheUpdate::Evict,
+        }
     }
 }
 
@@ -207,7 +270,7 @@ fn parsed(operation: &str, texts: &[String]) -> Result<Vec<Event>, ProviderError
     item::read_events(texts).map_err(|message| ProviderError::permanent(operation, message))
 }
 
-pub(crate) fn size(texts: &[String]) -> usize {
+fn size(texts: &[String]) -> usize {
     texts.iter().map(String::len).sum()
 }
 
@@ -241,15 +304,76 @@ impl Provider for PostgresProvider {
         metadata: ExecutionMetadata,
         cancelled_activities: Vec<ScheduledActivityIdentifier>,
     ) -> Result<(), ProviderError> {
-        let turn = write::EndedTurn {
+        let operation = "ack_orchestration_item";
+        let token = Token::<String>::read(lock_token).ok_or_else(|| lost_lease(operation))?;
+        let events = item::events(operation, &history_delta)?;
+        for (field, text) in [
+            ("the orchestration's name", &metadata.orchestration_name),
+            (
+                "the orchestration's version",
+                &metadata.orchestration_version,
+            ),
+            ("the parent's id", &metadata.parent_instance_id),
+        ] {
+            refuse_nul(operation, field, text.as_deref().unwrap_or_default())?;
+        }
+        let inner = &self.inner;
+        let is_named =
+            metadata.orchestration_name.is_some() && metadata.orchestration_version.is_some();
+        let version = HistoryVersion {
+            incarnation: rand::random(),
             execution: number(execution_id),
-            events: history_delta,
-            worker_items,
-            orchestrator_items,
-            metadata,
-            cancelled: cancelled_activities,
+            last_event: events.iter().map(|(id, _)| *id).max().unwrap_or(0),
+            edits: 0,
         };
-        self.end_turn(lock_token, turn).await
+        let fetched = inner.leases.history(token.secret);
+        let update = self.cache_update(&token.key, fetched, is_named, version);
+        let is_cached = !matches!(update, CacheUpdate::Evict);
+        let bytes = events.iter().map(|(_, text)| text.len()).sum();
+        let turn = TurnEnd {
+            instance: token.key.clone(),
+            token: token.secret,
+            execution: version.execution,
+            name: metadata.orchestration_name.filter(|_| is_named),
+            version: metadata.orchestration_version.filter(|_| is_named),
+            parent: metadata.parent_instance_id,
+            pinned: metadata.pinned_duroxide_version.as_ref().map(packed),
+            status: metadata.status,
+            output: metadata.output.map(String::into_bytes),
+            custom_status: item::custom_status(&history_delta),
+            cached_by: is_cached.then_some(inner.node),
+            incarnation: version.incarnation,
+            values: item::value_changes(operation, &history_delta)?,
+            events,
+            messages: orchestrator_items
+                .iter()
+                .map(|message| item::message(operation, message))
+                .collect::<Result<_, _>>()?,
+            activities: worker_items
+                .iter()
+                .map(|activity| item::activity(operation, activity))
+                .collect::<Result<_, _>>()?,
+            cancelled: cancelled_activities
+                .into_iter()
+                .map(|activity| {
+                    let execution = number(activity.execution_id);
+                    (activity.instance, execution, number(activity.activity_id))
+                })
+                .collect(),
+        };
+        let until = self.until_lease_ends(token.secret);
+        let turn = Change::EndTurn(Box::new(turn));
+        let applied = inner.store.apply(turn, until, is_transient);
+        let inner = inner.clone();
+        let applied = applied.map(move |is_held| {
+            if is_held {
+                let engine = &inner.store.shared.engine;
+                inner.leases.remove(engine, token.secret);
+                inner.cache.update(&token.key, update, history_delta, bytes);
+            }
+            is_held
+        });
+        self.commit_held(operation, applied).await
     }
 
     async fn abandon_orchestration_item(
@@ -258,7 +382,7 @@ impl Provider for PostgresProvider {
         delay: Option<Duration>,
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
-        self.abandon_instance(lock_token, delay, !ignore_attempt)
+        self.abandon::<String>(lock_token, delay, !ignore_attempt)
             .await
     }
 
@@ -272,14 +396,12 @@ impl Provider for PostgresProvider {
         execution_id: u64,
     ) -> Result<Vec<Event>, ProviderError> {
         let operation = "read_with_execution";
+        let parameters: [Parameter<'_>; 2] =
+            [(&instance, Type::TEXT), (&number(execution_id), Type::INT8)];
         let rows = self
-            .ask(
-                operation,
-                statements::READ_WITH_EXECUTION,
-                &[(&instance, Type::TEXT), (&number(execution_id), Type::INT8)],
-            )
+            .query(operation, statements::READ_WITH_EXECUTION, &parameters)
             .await?;
-        let texts: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let texts: Vec<String> = rows.iter().map(|row| row.get("data")).collect();
         parsed(operation, &texts)
     }
 
@@ -299,20 +421,24 @@ impl Provider for PostgresProvider {
             owned(data, Type::TEXT_ARRAY),
         ];
         let store = &self.inner.store;
-        // It may be the event that ends it.
+        // One of the events may end the orchestration.
         let wake = store.topics.wake_instance(instance);
         let append = store.write(
             operation,
             statements::APPEND_WITH_EXECUTION,
             parameters,
-            self.patience(),
+            self.retry_until(),
             |_| wake.into(),
         );
         self.commit(operation, append).await.map(drop)
     }
 
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
-        self.schedule(&item).await
+        let operation = "enqueue_for_worker";
+        let activity = Change::Schedule(item::activity(operation, &item)?);
+        let store = &self.inner.store;
+        let applied = store.apply(activity, self.retry_until(), is_transient);
+        self.commit(operation, applied).await.map(drop)
     }
 
     async fn fetch_work_item(
@@ -322,7 +448,7 @@ impl Provider for PostgresProvider {
         session: Option<&SessionFetchConfig>,
         tag_filter: &TagFilter,
     ) -> Result<Option<(WorkItem, String, u32)>, ProviderError> {
-        self.fetch_work(lock_timeout, poll_timeout, session, tag_filter)
+        self.fetch_activity(lock_timeout, poll_timeout, session, tag_filter)
             .await
     }
 
@@ -331,7 +457,27 @@ impl Provider for PostgresProvider {
         token: &str,
         completion: Option<WorkItem>,
     ) -> Result<(), ProviderError> {
-        self.end_activity(token, completion).await
+        let operation = "ack_work_item";
+        let token = Token::<i64>::read(token).ok_or_else(|| lost_lease(operation))?;
+        let completion = match completion {
+            None => None,
+            Some(item @ (WorkItem::ActivityCompleted { .. } | WorkItem::ActivityFailed { .. })) => {
+                Some(item::message(operation, &item)?)
+            }
+            Some(_) => {
+                let message = "only ActivityCompleted or ActivityFailed ends an activity";
+                return Err(ProviderError::permanent(operation, message));
+            }
+        };
+        let end = Change::EndActivity(ActivityEnd {
+            activity: token.key,
+            token: token.secret,
+            completion,
+        });
+        let until = self.until_lease_ends(token.secret);
+        let applied = self.inner.store.apply(end, until, is_transient);
+        self.commit_held(operation, self.ending_lease(token.secret, applied))
+            .await
     }
 
     async fn renew_work_item_lock(
@@ -339,7 +485,7 @@ impl Provider for PostgresProvider {
         token: &str,
         extend_for: Duration,
     ) -> Result<(), ProviderError> {
-        self.prolong_task(token, extend_for).await
+        self.renew::<i64>(token, extend_for).await
     }
 
     async fn renew_session_lock(
@@ -363,9 +509,9 @@ impl Provider for PostgresProvider {
         ];
         let renew = self.silent_write(operation, statements::RENEW_SESSION_LOCK, parameters);
         let rows = self.commit(operation, renew).await?;
-        let count = unsigned(rows[0].get(0));
+        let count = unsigned(rows[0].get("sessions"));
         if count == 0 {
-            sessions.found_none(owners, claims);
+            sessions.remember_none(owners, claims);
         }
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
@@ -374,12 +520,12 @@ impl Provider for PostgresProvider {
         &self,
         _idle_timeout: Duration,
     ) -> Result<usize, ProviderError> {
-        self.inner.leases.tidy();
+        self.inner.leases.remove_expired();
         let operation = "cleanup_orphaned_sessions";
         let cleanup =
             self.silent_write(operation, statements::CLEANUP_ORPHANED_SESSIONS, Vec::new());
         let rows = self.commit(operation, cleanup).await?;
-        Ok(usize::try_from(rows[0].get::<_, i64>(0)).unwrap_or(0))
+        Ok(usize::try_from(rows[0].get::<_, i64>("sessions")).unwrap_or(0))
     }
 
     async fn abandon_work_item(
@@ -388,7 +534,7 @@ impl Provider for PostgresProvider {
         delay: Option<Duration>,
         ignore_attempt: bool,
     ) -> Result<(), ProviderError> {
-        self.abandon_task(token, delay, !ignore_attempt).await
+        self.abandon::<i64>(token, delay, !ignore_attempt).await
     }
 
     async fn renew_orchestration_item_lock(
@@ -396,7 +542,7 @@ impl Provider for PostgresProvider {
         token: &str,
         extend_for: Duration,
     ) -> Result<(), ProviderError> {
-        self.prolong_instance(token, extend_for).await
+        self.renew::<String>(token, extend_for).await
     }
 
     async fn enqueue_for_orchestrator(
@@ -404,7 +550,19 @@ impl Provider for PostgresProvider {
         item: WorkItem,
         delay: Option<Duration>,
     ) -> Result<(), ProviderError> {
-        self.send(&item, delay).await
+        let operation = "enqueue_for_orchestrator";
+        let mut message = item::message(operation, &item)?;
+        if let Some(delay) = delay {
+            message.after_us = Some(micros(delay));
+        }
+        // After a lost answer the caller decides whether to repeat what must not be sent twice.
+        let is_repeatable = item::is_repeatable(&item);
+        let may_repeat = move |error: &Error| {
+            is_transient(error) && (is_repeatable || !matches!(error, Error::OutcomeUnknown(_)))
+        };
+        let store = &self.inner.store;
+        let applied = store.apply(Change::Send(message), self.retry_until(), may_repeat);
+        self.commit(operation, applied).await.map(drop)
     }
 
     fn as_management_capability(&self) -> Option<&dyn ProviderAdmin> {
@@ -416,14 +574,14 @@ impl Provider for PostgresProvider {
         instance: &str,
         last_seen_version: u64,
     ) -> Result<Option<(Option<String>, u64)>, ProviderError> {
-        let look = Look {
+        let read = HistoryRead {
             instance: instance.to_owned(),
-            known: None,
-            wants_history: false,
+            cached: None,
+            with_history: false,
         };
-        let looked = self.look("get_custom_status", look).await?;
-        let version = unsigned(looked.custom_status_version);
-        Ok((version > last_seen_version).then(|| (looked.custom_status.map(text_of), version)))
+        let stored = self.read_stored("get_custom_status", read).await?;
+        let version = unsigned(stored.custom_status_version);
+        Ok((version > last_seen_version).then(|| (stored.custom_status.map(text_of), version)))
     }
 
     async fn get_kv_value(
@@ -431,33 +589,25 @@ impl Provider for PostgresProvider {
         instance: &str,
         key: &str,
     ) -> Result<Option<String>, ProviderError> {
+        let parameters: [Parameter<'_>; 2] = [(&instance, Type::TEXT), (&key, Type::TEXT)];
         let rows = self
-            .ask(
-                "get_kv_value",
-                statements::GET_KV_VALUE,
-                &[(&instance, Type::TEXT), (&key, Type::TEXT)],
-            )
+            .query("get_kv_value", statements::GET_KV_VALUE, &parameters)
             .await?;
-        Ok(rows
-            .first()
-            .and_then(|row| row.get::<_, Option<Vec<u8>>>(0))
-            .map(text_of))
+        let value: Option<Vec<u8>> = rows.first().and_then(|row| row.get("value"));
+        Ok(value.map(text_of))
     }
 
     async fn get_kv_all_values(
         &self,
         instance: &str,
     ) -> Result<HashMap<String, String>, ProviderError> {
+        let statement = statements::GET_KV_ALL_VALUES;
         let rows = self
-            .ask(
-                "get_kv_all_values",
-                statements::GET_KV_ALL_VALUES,
-                &[(&instance, Type::TEXT)],
-            )
+            .query_by("get_kv_all_values", statement, instance)
             .await?;
         Ok(rows
             .iter()
-            .map(|row| (row.get(0), text_of(row.get(1))))
+            .map(|row| (row.get("key"), text_of(row.get("value"))))
             .collect())
     }
 

@@ -1,10 +1,16 @@
-//! One schema of a PostgreSQL database: what is asked of it, each in one statement.
+//! One schema of a PostgreSQL database. Every method is one statement, so it is atomic.
+//!
+//! A read is a future: dropping it does nothing. A write is a [`Write`], which goes on when its
+//! caller is gone. Both ride out an outage: they are repeated until a given time. A repeat of a
+//! write is safe because the statements are: a lease is known by its token, and an `is_repeat` tells
+//! [`Change`]s that an earlier attempt may have been committed. After a repeat the whole door is
+//! woken, because the wakes of the lost attempt are not known.
 
+pub(crate) mod changes;
 pub(crate) mod due;
-pub(crate) mod look;
+pub(crate) mod fetch;
+pub(crate) mod history;
 pub(crate) mod statements;
-pub(crate) mod step;
-pub(crate) mod take;
 pub(crate) mod view;
 
 use std::{future::Future, sync::Arc, time::Duration};
@@ -22,26 +28,27 @@ use wakeline_store::{
 };
 
 use self::{
-    look::Looks,
-    step::{Step, Stepped, Steps, What},
-    take::{TakeInstances, TakeTasks},
+    changes::{Change, ChangeAttempt, ChangeBatches, ChangeResult},
+    fetch::{ActivityFetches, InstanceFetches},
+    history::HistoryReads,
 };
 use crate::{
     error::is_transient,
-    hub::Hub,
     options::Options,
+    shared_bus::SharedBus,
     topic::{DOOR, Topics},
 };
 
-/// What makes a schema. Applied by [`crate::PostgresProvider::connect`]; `@schema@` stands for its name.
+/// The tables and functions of a durable schema, as [`crate::PostgresProvider::connect`] applies
+/// them. `@schema@` in the statements stands for the schema's name.
 pub const MIGRATIONS: Migrations = Migrations {
     door: "durable",
     steps: &[concat!(
         include_str!("sql/001_tables.sql"),
-        include_str!("sql/002_step.sql"),
-        include_str!("sql/003_take.sql"),
+        include_str!("sql/002_changes.sql"),
+        include_str!("sql/003_fetch.sql"),
         include_str!("sql/004_leases.sql"),
-        include_str!("sql/005_read.sql"),
+        include_str!("sql/005_read_and_delete.sql"),
     )],
 };
 
@@ -64,16 +71,16 @@ pub(crate) struct Store {
     pub(crate) postgres: Postgres,
     /// Quoted.
     pub(crate) schema: Arc<str>,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) shared: Arc<SharedBus>,
     pub(crate) topics: Topics,
-    pub(crate) steps: Batcher<Steps>,
-    pub(crate) instances: Batcher<TakeInstances>,
-    pub(crate) tasks: Batcher<TakeTasks>,
-    pub(crate) looks: Batcher<Looks>,
+    pub(crate) changes: Batcher<ChangeBatches>,
+    pub(crate) instances: Batcher<InstanceFetches>,
+    pub(crate) activities: Batcher<ActivityFetches>,
+    pub(crate) histories: Batcher<HistoryReads>,
 }
 
 impl Store {
-    /// `node` names this process' memory of histories.
+    /// `node` names this process' cache of histories.
     pub(crate) async fn open(
         url: &str,
         options: &Options,
@@ -90,27 +97,24 @@ impl Store {
         let postgres =
             Postgres::open_schema(url, &pool, &options.schema, options.migrations, migrations)
                 .await?;
-        let hub = Hub::join(url, postgres.connector(), &options.long_poll)?;
+        let shared = SharedBus::join(url, postgres.connector(), &options.long_poll)?;
         let schema: Arc<str> = quoted(&options.schema).into();
         let topics = Topics::new(&options.schema);
         let grace = options.long_poll.timer_grace;
-        let steps = Steps::new(&schema, topics.clone(), hub.clone(), grace);
-        let take_instances = TakeInstances::new(&schema, node);
-        let take_tasks = TakeTasks::new(&schema);
-        let looks = Looks::new(&schema);
+        let changes = ChangeBatches::new(&schema, topics.clone(), shared.clone(), grace);
         Ok(Arc::new(Self {
-            steps: Batcher::start(&postgres, steps, 2),
-            instances: Batcher::start(&postgres, take_instances, 2),
-            tasks: Batcher::start(&postgres, take_tasks, 2),
-            looks: Batcher::start(&postgres, looks, 1),
+            changes: Batcher::start(&postgres, changes, 2),
+            instances: Batcher::start(&postgres, InstanceFetches::new(&schema, node), 2),
+            activities: Batcher::start(&postgres, ActivityFetches::new(&schema), 2),
+            histories: Batcher::start(&postgres, HistoryReads::new(&schema), 1),
             postgres,
             schema,
-            hub,
+            shared,
             topics,
         }))
     }
 
-    /// A statement in which `@schema@` stands for the schema.
+    /// Runs a statement in which `@schema@` stands for the schema.
     pub(crate) async fn query(
         &self,
         kind: &'static str,
@@ -121,7 +125,7 @@ impl Store {
         self.postgres.query(kind, &statement, parameters).await
     }
 
-    /// A statement that may be done again, tried until `until`; `wakes` reads its answer.
+    /// A statement that may be repeated, tried until `until`; `wakes` reads its rows.
     pub(crate) fn write(
         self: &Arc<Self>,
         kind: &'static str,
@@ -137,95 +141,91 @@ impl Store {
                 .map(|(value, kind)| (&**value as _, kind.clone()))
                 .collect();
             let attempt = |_| store.query(kind, statement, &parameters);
-            ride_out_while(is_transient, until, attempt).await
+            retry_while(is_transient, until, attempt).await
         };
         write(run, |rows| wakes(rows))
     }
 
-    /// A step, tried until `until` as long as `may_repeat` says so. Whether its lease was held.
-    pub(crate) fn step(
+    /// Applies a change; it is tried until `until` while `may_repeat` allows it. The value says
+    /// whether the change's lease was held; without the lease nothing is changed.
+    pub(crate) fn apply(
         &self,
-        what: What,
+        change: Change,
         until: Instant,
         may_repeat: impl Fn(&Error) -> bool + Send + Sync + 'static,
     ) -> Write<bool> {
-        let (steps, what) = (self.steps.clone(), Arc::new(what));
+        let (changes, change) = (self.changes.clone(), Arc::new(change));
         let run = async move {
-            let attempt = |is_again| {
-                steps.submit(Step {
-                    what: what.clone(),
-                    is_again,
+            let attempt = |is_repeat| {
+                changes.submit(ChangeAttempt {
+                    change: change.clone(),
+                    is_repeat,
                 })
             };
-            ride_out_while(may_repeat, until, attempt).await
+            retry_while(may_repeat, until, attempt).await
         };
-        write(run, |stepped: &Stepped| stepped.wakes.clone()).map(|stepped| stepped.is_held)
+        write(run, |result: &ChangeResult| result.wakes.clone()).map(|result| result.is_held)
     }
 }
 
-/// Does it until it is done, refused, or `until` has come.
-pub(crate) async fn ride_out<T, F>(
-    until: Instant,
-    mut attempt: impl FnMut() -> F,
-) -> Result<T, Error>
+/// Repeats `attempt` during an outage, until `until`.
+pub(crate) async fn retry<T, F>(until: Instant, mut attempt: impl FnMut() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
-    let ridden = ride_out_while(is_transient, until, |_| attempt()).await;
-    ridden.map(|ridden| ridden.value)
+    let retried = retry_while(is_transient, until, |_| attempt()).await;
+    retried.map(|retried| retried.value)
 }
 
-/// What an attempt came to, and whether an earlier one may have been carried out although its answer
-/// was lost.
-struct Ridden<T> {
+struct RetryResult<T> {
     value: T,
-    is_again: bool,
+    /// An earlier attempt may have been committed although its answer was lost.
+    is_repeat: bool,
 }
 
-/// The same for as long as the errors are such that `may_repeat`. The argument says whether an earlier
-/// attempt may have been carried out; if so, an error is that the outcome is unknown.
-async fn ride_out_while<T, F>(
+/// Repeats `attempt` while its errors are such that `may_repeat`. Its argument says whether an earlier
+/// attempt may have been committed; if so, an error means that the outcome is unknown.
+async fn retry_while<T, F>(
     may_repeat: impl Fn(&Error) -> bool,
     until: Instant,
     mut attempt: impl FnMut(bool) -> F,
-) -> Result<Ridden<T>, Error>
+) -> Result<RetryResult<T>, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
     let mut pause = FIRST_PAUSE;
-    let mut is_again = false;
+    let mut is_repeat = false;
     loop {
-        let error = match attempt(is_again).await {
-            Ok(value) => return Ok(Ridden { value, is_again }),
+        let error = match attempt(is_repeat).await {
+            Ok(value) => return Ok(RetryResult { value, is_repeat }),
             Err(error) => error,
         };
         if !may_repeat(&error) || Instant::now() >= until {
             return Err(match error {
                 Error::OutcomeUnknown(_) => error,
-                _ if is_again => Error::OutcomeUnknown(error.to_string()),
+                _ if is_repeat => Error::OutcomeUnknown(error.to_string()),
                 _ => error,
             });
         }
-        is_again |= matches!(error, Error::OutcomeUnknown(_));
-        tracing::debug!(%error, "the database is away; trying again");
+        is_repeat |= matches!(error, Error::OutcomeUnknown(_));
+        tracing::debug!(%error, "the database is unavailable; trying again");
         sleep(pause.mul_f64(rand::random_range(0.75..1.25))).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// A write that rides out an outage. If an attempt may have been carried out without an answer, its
-/// wakes are not known: all look.
+/// The wakes of an attempt whose answer was lost are not known: then the door rechecks all waiters.
 fn write<T: Send + 'static>(
-    run: impl Future<Output = Result<Ridden<T>, Error>> + Send + 'static,
+    run: impl Future<Output = Result<RetryResult<T>, Error>> + Send + 'static,
     wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
 ) -> Write<T> {
-    let wakes = |ridden: &Ridden<T>| {
-        let lost = if ridden.is_again {
+    let wakes = |retried: &RetryResult<T>| {
+        let lost = if retried.is_repeat {
             Wakes::whole_door()
         } else {
             Wakes::none()
         };
-        wakes(&ridden.value).and(lost)
+        wakes(&retried.value).and(lost)
     };
-    Write::new(DOOR, run, wakes).map(|ridden| ridden.value)
+    Write::new(DOOR, run, wakes).map(|retried| retried.value)
 }

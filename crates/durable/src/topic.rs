@@ -1,20 +1,20 @@
-//! What dispatchers and clients wait for. A topic names the schema first: all providers of a
-//! database share one line.
+//! The topics that dispatchers and clients wait for. A topic begins with the schema, because all
+//! providers of a database share one bus.
 
 use duroxide::providers::{DispatcherCapabilityFilter, SessionFetchConfig, TagFilter};
 use wakeline_wake::{Topic, WaitGroup, WaitKey, Wake};
 
 pub(crate) const DOOR: &str = "durable";
 
-/// Instead of a tag: every tag.
-const ANY: &str = "*";
+/// In place of a tag: every tag.
+pub(crate) const ANY: &str = "*";
 /// The kinds of topics.
 pub(crate) const ORCHESTRATION: &str = "orchestration";
-pub(crate) const TASK: &str = "task";
-pub(crate) const SESSION_TASK: &str = "session";
+pub(crate) const ACTIVITY: &str = "activity";
+pub(crate) const SESSION_ACTIVITY: &str = "session";
 pub(crate) const OWNER: &str = "owner";
 pub(crate) const INSTANCE: &str = "instance";
-/// Nobody publishes there: waiters that may take the same share an alarm.
+/// Nothing is published here: waiters that can fetch the same items share a recheck timer.
 const RECHECK: &str = "recheck";
 
 /// The topics of one schema.
@@ -23,12 +23,12 @@ pub(crate) struct Topics {
     schema: String,
 }
 
-/// New or freed activities of a kind.
+/// What decides which workers can fetch an activity.
 #[derive(Clone, Debug)]
-pub(crate) struct TaskKind {
+pub(crate) struct ActivityKind {
     pub(crate) tag: String,
     pub(crate) has_session: bool,
-    /// Who holds the session.
+    /// The worker that has the session.
     pub(crate) owner: Option<String>,
 }
 
@@ -51,19 +51,19 @@ impl Topics {
         self.topic(INSTANCE, instance)
     }
 
-    /// Where a dispatcher of orchestrations stands. Those with different filters are not
-    /// competitors: what one cannot take another may.
+    /// The wait key of a dispatcher of orchestrations. Dispatchers with different filters are
+    /// different wait groups: an item that one cannot fetch another may.
     pub(crate) fn orchestration_key(&self, filter: Option<&DispatcherCapabilityFilter>) -> WaitKey {
-        let lane = filter
+        let versions = filter
             .and_then(|filter| filter.supported_duroxide_versions.first())
             .map_or_else(String::new, |range| format!("{}-{}", range.min, range.max));
-        WaitKey::new(self.orchestration(), WaitGroup::new(&lane))
+        WaitKey::new(self.orchestration(), WaitGroup::new(&versions))
     }
 
-    /// Where a worker stands: at each kind of activity that it may take. The last two places are for
-    /// its alarm: one that it shares with all who take the same tags, and one with those who hold the
-    /// same sessions too.
-    pub(crate) fn task_keys(
+    /// The wait keys of a worker: one for each kind of activity that it can fetch. The last two are for
+    /// its recheck timer: one that it shares with all workers of the same tags, and one that it shares
+    /// with those of the same session owner.
+    pub(crate) fn activity_keys(
         &self,
         session: Option<&SessionFetchConfig>,
         tags: &[String],
@@ -71,9 +71,9 @@ impl Topics {
         let any = [ANY.to_owned()];
         let names = if tags.is_empty() { &any[..] } else { tags };
         let owner = session.map_or("", |session| &session.owner_id);
-        let mut topics: Vec<Topic> = names.iter().map(|tag| self.topic(TASK, tag)).collect();
+        let mut topics: Vec<Topic> = names.iter().map(|tag| self.topic(ACTIVITY, tag)).collect();
         if session.is_some() {
-            topics.extend(names.iter().map(|tag| self.topic(SESSION_TASK, tag)));
+            topics.extend(names.iter().map(|tag| self.topic(SESSION_ACTIVITY, tag)));
             topics.push(self.topic(OWNER, owner));
         }
         let tags = names.join("\u{1}");
@@ -89,29 +89,31 @@ impl Topics {
         Wake::count([self.orchestration()], count)
     }
 
-    /// Wakes as many workers as there are activities, among those that may take them.
-    pub(crate) fn wake_tasks(&self, kind: &TaskKind, count: u32) -> Wake {
+    /// Wakes as many workers as there are activities, among those that can fetch them.
+    pub(crate) fn wake_activities(&self, kind: &ActivityKind, count: u32) -> Wake {
         let name = match (&kind.owner, kind.has_session) {
             (Some(owner), true) => return Wake::all(self.topic(OWNER, owner)),
-            (None, true) => SESSION_TASK,
-            (_, false) => TASK,
+            (None, true) => SESSION_ACTIVITY,
+            (_, false) => ACTIVITY,
         };
         let topics = [self.topic(name, &kind.tag), self.topic(name, ANY)];
         Wake::count(topics, count)
     }
 
-    /// Wakes one of those who may have the session of `kind` when nobody has it any more.
-    pub(crate) fn wake_successor(&self, kind: &TaskKind) -> Wake {
+    /// Wakes a worker that can have the session of `kind` when its owner has lost it.
+    pub(crate) fn wake_session_takeover(&self, kind: &ActivityKind) -> Wake {
         let topics = [
-            self.topic(SESSION_TASK, &kind.tag),
-            self.topic(SESSION_TASK, ANY),
+            self.topic(SESSION_ACTIVITY, &kind.tag),
+            self.topic(SESSION_ACTIVITY, ANY),
         ];
         Wake::count(topics, 1)
     }
 
-    /// Names what [`Self::wake_successor`] wakes.
-    pub(crate) fn successors(&self, kind: &TaskKind) -> String {
-        self.topic(SESSION_TASK, &kind.tag).encoded().to_string()
+    /// The name of the topic that [`Self::wake_session_takeover`] wakes.
+    pub(crate) fn session_takeover(&self, kind: &ActivityKind) -> String {
+        self.topic(SESSION_ACTIVITY, &kind.tag)
+            .encoded()
+            .to_string()
     }
 
     pub(crate) fn wake_instance(&self, instance: &str) -> Wake {
@@ -119,7 +121,7 @@ impl Topics {
     }
 }
 
-/// The tags as they are stored: empty for none. No tags at all: every one.
+/// A filter's tags as they are stored; an empty list is every tag.
 pub(crate) fn stored_tags(filter: &TagFilter) -> Vec<String> {
     let (default, tags) = match filter {
         TagFilter::DefaultOnly => return vec![String::new()],
@@ -135,6 +137,7 @@ pub(crate) fn stored_tags(filter: &TagFilter) -> Vec<String> {
     stored
 }
 
+/// A tag as it is stored: empty for no tag, else `=` and the tag.
 pub(crate) fn stored_tag(tag: Option<&str>) -> String {
     tag.map_or_else(String::new, |tag| format!("={tag}"))
 }

@@ -1,5 +1,4 @@
-//! Waiting for an orchestration's end without asking for it again and again, and for the last wakes
-//! to be sent.
+//! Waiting for an orchestration's end without polling, and for the last wakes to be sent.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,24 +8,24 @@ use wakeline_wake::{CheckResult, Hold, HoldError, HoldRefusal, WaitGroup, WaitKe
 
 use crate::provider::PostgresProvider;
 
-/// How long a question may take even if the caller has no time: who does not wait asks, too.
-const ONE_QUESTION: Duration = Duration::from_secs(1);
+/// How long one query may take even if the caller's timeout is shorter, or zero.
+const ONE_QUERY: Duration = Duration::from_secs(1);
 
 impl PostgresProvider {
-    /// Waits until the other processes have been told of all that this one has written, at most
-    /// `patience`. For a process that is about to end: what it does not tell, the others find by
-    /// their fallback.
-    pub async fn flush(&self, patience: Duration) {
+    /// Waits at most `timeout` until all writes of this process have ended and their wakes have been
+    /// sent. Call it before the process ends: a wake that was not sent is found by the other
+    /// processes only at their next fallback.
+    pub async fn flush(&self, timeout: Duration) {
         let began = Instant::now();
-        let bus = &self.inner.store.hub.bus;
-        bus.finish_writes(patience).await;
-        bus.flush(patience.saturating_sub(began.elapsed())).await;
+        let bus = &self.inner.store.shared.bus;
+        bus.finish_writes(timeout).await;
+        bus.flush(timeout.saturating_sub(began.elapsed())).await;
     }
 
-    /// The orchestration's result as soon as it has one, or [`ClientError::Timeout`]. What
-    /// `Client::wait_for_orchestration` does by polling: here the caller is woken when the
-    /// orchestration ends, in whatever process it does. An instance that does not exist yet is
-    /// waited for.
+    /// Returns the status of an orchestration as soon as it has ended, in whatever process, or
+    /// [`ClientError::Timeout`] after `timeout`. It is woken, where `Client::wait_for_orchestration`
+    /// polls. It also waits for an instance that does not exist yet. Dropping the future ends the
+    /// wait and nothing else.
     pub async fn wait_for_orchestration(
         &self,
         instance: &str,
@@ -40,17 +39,17 @@ impl PostgresProvider {
         )];
         let began = Instant::now();
         let hold = Hold {
-            engine: &store.hub.engine,
+            engine: &store.shared.engine,
             keys: &key,
             recheck_keys: &[],
             time: timeout,
         };
         let ended = hold.until(async |_| {
-            // In an outage the question would last for longer than the caller.
+            // In an outage the query would outlast the caller's timeout.
             let left = timeout.saturating_sub(began.elapsed());
-            let asked = client.get_orchestration_status(instance);
-            let asked = tokio::time::timeout(left.max(ONE_QUESTION), asked).await;
-            let status = asked.map_err(|_| ClientError::Timeout)??;
+            let status = client.get_orchestration_status(instance);
+            let status = tokio::time::timeout(left.max(ONE_QUERY), status).await;
+            let status = status.map_err(|_| ClientError::Timeout)??;
             Ok(match status {
                 OrchestrationStatus::Completed { .. } | OrchestrationStatus::Failed { .. } => {
                     CheckResult::Found(status)

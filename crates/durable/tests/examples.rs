@@ -1,4 +1,4 @@
-//! The examples, run as a reader would run them.
+//! Runs the examples as a reader would.
 
 use std::{
     path::PathBuf,
@@ -60,7 +60,7 @@ async fn two_processes_serve_all_timers() {
         })
         .collect();
     served.sort_unstable();
-    // An activity may be done twice; a lost lease is no failure.
+    // An activity may run twice, when its lease was lost.
     served.dedup();
     assert_eq!(served, (1..=12).collect::<Vec<u64>>(), "{out}");
     assert!(out.contains("all 12 timers were served"), "{out}");

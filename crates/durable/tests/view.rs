@@ -1,15 +1,15 @@
-//! The view on a schema with more in it than one look sees.
+//! The view of a schema that has more instances than one call examines.
 
 use wakeline_durable::{
     PostgresProvider, View,
-    view::{Filter, Prunable, Status, ViewError},
+    view::{Filter, PruneCriteria, Status, ViewError},
 };
 use wakeline_store::postgres::{Connector, Options};
 use wakeline_testkit::PostgresDatabase;
 
 const MANY: usize = 12_000;
 
-/// Instances that were made one after another, all at the same time by twos. The first has failed,
+/// Instances that were created one after another, two at each moment. The first has failed,
 /// the second is running, and every thousandth has three executions.
 async fn filled() -> (PostgresDatabase, View) {
     let database = PostgresDatabase::new(&[]).await;
@@ -41,7 +41,7 @@ async fn filled() -> (PostgresDatabase, View) {
     (database, view)
 }
 
-/// All of a list, and how many pages it took.
+/// The ids of all pages, and the number of pages.
 async fn all(view: &View, mut filter: Filter) -> (Vec<String>, usize) {
     let (mut ids, mut pages) = (Vec::new(), 0);
     loop {
@@ -56,7 +56,7 @@ async fn all(view: &View, mut filter: Filter) -> (Vec<String>, usize) {
 }
 
 #[tokio::test]
-async fn every_instance_is_on_one_page_and_one_only() {
+async fn every_instance_is_on_exactly_one_page() {
     let (_database, view) = filled().await;
     let filter = Filter {
         limit: 999,
@@ -69,7 +69,7 @@ async fn every_instance_is_on_one_page_and_one_only() {
 }
 
 #[tokio::test]
-async fn what_is_rare_is_found_however_far_it_is() {
+async fn a_rare_instance_is_found_however_many_pages_it_takes() {
     let (_database, view) = filled().await;
     let filter = |status, name: Option<&str>| Filter {
         status,
@@ -79,7 +79,7 @@ async fn what_is_rare_is_found_however_far_it_is() {
     };
     let (failed, pages) = all(&view, filter(Some(Status::Failed), None)).await;
     assert_eq!(failed, ["i00001"]);
-    assert_eq!(pages, 3, "a page looks at no more than it may");
+    assert_eq!(pages, 3, "a page examines a limited number");
     let (rare, _) = all(&view, filter(None, Some("Rare"))).await;
     assert_eq!(rare, ["i00007"]);
     let (running, pages) = all(&view, filter(Some(Status::Running), None)).await;
@@ -114,25 +114,21 @@ async fn a_page_of_history_does_not_grow_without_end() {
 #[tokio::test]
 async fn old_executions_are_found_among_many_instances() {
     let (_database, view) = filled().await;
-    let found = async |what: Prunable| {
-        let (mut executions, mut looked_at, mut after) = (0, 0, String::new());
+    let found = async |criteria: PruneCriteria| {
+        let (mut executions, mut examined, mut after) = (0, 0, String::new());
         loop {
-            let looked = view.prunable(what, &after).await.unwrap();
-            looked_at += looked.instances;
-            executions += looked
-                .executions
-                .iter()
-                .map(|(_, count)| count)
-                .sum::<u64>();
-            match looked.next {
+            let page = view.prunable(criteria, &after).await.unwrap();
+            examined += page.instances;
+            executions += page.executions.iter().map(|(_, count)| count).sum::<u64>();
+            match page.next {
                 Some(next) => after = next,
                 None => break,
             }
         }
-        assert_eq!(looked_at, MANY as u64);
+        assert_eq!(examined, MANY as u64);
         executions
     };
-    let keep = |keep_last| Prunable {
+    let keep = |keep_last| PruneCriteria {
         keep_last: Some(keep_last),
         before_ms: None,
     };
@@ -140,7 +136,7 @@ async fn old_executions_are_found_among_many_instances() {
     assert_eq!(found(keep(1)).await, 24);
     assert_eq!(found(keep(2)).await, 12);
     assert_eq!(found(keep(3)).await, 0);
-    let before = |before_ms| Prunable {
+    let before = |before_ms| PruneCriteria {
         keep_last: None,
         before_ms: Some(before_ms),
     };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use wakeline_client::{Ack, AckResult, AckStatus, Message, PopRequest, Popped};
+use wakeline_client::{Ack, AckResult, AckStatus, Message, PopRequest, PopResult};
 
 use super::link::{Link, Links};
 use crate::failures::Failures;
@@ -176,7 +176,7 @@ impl Waiter {
         if body.is_empty() {
             return Ok(None);
         }
-        let popped: Popped = serde_json::from_slice(&body).context("the answer is no pop's")?;
+        let popped: PopResult = serde_json::from_slice(&body).context("the answer is no pop's")?;
         let Some(message) = popped.messages.first() else {
             return Ok(None);
         };

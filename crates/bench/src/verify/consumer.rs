@@ -11,7 +11,7 @@ use rand::{RngExt, seq::IndexedRandom};
 use serde::Deserialize;
 use tokio::time::Instant;
 use uuid::Uuid;
-use wakeline_client::{Message, PopRequest, Popped};
+use wakeline_client::{Message, PopRequest, PopResult};
 
 use super::history::{Delivery, Number, Time};
 use super::run::{
@@ -211,7 +211,7 @@ impl Consumer {
 fn taken(body: &[u8]) -> anyhow::Result<Option<Taken>> {
     use anyhow::Context;
 
-    let popped: Popped = serde_json::from_slice(body)?;
+    let popped: PopResult = serde_json::from_slice(body)?;
     if popped.messages.is_empty() {
         return Ok(None);
     }

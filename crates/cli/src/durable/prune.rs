@@ -1,43 +1,43 @@
-//! Deleting what is old, in batches, until there is no more of it.
+//! Deleting old executions and instances, in batches.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::{ArgGroup, Args, Subcommand};
 use duroxide::providers::{InstanceFilter, ProviderAdmin, PruneOptions};
-use wakeline_durable::{PostgresProvider, view::Prunable};
+use wakeline_durable::{PostgresProvider, view::PruneCriteria};
 
-use super::{Place, text::print, when::When};
+use super::{SchemaArgs, text::print, time::TimeArg};
 
-/// Instances that are deleted between two looks.
+/// Instances that are deleted per call.
 const BATCH: u32 = 100;
-const TELL_EVERY: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Executions that ended, of instances that continued as new. The current one always stays.
+/// Delete finished executions of instances that continued as new, never the current execution.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    group = ArgGroup::new("what").required(true).multiple(true).args(["keep_last", "before"])
+    group = ArgGroup::new("criteria").required(true).multiple(true).args(["keep_last", "before"])
 )]
 pub(crate) struct Prune {
     #[command(subcommand)]
     command: Option<PruneCommand>,
-    /// Keep the last so many executions of each instance.
+    /// Keep the newest N executions of each instance.
     #[arg(long, value_name = "N")]
     keep_last: Option<u32>,
-    /// Only executions that ended before this: a time, a day, or a while ago such as 30d.
+    /// Only executions that ended before this time, date, or age such as 30d.
     #[arg(long, value_name = "TIME")]
-    before: Option<When>,
-    /// Only those of this instance.
+    before: Option<TimeArg>,
+    /// Only executions of this instance.
     #[arg(long)]
     instance: Option<String>,
-    /// Say what would be deleted, and delete nothing.
+    /// Count what would be deleted, and delete nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Missing when there is a subcommand, which has its own.
+    /// None with a subcommand, which has its own.
     #[command(flatten)]
-    place: Option<Place>,
+    schema: Option<SchemaArgs>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -48,60 +48,62 @@ enum PruneCommand {
 
 #[derive(Debug, Args)]
 struct Instances {
-    /// Those that ended before this: a time, a day, or a while ago such as 30d.
+    /// Only instances that ended before this time, date, or age such as 30d.
     #[arg(long, value_name = "TIME")]
-    before: When,
-    /// At most so many, not counting sub-orchestrations; those that ended first go first.
+    before: TimeArg,
+    /// The largest number, without sub-orchestrations; those that ended first are deleted first.
     #[arg(long)]
     limit: Option<u32>,
-    /// Say what would be deleted, and delete nothing.
+    /// Count what would be deleted, and delete nothing.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    place: Place,
+    schema: SchemaArgs,
 }
 
 impl Prune {
     pub(crate) async fn run(self) -> Result<()> {
-        match (&self.command, &self.place) {
+        match (&self.command, &self.schema) {
             (Some(PruneCommand::Instances(instances)), _) => instances.run().await,
-            (None, Some(place)) => self.executions(place).await,
-            (None, None) => bail!("say where: --database <URL> is missing"),
+            (None, Some(schema)) => self.executions(schema).await,
+            (None, None) => {
+                bail!("--database <URL> is missing; it names the database of the workflows")
+            }
         }
     }
 
-    async fn executions(&self, place: &Place) -> Result<()> {
-        let view = place.view();
-        let what = Prunable {
+    async fn executions(&self, schema: &SchemaArgs) -> Result<()> {
+        let view = schema.view();
+        let criteria = PruneCriteria {
             keep_last: self.keep_last,
-            before_ms: self.before.map(|When(ms)| ms),
+            before_ms: self.before.map(|TimeArg(ms)| ms),
         };
         let mut pruning = Pruning {
             provider: if self.dry_run {
                 None
             } else {
-                Some(place.provider().await?)
+                Some(schema.provider().await?)
             },
-            what,
-            done: Pruned::default(),
+            criteria,
+            deleted: DeletedCounts::default(),
         };
         let mut progress = Progress::default();
         if let Some(instance) = &self.instance {
             view.instance(instance).await?;
-            let executions = view.prunable_of(what, instance).await?;
+            let executions = view.prunable_of(criteria, instance).await?;
             pruning.prune(instance, executions).await?;
             return print(&pruning.report());
         }
-        let (mut after, mut looked_at) = (String::new(), 0);
+        let (mut after, mut examined) = (String::new(), 0);
         loop {
-            let looked = view.prunable(what, &after).await?;
-            looked_at += looked.instances;
-            for (instance, executions) in &looked.executions {
+            let page = view.prunable(criteria, &after).await?;
+            examined += page.instances;
+            for (instance, executions) in &page.executions {
                 pruning.prune(instance, *executions).await?;
-                progress.tell(|| pruning.report());
+                progress.report(|| pruning.report());
             }
-            progress.tell(|| format!("looked at {looked_at} instances\n"));
-            match looked.next {
+            progress.report(|| format!("examined {examined} instances\n"));
+            match page.next {
                 Some(next) => after = next,
                 None => return print(&pruning.report()),
             }
@@ -110,14 +112,14 @@ impl Prune {
 }
 
 struct Pruning {
-    /// Missing in a dry run.
+    /// None in a dry run.
     provider: Option<PostgresProvider>,
-    what: Prunable,
-    done: Pruned,
+    criteria: PruneCriteria,
+    deleted: DeletedCounts,
 }
 
 #[derive(Default)]
-struct Pruned {
+struct DeletedCounts {
     instances: u64,
     executions: u64,
     events: u64,
@@ -128,27 +130,27 @@ impl Pruning {
         if executions == 0 {
             return Ok(());
         }
-        self.done.instances += 1;
+        self.deleted.instances += 1;
         let Some(provider) = &self.provider else {
-            self.done.executions += executions;
+            self.deleted.executions += executions;
             return Ok(());
         };
         let options = PruneOptions {
-            keep_last: self.what.keep_last,
-            completed_before: self.what.before_ms,
+            keep_last: self.criteria.keep_last,
+            completed_before: self.criteria.before_ms,
         };
         let pruned = provider.prune_executions(instance, options).await?;
-        self.done.executions += pruned.executions_deleted;
-        self.done.events += pruned.events_deleted;
+        self.deleted.executions += pruned.executions_deleted;
+        self.deleted.events += pruned.events_deleted;
         Ok(())
     }
 
     fn report(&self) -> String {
-        let Pruned {
+        let DeletedCounts {
             instances,
             executions,
             events,
-        } = &self.done;
+        } = &self.deleted;
         if self.provider.is_none() {
             format!("would delete {executions} executions of {instances} instances\n")
         } else {
@@ -159,17 +161,17 @@ impl Pruning {
 
 impl Instances {
     async fn run(&self) -> Result<()> {
-        let view = self.place.view();
-        let When(before_ms) = self.before;
+        let view = self.schema.view();
+        let TimeArg(before_ms) = self.before;
         if self.dry_run {
             let count = view.count_ended(before_ms, self.limit).await?;
             return print(&format!(
                 "would delete {count} instances, with their sub-orchestrations\n"
             ));
         }
-        // Before anything is deleted: that the schema is there.
+        // Fails before anything is deleted if the schema does not exist.
         let mut ids = view.ended(before_ms, self.batch(0)).await?;
-        let provider = self.place.provider().await?;
+        let provider = self.schema.provider().await?;
         let mut progress = Progress::default();
         let (mut roots, mut deleted, mut events) = (0, 0, 0);
         while !ids.is_empty() {
@@ -182,40 +184,40 @@ impl Instances {
             roots += u32::try_from(ids.len())?;
             deleted += result.instances_deleted;
             events += result.events_deleted;
-            progress.tell(|| format!("deleted {deleted} instances\n"));
+            progress.report(|| format!("deleted {deleted} instances\n"));
             let next = view.ended(before_ms, self.batch(roots)).await?;
             if next == ids {
                 bail!(
-                    "deleted {deleted} instances; {:?} and others stay: try again",
+                    "deleted {deleted} instances; {:?} and others could not be deleted: try again",
                     ids[0]
                 );
             }
             ids = next;
         }
         print(&format!(
-            "deleted {deleted} instances, sub-orchestrations among them, {events} events\n"
+            "deleted {deleted} instances, sub-orchestrations included, {events} events\n"
         ))
     }
 
-    /// How many next, when so many are done.
+    /// The size of the next batch, when `done` instances have been deleted.
     fn batch(&self, done: u32) -> u32 {
         let left = self.limit.map(|limit| limit.saturating_sub(done));
         left.unwrap_or(BATCH).min(BATCH)
     }
 }
 
-/// Says on standard error how far a long command is, now and then.
+/// Reports the progress of a long command on standard error.
 #[derive(Default)]
 struct Progress {
-    told: Option<Instant>,
+    reported: Option<Instant>,
 }
 
 impl Progress {
-    fn tell(&mut self, text: impl FnOnce() -> String) {
-        // Nothing in the first moments: most are done by then.
-        let told = *self.told.get_or_insert_with(Instant::now);
-        if told.elapsed() >= TELL_EVERY {
-            self.told = Some(Instant::now());
+    fn report(&mut self, text: impl FnOnce() -> String) {
+        // Nothing at first: most commands end sooner.
+        let reported = *self.reported.get_or_insert_with(Instant::now);
+        if reported.elapsed() >= REPORT_INTERVAL {
+            self.reported = Some(Instant::now());
             eprint!("… {}", text());
         }
     }

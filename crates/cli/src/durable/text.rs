@@ -1,13 +1,13 @@
-//! How things look in a terminal.
+//! Text for a terminal.
 
 use std::io::{ErrorKind, Write};
 
 use anyhow::Result;
 
-/// The widest a column is made; longer texts stand out of it.
-const WIDEST: usize = 60;
+/// The largest width of a column; longer texts exceed it.
+const MAX_WIDTH: usize = 60;
 
-/// To standard output. Whoever reads only the beginning has what they wanted.
+/// Writes to standard output. A reader that closes it early, such as `head`, is no error.
 pub(super) fn print(text: &str) -> Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -15,12 +15,12 @@ pub(super) fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Columns under their headings.
+/// Rows in columns under their headings.
 pub(super) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = headings.map(|heading| heading.chars().count());
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().clamp(*width, WIDEST.max(*width));
+            *width = cell.chars().count().clamp(*width, MAX_WIDTH.max(*width));
         }
     }
     let mut text = String::new();
@@ -39,7 +39,7 @@ pub(super) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -
     text
 }
 
-/// What users wrote, without what a terminal would obey.
+/// Text of users with its control characters escaped, which a terminal would obey.
 pub(super) fn plain(text: &str) -> String {
     let escaped = |c: char| -> String {
         if c.is_control() {
@@ -51,7 +51,7 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
-/// A time to the second.
+/// A time without its fraction of a second.
 pub(super) fn seconds(time: &str) -> String {
     time.get(..19)
         .map_or(time.to_owned(), |time| format!("{time}Z"))
@@ -62,14 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_what_is_in_them() {
+    fn columns_are_as_wide_as_their_cells() {
         let rows = [["a".to_owned(), "long one".to_owned(), "x".to_owned()]];
         let text = table(["ID", "NAME", "N"], &rows);
         assert_eq!(text, "ID  NAME      N\na   long one  x\n");
     }
 
     #[test]
-    fn a_terminal_is_not_told_anything_by_a_name() {
+    fn control_characters_of_a_name_do_not_reach_the_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb\nc"), "a\\u{1b}[2Jb\\nc");
         assert_eq!(plain("größe"), "größe");
     }

@@ -1,6 +1,10 @@
-//! Fetching: what a dispatcher takes, made into what the runtime works on.
+//! Fetching: leases an item and converts it to the runtime's form.
 
-use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use duroxide::{
     ErrorDetails, PoisonMessageType,
@@ -12,56 +16,61 @@ use duroxide::{
 use tokio::{runtime::Handle, time::Instant};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
-use wakeline_bus::{Wakes, Write};
+use wakeline_bus::{Bus, Wakes, Write};
 use wakeline_store::Error;
 
-use super::{PostgresProvider, size};
+use super::{PostgresProvider, lease::LeaseKey, size};
 use crate::{
-    cache::Edition,
+    cache::HistoryVersion,
     hold::Dispatcher,
     item::{self, packed, text_of, unsigned},
-    lease::{Known, Token},
-    store::take::{Taken, TakenInstance, TakenTask, WantInstance, WantTask},
+    lease::{FetchedHistory, Token},
+    store::fetch::{FetchActivity, FetchInstance, FetchResult, LeasedActivity, LeasedInstance},
     store::{owned, statements},
-    topic::{DOOR, stored_tags},
+    topic::{ActivityKind, DOOR, stored_tag, stored_tags},
 };
 
-/// With the token of its lease, and how often it was taken.
-type Leased<T> = (T, String, u32);
+/// An item with the token of its lease and the number of attempts.
+type LeasedItem<T> = (T, String, u32);
 
-/// What was taken, until the caller has it. If the caller has gone meanwhile, it is given back at once
-/// and not when its lease ends.
-struct Fetched<T> {
-    item: Option<Leased<T>>,
-    provider: PostgresProvider,
-    give_back: fn(&PostgresProvider, &str) -> Option<Write<bool>>,
+/// Releases the lease of a fetched item when the caller has gone before it got the item; otherwise
+/// the item would wait for the lease to expire.
+struct FetchGuard<T> {
+    item: Option<(LeasedItem<T>, Write<bool>)>,
+    bus: Arc<Bus>,
 }
 
-impl<T> Fetched<T> {
-    fn into_item(mut self) -> Option<Leased<T>> {
-        self.item.take()
+impl<T> FetchGuard<T> {
+    fn into_item(mut self) -> Option<LeasedItem<T>> {
+        self.item.take().map(|(item, _release)| item)
     }
 }
 
-impl<T> Drop for Fetched<T> {
+impl<T> Drop for FetchGuard<T> {
     fn drop(&mut self) {
-        let Some((_, token, _)) = &self.item else {
-            return;
-        };
-        // At the end of a runtime nobody is left to do it.
-        if Handle::try_current().is_ok()
-            && let Some(given_back) = (self.give_back)(&self.provider, token)
+        // Without a runtime nothing can be run any more.
+        if let Some((_, release)) = self.item.take()
+            && Handle::try_current().is_ok()
         {
-            tracing::debug!(
-                "the dispatcher that fetched an item has gone; its lease is given back"
-            );
-            drop(given_back.commit(&self.provider.inner.store.hub.bus));
+            tracing::debug!("the dispatcher that fetched an item has gone; its lease is released");
+            drop(release.commit(&self.bus));
         }
     }
 }
 
-fn attempts(count: i32) -> u32 {
-    u32::try_from(count).unwrap_or(0)
+/// The kind of an activity that becomes ready. The owner of its session is not known here.
+fn kind_of(item: &WorkItem) -> ActivityKind {
+    let (tag, has_session) = match item {
+        WorkItem::ActivityExecute {
+            tag, session_id, ..
+        } => (tag.as_deref(), session_id.is_some()),
+        _ => (None, false),
+    };
+    ActivityKind {
+        tag: stored_tag(tag),
+        has_session,
+        owner: None,
+    }
 }
 
 impl PostgresProvider {
@@ -70,123 +79,127 @@ impl PostgresProvider {
         lease: Duration,
         poll: Duration,
         filter: Option<&DispatcherCapabilityFilter>,
-    ) -> Result<Option<Leased<OrchestrationItem>>, ProviderError> {
+    ) -> Result<Option<LeasedItem<OrchestrationItem>>, ProviderError> {
         let versions = match filter.map(|filter| filter.supported_duroxide_versions.first()) {
             None => None,
             Some(Some(range)) => Some((packed(&range.min), packed(&range.max))),
-            // Whoever supports nothing gets nothing.
+            // It supports no version at all.
             Some(None) => return Ok(None),
         };
         let inner = &self.inner;
         let dispatcher = Dispatcher {
             operation: "fetch_orchestration_item",
-            hub: &inner.store.hub,
-            quiet: &inner.orchestrations_quiet,
+            shared: &inner.store.shared,
+            empty_polls: &inner.empty_orchestration_polls,
             long_poll: &inner.options.long_poll,
             keys: vec![inner.store.topics.orchestration_key(filter)],
-            alarms: 1,
+            recheck_keys: 1,
         };
-        let take = || {
-            let want = WantInstance {
+        let fetch = || {
+            let fetch = FetchInstance {
                 lease,
                 versions,
                 token: Uuid::new_v4(),
             };
-            self.take_instance(want).commit(&inner.store.hub.bus)
+            self.lease_instance(fetch).commit(&inner.store.shared.bus)
         };
-        let fetched = dispatcher.hold(poll, take).await?;
-        Ok(fetched.and_then(Fetched::into_item))
+        let fetched = dispatcher.hold(poll, fetch).await?;
+        Ok(fetched.and_then(FetchGuard::into_item))
     }
 
-    /// No waiter waits for an item to be leased.
-    fn take_instance(&self, want: WantInstance) -> Write<Taken<Fetched<OrchestrationItem>>> {
+    /// Wakes nobody: no waiter waits for an item to be leased.
+    fn lease_instance(
+        &self,
+        fetch: FetchInstance,
+    ) -> Write<FetchResult<FetchGuard<OrchestrationItem>>> {
         let provider = self.clone();
         let run = async move {
-            let lease = want.lease;
-            Ok(match provider.inner.store.instances.submit(want).await? {
-                Taken::Something(taken) => {
-                    let item = provider.orchestration(taken, lease).await?;
-                    Taken::Something(Fetched {
-                        item: Some(item),
-                        provider,
-                        give_back: |provider, token| {
-                            let token = Token::read(token)?;
-                            Some(provider.give_back_instance(token, None, false))
-                        },
-                    })
+            let lease = fetch.lease;
+            Ok(match provider.inner.store.instances.submit(fetch).await? {
+                FetchResult::Item(leased) => {
+                    FetchResult::Item(provider.orchestration(leased, lease).await?)
                 }
-                Taken::Nothing { due, lapse } => Taken::Nothing { due, lapse },
+                FetchResult::Nothing { due, expiry } => FetchResult::Nothing { due, expiry },
             })
         };
         Write::new(DOOR, run, |_| Wakes::none())
     }
 
+    fn guarded<T, K: LeaseKey>(&self, item: T, token: Token<K>, attempts: i32) -> FetchGuard<T> {
+        let attempts = u32::try_from(attempts).unwrap_or(0);
+        let item = (item, token.to_string(), attempts);
+        FetchGuard {
+            item: Some((item, self.release(token, None, false))),
+            bus: self.inner.store.shared.bus.clone(),
+        }
+    }
+
     async fn orchestration(
         &self,
-        taken: TakenInstance,
+        leased: LeasedInstance,
         lease: Duration,
-    ) -> Result<Leased<OrchestrationItem>, Error> {
+    ) -> Result<FetchGuard<OrchestrationItem>, Error> {
         let inner = &self.inner;
         let token = Token {
-            secret: taken.token,
-            key: taken.instance.clone(),
+            secret: leased.token,
+            key: leased.instance.clone(),
         };
         let wake = inner.store.topics.wake_orchestrations(1);
-        let engine = &inner.store.hub.engine;
-        inner.leases.take(engine, token.secret, lease, wake);
+        let engine = &inner.store.shared.engine;
+        inner.leases.add(engine, token.secret, lease, wake);
 
         let mut error = None;
-        let mut messages = Vec::with_capacity(taken.items.len());
-        for text in &taken.items {
+        let mut messages = Vec::with_capacity(leased.items.len());
+        for text in &leased.items {
             match serde_json::from_str(text) {
                 Ok(message) => messages.push(message),
-                // Said like a history that cannot be read: the runtime tries again and then gives
-                // this one instance up.
+                // Reported like an unreadable history: the runtime repeats the fetch and then gives
+                // up this instance alone.
                 Err(reason) => error = Some(format!("a message cannot be read: {reason}")),
             }
         }
-        let edition = match (
-            taken.incarnation,
-            taken.execution,
-            taken.last_event,
-            taken.edits,
+        let version = match (
+            leased.incarnation,
+            leased.execution,
+            leased.last_event,
+            leased.edits,
         ) {
-            (Some(incarnation), Some(execution), Some(last), Some(edits)) => Some(Edition {
-                incarnation,
-                execution,
-                last,
-                edits,
-            }),
+            (Some(incarnation), Some(execution), Some(last_event), Some(edits)) => {
+                Some(HistoryVersion {
+                    incarnation,
+                    execution,
+                    last_event,
+                    edits,
+                })
+            }
             _ => None,
         };
-        let history = if taken.is_cached {
-            let known = edition.and_then(|edition| inner.cache.get(&taken.instance, edition));
-            match known {
+        let history = if leased.is_cached {
+            let cached = version.and_then(|version| inner.cache.get(&leased.instance, version));
+            match cached {
                 Some(events) => Ok(events),
-                // It was driven out: the one time it is read by itself.
+                // It was evicted: only then is it read by a statement of its own.
                 None => match self
-                    .history("fetch_orchestration_item", &taken.instance)
+                    .history("fetch_orchestration_item", &leased.instance)
                     .await
                 {
                     Ok(events) => Ok(events),
-                    // Nothing is wrong with the history: an outage must not count as an attempt.
+                    // The history is not at fault: an outage must not count as an attempt.
                     Err(error) if error.is_retryable() => {
-                        let given = self.give_back_instance(token, None, false);
-                        let given = given.commit(&inner.store.hub.bus).await;
-                        tracing::debug!(?given, "a history could not be asked for");
+                        let release = self.release(token, None, false);
+                        let released = release.commit(&inner.store.shared.bus).await;
+                        tracing::debug!(?released, %error, "a history could not be read");
                         return Err(Error::Unavailable(error.message));
                     }
                     Err(error) => Err(error.message),
                 },
             }
         } else {
-            let texts = taken.history.unwrap_or_default();
+            let texts = leased.history.unwrap_or_default();
             let events = item::read_events(&texts);
-            if let (Ok(events), Some(edition)) = (&events, edition) {
-                let bytes = size(&texts);
-                inner
-                    .cache
-                    .put(&taken.instance, edition, events.clone(), bytes);
+            if let (Ok(events), Some(version)) = (&events, version) {
+                let (events, bytes) = (events.clone(), size(&texts));
+                inner.cache.put(&leased.instance, version, events, bytes);
             }
             events
         };
@@ -194,16 +207,15 @@ impl PostgresProvider {
             error = Some(reason);
             Vec::new()
         });
-        let known = match (&error, edition) {
-            (Some(_), _) => Known::Nothing,
-            (None, Some(edition)) => Known::Edition(edition),
-            (None, None) if taken.execution.is_none() => Known::New,
-            (None, None) => Known::Nothing,
+        let fetched = match (&error, version) {
+            (None, Some(version)) => FetchedHistory::Version(version),
+            (None, None) if leased.execution.is_none() => FetchedHistory::New,
+            _ => FetchedHistory::Unknown,
         };
-        inner.leases.know(token.secret, known);
+        inner.leases.set_history(token.secret, fetched);
 
-        let (name, version) = named(&messages);
-        let values = taken.values.into_iter().map(|(key, value, updated_ms)| {
+        let (name, version) = start_of(&messages);
+        let values = leased.values.into_iter().map(|(key, value, updated_ms)| {
             let entry = KvEntry {
                 value: text_of(value),
                 last_updated_at_ms: unsigned(updated_ms),
@@ -212,28 +224,28 @@ impl PostgresProvider {
         });
         let kv_snapshot: HashMap<_, _> = values.collect();
         let item = OrchestrationItem {
-            orchestration_name: taken.name.or(name).unwrap_or_default(),
-            version: taken
+            orchestration_name: leased.name.or(name).unwrap_or_default(),
+            version: leased
                 .version
                 .or(version)
                 .unwrap_or_else(|| "unknown".into()),
-            execution_id: taken.execution.map_or(1, unsigned),
+            execution_id: leased.execution.map_or(1, unsigned),
             history,
             messages,
             history_error: error,
             kv_snapshot,
-            instance: taken.instance,
+            instance: leased.instance,
         };
-        Ok((item, token.to_string(), attempts(taken.attempts)))
+        Ok(self.guarded(item, token, leased.attempts))
     }
 
-    pub(super) async fn fetch_work(
+    pub(super) async fn fetch_activity(
         &self,
         lease: Duration,
         poll: Duration,
         session: Option<&SessionFetchConfig>,
         filter: &TagFilter,
-    ) -> Result<Option<Leased<WorkItem>>, ProviderError> {
+    ) -> Result<Option<LeasedItem<WorkItem>>, ProviderError> {
         if matches!(filter, TagFilter::None) {
             if self.inner.options.long_poll.enabled {
                 tokio::time::sleep(poll).await;
@@ -244,50 +256,45 @@ impl PostgresProvider {
         let tags = stored_tags(filter);
         let dispatcher = Dispatcher {
             operation: "fetch_work_item",
-            hub: &inner.store.hub,
-            quiet: &inner.tasks_quiet,
+            shared: &inner.store.shared,
+            empty_polls: &inner.empty_activity_polls,
             long_poll: &inner.options.long_poll,
-            keys: inner.store.topics.task_keys(session, &tags),
-            alarms: 2,
+            keys: inner.store.topics.activity_keys(session, &tags),
+            recheck_keys: 2,
         };
         let session = session.map(|session| (session.owner_id.clone(), session.lock_timeout));
-        let take = || {
-            let want = WantTask {
+        let fetch = || {
+            let fetch = FetchActivity {
                 lease,
                 session: session.clone(),
                 token: Uuid::new_v4(),
                 tags: tags.clone(),
             };
-            self.take_task(want).commit(&inner.store.hub.bus)
+            self.lease_activity(fetch).commit(&inner.store.shared.bus)
         };
-        let fetched = dispatcher.hold(poll, take).await?;
-        Ok(fetched.and_then(Fetched::into_item))
+        let fetched = dispatcher.hold(poll, fetch).await?;
+        Ok(fetched.and_then(FetchGuard::into_item))
     }
 
-    /// As [`Self::take_instance`].
-    fn take_task(&self, want: WantTask) -> Write<Taken<Fetched<WorkItem>>> {
+    /// Wakes nobody, as [`Self::lease_instance`].
+    fn lease_activity(&self, fetch: FetchActivity) -> Write<FetchResult<FetchGuard<WorkItem>>> {
         let provider = self.clone();
         let run = async move {
             loop {
-                let want = WantTask {
+                let fetch = FetchActivity {
                     token: Uuid::new_v4(),
-                    ..want.clone()
+                    ..fetch.clone()
                 };
-                let lease = want.lease;
-                let taken = match provider.inner.store.tasks.submit(want).await? {
-                    Taken::Something(taken) => taken,
-                    Taken::Nothing { due, lapse } => return Ok(Taken::Nothing { due, lapse }),
+                let lease = fetch.lease;
+                let leased = match provider.inner.store.activities.submit(fetch).await? {
+                    FetchResult::Item(leased) => leased,
+                    FetchResult::Nothing { due, expiry } => {
+                        return Ok(FetchResult::Nothing { due, expiry });
+                    }
                 };
-                // One that cannot be read is set aside: the next one.
-                if let Some(item) = provider.activity(taken, lease).await? {
-                    return Ok(Taken::Something(Fetched {
-                        item: Some(item),
-                        provider,
-                        give_back: |provider, token| {
-                            let token = Token::read(token)?;
-                            Some(provider.give_back_task(token, None, false))
-                        },
-                    }));
+                // An activity that cannot be read is set aside, and the next one is fetched.
+                if let Some(item) = provider.activity(leased, lease).await? {
+                    return Ok(FetchResult::Item(item));
                 }
             }
         };
@@ -296,18 +303,18 @@ impl PostgresProvider {
 
     async fn activity(
         &self,
-        taken: TakenTask,
+        leased: LeasedActivity,
         lease: Duration,
-    ) -> Result<Option<Leased<WorkItem>>, Error> {
+    ) -> Result<Option<FetchGuard<WorkItem>>, Error> {
         let inner = &self.inner;
         let token = Token {
-            secret: taken.token,
-            key: taken.id,
+            secret: leased.token,
+            key: leased.id,
         };
-        let item: WorkItem = match serde_json::from_str(&taken.item) {
+        let item: WorkItem = match serde_json::from_str(&leased.item) {
             Ok(item) => item,
             Err(reason) => {
-                self.spoil(&taken, &reason.to_string()).await?;
+                self.set_aside(&leased, &reason.to_string()).await?;
                 return Ok(None);
             }
         };
@@ -318,33 +325,30 @@ impl PostgresProvider {
         {
             inner.sessions.claims.fetch_add(1, Ordering::SeqCst);
         }
-        let wake = inner
-            .store
-            .topics
-            .wake_tasks(&super::write::kind_of(&item), 1);
-        let engine = &inner.store.hub.engine;
-        inner.leases.take(engine, token.secret, lease, wake);
-        Ok(Some((item, token.to_string(), attempts(taken.attempts))))
+        let wake = inner.store.topics.wake_activities(&kind_of(&item), 1);
+        let engine = &inner.store.shared.engine;
+        inner.leases.add(engine, token.secret, lease, wake);
+        Ok(Some(self.guarded(item, token, leased.attempts)))
     }
 
-    /// An activity that cannot be read is set aside, and its orchestration is told.
-    async fn spoil(&self, taken: &TakenTask, reason: &str) -> Result<(), Error> {
+    /// Sets an unreadable activity aside and sends its orchestration the failure.
+    async fn set_aside(&self, leased: &LeasedActivity, reason: &str) -> Result<(), Error> {
         tracing::error!(
-            instance = taken.instance,
-            activity = taken.activity,
+            instance = leased.instance,
+            activity = leased.number,
             reason,
-            "an activity cannot be read; it is set aside and its orchestration told that it failed"
+            "an activity cannot be read; it was set aside, and its orchestration gets a failure"
         );
-        let (execution_id, activity_id) = (unsigned(taken.execution), unsigned(taken.activity));
+        let (execution_id, activity_id) = (unsigned(leased.execution), unsigned(leased.number));
         let failure = WorkItem::ActivityFailed {
-            instance: taken.instance.clone(),
+            instance: leased.instance.clone(),
             execution_id,
             id: activity_id,
             details: ErrorDetails::Poison {
-                attempt_count: attempts(taken.attempts),
+                attempt_count: u32::try_from(leased.attempts).unwrap_or(0),
                 max_attempts: 0,
                 message_type: PoisonMessageType::Activity {
-                    instance: taken.instance.clone(),
+                    instance: leased.instance.clone(),
                     execution_id,
                     activity_name: "unknown".into(),
                     activity_id,
@@ -352,27 +356,29 @@ impl PostgresProvider {
                 message: reason.to_owned(),
             },
         };
-        let failure = serde_json::to_string(&failure)
-            .map_err(|error| Error::Failed(format!("cannot be written: {error}")))?;
+        let failure = serde_json::to_string(&failure).map_err(|error| {
+            Error::Failed(format!("the failure cannot be written as JSON: {error}"))
+        })?;
         let store = &self.inner.store;
         let parameters = vec![
-            owned(taken.id, Type::INT8),
-            owned(taken.token, Type::UUID),
+            owned(leased.id, Type::INT8),
+            owned(leased.token, Type::UUID),
             owned(reason.to_owned(), Type::TEXT),
             owned(failure, Type::TEXT),
         ];
         let wake = store.topics.wake_orchestrations(1);
-        // Tried once: the activity is taken again when its lease ends.
+        // One attempt: the activity is fetched again when its lease expires.
         let until = Instant::now();
-        let spoilt = store.write("spoil", statements::SPOIL, parameters, until, |_| {
+        let statement = statements::SET_ASIDE_ACTIVITY;
+        let set_aside = store.write("set_aside_activity", statement, parameters, until, |_| {
             wake.into()
         });
-        spoilt.commit(&store.hub.bus).await.map(drop)
+        set_aside.commit(&store.shared.bus).await.map(drop)
     }
 }
 
-/// What a message that starts an orchestration says of it.
-fn named(messages: &[WorkItem]) -> (Option<String>, Option<String>) {
+/// The name and version of the orchestration, if one of the messages starts it.
+fn start_of(messages: &[WorkItem]) -> (Option<String>, Option<String>) {
     let start = messages.iter().find_map(|message| match message {
         WorkItem::StartOrchestration {
             orchestration,

@@ -1,4 +1,4 @@
-//! The net under the wakes: what has become ready, asked for all schemas in one statement.
+//! The fallback under the wakes: one statement asks all schemas what can be fetched.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,44 +16,43 @@ use wakeline_store::{
 use wakeline_wake::{Engine, WaitKey, WaitedKey, Wake};
 
 use super::Parameter;
-use crate::topic::{DOOR, INSTANCE, ORCHESTRATION, OWNER, SESSION_TASK, TASK};
+use crate::topic::{ACTIVITY, ANY, DOOR, INSTANCE, SESSION_ACTIVITY};
 
-/// Asks, in one statement for all schemas, what has become ready.
 pub(crate) struct Fallback {
     pub(crate) session: Session,
     pub(crate) engine: Arc<Engine>,
-    /// Timers further away than this are found the next time.
+    /// Later timers are left to the next run.
     pub(crate) horizon: Duration,
 }
 
-/// What is waited for in one schema.
+/// The wait keys of one schema.
 #[derive(Default)]
-struct Waited {
+struct SchemaWaiters {
     /// By kind and name of their topics.
     wait_keys: HashMap<(String, String), Vec<WaitKey>>,
     instances: Vec<String>,
 }
 
-impl Waited {
+impl SchemaWaiters {
     fn wait_keys(&self, kind: &str, name: &str) -> impl Iterator<Item = &WaitKey> {
         let key = (kind.to_owned(), name.to_owned());
         self.wait_keys.get(&key).into_iter().flatten()
     }
 }
 
-fn by_schema(waiting: Vec<WaitedKey>) -> BTreeMap<String, Waited> {
-    let mut schemas: BTreeMap<String, Waited> = BTreeMap::new();
+fn by_schema(waiting: Vec<WaitedKey>) -> BTreeMap<String, SchemaWaiters> {
+    let mut schemas: BTreeMap<String, SchemaWaiters> = BTreeMap::new();
     for wait_key in waiting {
         let parts: Vec<String> = wait_key.topic.parts().map(str::to_owned).collect();
         let Ok([schema, kind, name]) = <[String; 3]>::try_from(parts) else {
             continue;
         };
-        let waited = schemas.entry(schema).or_default();
+        let waiters = schemas.entry(schema).or_default();
         if kind == INSTANCE {
-            waited.instances.push(name.clone());
+            waiters.instances.push(name.clone());
         }
         let wait_key = WaitKey::new(wait_key.topic, wait_key.group);
-        waited
+        waiters
             .wait_keys
             .entry((kind, name))
             .or_default()
@@ -63,42 +62,49 @@ fn by_schema(waiting: Vec<WaitedKey>) -> BTreeMap<String, Waited> {
 }
 
 impl Fallback {
-    /// All in one statement. When the database refuses it, each schema by itself: one that was dropped
-    /// while somebody waits there must not keep the others from an answer.
-    async fn ask_all(&self, waiting: Vec<WaitedKey>) -> Result<Vec<DueWake>, Error> {
+    /// One statement for all schemas. If the database refuses it, one for each: a schema that was
+    /// dropped while somebody waits in it must not keep the others from an answer.
+    async fn query_all(&self, waiting: Vec<WaitedKey>) -> Result<Vec<DueWake>, Error> {
         let schemas = by_schema(waiting);
-        let refused = match self.ask(&schemas).await {
+        let refused = match self.query(&schemas).await {
             Err(Error::Failed(reason)) if schemas.len() > 1 => reason,
             answered => return answered,
         };
-        tracing::warn!(refused, "the fallback was refused; asking schema by schema");
-        let mut dues = Vec::new();
-        for (name, waited) in schemas {
-            let alone = BTreeMap::from([(name, waited)]);
-            match self.ask(&alone).await {
-                Ok(found) => dues.extend(found),
-                Err(Error::Failed(reason)) => tracing::warn!(reason, "a schema gave no answer"),
+        tracing::warn!(
+            refused,
+            "the database refused the fallback for all schemas; asking one by one"
+        );
+        let mut due = Vec::new();
+        for schema in schemas {
+            match self.query(&BTreeMap::from([schema])).await {
+                Ok(found) => due.extend(found),
+                Err(Error::Failed(reason)) => {
+                    tracing::warn!(reason, "the database refused the fallback for a schema");
+                }
                 Err(error) => return Err(error),
             }
         }
-        Ok(dues)
+        Ok(due)
     }
 
-    async fn ask(&self, schemas: &BTreeMap<String, Waited>) -> Result<Vec<DueWake>, Error> {
+    async fn query(
+        &self,
+        schemas: &BTreeMap<String, SchemaWaiters>,
+    ) -> Result<Vec<DueWake>, Error> {
         let names: Vec<&String> = schemas.keys().collect();
-        let asked: Vec<String> = (0_i32..)
+        let statements: Vec<String> = (0_i32..)
             .zip(schemas)
-            .map(|(number, (name, waited))| {
+            .map(|(number, (name, waiters))| {
                 let schema = quoted(name);
-                let mut asked = format!("SELECT {number} AS schema, d.* FROM {schema}.due() d");
-                if !waited.instances.is_empty() {
-                    asked.push_str(&format!(
-                        " UNION ALL SELECT {number}, 3, i.id, NULL, 0 FROM {schema}.instance i
+                let mut statement = format!("SELECT {number} AS schema, d.* FROM {schema}.due() d");
+                if !waiters.instances.is_empty() {
+                    statement.push_str(&format!(
+                        " UNION ALL SELECT {number}, '{INSTANCE}', i.id, 0 FROM {schema}.instance i
                          JOIN {schema}.execution x ON x.instance = i.id AND x.number = i.execution
                          WHERE i.id = ANY ($1) AND x.status IN ('Completed', 'Failed')"
                     ));
                 }
-                asked
+                statement
             })
             .collect();
         let instances: Vec<&String> = schemas.values().flat_map(|w| &w.instances).collect();
@@ -108,46 +114,31 @@ impl Fallback {
         }
         let client = self.session.client().await?;
         let rows = client
-            .query_typed(&asked.join(" UNION ALL "), &parameters)
+            .query_typed(&statements.join(" UNION ALL "), &parameters)
             .await
             .map_err(|error| explain(&error))?;
-        let mut dues = Vec::new();
+        let mut due = Vec::new();
         for row in &rows {
-            let schema: i32 = row.get(0);
-            let waited = &schemas[names[usize::try_from(schema).unwrap_or(0)]];
-            let (kind, name): (i32, Option<String>) = (row.get(1), row.get(2));
-            let owner: Option<String> = row.get(3);
-            let micros: Option<i64> = row.get(4);
-            let name = name.unwrap_or_default();
-            let after = Duration::from_micros(u64::try_from(micros.unwrap_or(0)).unwrap_or(0));
-            let wait_keys: Vec<&WaitKey> = match (kind, &owner) {
-                (0, _) => waited.wait_keys(ORCHESTRATION, "").collect(),
-                (1, _) => waited
-                    .wait_keys(TASK, &name)
-                    .chain(waited.wait_keys(TASK, "*"))
-                    .collect(),
-                (2, Some(owner)) => waited.wait_keys(OWNER, owner).collect(),
-                (2, None) => waited
-                    .wait_keys(SESSION_TASK, &name)
-                    .chain(waited.wait_keys(SESSION_TASK, "*"))
-                    .collect(),
-                _ => waited.wait_keys(INSTANCE, &name).collect(),
-            };
-            for wait_key in wait_keys.into_iter().cloned() {
+            let schema = usize::try_from(row.get::<_, i32>("schema")).unwrap_or(0);
+            let waiters = &schemas[names[schema]];
+            let (kind, name): (&str, &str) = (row.get("kind"), row.get("name"));
+            let due_us: i64 = row.get("due_us");
+            let after = Duration::from_micros(u64::try_from(due_us).unwrap_or(0));
+            let accepts_any = matches!(kind, ACTIVITY | SESSION_ACTIVITY);
+            let of_any = accepts_any.then(|| waiters.wait_keys(kind, ANY));
+            let keys = waiters.wait_keys(kind, name);
+            for key in keys.chain(of_any.into_iter().flatten()).cloned() {
                 if after.is_zero() {
-                    dues.push(DueWake {
-                        key: wait_key,
-                        after,
-                    });
+                    due.push(DueWake { key, after });
                 } else if after <= self.horizon {
-                    // A timer and not an alarm, which would go with those who wait now: they come
-                    // back and, having been told of nothing, do not ask.
-                    let wake = Wake::chain(wait_key.topic).in_group(wait_key.group);
+                    // A timer and not a recheck of the present waiters: when they return and wait
+                    // again, no wake has been published, so they do not ask the database.
+                    let wake = Wake::chain(key.topic).in_group(key.group);
                     self.engine.wake_after(wake, after);
                 }
             }
         }
-        Ok(dues)
+        Ok(due)
     }
 }
 
@@ -157,6 +148,6 @@ impl Recheck for Fallback {
     }
 
     fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
-        self.ask_all(waiting).boxed()
+        self.query_all(waiting).boxed()
     }
 }

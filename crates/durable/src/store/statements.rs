@@ -1,4 +1,4 @@
-//! The statements that are short enough to be written here. `@schema@` stands for the schema.
+//! Statements that need no function of their own. `@schema@` stands for the schema.
 
 pub(crate) const INSTANCE_STATS: &str = "\
     SELECT h.count AS events, h.bytes AS event_bytes, v.count AS keys, v.bytes AS value_bytes,
@@ -31,7 +31,7 @@ pub(crate) const LIST_EXECUTIONS: &str = "\
     SELECT number FROM @schema@.execution WHERE instance = $1 ORDER BY number";
 
 pub(crate) const LATEST_EXECUTION_ID: &str = "\
-    SELECT coalesce(max(number), 1) FROM @schema@.execution WHERE instance = $1";
+    SELECT coalesce(max(number), 1) AS number FROM @schema@.execution WHERE instance = $1";
 
 pub(crate) const GET_INSTANCE_INFO: &str = "\
     SELECT i.id, i.name, i.version, i.execution, i.parent, x.status, x.output,
@@ -56,16 +56,16 @@ pub(crate) const GET_SYSTEM_METRICS: &str = "\
         (SELECT count(*) FROM @schema@.execution x
          JOIN @schema@.instance i ON i.id = x.instance AND i.execution = x.number
          WHERE x.status = 'Running') AS running
-    FROM @schema@.tally";
+    FROM @schema@.counters";
 
 pub(crate) const GET_QUEUE_DEPTHS: &str = "\
     SELECT
     (SELECT count(*) FROM @schema@.message g
      LEFT JOIN @schema@.mailbox m ON m.instance = g.instance AND m.token IS NOT NULL
-         AND g.number <= m.taken_through
-         AND (g.visible_at IS NULL OR g.visible_at <= m.taken_at)
+         AND g.number <= m.leased_through
+         AND (g.visible_at IS NULL OR g.visible_at <= m.leased_at)
      WHERE m.instance IS NULL) AS messages,
-    (SELECT count(*) FROM @schema@.task t WHERE t.token IS NULL) AS tasks";
+    (SELECT count(*) FROM @schema@.activity t WHERE t.token IS NULL) AS activities";
 
 pub(crate) const LIST_CHILDREN: &str = "\
     SELECT id FROM @schema@.instance WHERE parent = $1 ORDER BY id";
@@ -76,7 +76,7 @@ pub(crate) const GET_PARENT_ID: &str = "\
 pub(crate) const DELETE_INSTANCES_ATOMIC: &str = "\
     SELECT * FROM @schema@.delete_instances($1, $2)";
 
-pub(crate) const PRUNE_EXECUTIONS: &str = "SELECT * FROM @schema@.prune($1, $2, $3)";
+pub(crate) const PRUNE_EXECUTIONS: &str = "SELECT * FROM @schema@.prune_executions($1, $2, $3)";
 
 pub(crate) const MATCHING: &str = "\
     SELECT i.id FROM @schema@.instance i
@@ -89,7 +89,7 @@ pub(crate) const READ_WITH_EXECUTION: &str = "\
     SELECT data FROM @schema@.event WHERE instance = $1 AND execution = $2
     ORDER BY number";
 
-pub(crate) const APPEND_WITH_EXECUTION: &str = "SELECT @schema@.append($1, $2, $3, $4)";
+pub(crate) const APPEND_WITH_EXECUTION: &str = "SELECT @schema@.append_events($1, $2, $3, $4)";
 
 pub(crate) const RENEW_SESSION_LOCK: &str = "\
     WITH renewed AS (
@@ -98,14 +98,14 @@ pub(crate) const RENEW_SESSION_LOCK: &str = "\
         WHERE owner = ANY ($1) AND locked_until > clock_timestamp()
             AND active_at + $3 * interval '1 microsecond' > clock_timestamp()
         RETURNING 1
-    ) SELECT count(*) FROM renewed";
+    ) SELECT count(*) AS sessions FROM renewed";
 
 pub(crate) const CLEANUP_ORPHANED_SESSIONS: &str = "\
-    WITH gone AS (
+    WITH deleted AS (
         DELETE FROM @schema@.session s WHERE s.locked_until < clock_timestamp()
-            AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.session = s.id)
+            AND NOT EXISTS (SELECT FROM @schema@.activity t WHERE t.session = s.id)
         RETURNING 1
-    ) SELECT count(*) FROM gone";
+    ) SELECT count(*) AS sessions FROM deleted";
 
 pub(crate) const GET_KV_VALUE: &str = "\
     SELECT value FROM (
@@ -120,15 +120,12 @@ pub(crate) const GET_KV_ALL_VALUES: &str = "\
     SELECT v.key, v.value FROM @schema@.kv v WHERE v.instance = $1 AND NOT EXISTS (
         SELECT FROM @schema@.kv_delta d WHERE d.instance = $1 AND d.key = v.key)";
 
-pub(crate) const SPOIL: &str = "SELECT @schema@.spoil($1, $2, $3, $4)";
+pub(crate) const SET_ASIDE_ACTIVITY: &str = "SELECT @schema@.set_aside_activity($1, $2, $3, $4)";
 
-pub(crate) const GIVE_BACK_INSTANCE: &str = "\
-    SELECT @schema@.give_back_instance($1, $2, $3, $4)";
+pub(crate) const RELEASE_INSTANCE: &str = "SELECT * FROM @schema@.release_instance($1, $2, $3, $4)";
 
-pub(crate) const GIVE_BACK_TASK: &str = "\
-    SELECT * FROM @schema@.give_back_task($1, $2, $3, $4)";
+pub(crate) const RELEASE_ACTIVITY: &str = "SELECT * FROM @schema@.release_activity($1, $2, $3, $4)";
 
-pub(crate) const PROLONG_INSTANCE: &str = "\
-    SELECT @schema@.prolong_instance($1, $2, $3)";
+pub(crate) const RENEW_INSTANCE: &str = "SELECT @schema@.renew_instance($1, $2, $3)";
 
-pub(crate) const PROLONG_TASK: &str = "SELECT @schema@.prolong_task($1, $2, $3)";
+pub(crate) const RENEW_ACTIVITY: &str = "SELECT @schema@.renew_activity($1, $2, $3)";

@@ -1,4 +1,4 @@
-//! Histories in memory: spared the database, and never wrong.
+//! Cached histories: they save reads and are never wrong.
 
 use duroxide::{
     Event, EventKind,
@@ -7,7 +7,7 @@ use duroxide::{
 use std::time::Duration;
 use wakeline_durable::{Options, PostgresProvider};
 
-use crate::{ground::*, proxy::Lose};
+use crate::{fixture::*, proxy::Loss};
 
 const LARGE: usize = 200_000;
 
@@ -26,7 +26,7 @@ async fn begin_large(provider: &PostgresProvider, instance: &str) {
     end_turn(provider, &token, turn).await;
 }
 
-/// A turn that appends one event; the numbers of those before it.
+/// Runs a turn that appends one event; returns the events before it.
 async fn turn(provider: &PostgresProvider, instance: &str, number: u64) -> Vec<Event> {
     enqueue(provider, timer(instance, number, Duration::ZERO).0).await;
     let (item, token, _) = fetch_now(provider).await.expect("it was sent");
@@ -51,42 +51,42 @@ fn numbers(history: &[Event]) -> Vec<u64> {
 
 #[tokio::test]
 async fn a_history_is_not_read_again_for_every_turn() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
     begin_large(&provider, "a").await;
-    let before = ground.proxy.answered_bytes();
+    let before = fixture.proxy.answered_bytes();
     for number in 3..10 {
         let history = turn(&provider, "a", number).await;
         assert_eq!(numbers(&history), (1..number).collect::<Vec<_>>());
         let read = provider.read("a").await.expect("it can be read");
         assert_eq!(numbers(&read), (1..=number).collect::<Vec<_>>());
     }
-    let answered = ground.proxy.answered_bytes() - before;
+    let answered = fixture.proxy.answered_bytes() - before;
     assert!(answered < LARGE as u64 / 2, "{answered}");
 
-    // Somebody new has to read it once.
-    let newcomer = ground.watched().await;
-    let before = ground.proxy.answered_bytes();
+    // A new process reads it once.
+    let newcomer = fixture.proxied().await;
+    let before = fixture.proxy.answered_bytes();
     turn(&newcomer, "a", 10).await;
-    let answered = ground.proxy.answered_bytes() - before;
+    let answered = fixture.proxy.answered_bytes() - before;
     assert!(answered >= LARGE as u64, "{answered}");
     turn(&newcomer, "a", 11).await;
-    let answered = ground.proxy.answered_bytes() - before;
+    let answered = fixture.proxy.answered_bytes() - before;
     assert!(answered < LARGE as u64 * 2, "{answered}");
 }
 
 #[tokio::test]
 async fn two_processes_in_turn_see_the_whole_history() {
-    let ground = Ground::new().await;
-    let both = [ground.watched().await, ground.other().await];
+    let fixture = Fixture::new().await;
+    let both = [fixture.proxied().await, fixture.direct().await];
     let [one, other] = &both;
     begin(one, "a").await;
-    // Both have it in memory, and each goes on where the other has ended.
+    // Both cache it, and each continues where the other has ended.
     for number in 2..30 {
         let provider = if number % 3 == 0 { other } else { one };
         let history = turn(provider, "a", number).await;
         assert_eq!(numbers(&history), (1..number).collect::<Vec<_>>());
-        // Not each time: what is in memory is then behind.
+        // Not every time, so that the cached history is behind.
         let readers = if number % 4 == 0 { &both[..] } else { &[] };
         for provider in readers {
             let read = provider.read("a").await.expect("it can be read");
@@ -97,12 +97,12 @@ async fn two_processes_in_turn_see_the_whole_history() {
 
 #[tokio::test]
 async fn an_edit_by_hand_is_seen() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
     begin(&provider, "a").await;
     turn(&provider, "a", 2).await;
     assert_eq!(provider.read("a").await.expect("it can be read").len(), 2);
-    ground
+    fixture
         .sql(
             "UPDATE @schema@.event SET data = replace(data, '\"Work\"', '\"Edited\"')
              WHERE instance = 'a' AND number = 1",
@@ -117,7 +117,7 @@ async fn an_edit_by_hand_is_seen() {
     ));
     assert!(is_edited(&turn(&provider, "a", 3).await));
 
-    ground
+    fixture
         .sql("UPDATE @schema@.event SET data = 'none' WHERE instance = 'a' AND number = 2")
         .await;
     let unread = provider.read("a").await.expect_err("it cannot be read");
@@ -129,8 +129,8 @@ async fn an_edit_by_hand_is_seen() {
 
 #[tokio::test]
 async fn another_instance_of_the_same_name_is_another() {
-    let ground = Ground::new().await;
-    let (one, other) = (ground.watched().await, ground.other().await);
+    let fixture = Fixture::new().await;
+    let (one, other) = (fixture.proxied().await, fixture.direct().await);
     begin(&one, "a").await;
     for number in 2..5 {
         turn(&one, "a", number).await;
@@ -139,7 +139,7 @@ async fn another_instance_of_the_same_name_is_another() {
     let deleted = admin.delete_instance("a", true).await;
     assert_eq!(deleted.expect("it is forced").instances_deleted, 1);
     assert!(one.read("a").await.expect("it can be read").is_empty());
-    // As many events as the first had when it was read last: only its incarnation tells it.
+    // As many events as the first instance had when it was read last: only the incarnation differs.
     begin(&other, "a").await;
     for number in 2..5 {
         let kind = EventKind::ExternalEvent {
@@ -160,32 +160,32 @@ async fn another_instance_of_the_same_name_is_another() {
 }
 
 #[tokio::test]
-async fn without_memory_it_works() {
-    let ground = Ground::new().await;
-    let provider = ground
-        .watched_with(Options {
+async fn a_provider_without_a_cache_works() {
+    let fixture = Fixture::new().await;
+    let provider = fixture
+        .proxied_with(Options {
             history_cache_bytes: 0,
             ..options()
         })
         .await;
     begin_large(&provider, "a").await;
-    let before = ground.proxy.answered_bytes();
+    let before = fixture.proxy.answered_bytes();
     for number in 3..6 {
         let history = turn(&provider, "a", number).await;
         assert_eq!(numbers(&history), (1..number).collect::<Vec<_>>());
         let read = provider.read("a").await.expect("it can be read");
         assert_eq!(numbers(&read), (1..=number).collect::<Vec<_>>());
     }
-    let answered = ground.proxy.answered_bytes() - before;
+    let answered = fixture.proxy.answered_bytes() - before;
     assert!(answered >= LARGE as u64 * 6, "{answered}");
 }
 
-/// One that does not fit, and many that drive each other out.
+/// A history that does not fit, and many that evict each other.
 #[tokio::test]
-async fn with_little_memory_it_works() {
-    let ground = Ground::new().await;
-    let provider = ground
-        .watched_with(Options {
+async fn a_provider_with_a_small_cache_works() {
+    let fixture = Fixture::new().await;
+    let provider = fixture
+        .proxied_with(Options {
             history_cache_bytes: 2_000,
             ..options()
         })
@@ -204,30 +204,30 @@ async fn with_little_memory_it_works() {
 }
 
 #[tokio::test]
-async fn an_outage_while_a_history_is_asked_for_is_no_attempt() {
-    let ground = Ground::new().await;
+async fn an_outage_while_a_history_is_read_is_no_attempt() {
+    let fixture = Fixture::new().await;
     let options = Options {
         // Room for a handful of short histories.
         history_cache_bytes: 2_400,
         outage_patience: Duration::ZERO,
         ..options()
     };
-    let provider = ground.watched_with(options).await;
-    ground.settle(&provider).await;
+    let provider = fixture.proxied_with(options).await;
+    fixture.until_live(&provider).await;
     begin(&provider, "a").await;
     for number in 0..12 {
         begin(&provider, &format!("other {number}")).await;
     }
     enqueue(&provider, timer("a", 2, Duration::ZERO).0).await;
 
-    // The database still says that this process has it; it was driven out.
-    ground.proxy.lose(".look(", Lose::Request, 1);
+    // The database still says that this process caches it; it was evicted.
+    fixture.proxy.lose(".read_histories(", Loss::Request, 1);
     let error = provider
         .fetch_orchestration_item(POLL, Duration::ZERO, None)
         .await
         .expect_err("the history cannot be asked for");
     assert!(error.is_retryable(), "{error}");
-    assert!(ground.proxy.has_lost());
+    assert!(fixture.proxy.has_lost());
 
     let (item, _, attempts) = fetch_now(&provider).await.expect("it was given back");
     assert_eq!((item.history_error, attempts), (None, 1));

@@ -1,5 +1,5 @@
-//! An answer that is lost: what was done is not done twice, what was not done is done, and whoever
-//! waits for it is woken all the same.
+//! A request or its answer is lost: the provider repeats the call, its effect happens once, and its
+//! waiters are woken.
 
 use std::time::Duration;
 
@@ -10,36 +10,38 @@ use duroxide::{
 use wakeline_durable::PostgresProvider;
 
 use crate::{
-    ground::*,
-    proxy::Lose::{self, Answer, Request},
+    fixture::*,
+    proxy::Loss::{self, Answer, Request},
 };
 
 const MESSAGES: &str = "SELECT count(*) FROM @schema@.message";
-const TASKS: &str = "SELECT count(*) FROM @schema@.task";
+const ACTIVITIES: &str = "SELECT count(*) FROM @schema@.activity";
 const EVENTS: &str = "SELECT count(*) FROM @schema@.event";
 
-/// A provider whose connections are all there, so that none is made while one is lost.
-async fn ready(ground: &Ground) -> PostgresProvider {
-    let provider = ground.watched().await;
-    ground.settle(&provider).await;
+/// A provider that has made all its connections, so that it makes none while one is lost.
+async fn ready(fixture: &Fixture) -> PostgresProvider {
+    let provider = fixture.proxied().await;
+    fixture.until_live(&provider).await;
     provider
 }
 
-async fn a_turn(loses: Lose, times: u32) {
-    let ground = Ground::new().await;
-    let provider = ready(&ground).await;
+async fn a_turn(loses: Loss, times: u32) {
+    let fixture = Fixture::new().await;
+    let provider = ready(&fixture).await;
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
-    // One of each waits for what the turn brings.
-    let dispatcher = ground.parked(&provider, fetch(&provider, LONG)).await;
-    let worker = ground.parked(&provider, fetch_work(&provider, LONG)).await;
+    // A waiter for everything that the turn makes ready.
+    let dispatcher = fixture.parked(&provider, fetch(&provider, LONG)).await;
+    let worker = fixture
+        .parked(&provider, fetch_activity(&provider, LONG))
+        .await;
     let client = provider.clone();
-    let end = ground
+    let end = fixture
         .parked(&provider, async move {
             client.wait_for_orchestration("a", POLL).await
         })
         .await;
-    ground.proxy.lose(".step(", loses, times);
+    fixture.proxy.lose(".apply_changes(", loses, times);
     let turn = Turn {
         events: vec![
             started("a"),
@@ -58,16 +60,16 @@ async fn a_turn(loses: Lose, times: u32) {
         },
     };
     end_turn(&provider, &token, turn).await;
-    assert!(ground.proxy.has_lost());
-    assert_eq!(ground.number(EVENTS).await, 2);
-    assert_eq!(ground.number(MESSAGES).await, 1);
-    assert_eq!(ground.number(TASKS).await, 1);
+    assert!(fixture.proxy.has_lost());
+    assert_eq!(fixture.number(EVENTS).await, 2);
+    assert_eq!(fixture.number(MESSAGES).await, 1);
+    assert_eq!(fixture.number(ACTIVITIES).await, 1);
     assert_eq!(dispatcher.await.expect("it is woken").0.instance, "b");
     worker.await.expect("it is woken");
     end.await.expect("no panic").expect("it is woken");
     let counted = "SELECT sum(instances)::bigint * 100 + sum(completed)::bigint * 10
-         + sum(events)::bigint FROM @schema@.tally";
-    assert_eq!(ground.number(counted).await, 112, "counted once");
+         + sum(events)::bigint FROM @schema@.counters";
+    assert_eq!(fixture.number(counted).await, 112, "counted once");
 }
 
 #[tokio::test]
@@ -88,13 +90,13 @@ async fn a_turn_that_is_lost() {
 #[tokio::test]
 async fn the_end_of_an_activity() {
     for loses in [Answer, Request] {
-        let ground = Ground::new().await;
-        let provider = ready(&ground).await;
+        let fixture = Fixture::new().await;
+        let provider = ready(&fixture).await;
         begin(&provider, "a").await;
         schedule(&provider, activity("a", 2)).await;
-        let (_, token, _) = fetch_work(&provider, LONG).await;
-        let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
-        ground.proxy.lose(".step(", loses, 2);
+        let (_, token, _) = fetch_activity(&provider, LONG).await;
+        let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
+        fixture.proxy.lose(".apply_changes(", loses, 2);
         let completion = WorkItem::ActivityCompleted {
             instance: "a".into(),
             execution_id: 1,
@@ -105,21 +107,21 @@ async fn the_end_of_an_activity() {
             .ack_work_item(&token, Some(completion.clone()))
             .await;
         ended.expect("it is held");
-        assert!(ground.proxy.has_lost());
+        assert!(fixture.proxy.has_lost());
         let (item, ..) = waiting.await.expect("it is woken");
         assert_eq!(item.messages, [completion]);
-        assert_eq!(ground.number(TASKS).await, 0);
+        assert_eq!(fixture.number(ACTIVITIES).await, 0);
     }
 }
 
-/// An event that was sent twice would be two events. Only the caller can know better.
+/// An event that is sent twice is two events, so the caller decides about a repeat.
 #[tokio::test]
 async fn an_event_is_not_sent_twice() {
-    let ground = Ground::new().await;
-    let provider = ready(&ground).await;
+    let fixture = Fixture::new().await;
+    let provider = ready(&fixture).await;
     begin(&provider, "a").await;
-    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
-    ground.proxy.lose(".step(", Answer, 1);
+    let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
+    fixture.proxy.lose(".apply_changes(", Answer, 1);
     let raised = WorkItem::ExternalRaised {
         instance: "a".into(),
         name: "go".into(),
@@ -136,85 +138,90 @@ async fn an_event_is_not_sent_twice() {
 
 #[tokio::test]
 async fn an_activity_that_is_scheduled() {
-    let ground = Ground::new().await;
-    let provider = ready(&ground).await;
-    let waiting = ground.parked(&provider, fetch_work(&provider, LONG)).await;
-    ground.proxy.lose(".step(", Request, 1);
+    let fixture = Fixture::new().await;
+    let provider = ready(&fixture).await;
+    let waiting = fixture
+        .parked(&provider, fetch_activity(&provider, LONG))
+        .await;
+    fixture.proxy.lose(".apply_changes(", Request, 1);
     schedule(&provider, activity("a", 2)).await;
     waiting.await.expect("it is woken");
-    assert_eq!(ground.number(TASKS).await, 1);
+    assert_eq!(fixture.number(ACTIVITIES).await, 1);
 }
 
-/// Given back, and nobody has heard of it: whoever waits is woken all the same.
+/// The answer to a release is lost: a waiter is woken all the same.
 #[tokio::test]
-async fn what_is_given_back() {
-    let ground = Ground::new().await;
-    let provider = ready(&ground).await;
+async fn an_item_that_is_released() {
+    let fixture = Fixture::new().await;
+    let provider = ready(&fixture).await;
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
-    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
-    ground.proxy.lose("give_back_instance", Answer, 1);
-    // What it says does not matter: the lease is not held afterwards, and it was before.
+    let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
+    fixture.proxy.lose("release_instance", Answer, 1);
+    // Its result is not checked: a repeat finds that the lease is not held.
     let _ = provider
         .abandon_orchestration_item(&token, None, false)
         .await;
     waiting.await.expect("it is woken");
 
     schedule(&provider, activity("a", 2)).await;
-    let (_, token, _) = fetch_work_now(&provider).await.expect("it was sent");
-    let waiting = ground.parked(&provider, fetch_work(&provider, LONG)).await;
-    ground.proxy.lose("give_back_task", Answer, 1);
+    let (_, token, _) = fetch_activity_now(&provider).await.expect("it was sent");
+    let waiting = fixture
+        .parked(&provider, fetch_activity(&provider, LONG))
+        .await;
+    fixture.proxy.lose("release_activity", Answer, 1);
     let _ = provider.abandon_work_item(&token, None, false).await;
     waiting.await.expect("it is woken");
 }
 
-/// Taken, and nobody has heard of it: it comes back when its lease is over, to somebody who waits.
+/// The answer to a fetch is lost: the item goes to a waiter when its lease expires.
 #[tokio::test]
-async fn what_is_taken() {
+async fn an_item_that_is_fetched() {
     const LEASE: Duration = Duration::from_secs(1);
-    let ground = Ground::new().await;
-    let provider = ready(&ground).await;
-    ground.proxy.lose("take_instances", Answer, 1);
-    let waiting = ground.parked(&provider, fetch(&provider, LEASE)).await;
+    let fixture = Fixture::new().await;
+    let provider = ready(&fixture).await;
+    fixture.proxy.lose("fetch_instances", Answer, 1);
+    let waiting = fixture.parked(&provider, fetch(&provider, LEASE)).await;
     enqueue(&provider, start("a")).await;
     assert_eq!(waiting.await.expect("it is woken").0.instance, "a");
-    assert!(ground.proxy.has_lost());
+    assert!(fixture.proxy.has_lost());
 
-    ground.proxy.lose("take_tasks", Answer, 1);
-    let waiting = ground.parked(&provider, fetch_work(&provider, LEASE)).await;
+    fixture.proxy.lose("fetch_activities", Answer, 1);
+    let waiting = fixture
+        .parked(&provider, fetch_activity(&provider, LEASE))
+        .await;
     schedule(&provider, activity("a", 2)).await;
     waiting.await.expect("it is woken");
-    assert!(ground.proxy.has_lost());
+    assert!(fixture.proxy.has_lost());
 }
 
-/// What is asked only is asked again.
 #[tokio::test]
-async fn what_is_read() {
-    let ground = Ground::new().await;
-    let provider = ready(&ground).await;
+async fn a_read_is_repeated() {
+    let fixture = Fixture::new().await;
+    let provider = ready(&fixture).await;
     begin(&provider, "a").await;
     for loses in [Answer, Request] {
-        ground.proxy.lose(".look(", loses, 2);
+        fixture.proxy.lose(".read_histories(", loses, 2);
         assert_eq!(provider.read("a").await.expect("it is read").len(), 1);
-        assert!(ground.proxy.has_lost());
+        assert!(fixture.proxy.has_lost());
     }
     let admin = provider.as_management_capability().expect("it can");
-    ground.proxy.cut();
+    fixture.proxy.cut();
     assert_eq!(admin.list_instances().await.expect("it is read"), ["a"]);
 }
 
-/// A lease that is prolonged, and a lost answer: it is still held, for as long as was asked.
+/// The answer to a renewal is lost: the lease is held for as long as was asked.
 #[tokio::test]
-async fn a_lease_that_is_prolonged() {
-    let ground = Ground::new().await;
-    let provider = ready(&ground).await;
+async fn a_lease_that_is_renewed() {
+    let fixture = Fixture::new().await;
+    let provider = ready(&fixture).await;
     schedule(&provider, activity("a", 2)).await;
-    let (_, token, _) = fetch_work(&provider, POLL).await;
+    let (_, token, _) = fetch_activity(&provider, POLL).await;
     for loses in [Answer, Request] {
-        ground.proxy.lose("prolong_task", loses, 1);
-        let prolonged = provider.renew_work_item_lock(&token, LONG).await;
-        prolonged.expect("it is held");
-        assert!(ground.proxy.has_lost());
+        fixture.proxy.lose("renew_activity", loses, 1);
+        let renewed = provider.renew_work_item_lock(&token, LONG).await;
+        renewed.expect("it is held");
+        assert!(fixture.proxy.has_lost());
     }
     provider.ack_work_item(&token, None).await.expect("held");
 }

@@ -1,19 +1,19 @@
-//! What the provider promises beyond what duroxide's validation suite asks of every provider.
+//! The provider's promises beyond duroxide's validation suite, which every provider must pass.
 
+mod becoming_ready;
 mod cache;
-mod crew;
-mod cut_lines;
-mod ground;
+mod cut_connections;
+mod empty_polls;
+mod fixture;
 mod hangups;
 mod lost_answers;
 mod outages;
 mod poison;
 mod proxy;
-mod pushes;
-mod quiet;
 mod routing;
 mod schemas;
 mod stress;
 mod takeover;
+mod test_runtime;
 mod timers;
-mod waking;
+mod wakes;

@@ -1,4 +1,4 @@
-//! PostgreSQL goes away under a runtime that is at work: not one orchestration fails for it.
+//! PostgreSQL stops while a runtime works: no orchestration fails.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,15 @@ use tokio::time::sleep;
 use wakeline_testbed::Postgres;
 
 use crate::{
-    crew::{Crew, all_add_up, have_all_ended, start_sums},
-    ground::*,
+    fixture::*,
+    test_runtime::{TestRuntime, all_add_up, have_all_ended, start_sums},
 };
 
 const MANY: usize = 100;
-/// How long all of them may take: a hang, and not a slow machine, takes longer.
+/// How long all of them may take: only a hang takes longer.
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// What was taken when a connection was lost comes back when its lease is over: soon.
+/// With short leases: an item whose connection was lost is fetched again when its lease expires.
 fn soon() -> RuntimeOptions {
     RuntimeOptions {
         orchestration_concurrency: 4,
@@ -29,34 +29,34 @@ fn soon() -> RuntimeOptions {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn backends_that_are_killed_again_and_again() {
     let server = Postgres::start().expect("a server");
-    let ground = Ground::on(&server.url()).await;
-    let provider = ground.other().await;
-    let crew = Crew::start(&provider, soon()).await;
-    let url = ground.database.url();
+    let fixture = Fixture::on(&server.url()).await;
+    let provider = fixture.direct().await;
+    let runtime = TestRuntime::start(&provider, soon()).await;
+    let url = fixture.database.url();
     let starting = provider.clone();
     let starting = tokio::spawn(async move { start_sums(&starting, MANY).await });
     let kill = format!(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE datname = '{}' AND pid <> pg_backend_pid()",
-        ground.database.name()
+        fixture.database.name()
     );
     let began = Instant::now();
     let mut killed = 0;
     while began.elapsed() < Duration::from_secs(5) {
         sleep(Duration::from_millis(200)).await;
-        killed += ground.sql(&kill).await.len();
+        killed += fixture.sql(&kill).await.len();
     }
     assert!(killed > 20, "{killed} in {url}");
     starting.await.expect("all were sent");
     all_add_up(&provider, MANY, WITHIN).await;
-    crew.end().await;
+    runtime.end().await;
 }
 
 async fn restarted(end: fn(&mut Postgres) -> anyhow::Result<()>) {
     let mut server = Postgres::start().expect("a server");
-    let ground = Ground::on(&server.url()).await;
-    let provider = ground.other().await;
-    let crew = Crew::start(&provider, soon()).await;
+    let fixture = Fixture::on(&server.url()).await;
+    let provider = fixture.direct().await;
+    let runtime = TestRuntime::start(&provider, soon()).await;
     start_sums(&provider, MANY).await;
     assert!(!have_all_ended(&provider, MANY).await);
     for _ in 0..2 {
@@ -67,7 +67,7 @@ async fn restarted(end: fn(&mut Postgres) -> anyhow::Result<()>) {
         sleep(Duration::from_millis(500)).await;
     }
     all_add_up(&provider, MANY, WITHIN).await;
-    crew.end().await;
+    runtime.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -75,7 +75,7 @@ async fn a_restart() {
     restarted(Postgres::stop).await;
 }
 
-/// What was committed without waiting for the disk is lost: leases only.
+/// Loses the commits that did not wait for the disk, which are leases.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash() {
     restarted(Postgres::crash).await;
@@ -85,19 +85,14 @@ async fn a_crash() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acknowledgement_outlasts_an_outage() {
     let mut server = Postgres::start().expect("a server");
-    let ground = Ground::on(&server.url()).await;
-    let provider = ground.other().await;
+    let fixture = Fixture::on(&server.url()).await;
+    let provider = fixture.direct().await;
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
     tokio::task::block_in_place(|| server.stop()).expect("it ends");
     let (ending, ending_token) = (provider.clone(), token.clone());
     let end = tokio::spawn(async move {
-        let turn = Turn {
-            events: vec![started("a")],
-            metadata: named(),
-            ..Turn::default()
-        };
-        end_turn(&ending, &ending_token, turn).await;
+        end_turn(&ending, &ending_token, first_turn("a")).await;
     });
     sleep(Duration::from_secs(2)).await;
     assert!(!end.is_finished(), "an error would fail the orchestration");
@@ -109,14 +104,14 @@ async fn an_acknowledgement_outlasts_an_outage() {
 #[tokio::test]
 async fn a_client_waits_no_longer_than_it_wants_to() {
     let server = Postgres::start().expect("a server");
-    let ground = Ground::on(&server.url()).await;
-    let provider = ground.watched().await;
+    let fixture = Fixture::on(&server.url()).await;
+    let provider = fixture.proxied().await;
     begin(&provider, "a").await;
     assert_eq!(provider.read("a").await.expect("it is read").len(), 1);
-    ground.proxy.hold_up();
+    fixture.proxy.pause_answers();
     let waiting = provider.wait_for_orchestration("a", Duration::from_secs(1));
     let ended = tokio::time::timeout(POLL / 2, waiting).await;
-    ground.proxy.go_on();
+    fixture.proxy.resume_answers();
     let ended = ended.expect("its time is over");
     assert!(
         matches!(ended, Err(duroxide::ClientError::Timeout)),
@@ -124,23 +119,23 @@ async fn a_client_waits_no_longer_than_it_wants_to() {
     );
 }
 
-/// The database refuses one moment what it takes the next: none of this is permanent.
+/// The database refuses now what it may accept later: none of these errors is permanent.
 #[tokio::test]
-async fn whatever_is_the_databases_own_trouble_can_be_tried_again() {
+async fn every_trouble_of_the_database_itself_is_a_retryable_error() {
     let server = Postgres::start().expect("a server");
-    let ground = Ground::on(&server.url()).await;
+    let fixture = Fixture::on(&server.url()).await;
     let brief = wakeline_durable::Options {
         outage_patience: Duration::from_millis(1),
         statement_timeout: Duration::from_secs(1),
         ..options()
     };
-    let provider = ground.watched_with(brief).await;
+    let provider = fixture.proxied_with(brief).await;
     begin(&provider, "a").await;
-    // A lock that somebody holds for too long.
-    let somebody = ground.client().await;
+    // A lock that is held for too long.
+    let somebody = fixture.client().await;
     let locked = somebody
         .batch_execute(&format!(
-            "BEGIN; LOCK TABLE {SCHEMA}.message, {SCHEMA}.task, {SCHEMA}.mailbox"
+            "BEGIN; LOCK TABLE {SCHEMA}.message, {SCHEMA}.activity, {SCHEMA}.mailbox"
         ))
         .await;
     locked.expect("it can be locked");
@@ -155,8 +150,8 @@ async fn whatever_is_the_databases_own_trouble_can_be_tried_again() {
     somebody.batch_execute("ROLLBACK").await.expect("unlocked");
 
     // A server that takes no new connections.
-    let name = ground.database.name();
-    ground.proxy.cut();
+    let name = fixture.database.name();
+    fixture.proxy.cut();
     let admin_url = server.url();
     let allow = |yes: bool| format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {yes}");
     wakeline_testbed::psql(&admin_url, &allow(false)).expect("it can be closed");

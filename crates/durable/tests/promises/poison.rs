@@ -1,21 +1,42 @@
-//! What cannot be read is set aside alone; the rest goes on.
+//! An item that cannot be read or stored fails alone; all others go on.
 
 use std::{sync::Arc, time::Duration};
 
 use duroxide::{
     Client, ErrorDetails, OrchestrationStatus,
-    providers::{ExecutionMetadata, Provider, WorkItem},
+    providers::{ExecutionMetadata, Provider, ProviderError, WorkItem},
     runtime::RuntimeOptions,
 };
+use wakeline_durable::PostgresProvider;
 
-use crate::{crew::Crew, ground::*};
+use crate::{fixture::*, test_runtime::TestRuntime};
+
+async fn completes(provider: &PostgresProvider, instance: &str) {
+    let ended = provider.wait_for_orchestration(instance, POLL).await;
+    let is_completed = matches!(ended, Ok(OrchestrationStatus::Completed { .. }));
+    assert!(is_completed, "{ended:?}");
+}
+
+async fn fails(provider: &PostgresProvider, instance: &str) -> ErrorDetails {
+    match provider.wait_for_orchestration(instance, POLL).await {
+        Ok(OrchestrationStatus::Failed { details, .. }) => details,
+        ended => panic!("{ended:?}"),
+    }
+}
+
+/// The error names the field, and a repeat would not help.
+fn is_refused<T: std::fmt::Debug>(result: Result<T, ProviderError>, field: &str) {
+    let refused = result.expect_err("it cannot be stored");
+    let is_named = !refused.is_retryable() && refused.message.contains(field);
+    assert!(is_named, "{refused}");
+}
 
 #[tokio::test]
 async fn a_nul_in_a_payload_goes_all_the_way() {
     const STRANGE: &str = "before\0after \u{1F980} \"\\";
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    let crew = Crew::start(&provider, RuntimeOptions::default()).await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
+    let runtime = TestRuntime::start(&provider, RuntimeOptions::default()).await;
     let client = Client::new(Arc::new(provider.clone()));
     let sent = client.start_orchestration("a", "Echo", STRANGE).await;
     sent.expect("it can be sent");
@@ -29,76 +50,45 @@ async fn a_nul_in_a_payload_goes_all_the_way() {
     let value = client.get_kv_value("a", "key").await;
     assert_eq!(value.expect("it can be read").as_deref(), Some(STRANGE));
     // From the database, and not from this process' memory.
-    let other = ground.other().await;
+    let other = fixture.direct().await;
     let history = other.read("a").await.expect("it can be read");
     let history = serde_json::to_string(&history).expect("events");
     assert!(history.contains("before\\u0000after"), "{history}");
-    crew.end().await;
+    runtime.end().await;
 }
 
 #[tokio::test]
 async fn names_with_a_nul_are_refused_and_the_field_is_named() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    let refused = provider
-        .enqueue_for_orchestrator(start("a\0b"), None)
-        .await
-        .expect_err("it cannot be stored");
-    assert!(
-        !refused.is_retryable() && refused.message.contains("the instance's id"),
-        "{refused}"
-    );
-
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
+    let sent = provider.enqueue_for_orchestrator(start("a\0b"), None).await;
+    is_refused(sent, "the instance's id");
     for (item, field) in [
         (activity("a\0b", 2), "the instance's id"),
         (tagged("a", 2, Some("s\0"), None), "the session's id"),
         (tagged("a", 2, None, Some("t\0")), "the tag"),
     ] {
-        let refused = provider
-            .enqueue_for_worker(item)
-            .await
-            .expect_err("it cannot be stored");
-        assert!(
-            !refused.is_retryable() && refused.message.contains(field),
-            "{refused}"
-        );
+        is_refused(provider.enqueue_for_worker(item).await, field);
     }
-
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
     let metadata = ExecutionMetadata {
         orchestration_name: Some("Wo\0rk".into()),
         ..named()
     };
-    let refused = provider
-        .ack_orchestration_item(
-            &token,
-            1,
-            vec![started("a")],
-            vec![],
-            vec![],
-            metadata,
-            vec![],
-        )
-        .await
-        .expect_err("it cannot be stored");
-    assert!(
-        refused.message.contains("the orchestration's name"),
-        "{refused}"
-    );
-    let turn = Turn {
-        events: vec![started("a")],
-        metadata: named(),
-        ..Turn::default()
-    };
-    end_turn(&provider, &token, turn).await;
+    let events = vec![started("a")];
+    let ended = provider
+        .ack_orchestration_item(&token, 1, events, vec![], vec![], metadata, vec![])
+        .await;
+    is_refused(ended, "the orchestration's name");
+    end_turn(&provider, &token, first_turn("a")).await;
 }
 
-/// There is none of that name, and those who ask for others in the same moment get their answers.
+/// No instance has that name; the other reads of the same moment get their answers.
 #[tokio::test]
-async fn who_asks_for_a_name_with_a_nul_spoils_nothing() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
+async fn a_read_of_a_name_with_a_nul_fails_alone() {
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
     begin(&provider, "a").await;
     let reads = (0..20).map(|number| provider.read(if number % 5 == 0 { "a\0b" } else { "a" }));
     let read = futures_util::future::join_all(reads).await;
@@ -123,10 +113,10 @@ fn impatient() -> RuntimeOptions {
 
 #[tokio::test]
 async fn an_unreadable_message_stops_its_own_instance_alone() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
     let client = Client::new(Arc::new(provider.clone()));
-    let first = Crew::start(&provider, RuntimeOptions::default()).await;
+    let first = TestRuntime::start(&provider, RuntimeOptions::default()).await;
     for instance in ["bad", "good"] {
         let sent = client.start_orchestration(instance, "Await", "").await;
         sent.expect("it can be sent");
@@ -141,38 +131,28 @@ async fn an_unreadable_message_stops_its_own_instance_alone() {
         let raised = client.raise_event(instance, "go", "1").await;
         raised.expect("it can be sent");
     }
-    let spoilt = ground
+    let changed = fixture
         .sql(
             "UPDATE @schema@.message SET item = 'no item' WHERE instance = 'bad' AND number =
               (SELECT min(number) FROM @schema@.message WHERE instance = 'bad') RETURNING 1",
         )
         .await;
-    assert_eq!(spoilt.len(), 1);
+    assert_eq!(changed.len(), 1);
 
-    let crew = Crew::start(&provider, impatient()).await;
-    let good = provider.wait_for_orchestration("good", POLL).await;
+    let runtime = TestRuntime::start(&provider, impatient()).await;
+    completes(&provider, "good").await;
+    let details = fails(&provider, "bad").await;
     assert!(
-        matches!(good, Ok(OrchestrationStatus::Completed { .. })),
-        "{good:?}"
+        matches!(details, ErrorDetails::Poison { .. }),
+        "{details:?}"
     );
-    let bad = provider.wait_for_orchestration("bad", POLL).await;
-    assert!(
-        matches!(
-            &bad,
-            Ok(OrchestrationStatus::Failed {
-                details: ErrorDetails::Poison { .. },
-                ..
-            })
-        ),
-        "{bad:?}"
-    );
-    crew.end().await;
+    runtime.end().await;
 }
 
 #[tokio::test]
 async fn an_unreadable_start_does_not_stop_the_queue() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
     for (instance, item) in [
         ("unheard of", r#"{"Unheard":{}}"#),
         ("bad", r#"{"StartOrchestration":7}"#),
@@ -180,80 +160,66 @@ async fn an_unreadable_start_does_not_stop_the_queue() {
         enqueue(&provider, start(instance)).await;
         let spoil =
             format!("UPDATE @schema@.message SET item = '{item}' WHERE instance = '{instance}'");
-        ground.sql(&spoil).await;
+        fixture.sql(&spoil).await;
     }
     let client = Client::new(Arc::new(provider.clone()));
-    let crew = Crew::start(&provider, impatient()).await;
+    let runtime = TestRuntime::start(&provider, impatient()).await;
     for number in 0..5 {
         let instance = number.to_string();
         let sent = client.start_orchestration(&instance, "Echo", "x").await;
         sent.expect("it can be sent");
-        let ended = provider.wait_for_orchestration(&instance, POLL).await;
-        assert!(
-            matches!(ended, Ok(OrchestrationStatus::Completed { .. })),
-            "{ended:?}"
-        );
+        completes(&provider, &instance).await;
     }
-    let bad = provider.wait_for_orchestration("bad", POLL).await;
-    assert!(
-        matches!(bad, Ok(OrchestrationStatus::Failed { .. })),
-        "{bad:?}"
-    );
-    // What does not start anything waits for a start, whatever it is.
+    fails(&provider, "bad").await;
+    // A message that starts nothing stays until a start arrives, readable or not.
     let kept = "SELECT count(*) FROM @schema@.message WHERE instance = 'unheard of'";
-    assert_eq!(ground.number(kept).await, 1);
-    crew.end().await;
+    assert_eq!(fixture.number(kept).await, 1);
+    runtime.end().await;
 }
 
 #[tokio::test]
-async fn an_unreadable_activity_fails_alone_and_its_orchestration_is_told() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
+async fn an_unreadable_activity_fails_alone_and_its_orchestration_gets_the_failure() {
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
     let client = Client::new(Arc::new(provider.clone()));
-    // Orchestrations only: their activities stay.
-    let nobody = RuntimeOptions {
+    // Runs orchestrations only, so that their activities stay.
+    let without_workers = RuntimeOptions {
         worker_concurrency: 0,
         ..RuntimeOptions::default()
     };
-    let first = Crew::start(&provider, nobody).await;
+    let first = TestRuntime::start(&provider, without_workers).await;
     for instance in ["bad", "good"] {
         let sent = client.start_orchestration(instance, "Echo", "x").await;
         sent.expect("it can be sent");
     }
-    let tasks = "SELECT count(*) FROM @schema@.task";
+    let tasks = "SELECT count(*) FROM @schema@.activity";
     until("both want an activity", async || {
-        ground.number(tasks).await == 2
+        fixture.number(tasks).await == 2
     })
     .await;
     first.end().await;
-    ground
-        .sql("UPDATE @schema@.task SET item = '{\"ActivityExecute\":7}' WHERE instance = 'bad'")
+    fixture
+        .sql("UPDATE @schema@.activity SET item = '{\"ActivityExecute\":7}' WHERE instance = 'bad'")
         .await;
 
-    let crew = Crew::start(&provider, RuntimeOptions::default()).await;
-    let good = provider.wait_for_orchestration("good", POLL).await;
-    assert!(
-        matches!(good, Ok(OrchestrationStatus::Completed { .. })),
-        "{good:?}"
-    );
-    let bad = provider.wait_for_orchestration("bad", POLL).await;
-    assert!(
-        matches!(bad, Ok(OrchestrationStatus::Failed { .. })),
-        "{bad:?}"
-    );
+    let runtime = TestRuntime::start(&provider, RuntimeOptions::default()).await;
+    completes(&provider, "good").await;
+    fails(&provider, "bad").await;
     assert_eq!(
-        ground.number("SELECT count(*) FROM @schema@.spoilt").await,
+        fixture
+            .number("SELECT count(*) FROM @schema@.unreadable_activity")
+            .await,
         1
     );
-    assert_eq!(ground.number(tasks).await, 0);
-    crew.end().await;
+    assert_eq!(fixture.number(tasks).await, 0);
+    runtime.end().await;
 }
 
-/// A batch in which the database refuses one: its neighbours are written.
+/// The database refuses one turn of a batch; the others are written.
 #[tokio::test]
 async fn a_turn_that_is_refused_fails_alone() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
     let mut tokens = Vec::new();
     for number in 0..20 {
         begin(&provider, &number.to_string()).await;
@@ -289,5 +255,5 @@ async fn a_turn_that_is_refused_fails_alone() {
         assert_eq!(ended.is_err(), instance == "7", "{instance}: {ended:?}");
     }
     let sent = "SELECT count(*) FROM @schema@.message WHERE instance = 'other'";
-    assert_eq!(ground.number(sent).await, 19);
+    assert_eq!(fixture.number(sent).await, 19);
 }

@@ -1,8 +1,8 @@
-//! A line to PostgreSQL that is listened in on, held up and cut.
+//! A proxy in front of PostgreSQL that records statements, pauses or loses answers, and cuts
+//! connections.
 //!
-//! It tells exactly what is asked of the database and loses answers to order. To a provider another
-//! address is another database: one that goes through here shares nothing but the database with one
-//! that does not, as if it were of another process.
+//! To a provider another address is another database. So a provider that connects through the proxy
+//! shares nothing with one that does not but the database, as if it were in another process.
 
 use std::{
     collections::HashMap,
@@ -15,17 +15,17 @@ use std::{
     thread,
 };
 
-/// The length of a request for TLS, and what it says.
+/// The length and the content of a request for TLS.
 const TLS_REQUEST: (usize, [u8; 4]) = (8, 80_877_103_u32.to_be_bytes());
-/// How an answer ends when nothing is left of its transaction.
+/// The end of an answer outside of a transaction: `ReadyForQuery`.
 const READY: [u8; 6] = [b'Z', 0, 0, 0, 5, b'I'];
 
-/// What is lost of the statements that contain a text.
+/// What the proxy loses of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lose {
-    /// The server never hears of it.
+pub(crate) enum Loss {
+    /// The server does not get the statement.
     Request,
-    /// The server has carried it out.
+    /// The server has carried out the statement.
     Answer,
 }
 
@@ -38,25 +38,24 @@ pub(crate) struct Proxy {
 #[derive(Debug, Default)]
 struct Shared {
     statements: Mutex<Vec<String>>,
-    /// Statements and how many bytes of parameters they have.
+    /// Statements and the bytes of their parameters.
     sizes: Mutex<Vec<(String, usize)>>,
     answered_bytes: AtomicU64,
-    /// The next so many statements with this text lose something.
-    losses: Mutex<Option<(&'static str, Lose, u32)>>,
-    is_held_up: Mutex<bool>,
-    goes_on: Condvar,
+    /// For the next so many statements that contain the text.
+    losses: Mutex<Option<(&'static str, Loss, u32)>>,
+    is_paused: Mutex<bool>,
+    resumed: Condvar,
     lines: Mutex<Vec<TcpStream>>,
-    /// By line: what was asked and has not been answered.
+    /// By connection: how many requests have not been answered.
     unanswered: Mutex<HashMap<u64, i64>>,
     opened: AtomicU64,
 }
 
-/// One connection.
 #[derive(Debug, Default)]
-struct Carried {
+struct Connection {
     number: u64,
     loses_answer: AtomicBool,
-    /// The answer to a request for TLS is a single byte.
+    /// The next answer is a single byte, as to a request for TLS.
     asks_for_tls: AtomicBool,
 }
 
@@ -65,7 +64,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Proxy {
-    /// In front of the server at `port`.
+    /// A proxy of the server at `port`.
     pub(crate) fn start(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let own_port = listener.local_addr().expect("an address").port();
@@ -73,7 +72,7 @@ impl Proxy {
         let serving = shared.clone();
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                // A server that is away: the client sees its connection end.
+                // Without a server the client's connection ends.
                 let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else {
                     continue;
                 };
@@ -90,14 +89,14 @@ impl Proxy {
         self.port
     }
 
-    /// How many statements with `text` in them were asked until now.
+    /// How many statements that contain `text` were sent until now.
     pub(crate) fn count(&self, text: &str) -> usize {
         let statements = lock(&self.shared.statements);
         statements.iter().filter(|said| said.contains(text)).count()
     }
 
-    /// How many bytes of parameters the statements with `text` in them had. Many callers may share
-    /// a statement: then it has more.
+    /// The bytes of the parameters of each statement that contains `text`. A statement that several
+    /// callers share has more.
     pub(crate) fn sizes(&self, text: &str) -> Vec<usize> {
         let sizes = lock(&self.shared.sizes);
         let sizes = sizes.iter().filter(|(said, _)| said.contains(text));
@@ -108,39 +107,39 @@ impl Proxy {
         lock(&self.shared.statements).clone()
     }
 
-    /// Whether everything that was asked has been answered.
-    pub(crate) fn is_quiet(&self) -> bool {
+    /// Whether every request has been answered.
+    pub(crate) fn is_idle(&self) -> bool {
         let unanswered = lock(&self.shared.unanswered);
         unanswered.values().all(|count| *count <= 0)
     }
 
-    /// What the server has said until now.
+    /// The bytes of all answers until now.
     pub(crate) fn answered_bytes(&self) -> u64 {
         self.shared.answered_bytes.load(Ordering::SeqCst)
     }
 
-    /// Loses the request or the answer of the next `times` statements with `text` in them, and cuts
-    /// their lines.
-    pub(crate) fn lose(&self, text: &'static str, what: Lose, times: u32) {
+    /// Loses the request or the answer of the next `times` statements that contain `text`, and cuts
+    /// their connections.
+    pub(crate) fn lose(&self, text: &'static str, what: Loss, times: u32) {
         *lock(&self.shared.losses) = Some((text, what, times));
     }
 
-    /// Whether all that was to be lost has been.
+    /// Whether everything that was to be lost is lost.
     pub(crate) fn has_lost(&self) -> bool {
         lock(&self.shared.losses).is_none()
     }
 
-    /// Answers wait until [`Self::go_on`].
-    pub(crate) fn hold_up(&self) {
-        *lock(&self.shared.is_held_up) = true;
+    /// Keeps answers back until [`Self::resume_answers`].
+    pub(crate) fn pause_answers(&self) {
+        *lock(&self.shared.is_paused) = true;
     }
 
-    pub(crate) fn go_on(&self) {
-        *lock(&self.shared.is_held_up) = false;
-        self.shared.goes_on.notify_all();
+    pub(crate) fn resume_answers(&self) {
+        *lock(&self.shared.is_paused) = false;
+        self.shared.resumed.notify_all();
     }
 
-    /// Cuts every line.
+    /// Cuts every connection.
     pub(crate) fn cut(&self) {
         for line in lock(&self.shared.lines).drain(..) {
             // It may have ended by itself.
@@ -162,31 +161,31 @@ impl Shared {
             return;
         };
         lock(&self.lines).push(line);
-        let carried = Arc::new(Carried {
+        let connection = Arc::new(Connection {
             number: self.opened.fetch_add(1, Ordering::SeqCst),
-            ..Carried::default()
+            ..Connection::default()
         });
-        lock(&self.unanswered).insert(carried.number, 0);
-        let (asking, of_asking) = (self.clone(), carried.clone());
+        lock(&self.unanswered).insert(connection.number, 0);
+        let (asking, of_asking) = (self.clone(), connection.clone());
         thread::spawn(move || {
             let (mut client, mut server) = (reader, writer);
             asking.carry_requests(&mut client, &mut server, &of_asking);
-            // What ended it does not matter: both ends are told.
+            // Whichever end has closed it, the other is closed too.
             let _ = server.shutdown(Shutdown::Both);
             let _ = client.shutdown(Shutdown::Both);
         });
         thread::spawn(move || {
             let (mut client, mut server) = (client, server);
-            self.carry_answers(&mut server, &mut client, &carried);
+            self.carry_answers(&mut server, &mut client, &connection);
             let _ = client.shutdown(Shutdown::Both);
             let _ = server.shutdown(Shutdown::Both);
-            lock(&self.unanswered).remove(&carried.number);
+            lock(&self.unanswered).remove(&connection.number);
         });
     }
 
-    /// One more question or one more answer.
-    fn count(&self, carried: &Carried, change: i64) {
-        if let Some(count) = lock(&self.unanswered).get_mut(&carried.number) {
+    /// Counts a request or an answer.
+    fn count(&self, connection: &Connection, change: i64) {
+        if let Some(count) = lock(&self.unanswered).get_mut(&connection.number) {
             *count += change;
         }
     }
@@ -195,15 +194,15 @@ impl Shared {
         &self,
         client: &mut TcpStream,
         server: &mut TcpStream,
-        carried: &Carried,
+        connection: &Connection,
     ) -> Option<()> {
-        // Before a connection has begun its messages have no kind.
+        // The first messages of a connection have no kind.
         loop {
             let message = read_message(client, &[])?;
             let is_tls = message.len() == TLS_REQUEST.0 && message[4..] == TLS_REQUEST.1;
-            carried.asks_for_tls.store(is_tls, Ordering::SeqCst);
+            connection.asks_for_tls.store(is_tls, Ordering::SeqCst);
             if !is_tls {
-                self.count(carried, 1);
+                self.count(connection, 1);
             }
             server.write_all(&message).ok()?;
             if !is_tls {
@@ -217,8 +216,8 @@ impl Shared {
             let message = read_message(client, &kind)?;
             if let Some(statement) = statement(&message) {
                 match self.loss(&statement) {
-                    Some(Lose::Request) => return None,
-                    Some(Lose::Answer) => carried.loses_answer.store(true, Ordering::SeqCst),
+                    Some(Loss::Request) => return None,
+                    Some(Loss::Answer) => connection.loses_answer.store(true, Ordering::SeqCst),
                     None => {}
                 }
                 last.clone_from(&statement);
@@ -227,15 +226,15 @@ impl Shared {
             if kind == *b"B" {
                 lock(&self.sizes).push((last.clone(), message.len()));
             }
-            // Each of them is answered by the end of a transaction.
+            // Each of these is answered by `ReadyForQuery`.
             if matches!(kind[0], b'Q' | b'S') {
-                self.count(carried, 1);
+                self.count(connection, 1);
             }
             server.write_all(&message).ok()?;
         }
     }
 
-    fn loss(&self, statement: &str) -> Option<Lose> {
+    fn loss(&self, statement: &str) -> Option<Loss> {
         let mut losses = lock(&self.losses);
         let (text, what, times) = (*losses)?;
         if !statement.contains(text) {
@@ -249,7 +248,7 @@ impl Shared {
         &self,
         server: &mut TcpStream,
         client: &mut TcpStream,
-        carried: &Carried,
+        connection: &Connection,
     ) -> Option<()> {
         let mut messages = Messages::default();
         let mut buffer = [0; 16 * 1024];
@@ -257,15 +256,15 @@ impl Shared {
         loop {
             let length = server.read(&mut buffer).ok().filter(|length| *length > 0)?;
             let said = &buffer[..length];
-            let mut is_held_up = lock(&self.is_held_up);
-            while *is_held_up {
-                is_held_up = self
-                    .goes_on
-                    .wait(is_held_up)
+            let mut is_paused = lock(&self.is_paused);
+            while *is_paused {
+                is_paused = self
+                    .resumed
+                    .wait(is_paused)
                     .unwrap_or_else(PoisonError::into_inner);
             }
-            drop(is_held_up);
-            if carried.loses_answer.load(Ordering::SeqCst) {
+            drop(is_paused);
+            if connection.loses_answer.load(Ordering::SeqCst) {
                 end.extend_from_slice(said);
                 if end.ends_with(&READY) {
                     return None;
@@ -274,25 +273,25 @@ impl Shared {
             }
             self.answered_bytes
                 .fetch_add(length as u64, Ordering::SeqCst);
-            // Before the client can say more.
-            let is_tls = carried.asks_for_tls.swap(false, Ordering::SeqCst);
+            // Before the client can send more.
+            let is_tls = connection.asks_for_tls.swap(false, Ordering::SeqCst);
             let answers = messages.answers(if is_tls { &said[1..] } else { said });
-            self.count(carried, -answers);
+            self.count(connection, -answers);
             client.write_all(said).ok()?;
         }
     }
 }
 
-/// The server's messages, told apart.
+/// Separates the server's messages.
 #[derive(Debug, Default)]
 struct Messages {
     head: Vec<u8>,
-    /// Bytes of the last one that are still to come.
+    /// Missing bytes of the last message.
     rest: usize,
 }
 
 impl Messages {
-    /// How many answers ended in `said`.
+    /// How many answers end in `said`.
     fn answers(&mut self, said: &[u8]) -> i64 {
         let mut answers = 0;
         for byte in said {
@@ -313,7 +312,7 @@ impl Messages {
     }
 }
 
-/// A message with its kind and its length in front.
+/// Reads a message; its kind and its length come first.
 fn read_message(from: &mut TcpStream, kind: &[u8]) -> Option<Vec<u8>> {
     let mut length = [0; 4];
     from.read_exact(&mut length).ok()?;
@@ -325,7 +324,7 @@ fn read_message(from: &mut TcpStream, kind: &[u8]) -> Option<Vec<u8>> {
     Some(message)
 }
 
-/// The statement in a message that has one.
+/// The statement of a message that has one.
 fn statement(message: &[u8]) -> Option<String> {
     let mut texts = message.get(5..)?.split(|byte| *byte == 0);
     let statement = match message[0] {

@@ -1,4 +1,4 @@
-//! A wake reaches a dispatcher that may take the item, not just any.
+//! A wake goes to a dispatcher that can fetch the item, not to any.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -7,7 +7,7 @@ use duroxide::providers::{
 };
 use semver::Version;
 
-use crate::ground::*;
+use crate::fixture::*;
 
 fn tags(tags: &[&str]) -> HashSet<String> {
     tags.iter().map(|tag| (*tag).to_owned()).collect()
@@ -15,25 +15,25 @@ fn tags(tags: &[&str]) -> HashSet<String> {
 
 #[tokio::test]
 async fn an_activity_reaches_the_worker_with_its_tag() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    let other = ground.other().await;
-    ground.settle(&provider).await;
-    // Those who may not take it have waited longer.
-    let default = fetch_kind(&provider, LONG, None, TagFilter::DefaultOnly);
-    let default = ground.parked(&provider, default).await;
-    let cpu = fetch_kind(&provider, LONG, None, TagFilter::Tags(tags(&["cpu"])));
-    let cpu = ground.parked(&provider, cpu).await;
+    let (fixture, provider, other) = Fixture::live_pair().await;
+    // The workers that cannot fetch it have waited longer.
+    let default = fetch_activity_of(&provider, LONG, None, TagFilter::DefaultOnly);
+    let default = fixture.parked(&provider, default).await;
+    let cpu = fetch_activity_of(&provider, LONG, None, TagFilter::Tags(tags(&["cpu"])));
+    let cpu = fixture.parked(&provider, cpu).await;
     let gpu = TagFilter::DefaultAnd(tags(&["gpu", "tpu"]));
-    let gpu = ground
-        .parked(&provider, fetch_kind(&provider, LONG, None, gpu))
+    let gpu = fixture
+        .parked(&provider, fetch_activity_of(&provider, LONG, None, gpu))
         .await;
     schedule(&other, tagged("a", 2, None, Some("gpu"))).await;
     let (item, ..) = gpu.await.expect("it is woken");
     assert_eq!(item, tagged("a", 2, None, Some("gpu")));
 
-    let any = ground
-        .parked(&provider, fetch_kind(&provider, LONG, None, TagFilter::Any))
+    let any = fixture
+        .parked(
+            &provider,
+            fetch_activity_of(&provider, LONG, None, TagFilter::Any),
+        )
         .await;
     schedule(&other, tagged("a", 3, None, Some("unheard of"))).await;
     any.await.expect("it is woken");
@@ -45,31 +45,34 @@ async fn an_activity_reaches_the_worker_with_its_tag() {
 
 #[tokio::test]
 async fn an_activity_of_a_session_reaches_its_owner() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    let other = ground.other().await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
+    let other = fixture.direct().await;
     schedule(&provider, tagged("a", 2, Some("s"), None)).await;
     let owner = session("owner", LONG);
     let default = TagFilter::DefaultOnly;
-    let (_, token, _) = fetch_kind(&provider, LONG, Some(owner.clone()), default.clone()).await;
+    let (_, token, _) =
+        fetch_activity_of(&provider, LONG, Some(owner.clone()), default.clone()).await;
     provider.ack_work_item(&token, None).await.expect("held");
-    ground.settle(&provider).await;
+    fixture.until_live(&provider).await;
 
-    let stranger = fetch_kind(
+    let stranger = fetch_activity_of(
         &provider,
         LONG,
         Some(session("stranger", LONG)),
         default.clone(),
     );
-    let stranger = ground.parked(&provider, stranger).await;
-    let without = ground.parked(&provider, fetch_work(&provider, LONG)).await;
-    let owners = fetch_kind(&provider, LONG, Some(owner), default);
-    let owners = ground.parked(&provider, owners).await;
+    let stranger = fixture.parked(&provider, stranger).await;
+    let without = fixture
+        .parked(&provider, fetch_activity(&provider, LONG))
+        .await;
+    let owners = fetch_activity_of(&provider, LONG, Some(owner), default);
+    let owners = fixture.parked(&provider, owners).await;
     schedule(&other, tagged("a", 3, Some("s"), None)).await;
     let (item, ..) = owners.await.expect("it is woken");
     assert_eq!(item, tagged("a", 3, Some("s"), None));
 
-    // A session that nobody has is for whoever may have one.
+    // A session without an owner is for any worker that may have sessions.
     schedule(&other, tagged("a", 4, Some("another"), None)).await;
     let (item, ..) = stranger.await.expect("it is woken");
     assert_eq!(item, tagged("a", 4, Some("another"), None));
@@ -79,9 +82,9 @@ async fn an_activity_of_a_session_reaches_its_owner() {
 
 #[tokio::test]
 async fn an_instance_reaches_the_dispatcher_that_can_replay_it() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    let other = ground.other().await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
+    let other = fixture.direct().await;
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
     let turn = Turn {
@@ -93,7 +96,7 @@ async fn an_instance_reaches_the_dispatcher_that_can_replay_it() {
         ..Turn::default()
     };
     end_turn(&provider, &token, turn).await;
-    ground.settle(&provider).await;
+    fixture.until_live(&provider).await;
 
     let of_version = |major: u64, poll: Duration| {
         let provider = provider.clone();
@@ -110,10 +113,10 @@ async fn an_instance_reaches_the_dispatcher_that_can_replay_it() {
             got.expect("it can be fetched")
         }
     };
-    let old = ground
+    let old = fixture
         .parked(&provider, of_version(1, Duration::from_secs(3)))
         .await;
-    let new = ground.parked(&provider, of_version(2, POLL)).await;
+    let new = fixture.parked(&provider, of_version(2, POLL)).await;
     enqueue(&other, timer("a", 2, Duration::ZERO).0).await;
     let (item, ..) = new.await.expect("no panic").expect("it is woken");
     assert_eq!(item.instance, "a");

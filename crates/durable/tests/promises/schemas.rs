@@ -1,11 +1,11 @@
-//! Several providers in several schemas of one database, and how a provider begins and ends.
+//! Several schemas in one database, and opening and dropping providers.
 
 use std::time::Duration;
 
 use duroxide::providers::Provider;
 use wakeline_durable::{OpenError, Options, Policy, PostgresProvider};
 
-use crate::ground::*;
+use crate::fixture::*;
 
 fn of_schema(schema: &str) -> Options {
     Options {
@@ -14,9 +14,9 @@ fn of_schema(schema: &str) -> Options {
     }
 }
 
-/// Sessions of the test's database besides the one that asks.
-async fn sessions(ground: &Ground, which: &str) -> i64 {
-    ground
+/// The number of connections to the test's database, without the one that asks.
+async fn sessions(fixture: &Fixture, which: &str) -> i64 {
+    fixture
         .number(&format!(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
              AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND {which}"
@@ -26,16 +26,16 @@ async fn sessions(ground: &Ground, which: &str) -> i64 {
 
 #[tokio::test]
 async fn schemas_are_apart_and_share_one_listening_line() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let mut providers = Vec::new();
     for schema in ["wakeline", "second", "third"] {
-        providers.push(provider(&ground.database.url(), of_schema(schema)).await);
+        providers.push(provider(&fixture.database.url(), of_schema(schema)).await);
     }
     providers.push(providers[0].clone());
     let [first, second, third, _] = &providers[..] else {
         unreachable!("four were made");
     };
-    // Those who wait in other schemas are not woken in place of the right one.
+    // A waiter in another schema is not woken instead.
     let waiting_second = parked(second, fetch(second, LONG)).await;
     let waiting_first = parked(first, fetch(first, LONG)).await;
     enqueue(first, start("a")).await;
@@ -49,37 +49,36 @@ async fn schemas_are_apart_and_share_one_listening_line() {
 
     let listening = "query LIKE 'LISTEN%'";
     until("it listens", async || {
-        sessions(&ground, listening).await > 0
+        sessions(&fixture, listening).await > 0
     })
     .await;
-    assert_eq!(sessions(&ground, listening).await, 1);
+    assert_eq!(sessions(&fixture, listening).await, 1);
 
     drop(providers);
     until("all connections are closed", async || {
-        sessions(&ground, "true").await == 0
+        sessions(&fixture, "true").await == 0
     })
     .await;
 }
 
-/// One who waits keeps nothing open when it is gone.
 #[tokio::test]
 async fn a_provider_dropped_while_somebody_waits_closes_its_connections() {
-    let ground = Ground::new().await;
-    let provider = ground.other().await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.direct().await;
     let waiting = parked(&provider, fetch(&provider, LONG)).await;
     waiting.abort();
     drop(provider);
     drop(waiting.await);
     until("all connections are closed", async || {
-        sessions(&ground, "true").await == 0
+        sessions(&fixture, "true").await == 0
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_schema_that_may_only_be_verified_is_not_made() {
-    let ground = Ground::new().await;
-    let url = ground.database.url();
+    let fixture = Fixture::new().await;
+    let url = fixture.database.url();
     let verify = || Options {
         migrations: Policy::Verify,
         ..of_schema("not there")
@@ -88,7 +87,7 @@ async fn a_schema_that_may_only_be_verified_is_not_made() {
     let refused = refused.expect_err("it is not there").to_string();
     assert!(refused.contains("not there"), "{refused}");
     let made = "SELECT count(*) FROM pg_namespace WHERE nspname = 'not there'";
-    assert_eq!(ground.number(made).await, 0);
+    assert_eq!(fixture.number(made).await, 0);
 
     drop(provider(&url, of_schema("not there")).await);
     let verified = provider(&url, verify()).await;
@@ -97,7 +96,7 @@ async fn a_schema_that_may_only_be_verified_is_not_made() {
 
 #[tokio::test]
 async fn any_name_that_postgresql_allows_is_a_schema() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let longest = "x".repeat(63);
     let names = [
         &*longest,
@@ -107,18 +106,16 @@ async fn any_name_that_postgresql_allows_is_a_schema() {
         "$1 @schema",
     ];
     for name in names {
-        let provider = provider(&ground.database.url(), of_schema(name)).await;
+        let provider = provider(&fixture.database.url(), of_schema(name)).await;
         let waiting = parked(&provider, fetch(&provider, LONG)).await;
         enqueue(&provider, start("a")).await;
         let (_, token, _) = waiting.await.expect("it is woken");
         let turn = Turn {
-            events: vec![started("a")],
             activities: vec![activity("a", 2)],
-            metadata: named(),
-            ..Turn::default()
+            ..first_turn("a")
         };
         end_turn(&provider, &token, turn).await;
-        let (_, token, _) = fetch_work(&provider, LONG).await;
+        let (_, token, _) = fetch_activity(&provider, LONG).await;
         provider.ack_work_item(&token, None).await.expect("held");
         let admin = provider.as_management_capability().expect("it can");
         let instances = admin.list_instances().await;
@@ -127,24 +124,25 @@ async fn any_name_that_postgresql_allows_is_a_schema() {
             "SELECT count(*) FROM pg_namespace WHERE nspname = '{}'",
             name.replace('\'', "''")
         );
-        let client = ground.client().await;
+        let client = fixture.client().await;
         let rows = client.query(&there, &[]).await.expect("it can be asked");
         assert_eq!(rows[0].get::<_, i64>(0), 1, "{name}");
     }
 }
 
-/// PostgreSQL would cut them, and two schemas would be one.
+/// PostgreSQL would truncate the name, so that two schemas could be one.
 #[tokio::test]
 async fn a_name_that_would_be_cut_is_refused() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     for name in ["x".repeat(64), String::new(), "a\0b".into()] {
-        let opened = PostgresProvider::connect_with(&ground.database.url(), of_schema(&name)).await;
+        let opened =
+            PostgresProvider::connect_with(&fixture.database.url(), of_schema(&name)).await;
         assert!(opened.is_err(), "{name:?}");
     }
 }
 
 #[tokio::test]
-async fn who_cannot_connect_is_told_why() {
+async fn a_failure_to_connect_says_why() {
     let opened = async |url: &str| -> String {
         let options = Options {
             connect_timeout: Duration::from_secs(5),
@@ -163,8 +161,8 @@ async fn who_cannot_connect_is_told_why() {
         error.contains("refused") && !error.contains("secret"),
         "{error}"
     );
-    let ground = Ground::new().await;
-    let url = wakeline_testkit::url_for(&ground.database.url(), "nowhere");
+    let fixture = Fixture::new().await;
+    let url = wakeline_testkit::url_for(&fixture.database.url(), "nowhere");
     let error = opened(&url).await;
     assert!(error.contains("\"nowhere\" does not exist"), "{error}");
 }

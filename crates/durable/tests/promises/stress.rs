@@ -11,14 +11,14 @@ use duroxide::{
     providers::Provider,
 };
 
-use crate::ground::Ground;
+use crate::fixture::Fixture;
 
-struct Factory(Ground);
+struct Factory(Fixture);
 
 #[async_trait::async_trait]
 impl ProviderStressFactory for Factory {
     async fn create_provider(&self) -> Arc<dyn Provider> {
-        Arc::new(self.0.other().await)
+        Arc::new(self.0.direct().await)
     }
 
     fn stress_test_config(&self) -> StressTestConfig {
@@ -37,14 +37,14 @@ fn all_succeeded(result: &StressTestResult) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn throughput_parallel_orchestrations() {
-    let factory = Factory(Ground::new().await);
+    let factory = Factory(Fixture::new().await);
     let result = run_parallel_orchestrations_test(&factory).await;
     all_succeeded(&result.expect("it runs"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_payloads() {
-    let factory = Factory(Ground::new().await);
+    let factory = Factory(Fixture::new().await);
     let config = LargePayloadConfig::default();
     let config = LargePayloadConfig {
         base: StressTestConfig {

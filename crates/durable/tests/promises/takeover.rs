@@ -9,11 +9,11 @@ use std::{
 use duroxide::runtime::RuntimeOptions;
 
 use crate::{
-    crew::{Crew, all_add_up, start_sums},
-    ground::*,
+    fixture::*,
+    test_runtime::{TestRuntime, all_add_up, start_sums},
 };
 
-/// Says to this very test, run in another process, that it is the one that is killed.
+/// Tells this test, run in another process, that it is the process to kill.
 const DATABASE: &str = "WAKELINE_TEST_TAKEOVER";
 const NAME: &str = "takeover::a_process_that_is_killed";
 const MANY: usize = 60;
@@ -28,10 +28,10 @@ fn options() -> RuntimeOptions {
     }
 }
 
-/// Killed with the test, should it fail.
-struct Killed(Child);
+/// Killed when the test ends, also when it fails.
+struct ChildProcess(Child);
 
-impl Killed {
+impl ChildProcess {
     fn start(url: &str) -> Self {
         let program = env::current_exe().expect("this program");
         let child = Command::new(program)
@@ -44,7 +44,7 @@ impl Killed {
     }
 }
 
-impl Drop for Killed {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.0.kill();
@@ -55,29 +55,29 @@ impl Drop for Killed {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_is_killed() {
     if let Ok(url) = env::var(DATABASE) {
-        let provider = provider(&url, crate::ground::options()).await;
-        let _crew = Crew::start(&provider, options()).await;
-        // Until it is killed; its parent does so even when it fails.
+        let provider = provider(&url, crate::fixture::options()).await;
+        let _runtime = TestRuntime::start(&provider, options()).await;
+        // The parent kills it, even when the parent fails.
         tokio::time::sleep(LONG).await;
         return;
     }
-    let ground = Ground::new().await;
-    let provider = ground.other().await;
-    let child = Killed::start(&ground.database.url());
+    let fixture = Fixture::new().await;
+    let provider = fixture.direct().await;
+    let child = ChildProcess::start(&fixture.database.url());
     start_sums(&provider, MANY).await;
-    // In the middle: some have begun, and something is held.
+    // In the middle: some instances have begun, and something is leased.
     until("it is at work", async || {
         let held = "SELECT (SELECT count(*) FROM @schema@.mailbox WHERE token IS NOT NULL)
-             + (SELECT count(*) FROM @schema@.task WHERE token IS NOT NULL)";
+             + (SELECT count(*) FROM @schema@.activity WHERE token IS NOT NULL)";
         let begun = "SELECT count(*) FROM @schema@.instance";
-        ground.number(begun).await > 5 && ground.number(held).await > 0
+        fixture.number(begun).await > 5 && fixture.number(held).await > 0
     })
     .await;
     drop(child);
     let done = "SELECT count(*) FROM @schema@.execution WHERE status <> 'Running'";
-    let done = ground.number(done).await;
+    let done = fixture.number(done).await;
     assert!(done < i64::try_from(MANY).expect("few"), "it was too fast");
-    let crew = Crew::start(&provider, options()).await;
+    let runtime = TestRuntime::start(&provider, options()).await;
     all_add_up(&provider, MANY, Duration::from_secs(90)).await;
-    crew.end().await;
+    runtime.end().await;
 }

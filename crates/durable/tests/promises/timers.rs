@@ -1,16 +1,16 @@
-//! Timers wake when they are due, not before, and none is forgotten.
+//! A timer wakes when it is due, not before, and none is lost.
 
 use std::time::Duration;
 
-use crate::ground::*;
+use crate::fixture::*;
 
 const SOON: Duration = Duration::from_millis(600);
 const LATER: Duration = Duration::from_millis(1_500);
-/// Beyond what any test waits for.
+/// Longer than any test waits.
 const FAR: Duration = Duration::from_secs(3_600);
 
-/// An instance that has begun, so that a timer for it is work.
-async fn begun(provider: &wakeline_durable::PostgresProvider, instances: &[&str]) {
+/// Runs the first turn of each instance, so that its timers can be fetched.
+async fn begin_all(provider: &wakeline_durable::PostgresProvider, instances: &[&str]) {
     for instance in instances {
         begin(provider, instance).await;
     }
@@ -18,30 +18,30 @@ async fn begun(provider: &wakeline_durable::PostgresProvider, instances: &[&str]
 
 #[tokio::test]
 async fn timer_wake() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    begun(&provider, &["a"]).await;
-    ground.settle(&provider).await;
-    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
+    begin_all(&provider, &["a"]).await;
+    fixture.until_live(&provider).await;
+    let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
     let (item, due_ms) = timer("a", 2, SOON);
-    let before = ground.proxy.count("take_instances");
+    let before = fixture.proxy.count("fetch_instances");
     enqueue(&provider, item.clone()).await;
     let (got, ..) = waiting.await.expect("no panic");
     assert!(now_ms() >= due_ms, "it was not due");
     assert_eq!(got.messages, [item]);
-    // Not asked for again and again until it was due.
-    let asked = ground.proxy.count("take_instances") - before;
+    // The dispatcher did not poll until it was due.
+    let asked = fixture.proxy.count("fetch_instances") - before;
     assert!(asked <= 3, "{asked}");
 }
 
 #[tokio::test]
 async fn a_timer_set_by_another_process_wakes() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    let other = ground.other().await;
-    begun(&provider, &["a"]).await;
-    ground.settle(&provider).await;
-    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
+    let other = fixture.direct().await;
+    begin_all(&provider, &["a"]).await;
+    fixture.until_live(&provider).await;
+    let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
     let (item, due_ms) = timer("a", 2, SOON);
     enqueue(&other, item).await;
     waiting.await.expect("it is told");
@@ -50,17 +50,17 @@ async fn a_timer_set_by_another_process_wakes() {
 
 #[tokio::test]
 async fn timer_update_an_earlier_timer_overtakes_and_the_later_is_not_forgotten() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    begun(&provider, &["far", "later", "soon"]).await;
-    ground.settle(&provider).await;
-    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
+    begin_all(&provider, &["far", "later", "soon"]).await;
+    fixture.until_live(&provider).await;
+    let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
     enqueue(&provider, timer("far", 2, FAR).0).await;
     let (later, later_ms) = timer("later", 2, LATER);
     enqueue(&provider, later).await;
     let (soon, soon_ms) = timer("soon", 2, SOON);
     enqueue(&provider, soon).await;
-    // One that is due at once is fetched between and changes nothing.
+    // An item that is due at once is fetched first and changes nothing for the timers.
     enqueue(&provider, start("now")).await;
     assert_eq!(waiting.await.expect("no panic").0.instance, "now");
     for (instance, due_ms) in [("soon", soon_ms), ("later", later_ms)] {
@@ -72,13 +72,13 @@ async fn timer_update_an_earlier_timer_overtakes_and_the_later_is_not_forgotten(
 
 #[tokio::test]
 async fn an_earlier_timer_of_another_process_overtakes() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    let other = ground.other().await;
-    begun(&provider, &["far", "soon"]).await;
-    ground.settle(&provider).await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
+    let other = fixture.direct().await;
+    begin_all(&provider, &["far", "soon"]).await;
+    fixture.until_live(&provider).await;
     enqueue(&provider, timer("far", 2, FAR).0).await;
-    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
     let (soon, due_ms) = timer("soon", 2, SOON);
     enqueue(&other, soon).await;
     assert_eq!(waiting.await.expect("no panic").0.instance, "soon");
@@ -87,15 +87,15 @@ async fn an_earlier_timer_of_another_process_overtakes() {
 
 #[tokio::test]
 async fn timers_from_before_a_restart_wake() {
-    let ground = Ground::new().await;
-    let before = ground.watched().await;
-    begun(&before, &["soon", "later"]).await;
+    let fixture = Fixture::new().await;
+    let before = fixture.proxied().await;
+    begin_all(&before, &["soon", "later"]).await;
     let (later, later_ms) = timer("later", 2, LATER);
     enqueue(&before, later).await;
     let (soon, soon_ms) = timer("soon", 2, SOON);
     enqueue(&before, soon).await;
     drop(before);
-    let after = ground.watched().await;
+    let after = fixture.proxied().await;
     for (instance, due_ms) in [("soon", soon_ms), ("later", later_ms)] {
         let (got, ..) = fetch(&after, LONG).await;
         assert_eq!(got.instance, instance);

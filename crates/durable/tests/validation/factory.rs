@@ -1,4 +1,4 @@
-//! A fresh schema for each provider that a test asks for.
+//! A new schema for each provider that a test asks for.
 
 use std::{
     sync::{
@@ -20,8 +20,8 @@ const FIRST: &str = "wakeline";
 pub(crate) struct Factory {
     database: PostgresDatabase,
     is_woken: bool,
-    made: AtomicU32,
-    last: Mutex<String>,
+    count: AtomicU32,
+    last_schema: Mutex<String>,
 }
 
 impl Factory {
@@ -37,8 +37,8 @@ impl Factory {
         Self {
             database: PostgresDatabase::new(&[MIGRATIONS]).await,
             is_woken,
-            made: AtomicU32::new(0),
-            last: Mutex::new(FIRST.into()),
+            count: AtomicU32::new(0),
+            last_schema: Mutex::new(FIRST.into()),
         }
     }
 
@@ -50,14 +50,14 @@ impl Factory {
             .expect("the test's server answers")
     }
 
-    /// Nobody has the instance, and its time has not come.
-    pub(crate) async fn until_put_off(&self, instance: &str, within: Duration) {
+    /// Waits until the instance has no lease and its messages become visible later.
+    pub(crate) async fn until_delayed(&self, instance: &str, within: Duration) {
         let sql = format!(
             "SELECT FROM \"{}\".mailbox WHERE instance = $1 AND token IS NULL AND ready_at > now()",
             self.schema()
         );
         let client = self.client().await;
-        let put_off = async {
+        let delayed = async {
             while client
                 .query(&sql, &[&instance])
                 .await
@@ -67,13 +67,16 @@ impl Factory {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(within, put_off)
+        tokio::time::timeout(within, delayed)
             .await
-            .expect("it is put off");
+            .expect("it is delayed");
     }
 
     fn schema(&self) -> String {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self
+            .last_schema
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         last.clone()
     }
 }
@@ -81,12 +84,15 @@ impl Factory {
 #[async_trait::async_trait]
 impl ProviderFactory for Factory {
     async fn create_provider(&self) -> Arc<dyn Provider> {
-        let number = self.made.fetch_add(1, Ordering::SeqCst);
+        let number = self.count.fetch_add(1, Ordering::SeqCst);
         let schema = match number {
             0 => FIRST.to_owned(),
             _ => format!("another {number}"),
         };
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = schema.clone();
+        *self
+            .last_schema
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = schema.clone();
         let options = Options {
             schema,
             long_poll: LongPollConfig {
@@ -121,9 +127,9 @@ impl ProviderFactory for Factory {
 
     async fn get_max_attempt_count(&self, instance: &str) -> u32 {
         let schema = self.schema();
-        // The fetch that is under way counts.
+        // The current fetch counts.
         let sql = format!(
-            "SELECT max(g.attempts + (m.token IS NOT NULL AND g.number <= m.taken_through)::integer)
+            "SELECT max(g.attempts + (m.token IS NOT NULL AND g.number <= m.leased_through)::integer)
              FROM \"{schema}\".message g JOIN \"{schema}\".mailbox m ON m.instance = g.instance
              WHERE g.instance = $1"
         );

@@ -1,5 +1,5 @@
-//! duroxide's own validation suite, all 232 tests of it, with long polling on and off; one of them
-//! in words of our own, because its own wait is a race.
+//! duroxide's own validation suite, all 232 tests of it, with long polling on and off. One of them is
+//! rewritten here, because it waits in a way that is a race.
 
 mod factory;
 mod unregistered_backoff;
@@ -10,7 +10,7 @@ use duroxide::{provider_validation::long_polling, providers::Provider};
 
 use factory::Factory;
 
-/// Each test of a group by its name, with long polling and without.
+/// Runs each test of a group with long polling and without.
 macro_rules! suite {
     ($group:ident: $($test:ident),+) => {
         mod $group {
@@ -53,7 +53,7 @@ suite!(race_replay: test_duplicate_start_preserves_pinned_handler, test_continue
 suite!(sessions: test_non_session_items_fetchable_by_any_worker, test_session_item_claimable_when_no_session, test_session_affinity_same_worker, test_session_affinity_blocks_other_worker, test_different_sessions_different_workers, test_mixed_session_and_non_session_items, test_session_claimable_after_lock_expiry, test_none_session_skips_session_items, test_some_session_returns_all_items, test_renew_session_lock_active, test_renew_session_lock_skips_idle, test_renew_session_lock_no_sessions, test_cleanup_removes_expired_no_items, test_cleanup_keeps_sessions_with_pending_items, test_cleanup_keeps_active_sessions, test_ack_updates_session_last_activity, test_renew_work_item_updates_session_last_activity, test_session_items_processed_in_order, test_non_session_items_returned_with_session_config, test_shared_worker_id_any_caller_can_fetch_owned_session, test_concurrent_session_claim_only_one_wins, test_session_takeover_after_lock_expiry, test_cleanup_then_new_item_recreates_session, test_abandoned_session_item_retryable, test_abandoned_session_item_ignore_attempt, test_renew_session_lock_after_expiry_returns_zero, test_original_worker_reclaims_expired_session, test_activity_lock_expires_session_lock_valid_same_worker_refetches, test_session_lock_expires_new_owner_gets_redelivery, test_session_lock_expires_same_worker_reacquires, test_both_locks_expire_different_worker_claims, test_session_lock_expires_activity_lock_valid_ack_succeeds, test_session_lock_renewal_extends_past_original_timeout);
 suite!(tag_filtering: test_default_only_fetches_untagged, test_tags_fetches_only_matching, test_default_and_fetches_untagged_and_matching, test_none_filter_returns_nothing, test_multi_tag_filter, test_tag_round_trip_preservation, test_any_filter_fetches_everything, test_tag_survives_abandon_and_refetch, test_multi_runtime_tag_isolation, test_tag_preserved_through_ack_orchestration_item);
 
-/// The runtimes whose histories are continued by this one. Each takes twenty seconds.
+/// The runtime versions whose histories this one continues. Each takes twenty seconds.
 macro_rules! transition_delivery {
     ($($name:ident: $stamp:literal),+) => {
         mod continue_as_new_transition_delivery {
@@ -101,7 +101,7 @@ async fn a_long_poll_does_not_wait_for_longer() {
     long_polling::test_fetch_respects_timeout_upper_bound(&*provider(&factory).await).await;
 }
 
-/// For a database that is reached over a network.
+/// Long enough for a database over a network.
 const THRESHOLD: Duration = Duration::from_millis(500);
 
 #[tokio::test]

@@ -1,7 +1,7 @@
-//! duroxide's `race_replay::test_continue_as_new_unregistered_backoff`, with another way to see that
-//! the start is hidden. Its own takes a fetch that finds nothing for that, and then stops the runtime.
-//! But the runtime's fetch may just be under way: then the start is hidden by nothing but that, and is
-//! handed back when the runtime drops it, as it must be. One run in fifty failed so.
+//! duroxide's `race_replay::test_continue_as_new_unregistered_backoff` with another check that the
+//! start is delayed. The original makes an empty fetch and then stops the runtime. But the runtime may
+//! have just leased the start: then the fetch is empty because of the lease, and the start is released
+//! when the runtime drops its fetch. One run in fifty failed so.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::factory::Factory;
 const INSTANCE: &str = "provider-can-unregistered-backoff";
 const NAME: &str = "RollingSuccessor";
 const VERSION: &str = "1.0.0";
-/// Longer than stopping a runtime and one look take.
+/// Longer than it takes to stop a runtime and to fetch once.
 const BACKOFF: Duration = Duration::from_secs(4);
-/// A hang, and not a slow machine, takes longer.
+/// Only a hang takes longer.
 const WITHIN: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -51,7 +51,7 @@ async fn a_successor_outlasts_a_node_that_does_not_know_it(factory: Factory) {
         },
     )
     .await;
-    factory.until_put_off(INSTANCE, WITHIN).await;
+    factory.until_delayed(INSTANCE, WITHIN).await;
     old.shutdown(None).await;
     assert!(
         fetch(&*provider).await.is_none(),
@@ -62,7 +62,7 @@ async fn a_successor_outlasts_a_node_that_does_not_know_it(factory: Factory) {
 
     let client = Client::new(provider.clone());
     let sent = client.enqueue_event(INSTANCE, "q", "late").await;
-    sent.expect("input while the successor is put off");
+    sent.expect("input while the successor is delayed");
     let known = OrchestrationRegistry::builder()
         .register(
             NAME,
@@ -91,7 +91,7 @@ fn soon() -> RuntimeOptions {
     }
 }
 
-/// One that has ended its first execution; its second is to be started.
+/// Ends the first execution of an instance; the second is to be started.
 async fn continue_as_new(provider: &dyn Provider) {
     let start = WorkItem::StartOrchestration {
         instance: INSTANCE.into(),
@@ -105,7 +105,7 @@ async fn continue_as_new(provider: &dyn Provider) {
     };
     let sent = provider.enqueue_for_orchestrator(start, None).await;
     sent.expect("a start");
-    let lock = fetch(provider).await.expect("it can be taken");
+    let lock = fetch(provider).await.expect("it can be fetched");
     let event = |number, kind| Event::with_event_id(number, INSTANCE, 1, None, kind);
     let started = EventKind::OrchestrationStarted {
         name: NAME.into(),
@@ -146,5 +146,5 @@ async fn fetch(provider: &dyn Provider) -> Option<String> {
     let fetched = provider
         .fetch_orchestration_item(Duration::from_secs(30), Duration::ZERO, None)
         .await;
-    fetched.expect("a look").map(|(_, lock, _)| lock)
+    fetched.expect("it can be fetched").map(|(_, lock, _)| lock)
 }

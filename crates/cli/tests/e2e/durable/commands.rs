@@ -184,7 +184,7 @@ async fn stats_count_states_and_queues() {
     executions  9
     events      28
     messages    1 ready or taken, 0 for later; 0 instances with a dispatcher
-    activities  0 waiting, 0 with a worker; 0 spoilt
+    activities  0 waiting, 0 with a worker; 0 unreadable
     sessions    0
     "#);
     let json = workflows.json(&["stats"]).await;
@@ -231,21 +231,21 @@ async fn what_cannot_be_done_is_refused_with_its_reason() {
         assert!(log.contains(named), "{arguments:?}: {log}");
     }
     insta::assert_snapshot!(said.join("\n"), @r#"
-    list --status done: 2 error: invalid value 'done' for '--status <STATUS>': "done" is no status; there are Running, Completed, Failed, ContinuedAsNew
+    list --status done: 2 error: invalid value 'done' for '--status <STATUS>': "done" is not a status; there are Running, Completed, Failed, ContinuedAsNew
     list --limit 0: 2 error: invalid value '0' for '--limit <LIMIT>': 0 is not in 1..=100000
-    list --after page 2: 1 wakeline: "page 2" is no place in the list; take `next` of the page before
-    list --schema elsewhere: 1 wakeline: there is no durable schema "elsewhere" of this version in the database; a program that uses it makes it and brings it up to date
-    show nobody: 1 wakeline: there is no instance "nobody"; one that no runtime has begun is not known yet
-    history nobody: 1 wakeline: there is no instance "nobody"; one that no runtime has begun is not known yet
-    history again --execution 9: 1 wakeline: instance "again" has no execution 9: it was pruned, or never was
-    cancel nobody --reason x: 1 wakeline: there is no instance "nobody"; one that no runtime has begun is not known yet
+    list --after page 2: 1 wakeline: "page 2" is not the `next` of a page of instances; pass that as `after`
+    list --schema elsewhere: 1 wakeline: there is no durable schema "elsewhere" of this version in the database; start a program that runs workflows in it, which creates or upgrades the schema
+    show nobody: 1 wakeline: there is no instance "nobody"; a new one appears when a runtime has run its first turn
+    history nobody: 1 wakeline: there is no instance "nobody"; a new one appears when a runtime has run its first turn
+    history again --execution 9: 1 wakeline: instance "again" has no execution 9: it was pruned, or never existed
+    cancel nobody --reason x: 1 wakeline: there is no instance "nobody"; a new one appears when a runtime has run its first turn
     cancel greet --reason x: 1 wakeline: instance "greet" has ended already (Completed); there is nothing to cancel
-    delete nobody: 1 wakeline: there is no instance "nobody"; one that no runtime has begun is not known yet
-    delete waiting: 1 wakeline: instance "waiting" is running; cancel it first, or delete it as it is with --force
-    delete family/child ü: 1 wakeline: instance "family/child ü" is a sub-orchestration of "family"; delete that, and it goes too
-    prune --before yesterday: 2 error: invalid value 'yesterday' for '--before <TIME>': "yesterday" is no time; give one such as 2026-11-01, 2026-11-01T12:00:00Z, or 30d for thirty days ago (also s, m, h, w)
-    prune --keep-last 1 --instance nobody: 1 wakeline: there is no instance "nobody"; one that no runtime has begun is not known yet
-    prune instances --before 2026-02-30: 2 error: invalid value '2026-02-30' for '--before <TIME>': "2026-02-30" is no time; give one such as 2026-11-01, 2026-11-01T12:00:00Z, or 30d for thirty days ago (also s, m, h, w)
+    delete nobody: 1 wakeline: there is no instance "nobody"; a new one appears when a runtime has run its first turn
+    delete waiting: 1 wakeline: instance "waiting" is running; cancel it first, or delete it with --force
+    delete family/child ü: 1 wakeline: instance "family/child ü" is a sub-orchestration of "family"; delete "family", which deletes both
+    prune --before yesterday: 2 error: invalid value 'yesterday' for '--before <TIME>': "yesterday" is not a time; use one such as 2026-11-01, 2026-11-01T12:00:00Z, or 30d for thirty days ago (also s, m, h, w)
+    prune --keep-last 1 --instance nobody: 1 wakeline: there is no instance "nobody"; a new one appears when a runtime has run its first turn
+    prune instances --before 2026-02-30: 2 error: invalid value '2026-02-30' for '--before <TIME>': "2026-02-30" is not a time; use one such as 2026-11-01, 2026-11-01T12:00:00Z, or 30d for thirty days ago (also s, m, h, w)
     "#);
     // Nothing of it did anything.
     let running = workflows.json(&["list", "--status", "running"]).await;

@@ -1,8 +1,8 @@
-//! What all providers of a process share that use one database: the engine, the bus with its one
-//! listening connection, and the fallback.
+//! What all providers of a process share that use one database: the wake engine, the bus with its
+//! one listening connection, and the fallback.
 //!
-//! They run on a thread of their own. A provider belongs to the runtime that made it; a process may
-//! have several of these, and the line must outlive each.
+//! They run on a thread of their own. A process may have several async runtimes, each with its
+//! providers, and the connection must outlive each runtime.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,32 +22,32 @@ use wakeline_wake::{Engine, Limits, Wake};
 use crate::{
     options::LongPollConfig,
     store::due::Fallback,
-    topic::{TaskKind, Topics},
+    topic::{ActivityKind, Topics},
 };
 
 const CHANNEL: &str = "wakeline_durable";
-/// How often the line is measured. Seldom: an idle process should cost next to nothing, and what a
-/// dead line kept back is found by the fallback.
+/// The interval of the bus' health check. It is long because an idle process should cost next to
+/// nothing; wakes that a dead connection has lost are found by the fallback.
 const CANARY: Duration = Duration::from_secs(60);
-/// While the line is down.
+/// The interval of the fallback while the bus is down.
 const DEGRADED: Duration = Duration::from_secs(1);
 
-static HUBS: Mutex<BTreeMap<String, Weak<Hub>>> = Mutex::new(BTreeMap::new());
+static BUSES: Mutex<BTreeMap<String, Weak<SharedBus>>> = Mutex::new(BTreeMap::new());
 
 #[derive(Debug)]
-pub(crate) struct Hub {
+pub(crate) struct SharedBus {
     pub(crate) engine: Arc<Engine>,
     pub(crate) bus: Arc<Bus>,
-    /// Timers further away than this are left to the fallback, which finds them in time.
+    /// Later timers are left to the fallback, which finds them in time.
     horizon: Duration,
-    /// By tag: when those who may have a session are woken next because another's may have ended.
+    /// By tag: when the next worker is woken because the session of another may have ended.
     session_ends: Mutex<HashMap<String, Instant>>,
-    /// Dropped with the hub: the thread ends.
+    /// Dropped with the shared bus, which ends the thread.
     _running: oneshot::Sender<()>,
 }
 
-impl Hub {
-    /// The hub of this database, made if there is none.
+impl SharedBus {
+    /// The shared bus of this database, created if there is none.
     pub(crate) fn join(
         url: &str,
         connector: &Connector,
@@ -63,14 +63,14 @@ impl Hub {
             parsed.get_hosts(),
             parsed.get_ports()
         );
-        let mut hubs = HUBS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(hub) = hubs.get(&key).and_then(Weak::upgrade) {
-            return Ok(hub);
+        let mut buses = BUSES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = buses.get(&key).and_then(Weak::upgrade) {
+            return Ok(shared);
         }
-        let hub = Arc::new(Self::start(connector, config).map_err(|error| open(&error))?);
-        hubs.retain(|_, hub| hub.strong_count() > 0);
-        hubs.insert(key, Arc::downgrade(&hub));
-        Ok(hub)
+        let shared = Arc::new(Self::start(connector, config).map_err(|error| open(&error))?);
+        buses.retain(|_, shared| shared.strong_count() > 0);
+        buses.insert(key, Arc::downgrade(&shared));
+        Ok(shared)
     }
 
     fn start(connector: &Connector, config: &LongPollConfig) -> std::io::Result<Self> {
@@ -103,7 +103,7 @@ impl Hub {
             .spawn(move || {
                 runtime.spawn(thread_engine.clone().run());
                 runtime.spawn(watch(thread_bus, thread_engine, vec![fallback], intervals));
-                // Never sent: the sender is dropped with the hub.
+                // Nothing is sent: the sender is dropped with the shared bus.
                 let _ = runtime.block_on(ended);
             })?;
         Ok(Self {
@@ -115,7 +115,7 @@ impl Hub {
         })
     }
 
-    /// For what falls due when `after` has passed.
+    /// The wakes for an item that is due when `after` has passed.
     pub(crate) fn wakes_after(&self, wake: Wake, after: Duration) -> Wakes {
         if after <= self.horizon {
             Wakes::later(wake, after)
@@ -124,29 +124,30 @@ impl Hub {
         }
     }
 
-    /// There is something in a session that another holds for `ends` microseconds: should it not be
-    /// prolonged, somebody else looks then. Once for many: whoever looks learns when the next ends.
+    /// The wakes for an activity of a session that its owner has for `ends_us` microseconds: if the
+    /// session is not renewed, another worker may fetch the activity then. One wake per tag: the
+    /// worker's fetch says when the next session ends.
     pub(crate) fn wakes_at_session_end(
         &self,
         topics: &Topics,
-        kind: &TaskKind,
-        ends: Option<i64>,
+        kind: &ActivityKind,
+        ends_us: Option<i64>,
     ) -> Wakes {
-        let Some(ends) = ends.filter(|_| kind.owner.is_some()) else {
+        let Some(ends_us) = ends_us.filter(|_| kind.owner.is_some()) else {
             return Wakes::none();
         };
-        let after = Duration::from_micros(u64::try_from(ends).unwrap_or(0));
+        let after = Duration::from_micros(u64::try_from(ends_us).unwrap_or(0));
         let now = Instant::now();
-        let mut known = self
+        let mut next_wakes = self
             .session_ends
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, at| *at > now);
-        let name = topics.successors(kind);
-        if known.get(&name).is_some_and(|at| *at <= now + after) {
+        next_wakes.retain(|_, at| *at > now);
+        let name = topics.session_takeover(kind);
+        if next_wakes.get(&name).is_some_and(|at| *at <= now + after) {
             return Wakes::none();
         }
-        known.insert(name, now + after);
-        self.wakes_after(topics.wake_successor(kind), after)
+        next_wakes.insert(name, now + after);
+        self.wakes_after(topics.wake_session_takeover(kind), after)
     }
 }

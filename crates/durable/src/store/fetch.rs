@@ -1,4 +1,4 @@
-//! What dispatchers take: see `sql/003_take.sql`.
+//! Fetches that many dispatchers share: see `sql/003_fetch.sql`.
 
 use std::time::Duration;
 
@@ -7,50 +7,51 @@ use tokio_postgres::{Client, Row, types::Type};
 use uuid::Uuid;
 use wakeline_store::postgres::{Batch, RunError, Weigh};
 
-/// What somebody who asked gets.
+use super::changes::list;
+
 #[derive(Debug)]
-pub(crate) enum Taken<T> {
-    Something(T),
-    /// Nothing; when something is due, and when somebody's lease or session ends.
+pub(crate) enum FetchResult<T> {
+    Item(T),
+    /// Nothing can be fetched before one of these: an item is due, or a lease or session expires.
     Nothing {
         due: Option<Duration>,
-        lapse: Option<Duration>,
+        expiry: Option<Duration>,
     },
 }
 
-fn nothing<T>(row: &Row) -> Taken<T> {
+fn nothing<T>(row: &Row) -> FetchResult<T> {
     let time = |column| {
         let micros: Option<i64> = row.get(column);
         micros.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
     };
-    Taken::Nothing {
+    FetchResult::Nothing {
         due: time("due_us"),
-        lapse: time("lapse_us"),
+        expiry: time("expiry_us"),
     }
 }
 
 /// Microseconds for PostgreSQL.
 pub(crate) fn micros(time: Duration) -> i64 {
-    // A thousand years: what is longer would not fit a timestamp.
+    // A thousand years: a longer time would not fit a timestamp.
     const LONGEST: u128 = 1_000 * 365 * 86_400 * 1_000_000;
     i64::try_from(time.as_micros().min(LONGEST)).unwrap_or(0)
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct WantInstance {
+pub(crate) struct FetchInstance {
     pub(crate) lease: Duration,
-    /// The versions that can be replayed.
+    /// The lowest and the highest duroxide version that the dispatcher can replay.
     pub(crate) versions: Option<(i64, i64)>,
     pub(crate) token: Uuid,
 }
 
-impl Weigh for WantInstance {}
+impl Weigh for FetchInstance {}
 
 #[derive(Debug)]
-pub(crate) struct TakenInstance {
+pub(crate) struct LeasedInstance {
     pub(crate) token: Uuid,
     pub(crate) instance: String,
-    /// Unknown until its first turn is acknowledged.
+    /// None until its first turn is acknowledged.
     pub(crate) name: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) execution: Option<i64>,
@@ -59,43 +60,43 @@ pub(crate) struct TakenInstance {
     pub(crate) edits: Option<i64>,
     pub(crate) attempts: i32,
     pub(crate) items: Vec<String>,
-    /// None: this process has it.
+    /// None if this process caches it.
     pub(crate) history: Option<Vec<String>>,
     pub(crate) is_cached: bool,
     pub(crate) values: Vec<(String, Vec<u8>, i64)>,
 }
 
 #[derive(Debug)]
-pub(crate) struct TakeInstances {
+pub(crate) struct InstanceFetches {
     statement: String,
     node: i64,
 }
 
-impl TakeInstances {
+impl InstanceFetches {
     pub(crate) fn new(schema: &str, node: i64) -> Self {
         Self {
-            statement: format!("SELECT * FROM {schema}.take_instances($1, $2, $3, $4, $5)"),
+            statement: format!("SELECT * FROM {schema}.fetch_instances($1, $2, $3, $4, $5)"),
             node,
         }
     }
 }
 
-impl Batch for TakeInstances {
-    type Operation = WantInstance;
-    type Output = Taken<TakenInstance>;
+impl Batch for InstanceFetches {
+    type Operation = FetchInstance;
+    type Output = FetchResult<LeasedInstance>;
 
-    const KIND: &'static str = "durable_take_instances";
+    const KIND: &'static str = "durable_fetch_instances";
 
     fn run<'a>(
         &'a self,
         client: &'a Client,
-        operations: &'a [WantInstance],
+        fetches: &'a [FetchInstance],
     ) -> BoxFuture<'a, Result<Vec<Self::Output>, RunError>> {
         async move {
-            let leases: Vec<i64> = operations.iter().map(|want| micros(want.lease)).collect();
-            let low: Vec<Option<i64>> = operations.iter().map(|w| Some(w.versions?.0)).collect();
-            let high: Vec<Option<i64>> = operations.iter().map(|w| Some(w.versions?.1)).collect();
-            let tokens: Vec<Uuid> = operations.iter().map(|want| want.token).collect();
+            let leases: Vec<i64> = fetches.iter().map(|fetch| micros(fetch.lease)).collect();
+            let low: Vec<Option<i64>> = fetches.iter().map(|f| Some(f.versions?.0)).collect();
+            let high: Vec<Option<i64>> = fetches.iter().map(|f| Some(f.versions?.1)).collect();
+            let tokens: Vec<Uuid> = fetches.iter().map(|fetch| fetch.token).collect();
             let rows = client
                 .query_typed(
                     &self.statement,
@@ -108,16 +109,16 @@ impl Batch for TakeInstances {
                     ],
                 )
                 .await?;
-            let taken = rows.iter().zip(operations).map(|(row, want)| {
+            let results = rows.iter().zip(fetches).map(|(row, fetch)| {
                 let Some(instance) = row.get("instance") else {
                     return nothing(row);
                 };
-                let keys: Vec<String> = row.get::<_, Option<_>>("kv_keys").unwrap_or_default();
-                let values: Vec<Vec<u8>> = row.get::<_, Option<_>>("kv_values").unwrap_or_default();
-                let times: Vec<i64> = row.get::<_, Option<_>>("kv_ms").unwrap_or_default();
+                let keys: Vec<String> = list(row, "kv_keys");
+                let values: Vec<Vec<u8>> = list(row, "kv_values");
+                let times: Vec<i64> = list(row, "kv_ms");
                 let values = keys.into_iter().zip(values).zip(times);
-                Taken::Something(TakenInstance {
-                    token: want.token,
+                FetchResult::Item(LeasedInstance {
+                    token: fetch.token,
                     instance,
                     name: row.get("name"),
                     version: row.get("version"),
@@ -132,71 +133,71 @@ impl Batch for TakeInstances {
                     values: values.map(|((key, value), ms)| (key, value, ms)).collect(),
                 })
             });
-            Ok(taken.collect())
+            Ok(results.collect())
         }
         .boxed()
     }
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct WantTask {
+pub(crate) struct FetchActivity {
     pub(crate) lease: Duration,
-    /// For whom sessions are held, and for how long.
+    /// The owner of sessions, and how long it gets the session of the activity.
     pub(crate) session: Option<(String, Duration)>,
     pub(crate) token: Uuid,
-    /// As they are stored. None: every tag.
+    /// As they are stored; empty: every tag.
     pub(crate) tags: Vec<String>,
 }
 
-impl Weigh for WantTask {}
+impl Weigh for FetchActivity {}
 
 #[derive(Debug)]
-pub(crate) struct TakenTask {
+pub(crate) struct LeasedActivity {
     pub(crate) token: Uuid,
     pub(crate) id: i64,
     pub(crate) item: String,
     pub(crate) attempts: i32,
     pub(crate) instance: String,
     pub(crate) execution: i64,
-    pub(crate) activity: i64,
+    pub(crate) number: i64,
 }
 
 #[derive(Debug)]
-pub(crate) struct TakeTasks {
+pub(crate) struct ActivityFetches {
     statement: String,
 }
 
-impl TakeTasks {
+impl ActivityFetches {
     pub(crate) fn new(schema: &str) -> Self {
         Self {
-            statement: format!("SELECT * FROM {schema}.take_tasks($1, $2, $3, $4, $5, $6)"),
+            statement: format!("SELECT * FROM {schema}.fetch_activities($1, $2, $3, $4, $5, $6)"),
         }
     }
 }
 
-impl Batch for TakeTasks {
-    type Operation = WantTask;
-    type Output = Taken<TakenTask>;
+impl Batch for ActivityFetches {
+    type Operation = FetchActivity;
+    type Output = FetchResult<LeasedActivity>;
 
-    const KIND: &'static str = "durable_take_tasks";
+    const KIND: &'static str = "durable_fetch_activities";
 
     fn run<'a>(
         &'a self,
         client: &'a Client,
-        operations: &'a [WantTask],
+        fetches: &'a [FetchActivity],
     ) -> BoxFuture<'a, Result<Vec<Self::Output>, RunError>> {
         async move {
-            let leases: Vec<i64> = operations.iter().map(|want| micros(want.lease)).collect();
-            let sessions = || operations.iter().map(|want| want.session.as_ref());
+            let leases: Vec<i64> = fetches.iter().map(|fetch| micros(fetch.lease)).collect();
+            let sessions = || fetches.iter().map(|fetch| fetch.session.as_ref());
             let owners: Vec<Option<&str>> =
                 sessions().map(|s| s.map(|(owner, _)| &**owner)).collect();
             let session_us: Vec<Option<i64>> = sessions()
                 .map(|s| s.map(|(_, time)| micros(*time)))
                 .collect();
-            let tokens: Vec<Uuid> = operations.iter().map(|want| want.token).collect();
+            let tokens: Vec<Uuid> = fetches.iter().map(|fetch| fetch.token).collect();
             let tags = (1_i32..)
-                .zip(operations)
-                .flat_map(|(caller, want)| want.tags.iter().map(move |tag| (caller, &**tag)));
+                .zip(fetches)
+                .flat_map(|(caller, fetch)| fetch.tags.iter().map(move |tag| (caller, &**tag)));
             let (callers, tags): (Vec<i32>, Vec<&str>) = tags.unzip();
             let rows = client
                 .query_typed(
@@ -211,21 +212,21 @@ impl Batch for TakeTasks {
                     ],
                 )
                 .await?;
-            let taken = rows.iter().zip(operations).map(|(row, want)| {
+            let results = rows.iter().zip(fetches).map(|(row, fetch)| {
                 let Some(id) = row.get("id") else {
                     return nothing(row);
                 };
-                Taken::Something(TakenTask {
-                    token: want.token,
+                FetchResult::Item(LeasedActivity {
+                    token: fetch.token,
                     id,
                     item: row.get("item"),
                     attempts: row.get("attempts"),
                     instance: row.get("instance"),
                     execution: row.get("execution"),
-                    activity: row.get("activity"),
+                    number: row.get("number"),
                 })
             });
-            Ok(taken.collect())
+            Ok(results.collect())
         }
         .boxed()
     }

@@ -4,11 +4,11 @@ use std::str::FromStr;
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
-/// A moment, in milliseconds since 1970.
+/// A time of an argument, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct When(pub(super) u64);
+pub(super) struct TimeArg(pub(super) u64);
 
-impl FromStr for When {
+impl FromStr for TimeArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -17,7 +17,7 @@ impl FromStr for When {
             .map(Self)
             .ok_or_else(|| {
                 format!(
-                    "{text:?} is no time; give one such as 2026-11-01, 2026-11-01T12:00:00Z, or \
+                    "{text:?} is not a time; use one such as 2026-11-01, 2026-11-01T12:00:00Z, or \
                      30d for thirty days ago (also s, m, h, w)"
                 )
             })
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_a_day_and_a_while_ago_are_times() {
+    fn a_time_a_date_and_an_age_are_times() {
         let now: Timestamp = "2026-11-16T12:00:00Z".parse().unwrap();
         for (text, meant) in [
             ("2026-11-01T01:00:00+01:00", "2026-11-01T00:00:00Z"),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_none() {
+    fn any_other_text_is_refused() {
         for text in [
             "",
             "d",
@@ -84,7 +84,7 @@ mod tests {
             "4000000000w",
             "1960-01-01",
         ] {
-            assert!(text.parse::<When>().is_err(), "{text}");
+            assert!(text.parse::<TimeArg>().is_err(), "{text}");
         }
     }
 }

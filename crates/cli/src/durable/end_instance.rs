@@ -1,4 +1,4 @@
-//! The commands that end one instance.
+//! The commands that cancel or delete one instance.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use duroxide::{Client, providers::ProviderAdmin};
 use wakeline_durable::view::ViewError;
 
 use super::{
-    LAST_WAKES, Place,
+    FLUSH_TIMEOUT, SchemaArgs,
     text::{plain, print},
 };
 
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
     instance: String,
-    /// Why; it becomes the instance's error.
+    /// The reason; it becomes the instance's error.
     #[arg(long)]
     reason: String,
     #[command(flatten)]
-    place: Place,
+    schema: SchemaArgs,
 }
 
 impl Cancel {
     pub(crate) async fn run(self) -> Result<()> {
-        let view = self.place.view();
+        let view = self.schema.view();
         match view.instance(&self.instance).await {
             Ok(detail) if has_ended(&detail.instance.status) => bail!(
                 "instance {:?} has ended already ({}); there is nothing to cancel",
@@ -32,16 +32,16 @@ impl Cancel {
                 detail.instance.status
             ),
             Ok(_) => {}
-            // It was started and no runtime has begun it: the start lies in its mailbox.
-            Err(ViewError::UnknownInstance(_)) if view.has_mail(&self.instance).await? => {}
+            // It was started and has had no turn yet: the start is in its mailbox.
+            Err(ViewError::UnknownInstance(_)) if view.has_messages(&self.instance).await? => {}
             Err(error) => return Err(error.into()),
         }
-        let provider = self.place.provider().await?;
+        let provider = self.schema.provider().await?;
         let client = Client::new(Arc::new(provider.clone()));
         client.cancel_instance(&self.instance, &self.reason).await?;
-        provider.flush(LAST_WAKES).await;
+        provider.flush(FLUSH_TIMEOUT).await;
         print(&format!(
-            "{} is asked to cancel; a runtime that has its orchestration ends it\n",
+            "cancellation of {} is requested; a runtime with its orchestration ends it\n",
             plain(&self.instance)
         ))
     }
@@ -54,29 +54,29 @@ fn has_ended(status: &str) -> bool {
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
     instance: String,
-    /// Even if it, or one of its sub-orchestrations, is running.
+    /// Delete it even if it, or one of its sub-orchestrations, is running.
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    place: Place,
+    schema: SchemaArgs,
 }
 
 impl Delete {
     pub(crate) async fn run(self) -> Result<()> {
-        let detail = self.place.view().instance(&self.instance).await?;
+        let detail = self.schema.view().instance(&self.instance).await?;
         if let Some(parent) = &detail.instance.parent {
             bail!(
-                "instance {:?} is a sub-orchestration of {parent:?}; delete that, and it goes too",
+                "instance {:?} is a sub-orchestration of {parent:?}; delete {parent:?}, which deletes both",
                 self.instance
             );
         }
         if !self.force && !has_ended(&detail.instance.status) {
             bail!(
-                "instance {:?} is running; cancel it first, or delete it as it is with --force",
+                "instance {:?} is running; cancel it first, or delete it with --force",
                 self.instance
             );
         }
-        let provider = self.place.provider().await?;
+        let provider = self.schema.provider().await?;
         let deleted = provider.delete_instance(&self.instance, self.force).await?;
         print(&format!(
             "deleted {} instances, {} executions, {} events, {} queued messages and activities\n",

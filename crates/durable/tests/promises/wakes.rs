@@ -1,4 +1,4 @@
-//! A dispatcher that waits is woken by what is written, here or by another process.
+//! A write of any process wakes a dispatcher that waits.
 
 use std::time::Duration;
 
@@ -6,43 +6,42 @@ use duroxide::providers::{Provider, TagFilter};
 use tokio::time::timeout;
 use wakeline_testbed::Pgbouncer;
 
-use crate::ground::*;
+use crate::fixture::*;
 
 #[tokio::test]
 async fn immediate_wake() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    ground.settle(&provider).await;
+    let (fixture, provider) = Fixture::live().await;
 
-    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
     enqueue(&provider, start("a")).await;
     assert_eq!(waiting.await.expect("no panic").0.instance, "a");
 
-    let waiting = ground.parked(&provider, fetch_work(&provider, LONG)).await;
+    let waiting = fixture
+        .parked(&provider, fetch_activity(&provider, LONG))
+        .await;
     schedule(&provider, activity("a", 2)).await;
     assert_eq!(waiting.await.expect("no panic").0, activity("a", 2));
 }
 
 #[tokio::test]
 async fn a_write_by_another_process_wakes() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    let other = ground.other().await;
-    ground.settle(&provider).await;
+    let (fixture, provider, other) = Fixture::live_pair().await;
 
-    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
+    let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
     enqueue(&other, start("a")).await;
     assert_eq!(waiting.await.expect("no panic").0.instance, "a");
 
-    let waiting = ground.parked(&provider, fetch_work(&provider, LONG)).await;
+    let waiting = fixture
+        .parked(&provider, fetch_activity(&provider, LONG))
+        .await;
     schedule(&other, activity("a", 2)).await;
     assert_eq!(waiting.await.expect("no panic").0, activity("a", 2));
 }
 
 #[tokio::test]
 async fn trigger_creation_there_are_none() {
-    let ground = Ground::new().await;
-    let triggers = ground
+    let fixture = Fixture::new().await;
+    let triggers = fixture
         .sql(
             "SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal AND tgrelid::regclass::text
              NOT LIKE '%.event'",
@@ -53,20 +52,20 @@ async fn trigger_creation_there_are_none() {
 
 #[tokio::test]
 async fn notify_emission_never_inside_a_write() {
-    let ground = Ground::new().await;
+    let fixture = Fixture::new().await;
     let in_functions =
         "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
          WHERE n.nspname = '@schema@' AND p.prosrc ILIKE '%notify%'";
-    assert_eq!(ground.number(in_functions).await, 0);
+    assert_eq!(fixture.number(in_functions).await, 0);
 
-    let provider = ground.watched().await;
-    let other = ground.other().await;
-    ground.settle(&provider).await;
+    let provider = fixture.proxied().await;
+    let other = fixture.direct().await;
+    fixture.until_live(&provider).await;
     let waiting = parked(&other, fetch(&other, LONG)).await;
     enqueue(&provider, start("a")).await;
     waiting.await.expect("it is told");
 
-    let statements = ground.proxy.statements();
+    let statements = fixture.proxy.statements();
     let is_notifying = |statement: &&String| statement.to_lowercase().contains("notify");
     let notifying: Vec<_> = statements.iter().filter(is_notifying).collect();
     assert!(!notifying.is_empty(), "somebody was told");
@@ -80,20 +79,21 @@ async fn notify_emission_never_inside_a_write() {
 
 #[tokio::test]
 async fn payload_parsing_a_notification_names_what_became_ready() {
-    let ground = Ground::new().await;
-    let mut line = ground.line().await;
+    let fixture = Fixture::new().await;
+    let mut line = fixture.line().await;
     let listen = line.client.batch_execute("LISTEN wakeline_durable").await;
     listen.expect("it can listen");
-    let provider = ground.watched().await;
-    // Who is alone tells nobody.
-    let _other = ground.other().await;
-    ground.settle(&provider).await;
+    let provider = fixture.proxied().await;
+    // A process that is alone sends no notifications.
+    let _other = fixture.direct().await;
+    fixture.until_live(&provider).await;
     schedule(&provider, tagged("a", 2, None, Some("gpu"))).await;
     let named = async {
         loop {
             let said = line.notifications.recv().await.expect("the line holds");
             let payload = said.payload();
-            if payload.contains("task") && payload.contains("=gpu") && payload.contains(SCHEMA) {
+            if payload.contains("activity") && payload.contains("=gpu") && payload.contains(SCHEMA)
+            {
                 return;
             }
         }
@@ -101,10 +101,10 @@ async fn payload_parsing_a_notification_names_what_became_ready() {
     timeout(POLL, named).await.expect("it was said");
 }
 
-/// One asks for each of four items, and perhaps one who was late. All who ask in the same moment
-/// share a statement, so it is counted how many callers it has.
-fn one_asked_for_each(ground: &Ground, text: &str, before: usize) {
-    let sizes = ground.proxy.sizes(text);
+/// One dispatcher asks for each of four items, and perhaps a late one more. Dispatchers that ask at the
+/// same moment share a statement, so its size must be that of a single caller.
+fn one_asked_for_each(fixture: &Fixture, text: &str, before: usize) {
+    let sizes = fixture.proxy.sizes(text);
     let alone = sizes.iter().min().expect("somebody asked");
     let shared = sizes[before..].iter().filter(|size| *size > alone);
     assert_eq!(shared.count(), 0, "{sizes:?} after {before}");
@@ -114,14 +114,12 @@ fn one_asked_for_each(ground: &Ground, text: &str, before: usize) {
 
 #[tokio::test]
 async fn competing_consumer_four_wait_one_asks() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    ground.settle(&provider).await;
+    let (fixture, provider) = Fixture::live().await;
     let mut waiting = Vec::new();
     for _ in 0..4 {
-        waiting.push(ground.parked(&provider, fetch(&provider, LONG)).await);
+        waiting.push(fixture.parked(&provider, fetch(&provider, LONG)).await);
     }
-    let before = ground.proxy.sizes("take_instances").len();
+    let before = fixture.proxy.sizes("fetch_instances").len();
     for round in 1..=4 {
         enqueue(&provider, start(&round.to_string())).await;
         until("one has it", async || provider.waiting() == 4 - round).await;
@@ -132,22 +130,20 @@ async fn competing_consumer_four_wait_one_asks() {
     }
     instances.sort();
     assert_eq!(instances, ["1", "2", "3", "4"]);
-    one_asked_for_each(&ground, "take_instances", before);
+    one_asked_for_each(&fixture, "fetch_instances", before);
 }
 
 #[tokio::test]
 async fn competing_workers_do_not_all_ask() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    ground.settle(&provider).await;
+    let (fixture, provider) = Fixture::live().await;
     let mut waiting = Vec::new();
     for number in 0..4 {
-        // As the runtime has it: each is its own owner of sessions.
+        // As in the runtime, each worker is an owner of sessions of its own.
         let owner = session(&format!("worker {number}"), LONG);
-        let fetching = fetch_kind(&provider, LONG, Some(owner), TagFilter::DefaultOnly);
-        waiting.push(ground.parked(&provider, fetching).await);
+        let fetching = fetch_activity_of(&provider, LONG, Some(owner), TagFilter::DefaultOnly);
+        waiting.push(fixture.parked(&provider, fetching).await);
     }
-    let before = ground.proxy.sizes("take_tasks").len();
+    let before = fixture.proxy.sizes("fetch_activities").len();
     for round in 1..=4 {
         schedule(&provider, activity("a", round)).await;
         let left = 4 - usize::try_from(round).expect("small");
@@ -156,47 +152,45 @@ async fn competing_workers_do_not_all_ask() {
     for one in waiting {
         one.await.expect("no panic");
     }
-    one_asked_for_each(&ground, "take_tasks", before);
+    one_asked_for_each(&fixture, "fetch_activities", before);
 }
 
-/// Written so that nobody is told of it.
-const BY_HAND: &str = r#"SELECT @schema@.put(ARRAY['a'],
+/// A write that publishes no wake.
+const BY_HAND: &str = r#"SELECT @schema@.put_messages(ARRAY['a'],
     ARRAY['{"StartOrchestration":{"instance":"a","orchestration":"Work","input":"","version":"1.0.0","parent_instance":null,"parent_id":null,"execution_id":1}}'],
     ARRAY[NULL::timestamptz])"#;
 
 #[tokio::test]
 async fn fallback_without_notify() {
-    let ground = Ground::new().await;
-    let provider = ground
-        .watched_with(falling_back(Duration::from_secs(4)))
+    let fixture = Fixture::new().await;
+    let provider = fixture
+        .proxied_with(with_fallback(Duration::from_secs(4)))
         .await;
-    ground.settle(&provider).await;
-    let waiting = ground.parked(&provider, fetch(&provider, LONG)).await;
-    ground.sql(BY_HAND).await;
+    fixture.until_live(&provider).await;
+    let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
+    fixture.sql(BY_HAND).await;
     assert_eq!(waiting.await.expect("no panic").0.instance, "a");
 }
 
 #[tokio::test]
 async fn behind_a_pooler_that_loses_notifications_work_is_found_by_asking() {
-    let ground = Ground::new().await;
-    let config: tokio_postgres::Config = ground.database.url().parse().expect("a URL");
+    let fixture = Fixture::new().await;
+    let config: tokio_postgres::Config = fixture.database.url().parse().expect("a URL");
     let server = format!("127.0.0.1:{}", config.get_ports()[0]);
     let pooler = Pgbouncer::start(&server, "transaction").expect("a pooler");
-    let url = pooler.url_for(ground.database.name());
+    let url = pooler.url_for(fixture.database.name());
     let pooled = provider(&url, options()).await;
-    let other = ground.other().await;
+    let other = fixture.direct().await;
     let waiting = parked(&pooled, fetch(&pooled, LONG)).await;
     enqueue(&other, start("a")).await;
     let (item, token, _) = waiting.await.expect("no panic");
     assert_eq!(item.instance, "a");
     let turn = Turn {
-        events: vec![started("a")],
         activities: vec![activity("a", 2)],
-        metadata: named(),
-        ..Turn::default()
+        ..first_turn("a")
     };
     end_turn(&pooled, &token, turn).await;
-    let got = fetch_work(&pooled, LONG).await;
+    let got = fetch_activity(&pooled, LONG).await;
     pooled
         .ack_work_item(&got.1, None)
         .await
@@ -205,13 +199,10 @@ async fn behind_a_pooler_that_loses_notifications_work_is_found_by_asking() {
 
 #[tokio::test]
 async fn a_client_is_woken_by_the_end_of_an_orchestration() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    let other = ground.other().await;
-    ground.settle(&provider).await;
+    let (fixture, provider, other) = Fixture::live_pair().await;
     begin(&other, "a").await;
     let client = provider.clone();
-    let waiting = ground
+    let waiting = fixture
         .parked(&provider, async move {
             client.wait_for_orchestration("a", POLL).await
         })

@@ -1,20 +1,25 @@
-//! What is shown. Times are texts, in UTC.
+//! The rows that a view returns, as the server and the command line write them. Times are RFC 3339 in
+//! UTC, with microseconds.
 
 use std::{fmt, str::FromStr};
 
 use serde::Serialize;
 
-/// What state an instance is in: that of its current execution.
+/// The state of an instance, which is that of its current execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
+    /// It has not ended.
     Running,
+    /// It ended with a result.
     Completed,
+    /// It ended with an error, or was cancelled.
     Failed,
-    /// Between two executions.
+    /// It is between two executions.
     ContinuedAsNew,
 }
 
 impl Status {
+    /// Every state.
     pub const ALL: [Self; 4] = [
         Self::Running,
         Self::Completed,
@@ -22,7 +27,7 @@ impl Status {
         Self::ContinuedAsNew,
     ];
 
-    /// As it is stored.
+    /// The name as it is stored and shown.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,181 +48,222 @@ impl fmt::Display for Status {
 impl FromStr for Status {
     type Err = String;
 
-    /// In capitals or not.
+    /// Upper and lower case are the same.
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_meant = |status: &Self| status.name().eq_ignore_ascii_case(text);
-        Self::ALL.into_iter().find(is_meant).ok_or_else(|| {
+        let is_same = |status: &Self| status.name().eq_ignore_ascii_case(text);
+        Self::ALL.into_iter().find(is_same).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
-            format!("{text:?} is no status; there are {names}")
+            format!("{text:?} is not a status; there are {names}")
         })
     }
 }
 
+/// One instance.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = DurableInstance))]
 #[serde(rename_all = "camelCase")]
 pub struct Instance {
+    /// The instance's id.
     pub id: String,
-    /// The orchestration's.
+    /// The orchestration's name.
     pub name: String,
+    /// The orchestration's version.
     pub version: String,
     /// `Running`, `Completed`, `Failed` or `ContinuedAsNew`
     pub status: String,
-    /// The current execution.
+    /// The number of the current execution, from 1.
     pub execution: u64,
+    /// The id of the instance that started it; missing if a client did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// When its first turn ended.
     pub created_at: String,
+    /// When its last turn ended.
     pub updated_at: String,
 }
 
+/// A page of instances, the newest first.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = DurableInstances))]
 pub struct InstancePage {
+    /// The instances of this page.
     pub instances: Vec<Instance>,
-    /// What to give as `after` for the page that follows; missing on the last one.
+    /// Pass this as `after` for the next page; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// One instance with all that belongs to it. Lists and texts are cut where they are long; the
-/// number beside each says how long it is.
+/// One instance with all that belongs to it. Each list has at most 100 entries and each text at most
+/// 64 KiB; the number beside it is the whole length.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = DurableDetail))]
 #[serde(rename_all = "camelCase")]
-pub struct Detail {
+pub struct InstanceDetail {
+    /// The instance itself.
     #[serde(flatten)]
     pub instance: Instance,
     /// The result, or why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// The bytes of the whole output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
+    /// The custom status, if the orchestration has set one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_status: Option<String>,
-    /// How often the custom status was set.
+    /// How often the custom status was set or cleared.
     pub custom_status_version: u64,
+    /// Its messages and activities that have not been processed.
     pub queue: InstanceQueue,
-    /// The first of them by id.
+    /// The ids of the first sub-orchestrations by id.
     pub children: Vec<String>,
+    /// The number of sub-orchestrations.
     pub children_count: u64,
-    /// The newest first.
+    /// The newest executions, the newest first.
     pub executions: Vec<Execution>,
+    /// The number of executions.
     pub executions_count: u64,
-    /// The first of them by key.
+    /// The first values by key.
     pub values: Vec<KeyValue>,
+    /// The number of values.
     pub values_count: u64,
 }
 
-/// What waits for or works on an instance.
+/// The messages and activities of an instance that have not been processed.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = DurableInstanceQueue))]
 #[serde(rename_all = "camelCase")]
 pub struct InstanceQueue {
-    /// Messages that can be taken, or are taken.
+    /// Messages that are visible, leased ones included.
     pub messages: u64,
-    /// Messages for later: timers.
+    /// Messages that become visible later: timers.
     pub later: u64,
-    /// Whether a dispatcher has it at the moment.
+    /// Whether a dispatcher has leased the instance.
     pub is_leased: bool,
     /// Activities that wait for a worker.
     pub activities: u64,
-    /// Activities that a worker has.
+    /// Activities that a worker has leased.
     pub activities_leased: u64,
 }
 
+/// One execution of an instance. An instance that continues as new begins another.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = DurableExecution))]
 #[serde(rename_all = "camelCase")]
 pub struct Execution {
+    /// Its number, from 1.
     pub number: u64,
+    /// `Running`, `Completed`, `Failed` or `ContinuedAsNew`
     pub status: String,
-    /// In its history.
+    /// The number of events in its history.
     pub events: u64,
+    /// When its first turn ended.
     pub started_at: String,
+    /// When its last turn ended; missing while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<String>,
 }
 
+/// A value that an orchestration has set.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = DurableValue))]
 pub struct KeyValue {
+    /// The key.
     pub key: String,
+    /// The value, at most 64 KiB of it.
     pub value: String,
-    /// Of the whole value.
+    /// The bytes of the whole value.
     pub bytes: u64,
 }
 
+/// A page of the history of an execution, in order.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = DurableHistory))]
 pub struct HistoryPage {
+    /// The instance's id.
     pub instance: String,
+    /// The execution's number.
     pub execution: u64,
-    pub events: Vec<Recorded>,
-    /// What to give as `after` for the page that follows; missing on the last one.
+    /// The events of this page.
+    pub events: Vec<HistoryEvent>,
+    /// Pass this as `after` for the next page; missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }
 
+/// One event of a history.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = DurableEvent))]
-pub struct Recorded {
+pub struct HistoryEvent {
+    /// Its number in the execution, from 1.
     pub number: u64,
-    /// As duroxide wrote it; missing if it is not JSON.
+    /// The event as duroxide wrote it; missing if that is not JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<serde_json::Value>,
-    /// What is stored instead of JSON.
+    /// The stored text if it is not JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
 }
 
+/// The totals of a durable schema.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = DurableTotals))]
 pub struct Totals {
+    /// The schema's name.
     pub schema: String,
-    pub instances: Counts,
+    /// Instances by state.
+    pub instances: InstanceCounts,
+    /// The number of executions of all instances.
     pub executions: u64,
+    /// The number of events of all executions.
     pub events: u64,
-    pub queues: Queues,
+    /// Messages, activities and sessions.
+    pub queues: QueueCounts,
 }
 
-/// Instances by state. One that is between two executions is in none of the three.
+/// Instances by state. An instance between two executions counts in `total` alone.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = DurableCounts))]
-pub struct Counts {
+pub struct InstanceCounts {
+    /// All instances.
     pub total: u64,
+    /// Instances that have not ended.
     pub running: u64,
+    /// Instances that ended with a result.
     pub completed: u64,
+    /// Instances that ended with an error or were cancelled.
     pub failed: u64,
 }
 
+/// The messages, activities and sessions of a schema.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[cfg_attr(feature = "openapi", schema(as = DurableQueues))]
 #[serde(rename_all = "camelCase")]
-pub struct Queues {
-    /// Messages for orchestrations that can be taken, or are taken.
+pub struct QueueCounts {
+    /// Messages for orchestrations that are visible, leased ones included.
     pub messages: u64,
-    /// Messages for later: timers.
+    /// Messages that become visible later: timers.
     pub later: u64,
-    /// Instances that a dispatcher has at the moment.
+    /// Instances that a dispatcher has leased.
     pub instances_leased: u64,
     /// Activities that wait for a worker.
     pub activities: u64,
-    /// Activities that a worker has.
+    /// Activities that a worker has leased.
     pub activities_leased: u64,
     /// Sessions that a worker has.
     pub sessions: u64,
     /// Activities that could not be read and were set aside.
-    pub spoilt: u64,
+    #[serde(rename = "spoilt")]
+    pub unreadable_activities: u64,
 }

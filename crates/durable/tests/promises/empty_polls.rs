@@ -1,4 +1,4 @@
-//! Nothing is asked of the database while nothing happens, and nobody is sent away early.
+//! A provider asks the database nothing while nothing happens, and no fetch returns early.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,13 +10,13 @@ use duroxide::{
 use semver::Version;
 use tokio::time::{Instant, sleep};
 
-use crate::ground::*;
+use crate::fixture::*;
 
-/// The runtime sleeps out its shortest interval after a fetch that was empty too early.
+/// After a fetch that is empty too early the runtime sleeps for the rest of its shortest interval.
 #[tokio::test]
 async fn never_nothing_before_the_poll_timeout_even_when_woken_in_vain() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
     let turn = Turn {
@@ -28,11 +28,11 @@ async fn never_nothing_before_the_poll_timeout_even_when_woken_in_vain() {
         ..Turn::default()
     };
     end_turn(&provider, &token, turn).await;
-    ground.settle(&provider).await;
+    fixture.until_live(&provider).await;
 
     const BRIEF: Duration = Duration::from_millis(1_500);
     let fetching = provider.clone();
-    let waiting = ground
+    let waiting = fixture
         .parked(&provider, async move {
             let cannot = DispatcherCapabilityFilter {
                 supported_duroxide_versions: vec![SemverRange::new(
@@ -48,53 +48,50 @@ async fn never_nothing_before_the_poll_timeout_even_when_woken_in_vain() {
             began.elapsed()
         })
         .await;
-    let before = ground.proxy.count("take_instances");
+    let before = fixture.proxy.count("fetch_instances");
     for id in 2..5 {
         enqueue(&provider, timer("a", id, Duration::ZERO).0).await;
     }
     let lasted = waiting.await.expect("no panic");
     assert!(lasted >= BRIEF, "{lasted:?}");
     assert!(
-        ground.proxy.count("take_instances") > before,
+        fixture.proxy.count("fetch_instances") > before,
         "it was woken"
     );
 }
 
 #[tokio::test]
-async fn who_comes_back_asks_nothing_while_nothing_has_changed() {
+async fn a_dispatcher_that_returns_asks_nothing_while_nothing_has_changed() {
     const BRIEF: Duration = Duration::from_millis(20);
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
-    let other = ground.other().await;
-    ground.settle(&provider).await;
-    let look_for_work = async || {
+    let (fixture, provider, other) = Fixture::live_pair().await;
+    let fetch_work = async || {
         let filter = TagFilter::DefaultOnly;
         let got = provider.fetch_work_item(LONG, BRIEF, None, &filter).await;
         got.expect("it can be asked")
     };
-    // Each kind has to look once.
-    assert!(look_for_work().await.is_none());
-    let before = ground.proxy.count("take_");
+    // Each kind of dispatcher asks once.
+    assert!(fetch_work().await.is_none());
+    let before = fixture.proxy.count(".fetch_");
     for _ in 0..20 {
         let got = provider.fetch_orchestration_item(LONG, BRIEF, None).await;
         assert!(got.expect("it can be asked").is_none());
-        assert!(look_for_work().await.is_none());
+        assert!(fetch_work().await.is_none());
     }
-    assert_eq!(ground.proxy.count("take_") - before, 0);
+    assert_eq!(fixture.proxy.count(".fetch_") - before, 0);
 
-    // What another process writes is found all the same.
+    // An activity that another process writes is found all the same.
     schedule(&other, activity("a", 2)).await;
-    until("it is found", async || look_for_work().await.is_some()).await;
+    until("it is found", async || fetch_work().await.is_some()).await;
 }
 
-/// What is due is found by whoever comes back after it, although nobody said anything.
+/// A dispatcher that returns after an item was due finds it, although no wake was published.
 #[tokio::test]
-async fn who_comes_back_after_something_was_due_asks() {
+async fn a_dispatcher_that_returns_after_an_item_was_due_asks() {
     const BRIEF: Duration = Duration::from_millis(20);
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
     begin(&provider, "a").await;
-    ground.settle(&provider).await;
+    fixture.until_live(&provider).await;
     let (item, due_ms) = timer("a", 2, Duration::from_millis(500));
     enqueue(&provider, item).await;
     until("it is found", async || {
@@ -105,12 +102,12 @@ async fn who_comes_back_after_something_was_due_asks() {
     assert!(now_ms() >= due_ms, "it was not due");
 }
 
-/// A whole runtime that has nothing to do: what its dispatchers would ask on each of their returns,
-/// were they to ask, is more than ten times what is allowed.
+/// An idle runtime: if its dispatchers asked at each return, they would send more than ten times as
+/// many statements as are allowed.
 #[tokio::test]
 async fn idle_load() {
-    let ground = Ground::new().await;
-    let provider = ground.watched().await;
+    let fixture = Fixture::new().await;
+    let provider = fixture.proxied().await;
     let options = RuntimeOptions {
         dispatcher_long_poll_timeout: Duration::from_millis(200),
         orchestration_concurrency: 4,
@@ -124,9 +121,9 @@ async fn idle_load() {
         options,
     )
     .await;
-    ground.settle(&provider).await;
-    // The runtime looks into its own gauges at its start.
-    let own = || ground.proxy.statements().len();
+    fixture.until_live(&provider).await;
+    // The runtime reads its gauges when it starts.
+    let own = || fixture.proxy.statements().len();
     let mut before = own();
     until("the start is over", async || {
         sleep(Duration::from_secs(1)).await;
@@ -137,7 +134,7 @@ async fn idle_load() {
     })
     .await;
     sleep(Duration::from_secs(5)).await;
-    let asked = ground.proxy.statements().split_off(before);
+    let asked = fixture.proxy.statements().split_off(before);
     assert!(asked.len() <= 10, "{asked:?}");
     runtime.shutdown(Some(0)).await;
 }

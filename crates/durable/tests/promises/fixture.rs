@@ -1,4 +1,4 @@
-//! A database with providers on it, and what they are given to do.
+//! A database with providers on it, and the items that the tests send.
 
 use std::{future::Future, time::Duration};
 
@@ -21,27 +21,44 @@ use crate::proxy::Proxy;
 
 /// The schema that the database's template has.
 pub(crate) const SCHEMA: &str = "wakeline";
-/// How long a fetch is held: what comes before its end was brought by a wake.
+/// How long a fetch is held: an item that it returns was brought by a wake.
 pub(crate) const POLL: Duration = Duration::from_secs(30);
 /// A lease that outlives every test.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
-/// How long a condition is waited for: a hang, and not a slow machine, takes longer.
+/// How long a test waits for a condition: only a hang takes longer, a slow machine does not.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) type Orchestration = (OrchestrationItem, String, u32);
 pub(crate) type Activity = (WorkItem, String, u32);
 
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) database: PostgresDatabase,
     pub(crate) proxy: Proxy,
 }
 
-impl Ground {
+impl Fixture {
     pub(crate) async fn new() -> Self {
         Self::of(PostgresDatabase::new(&[MIGRATIONS]).await)
     }
 
-    /// On a server of the test's own.
+    /// With a provider that [`Self::until_live`] has waited for.
+    pub(crate) async fn live() -> (Self, PostgresProvider) {
+        let fixture = Self::new().await;
+        let provider = fixture.proxied().await;
+        fixture.until_live(&provider).await;
+        (fixture, provider)
+    }
+
+    /// The same with a provider of another process, as it were.
+    pub(crate) async fn live_pair() -> (Self, PostgresProvider, PostgresProvider) {
+        let fixture = Self::new().await;
+        let provider = fixture.proxied().await;
+        let other = fixture.direct().await;
+        fixture.until_live(&provider).await;
+        (fixture, provider, other)
+    }
+
+    /// On a server that the test has started.
     pub(crate) async fn on(server: &str) -> Self {
         Self::of(PostgresDatabase::on(server, &[MIGRATIONS]).await)
     }
@@ -52,8 +69,8 @@ impl Ground {
         Self { database, proxy }
     }
 
-    /// Through the proxy.
-    pub(crate) fn watched_url(&self) -> String {
+    /// The URL through the proxy.
+    pub(crate) fn proxied_url(&self) -> String {
         let server = format!(
             "postgres://postgres@127.0.0.1:{}/postgres",
             self.proxy.port()
@@ -61,17 +78,17 @@ impl Ground {
         url_for(&server, self.database.name())
     }
 
-    /// A provider that is listened in on.
-    pub(crate) async fn watched(&self) -> PostgresProvider {
-        self.watched_with(options()).await
+    /// A provider that is connected through the proxy.
+    pub(crate) async fn proxied(&self) -> PostgresProvider {
+        self.proxied_with(options()).await
     }
 
-    pub(crate) async fn watched_with(&self, options: Options) -> PostgresProvider {
-        provider(&self.watched_url(), options).await
+    pub(crate) async fn proxied_with(&self, options: Options) -> PostgresProvider {
+        provider(&self.proxied_url(), options).await
     }
 
-    /// A provider that shares nothing with the watched one but the database: see [`crate::proxy`].
-    pub(crate) async fn other(&self) -> PostgresProvider {
+    /// A provider that shares nothing with the proxied one but the database: see [`crate::proxy`].
+    pub(crate) async fn direct(&self) -> PostgresProvider {
         provider(&self.database.url(), options()).await
     }
 
@@ -79,7 +96,7 @@ impl Ground {
         Connector::new(&self.database.url(), &PoolOptions::default()).expect("the URL is valid")
     }
 
-    /// Somebody who uses no provider.
+    /// A connection without a provider.
     pub(crate) async fn client(&self) -> Client {
         self.connector().connect().await.expect("it answers")
     }
@@ -88,7 +105,7 @@ impl Ground {
         self.connector().listen().await.expect("it answers")
     }
 
-    /// By hand; `@schema@` stands for the schema.
+    /// Runs a statement in which `@schema@` stands for the schema.
     pub(crate) async fn sql(&self, statement: &str) -> Vec<Row> {
         let statement = statement.replace("@schema@", SCHEMA);
         let client = self.client().await;
@@ -99,7 +116,7 @@ impl Ground {
         self.sql(statement).await[0].get(0)
     }
 
-    /// As [`parked`], when the watched provider has also looked in vain.
+    /// As [`parked`], when the proxied provider has also asked the database in vain.
     pub(crate) async fn parked<T: Send + 'static>(
         &self,
         provider: &PostgresProvider,
@@ -107,23 +124,23 @@ impl Ground {
     ) -> JoinHandle<T> {
         let task = parked(provider, waiting).await;
         let mut before = 0;
-        // Twice the same: between two looks at the clock all that is ready to run has run.
-        until("it has looked", async || {
+        // The same number twice: in between, every task that was ready to run has run.
+        until("it has asked the database", async || {
             let asked = self.proxy.statements().len();
-            let is_so = self.proxy.is_quiet() && asked == before;
+            let is_idle = self.proxy.is_idle() && asked == before;
             before = asked;
-            is_so
+            is_idle
         })
         .await;
         task
     }
 
-    /// Until the watched provider knows that its line works. From then on it asks nothing again that
-    /// it knows, and nothing but a wake makes anybody look: the short interval of its start is over.
-    pub(crate) async fn settle(&self, provider: &PostgresProvider) {
+    /// Waits until the bus of the proxied provider is live. From then on only a wake makes a dispatcher
+    /// ask the database again: the short fallback interval of the start is over.
+    pub(crate) async fn until_live(&self, provider: &PostgresProvider) {
         const SHORT_INTERVAL: Duration = Duration::from_millis(1_200);
-        until("the line works", async || {
-            let asked = || self.proxy.count("take_") + self.proxy.count(".due()");
+        until("the bus is live", async || {
+            let asked = || self.proxy.count(".fetch_") + self.proxy.count(".due()");
             let fetched = async |poll| {
                 let got = provider.fetch_orchestration_item(LONG, poll, None).await;
                 assert!(got.expect("it can be asked").is_none());
@@ -144,8 +161,8 @@ pub(crate) fn options() -> Options {
     }
 }
 
-/// With another interval between two questions what has become ready.
-pub(crate) fn falling_back(interval: Duration) -> Options {
+/// With another interval of the fallback.
+pub(crate) fn with_fallback(interval: Duration) -> Options {
     Options {
         long_poll: LongPollConfig {
             fallback_interval: interval,
@@ -170,7 +187,7 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Starts what waits, and returns when one more waits.
+/// Starts a wait, and returns when the provider has one more waiter.
 pub(crate) async fn parked<T: Send + 'static>(
     provider: &PostgresProvider,
     waiting: impl Future<Output = T> + Send + 'static,
@@ -227,7 +244,7 @@ pub(crate) fn timer(instance: &str, id: u64, delay: Duration) -> (WorkItem, u64)
     (timer, fire_at_ms)
 }
 
-/// The test's server runs on the same machine: this is its clock, too.
+/// The database runs on the same machine and has the same clock.
 pub(crate) fn now_ms() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     u64::try_from(now.expect("after 1970").as_millis()).expect("before the year 500 million")
@@ -264,14 +281,14 @@ pub(crate) fn fetch(
 }
 
 /// Waits for an activity without a tag or a session.
-pub(crate) fn fetch_work(
+pub(crate) fn fetch_activity(
     provider: &PostgresProvider,
     lease: Duration,
 ) -> impl Future<Output = Activity> + Send + 'static {
-    fetch_kind(provider, lease, None, TagFilter::DefaultOnly)
+    fetch_activity_of(provider, lease, None, TagFilter::DefaultOnly)
 }
 
-pub(crate) fn fetch_kind(
+pub(crate) fn fetch_activity_of(
     provider: &PostgresProvider,
     lease: Duration,
     session: Option<SessionFetchConfig>,
@@ -287,7 +304,7 @@ pub(crate) fn fetch_kind(
     }
 }
 
-/// What is there now.
+/// Fetches without waiting.
 pub(crate) async fn fetch_now(provider: &PostgresProvider) -> Option<Orchestration> {
     let got = provider
         .fetch_orchestration_item(LONG, Duration::ZERO, None)
@@ -295,7 +312,7 @@ pub(crate) async fn fetch_now(provider: &PostgresProvider) -> Option<Orchestrati
     got.expect("it can be fetched")
 }
 
-pub(crate) async fn fetch_work_now(provider: &PostgresProvider) -> Option<Activity> {
+pub(crate) async fn fetch_activity_now(provider: &PostgresProvider) -> Option<Activity> {
     let got = provider
         .fetch_work_item(LONG, Duration::ZERO, None, &TagFilter::DefaultOnly)
         .await;
@@ -328,7 +345,7 @@ pub(crate) fn named() -> ExecutionMetadata {
     }
 }
 
-/// The end of a turn.
+/// The arguments of an acknowledgement of a turn.
 #[derive(Default)]
 pub(crate) struct Turn {
     pub(crate) events: Vec<Event>,
@@ -352,15 +369,19 @@ pub(crate) async fn end_turn(provider: &PostgresProvider, token: &str, turn: Tur
     ended.expect("the lease is held");
 }
 
-/// An instance that has had its first turn and waits.
+/// The first turn of an orchestration, which schedules nothing.
+pub(crate) fn first_turn(instance: &str) -> Turn {
+    Turn {
+        events: vec![started(instance)],
+        metadata: named(),
+        ..Turn::default()
+    }
+}
+
+/// Starts an instance and runs its first turn.
 pub(crate) async fn begin(provider: &PostgresProvider, instance: &str) {
     enqueue(provider, start(instance)).await;
     let (item, token, _) = fetch_now(provider).await.expect("it was sent");
     assert_eq!(item.instance, instance);
-    let turn = Turn {
-        events: vec![started(instance)],
-        metadata: named(),
-        ..Turn::default()
-    };
-    end_turn(provider, &token, turn).await;
+    end_turn(provider, &token, first_turn(instance)).await;
 }

@@ -1,4 +1,4 @@
-//! The commands that only look.
+//! The commands that only read.
 
 use std::fmt::Write;
 
@@ -7,41 +7,42 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
 use wakeline_durable::view::{
-    Detail, Filter, HistoryPage, Instance, InstancePage, MAX_PAGE, Recorded, Status, Totals,
+    Filter, HistoryEvent, HistoryPage, Instance, InstanceDetail, InstancePage, MAX_PAGE, Status,
+    Totals,
 };
 
 use super::{
-    Place,
+    SchemaArgs,
     text::{plain, print, seconds, table},
 };
 
-/// Characters of an event that are shown of its own fields.
-const SHOWN: usize = 160;
+/// How many characters are shown of the fields of an event.
+const MAX_FIELD_CHARS: usize = 160;
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only those that are Running, Completed, Failed or ContinuedAsNew.
+    /// Only instances in this state: Running, Completed, Failed or ContinuedAsNew.
     #[arg(long)]
     status: Option<Status>,
-    /// Only those of this orchestration.
+    /// Only instances of the orchestration with this name.
     #[arg(long)]
     name: Option<String>,
-    /// How many at most.
+    /// The largest number of instances.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
-    /// Go on where a list before ended: what it said, or its `next`.
-    #[arg(long, value_name = "PLACE")]
+    /// Continue after an earlier list: what that printed after --after, or its `next`.
+    #[arg(long, value_name = "NEXT")]
     after: Option<String>,
     /// As one JSON document.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    schema: SchemaArgs,
 }
 
 impl List {
     pub(crate) async fn run(self) -> Result<()> {
-        let view = self.place.view();
+        let view = self.schema.view();
         let mut found = InstancePage {
             instances: Vec::new(),
             next: self.after.clone(),
@@ -104,20 +105,20 @@ pub(crate) struct Show {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    schema: SchemaArgs,
 }
 
 impl Show {
     pub(crate) async fn run(self) -> Result<()> {
-        let detail = self.place.view().instance(&self.instance).await?;
+        let detail = self.schema.view().instance(&self.instance).await?;
         if self.json {
             return print(&format!("{}\n", serde_json::to_string_pretty(&detail)?));
         }
-        print(&shown(&detail))
+        print(&detail_lines(&detail))
     }
 }
 
-fn shown(detail: &Detail) -> String {
+fn detail_lines(detail: &InstanceDetail) -> String {
     let instance = &detail.instance;
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
@@ -142,7 +143,7 @@ fn shown(detail: &Detail) -> String {
     }
     let queue = &detail.queue;
     let leased = if queue.is_leased {
-        "; a dispatcher has it"
+        "; leased by a dispatcher"
     } else {
         ""
     };
@@ -156,11 +157,11 @@ fn shown(detail: &Detail) -> String {
     for value in &detail.values {
         line("value", &format!("{} = {}", value.key, value.value));
     }
-    rest(&mut line, "value", detail.values.len(), detail.values_count);
+    remaining(&mut line, "value", detail.values.len(), detail.values_count);
     for child in &detail.children {
         line("child", child);
     }
-    rest(
+    remaining(
         &mut line,
         "child",
         detail.children.len(),
@@ -180,7 +181,7 @@ fn shown(detail: &Detail) -> String {
             ),
         );
     }
-    rest(
+    remaining(
         &mut line,
         "execution",
         detail.executions.len(),
@@ -189,8 +190,8 @@ fn shown(detail: &Detail) -> String {
     text
 }
 
-fn rest(line: &mut impl FnMut(&str, &str), name: &str, shown: usize, there: u64) {
-    let more = there.saturating_sub(shown as u64);
+fn remaining(line: &mut impl FnMut(&str, &str), name: &str, shown: usize, total: u64) {
+    let more = total.saturating_sub(shown as u64);
     if more > 0 {
         line(name, &format!("… and {more} more"));
     }
@@ -199,19 +200,19 @@ fn rest(line: &mut impl FnMut(&str, &str), name: &str, shown: usize, there: u64)
 #[derive(Debug, Args)]
 pub(crate) struct History {
     instance: String,
-    /// The execution; the current one by default.
+    /// The execution's number; the current execution by default.
     #[arg(long)]
     execution: Option<u32>,
     /// As one JSON object per event and line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    schema: SchemaArgs,
 }
 
 impl History {
     pub(crate) async fn run(self) -> Result<()> {
-        let view = self.place.view();
+        let view = self.schema.view();
         let mut execution = self.execution.map(u64::from);
         let mut after = 0;
         loop {
@@ -230,21 +231,21 @@ impl History {
             let Some(next) = page.next else {
                 return Ok(());
             };
-            // Of the same execution, should it continue as a new one meanwhile.
+            // Of the same execution, even if the instance continues as new meanwhile.
             execution = Some(page.execution);
             after = next;
         }
     }
 }
 
-fn event_line(recorded: &Recorded) -> String {
+fn event_line(recorded: &HistoryEvent) -> String {
     let number = recorded.number;
     let Some(Value::Object(event)) = &recorded.event else {
-        let found = match (&recorded.unreadable, &recorded.event) {
+        let text = match (&recorded.unreadable, &recorded.event) {
             (Some(text), _) => text.clone(),
             (None, event) => serde_json::to_string(event).unwrap_or_default(),
         };
-        return format!("{number:5}  unreadable: {}", cut(&plain(&found)));
+        return format!("{number:5}  unreadable: {}", cut(&plain(&text)));
     };
     let at = event.get("timestamp_ms").and_then(Value::as_i64);
     let at = at.and_then(|at| Timestamp::from_millisecond(at).ok());
@@ -278,7 +279,7 @@ fn event_line(recorded: &Recorded) -> String {
 }
 
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+    match text.char_indices().nth(MAX_FIELD_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -290,12 +291,12 @@ pub(crate) struct Stats {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: Place,
+    schema: SchemaArgs,
 }
 
 impl Stats {
     pub(crate) async fn run(self) -> Result<()> {
-        let totals = self.place.view().totals().await?;
+        let totals = self.schema.view().totals().await?;
         if self.json {
             return print(&format!("{}\n", serde_json::to_string_pretty(&totals)?));
         }
@@ -308,7 +309,7 @@ impl Stats {
              executions  {}\n\
              events      {}\n\
              messages    {} ready or taken, {} for later; {} instances with a dispatcher\n\
-             activities  {} waiting, {} with a worker; {} spoilt\n\
+             activities  {} waiting, {} with a worker; {} unreadable\n\
              sessions    {}\n",
             plain(&totals.schema),
             instances.total,
@@ -322,7 +323,7 @@ impl Stats {
             queues.instances_leased,
             queues.activities,
             queues.activities_leased,
-            queues.spoilt,
+            queues.unreadable_activities,
             queues.sessions,
         ))
     }

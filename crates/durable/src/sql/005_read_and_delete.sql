@@ -1,8 +1,8 @@
--- What is read, and what is tidied up.
+-- Reading histories, and deleting.
 
--- The history of each instance's latest execution: what came after what the caller knows, or all of
--- it where the caller's knowledge is of something else.
-CREATE FUNCTION @schema@.look(
+-- The history of each instance's latest execution. If it continues the version that the caller has
+-- cached: the events after that; otherwise all.
+CREATE FUNCTION @schema@.read_histories(
     p_instance text[], p_history boolean[], p_incarnation bigint[], p_execution bigint[],
     p_last bigint[], p_edits bigint[]
 ) RETURNS TABLE (
@@ -20,7 +20,7 @@ BEGIN
             ORDER BY e.number) END,
         CASE WHEN NOT p.history THEN i.custom_status END, coalesce(i.custom_status_version, 0)
     FROM unnest(p_instance, p_history, p_incarnation, p_execution, p_last, p_edits)
-        WITH ORDINALITY AS p (instance, history, incarnation, execution, last, edits, place)
+        WITH ORDINALITY AS p (instance, history, incarnation, execution, last, edits, ordinal)
     LEFT JOIN @schema@.instance i ON i.id = p.instance
     CROSS JOIN LATERAL (
         SELECT coalesce(i.execution, (
@@ -30,11 +30,11 @@ BEGIN
         SELECT coalesce((i.incarnation, i.execution, i.edits) = (p.incarnation, p.execution, p.edits)
             AND i.last_event >= p.last, false) AS continues
     ) c
-    ORDER BY p.place;
+    ORDER BY p.ordinal;
 END $$;
 
--- Events by hand, for tests and repairs: what exists is kept.
-CREATE FUNCTION @schema@.append(p_instance text, p_execution bigint, p_number bigint[], p_data text[])
+-- Appends events outside a turn, for tests and repairs; events that exist are kept.
+CREATE FUNCTION @schema@.append_events(p_instance text, p_execution bigint, p_number bigint[], p_data text[])
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     v_added bigint;
@@ -46,22 +46,22 @@ BEGIN
     UPDATE @schema@.instance i SET cached_by = NULL, edits = i.edits + 1,
         last_event = greatest(i.last_event, (SELECT max(n) FROM unnest(p_number) AS n))
     WHERE i.id = p_instance AND i.execution = p_execution;
-    PERFORM @schema@.count_up(0, 0, v_added, 0, 0);
+    PERFORM @schema@.add_to_counters(0, 0, v_added, 0, 0);
 END $$;
 
--- Deletes instances with all they have, or says which one keeps them all: one that runs (unless
--- forced), or a child that would be left behind.
+-- Deletes instances and everything of theirs. If one of them runs (unless forced), or if a child
+-- would be left behind, deletes nothing and names that one.
 CREATE FUNCTION @schema@.delete_instances(p_ids text[], p_force boolean)
 RETURNS TABLE (running text, orphan text, instances bigint, executions bigint, events bigint, messages bigint)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_messages bigint;
-    v_tasks bigint;
+    v_activities bigint;
     v_completed bigint;
     v_failed bigint;
 BEGIN
-    -- Nobody takes or feeds them from here on; a lease that is held ends here.
+    -- From here on nobody can fetch them or send to them; their leases end.
     PERFORM FROM @schema@.mailbox m WHERE m.instance = ANY (p_ids) ORDER BY m.instance FOR NO KEY UPDATE;
     PERFORM FROM @schema@.instance i WHERE i.id = ANY (p_ids) ORDER BY i.id FOR NO KEY UPDATE;
     IF NOT p_force THEN
@@ -82,45 +82,45 @@ BEGIN
     DELETE FROM @schema@.mailbox m WHERE m.instance = ANY (p_ids);
     DELETE FROM @schema@.message g WHERE g.instance = ANY (p_ids);
     GET DIAGNOSTICS v_messages = ROW_COUNT;
-    DELETE FROM @schema@.task t WHERE t.instance = ANY (p_ids);
-    GET DIAGNOSTICS v_tasks = ROW_COUNT;
-    messages := v_messages + v_tasks;
+    DELETE FROM @schema@.activity t WHERE t.instance = ANY (p_ids);
+    GET DIAGNOSTICS v_activities = ROW_COUNT;
+    messages := v_messages + v_activities;
     DELETE FROM @schema@.event e WHERE e.instance = ANY (p_ids);
     GET DIAGNOSTICS events = ROW_COUNT;
     DELETE FROM @schema@.execution x WHERE x.instance = ANY (p_ids);
     GET DIAGNOSTICS executions = ROW_COUNT;
     DELETE FROM @schema@.kv v WHERE v.instance = ANY (p_ids);
     DELETE FROM @schema@.kv_delta v WHERE v.instance = ANY (p_ids);
-    DELETE FROM @schema@.spoilt v WHERE v.instance = ANY (p_ids);
+    DELETE FROM @schema@.unreadable_activity v WHERE v.instance = ANY (p_ids);
     DELETE FROM @schema@.instance i WHERE i.id = ANY (p_ids);
     GET DIAGNOSTICS instances = ROW_COUNT;
-    PERFORM @schema@.count_up(-instances, -executions, -events, -v_completed, -v_failed);
+    PERFORM @schema@.add_to_counters(-instances, -executions, -events, -v_completed, -v_failed);
     RETURN NEXT;
 END $$;
 
--- Deletes finished executions of an instance, never the current one, and their history.
-CREATE FUNCTION @schema@.prune(p_instance text, p_keep bigint, p_before_ms bigint)
+-- Deletes finished executions of an instance and their events, never the current execution.
+CREATE FUNCTION @schema@.prune_executions(p_instance text, p_keep bigint, p_before_ms bigint)
 RETURNS TABLE (executions bigint, events bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     v_current bigint;
-    v_old bigint[];
+    v_prunable bigint[];
 BEGIN
     SELECT i.execution INTO v_current FROM @schema@.instance i WHERE i.id = p_instance;
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    v_old := ARRAY(
+    v_prunable := ARRAY(
         SELECT x.number FROM @schema@.execution x
         WHERE x.instance = p_instance AND x.number <> v_current AND x.status <> 'Running'
             AND (p_before_ms IS NULL OR x.completed_at < to_timestamp(p_before_ms / 1000.0))
             AND (p_keep IS NULL OR x.number NOT IN (
                 SELECT y.number FROM @schema@.execution y WHERE y.instance = p_instance
                 ORDER BY y.number DESC LIMIT p_keep)));
-    DELETE FROM @schema@.event e WHERE e.instance = p_instance AND e.execution = ANY (v_old);
+    DELETE FROM @schema@.event e WHERE e.instance = p_instance AND e.execution = ANY (v_prunable);
     GET DIAGNOSTICS events = ROW_COUNT;
-    DELETE FROM @schema@.execution x WHERE x.instance = p_instance AND x.number = ANY (v_old);
+    DELETE FROM @schema@.execution x WHERE x.instance = p_instance AND x.number = ANY (v_prunable);
     GET DIAGNOSTICS executions = ROW_COUNT;
-    PERFORM @schema@.count_up(0, -executions, -events, 0, 0);
+    PERFORM @schema@.add_to_counters(0, -executions, -events, 0, 0);
     RETURN NEXT;
 END $$;

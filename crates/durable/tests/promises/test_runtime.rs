@@ -1,4 +1,4 @@
-//! A runtime of duroxide with orchestrations to run.
+//! A duroxide runtime with orchestrations to run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,9 +8,9 @@ use duroxide::{
 };
 use wakeline_durable::PostgresProvider;
 
-pub(crate) struct Crew(Arc<Runtime>);
+pub(crate) struct TestRuntime(Arc<Runtime>);
 
-impl Crew {
+impl TestRuntime {
     pub(crate) async fn start(provider: &PostgresProvider, options: RuntimeOptions) -> Self {
         let activities = ActivityRegistry::builder()
             .register("Same", |_: ActivityContext, input: String| async move {
@@ -35,7 +35,7 @@ impl Crew {
     }
 }
 
-/// Gives back what it was given, by all the ways there are.
+/// Returns its input, as the result, a custom status and a value.
 async fn echo(context: OrchestrationContext, input: String) -> Result<String, String> {
     context.set_custom_status(input.clone());
     context.set_kv_value("key", input.clone());
@@ -63,14 +63,14 @@ async fn sum(context: OrchestrationContext, input: String) -> Result<String, Str
     Ok(sum.to_string())
 }
 
-/// How far the orchestrations of a test add up.
+/// The largest number that the orchestrations of a test add.
 const MOST: u64 = 4;
 
 fn name(number: usize) -> String {
     format!("sum {number}")
 }
 
-/// Starts so many orchestrations. Sending waits for nobody.
+/// Starts so many orchestrations.
 pub(crate) async fn start_sums(provider: &PostgresProvider, count: usize) {
     let client = Client::new(Arc::new(provider.clone()));
     for number in 0..count {
@@ -95,7 +95,7 @@ pub(crate) async fn have_all_ended(provider: &PostgresProvider, count: usize) ->
     ended == count
 }
 
-/// All of them have the right result.
+/// Asserts that all orchestrations have the right result.
 pub(crate) async fn all_add_up(provider: &PostgresProvider, count: usize, within: Duration) {
     let deadline = tokio::time::Instant::now() + within;
     let mut wrong = Vec::new();
