@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use clap::Parser;
 use duroxide::providers::Provider;
-use wakeline_bench::{DurableArgs, Peer};
+use wakeline_bench::{DurableArgs, PeerProvider};
 
-const PEERS: [Peer; 2] = [
-    Peer {
+const PEERS: [PeerProvider; 2] = [
+    PeerProvider {
         name: "duroxide-pg-opt",
         connect: |url| {
             Box::pin(async move {
@@ -16,7 +16,7 @@ const PEERS: [Peer; 2] = [
             })
         },
     },
-    Peer {
+    PeerProvider {
         name: "duroxide-pg",
         connect: |url| {
             Box::pin(async move {

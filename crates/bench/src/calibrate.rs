@@ -2,57 +2,57 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use http::Uri;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::contestant::{Contestant, PATIENCE};
 use crate::figure::{Figure, Unit};
+use crate::server::{REQUEST_TIMEOUT, Server};
 
 const TIME: Duration = Duration::from_secs(1);
-/// The first that answers: Wakeline's, then Queen's, then that of any host made with FastAPI.
+/// The first that answers is taken: Wakeline's, then Queen's, then that of any host made with FastAPI.
 const ROUTES: [&str; 3] = ["/livez", "/health", "/docs"];
 
+/// `when` is "before" or "after".
 pub(crate) async fn measure(
-    contestant: &Contestant,
+    server: &Server,
     connections: usize,
     when: &str,
-) -> anyhow::Result<Figure> {
-    let path = route(contestant).await?;
+) -> anyhow::Result<Vec<Figure>> {
+    let path = route(server).await?;
     let until = Instant::now() + TIME;
     let mut tasks = JoinSet::new();
     for _ in 0..connections {
-        let (mut line, path) = (contestant.line(), path.clone());
+        let (mut connection, path) = (server.connection(), path.clone());
         tasks.spawn(async move {
-            let mut answers = 0;
+            let mut responses = 0;
             while Instant::now() < until {
-                line.get(&path, PATIENCE).await?;
-                answers += 1;
+                connection.get(&path, REQUEST_TIMEOUT).await?;
+                responses += 1;
             }
-            anyhow::Ok(answers)
+            anyhow::Ok(responses)
         });
     }
-    let mut answers = 0;
-    while let Some(answered) = tasks.join_next().await {
-        answers += answered??;
+    let mut responses = 0;
+    while let Some(counted) = tasks.join_next().await {
+        responses += counted??;
     }
     let name = format!("a trivial GET, {when}");
-    let rate = f64::from(answers) / TIME.as_secs_f64();
-    Ok(Figure::new(name, Unit::RequestsPerSecond, rate))
+    let rate = f64::from(responses) / TIME.as_secs_f64();
+    Ok(vec![Figure::new(name, Unit::REQUESTS_PER_SECOND, rate)])
 }
 
-async fn route(contestant: &Contestant) -> anyhow::Result<Uri> {
-    let mut line = contestant.line();
-    let mut said = None;
+async fn route(server: &Server) -> anyhow::Result<Uri> {
+    let mut connection = server.connection();
+    let mut refusal = String::new();
     for route in ROUTES {
-        let path = contestant.path(route);
-        match line.get(&path, PATIENCE).await {
-            Ok(answer) if answer.status.is_success() => return Ok(path),
-            Ok(answer) => said = Some(answer.shown()),
-            Err(lost) => said = Some(lost.to_string()),
+        let path = server.path(route);
+        match connection.get(&path, REQUEST_TIMEOUT).await {
+            Ok(response) if response.status.is_success() => return Ok(path),
+            Ok(response) => refusal = response.describe(),
+            Err(error) => refusal = error.to_string(),
         }
     }
-    let said = said.unwrap_or_default();
-    Err(anyhow::anyhow!(said)).with_context(|| format!("{} does not answer", contestant.url))
+    Err(anyhow!(refusal)).with_context(|| format!("{} does not answer", server.url))
 }

@@ -1,141 +1,176 @@
-//! `bench feed`: how fast a server that speaks Jinaga's protocol saves facts, streams what is there,
-//! and brings a new fact to the streams that it concerns.
+//! `bench feed`: how fast a server that speaks Jinaga's protocol saves facts, streams the facts that
+//! are there, and brings a new fact to the streams that it concerns.
 //!
-//! The program is the same for every server, and every phase has facts of its own. Side by side,
-//! each phase runs on one server after the other.
+//! The program is the same for every server, and every phase has facts of its own.
 
 mod args;
 mod backfill;
 mod facts;
-mod ground;
 mod live;
-mod peer;
-mod report;
 mod save;
 mod stream;
-mod targets;
 
-use std::fmt;
-
-use anyhow::{Context, bail};
+use serde_json::json;
 
 pub use args::FeedArgs;
 use args::PhaseName;
-use ground::Ground;
-use live::Givens;
-use report::Report;
+use live::StreamRoots;
 
-use crate::calibrate;
-use crate::contestant::Contestant;
-use crate::figure::Figure;
+use crate::args::{ContestantName, RunArgs};
+use crate::peer::Peer;
+use crate::report::Settings;
+use crate::server::Server;
+use crate::setup::{Databases, Setup, WAKELINE_POSTGRES, WAKELINE_SQLITE};
+use crate::suite::{Benchmark, Phases};
+use crate::target::{Goal, Goals};
+use crate::units::{millis, show_count, show_duration};
 
-/// Prints its report to standard output. Fails after that when requests failed: a missed target
-/// is a finding, a failed request spoils the numbers.
-pub(crate) async fn run(args: FeedArgs) -> anyhow::Result<()> {
-    args.check()?;
-    let json = args.json;
-    // One thread of its own: cheaper than many, and what the load costs is taken from the server.
-    let report = tokio::task::spawn_blocking(move || {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?
-            .block_on(measure(&args))
-    })
-    .await??;
-    if json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print!("{report}");
+const UPSTREAM: &str = "jinaga-server";
+const GOAL_TUPLES: usize = 10_000;
+const GOAL_STREAMS: usize = 1_000;
+
+impl Benchmark for FeedArgs {
+    type Contestant = Server;
+    type PhaseName = PhaseName;
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.check()
     }
-    if let Some(trouble) = report.trouble() {
-        bail!(trouble);
-    }
-    Ok(())
-}
 
-async fn measure(args: &FeedArgs) -> anyhow::Result<Report> {
-    let mut ground = Ground::prepare(args).await?;
-    let mut report = Report::new(args, &ground.servers);
-    for phase in phases(args) {
-        for (place, server) in ground.servers.iter_mut().enumerate() {
-            // So that none pays for what the one before it has left to be written.
-            ground.databases.settle()?;
-            eprintln!("{phase}: {}", server.name);
-            match phase.measure(server, args).await {
-                Ok(figures) => report.add(place, figures),
-                Err(error) => {
-                    let error = error.context(format!("{phase} was given up"));
-                    eprintln!("{error:#}");
-                    server.failures.add("phase", &format!("{error:#}"));
-                }
+    fn run_args(&self) -> &RunArgs<PhaseName> {
+        &self.run
+    }
+
+    async fn prepare(&self) -> anyhow::Result<Setup<Server>> {
+        // From npm.
+        let peer = Peer {
+            name: UPSTREAM,
+            interpreter: "node",
+            directory: self.peer.clone(),
+            ready_text: "running on",
+            needs_redis: false,
+        };
+        if self.servers.starts(ContestantName::Upstream) {
+            peer.prepare()?;
+        }
+        Setup::of(&self.servers, &peer).await
+    }
+
+    fn phases(&self, phases: &mut Phases<'_, Self>) {
+        for &connections in &self.connections {
+            phases.add(
+                PhaseName::Save,
+                save::name(connections),
+                move |server, args| Box::pin(save::single(server, args, connections)),
+            );
+        }
+        phases.add(PhaseName::Save, save::GRAPHS, |server, args| {
+            Box::pin(save::graphs(server, args))
+        });
+        phases.add(PhaseName::Backfill, "backfill", |server, args| {
+            Box::pin(backfill::measure(server, args))
+        });
+        for roots in [StreamRoots::Distinct, StreamRoots::Shared] {
+            for &count in &self.streams {
+                phases.add(
+                    PhaseName::Live,
+                    live::name(roots, count),
+                    move |server, args| Box::pin(live::measure(server, args, roots, count)),
+                );
             }
         }
     }
-    report.finish(&ground.servers);
-    Ok(report)
-}
 
-/// In the order of the report.
-fn phases(args: &FeedArgs) -> Vec<Phase> {
-    let mut phases = vec![Phase::Calibrate("before")];
-    if args.wants(PhaseName::Save) {
-        phases.extend(args.connections.iter().map(|&count| Phase::Save(count)));
-        phases.push(Phase::Graphs);
+    fn settings(&self, _: &Databases) -> anyhow::Result<Settings> {
+        let text = format!(
+            "saves for {}, up to {} of them while streams are open, idle for {}; live is from a save \
+             sent to its frame",
+            show_duration(self.seconds),
+            show_count(self.saves),
+            show_duration(self.idle),
+        );
+        let json = json!({
+            "savingMs": millis(self.seconds),
+            "liveSaves": self.saves,
+            "idleMs": millis(self.idle),
+        });
+        Ok(Settings { text, json })
     }
-    if args.wants(PhaseName::Backfill) {
-        phases.push(Phase::Backfill);
-    }
-    if args.wants(PhaseName::Live) {
-        for givens in [Givens::Distinct, Givens::One] {
-            let live = |&count| Phase::Live(givens, count);
-            phases.extend(args.streams.iter().map(live));
-        }
-    }
-    phases.push(Phase::Calibrate("after"));
-    phases
-}
 
-#[derive(Debug, Clone, Copy)]
-enum Phase {
-    Calibrate(&'static str),
-    /// Of single facts, over so many connections.
-    Save(usize),
-    Graphs,
-    Backfill,
-    /// So many streams.
-    Live(Givens, usize),
-}
-
-/// How many connections ask for what costs nothing.
-const CALIBRATION: usize = 16;
-
-impl Phase {
-    async fn measure(
-        self,
-        server: &mut Contestant,
-        args: &FeedArgs,
-    ) -> anyhow::Result<Vec<Figure>> {
-        match self {
-            Self::Calibrate(when) => calibrate::measure(server, CALIBRATION, when)
-                .await
-                .map(|figure| vec![figure])
-                .context("is it a server?"),
-            Self::Save(connections) => save::single(server, args, connections).await,
-            Self::Graphs => save::graphs(server, args).await,
-            Self::Backfill => backfill::measure(server, args).await,
-            Self::Live(givens, count) => live::measure(server, args, givens, count).await,
+    fn goals() -> Goals {
+        let live = |roots| (live::p99_name(roots, GOAL_STREAMS), Goal::AtMostTimes(0.1));
+        let single = |connections| (save::name(connections), Goal::AtLeastTimes(5.0));
+        let mut goals = vec![
+            (backfill::name(GOAL_TUPLES), Goal::AtLeastTimes(10.0)),
+            live(StreamRoots::Distinct),
+            live(StreamRoots::Shared),
+            (save::GRAPHS.to_owned(), Goal::AtLeastTimes(5.0)),
+        ];
+        goals.extend([1, 16, 64].map(single));
+        Goals {
+            reference: UPSTREAM,
+            ours: &[WAKELINE_POSTGRES, WAKELINE_SQLITE],
+            goals,
         }
     }
 }
 
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Calibrate(when) => write!(f, "calibration {when}"),
-            Self::Save(connections) => write!(f, "{}", save::name(*connections)),
-            Self::Graphs => write!(f, "{}", save::GRAPHS),
-            Self::Backfill => write!(f, "backfill"),
-            Self::Live(givens, count) => write!(f, "{}", live::name(*givens, *count)),
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::parse;
+    use crate::comparison::tests::compare;
+    use crate::figure::Unit;
+
+    const FIGURES: [(&str, Unit, &[f64]); 4] = [
+        (
+            "saves of one fact, 16 connections",
+            Unit::SAVES_PER_SECOND,
+            &[250.0, 5_000.0, 1_000.0],
+        ),
+        (
+            "backfill of 10,000 tuples",
+            Unit::TUPLES_PER_SECOND,
+            &[4_000.0, 80_000.0, 20_000.0],
+        ),
+        (
+            "live, 1,000 streams, one of them is concerned p99",
+            Unit::MILLIS,
+            &[200.0, 6.0, 30.0],
+        ),
+        (
+            "  live, 1,000 streams, one of them is concerned, statements while idle",
+            Unit::STATEMENTS_PER_MINUTE,
+            &[0.0, 16.0, 4.0],
+        ),
+    ];
+
+    #[test]
+    fn each_wakeline_is_judged_beside_upstream() {
+        let servers = [UPSTREAM, WAKELINE_POSTGRES, WAKELINE_SQLITE];
+        let args: FeedArgs = parse("feed");
+        insta::assert_snapshot!(compare(&args, &servers, &FIGURES), @r"
+        saves for 5.00 s, up to 200 of them while streams are open, idle for 30.0 s; live is from a save sent to its frame
+
+                                                                                   jinaga-server         Wakeline, PostgreSQL             Wakeline, SQLite
+        saves of one fact, 16 connections                  saves/s                           250                 5,000  20.0x                 1,000  4.00x
+        backfill of 10,000 tuples                          tuples/s                        4,000                80,000  20.0x                20,000  5.00x
+        live, 1,000 streams, one of them is concerned p99  ms                             200.00                  6.00 0.030x                 30.00  0.15x
+          statements while idle                            statements/min                    0.0                  16.0                          4.0
+
+        target  Wakeline, PostgreSQL: backfill of 10,000 tuples                                at least 10 times   measured  20.00 times   met
+        target  Wakeline, PostgreSQL: live, 1,000 streams, one of them is concerned p99       at most 0.10 times   measured   0.03 times   met
+        target  Wakeline, PostgreSQL: saves of one fact, 16 connections                         at least 5 times   measured  20.00 times   met
+        target  Wakeline, SQLite: backfill of 10,000 tuples                                    at least 10 times   measured   5.00 times   MISSED by 50 %
+        target  Wakeline, SQLite: live, 1,000 streams, one of them is concerned p99           at most 0.10 times   measured   0.15 times   MISSED by 50 %
+        target  Wakeline, SQLite: saves of one fact, 16 connections                             at least 5 times   measured   4.00 times   MISSED by 20 %
+        3 of 6 targets met
+        ");
+    }
+
+    #[test]
+    fn alone_there_is_nothing_to_compare_it_with() {
+        let report = compare(&parse::<FeedArgs>("feed"), &[WAKELINE_SQLITE], &FIGURES);
+        assert!(!report.contains("target"));
     }
 }

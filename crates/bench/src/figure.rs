@@ -2,99 +2,61 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
+use crate::load::Throughput;
 use crate::percentiles::Percentiles;
 use crate::units::show_count;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Figure {
-    /// The same for all that are compared, so that rows can be made of them.
+    /// The same for all contestants, so that rows can be made of them.
     pub(crate) name: String,
     pub(crate) unit: Unit,
     pub(crate) value: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) enum Unit {
-    #[serde(rename = "messages/s")]
-    MessagesPerSecond,
-    #[serde(rename = "requests/s")]
-    RequestsPerSecond,
-    #[serde(rename = "statements/s")]
-    StatementsPerSecond,
-    #[serde(rename = "transactions/s")]
-    TransactionsPerSecond,
-    #[serde(rename = "reads/s")]
-    ReadsPerSecond,
-    #[serde(rename = "tasks/s")]
-    TasksPerSecond,
-    #[serde(rename = "saves/s")]
-    SavesPerSecond,
-    #[serde(rename = "facts/s")]
-    FactsPerSecond,
-    #[serde(rename = "tuples/s")]
-    TuplesPerSecond,
-    #[serde(rename = "statements/min")]
-    StatementsPerMinute,
-    #[serde(rename = "times")]
-    Times,
-    #[serde(rename = "orchestrations/s")]
-    OrchestrationsPerSecond,
-    #[serde(rename = "orchestrations")]
-    Orchestrations,
-    #[serde(rename = "reads")]
-    Reads,
-    #[serde(rename = "statements")]
-    Statements,
-    #[serde(rename = "bytes")]
-    Bytes,
-    #[serde(rename = "ms")]
-    Millis,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unit {
+    pub(crate) name: &'static str,
+    /// How many decimals are shown; large numbers without any have separators.
+    decimals: usize,
 }
 
-/// One figure of all that are compared.
-#[derive(Debug, Serialize)]
-pub(crate) struct Row {
-    pub(crate) name: String,
-    pub(crate) unit: Unit,
-    /// In their order; nothing where it could not be measured.
-    pub(crate) values: Vec<Option<f64>>,
+impl Unit {
+    pub(crate) const MESSAGES_PER_SECOND: Self = Self::of("messages/s", 0);
+    pub(crate) const REQUESTS_PER_SECOND: Self = Self::of("requests/s", 0);
+    pub(crate) const STATEMENTS_PER_SECOND: Self = Self::of("statements/s", 2);
+    pub(crate) const TRANSACTIONS_PER_SECOND: Self = Self::of("transactions/s", 2);
+    pub(crate) const READS_PER_SECOND: Self = Self::of("reads/s", 0);
+    pub(crate) const TASKS_PER_SECOND: Self = Self::of("tasks/s", 1);
+    pub(crate) const SAVES_PER_SECOND: Self = Self::of("saves/s", 0);
+    pub(crate) const FACTS_PER_SECOND: Self = Self::of("facts/s", 0);
+    pub(crate) const TUPLES_PER_SECOND: Self = Self::of("tuples/s", 0);
+    pub(crate) const STATEMENTS_PER_MINUTE: Self = Self::of("statements/min", 1);
+    pub(crate) const TIMES: Self = Self::of("times", 2);
+    pub(crate) const ORCHESTRATIONS_PER_SECOND: Self = Self::of("orchestrations/s", 1);
+    pub(crate) const ORCHESTRATIONS: Self = Self::of("orchestrations", 0);
+    pub(crate) const READS: Self = Self::of("reads", 0);
+    pub(crate) const STATEMENTS: Self = Self::of("statements", 1);
+    pub(crate) const BYTES: Self = Self::of("bytes", 0);
+    pub(crate) const MILLIS: Self = Self::of("ms", 2);
+
+    const fn of(name: &'static str, decimals: usize) -> Self {
+        Self { name, decimals }
+    }
+
+    pub(crate) fn show(self, value: f64) -> String {
+        match self.decimals {
+            0 => show_count(value.round().max(0.0) as usize),
+            decimals => format!("{value:.decimals$}"),
+        }
+    }
 }
 
-impl Row {
-    /// Puts the figures of the one at `place` among `of` into its rows, and makes those that are
-    /// missing.
-    pub(crate) fn add(rows: &mut Vec<Self>, figures: Vec<Figure>, place: usize, of: usize) {
-        for figure in figures {
-            let known = rows.iter().position(|row| row.name == figure.name);
-            let row = known.unwrap_or_else(|| {
-                rows.push(Self {
-                    name: figure.name,
-                    unit: figure.unit,
-                    values: vec![None; of],
-                });
-                rows.len() - 1
-            });
-            rows[row].values[place] = Some(figure.value);
-        }
-    }
-
-    /// A detail stands below its figure and needs only the end of its name.
-    pub(crate) fn shown(&self) -> String {
-        match self.name.strip_prefix("  ") {
-            Some(detail) => format!("  {}", detail.rsplit(", ").next().unwrap_or(detail)),
-            None => self.name.clone(),
-        }
-    }
-
-    /// How many times the value of one is that of another.
-    pub(crate) fn ratio(&self, one: usize, other: usize) -> Option<f64> {
-        let value = |place: usize| self.values.get(place).copied().flatten();
-        value(one)
-            .zip(value(other))
-            .filter(|(_, other)| *other > 0.0)
-            .map(|(one, other)| one / other)
+impl Serialize for Unit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name)
     }
 }
 
@@ -108,74 +70,72 @@ impl Figure {
     }
 
     pub(crate) fn time(name: impl Into<String>, time: Duration) -> Self {
-        Self::new(name, Unit::Millis, time.as_secs_f64() * 1e3)
+        Self::new(name, Unit::MILLIS, time.as_secs_f64() * 1e3)
     }
 
-    /// Below a figure: how long its requests took.
+    /// A rate, and below it how long `what` took each time.
+    pub(crate) fn rate(name: &str, unit: Unit, what: &str, measured: Throughput) -> Vec<Self> {
+        let mut figures = vec![Self::new(name, unit, measured.per_second)];
+        figures.extend(Self::details(&format!("{name}, {what}"), measured.times));
+        figures
+    }
+
+    /// Below another figure.
     pub(crate) fn details(name: &str, times: Vec<Duration>) -> Vec<Self> {
-        let Some(found) = Percentiles::of(times) else {
+        let Some(times) = Percentiles::of(times) else {
             return Vec::new();
         };
         vec![
-            Self::time(format!("  {name} p50"), found.p50),
-            Self::time(format!("  {name} p99"), found.p99),
+            Self::time(format!("  {name} p50"), times.p50),
+            Self::time(format!("  {name} p99"), times.p99),
         ]
     }
 
     /// The median under the name, and how bad it gets below it.
     pub(crate) fn times(name: &str, times: Vec<Duration>) -> Vec<Self> {
-        let Some(found) = Percentiles::of(times) else {
+        let Some(times) = Percentiles::of(times) else {
             return Vec::new();
         };
         vec![
-            Self::time(format!("{name}, p50"), found.p50),
-            Self::time(format!("  {name}, p99"), found.p99),
+            Self::time(format!("{name}, p50"), times.p50),
+            Self::time(format!("  {name}, p99"), times.p99),
         ]
+    }
+
+    /// How long a wake took, `from` such as "push sent".
+    pub(crate) fn wakes(name: &str, from: &str, times: Vec<Duration>) -> anyhow::Result<Vec<Self>> {
+        let times = Percentiles::of(times).ok_or_else(|| anyhow::anyhow!("nothing was woken"))?;
+        let shown = [("p50", times.p50), ("p99", times.p99), ("max", times.max)];
+        let figure = |(which, time)| Self::time(format!("{name} {which}, from {from}"), time);
+        Ok(shown.map(figure).into())
     }
 }
 
-impl Unit {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::MessagesPerSecond => "messages/s",
-            Self::RequestsPerSecond => "requests/s",
-            Self::StatementsPerSecond => "statements/s",
-            Self::TransactionsPerSecond => "transactions/s",
-            Self::ReadsPerSecond => "reads/s",
-            Self::TasksPerSecond => "tasks/s",
-            Self::SavesPerSecond => "saves/s",
-            Self::FactsPerSecond => "facts/s",
-            Self::TuplesPerSecond => "tuples/s",
-            Self::StatementsPerMinute => "statements/min",
-            Self::Times => "times",
-            Self::OrchestrationsPerSecond => "orchestrations/s",
-            Self::Orchestrations => "orchestrations",
-            Self::Reads => "reads",
-            Self::Statements => "statements",
-            Self::Bytes => "bytes",
-            Self::Millis => "ms",
+/// One figure of all contestants.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) unit: Unit,
+    /// One for each contestant; nothing where it could not be measured.
+    pub(crate) values: Vec<Option<f64>>,
+}
+
+impl Row {
+    /// Below its figure, a detail needs only the end of its name.
+    pub(crate) fn label(&self) -> String {
+        match self.name.strip_prefix("  ") {
+            Some(detail) => format!("  {}", detail.rsplit(", ").next().unwrap_or(detail)),
+            None => self.name.clone(),
         }
     }
 
-    pub(crate) fn show(self, value: f64) -> String {
-        match self {
-            Self::MessagesPerSecond
-            | Self::RequestsPerSecond
-            | Self::ReadsPerSecond
-            | Self::SavesPerSecond
-            | Self::FactsPerSecond
-            | Self::TuplesPerSecond
-            | Self::Orchestrations
-            | Self::Reads
-            | Self::Bytes => show_count(value.round().max(0.0) as usize),
-            Self::TasksPerSecond
-            | Self::OrchestrationsPerSecond
-            | Self::StatementsPerMinute
-            | Self::Statements => format!("{value:.1}"),
-            Self::StatementsPerSecond
-            | Self::TransactionsPerSecond
-            | Self::Times
-            | Self::Millis => format!("{value:.2}"),
-        }
+    pub(crate) fn value(&self, column: usize) -> Option<f64> {
+        self.values.get(column).copied().flatten()
+    }
+
+    /// How many times the value of one contestant is that of the other.
+    pub(crate) fn ratio(&self, one: usize, other: usize) -> Option<f64> {
+        let other = self.value(other).filter(|other| *other > 0.0)?;
+        Some(self.value(one)? / other)
     }
 }

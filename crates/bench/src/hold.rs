@@ -1,42 +1,35 @@
 //! `bench hold`: what it costs to hold many pops, and how fast they are answered.
 
 mod args;
-mod held;
-mod link;
+mod connections;
+mod held_count;
 mod report;
 mod waiters;
 mod wakes;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::bail;
 use tokio::time::Instant;
 use wakeline_client::Client;
 
 pub use args::HoldArgs;
 use args::Topics;
-use link::{Links, Node};
-use report::{Idle, Memory, Report};
+use connections::{CONNECT_TIMEOUT, ConnectionPool};
+use report::{IdleUsage, Memory, Report};
 use waiters::Waiters;
 use wakes::Pusher;
 
+use crate::connection::ServerAddress;
 use crate::failures::Failures;
-use crate::meter::{Database, Meter, Reading};
+use crate::meter::{DatabaseCounters, Meter, Reading};
 
-/// Prints its report to standard output. Fails after that when requests failed: a missed target
-/// is a finding, a failed request spoils the numbers.
+use crate::server::run_name;
+
+/// Fails after its report when requests failed: a missed target is a finding, a failed request spoils
+/// the numbers.
 pub(crate) async fn run(args: HoldArgs) -> anyhow::Result<()> {
     let report = measure(&args).await?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print!("{report}");
-    }
-    if let Some(trouble) = report.trouble() {
-        bail!(trouble);
-    }
-    Ok(())
+    crate::report::print(&report, args.json, report.trouble())
 }
 
 async fn measure(args: &HoldArgs) -> anyhow::Result<Report> {
@@ -50,35 +43,36 @@ async fn measure(args: &HoldArgs) -> anyhow::Result<Report> {
     let push_client = client(args.push_url.as_ref().unwrap_or(&args.url[0]))?;
     let mut nodes = Vec::new();
     for url in &args.url {
-        nodes.push(Node::reach(url, args.token.as_deref()).await?);
+        let node = ServerAddress::resolve(url, args.token.as_deref()).await?;
+        // Fails at once when no server listens there.
+        node.connect(CONNECT_TIMEOUT).await?;
+        nodes.push(node);
     }
-    let database = match &args.postgres {
-        Some(url) => Some(Database::connect(url).await?),
-        None => None,
-    };
+    let database = DatabaseCounters::connect_to(args.postgres.as_deref()).await?;
     let meter = Meter::new(clients.clone(), args.pid.clone(), database);
     let queues = Queues::new(args.waiters, args.topics);
     let failures = Arc::new(Failures::default());
 
-    let held_before = held::count_at_rest(&clients).await;
+    let held_before = held_count::count_at_rest(&clients).await;
     let before = meter.read().await?;
 
     let start = Instant::now();
-    let links = match args.http {
-        2 => Links::http2(nodes, args.connections),
-        _ => Links::http1(nodes),
+    let connections = match args.http {
+        2 => ConnectionPool::http2(nodes, args.connections),
+        _ => ConnectionPool::http1(nodes),
     };
     let names = (0..args.waiters).map(|waiter| queues.name(waiter));
     let mut waiters = Waiters::start(
-        links,
+        connections,
         names,
         args.timeout,
         !args.lease,
         Arc::clone(&failures),
     );
-    let held = held::until_all(&waiters, args.waiters, &clients, held_before, &failures).await?;
+    let held_count =
+        held_count::until_all(&waiters, args.waiters, &clients, held_before, &failures).await?;
     let open_time = start.elapsed();
-    if held.is_none() {
+    if held_count.is_none() {
         eprintln!("the server does not say how many it holds: letting it settle");
         tokio::time::sleep(args.settle).await;
     }
@@ -102,24 +96,24 @@ async fn measure(args: &HoldArgs) -> anyhow::Result<Report> {
     let early = waiters.early();
     waiters.stop().await;
     let left_behind = match held_before {
-        Some(before) => held::left_behind(&clients, before).await,
+        Some(before) => held_count::left_behind(&clients, before).await,
         None => None,
     };
 
     let memory = Memory::between(before.memory_bytes, after.memory_bytes, args.waiters);
-    let mut report = Report::new(args, open_time, held, memory, idle);
+    let mut report = Report::new(args, open_time, held_count, memory, idle);
     if args.wakes > 0 {
         report.add_wakes(wakes);
     }
-    report.add_wake_all(wake_all);
+    report.wake_all = wake_all;
     report.early_answers = early;
     report.left_behind = left_behind;
-    report.failures = failures.seen();
+    report.failures = failures.summary();
     report.judge(args);
     Ok(report)
 }
 
-async fn watch_idle(args: &HoldArgs, meter: &Meter) -> anyhow::Result<(Idle, Reading)> {
+async fn watch_idle(args: &HoldArgs, meter: &Meter) -> anyhow::Result<(IdleUsage, Reading)> {
     if let Some(time) = meter.settle_time() {
         eprintln!("waiting until PostgreSQL has all its counters");
         tokio::time::sleep(time).await;
@@ -129,7 +123,7 @@ async fn watch_idle(args: &HoldArgs, meter: &Meter) -> anyhow::Result<(Idle, Rea
     let start = Instant::now();
     tokio::time::sleep(args.idle).await;
     let to = meter.read().await?;
-    Ok((Idle::between(&from, &to, start.elapsed()), to))
+    Ok((IdleUsage::between(&from, &to, start.elapsed()), to))
 }
 
 /// The queues of one run: named after it, so that nothing is left in them from before.
@@ -142,11 +136,8 @@ struct Queues {
 
 impl Queues {
     fn new(waiters: usize, topics: Topics) -> Self {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
         Self {
-            run: format!("bench-{:x}-{}", now.as_millis(), std::process::id()),
+            run: run_name(),
             waiters,
             topics,
         }

@@ -1,156 +1,244 @@
 //! `bench jobs`: how fast a server that speaks zndraw-joblib's protocol reads from providers, holds
 //! reads, and brings tasks to their end.
 //!
-//! The program is the same for every server, and every phase has rooms of its own. Side by side,
-//! each phase runs on one server after the other.
+//! The program is the same for every server, and every phase has rooms of its own.
 
 mod args;
 mod cold;
-mod ground;
 mod held;
-mod host;
 mod idle;
 mod job;
-mod peer;
 mod provider;
-mod report;
-mod targets;
+mod server;
 mod tasks;
 mod wake;
 mod warm;
 mod worker;
 
-use std::fmt;
-
-use anyhow::{Context, bail};
+use serde_json::json;
 
 pub use args::JobsArgs;
 use args::PhaseName;
-use ground::Ground;
-use held::Keys;
-use host::Host;
-use report::Report;
-use tasks::Claims;
+use held::{ReadKeys, memory_name};
+use server::JobsServer;
+use tasks::ClaimMode;
 
-use crate::calibrate;
-use crate::figure::Figure;
+use crate::args::{ContestantName, RunArgs};
+use crate::failures::Failures;
+use crate::peer::Peer;
+use crate::report::Settings;
+use crate::server::Server;
+use crate::setup::{Databases, Setup, WAKELINE_POSTGRES, WAKELINE_SQLITE};
+use crate::suite::{Benchmark, Contestant, Phases};
+use crate::target::{Goal, Goals};
+use crate::units::{millis, show_count, show_duration};
 
-/// Prints its report to standard output. Fails after that when requests failed: a missed target
-/// is a finding, a failed request spoils the numbers.
-pub(crate) async fn run(args: JobsArgs) -> anyhow::Result<()> {
-    args.check()?;
-    let json = args.json;
-    // One thread of its own: cheaper than many, and what the load costs is taken from the server.
-    let report = tokio::task::spawn_blocking(move || {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?
-            .block_on(measure(&args))
-    })
-    .await??;
-    if json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print!("{report}");
+const UPSTREAM: &str = "zndraw-joblib";
+/// At which zndraw-joblib is no slower than with fewer.
+const GOAL_CONNECTIONS: usize = 64;
+const GOAL_BYTES: usize = 200;
+
+impl Contestant for JobsServer {
+    fn name(&self) -> &str {
+        &self.server.name
     }
-    if let Some(trouble) = report.trouble() {
-        bail!(trouble);
+
+    fn failures(&self) -> &Failures {
+        &self.server.failures
     }
-    Ok(())
+
+    fn server(&self) -> Option<&Server> {
+        Some(&self.server)
+    }
 }
 
-async fn measure(args: &JobsArgs) -> anyhow::Result<Report> {
-    let mut ground = Ground::prepare(args).await?;
-    let mut report = Report::new(args, &ground.hosts);
-    for phase in phases(args) {
-        for (place, host) in ground.hosts.iter_mut().enumerate() {
-            // So that none pays for what the one before it has left to be written.
-            ground.databases.settle()?;
-            eprintln!("{phase}: {}", host.server.name);
-            match phase.measure(host, args).await {
-                Ok(figures) => report.add(place, figures),
-                Err(error) => {
-                    let error = error.context(format!("{phase} was given up"));
-                    eprintln!("{error:#}");
-                    host.server.failures.add("phase", &format!("{error:#}"));
-                }
+impl Benchmark for JobsArgs {
+    type Contestant = JobsServer;
+    type PhaseName = PhaseName;
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.check()
+    }
+
+    fn run_args(&self) -> &RunArgs<PhaseName> {
+        &self.run
+    }
+
+    async fn prepare(&self) -> anyhow::Result<Setup<JobsServer>> {
+        let peer = self.peer();
+        if self.run.wants(&PhaseName::Cold) || self.servers.starts(ContestantName::Upstream) {
+            peer.prepare()?;
+        }
+        let setup = Setup::of(&self.servers, &peer).await?;
+        let mut contestants = Vec::new();
+        for server in setup.contestants {
+            contestants.push(JobsServer::sign_in_to(server).await?);
+        }
+        Ok(Setup {
+            contestants,
+            databases: setup.databases,
+            redis: setup.redis,
+        })
+    }
+
+    fn phases(&self, phases: &mut Phases<'_, Self>) {
+        phases.add(PhaseName::Cold, "cold reads", |host, args| {
+            Box::pin(cold::measure(&host.server, args))
+        });
+        for &bytes in &self.bodies {
+            phases.add(
+                PhaseName::Warm,
+                format!("warm reads, {bytes} bytes"),
+                move |host, args| Box::pin(warm::measure(&host.server, args, bytes)),
+            );
+        }
+        for keys in [ReadKeys::Distinct, ReadKeys::Identical] {
+            phases.add(
+                PhaseName::Held,
+                format!("held reads, {keys}"),
+                move |host, args| Box::pin(held::measure(host, args, keys)),
+            );
+        }
+        for mode in [ClaimMode::Polling, ClaimMode::Held] {
+            for &workers in &self.workers {
+                phases.add(
+                    PhaseName::Tasks,
+                    tasks::name(workers, mode),
+                    move |host, args| Box::pin(tasks::measure(host, args, workers, mode)),
+                );
             }
         }
+        phases.add(PhaseName::Wake, "task wake", |host, args| {
+            Box::pin(wake::measure(&host.server, args))
+        });
+        phases.add(PhaseName::Idle, "idle", |host, args| {
+            Box::pin(idle::measure(host, args))
+        });
     }
-    report.finish(&ground.hosts);
-    Ok(report)
-}
 
-/// In the order of the report.
-fn phases(args: &JobsArgs) -> Vec<Phase> {
-    let mut phases = vec![Phase::Calibrate("before")];
-    let mut add = |name: PhaseName, more: &mut dyn Iterator<Item = Phase>| {
-        if args.wants(name) {
-            phases.extend(more);
-        }
-    };
-    let workers = || args.workers.iter().copied();
-    add(PhaseName::Cold, &mut std::iter::once(Phase::Cold));
-    let warm = args.bodies.iter().map(|&bytes| Phase::Warm(bytes));
-    add(PhaseName::Warm, &mut { warm });
-    let held = [Keys::Distinct, Keys::Identical].into_iter();
-    add(PhaseName::Held, &mut held.map(Phase::Held));
-    for claims in [Claims::Asking, Claims::Held] {
-        let tasks = workers().map(|workers| Phase::Tasks(workers, claims));
-        add(PhaseName::Tasks, &mut { tasks });
+    fn settings(&self, _: &Databases) -> anyhow::Result<Settings> {
+        let text = format!(
+            "{} cold reads, {} rounds of {} of warm reads, {} tasks or as many as fill {}, {} task \
+             wakes, idle for {}",
+            show_count(self.cold),
+            self.rounds,
+            show_duration(self.seconds),
+            show_count(self.tasks),
+            show_duration(self.seconds * self.rounds as u32),
+            show_count(self.wakes),
+            show_duration(self.idle),
+        );
+        let json = json!({
+            "coldReads": self.cold,
+            "roundMs": millis(self.seconds),
+            "rounds": self.rounds,
+            "leastTasks": self.tasks,
+            "wakes": self.wakes,
+            "idleMs": millis(self.idle),
+        });
+        Ok(Settings { text, json })
     }
-    add(PhaseName::Wake, &mut std::iter::once(Phase::Wake));
-    add(PhaseName::Idle, &mut std::iter::once(Phase::Idle));
-    phases.push(Phase::Calibrate("after"));
-    phases
-}
 
-#[derive(Debug, Clone, Copy)]
-enum Phase {
-    Calibrate(&'static str),
-    Cold,
-    /// Bytes of a body.
-    Warm(usize),
-    Held(Keys),
-    /// How many workers.
-    Tasks(usize, Claims),
-    Wake,
-    Idle,
-}
-
-impl Phase {
-    async fn measure(self, host: &mut Host, args: &JobsArgs) -> anyhow::Result<Vec<Figure>> {
-        let server = &host.server;
-        match self {
-            Self::Calibrate(when) => calibrate::measure(server, CALIBRATION, when)
-                .await
-                .map(|figure| vec![figure])
-                .context("is it a server?"),
-            Self::Cold => cold::measure(server, args).await,
-            Self::Warm(bytes) => warm::measure(server, args, bytes).await,
-            Self::Held(keys) => held::measure(host, args, keys).await,
-            // Who does not hold claims has nothing to show here.
-            Self::Tasks(_, Claims::Held) | Self::Idle if !host.holds_claims => Ok(Vec::new()),
-            Self::Tasks(workers, claims) => tasks::measure(server, args, workers, claims).await,
-            Self::Wake => wake::measure(server, args).await,
-            Self::Idle => idle::measure(server, args).await,
+    fn goals() -> Goals {
+        let mut goals = vec![
+            (
+                warm::name(GOAL_BYTES, GOAL_CONNECTIONS),
+                Goal::AtLeastTimes(200.0),
+            ),
+            ("cold read, p50".to_owned(), Goal::AtMostTimes(1.0 / 3.0)),
+        ];
+        let tasks = |workers| {
+            let name = tasks::name(workers, ClaimMode::Polling);
+            (name, Goal::AtLeastTimes(30.0))
+        };
+        goals.extend([1, 4, 16].map(tasks));
+        goals.push((
+            "task wake p99, from change sent".to_owned(),
+            Goal::AtMostTimes(1.0 / 50.0),
+        ));
+        let keys = [ReadKeys::Distinct, ReadKeys::Identical];
+        goals.extend(keys.map(|keys| (memory_name(keys), Goal::AtMost(14_000.0))));
+        Goals {
+            reference: UPSTREAM,
+            ours: &[WAKELINE_POSTGRES, WAKELINE_SQLITE],
+            goals,
         }
     }
 }
 
-/// How many connections ask for what costs nothing.
-const CALIBRATION: usize = 16;
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Calibrate(when) => write!(f, "calibration {when}"),
-            Self::Cold => write!(f, "cold reads"),
-            Self::Warm(bytes) => write!(f, "warm reads, {bytes} bytes"),
-            Self::Held(keys) => write!(f, "held reads, {keys}"),
-            Self::Tasks(workers, claims) => write!(f, "{}", tasks::name(*workers, *claims)),
-            Self::Wake => write!(f, "task wake"),
-            Self::Idle => write!(f, "idle"),
+impl JobsArgs {
+    /// zndraw-joblib from PyPI.
+    fn peer(&self) -> Peer {
+        Peer {
+            name: UPSTREAM,
+            interpreter: "python3",
+            directory: self.peer.clone(),
+            ready_text: "Uvicorn running on",
+            needs_redis: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::parse;
+    use crate::comparison::tests::compare;
+    use crate::figure::Unit;
+
+    const FIGURES: [(&str, Unit, &[f64]); 6] = [
+        ("cold read, p50", Unit::MILLIS, &[27.0, 8.0, 10.0]),
+        (
+            "warm read of 200 bytes, 64 connections",
+            Unit::READS_PER_SECOND,
+            &[110.0, 33_000.0, 11_000.0],
+        ),
+        (
+            "held reads, distinct keys, memory of each",
+            Unit::BYTES,
+            &[40_000.0, 12_000.0, 15_400.0],
+        ),
+        (
+            "tasks, 4 workers",
+            Unit::TASKS_PER_SECOND,
+            &[14.2, 1_420.0, 426.0],
+        ),
+        (
+            "task wake p99, from change sent",
+            Unit::MILLIS,
+            &[1_000.0, 5.0, 25.0],
+        ),
+        ("held reads, one key, memory of each", Unit::BYTES, &[9e3]),
+    ];
+
+    #[test]
+    fn each_wakeline_is_judged_beside_upstream() {
+        let servers = [UPSTREAM, WAKELINE_POSTGRES, WAKELINE_SQLITE];
+        let args: JobsArgs = parse("jobs");
+        insta::assert_snapshot!(compare(&args, &servers, &FIGURES), @r"
+        200 cold reads, 3 rounds of 2.00 s of warm reads, 400 tasks or as many as fill 6.00 s, 100 task wakes, idle for 10.0 s
+
+                                                                          zndraw-joblib         Wakeline, PostgreSQL             Wakeline, SQLite
+        cold read, p50                              ms                            27.00                  8.00  0.30x                 10.00  0.37x
+        warm read of 200 bytes, 64 connections      reads/s                         110                33,000 300.0x                11,000 100.0x
+        held reads, distinct keys, memory of each   bytes                        40,000                12,000  0.30x                15,400  0.39x
+        tasks, 4 workers                            tasks/s                        14.2                1420.0 100.0x                 426.0  30.0x
+        task wake p99, from change sent             ms                          1000.00                  5.00 0.005x                 25.00 0.025x
+        held reads, one key, memory of each         bytes                         9,000                     -                            -
+
+        target  Wakeline, PostgreSQL: warm read of 200 bytes, 64 connections          at least 200 times   measured 300.00 times   met
+        target  Wakeline, PostgreSQL: cold read, p50                                  at most 0.33 times   measured   0.30 times   met
+        target  Wakeline, PostgreSQL: tasks, 4 workers                                 at least 30 times   measured 100.00 times   met
+        target  Wakeline, PostgreSQL: task wake p99, from change sent                 at most 0.02 times   measured   0.01 times   met
+        target  Wakeline, PostgreSQL: held reads, distinct keys, memory of each      at most 14000 bytes   measured     12000.00   met
+        target  Wakeline, PostgreSQL: held reads, one key, memory of each            at most 14000 bytes   measured            -   NOT MEASURED
+        target  Wakeline, SQLite: warm read of 200 bytes, 64 connections              at least 200 times   measured 100.00 times   MISSED by 50 %
+        target  Wakeline, SQLite: cold read, p50                                      at most 0.33 times   measured   0.37 times   MISSED by 11 %
+        target  Wakeline, SQLite: tasks, 4 workers                                     at least 30 times   measured  30.00 times   met
+        target  Wakeline, SQLite: task wake p99, from change sent                     at most 0.02 times   measured   0.03 times   MISSED by 25 %
+        target  Wakeline, SQLite: held reads, distinct keys, memory of each          at most 14000 bytes   measured     15400.00   MISSED by 10 %
+        target  Wakeline, SQLite: held reads, one key, memory of each                at most 14000 bytes   measured            -   NOT MEASURED
+        6 of 12 targets met
+        ");
     }
 }

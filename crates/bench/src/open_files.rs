@@ -4,11 +4,11 @@ use std::fs;
 
 use anyhow::{Context, bail};
 
-/// The listing, the database, standard streams, and what the runtime keeps open.
+/// The directory listing, the database, the standard streams, and the files of the runtime.
 const BESIDES_WAITERS: usize = 64;
 
-/// Fails with what to do when `connections` do not fit into the limit of open files: raise it, or
-/// do what `instead` says.
+/// Fails when `connections` exceed the limit of open files. The error says to raise the limit or to
+/// follow the advice in `instead`.
 pub(crate) fn check(connections: usize, instead: &str) -> anyhow::Result<()> {
     let limits = fs::read_to_string("/proc/self/limits").context("reading /proc/self/limits")?;
     let limit = parse(&limits).context("/proc/self/limits has no line for open files")?;
@@ -35,12 +35,12 @@ pub(crate) fn check(connections: usize, instead: &str) -> anyhow::Result<()> {
 }
 
 #[derive(Debug, PartialEq)]
-struct Limit {
+struct FileLimit {
     soft: usize,
     hard: usize,
 }
 
-fn parse(limits: &str) -> Option<Limit> {
+fn parse(limits: &str) -> Option<FileLimit> {
     let line = limits
         .lines()
         .find_map(|line| line.strip_prefix("Max open files"))?;
@@ -51,7 +51,7 @@ fn parse(limits: &str) -> Option<Limit> {
             field.parse().ok()
         }
     });
-    Some(Limit {
+    Some(FileLimit {
         soft: fields.next()??,
         hard: fields.next()??,
     })
@@ -68,7 +68,7 @@ mod tests {
                       Max open files            1024                 524288               files\n";
         assert_eq!(
             parse(limits),
-            Some(Limit {
+            Some(FileLimit {
                 soft: 1024,
                 hard: 524_288
             })

@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use clap::Args;
 
+use crate::args::{check_counts, check_times};
 use crate::units::parse_duration;
 use load::Load;
 use postgres::PostgresStore;
@@ -28,13 +29,13 @@ pub struct StoreArgs {
     /// `sqlite` for a new file, or the `postgres://…` URL of a database to make a table in.
     #[arg(long, default_value = "sqlite")]
     pub store: String,
-    /// Where the SQLite file goes for the time of the run; its disk is what is measured.
+    /// The directory of the SQLite file during the run. Its disk is measured.
     #[arg(long, default_value = ".")]
     pub directory: PathBuf,
-    /// How many callers write at once; one run for each.
+    /// How many callers write at once. Each number is measured.
     #[arg(long, value_delimiter = ',', default_value = "1,8,64,256")]
     pub writers: Vec<usize>,
-    /// How long each way is measured at each number of writers.
+    /// How long each way of committing is measured at each number of writers.
     #[arg(long, default_value = "3s", value_parser = parse_duration)]
     pub time: Duration,
     /// Print the report as JSON.
@@ -44,93 +45,59 @@ pub struct StoreArgs {
 
 pub(crate) async fn run(args: StoreArgs) -> anyhow::Result<()> {
     let report = measure(&args).await?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print!("{report}");
-    }
-    Ok(())
+    crate::report::print(&report, args.json, None)
 }
 
 async fn measure(args: &StoreArgs) -> anyhow::Result<Report> {
-    ensure!(
-        args.writers.iter().all(|&writers| writers > 0),
-        "--writers must be at least 1"
-    );
-    ensure!(!args.time.is_zero(), "--time must be more than nothing");
-    let store = match &*args.store {
-        "sqlite" => Store::Sqlite(SqliteStore::open(&args.directory)?),
+    for &writers in &args.writers {
+        check_counts(&[("--writers", writers)])?;
+    }
+    check_times(&[("--time", args.time)])?;
+    match &*args.store {
+        "sqlite" => measure_on(&SqliteStore::open(&args.directory)?, args).await,
         url => {
             let scheme = url.split("://").next().unwrap_or_default();
             ensure!(
                 matches!(scheme, "postgres" | "postgresql"),
                 "--store must be `sqlite` or a postgres:// URL"
             );
-            Store::Postgres(PostgresStore::open(url).await?)
+            measure_on(&PostgresStore::open(url).await?, args).await
         }
-    };
-    let measured = rows(&store, args).await;
-    // The table goes also when a run has failed.
+    }
+}
+
+async fn measure_on(store: &impl Store, args: &StoreArgs) -> anyhow::Result<Report> {
+    let rows = rows(store, args).await;
+    // The table is removed also after a run that has failed.
     let closed = store.close().await;
-    let report = Report::new(store.describe(), BODY.len(), args.time, measured?);
+    let report = Report::new(store.describe(), BODY.len(), args.time, rows?);
     closed?;
     Ok(report)
 }
 
-async fn rows(store: &Store, args: &StoreArgs) -> anyhow::Result<Vec<Row>> {
+async fn rows(store: &impl Store, args: &StoreArgs) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for &writers in &args.writers {
-        let (grouped, batches) = store.grouped(writers, args.time).await?;
+        let before = store.commits()?;
+        let grouped = store.grouped(writers, args.time).await?;
+        let commits = store.commits()? - before;
         let single = store.single(writers, args.time).await?;
-        rows.push(Row::new(writers, &grouped, batches, &single));
+        rows.push(Row::new(writers, &grouped, commits, &single));
     }
     Ok(rows)
 }
 
-enum Store {
-    Sqlite(SqliteStore),
-    Postgres(PostgresStore),
-}
-
-impl Store {
-    /// By group commit; also how many commits there were.
-    async fn grouped(&self, writers: usize, time: Duration) -> anyhow::Result<(Load, u64)> {
-        let before = self.batches()?;
-        let load = match self {
-            Self::Sqlite(store) => store.grouped(writers, time).await?,
-            Self::Postgres(store) => store.grouped(writers, time).await?,
-        };
-        Ok((load, self.batches()? - before))
-    }
-
-    async fn single(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
-        match self {
-            Self::Sqlite(store) => store.single(writers, time).await,
-            Self::Postgres(store) => store.single(writers, time).await,
-        }
-    }
-
-    fn batches(&self) -> anyhow::Result<u64> {
-        match self {
-            Self::Sqlite(store) => store.commits(),
-            Self::Postgres(store) => Ok(store.batches()),
-        }
-    }
-
-    fn describe(&self) -> String {
-        match self {
-            Self::Sqlite(store) => store.describe(),
-            Self::Postgres(store) => store.describe(),
-        }
-    }
-
-    async fn close(&self) -> anyhow::Result<()> {
-        match self {
-            // Its directory goes with it.
-            Self::Sqlite(_) => Ok(()),
-            Self::Postgres(store) => store.close().await,
-        }
-    }
+/// A store with a table for the run.
+trait Store {
+    /// By group commit.
+    async fn grouped(&self, writers: usize, time: Duration) -> anyhow::Result<Load>;
+    /// With a commit for every call.
+    async fn single(&self, writers: usize, time: Duration) -> anyhow::Result<Load>;
+    /// How many group commits there were.
+    fn commits(&self) -> anyhow::Result<u64>;
+    fn describe(&self) -> String;
+    /// Removes the table.
+    async fn close(&self) -> anyhow::Result<()>;
 }
 
 #[cfg(test)]

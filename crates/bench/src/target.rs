@@ -4,64 +4,102 @@ use std::fmt::{Formatter, Result};
 
 use serde::Serialize;
 
-use crate::figure::Row;
+use crate::figure::{Row, Unit};
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Target {
-    pub(crate) name: String,
-    pub(crate) wanted: String,
-    pub(crate) measured: Option<String>,
-    pub(crate) verdict: String,
+/// What is wanted of our contestants, alone and beside the reference.
+#[derive(Debug)]
+pub(crate) struct Goals {
+    /// The name of the contestant that the others are compared with.
+    pub(crate) reference: &'static str,
+    pub(crate) ours: &'static [&'static str],
+    /// Each with the name of its figure.
+    pub(crate) goals: Vec<(String, Goal)>,
 }
 
-/// How a figure of Wakeline has to compare with that of the other.
-pub(crate) enum Wanted {
-    /// At least so many times the other's.
-    Times(f64),
-    /// Above the other's.
+/// How a figure of ours has to compare with the reference's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Goal {
+    /// At least so many times the reference's.
+    AtLeastTimes(f64),
+    /// Above the reference's.
     Ahead,
-    /// At most this share of the other's.
-    Share(f64),
+    /// At most so many times the reference's.
+    AtMostTimes(f64),
+    /// At most this, whatever the reference's is.
     AtMost(f64),
 }
 
-impl Wanted {
-    pub(crate) fn judge(&self, row: &Row, other: Option<f64>, wakeline: Option<f64>) -> Target {
-        let ratio = wakeline
-            .zip(other)
-            .map(|(wakeline, other)| wakeline / other);
-        let (wanted, limit, higher, value) = match *self {
-            Self::Times(times) => (format!("at least {times} times"), times, true, ratio),
+/// A goal, judged.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Target {
+    name: String,
+    wanted: String,
+    measured: Option<String>,
+    verdict: String,
+}
+
+impl Goals {
+    /// A goal that compares needs the reference in the run; one that stands by itself does not.
+    pub(crate) fn judge(&self, contestants: &[String], rows: &[Row]) -> Vec<Target> {
+        let column = |name: &str| contestants.iter().position(|known| known == name);
+        let reference = column(self.reference);
+        let ours = self.ours.iter();
+        let ours = ours.filter_map(|name| Some((name, column(name)?)));
+        let judge_one = |(name, column): (&&str, usize)| {
+            let prefix = match self.ours {
+                [_] => String::new(),
+                _ => format!("{name}: "),
+            };
+            let mut targets = Vec::new();
+            for (figure, goal) in &self.goals {
+                let row = rows.iter().find(|row| row.name == *figure);
+                let is_judged = reference.is_some() || matches!(goal, Goal::AtMost(_));
+                if let Some(row) = row.filter(|_| is_judged) {
+                    let other = reference.and_then(|reference| row.value(reference));
+                    targets.push(goal.judge(&prefix, row, row.value(column), other));
+                }
+            }
+            targets
+        };
+        ours.flat_map(judge_one).collect()
+    }
+}
+
+impl Goal {
+    fn judge(self, prefix: &str, row: &Row, own: Option<f64>, other: Option<f64>) -> Target {
+        let ratio = own.zip(other).map(|(own, other)| own / other);
+        let (wanted, limit, higher, value) = match self {
+            Self::AtLeastTimes(times) => (format!("at least {times} times"), times, true, ratio),
             Self::Ahead => ("ahead".to_owned(), 1.0, true, ratio),
-            Self::Share(share) => (format!("at most {share:.2} times"), share, false, ratio),
-            Self::AtMost(most) => {
-                let unit = row.unit.name();
-                (format!("at most {most} {unit}"), most, false, wakeline)
-            }
+            Self::AtMostTimes(times) => (format!("at most {times:.2} times"), times, false, ratio),
+            Self::AtMost(most) => (
+                format!("at most {most} {}", row.unit.name),
+                most,
+                false,
+                own,
+            ),
         };
-        let met = value.map(|value| {
-            if higher {
-                value >= limit
-            } else {
-                value <= limit
+        let verdict = match value {
+            None => "NOT MEASURED".to_owned(),
+            Some(value) if higher && value >= limit || !higher && value <= limit => {
+                "met".to_owned()
             }
-        });
-        let verdict = match (met, value) {
-            (Some(true), _) => "met".to_owned(),
-            (Some(false), Some(value)) => {
-                format!("MISSED by {:.0} %", (value / limit - 1.0).abs() * 100.0)
-            }
-            _ => "NOT MEASURED".to_owned(),
+            Some(value) => format!("MISSED by {:.0} %", (value / limit - 1.0).abs() * 100.0),
         };
-        let measured = value.map(|value| match self {
-            Self::AtMost(_) => format!("{value:.2}"),
-            _ => format!("{value:.2} times"),
-        });
+        let unit = if matches!(self, Self::AtMost(_)) {
+            ""
+        } else {
+            " times"
+        };
+        let figure = row.name.trim_start();
         Target {
-            name: row.name.clone(),
+            name: match row.unit {
+                Unit::STATEMENTS => format!("{prefix}{figure}, statements"),
+                _ => format!("{prefix}{figure}"),
+            },
             wanted,
-            measured,
+            measured: value.map(|value| format!("{value:.2}{unit}")),
             verdict,
         }
     }

@@ -93,9 +93,13 @@ pub(crate) fn show_count(count: usize) -> String {
     shown
 }
 
+pub(crate) fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref)]
 pub(crate) fn as_millis<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(time.as_secs_f64() * 1e3)
+    serializer.serialize_f64(millis(*time))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `bench verify`: producers and consumers at work while nodes are killed, the database restarts,
-//! lines are cut and leases run out; then a proof from what they saw that the promises were kept.
+//! connections are cut and leases run out; then a proof from the history of their calls that the
+//! promises were kept.
 //!
 //! The load writes a [`history::History`], the checker reads it, and neither knows the other.
 
@@ -14,21 +15,21 @@ mod run;
 mod schedule;
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use bytes::Bytes;
 use serde_json::json;
 use tokio::task::JoinSet;
 
 pub use args::VerifyArgs;
 use consumer::Consumer;
-use faults::Ground;
+use faults::Cluster;
 use producer::Producer;
 use report::Report;
-use run::{LEASE, QUEUES, Record, Routes, Run, blank_history, groups};
+use run::{CallerRecord, LEASE, OfferedRoutes, QUEUES, Run, blank_history, groups};
 
-use crate::line::{Line, Target};
+use crate::connection::{Connection, ServerAddress};
+use crate::server::REQUEST_TIMEOUT;
 
 /// Each kind pushes half of the messages.
 const LARGE_PRODUCERS: usize = 2;
@@ -36,51 +37,42 @@ const SMALL_PRODUCERS: usize = 6;
 /// For each queue and group with leases.
 const CONSUMERS: usize = 3;
 const DRAINERS: usize = 2;
-const PATIENCE: Duration = Duration::from_secs(30);
 /// In milliseconds; shorter than by default, so that a run sees many retries.
 const RETRY_DELAY: u64 = 200;
 
-/// Prints its report to standard output. Fails after that when a promise was broken, and when too
-/// little happened for the run to prove anything.
+/// Fails after its report when a promise was broken, and when too little happened for the run to prove
+/// anything.
 pub(crate) async fn run(args: VerifyArgs) -> anyhow::Result<()> {
     args.check()?;
     let seed = args.seed.unwrap_or_else(rand::random);
-    // First of all, so that a run that dies on the way can be repeated.
+    // Printed first, so that a run that dies on the way can be repeated.
     eprintln!("seed {seed}");
     let report = verify(&args, seed).await?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print!("{report}");
-    }
-    if let Some(trouble) = report.trouble() {
-        bail!(trouble);
-    }
-    Ok(())
+    crate::report::print(&report, args.json, report.trouble())
 }
 
 async fn verify(args: &VerifyArgs, seed: u64) -> anyhow::Result<Report> {
     let own = args.clone();
-    let ground = tokio::task::spawn_blocking(move || Ground::prepare(&own)).await??;
-    let mut targets = Vec::new();
-    for url in ground.urls() {
-        targets.push(Target::resolve(&url, None).await?);
+    let cluster = tokio::task::spawn_blocking(move || Cluster::prepare(&own)).await??;
+    let mut servers = Vec::new();
+    for url in cluster.urls() {
+        servers.push(ServerAddress::resolve(&url, None).await?);
     }
-    let routes = routes(&targets[0]).await?;
-    let run = Run::new(seed, targets, routes);
+    let routes = routes(&servers[0]).await?;
+    let run = Run::new(seed, servers, routes);
     let plan = schedule::plan(seed, args.time(), args.store, args.nodes);
     let planned: Vec<&str> = plan.iter().map(|one| faults::name(one.fault)).collect();
-    let ground = Arc::new(Mutex::new(ground));
+    let cluster = Arc::new(Mutex::new(cluster));
 
     let load = start_load(args, &run);
-    let shaking = faults::run(Arc::clone(&run), Arc::clone(&ground), plan);
-    let (_, shaken) = tokio::join!(tokio::time::sleep(args.time()), shaking);
+    let injecting = faults::run(Arc::clone(&run), Arc::clone(&cluster), plan);
+    let (_, injected) = tokio::join!(tokio::time::sleep(args.time()), injecting);
     run.stop();
-    let mut record = Record::default();
+    let mut record = CallerRecord::default();
     for part in load.join_all().await {
         record.append(part);
     }
-    record.tally.0.extend(shaken?.0);
+    record.events.0.extend(injected?.0);
     eprintln!("draining");
     for part in drain(&run).join_all().await {
         record.append(part);
@@ -88,14 +80,14 @@ async fn verify(args: &VerifyArgs, seed: u64) -> anyhow::Result<Report> {
 
     let mut history = blank_history();
     history.append(record.history);
-    let mut report = Report::new(args, seed, routes, &history, &record.tally, &planned);
+    let mut report = Report::new(args, seed, routes, &history, &record.events, &planned);
     let violations = tokio::task::spawn_blocking(move || check::check(&history)).await?;
-    report.judge(violations, run.unexpected.seen());
-    drop(ground);
+    report.judge(violations, run.unexpected.summary());
+    drop(cluster);
     Ok(report)
 }
 
-fn start_load(args: &VerifyArgs, run: &Arc<Run>) -> JoinSet<Record> {
+fn start_load(args: &VerifyArgs, run: &Arc<Run>) -> JoinSet<CallerRecord> {
     let mut load = JoinSet::new();
     let half = f64::from(args.rate) / 2.0;
     for producer in 0..LARGE_PRODUCERS + SMALL_PRODUCERS {
@@ -114,7 +106,7 @@ fn start_load(args: &VerifyArgs, run: &Arc<Run>) -> JoinSet<Record> {
                 let name = format!("consumer-{consumer}");
                 load.spawn(Consumer::new(run, group, queue, &name).run(consumer));
             }
-            // One who hangs up on an answer without a lease would lose what is in it.
+            // A consumer that hangs up on an answer without a lease would lose its messages.
             if !kind.auto_ack {
                 load.spawn(Consumer::new(run, group, queue, "leaver").leave());
             }
@@ -123,7 +115,7 @@ fn start_load(args: &VerifyArgs, run: &Arc<Run>) -> JoinSet<Record> {
     load
 }
 
-fn drain(run: &Arc<Run>) -> JoinSet<Record> {
+fn drain(run: &Arc<Run>) -> JoinSet<CallerRecord> {
     let mut drainers = JoinSet::new();
     for (group, _) in groups()
         .iter()
@@ -140,21 +132,23 @@ fn drain(run: &Arc<Run>) -> JoinSet<Record> {
     drainers
 }
 
-/// What the server offers; and its queues are told their lease, if they can be.
-async fn routes(target: &Arc<Target>) -> anyhow::Result<Routes> {
-    let mut line = Line::to(target);
+/// Which routes the server offers. Configures the lease of its queues, if it can be configured.
+async fn routes(server: &Arc<ServerAddress>) -> anyhow::Result<OfferedRoutes> {
+    let mut connection = Connection::to(server);
     let mut offers = async |path: &str, body: serde_json::Value| {
         let body = Bytes::from(body.to_string());
-        let answer = line.post(&target.path(path), body, PATIENCE).await;
-        let answer = answer.with_context(|| format!("asking for {path}"))?;
-        anyhow::Ok(!matches!(answer.status.as_u16(), 404 | 405))
+        let response = connection
+            .post(&server.path(path), body, REQUEST_TIMEOUT)
+            .await;
+        let response = response.with_context(|| format!("asking for {path}"))?;
+        anyhow::Ok(!matches!(response.status.as_u16(), 404 | 405))
     };
     for queue in QUEUES {
         let options = json!({ "leaseTime": LEASE.as_secs(), "retryDelay": RETRY_DELAY });
         let body = json!({ "queue": queue, "options": options });
         offers("/api/v1/configure", body).await?;
     }
-    Ok(Routes {
+    Ok(OfferedRoutes {
         ack_batch: offers("/api/v1/ack/batch", json!({ "acknowledgments": [] })).await?,
         transaction: offers("/api/v1/transaction", json!({ "operations": [] })).await?,
     })

@@ -18,22 +18,24 @@ async fn bench(line: &str) -> Output {
 /// The report of a run that went well.
 async fn report(line: &str) -> Value {
     let output = bench(&format!("{line} --json")).await;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     let log = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{line}\n{said}\n{log}");
+    assert!(output.status.success(), "{line}\n{printed}\n{log}");
     serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn value(report: &Value, name: &str) -> f64 {
+    let mut rows = report["rows"].as_array().unwrap().iter();
+    let row = rows.find(|row| row["name"] == name);
+    let row = row.unwrap_or_else(|| panic!("no row {name} in {report:#}"));
+    row["values"][0].as_f64().unwrap()
 }
 
 const SHORT_QUEUE: &str = "queue --connections 4 --partitions 4 --batches 1,10 --seconds 500ms \
                            --wakes 3 --idle 300ms --many-partitions 50 --groups 2";
 
 fn queue_was_measured(report: &Value) {
-    let rows = report["rows"].as_array().unwrap();
-    let value = |name: &str| {
-        let row = rows.iter().find(|row| row["name"] == name);
-        let row = row.unwrap_or_else(|| panic!("no row {name} in {report:#}"));
-        row["values"][0].as_f64().unwrap()
-    };
+    let value = |name: &str| value(report, name);
     assert!(value("drain, batch 1") > 0.0);
     assert!(value("drain, batch 10") > 0.0);
     assert!(value("50 partitions, one message each, drain") > 0.0);
@@ -91,7 +93,7 @@ async fn queue_measures_a_server_by_its_url_and_fails_when_requests_do() {
 fn promises_were_kept(report: &Value, faults: &[&str]) {
     assert_eq!(report["seed"], 7);
     assert_eq!(report["violations"], serde_json::json!({}));
-    // That enough has happened is the command's own condition; these are what it shook.
+    // The command itself fails when too little happened; these are the faults.
     for fault in faults {
         assert_eq!(report["happened"][fault], 1, "{fault}: {report:#}");
     }
@@ -115,12 +117,7 @@ async fn durable_measures_the_provider_and_every_orchestration_completes() {
         report("durable --idle 500ms --workflows 2 --timers 3 --seconds 500ms --in-flight 4").await;
     assert_eq!(report["providers"], serde_json::json!(["wakeline-durable"]));
     assert_eq!(report["failures"][0]["count"], 0);
-    let rows = report["rows"].as_array().unwrap();
-    let value = |name: &str| {
-        let row = rows.iter().find(|row| row["name"] == name);
-        let row = row.unwrap_or_else(|| panic!("no row {name} in {report:#}"));
-        row["values"][0].as_f64().unwrap()
-    };
+    let value = |name: &str| value(&report, name);
     assert!(value("  idle, transactions") >= 0.0);
     assert!(value("one activity, to its last turn, p50") > 0.0);
     assert!(value("one activity, as a polling client sees it, p50") > 0.0);

@@ -1,39 +1,36 @@
 //! What a runtime that has nothing to do costs the database.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::args::DurableArgs;
-use super::contestant::Contestant;
-use super::work::{ONE_ACTIVITY, Work};
+use super::measured_provider::MeasuredProvider;
+use super::workload::{ONE_ACTIVITY, Workload};
 use crate::figure::{Figure, Unit};
-
-/// A backend that has become idle reports its transactions after ten seconds.
-const SETTLE: Duration = Duration::from_secs(11);
+use crate::meter::COUNTED_WITHIN;
 
 pub(super) async fn measure(
-    contestant: &Contestant,
-    work: &Work,
+    provider: &MeasuredProvider,
+    workload: &Workload,
     args: &DurableArgs,
 ) -> anyhow::Result<Vec<Figure>> {
-    // As one that has been used before.
-    work.begin("idle", ONE_ACTIVITY, "").await?;
-    work.wait("idle").await?;
-    tokio::time::sleep(SETTLE.min(args.idle)).await;
+    // Used before, as a real runtime has been.
+    workload.begin("idle", ONE_ACTIVITY, "").await?;
+    workload.wait("idle").await?;
+    tokio::time::sleep(COUNTED_WITHIN.min(args.idle)).await;
 
-    let (from, start) = (contestant.cost().await?, Instant::now());
+    let (from, start) = (provider.usage().await?, Instant::now());
     tokio::time::sleep(args.idle).await;
-    let (to, time) = (contestant.cost().await?, start.elapsed().as_secs_f64());
+    let (to, time) = (provider.usage().await?, start.elapsed().as_secs_f64());
 
     let mut figures = Vec::new();
     if let (Some(from), Some(to)) = (from.statements, to.statements) {
         let rate = (to - from) / time;
-        figures.push(Figure::new("idle", Unit::StatementsPerSecond, rate));
+        figures.push(Figure::new("idle", Unit::STATEMENTS_PER_SECOND, rate));
     }
-    let rate = (to.transactions - from.transactions) / time;
-    figures.push(Figure::new(
-        "  idle, transactions",
-        Unit::TransactionsPerSecond,
-        rate,
-    ));
+    let (unit, rate) = (
+        Unit::TRANSACTIONS_PER_SECOND,
+        (to.transactions - from.transactions) / time,
+    );
+    figures.push(Figure::new("  idle, transactions", unit, rate));
     Ok(figures)
 }

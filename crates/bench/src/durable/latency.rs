@@ -5,22 +5,22 @@ use std::time::Instant;
 use anyhow::Context;
 
 use super::args::DurableArgs;
-use super::contestant::Contestant;
-use super::work::{ONE_ACTIVITY, PATIENCE, Work, completed, pause};
+use super::measured_provider::MeasuredProvider;
+use super::workload::{ONE_ACTIVITY, ORCHESTRATION_TIMEOUT, Workload, completed, pause};
 use crate::figure::Figure;
 
-/// How the end is seen.
+/// How the end of a workflow is noticed.
 #[derive(Clone, Copy)]
-enum End {
-    /// By the orchestration's own code in its last turn: nobody asks meanwhile.
+enum EndNotice {
+    /// By the orchestration's own code in its last turn: nothing polls meanwhile.
     Code,
     /// By duroxide's client, which polls.
     Client,
-    /// By a caller of our provider, who is woken.
+    /// By a caller of our provider, which is woken.
     Woken,
 }
 
-impl End {
+impl EndNotice {
     fn name(self) -> &'static str {
         match self {
             Self::Code => "one activity, to its last turn",
@@ -31,13 +31,13 @@ impl End {
 }
 
 pub(super) async fn measure(
-    contestant: &Contestant,
-    work: &mut Work,
+    provider: &MeasuredProvider,
+    workload: &mut Workload,
     args: &DurableArgs,
 ) -> anyhow::Result<Vec<Figure>> {
-    let mut ends = vec![End::Code, End::Client];
-    if contestant.own.is_some() {
-        ends.push(End::Woken);
+    let mut ends = vec![EndNotice::Code, EndNotice::Client];
+    if provider.own.is_some() {
+        ends.push(EndNotice::Woken);
     }
     let mut figures = Vec::new();
     for end in ends {
@@ -46,21 +46,22 @@ pub(super) async fn measure(
             pause().await;
             let instance = format!("{}-{number}", end.name());
             let start = Instant::now();
-            work.begin(&instance, ONE_ACTIVITY, "").await?;
+            workload.begin(&instance, ONE_ACTIVITY, "").await?;
             match end {
-                End::Code => {
-                    let told = work.told_by(&instance).await?;
-                    latencies.push(told.saturating_duration_since(start));
-                    // Its last commit, before the next begins.
-                    work.wait(&instance).await?;
+                EndNotice::Code => {
+                    let ended = workload.signal_from(&instance).await?;
+                    latencies.push(ended.saturating_duration_since(start));
+                    // Its last commit comes before the next workflow.
+                    workload.wait(&instance).await?;
                 }
-                End::Client => {
-                    work.wait(&instance).await?;
+                EndNotice::Client => {
+                    workload.wait(&instance).await?;
                     latencies.push(start.elapsed());
                 }
-                End::Woken => {
-                    let own = contestant.own.as_ref().context("not our provider")?;
-                    let status = own.wait_for_orchestration(&instance, PATIENCE).await?;
+                EndNotice::Woken => {
+                    let own = provider.own.as_ref().context("not our provider")?;
+                    let end = own.wait_for_orchestration(&instance, ORCHESTRATION_TIMEOUT);
+                    let status = end.await?;
                     latencies.push(start.elapsed());
                     completed(&instance, &status)?;
                 }

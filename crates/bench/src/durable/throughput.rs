@@ -8,67 +8,55 @@ use std::time::Instant;
 use futures_util::future::join_all;
 
 use super::args::DurableArgs;
-use super::contestant::Contestant;
-use super::work::{FAN, Work};
+use super::measured_provider::MeasuredProvider;
+use super::workload::{FAN, Workload};
 use crate::figure::{Figure, Unit};
 
 #[derive(Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct ThroughputShape {
     pub(super) name: &'static str,
     pub(super) dispatchers: usize,
     activity_millis: u64,
 }
 
-pub(super) const STRESS: Shape = Shape {
+pub(super) const STRESS: ThroughputShape = ThroughputShape {
     name: "stress",
     dispatchers: 2,
     activity_millis: 10,
 };
-pub(super) const FAN_OUT: Shape = Shape {
+pub(super) const FAN_OUT: ThroughputShape = ThroughputShape {
     name: "fan-out",
     dispatchers: 8,
     activity_millis: 0,
 };
 
 pub(super) async fn measure(
-    contestant: &Contestant,
-    work: &Work,
+    provider: &MeasuredProvider,
+    workload: &Workload,
     args: &DurableArgs,
-    shape: Shape,
+    shape: ThroughputShape,
 ) -> anyhow::Result<Vec<Figure>> {
-    // One each, so that connections are open and statements are known.
-    run(contestant, work, args, shape, Pass::WarmUp).await;
+    // One orchestration each, so that connections are open and statements are prepared.
+    run(provider, workload, args, shape, Pass::WarmUp).await;
 
-    let (from, start) = (contestant.cost().await?, Instant::now());
-    let completed = run(contestant, work, args, shape, Pass::Timed(start)).await;
-    let (to, time) = (contestant.cost().await?, start.elapsed());
+    let (from, start) = (provider.usage().await?, Instant::now());
+    let completed = run(provider, workload, args, shape, Pass::Timed(start)).await as f64;
+    let (to, time) = (provider.usage().await?, start.elapsed());
 
-    let each = completed.max(1) as f64;
-    let name = shape.name;
+    let (name, each) = (shape.name, completed.max(1.0));
+    let rate = completed / time.as_secs_f64();
+    let detail = |what: &str| format!("  {name}, {what}");
     let mut figures = vec![
-        Figure::new(
-            name,
-            Unit::OrchestrationsPerSecond,
-            completed as f64 / time.as_secs_f64(),
-        ),
-        Figure::new(
-            format!("  {name}, completed"),
-            Unit::Orchestrations,
-            completed as f64,
-        ),
+        Figure::new(name, Unit::ORCHESTRATIONS_PER_SECOND, rate),
+        Figure::new(detail("completed"), Unit::ORCHESTRATIONS, completed),
     ];
     if let (Some(from), Some(to)) = (from.statements, to.statements) {
-        figures.push(Figure::new(
-            format!("{name}, per orchestration"),
-            Unit::Statements,
-            (to - from) / each,
-        ));
+        let name = format!("{name}, per orchestration");
+        figures.push(Figure::new(name, Unit::STATEMENTS, (to - from) / each));
     }
-    figures.push(Figure::new(
-        format!("  {name}, write-ahead log per orchestration"),
-        Unit::Bytes,
-        (to.wal_bytes - from.wal_bytes) / each,
-    ));
+    let bytes = (to.wal_bytes - from.wal_bytes) / each;
+    let name = detail("write-ahead log per orchestration");
+    figures.push(Figure::new(name, Unit::BYTES, bytes));
     Ok(figures)
 }
 
@@ -78,36 +66,37 @@ enum Pass {
     Timed(Instant),
 }
 
-/// Keeps as many in flight as it was asked for, until the time is over and all have ended; how
-/// many were completed.
+/// Keeps `--in-flight` orchestrations in flight until the time is over and all have ended. Returns
+/// how many were completed.
 async fn run(
-    contestant: &Contestant,
-    work: &Work,
+    provider: &MeasuredProvider,
+    workload: &Workload,
     args: &DurableArgs,
-    shape: Shape,
+    shape: ThroughputShape,
     pass: Pass,
 ) -> usize {
-    let lanes = (0..args.in_flight).map(|lane| async move {
+    let slots = (0..args.in_flight).map(|slot| async move {
         let mut completed = 0;
         for number in 0.. {
             let instance = match pass {
                 Pass::WarmUp if number > 0 => break,
-                Pass::WarmUp => format!("{}-warm-up-{lane}", shape.name),
+                Pass::WarmUp => format!("{}-warm-up-{slot}", shape.name),
                 Pass::Timed(start) if start.elapsed() >= args.seconds => break,
-                Pass::Timed(_) => format!("{}-{lane}-{number}", shape.name),
+                Pass::Timed(_) => format!("{}-{slot}-{number}", shape.name),
             };
-            match one(work, &instance, shape).await {
+            match one(workload, &instance, shape).await {
                 Ok(()) => completed += 1,
-                Err(error) => contestant.failures.add(shape.name, &format!("{error:#}")),
+                Err(error) => provider.failures.add_error(shape.name, &error),
             }
         }
         completed
     });
-    join_all(lanes).await.into_iter().sum()
+    join_all(slots).await.into_iter().sum()
 }
 
-async fn one(work: &Work, instance: &str, shape: Shape) -> anyhow::Result<()> {
-    work.begin(instance, FAN, shape.activity_millis.to_string())
+async fn one(workload: &Workload, instance: &str, shape: ThroughputShape) -> anyhow::Result<()> {
+    workload
+        .begin(instance, FAN, shape.activity_millis.to_string())
         .await?;
-    work.wait(instance).await
+    workload.wait(instance).await
 }

@@ -8,8 +8,8 @@ use duroxide::EventKind;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::args::DurableArgs;
-use super::contestant::Contestant;
-use super::work::{TIMER, Work};
+use super::measured_provider::MeasuredProvider;
+use super::workload::{TIMER, Workload};
 use crate::figure::Figure;
 
 const MILLIS: std::ops::RangeInclusive<u64> = 200..=2_000;
@@ -17,8 +17,8 @@ const MILLIS: std::ops::RangeInclusive<u64> = 200..=2_000;
 const PACE: Duration = Duration::from_millis(50);
 
 pub(super) async fn measure(
-    contestant: &Contestant,
-    work: &mut Work,
+    provider: &MeasuredProvider,
+    workload: &mut Workload,
     args: &DurableArgs,
 ) -> anyhow::Result<Vec<Figure>> {
     let mut pace = interval(PACE);
@@ -26,26 +26,27 @@ pub(super) async fn measure(
     for number in 0..args.timers {
         pace.tick().await;
         let millis = rand::random_range(MILLIS);
-        work.begin(&format!("timer-{number}"), TIMER, millis.to_string())
+        workload
+            .begin(&format!("timer-{number}"), TIMER, millis.to_string())
             .await?;
     }
-    // A turn that is repeated tells again.
+    // A turn that is repeated sends its signal again.
     let mut went_on: HashMap<String, SystemTime> = HashMap::new();
     while went_on.len() < args.timers {
-        let told = work.next().await?;
-        went_on.entry(told.by).or_insert(told.clock);
+        let signal = workload.next().await?;
+        went_on.entry(signal.sender).or_insert(signal.clock);
     }
     let mut lateness = Vec::new();
     for (instance, at) in went_on {
-        work.wait(&instance).await?;
-        let due = due(contestant, &instance).await?;
+        workload.wait(&instance).await?;
+        let due = due(provider, &instance).await?;
         lateness.push(at.duration_since(due).unwrap_or_default());
     }
     Ok(Figure::times("timer lateness", lateness))
 }
 
-async fn due(contestant: &Contestant, instance: &str) -> anyhow::Result<SystemTime> {
-    let history = contestant.provider.read(instance).await?;
+async fn due(provider: &MeasuredProvider, instance: &str) -> anyhow::Result<SystemTime> {
+    let history = provider.inner.read(instance).await?;
     let due = history.iter().find_map(|event| match event.kind {
         EventKind::TimerCreated { fire_at_ms } => Some(fire_at_ms),
         _ => None,

@@ -3,16 +3,16 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use http::{Method, Uri};
 use serde::Deserialize;
 
-use crate::contestant::{Contestant, PATIENCE};
-use crate::line::{Ask, Line};
+use crate::connection::{Connection, Request};
+use crate::server::{REQUEST_TIMEOUT, Server};
 
 pub(super) const PREFIX: &str = "/jinaga";
 
-/// A root that nobody else has; what is saved and streamed are its items.
+/// A root that only this run uses. Its items are saved and streamed.
 #[derive(Debug, Clone)]
 pub(super) struct Root {
     identifier: String,
@@ -21,28 +21,31 @@ pub(super) struct Root {
 }
 
 #[derive(Deserialize)]
-struct Feeds {
+struct FeedsResponse {
     feeds: Vec<String>,
 }
 
 impl Root {
-    pub(super) fn new(server: &Contestant, name: &str) -> Self {
+    pub(super) fn new(server: &Server, name: &str) -> Self {
         Self {
-            identifier: server.named(name),
+            identifier: server.unique_name(name),
             saves: server.path(&format!("{PREFIX}/save")),
             feeds: server.path(&format!("{PREFIX}/feeds")),
         }
     }
 
-    /// Returns when some of its items are on disk. The root is in their graph, as the client sends
-    /// it each time.
-    pub(super) async fn save(&self, line: &mut Line, items: Range<usize>) -> anyhow::Result<()> {
-        let answer = line.send(self.graph(items), PATIENCE).await?;
-        ensure!(answer.status.is_success(), "{}", answer.shown());
-        Ok(())
+    /// Returns when these items are on disk. Their graph includes the root, as the client sends it
+    /// each time.
+    pub(super) async fn save(
+        &self,
+        connection: &mut Connection,
+        items: Range<usize>,
+    ) -> anyhow::Result<()> {
+        let saved = connection.send_ok(self.graph(items), REQUEST_TIMEOUT).await;
+        saved.map(drop)
     }
 
-    fn graph(&self, items: Range<usize>) -> Ask {
+    fn graph(&self, items: Range<usize>) -> Request {
         let root = &self.identifier;
         let mut graph = format!("\"Bench.Root\"\n{{}}\n{{\"identifier\":\"{root}\"}}\n\n");
         for item in items {
@@ -51,22 +54,21 @@ impl Root {
                 "\"Bench.Item\"\n{{\"root\":0}}\n{{\"n\":{item}}}\n\n"
             );
         }
-        Ask::new(Method::POST, self.saves.clone(), graph)
-            .with("content-type", "application/x-jinaga-graph-v1")
+        Request::new(Method::POST, self.saves.clone(), graph)
+            .with_header("content-type", "application/x-jinaga-graph-v1")
     }
 
-    /// Makes the feed of its items known, and gives its hash.
-    pub(super) async fn feed(&self, line: &mut Line) -> anyhow::Result<String> {
+    /// Registers the feed of its items, and returns the hash of the feed.
+    pub(super) async fn feed(&self, connection: &mut Connection) -> anyhow::Result<String> {
         let text = format!(
             "let r: Bench.Root = {{ identifier: \"{}\" }}\n\n\
              (r: Bench.Root) {{\n    i: Bench.Item [\n        i->root: Bench.Root = r\n    ]\n}}\n",
             self.identifier
         );
-        let ask = Ask::new(Method::POST, self.feeds.clone(), text);
-        let answer = line
-            .send(ask.with("content-type", "text/plain"), PATIENCE)
-            .await?;
-        let Feeds { mut feeds } = answer.read()?;
+        let request = Request::new(Method::POST, self.feeds.clone(), text);
+        let request = request.with_header("content-type", "text/plain");
+        let response = connection.send(request, REQUEST_TIMEOUT).await?;
+        let FeedsResponse { mut feeds } = response.json()?;
         feeds.pop().context("the specification has no feed")
     }
 }

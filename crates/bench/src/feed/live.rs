@@ -1,7 +1,6 @@
 //! How late a saved fact is at open streams, and what these cost while nothing happens.
 
-mod crowd;
-mod rest;
+mod open_streams;
 
 use std::fmt;
 use std::time::Duration;
@@ -10,88 +9,102 @@ use anyhow::Context;
 use tokio::time::Instant;
 
 use super::args::FeedArgs;
-use crate::contestant::Contestant;
 use crate::figure::{Figure, Unit};
+use crate::load::random_pause;
+use crate::meter::{Rest, Work};
 use crate::percentiles::Percentiles;
+use crate::server::Server;
 use crate::units::show_count;
-use crowd::Crowd;
-use rest::until_at_rest;
+use open_streams::OpenStreams;
 
-/// Between two saves. Drawn at random, so that they do not fall into step with a server that polls.
-const REST: std::ops::Range<f64> = 0.01..0.05;
+/// Milliseconds between two saves.
+const PAUSE: std::ops::Range<u64> = 10..50;
+/// When the server has done the work of the phase before.
+const AT_REST: Rest = Rest {
+    check_interval: Duration::from_millis(250),
+    cpu_share: 0.05,
+    quiet_checks: 3,
+    unmeasured: Duration::from_secs(1),
+    timeout: Duration::from_secs(20),
+};
 /// However long each of them takes.
-const LEAST_SAVES: usize = 5;
-/// So many streams show what each takes.
-const ENOUGH: usize = 100;
-/// Frames that are waited for in all: one for each stream that a save concerns.
-const MOST_FRAMES: usize = 500_000;
+const MIN_SAVES: usize = 5;
+/// With fewer streams, the memory of each is mostly what the process had to learn.
+const MIN_FOR_MEMORY: usize = 100;
+/// How many frames are waited for in all: one for each stream that a save concerns.
+const MAX_FRAMES: usize = 500_000;
 
+/// Whether the streams have different roots, which decides how many of them a save concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Givens {
+pub(super) enum StreamRoots {
     /// Each stream has a root of its own: a save concerns one of them.
     Distinct,
-    /// All have the same: a save concerns all.
-    One,
+    /// All streams have the same root: a save concerns all of them.
+    Shared,
 }
 
-impl fmt::Display for Givens {
+impl fmt::Display for StreamRoots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Distinct => "one of them is concerned",
-            Self::One => "all of them are concerned",
+            Self::Shared => "all of them are concerned",
         })
     }
 }
 
-pub(super) fn name(givens: Givens, count: usize) -> String {
+pub(super) fn name(sharing: StreamRoots, count: usize) -> String {
     let streams = if count == 1 { "stream" } else { "streams" };
-    format!("live, {} {streams}, {givens}", show_count(count))
+    format!("live, {} {streams}, {sharing}", show_count(count))
 }
 
-pub(super) fn p99_name(givens: Givens, count: usize) -> String {
-    format!("{} p99", name(givens, count))
+pub(super) fn p99_name(sharing: StreamRoots, count: usize) -> String {
+    format!("{} p99", name(sharing, count))
 }
 
 pub(super) async fn measure(
-    server: &mut Contestant,
+    server: &mut Server,
     args: &FeedArgs,
-    givens: Givens,
+    sharing: StreamRoots,
     count: usize,
 ) -> anyhow::Result<Vec<Figure>> {
     // One stream is the same either way.
-    if count == 1 && givens == Givens::One {
+    if count == 1 && sharing == StreamRoots::Shared {
         return Ok(Vec::new());
     }
-    // What an earlier phase made it keep would hide what these streams take.
-    server.start_afresh()?;
+    // Memory that the process kept from an earlier phase would hide what these streams take.
+    server.restart()?;
     let server = &*server;
     let meter = server.meter().await?;
-    until_at_rest(&meter).await?;
+    meter
+        .until_at_rest(&AT_REST, async || Work::Unknown)
+        .await?;
     let before = meter.read().await?.memory_bytes;
     let start = Instant::now();
-    let crowd = Crowd::open(server, givens, count).await?;
+    let streams = OpenStreams::open(server, sharing, count).await?;
     let opened = start.elapsed();
-    until_at_rest(&meter).await?;
+    meter
+        .until_at_rest(&AT_REST, async || Work::Unknown)
+        .await?;
     let after = meter.read().await?.memory_bytes;
-    let watched = givens == Givens::Distinct && args.idle_streams() == Some(count);
+    let watched = sharing == StreamRoots::Distinct && args.idle_streams() == Some(count);
     let idle = match watched {
         true => meter.idle_statements(args.idle).await?,
         false => None,
     };
-    let saves = Saves {
+    let saves = LiveSaves {
         server,
         args,
-        givens,
+        sharing,
     };
-    let found = saves.run(crowd).await?;
+    let found = saves.run(streams).await?;
 
-    let name = name(givens, count);
+    let name = name(sharing, count);
     let detail = |what: &str| format!("  {name}, {what}");
     let times = Percentiles::of(found.times).context("no fact came to a stream")?;
     let answers = Percentiles::of(found.answers).context("no fact was saved")?;
     let waits = Percentiles::of(found.waits).context("no fact was saved")?;
     let mut figures = vec![
-        Figure::time(p99_name(givens, count), times.p99),
+        Figure::time(p99_name(sharing, count), times.p99),
         Figure::time(detail("p50"), times.p50),
         Figure::time(detail("max"), times.max),
         Figure::time(detail("save answered p50"), answers.p50),
@@ -100,64 +113,62 @@ pub(super) async fn measure(
         Figure::time(detail("after the save's answer p99"), waits.p99),
         Figure::time(detail("all in SYNC within"), opened),
     ];
-    // Of a few, it is mostly what the process had to learn.
-    if let Some((before, after)) = before.zip(after).filter(|_| count >= ENOUGH) {
+    if let Some((before, after)) = before.zip(after).filter(|_| count >= MIN_FOR_MEMORY) {
         let each = (after - before) / count as f64;
-        figures.push(Figure::new(detail("memory of each"), Unit::Bytes, each));
+        figures.push(Figure::new(detail("memory of each"), Unit::BYTES, each));
     }
     figures.extend(idle.map(|rate| {
         let name = detail("statements while idle");
-        Figure::new(name, Unit::StatementsPerMinute, rate * 60.0)
+        Figure::new(name, Unit::STATEMENTS_PER_MINUTE, rate * 60.0)
     }));
     Ok(figures)
 }
 
-struct Saves<'a> {
-    server: &'a Contestant,
+struct LiveSaves<'a> {
+    server: &'a Server,
     args: &'a FeedArgs,
-    givens: Givens,
+    sharing: StreamRoots,
 }
 
 #[derive(Default)]
-struct Found {
+struct LiveTimes {
     /// From a save sent to the frame of each stream that it concerns.
     times: Vec<Duration>,
-    /// To its own answer.
+    /// From a save sent to its own answer.
     answers: Vec<Duration>,
-    /// From that answer to the frame of the last stream: what the waiting adds to the saving.
+    /// From that answer to the frame of the last stream: what the streams add to the save.
     waits: Vec<Duration>,
 }
 
-impl Saves<'_> {
-    async fn run(&self, mut crowd: Crowd) -> anyhow::Result<Found> {
-        let concerned = match self.givens {
-            Givens::Distinct => 1,
-            Givens::One => crowd.len(),
+impl LiveSaves<'_> {
+    async fn run(&self, mut streams: OpenStreams) -> anyhow::Result<LiveTimes> {
+        let concerned = match self.sharing {
+            StreamRoots::Distinct => 1,
+            StreamRoots::Shared => streams.len(),
         };
-        let most = self.args.saves.min(MOST_FRAMES / concerned);
-        let most = most.max(LEAST_SAVES);
-        let mut line = self.server.line();
-        let mut found = Found::default();
+        let most = self.args.saves.min(MAX_FRAMES / concerned);
+        let most = most.max(MIN_SAVES);
+        let mut connection = self.server.connection();
+        let mut found = LiveTimes::default();
         let mut start = Instant::now();
-        for number in 0..LEAST_SAVES + most {
-            // The first ones open the connection and learn: they are not counted.
-            if number == LEAST_SAVES {
-                (start, found) = (Instant::now(), Found::default());
+        for number in 0..MIN_SAVES + most {
+            // The first saves open the connection and fill caches: they are not counted.
+            if number == MIN_SAVES {
+                (start, found) = (Instant::now(), LiveTimes::default());
             }
-            if found.answers.len() >= LEAST_SAVES && start.elapsed() > self.args.live {
+            if found.answers.len() >= MIN_SAVES && start.elapsed() > self.args.live {
                 break;
             }
-            let rest = Duration::from_secs_f64(rand::random_range(REST));
-            tokio::time::sleep(rest).await;
-            let root = crowd.root(rand::random_range(0..crowd.len())).clone();
+            random_pause(PAUSE).await;
+            let root = streams.root(rand::random_range(0..streams.len())).clone();
             let sent = Instant::now();
             let saving = async {
-                root.save(&mut line, number..number + 1).await?;
+                root.save(&mut connection, number..number + 1).await?;
                 anyhow::Ok(sent.elapsed())
             };
-            let (answered, came) = tokio::try_join!(saving, crowd.arrivals(concerned))?;
-            // The work that follows, a SYNC for each, is not to be in the way of the next one.
-            crowd.until_synced(concerned).await;
+            let (answered, came) = tokio::try_join!(saving, streams.arrivals(concerned))?;
+            // The SYNCs that follow must not be in the way of the next save.
+            streams.until_synced(concerned).await;
             let late = |at: Instant| at.saturating_duration_since(sent);
             let times: Vec<Duration> = came.into_iter().map(late).collect();
             let last = times.iter().max().copied().unwrap_or_default();

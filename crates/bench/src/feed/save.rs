@@ -7,10 +7,11 @@ use tokio::time::Instant;
 
 use super::args::FeedArgs;
 use super::facts::Root;
-use crate::contestant::{Contestant, PAUSE};
 use crate::figure::{Figure, Unit};
+use crate::load::Throughput;
+use crate::server::{RETRY_PAUSE, Server};
 
-/// Facts of a graph, its root not counted.
+/// How many facts a graph has, its root not counted.
 const GRAPH: usize = 100;
 const GRAPH_CONNECTIONS: usize = 16;
 pub(super) const GRAPHS: &str = "saves of graphs of 100 facts, 16 connections";
@@ -23,7 +24,7 @@ pub(super) fn name(connections: usize) -> String {
 }
 
 pub(super) async fn single(
-    server: &Contestant,
+    server: &Server,
     args: &FeedArgs,
     connections: usize,
 ) -> anyhow::Result<Vec<Figure>> {
@@ -33,57 +34,53 @@ pub(super) async fn single(
         connections,
         facts: 1,
     };
-    let found = saves.run(server, args.seconds).await;
-    let mut figures = vec![Figure::new(&name, Unit::SavesPerSecond, found.per_second)];
-    figures.extend(Figure::details(&format!("{name}, answer"), found.times));
-    Ok(figures)
+    let saved = saves.run(server, args.seconds).await;
+    Ok(Figure::rate(&name, Unit::SAVES_PER_SECOND, "answer", saved))
 }
 
-pub(super) async fn graphs(server: &Contestant, args: &FeedArgs) -> anyhow::Result<Vec<Figure>> {
+pub(super) async fn graphs(server: &Server, args: &FeedArgs) -> anyhow::Result<Vec<Figure>> {
     let saves = Saves {
         phase: "graphs".to_owned(),
         connections: GRAPH_CONNECTIONS,
         facts: GRAPH,
     };
-    let found = saves.run(server, args.seconds).await;
-    let facts = found.per_second * GRAPH as f64;
-    let mut figures = vec![Figure::new(GRAPHS, Unit::FactsPerSecond, facts)];
-    figures.extend(Figure::details(&format!("{GRAPHS}, answer"), found.times));
-    Ok(figures)
+    let mut saved = saves.run(server, args.seconds).await;
+    saved.per_second *= GRAPH as f64;
+    Ok(Figure::rate(
+        GRAPHS,
+        Unit::FACTS_PER_SECOND,
+        "answer",
+        saved,
+    ))
 }
 
 struct Saves {
     phase: String,
     connections: usize,
-    /// In each save.
+    /// How many facts each save brings.
     facts: usize,
-}
-
-struct Found {
-    per_second: f64,
-    times: Vec<Duration>,
 }
 
 impl Saves {
     /// Each connection has a root of its own.
-    async fn run(&self, server: &Contestant, time: Duration) -> Found {
+    async fn run(&self, server: &Server, time: Duration) -> Throughput {
         let from = Instant::now() + WARM_UP;
         let until = from + time;
         let mut tasks = JoinSet::new();
         for connection in 0..self.connections {
             let root = Root::new(server, &format!("{}-{connection}", self.phase));
-            let (mut line, failures) = (server.line(), server.failures.clone());
+            let (mut connection, failures) = (server.connection(), server.failures.clone());
             let facts = self.facts;
             tasks.spawn(async move {
                 let (mut times, mut next) = (Vec::new(), 0);
                 while Instant::now() < until {
                     let sent = Instant::now();
-                    match root.save(&mut line, next..next + facts).await {
+                    match root.save(&mut connection, next..next + facts).await {
                         Ok(()) if sent >= from => times.push(sent.elapsed()),
                         Ok(()) => {}
                         Err(error) => {
-                            failures.add("save", &format!("{error:#}"));
-                            tokio::time::sleep(PAUSE).await;
+                            failures.add_error("save", &error);
+                            tokio::time::sleep(RETRY_PAUSE).await;
                         }
                     }
                     next += facts;
@@ -92,8 +89,8 @@ impl Saves {
             });
         }
         let times = tasks.join_all().await.concat();
-        Found {
-            // The last ones end a little after the time.
+        Throughput {
+            // The last saves end a little after the time.
             per_second: times.len() as f64 / from.elapsed().as_secs_f64(),
             times,
         }

@@ -1,4 +1,4 @@
-//! One open stream of a feed, as its frames come.
+//! One open stream of a feed, read frame by frame.
 
 use anyhow::Context;
 use bytes::BytesMut;
@@ -8,27 +8,27 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::facts::PREFIX;
-use crate::contestant::Contestant;
-use crate::line::Ask;
+use crate::connection::Request;
+use crate::server::Server;
 
-/// Of one frame; a page has a hundred tuples.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// A page has a hundred tuples.
+const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 
-pub(super) struct Stream {
+pub(super) struct FeedStream {
     body: Incoming,
     rest: BytesMut,
-    /// When the last of `rest` came.
+    /// When the last bytes of `rest` came.
     at: Instant,
 }
 
-pub(super) struct Frame {
+pub(super) struct FeedFrame {
     pub(super) at: Instant,
-    /// None at all is SYNC.
+    /// A frame without any is the SYNC.
     pub(super) hashes: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct PageFrame {
     references: Vec<Reference>,
 }
 
@@ -37,10 +37,10 @@ struct Reference {
     hash: String,
 }
 
-impl Stream {
-    pub(super) fn request(server: &Contestant, feed: &str) -> Ask {
+impl FeedStream {
+    pub(super) fn request(server: &Server, feed: &str) -> Request {
         let path = server.path(&format!("{PREFIX}/feeds/{feed}?b="));
-        Ask::get(path).with("accept", "application/x-jinaga-feed-stream")
+        Request::get(path).with_header("accept", "application/x-jinaga-feed-stream")
     }
 
     pub(super) fn of(body: Incoming) -> Self {
@@ -51,21 +51,22 @@ impl Stream {
         }
     }
 
-    pub(super) async fn frame(&mut self) -> anyhow::Result<Frame> {
+    pub(super) async fn frame(&mut self) -> anyhow::Result<FeedFrame> {
         loop {
             while let Some(end) = self.rest.iter().position(|&byte| byte == b'\n') {
-                let line = self.rest.split_to(end + 1);
-                // A blank one ends a frame, or says that the server is there.
-                if line.trim_ascii().is_empty() {
+                let connection = self.rest.split_to(end + 1);
+                // A blank line ends a frame, or is a heartbeat.
+                if connection.trim_ascii().is_empty() {
                     continue;
                 }
-                let page: Page = serde_json::from_slice(&line).context("no frame")?;
-                return Ok(Frame {
+                let page: PageFrame =
+                    serde_json::from_slice(&connection).context("the line is not a frame")?;
+                return Ok(FeedFrame {
                     at: self.at,
                     hashes: page.references.into_iter().map(|one| one.hash).collect(),
                 });
             }
-            anyhow::ensure!(self.rest.len() < MOST_BYTES, "a frame has no end");
+            anyhow::ensure!(self.rest.len() < MAX_FRAME_BYTES, "a frame has no end");
             let frame = self.body.frame().await.context("the stream has ended")??;
             if let Ok(data) = frame.into_data() {
                 self.rest.extend_from_slice(&data);

@@ -1,4 +1,4 @@
-//! What `bench hold` can be asked for.
+//! The arguments of `bench hold`.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub struct HoldArgs {
     /// How many pops to hold.
     #[arg(long, default_value_t = 10_000)]
     pub waiters: usize,
-    /// All waiters on one queue, or each on its own.
+    /// Whether all waiters share one queue, or each has its own.
     #[arg(long, value_enum, default_value_t = Topics::One)]
     pub topics: Topics,
     /// 1: a connection per waiter. 2: HTTP/2 with prior knowledge over a few connections.
@@ -37,23 +37,23 @@ pub struct HoldArgs {
     /// How many connections carry the waiters over HTTP/2.
     #[arg(long, default_value_t = 16)]
     pub connections: usize,
-    /// How long the server is asked to hold each pop.
+    /// How long the server may hold each pop.
     #[arg(long, default_value = "10m", value_parser = parse_duration)]
     pub timeout: Duration,
-    /// Pop under a lease and ack, instead of autoAck.
+    /// Pop with a lease and acknowledge, instead of autoAck.
     #[arg(long)]
     pub lease: bool,
 
     /// How long to watch the waiters while nothing happens.
     #[arg(long, default_value = "10s", value_parser = parse_duration)]
     pub idle: Duration,
-    /// How long to let a server settle that does not say how many pops it holds.
+    /// How long to wait for a server that does not say how many pops it holds.
     #[arg(long, default_value = "5s", value_parser = parse_duration)]
     pub settle: Duration,
-    /// How many times to push one message and time its answer.
+    /// How many times to push one message and time the pop that gets it.
     #[arg(long, default_value_t = 200)]
     pub wakes: usize,
-    /// At the end, push for every waiter and time until all are answered.
+    /// At the end, push a message for every waiter and time until all are answered.
     #[arg(long)]
     pub wake_all: bool,
 
@@ -67,16 +67,16 @@ pub struct HoldArgs {
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
-    /// Say whether the 99th percentile from the push's answer to the pop's is within this.
+    /// Report whether the 99th percentile from the push's answer to the pop's is within this.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub target_p99: Option<Duration>,
-    /// Say whether a held pop takes at most this much memory (14k, 8Ki).
+    /// Report whether a held pop takes at most this much memory (14k, 8Ki).
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub target_bytes: Option<f64>,
-    /// Say whether idle waiters cost at most this many statements per second.
+    /// Report whether idle waiters cost at most this many statements per second.
     #[arg(long, value_name = "PER_SECOND")]
     pub target_statements: Option<f64>,
-    /// Say whether idle waiters cost at most this many percent of one core.
+    /// Report whether idle waiters cost at most this many percent of one core.
     #[arg(long, value_name = "PERCENT")]
     pub target_cpu: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! The report: what was measured, for a person or as JSON.
+//! The report, as JSON; its text is in [`text`].
 
 mod text;
 
@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::args::{HoldArgs, Topics};
-use super::wakes::{WakeAll, Wakes};
-use crate::failures::Seen;
+use super::wakes::{WakeAll, WakeTimes};
+use crate::failures::FailureSummary;
 use crate::meter::Reading;
 use crate::percentiles::Percentiles;
 use crate::units::{as_millis, show_bytes, show_duration};
@@ -28,13 +28,13 @@ pub(super) struct Report {
     #[serde(rename = "openMs", serialize_with = "as_millis")]
     open_time: Duration,
     memory: Option<Memory>,
-    idle: Idle,
-    wakes: Option<WakeTimes>,
-    wake_all: Option<WholeWake>,
+    idle: IdleUsage,
+    wakes: Option<WakePercentiles>,
+    pub(super) wake_all: Option<WakeAll>,
     pub(super) early_answers: usize,
     /// Still held by the server after all have hung up.
     pub(super) left_behind: Option<u64>,
-    pub(super) failures: Seen,
+    pub(super) failures: FailureSummary,
     targets: Vec<Target>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Memory {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Idle {
+pub(super) struct IdleUsage {
     #[serde(rename = "watchedMs", serialize_with = "as_millis")]
     time: Duration,
     statements_per_second: Option<f64>,
@@ -58,23 +58,11 @@ pub(super) struct Idle {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct WakeTimes {
+struct WakePercentiles {
     push_sent_to_answer: Option<Percentiles>,
     push_answered_to_answer: Option<Percentiles>,
     answered_before_push: usize,
     lost: usize,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct WholeWake {
-    waiters: usize,
-    pushed: usize,
-    answered: usize,
-    #[serde(rename = "pushMs", serialize_with = "as_millis")]
-    push_time: Duration,
-    #[serde(rename = "allAnsweredMs", serialize_with = "as_millis")]
-    time: Duration,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -96,7 +84,7 @@ impl Memory {
     }
 }
 
-impl Idle {
+impl IdleUsage {
     pub(super) fn between(from: &Reading, to: &Reading, time: Duration) -> Self {
         let per_second = |from: f64, to: f64| (to - from).max(0.0) / time.as_secs_f64();
         let statements = from.statements.zip(to.statements);
@@ -118,7 +106,7 @@ impl Report {
         open_time: Duration,
         held: Option<u64>,
         memory: Option<Memory>,
-        idle: Idle,
+        idle: IdleUsage,
     ) -> Self {
         Self {
             urls: args.url.clone(),
@@ -143,27 +131,17 @@ impl Report {
             wake_all: None,
             early_answers: 0,
             left_behind: None,
-            failures: Seen::default(),
+            failures: FailureSummary::default(),
             targets: Vec::new(),
         }
     }
 
-    pub(super) fn add_wakes(&mut self, wakes: Wakes) {
-        self.wakes = Some(WakeTimes {
+    pub(super) fn add_wakes(&mut self, wakes: WakeTimes) {
+        self.wakes = Some(WakePercentiles {
             push_sent_to_answer: Percentiles::of(wakes.from_sent),
             push_answered_to_answer: Percentiles::of(wakes.from_pushed),
             answered_before_push: wakes.before_pushed,
             lost: wakes.lost,
-        });
-    }
-
-    pub(super) fn add_wake_all(&mut self, wake_all: Option<WakeAll>) {
-        self.wake_all = wake_all.map(|wake_all| WholeWake {
-            waiters: wake_all.waiters,
-            pushed: wake_all.pushed,
-            answered: wake_all.answered,
-            push_time: wake_all.push_time,
-            time: wake_all.time,
         });
     }
 
@@ -173,7 +151,7 @@ impl Report {
             .wakes
             .as_ref()
             .and_then(|wakes| wakes.push_answered_to_answer)
-            .map(|p| p.p99);
+            .map(|times| times.p99);
         let mut judge =
             |name, wanted: Option<f64>, measured: Option<f64>, show: fn(f64) -> String| {
                 if let Some(wanted) = wanted {
@@ -214,16 +192,10 @@ impl Report {
     /// Why the numbers are not to be trusted.
     pub(super) fn trouble(&self) -> Option<String> {
         let lost = self.wakes.as_ref().map_or(0, |wakes| wakes.lost);
-        let unanswered = self
-            .wake_all
-            .as_ref()
-            .map_or(0, |wake_all| wake_all.waiters - wake_all.answered);
-        if self.failures.count > 0 {
-            let first = self.failures.first.as_deref().unwrap_or_default();
-            Some(format!(
-                "{} requests failed; the first: {first}",
-                self.failures.count
-            ))
+        let wake_all = self.wake_all.as_ref();
+        let unanswered = wake_all.map_or(0, |wake_all| wake_all.waiters - wake_all.answered);
+        if let Some(failed) = self.failures.describe("requests failed") {
+            Some(failed)
         } else if lost + unanswered > 0 {
             Some(format!(
                 "{} pushed messages reached no waiter",

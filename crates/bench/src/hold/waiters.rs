@@ -1,28 +1,28 @@
-//! The held pops: one task each, which pops again when it was answered.
+//! The held pops: one task each, which pops again after each answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use bytes::Bytes;
-use http::Method;
+use http::{Method, Uri};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wakeline_client::{Ack, AckResult, AckStatus, Message, PopRequest, PopResult};
 
-use super::link::{Link, Links};
+use super::connections::{ConnectionPool, PopConnection};
+use crate::connection::{Request, Response};
 use crate::failures::Failures;
 
-/// Beyond the hold, before a pop counts as failed.
+/// So long after the end of its hold a pop has failed.
 const HOLD_MARGIN: Duration = Duration::from_secs(30);
 const ACK_TIME: Duration = Duration::from_secs(30);
 /// After a failure or an answer that came too early, so that a server in trouble is not hammered.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What the bench pushes: a number by which the answer is known.
+/// The payload of each push: a number that identifies the answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Payload {
     pub(super) n: u64,
@@ -30,42 +30,42 @@ pub(super) struct Payload {
 
 /// One message that reached a waiter.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct WakeAnswer {
     pub(super) at: Instant,
     pub(super) number: u64,
 }
 
 pub(super) struct Waiters {
-    crowd: Arc<Crowd>,
+    shared: Arc<SharedState>,
     tasks: JoinSet<()>,
-    answers: mpsc::Receiver<Answer>,
+    answers: mpsc::Receiver<WakeAnswer>,
 }
 
-/// What all waiters share.
-struct Crowd {
-    links: Links,
+/// The state that all waiters share.
+struct SharedState {
+    pool: ConnectionPool,
     timeout: Duration,
     auto_ack: bool,
     failures: Arc<Failures>,
     opened: AtomicUsize,
     early: AtomicUsize,
     leaving: AtomicBool,
-    answers: mpsc::Sender<Answer>,
+    answers: mpsc::Sender<WakeAnswer>,
 }
 
 impl Waiters {
     /// One waiter for each of the queues.
     pub(super) fn start(
-        links: Links,
+        pool: ConnectionPool,
         queues: impl ExactSizeIterator<Item = String>,
         timeout: Duration,
         auto_ack: bool,
         failures: Arc<Failures>,
     ) -> Self {
-        // Room for an answer of everybody, so that reporting one never delays the next pop.
+        // Room for an answer of each waiter, so that reporting an answer never delays the next pop.
         let (sender, answers) = mpsc::channel(queues.len());
-        let crowd = Arc::new(Crowd {
-            links,
+        let shared = Arc::new(SharedState {
+            pool,
             timeout,
             auto_ack,
             failures,
@@ -76,11 +76,11 @@ impl Waiters {
         });
         let mut tasks = JoinSet::new();
         for (index, queue) in queues.enumerate() {
-            let waiter = Waiter::new(Arc::clone(&crowd), index, queue);
+            let waiter = Waiter::new(Arc::clone(&shared), index, queue);
             tasks.spawn(waiter.run());
         }
         Self {
-            crowd,
+            shared,
             tasks,
             answers,
         }
@@ -88,21 +88,21 @@ impl Waiters {
 
     /// How many have their connection and have sent their first pop.
     pub(super) fn opened(&self) -> usize {
-        self.crowd.opened.load(Ordering::Relaxed)
+        self.shared.opened.load(Ordering::Relaxed)
     }
 
-    /// Empty answers long before the hold was over: that server does not hold.
+    /// How many pops were answered empty long before the hold was over: that server does not hold.
     pub(super) fn early(&self) -> usize {
-        self.crowd.early.load(Ordering::Relaxed)
+        self.shared.early.load(Ordering::Relaxed)
     }
 
-    /// From now on, a waiter that is answered does not come again.
+    /// From now on, a waiter that is answered does not pop again.
     pub(super) fn leave_when_answered(&self) {
-        self.crowd.leaving.store(true, Ordering::Relaxed);
+        self.shared.leaving.store(true, Ordering::Relaxed);
     }
 
     /// `None` when there was no answer by the deadline.
-    pub(super) async fn answer_by(&mut self, deadline: Instant) -> Option<Answer> {
+    pub(super) async fn answer_by(&mut self, deadline: Instant) -> Option<WakeAnswer> {
         tokio::time::timeout_at(deadline, self.answers.recv())
             .await
             .ok()
@@ -115,77 +115,77 @@ impl Waiters {
 }
 
 struct Waiter {
-    crowd: Arc<Crowd>,
+    shared: Arc<SharedState>,
     index: usize,
-    path: String,
-    link: Option<Link>,
+    path: Uri,
+    connection: Option<PopConnection>,
     opened: bool,
 }
 
 impl Waiter {
-    fn new(crowd: Arc<Crowd>, index: usize, queue: String) -> Self {
+    fn new(shared: Arc<SharedState>, index: usize, queue: String) -> Self {
         let pop = PopRequest {
             batch: Some(1),
             wait: true,
-            timeout: Some(crowd.timeout),
-            auto_ack: crowd.auto_ack,
+            timeout: Some(shared.timeout),
+            auto_ack: shared.auto_ack,
             ..PopRequest::new(queue)
         };
         Self {
-            path: pop.path_and_query(),
-            crowd,
+            path: shared.pool.node(index).path(&pop.path_and_query()),
+            shared,
             index,
-            link: None,
+            connection: None,
             opened: false,
         }
     }
 
     async fn run(mut self) {
         loop {
-            let asked = Instant::now();
+            let sent = Instant::now();
             match self.pop().await {
                 Ok(Some(answer)) => {
-                    let leaving = self.crowd.leaving.load(Ordering::Relaxed);
-                    // Fails only when the run is over and nobody listens.
-                    let _ = self.crowd.answers.send(answer).await;
+                    let leaving = self.shared.leaving.load(Ordering::Relaxed);
+                    // Fails only when the run is over and the receiver is gone.
+                    let _ = self.shared.answers.send(answer).await;
                     if leaving {
                         return;
                     }
                 }
-                Ok(None) if asked.elapsed() < self.crowd.timeout / 2 => {
-                    self.crowd.early.fetch_add(1, Ordering::Relaxed);
+                Ok(None) if sent.elapsed() < self.shared.timeout / 2 => {
+                    self.shared.early.fetch_add(1, Ordering::Relaxed);
                     tokio::time::sleep(PAUSE).await;
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    self.link = None;
-                    self.crowd.failures.add("pop", &format!("{error:#}"));
+                    self.connection = None;
+                    self.shared.failures.add_error("pop", &error);
                     tokio::time::sleep(PAUSE).await;
                 }
             }
         }
     }
 
-    async fn pop(&mut self) -> anyhow::Result<Option<Answer>> {
-        let hold = self.crowd.timeout + HOLD_MARGIN;
-        let path = self.path.clone();
-        let body = tokio::time::timeout(hold, self.send(Method::GET, &path, Bytes::new()))
+    async fn pop(&mut self) -> anyhow::Result<Option<WakeAnswer>> {
+        let hold = self.shared.timeout + HOLD_MARGIN;
+        let pop = Request::get(self.path.clone());
+        let response = tokio::time::timeout(hold, self.send(pop))
             .await
             .context("no answer after the hold was over")??;
         let at = Instant::now();
-        if body.is_empty() {
+        if response.body.is_empty() {
             return Ok(None);
         }
-        let popped: PopResult = serde_json::from_slice(&body).context("the answer is no pop's")?;
+        let popped: PopResult = response.json().context("not the response of a pop")?;
         let Some(message) = popped.messages.first() else {
             return Ok(None);
         };
         let payload: Payload =
-            serde_json::from_str(message.data.get()).context("a message of somebody else")?;
-        if !self.crowd.auto_ack {
+            serde_json::from_str(message.data.get()).context("not a message of this run")?;
+        if !self.shared.auto_ack {
             self.ack(message).await?;
         }
-        Ok(Some(Answer {
+        Ok(Some(WakeAnswer {
             at,
             number: payload.n,
         }))
@@ -193,12 +193,12 @@ impl Waiter {
 
     async fn ack(&mut self, message: &Message) -> anyhow::Result<()> {
         let ack = serde_json::to_vec(&Ack::of(message, AckStatus::Completed))?;
-        let sent = self.send(Method::POST, "/api/v1/ack", ack.into());
-        let body = tokio::time::timeout(ACK_TIME, sent)
+        let path = self.shared.pool.node(self.index).path("/api/v1/ack");
+        let ack = self.send(Request::new(Method::POST, path, ack));
+        let response = tokio::time::timeout(ACK_TIME, ack)
             .await
             .context("no answer to an ack")??;
-        let results: Vec<AckResult> =
-            serde_json::from_slice(&body).context("the answer is no ack's")?;
+        let results: Vec<AckResult> = response.json().context("not the response of an ack")?;
         let refused = results.iter().find(|result| !result.success);
         ensure!(
             refused.is_none(),
@@ -210,16 +210,16 @@ impl Waiter {
         Ok(())
     }
 
-    async fn send(&mut self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Bytes> {
-        let links = &self.crowd.links;
-        let link = match &mut self.link {
-            Some(link) if !link.is_closed() => link,
-            link => link.insert(links.take(self.index).await?),
+    async fn send(&mut self, request: Request) -> anyhow::Result<Response> {
+        let pool = &self.shared.pool;
+        let connection = match &mut self.connection {
+            Some(connection) if !connection.is_closed() => connection,
+            connection => connection.insert(pool.connection(self.index).await?),
         };
         if !self.opened {
             self.opened = true;
-            self.crowd.opened.fetch_add(1, Ordering::Relaxed);
+            self.shared.opened.fetch_add(1, Ordering::Relaxed);
         }
-        link.send(links.node(self.index), method, path, body).await
+        connection.send(pool.node(self.index), request).await
     }
 }

@@ -3,25 +3,27 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use serde::Serialize;
 use tokio::time::Instant;
 use wakeline_client::{Client, PushItem, PushStatus};
 
 use super::waiters::{Payload, Waiters};
 use super::{Queues, Topics};
 use crate::failures::Failures;
+use crate::units::as_millis;
 
 /// A message that has not reached its waiter by then counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(30);
 /// Between two wakes, so that the answered waiter is back and the machine at rest.
-const REST: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(10);
 const BATCH: usize = 100;
 const PUSHES_AT_ONCE: usize = 4;
-/// When everybody is woken, the run ends so long after the last answer.
+/// When all waiters are woken, the run ends so long after the last answer.
 const ALL_LOST_AFTER: Duration = Duration::from_secs(30);
 
 /// Times of single wakes, each on an otherwise idle server.
 #[derive(Debug, Default)]
-pub(super) struct Wakes {
+pub(super) struct WakeTimes {
     /// From the push's first byte out to the pop's last byte in.
     pub(super) from_sent: Vec<Duration>,
     /// From the push's answer; nothing when the pop was answered first.
@@ -31,13 +33,17 @@ pub(super) struct Wakes {
     pub(super) lost: usize,
 }
 
-#[derive(Debug)]
+/// A wake of all waiters at once.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct WakeAll {
     pub(super) waiters: usize,
     pub(super) pushed: usize,
     pub(super) answered: usize,
+    #[serde(rename = "pushMs", serialize_with = "as_millis")]
     pub(super) push_time: Duration,
     /// From the first push to the last answer.
+    #[serde(rename = "allAnsweredMs", serialize_with = "as_millis")]
     pub(super) time: Duration,
 }
 
@@ -48,14 +54,14 @@ pub(super) struct Pusher<'a> {
 }
 
 impl Pusher<'_> {
-    /// Opens the connection, which the first wake would pay for otherwise. Whatever is wrong
-    /// shows with the first real push.
+    /// Opens the connection, which the first wake would pay for otherwise. A failure shows with the
+    /// first real push.
     pub(super) async fn warm_up(&self) {
         let _ = self.client.push(&[]).await;
     }
 
-    pub(super) async fn wake_one_by_one(&self, waiters: &mut Waiters, wakes: usize) -> Wakes {
-        let mut times = Wakes::default();
+    pub(super) async fn wake_one_by_one(&self, waiters: &mut Waiters, wakes: usize) -> WakeTimes {
+        let mut times = WakeTimes::default();
         let stride = (self.queues.waiters / wakes.max(1)).max(1);
         for wake in 0..wakes {
             let number = wake as u64;
@@ -77,7 +83,7 @@ impl Pusher<'_> {
                 .from_pushed
                 .push(answered.saturating_duration_since(pushed));
             times.before_pushed += usize::from(answered < pushed);
-            tokio::time::sleep(REST).await;
+            tokio::time::sleep(PAUSE).await;
         }
         times
     }
@@ -111,12 +117,9 @@ impl Pusher<'_> {
             let Some(answer) = waiters.answer_by(last + ALL_LOST_AFTER).await else {
                 break;
             };
-            let place = answer
-                .number
-                .checked_sub(first_number)
-                .map(|place| place as usize);
-            if let Some(seen) = place.and_then(|place| answered.get_mut(place))
-                && !std::mem::replace(seen, true)
+            let waiter = answer.number.checked_sub(first_number);
+            if let Some(slot) = waiter.and_then(|waiter| answered.get_mut(waiter as usize))
+                && !std::mem::replace(slot, true)
             {
                 count += 1;
                 time = time.max(answer.at - start);
@@ -134,26 +137,21 @@ impl Pusher<'_> {
 
     /// How many of the items are in their queues now.
     async fn push(&self, items: &[PushItem]) -> usize {
-        match self.client.push(items).await {
-            Ok(results) => {
-                for failed in results
-                    .iter()
-                    .filter(|item| item.status != PushStatus::Queued)
-                {
-                    let reason = failed.error.as_deref().unwrap_or("no reason given");
-                    self.failures
-                        .add("push", &format!("{:?}: {reason}", failed.status));
-                }
-                results
-                    .iter()
-                    .filter(|item| item.status == PushStatus::Queued)
-                    .count()
-            }
-            Err(error) => {
-                self.failures.add("push", &error);
-                0
+        let results = self.client.push(items).await.unwrap_or_else(|error| {
+            self.failures.add("push", &error);
+            Vec::new()
+        });
+        let mut queued = 0;
+        for item in results {
+            if item.status == PushStatus::Queued {
+                queued += 1;
+            } else {
+                let reason = item.error.as_deref().unwrap_or("no reason given");
+                let failure = format!("{:?}: {reason}", item.status);
+                self.failures.add("push", &failure);
             }
         }
+        queued
     }
 }
 

@@ -1,5 +1,5 @@
-//! A read that nobody has asked for before: it goes to a provider in Python, by zndraw-joblib's own
-//! client over Socket.IO, which uploads the result.
+//! A read of a new key: the server dispatches it over Socket.IO to a provider in Python, with
+//! zndraw-joblib's own client, which uploads the result.
 
 use std::time::Duration;
 
@@ -7,31 +7,30 @@ use anyhow::{Context, ensure};
 use tokio::time::Instant;
 
 use super::args::JobsArgs;
-use super::host::HOLD;
-use super::peer::Peer;
 use super::provider::read;
-use crate::contestant::{Contestant, PATIENCE, PAUSE};
+use super::server::HOLD;
+use crate::connection::Connection;
 use crate::figure::Figure;
-use crate::line::Line;
+use crate::server::{REQUEST_TIMEOUT, RETRY_PAUSE, Server};
+use crate::server_process::ServerProcess;
 
 const NAME: &str = "python";
-/// A provider joins its room without being told that it has; it has after this.
+/// The server does not tell a provider that it has joined its room; it has after this.
 const JOINED_WITHIN: Duration = Duration::from_secs(30);
 /// Not counted: both sides open connections and load code.
-const WARM_UP: usize = 10;
+const WARM_UP_READS: usize = 10;
 
-pub(super) async fn measure(server: &Contestant, args: &JobsArgs) -> anyhow::Result<Vec<Figure>> {
-    let peer = Peer::find(&args.peer)?;
-    let room = server.named("cold");
-    let provider = peer.provider(&server.url, &room, NAME)?;
-    let mut reads = Reads {
+pub(super) async fn measure(server: &Server, args: &JobsArgs) -> anyhow::Result<Vec<Figure>> {
+    let room = server.unique_name("cold");
+    let provider = start_provider(args, server, &room)?;
+    let mut reads = ColdReads {
         server,
-        line: server.line(),
+        connection: server.connection(),
         room,
         next: 0,
     };
     reads.until_answered().await?;
-    for _ in 0..WARM_UP {
+    for _ in 0..WARM_UP_READS {
         reads.read(HOLD).await?;
     }
     let mut times = Vec::new();
@@ -39,31 +38,48 @@ pub(super) async fn measure(server: &Contestant, args: &JobsArgs) -> anyhow::Res
         let sent = Instant::now();
         match reads.read(HOLD).await {
             Ok(()) => times.push(sent.elapsed()),
-            Err(error) => server.failures.add("cold read", &format!("{error:#}")),
+            Err(error) => server.failures.add_error("cold read", &error),
         }
     }
     drop(provider);
     Ok(Figure::times("cold read", times))
 }
 
-struct Reads<'a> {
-    server: &'a Contestant,
-    line: Line,
+/// Answers reads in `room` until it is dropped.
+fn start_provider(args: &JobsArgs, server: &Server, room: &str) -> anyhow::Result<ServerProcess> {
+    let peer = args.peer();
+    ServerProcess::script(
+        "provider",
+        &peer.interpreter()?,
+        &peer.script("provider.py")?,
+        |_| {
+            vec![
+                format!("--url={}", server.url),
+                format!("--room={room}"),
+                format!("--name={NAME}"),
+            ]
+        },
+        "serving",
+    )
+}
+
+struct ColdReads<'a> {
+    server: &'a Server,
+    connection: Connection,
     room: String,
     next: usize,
 }
 
-impl Reads<'_> {
-    /// Each of a new key.
+impl ColdReads<'_> {
+    /// Of a new key each time.
     async fn read(&mut self, hold: Duration) -> anyhow::Result<()> {
         self.next += 1;
         let key = format!("cold-{}", self.next);
-        let hold = format!("wait={}", hold.as_secs());
-        let ask = read(self.server, &self.room, NAME, &key).with("prefer", &hold);
-        let answer = self.line.send(ask, HOLD + PATIENCE).await?;
-        ensure!(answer.status.is_success(), "{}", answer.shown());
-        let body = String::from_utf8_lossy(&answer.body);
-        ensure!(body.contains(&key), "not what was asked for: {body}");
+        let request = read(self.server, &self.room, NAME, &key).held_for(hold);
+        let timeout = HOLD + REQUEST_TIMEOUT;
+        let response = self.connection.send_ok(request, timeout).await?;
+        let body = String::from_utf8_lossy(&response.body);
+        ensure!(body.contains(&key), "not the result of {key}: {body}");
         Ok(())
     }
 
@@ -73,7 +89,7 @@ impl Reads<'_> {
             if Instant::now() >= deadline {
                 return Err(error).context("the provider in Python answers nothing");
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
         Ok(())
     }

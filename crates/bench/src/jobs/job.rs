@@ -4,17 +4,17 @@ use anyhow::Context;
 use http::Method;
 use serde::Deserialize;
 
-use super::host::{API, ask};
+use super::server::{API, HOLD};
 use super::worker::Worker;
-use crate::contestant::{Contestant, PATIENCE};
-use crate::line::{Ask, Line};
+use crate::connection::{Connection, Request};
+use crate::server::{REQUEST_TIMEOUT, Server};
 
-/// One that every server allows.
+/// A category that every server allows.
 const CATEGORY: &str = "modifiers";
 const NAME: &str = "Bench";
 
 pub(super) struct Job {
-    submit: Ask,
+    submission: Request,
 }
 
 #[derive(Debug, Deserialize)]
@@ -24,65 +24,67 @@ pub(super) struct Task {
 }
 
 #[derive(Deserialize)]
-struct Claimed {
+struct ClaimResponse {
     task: Option<Task>,
 }
 
 impl Job {
-    /// In a room of its own, of these workers.
+    /// In a room of its own, for these workers.
     pub(super) async fn register(
-        server: &Contestant,
+        server: &Server,
         phase: &str,
         workers: &[Worker],
     ) -> anyhow::Result<Self> {
-        let room = server.named(phase);
+        let room = server.unique_name(phase);
         let jobs = server.path(&format!("{API}/rooms/{room}/jobs"));
-        let mut line = server.line();
+        let mut connection = server.connection();
         for worker in workers {
             let body = format!(
                 r#"{{"category":"{CATEGORY}","name":"{NAME}","schema":{{}},"worker_id":"{}"}}"#,
                 worker.id
             );
-            ask(&mut line, Ask::new(Method::PUT, jobs.clone(), body))
-                .await
-                .context("registering a job")?;
+            let request = Request::new(Method::PUT, jobs.clone(), body);
+            let registered = connection.send_ok(request, REQUEST_TIMEOUT).await;
+            registered.context("registering a job")?;
         }
         let tasks = server.path(&format!(
             "{API}/rooms/{room}/tasks/{room}:{CATEGORY}:{NAME}"
         ));
-        let submit = Ask::new(Method::POST, tasks, r#"{"payload":{"angle":90.0}}"#);
-        Ok(Self { submit })
+        let submission = Request::new(Method::POST, tasks, r#"{"payload":{"angle":90.0}}"#);
+        Ok(Self { submission })
     }
 
-    pub(super) async fn submit(&self, line: &mut Line) -> anyhow::Result<Task> {
-        let answer = line.send(self.submit.clone(), PATIENCE).await?;
-        answer.read().context("submitting")
+    pub(super) async fn submit(&self, connection: &mut Connection) -> anyhow::Result<Task> {
+        let request = self.submission.clone();
+        let response = connection.send(request, REQUEST_TIMEOUT).await?;
+        response.json().context("submitting")
     }
 }
 
-/// What a claim brought.
-pub(super) async fn claim(line: &mut Line, claim: Ask) -> anyhow::Result<Option<Task>> {
-    let within = super::host::HOLD + PATIENCE;
-    let answer = line.send(claim, within).await?;
-    let claimed: Claimed = answer.read().context("claiming")?;
+/// The task that a claim got.
+pub(super) async fn claim(
+    connection: &mut Connection,
+    claim: Request,
+) -> anyhow::Result<Option<Task>> {
+    let response = connection.send(claim, HOLD + REQUEST_TIMEOUT).await?;
+    let claimed: ClaimResponse = response.json().context("claiming")?;
     Ok(claimed.task)
 }
 
-pub(super) async fn change(
-    server: &Contestant,
-    line: &mut Line,
+pub(super) async fn change_status(
+    server: &Server,
+    connection: &mut Connection,
     task: &Task,
     status: &str,
 ) -> anyhow::Result<()> {
     let body = format!(r#"{{"status":"{status}"}}"#);
-    let answer = line
-        .send(Ask::new(Method::PATCH, path(server, task), body), PATIENCE)
-        .await?;
-    let changed: Task = answer.read().context("changing a task")?;
-    anyhow::ensure!(changed.status == status, "{}", answer.shown());
+    let request = Request::new(Method::PATCH, path(server, task), body);
+    let response = connection.send(request, REQUEST_TIMEOUT).await?;
+    let changed: Task = response.json().context("changing a task")?;
+    anyhow::ensure!(changed.status == status, "{}", response.describe());
     Ok(())
 }
 
-pub(super) fn path(server: &Contestant, task: &Task) -> http::Uri {
+pub(super) fn path(server: &Server, task: &Task) -> http::Uri {
     server.path(&format!("{API}/tasks/{}", task.id))
 }

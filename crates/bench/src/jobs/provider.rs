@@ -1,5 +1,4 @@
-//! A provider that is known to the server and answers nothing by itself: its results are uploaded
-//! by the run.
+//! A provider that is registered and answers nothing by itself: the run uploads its results.
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -9,10 +8,10 @@ use rand::distr::Alphanumeric;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::host::{API, HOLD, ask};
+use super::server::{API, HOLD};
 use super::worker::Worker;
-use crate::contestant::{Contestant, PATIENCE};
-use crate::line::Ask;
+use crate::connection::Request;
+use crate::server::{REQUEST_TIMEOUT, Server};
 
 pub(super) const CATEGORY: &str = "bench";
 const NAME: &str = "silent";
@@ -24,25 +23,23 @@ pub(super) struct Provider {
 }
 
 #[derive(Deserialize)]
-struct Registered<'a> {
+struct ProviderResponse<'a> {
     id: &'a str,
 }
 
 impl Provider {
     /// In a room of its own.
-    pub(super) async fn register(server: &Contestant, phase: &str) -> anyhow::Result<Self> {
-        let worker = Worker::register(server).await?.keep(server);
-        let room = server.named(phase);
+    pub(super) async fn register(server: &Server, phase: &str) -> anyhow::Result<Self> {
+        let worker = Worker::register(server).await?.with_heartbeat(server);
+        let room = server.unique_name(phase);
         let path = server.path(&format!("{API}/rooms/{room}/providers"));
         let body = format!(
             r#"{{"category":"{CATEGORY}","name":"{NAME}","schema":{{}},"content_type":"application/json","worker_id":"{}"}}"#,
             worker.id
         );
-        let answer = server
-            .line()
-            .send(Ask::new(Method::PUT, path, body), PATIENCE)
-            .await?;
-        let Registered { id } = answer.read().context("registering a provider")?;
+        let request = Request::new(Method::PUT, path, body);
+        let response = server.connection().send(request, REQUEST_TIMEOUT).await?;
+        let ProviderResponse { id } = response.json().context("registering a provider")?;
         let results = server.path(&format!("{API}/providers/{id}/results"));
         Ok(Self {
             worker,
@@ -51,39 +48,39 @@ impl Provider {
         })
     }
 
-    /// Held by the server's own default, if it is held.
-    pub(super) fn read(&self, server: &Contestant, key: &str) -> Ask {
+    /// Held by the server's own default, if at all.
+    pub(super) fn read(&self, server: &Server, key: &str) -> Request {
         read(server, &self.room, NAME, key)
     }
 
-    pub(super) fn held_read(&self, server: &Contestant, key: &str) -> Ask {
-        let hold = format!("wait={}", HOLD.as_secs());
-        self.read(server, key).with("prefer", &hold)
+    pub(super) fn held_read(&self, server: &Server, key: &str) -> Request {
+        self.read(server, key).held_for(HOLD)
     }
 
-    pub(super) fn upload(&self, key: &str, body: Bytes) -> Ask {
-        Ask::new(Method::POST, self.results.clone(), body).with("x-request-hash", &hash(key))
+    pub(super) fn upload(&self, key: &str, body: Bytes) -> Request {
+        Request::new(Method::POST, self.results.clone(), body)
+            .with_header("x-request-hash", &hash(key))
     }
 
-    /// A result of so many bytes, there before it is asked for.
-    pub(super) async fn put(
+    /// Uploads a result of so many bytes before anybody reads it.
+    pub(super) async fn upload_result(
         &self,
-        server: &Contestant,
+        server: &Server,
         key: &str,
         bytes: usize,
     ) -> anyhow::Result<()> {
-        ask(&mut server.line(), self.upload(key, body(bytes)))
-            .await
-            .context("uploading a result")
+        let request = self.upload(key, body(bytes));
+        let uploaded = server.connection().send_ok(request, REQUEST_TIMEOUT).await;
+        uploaded.map(drop).context("uploading a result")
     }
 
-    pub(super) async fn leave(self, server: &Contestant) -> anyhow::Result<()> {
+    pub(super) async fn leave(self, server: &Server) -> anyhow::Result<()> {
         self.worker.leave(server).await
     }
 }
 
-pub(super) fn read(server: &Contestant, room: &str, name: &str, key: &str) -> Ask {
-    Ask::get(server.path(&format!(
+pub(super) fn read(server: &Server, room: &str, name: &str, key: &str) -> Request {
+    Request::get(server.path(&format!(
         "{API}/rooms/{room}/providers/{room}:{CATEGORY}:{name}?key={key}"
     )))
 }
@@ -97,7 +94,7 @@ pub(super) fn body(bytes: usize) -> Bytes {
     text.into()
 }
 
-/// By which the protocol names a read of this key.
+/// The protocol names a read of this key by this hash of its parameters.
 fn hash(key: &str) -> String {
     let digest = Sha256::digest(format!(r#"{{"key":"{key}"}}"#));
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

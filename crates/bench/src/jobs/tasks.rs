@@ -1,6 +1,5 @@
-//! Tasks from their submission to their end: submitted, claimed, begun, completed.
+//! Tasks from their submission to their end: submitted, claimed, started, completed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::bail;
@@ -8,122 +7,127 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::args::JobsArgs;
-use super::host::HOLD;
-use super::job::{Job, change, claim};
+use super::job::{Job, change_status, claim};
+use super::server::{HOLD, JobsServer};
 use super::worker::Worker;
-use crate::contestant::{Contestant, PAUSE};
+use crate::connection::{Connection, Request};
 use crate::figure::{Figure, Unit};
-use crate::line::{Ask, Line};
+use crate::load;
+use crate::server::{RETRY_PAUSE, Server};
 
-/// A first, short run tells how many fill the time.
-const PILOT: usize = 64;
-const MOST_TASKS: usize = 50_000;
+/// A first, short run tells how many tasks fill the time.
+const PILOT_TASKS: usize = 64;
+const MAX_TASKS: usize = 50_000;
 const SUBMITTERS: usize = 4;
-/// When a claim that is not held finds nothing.
-const EMPTY: Duration = Duration::from_millis(10);
-/// A run in which no task is completed for so long, submissions included, is given up.
+/// After a claim that is not held and finds no task.
+const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
+/// A run in which no task is completed for so long is given up, submissions included.
 const STALLED_AFTER: Duration = Duration::from_secs(60);
 
 /// How a worker waits for the next task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Claims {
-    /// All tasks are there before the first claim, and workers ask until none is left.
-    Asking,
+pub(super) enum ClaimMode {
+    /// All tasks are there before the first claim, and workers claim until none is left.
+    Polling,
     /// Claims are held, and tasks come while they are.
     Held,
 }
 
-pub(super) fn name(workers: usize, claims: Claims) -> String {
+pub(super) fn name(workers: usize, mode: ClaimMode) -> String {
     let plural = if workers == 1 { "" } else { "s" };
-    match claims {
-        Claims::Asking => format!("tasks, {workers} worker{plural}"),
-        Claims::Held => format!("tasks, {workers} worker{plural} with held claims"),
+    match mode {
+        ClaimMode::Polling => format!("tasks, {workers} worker{plural}"),
+        ClaimMode::Held => format!("tasks, {workers} worker{plural} with held claims"),
     }
 }
 
+/// Nothing where claims are to be held and the server does not hold them.
 pub(super) async fn measure(
-    server: &Contestant,
+    host: &JobsServer,
     args: &JobsArgs,
     workers: usize,
-    claims: Claims,
+    mode: ClaimMode,
 ) -> anyhow::Result<Vec<Figure>> {
-    let crew = Crew::gather(server, workers, claims).await?;
-    let (sender, completed) = mpsc::channel(MOST_TASKS);
-    // The same connections for both runs: a claim that is hung up on may still get a task.
+    if mode == ClaimMode::Held && !host.holds_claims {
+        return Ok(Vec::new());
+    }
+    let pool = WorkerPool::register(&host.server, workers, mode).await?;
+    let (sender, completed) = mpsc::channel(MAX_TASKS);
+    // Both runs share the connections: a claim whose client hangs up may still get a task.
     let done = tokio::select! {
-        done = crew.pilot_and_run(args, completed) => done?,
-        () = crew.work(sender) => bail!("no worker works"),
+        done = pool.pilot_and_run(args, completed) => done?,
+        () = pool.work(sender) => bail!("no worker works"),
     };
-    crew.leave().await?;
+    pool.leave().await?;
 
-    let name = name(workers, claims);
+    let name = name(workers, mode);
     let rate = |name: &str, time: Duration| {
         let rate = done.tasks as f64 / time.as_secs_f64();
-        Figure::new(name, Unit::TasksPerSecond, rate)
+        Figure::new(name, Unit::TASKS_PER_SECOND, rate)
     };
     let mut figures = vec![rate(&name, done.time)];
-    if claims == Claims::Asking {
+    if mode == ClaimMode::Polling {
         let rest = done.time - done.submit_time;
         figures.push(rate(&format!("  {name}, submitted"), done.submit_time));
         figures.push(rate(&format!("  {name}, done when all are there"), rest));
     }
-    figures.extend(Figure::details(
-        &format!("{name}, claim to completed"),
-        done.cycles,
-    ));
+    let cycle = format!("{name}, claim to completed");
+    figures.extend(Figure::details(&cycle, done.cycles));
     Ok(figures)
 }
 
 /// Workers of one job.
-struct Crew<'a> {
-    server: &'a Contestant,
+struct WorkerPool<'a> {
+    server: &'a Server,
     job: Job,
     workers: Vec<Worker>,
-    claims: Claims,
+    mode: ClaimMode,
     may_claim: watch::Sender<bool>,
 }
 
-struct Done {
+struct TaskRun {
     tasks: usize,
     /// From the first submission to the last completion.
     time: Duration,
     submit_time: Duration,
-    /// Each from its claim to its completion.
+    /// From the claim of each task to its completion.
     cycles: Vec<Duration>,
 }
 
-impl Done {
+impl TaskRun {
     fn per_second(&self) -> f64 {
         self.tasks as f64 / self.time.as_secs_f64()
     }
 }
 
-impl<'a> Crew<'a> {
-    async fn gather(server: &'a Contestant, count: usize, claims: Claims) -> anyhow::Result<Self> {
+impl<'a> WorkerPool<'a> {
+    async fn register(server: &'a Server, count: usize, mode: ClaimMode) -> anyhow::Result<Self> {
         let mut workers = Vec::new();
         for _ in 0..count {
-            workers.push(Worker::register(server).await?.keep(server));
+            workers.push(Worker::register(server).await?.with_heartbeat(server));
         }
-        let phase = format!("tasks-{count}-{claims:?}");
+        let phase = format!("tasks-{count}-{mode:?}");
         Ok(Self {
             job: Job::register(server, &phase, &workers).await?,
             server,
             workers,
-            claims,
+            mode,
             may_claim: watch::Sender::new(false),
         })
     }
 
-    /// A pilot to learn the rate, then as many tasks as take about as long as was asked for.
+    /// Runs a few tasks to learn the rate, then as many as fill the time.
     async fn pilot_and_run(
         &self,
         args: &JobsArgs,
         mut completed: mpsc::Receiver<Duration>,
-    ) -> anyhow::Result<Done> {
-        let pilot = self.run(PILOT.min(args.tasks), &mut completed).await?;
+    ) -> anyhow::Result<TaskRun> {
+        let pilot = self
+            .run(PILOT_TASKS.min(args.tasks), &mut completed)
+            .await?;
         let time = args.seconds.as_secs_f64() * args.rounds as f64;
         let tasks = (pilot.per_second() * time) as usize;
-        self.run(tasks.clamp(args.tasks, MOST_TASKS), &mut completed)
+        self.run(tasks.clamp(args.tasks, MAX_TASKS), &mut completed)
             .await
     }
 
@@ -131,16 +135,16 @@ impl<'a> Crew<'a> {
         &self,
         tasks: usize,
         completed: &mut mpsc::Receiver<Duration>,
-    ) -> anyhow::Result<Done> {
+    ) -> anyhow::Result<TaskRun> {
         let start = Instant::now();
-        self.may_claim.send_replace(self.claims == Claims::Held);
+        self.may_claim.send_replace(self.mode == ClaimMode::Held);
         let submitting = async {
             self.submit(tasks).await?;
             self.may_claim.send_replace(true);
             anyhow::Ok(start.elapsed())
         };
         let (submit_time, cycles) = tokio::try_join!(submitting, until_done(tasks, completed))?;
-        Ok(Done {
+        Ok(TaskRun {
             tasks,
             time: start.elapsed(),
             submit_time,
@@ -149,60 +153,57 @@ impl<'a> Crew<'a> {
     }
 
     async fn submit(&self, tasks: usize) -> anyhow::Result<()> {
-        let next = AtomicUsize::new(0);
-        let submitting = (0..SUBMITTERS).map(|_| async {
-            let mut line = self.server.line();
-            while next.fetch_add(1, Ordering::Relaxed) < tasks {
-                self.job.submit(&mut line).await?;
-            }
-            anyhow::Ok(())
-        });
-        futures_util::future::try_join_all(submitting).await?;
+        let submit = async |connection: &mut Connection, _| self.job.submit(connection).await;
+        load::for_each(self.server, SUBMITTERS, tasks, submit).await?;
         Ok(())
     }
 
-    /// All workers at once, without an end.
+    /// Runs all workers at once, without an end.
     async fn work(&self, completed: mpsc::Sender<Duration>) {
         let working = self.workers.iter().map(|worker| {
-            let mut ask = worker.claim(self.server);
-            if self.claims == Claims::Held {
-                ask = ask.with("prefer", &format!("wait={}", HOLD.as_secs()));
+            let mut request = worker.claim(self.server);
+            if self.mode == ClaimMode::Held {
+                request = request.held_for(HOLD);
             }
-            self.work_as(ask, completed.clone())
+            self.work_as(request, completed.clone())
         });
         futures_util::future::join_all(working).await;
     }
 
-    async fn work_as(&self, ask: Ask, completed: mpsc::Sender<Duration>) {
-        let mut line = self.server.line();
+    async fn work_as(&self, request: Request, completed: mpsc::Sender<Duration>) {
+        let mut connection = self.server.connection();
         let mut may_claim = self.may_claim.subscribe();
         loop {
             // Fails only when the run is over.
             let _ = may_claim.wait_for(|may| *may).await;
-            match self.cycle(&mut line, &ask).await {
+            match self.cycle(&mut connection, &request).await {
                 Ok(Some(time)) => drop(completed.send(time).await),
-                Ok(None) if self.claims == Claims::Held => {}
-                Ok(None) => tokio::time::sleep(EMPTY).await,
+                Ok(None) if self.mode == ClaimMode::Held => {}
+                Ok(None) => tokio::time::sleep(EMPTY_CLAIM_PAUSE).await,
                 Err(error) => {
-                    self.server.failures.add("task", &format!("{error:#}"));
-                    tokio::time::sleep(PAUSE).await;
+                    self.server.failures.add_error("task", &error);
+                    tokio::time::sleep(RETRY_PAUSE).await;
                 }
             }
         }
     }
 
-    /// How long a task took, if there was one; the wait for it is not counted.
-    async fn cycle(&self, line: &mut Line, ask: &Ask) -> anyhow::Result<Option<Duration>> {
-        let asked = Instant::now();
-        let Some(task) = claim(line, ask.clone()).await? else {
+    /// How long a task took, if one was claimed; the wait for it is not counted.
+    async fn cycle(
+        &self,
+        connection: &mut Connection,
+        request: &Request,
+    ) -> anyhow::Result<Option<Duration>> {
+        let sent = Instant::now();
+        let Some(task) = claim(connection, request.clone()).await? else {
             return Ok(None);
         };
-        let began = match self.claims {
-            Claims::Asking => asked,
-            Claims::Held => Instant::now(),
+        let began = match self.mode {
+            ClaimMode::Polling => sent,
+            ClaimMode::Held => Instant::now(),
         };
-        change(self.server, line, &task, "running").await?;
-        change(self.server, line, &task, "completed").await?;
+        change_status(self.server, connection, &task, "running").await?;
+        change_status(self.server, connection, &task, "completed").await?;
         Ok(Some(began.elapsed()))
     }
 

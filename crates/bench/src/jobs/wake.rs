@@ -1,4 +1,4 @@
-//! A task is waited for, its worker completes it, who waits is answered.
+//! A request waits for a task, the task's worker completes it, the request is answered.
 
 use std::time::Duration;
 
@@ -6,85 +6,81 @@ use anyhow::{Context, ensure};
 use tokio::time::Instant;
 
 use super::args::JobsArgs;
-use super::host::HOLD;
-use super::job::{Job, Task, change, claim, path};
+use super::job::{Job, Task, change_status, claim, path};
+use super::server::HOLD;
 use super::worker::Worker;
-use crate::contestant::{Contestant, PATIENCE};
+use crate::connection::{Connection, Request};
 use crate::figure::Figure;
-use crate::line::{Ask, Line};
-use crate::percentiles::Percentiles;
+use crate::load::random_pause;
+use crate::server::{REQUEST_TIMEOUT, Server};
 
-/// Before each change, so that the wait is parked. Drawn at random, so that the changes do not
-/// fall into step with a server that polls.
-const REST: std::ops::Range<f64> = 0.02..0.12;
+/// Milliseconds before each change, so that the request is parked.
+const PAUSE: std::ops::Range<u64> = 20..120;
 
-pub(super) async fn measure(server: &Contestant, args: &JobsArgs) -> anyhow::Result<Vec<Figure>> {
-    let workers = [Worker::register(server).await?.keep(server)];
-    let wakes = Wakes {
+pub(super) async fn measure(server: &Server, args: &JobsArgs) -> anyhow::Result<Vec<Figure>> {
+    let workers = [Worker::register(server).await?.with_heartbeat(server)];
+    let wakes = TaskWakes {
         server,
         job: Job::register(server, "wake", &workers).await?,
         worker: &workers[0],
     };
-    let (mut waits, mut works) = (server.line(), server.line());
+    let (mut waiting, mut working) = (server.connection(), server.connection());
     let (mut from_sent, mut from_answered) = (Vec::new(), Vec::new());
-    // The first one opens the connections: it is not counted.
+    // The first wake opens the connections: it is not counted.
     for wake in 0..=args.wakes {
-        match wakes.wake(&mut waits, &mut works).await {
-            Ok((sent, answered)) if wake > 0 => {
-                from_sent.push(sent);
-                from_answered.push(answered);
+        match wakes.wake(&mut waiting, &mut working).await {
+            Ok((after_sent, after_change)) if wake > 0 => {
+                from_sent.push(after_sent);
+                from_answered.push(after_change);
             }
             Ok(_) => {}
-            Err(error) => server.failures.add("task wake", &format!("{error:#}")),
+            Err(error) => server.failures.add_error("task wake", &error),
         }
     }
     for worker in workers {
         worker.leave(server).await?;
     }
-    let mut figures = Vec::new();
-    for (from, times) in [("sent", from_sent), ("answered", from_answered)] {
-        let times = Percentiles::of(times).context("no wait was woken")?;
-        for (name, time) in [("p50", times.p50), ("p99", times.p99), ("max", times.max)] {
-            figures.push(Figure::time(
-                format!("task wake {name}, from change {from}"),
-                time,
-            ));
-        }
-    }
+    let mut figures = Figure::wakes("task wake", "change sent", from_sent)?;
+    figures.extend(Figure::wakes(
+        "task wake",
+        "change answered",
+        from_answered,
+    )?);
     Ok(figures)
 }
 
-struct Wakes<'a> {
-    server: &'a Contestant,
+struct TaskWakes<'a> {
+    server: &'a Server,
     job: Job,
     worker: &'a Worker,
 }
 
-impl Wakes<'_> {
-    /// From the last change sent, and from its answer, to the answer of the wait.
+impl TaskWakes<'_> {
+    /// How long after the last change was sent, and after it was answered, the waiting request was
+    /// answered.
     async fn wake(
         &self,
-        waits: &mut Line,
-        works: &mut Line,
+        waiting: &mut Connection,
+        working: &mut Connection,
     ) -> anyhow::Result<(Duration, Duration)> {
-        let submitted = self.job.submit(works).await?;
-        let claimed = claim(works, self.worker.claim(self.server)).await?;
+        let submitted = self.job.submit(working).await?;
+        let claimed = claim(working, self.worker.claim(self.server)).await?;
         let task = claimed.context("the task cannot be claimed")?;
         ensure!(task.id == submitted.id, "another task was claimed");
-        change(self.server, works, &task, "running").await?;
-        let ask =
-            Ask::get(path(self.server, &task)).with("prefer", &format!("wait={}", HOLD.as_secs()));
+        change_status(self.server, working, &task, "running").await?;
+        let request = Request::get(path(self.server, &task)).held_for(HOLD);
         let waiting = async {
-            let answer = waits.send(ask, HOLD + PATIENCE).await?;
-            let at = Instant::now();
-            let task: Task = answer.read()?;
-            ensure!(task.status == "completed", "not woken: {}", answer.shown());
-            anyhow::Ok(at)
+            let response = waiting.send(request, HOLD + REQUEST_TIMEOUT).await?;
+            let answered = Instant::now();
+            let task: Task = response.json()?;
+            let is_completed = task.status == "completed";
+            ensure!(is_completed, "not woken: {}", response.describe());
+            anyhow::Ok(answered)
         };
         let changing = async {
-            tokio::time::sleep(Duration::from_secs_f64(rand::random_range(REST))).await;
+            random_pause(PAUSE).await;
             let sent = Instant::now();
-            change(self.server, works, &task, "completed").await?;
+            change_status(self.server, working, &task, "completed").await?;
             Ok((sent, Instant::now()))
         };
         let (woken, (sent, changed)) = tokio::try_join!(waiting, changing)?;

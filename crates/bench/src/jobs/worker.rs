@@ -1,4 +1,4 @@
-//! A worker that claims over HTTP, and that the server's sweeper leaves alone.
+//! A worker that claims over HTTP.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use http::Method;
 use serde::Deserialize;
 use tokio::task::AbortHandle;
 
-use super::host::{API, ask};
-use crate::contestant::{Contestant, PATIENCE};
-use crate::line::Ask;
+use super::server::API;
+use crate::connection::Request;
+use crate::server::{REQUEST_TIMEOUT, Server};
 
-/// A worker that is silent for a minute is swept.
+/// The server removes a worker that sends nothing for a minute.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 
 pub(super) struct Worker {
@@ -20,33 +20,32 @@ pub(super) struct Worker {
 }
 
 #[derive(Deserialize)]
-struct Registered {
+struct WorkerResponse {
     id: String,
 }
 
 impl Worker {
-    pub(super) async fn register(server: &Contestant) -> anyhow::Result<Self> {
+    pub(super) async fn register(server: &Server) -> anyhow::Result<Self> {
         let path = server.path(&format!("{API}/workers"));
-        let answer = server
-            .line()
-            .send(Ask::new(Method::POST, path, ""), PATIENCE)
-            .await?;
-        let Registered { id } = answer.read().context("registering a worker")?;
+        let request = Request::new(Method::POST, path, "");
+        let response = server.connection().send(request, REQUEST_TIMEOUT).await?;
+        let WorkerResponse { id } = response.json().context("registering a worker")?;
         Ok(Self {
             id,
             heartbeat: None,
         })
     }
 
-    /// For longer than a sweeper's patience, until it is dropped.
-    pub(super) fn keep(mut self, server: &Contestant) -> Self {
-        let beat = self.of(server, Method::PATCH);
-        let (mut line, failures) = (server.line(), server.failures.clone());
+    /// Sends heartbeats until the worker is dropped.
+    pub(super) fn with_heartbeat(mut self, server: &Server) -> Self {
+        let request = self.request(server, Method::PATCH);
+        let (mut connection, failures) = (server.connection(), server.failures.clone());
         let beating = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(HEARTBEAT).await;
-                if let Err(error) = ask(&mut line, beat.clone()).await {
-                    failures.add("heartbeat", &format!("{error:#}"));
+                let sent = connection.send_ok(request.clone(), REQUEST_TIMEOUT).await;
+                if let Err(error) = sent {
+                    failures.add_error("heartbeat", &error);
                 }
             }
         });
@@ -54,19 +53,21 @@ impl Worker {
         self
     }
 
-    pub(super) fn claim(&self, server: &Contestant) -> Ask {
+    pub(super) fn claim(&self, server: &Server) -> Request {
         let path = server.path(&format!("{API}/tasks/claim"));
         let body = format!(r#"{{"worker_id":"{}"}}"#, self.id);
-        Ask::new(Method::POST, path, body)
+        Request::new(Method::POST, path, body)
     }
 
-    pub(super) async fn leave(self, server: &Contestant) -> anyhow::Result<()> {
-        ask(&mut server.line(), self.of(server, Method::DELETE)).await
+    pub(super) async fn leave(self, server: &Server) -> anyhow::Result<()> {
+        let request = self.request(server, Method::DELETE);
+        let left = server.connection().send_ok(request, REQUEST_TIMEOUT).await;
+        left.map(drop)
     }
 
-    fn of(&self, server: &Contestant, method: Method) -> Ask {
+    fn request(&self, server: &Server, method: Method) -> Request {
         let path = server.path(&format!("{API}/workers/{}", self.id));
-        Ask::new(method, path, "")
+        Request::new(method, path, "")
     }
 }
 

@@ -1,4 +1,4 @@
-//! What PostgreSQL itself has counted, which holds for a server of any make.
+//! What PostgreSQL itself has counted, which is there for any server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,76 +6,115 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-use super::Statements;
+use super::StatementCount;
 
 /// Backends report their counters at most once a second, and an idle one only after ten: read
 /// earlier, the idle time would be charged with the work that came before it.
-const SETTLE: Duration = Duration::from_secs(11);
+pub(crate) const COUNTED_WITHIN: Duration = Duration::from_secs(11);
 
-pub(crate) struct Database {
+/// The counters of one database.
+pub(crate) struct DatabaseCounters {
     client: Client,
+    query: String,
     has_statements: bool,
-    /// Our own transactions, which the database counts like everybody's.
-    own: AtomicU64,
+    /// Our own transactions, where the database counts them too.
+    own: Option<AtomicU64>,
 }
 
-impl Database {
-    pub(crate) async fn connect(url: &str) -> anyhow::Result<Self> {
+/// Since the server was started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DatabaseUsage {
+    /// If this PostgreSQL counts them.
+    pub(crate) statements: Option<f64>,
+    pub(crate) transactions: f64,
+    /// Write-ahead log of the whole server.
+    pub(crate) wal_bytes: f64,
+}
+
+impl DatabaseCounters {
+    /// Of the database at this URL; `None` without a URL.
+    pub(crate) async fn connect_to(url: Option<&str>) -> anyhow::Result<Option<Self>> {
+        match url {
+            Some(url) => Ok(Some(Self::connect(url, "current_database()").await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Of `database`, read from another database of the same server, so that reading is not counted.
+    pub(crate) async fn of_other(url: &str, database: &str) -> anyhow::Result<Self> {
+        let mut counters = Self::connect(url, &format!("'{database}'")).await?;
+        counters.own = None;
+        Ok(counters)
+    }
+
+    async fn connect(url: &str, database: &str) -> anyhow::Result<Self> {
         let (client, connection) = tokio_postgres::connect(url, NoTls)
             .await
             .context("connecting to PostgreSQL (without TLS) to read its counters")?;
         tokio::spawn(connection);
-        let has_statements = count(&client, CALLS).await.is_ok();
+        // All statements but those of meters like this one.
+        let statements = format!(
+            "(SELECT coalesce(sum(calls), 0) FROM pg_stat_statements \
+             WHERE dbid = (SELECT oid FROM pg_database WHERE datname = {database}) \
+             AND query NOT LIKE '%pg_stat_%')"
+        );
+        let has_statements = client
+            .simple_query(&format!("SELECT {statements}"))
+            .await
+            .is_ok();
+        let statements = if has_statements { &*statements } else { "NULL" };
+        let query = format!(
+            "SELECT {statements}, xact_commit + xact_rollback, \
+             pg_current_wal_insert_lsn() - '0/0'::pg_lsn \
+             FROM pg_stat_database WHERE datname = {database}"
+        );
         Ok(Self {
             client,
+            query,
             has_statements,
-            own: AtomicU64::new(0),
+            own: Some(AtomicU64::new(0)),
         })
     }
 
     /// `pg_stat_statements` counts at once.
     pub(crate) fn settle_time(&self) -> Option<Duration> {
-        (!self.has_statements).then_some(SETTLE)
+        (!self.has_statements).then_some(COUNTED_WITHIN)
     }
 
-    pub(crate) async fn statements(&self) -> anyhow::Result<Statements> {
-        if self.has_statements {
-            return Ok(Statements {
-                count: count(&self.client, CALLS)
-                    .await
-                    .context("reading pg_stat_statements")?,
-                source: "pg_stat_statements",
-            });
-        }
+    pub(crate) async fn usage(&self) -> anyhow::Result<DatabaseUsage> {
+        // As a simple query: a prepared one would be two transactions, one for its parse.
+        let messages = self.client.simple_query(&self.query).await?;
+        let row = messages.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let row = row.context("PostgreSQL counts nothing for this database")?;
+        let number = |column: usize| row.get(column).map(str::parse::<f64>).transpose();
         // Subtracted one reading late: a transaction is counted when it has ended.
-        let own = self.own.fetch_add(1, Ordering::Relaxed);
-        let all = count(&self.client, TRANSACTIONS)
-            .await
-            .context("reading pg_stat_database")?;
-        Ok(Statements {
-            count: all - own as f64,
-            source: "transactions in pg_stat_database",
+        let own = self.own.as_ref();
+        let own = own.map_or(0, |own| own.fetch_add(1, Ordering::Relaxed));
+        Ok(DatabaseUsage {
+            statements: number(0)?,
+            transactions: number(1)?.unwrap_or_default() - own as f64,
+            wal_bytes: number(2)?.unwrap_or_default(),
+        })
+    }
+
+    /// Statements, or transactions where statements are not counted.
+    pub(crate) async fn statements(&self) -> anyhow::Result<StatementCount> {
+        let usage = self.usage().await.context("reading pg_stat_database")?;
+        Ok(match usage.statements {
+            Some(count) => StatementCount {
+                count,
+                source: "pg_stat_statements",
+            },
+            None => StatementCount {
+                count: usage.transactions,
+                source: "transactions in pg_stat_database",
+            },
         })
     }
 }
-
-/// As a simple query: a prepared one would be two transactions, one for its parse.
-async fn count(client: &Client, sql: &str) -> anyhow::Result<f64> {
-    let answer = client.simple_query(sql).await?;
-    let count = answer.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
-    });
-    Ok(count.context("no row")?.parse()?)
-}
-
-/// Everything but the questions of meters like this one.
-const CALLS: &str = "SELECT coalesce(sum(calls), 0) FROM pg_stat_statements \
-     WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
-     AND query NOT LIKE '%pg_stat_%'";
-
-const TRANSACTIONS: &str = "SELECT xact_commit + xact_rollback FROM pg_stat_database \
-     WHERE datname = current_database()";
 
 #[cfg(test)]
 mod tests {
@@ -91,7 +130,10 @@ mod tests {
     #[tokio::test]
     async fn transactions_of_others_are_counted_and_our_readings_are_not() {
         let server = wakeline_testbed::Postgres::start().unwrap();
-        let database = Database::connect(&server.url()).await.unwrap();
+        let database = DatabaseCounters::connect_to(Some(&server.url()))
+            .await
+            .unwrap()
+            .unwrap();
         let before = database.statements().await.unwrap();
         for _ in 0..50 {
             database.statements().await.unwrap();
@@ -103,10 +145,7 @@ mod tests {
         for _ in 0..100 {
             other.simple_query("SELECT 1").await.unwrap();
         }
-        other
-            .simple_query("SELECT pg_stat_force_next_flush()")
-            .await
-            .unwrap();
+        flush(&other).await;
 
         // A backend reports after it has answered, so the count may come a moment later.
         let mut counted = 0.0;

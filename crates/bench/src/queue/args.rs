@@ -1,4 +1,4 @@
-//! What `bench queue` can be asked for.
+//! The arguments of `bench queue`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,22 +6,26 @@ use std::time::Duration;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 
+use crate::args::{RunArgs, StoreKind, check_counts, check_lists, check_times};
 use crate::units::parse_duration;
+
+const MAX_BATCH: usize = 10_000;
 
 #[derive(Debug, Clone, Args)]
 pub struct QueueArgs {
-    /// A server that speaks Queen's protocol [default: a server of this binary, started for the run].
+    /// Measure the server at this URL, which speaks Queen's protocol [default: a Wakeline that is
+    /// started for the run].
     #[arg(long, conflicts_with_all = ["store", "side_by_side"])]
     pub url: Option<String>,
-    /// Bearer token for every request to --url.
+    /// Send this bearer token with every request to --url.
     #[arg(long, requires = "url")]
     pub token: Option<String>,
     /// Count idle statements in this PostgreSQL database of --url instead of /metrics.
     #[arg(long, value_name = "URL", requires = "url")]
     pub postgres: Option<String>,
-    /// What the server that is started stands on.
-    #[arg(long, value_enum, default_value_t = OwnStore::Sqlite)]
-    pub store: OwnStore,
+    /// The store of the Wakeline that is started.
+    #[arg(long, value_enum, default_value_t = StoreKind::Sqlite)]
+    pub store: StoreKind,
     /// Measure Queen, Wakeline on PostgreSQL and Wakeline on SQLite in one run, phase by phase.
     #[arg(long, requires = "queen_bin")]
     pub side_by_side: bool,
@@ -35,25 +39,25 @@ pub struct QueueArgs {
     /// How many connections push and pop at once.
     #[arg(long, default_value_t = 50)]
     pub connections: usize,
-    /// How many partitions a queue has; each push goes to one of them, in turn.
+    /// How many partitions a queue has. Each push goes to one of them, in turn.
     #[arg(long, default_value_t = 50)]
     pub partitions: usize,
-    /// Bytes of each payload: random text, which does not compress well.
+    /// How many bytes each payload has: random text, which does not compress well.
     #[arg(long, default_value_t = 100)]
     pub payload: usize,
-    /// Give every message a transactionId, so that the server looks for duplicates of it.
+    /// Give every message a transactionId, so that the server checks it for duplicates.
     #[arg(long)]
     pub transaction_ids: bool,
-    /// How many messages a push or a pop carries; one measurement for each.
+    /// How many messages a push or a pop carries. Each number is measured.
     #[arg(long, value_delimiter = ',', default_value = "1,10,100")]
     pub batches: Vec<usize>,
     /// How long each phase is measured.
     #[arg(long, default_value = "4s", value_parser = parse_duration)]
     pub seconds: Duration,
-    /// How many times to push one message and time the pop that is held for it, or finds it.
+    /// How many times to push one message and time the pop that gets it.
     #[arg(long, default_value_t = 200)]
     pub wakes: usize,
-    /// How long to watch 100 waiters while nothing happens.
+    /// How long to watch 100 held pops while nothing happens.
     #[arg(long, default_value = "10s", value_parser = parse_duration)]
     pub idle: Duration,
     /// How many partitions the phase `partitions` makes.
@@ -62,19 +66,8 @@ pub struct QueueArgs {
     /// How many consumer groups the phase `fan-out` has.
     #[arg(long, default_value_t = 10)]
     pub groups: usize,
-    /// Only these phases.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub only: Vec<PhaseName>,
-
-    /// Print the report as JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OwnStore {
-    Sqlite,
-    Postgres,
+    #[command(flatten)]
+    pub run: RunArgs<PhaseName>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,48 +76,31 @@ pub enum PhaseName {
     Push,
     /// Messages popped and acknowledged per second, from a filled queue.
     Drain,
-    /// From a push to the answer of a pop that was held for it.
+    /// The time from a push to the answer of the pop that was held for it.
     Wake,
     /// Database statements per second of 100 held pops on 100 queues.
     Idle,
-    /// A queue of 10,000 partitions.
+    /// Filling, draining and searching a queue of 10,000 partitions.
     Partitions,
-    /// Every message to each of 10 groups.
+    /// Messages acknowledged per second by 10 groups that each get every message.
     FanOut,
 }
 
 impl QueueArgs {
-    /// Everything that can be known to fail before the first server is started.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        for (flag, number) in [
+        check_counts(&[
             ("--connections", self.connections),
             ("--partitions", self.partitions),
             ("--wakes", self.wakes),
             ("--many-partitions", self.many_partitions),
             ("--groups", self.groups),
-        ] {
-            ensure!(number > 0, "{flag} must be at least 1");
-        }
-        ensure!(!self.batches.is_empty(), "--batches names no size");
-        ensure!(
-            self.batches
-                .iter()
-                .all(|batch| (1..=10_000).contains(batch)),
-            "--batches must be from 1 to 10000"
-        );
+        ])?;
+        check_lists(&[("--batches", &self.batches, MAX_BATCH)])?;
+        check_times(&[("--seconds", self.seconds), ("--idle", self.idle)])?;
         ensure!(
             (2..=1_000_000).contains(&self.payload),
             "--payload must be from 2 to 1000000 bytes, its quotation marks included"
         );
-        ensure!(
-            !self.seconds.is_zero(),
-            "--seconds must be more than nothing"
-        );
-        ensure!(!self.idle.is_zero(), "--idle must be more than nothing");
         Ok(())
-    }
-
-    pub(super) fn wants(&self, phase: PhaseName) -> bool {
-        self.only.is_empty() || self.only.contains(&phase)
     }
 }

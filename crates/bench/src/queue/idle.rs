@@ -2,58 +2,50 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
 use tokio::task::JoinSet;
 
 use super::args::QueueArgs;
-use super::bodies::{Bodies, Template, shape};
 use super::push::Pusher;
-use crate::contestant::{Contestant, PATIENCE, PAUSE};
+use super::push_bodies::{PushBodies, PushTemplate, shape};
 use crate::figure::{Figure, Unit};
+use crate::server::{REQUEST_TIMEOUT, RETRY_PAUSE, Server};
 
 const WAITERS: usize = 100;
 /// Longer than the time that is watched with what comes before it.
 const HOLD: Duration = Duration::from_secs(120);
-/// Until a server that does not say how many it holds has parked them all.
-const SETTLE: Duration = Duration::from_secs(3);
+/// Until a server that does not say how many pops it holds has parked them all.
+const PARKED_WITHIN: Duration = Duration::from_secs(3);
 pub(super) const NAME: &str = "idle, 100 waiters on 100 queues";
 
-pub(super) async fn measure(
-    contestant: &Contestant,
-    args: &QueueArgs,
-) -> anyhow::Result<Vec<Figure>> {
-    let meter = contestant.meter().await?;
+pub(super) async fn measure(server: &Server, args: &QueueArgs) -> anyhow::Result<Vec<Figure>> {
+    let meter = server.meter().await?;
     let mut waiters = JoinSet::new();
     for waiter in 0..WAITERS {
-        let queue = contestant.named(&format!("idle-{waiter}"));
-        make(contestant, args, &queue).await?;
-        let mut line = contestant.line();
-        let failures = contestant.failures.clone();
+        let queue = server.unique_name(&format!("idle-{waiter}"));
+        // Used before, as a real queue has been.
+        let template = PushTemplate::new(&shape(args, &queue), std::iter::once("p"));
+        let mut pusher = Pusher::new(server, PushBodies::new([template].into(), 0));
+        pusher.push().await.context("making the queues")?;
+        let mut connection = server.connection();
+        let failures = server.failures.clone();
         let pop = |wait: &str| format!("/api/v1/pop/queue/{queue}?batch=1&autoAck=true&{wait}");
-        let empty = contestant.path(&pop("wait=false"));
-        let held = contestant.path(&pop(&format!("wait=true&timeout={}", HOLD.as_millis())));
+        let empty = server.path(&pop("wait=false"));
+        let held = server.path(&pop(&format!("wait=true&timeout={}", HOLD.as_millis())));
         waiters.spawn(async move {
             let mut path = &empty;
             loop {
-                if let Err(error) = line.get(path, HOLD + PATIENCE).await {
+                if let Err(error) = connection.get(path, HOLD + REQUEST_TIMEOUT).await {
                     failures.add("held pop", &error);
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 path = &held;
             }
         });
     }
-    tokio::time::sleep(SETTLE).await;
+    tokio::time::sleep(PARKED_WITHIN).await;
     let rate = meter.idle_statements(args.idle).await?;
     waiters.shutdown().await;
-    let figure = rate.map(|rate| Figure::new(NAME, Unit::StatementsPerSecond, rate));
+    let figure = rate.map(|rate| Figure::new(NAME, Unit::STATEMENTS_PER_SECOND, rate));
     Ok(figure.into_iter().collect())
-}
-
-/// A queue that has been used before, as a real one has.
-async fn make(contestant: &Contestant, args: &QueueArgs, queue: &str) -> anyhow::Result<()> {
-    let template = Template::new(&shape(args, queue), std::iter::once("p"));
-    let bodies = Bodies::new([template].into(), 0);
-    let stored = Pusher::new(contestant, bodies).push().await;
-    anyhow::ensure!(stored == 1, "the queues cannot be made");
-    Ok(())
 }

@@ -1,81 +1,44 @@
 //! Pushing: as fast as the connections can, or a known number of messages.
 
+use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use anyhow::ensure;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
+use http::Uri;
 
-use super::answers::queued;
 use super::args::QueueArgs;
-use super::bodies::{Bodies, Template, templates};
-use crate::contestant::{Contestant, PATIENCE, PAUSE};
+use super::push_bodies::{PushBodies, PushTemplate, templates};
+use super::responses::queued;
+use crate::connection::{Connection, Response};
+use crate::failures::Failures;
 use crate::figure::{Figure, Unit};
+use crate::load::{self, Operation, Throughput};
+use crate::server::{REQUEST_TIMEOUT, Server};
 
-const PUSH: &str = "/api/v1/push";
-const FILL_CONNECTIONS: usize = 8;
+pub(super) const PUSH: &str = "/api/v1/push";
 pub(super) const FILL_BATCH: usize = 100;
-
-/// Not counted: connections are opened, partitions are made.
-fn warm_up(args: &QueueArgs) -> Duration {
-    (args.seconds / 4).min(Duration::from_secs(1))
-}
-
-#[derive(Debug, Default)]
-struct Pushed {
-    messages: usize,
-    latencies: Vec<Duration>,
-}
+const FILL_CONNECTIONS: usize = 8;
 
 pub(super) async fn measure(
-    contestant: &Contestant,
+    server: &Server,
     args: &QueueArgs,
     batch: usize,
 ) -> anyhow::Result<Vec<Figure>> {
-    let queue = contestant.named(&format!("push-{batch}"));
+    let queue = server.unique_name(&format!("push-{batch}"));
     let templates = templates(args, &queue, batch);
-    let from = Instant::now() + warm_up(args);
-    let until = from + args.seconds;
-    let mut tasks = JoinSet::new();
-    for connection in 0..args.connections {
-        let bodies = Bodies::new(Arc::clone(&templates), connection);
-        tasks.spawn(push_until(Pusher::new(contestant, bodies), from, until));
-    }
-    let mut all = Pushed::default();
-    for mut pushed in tasks.join_all().await {
-        all.messages += pushed.messages;
-        all.latencies.append(&mut pushed.latencies);
-    }
+    let pushers = (0..args.connections).map(|connection| {
+        let bodies = PushBodies::new(Arc::clone(&templates), connection);
+        Pusher::new(server, bodies)
+    });
+    let pushed = Throughput::measure(pushers, args.seconds, 1).await;
     let name = format!("push, batch {batch}");
-    let rate = all.messages as f64 / args.seconds.as_secs_f64();
-    let mut figures = vec![Figure::new(&name, Unit::MessagesPerSecond, rate)];
-    figures.extend(Figure::details(&format!("{name}, answer"), all.latencies));
-    Ok(figures)
+    let unit = Unit::MESSAGES_PER_SECOND;
+    Ok(Figure::rate(&name, unit, "answer", pushed))
 }
 
-async fn push_until(mut pusher: Pusher, from: Instant, until: Instant) -> Pushed {
-    let mut pushed = Pushed::default();
-    loop {
-        let sent = Instant::now();
-        if sent >= until {
-            return pushed;
-        }
-        let stored = pusher.push().await;
-        let answered = Instant::now();
-        if stored == 0 {
-            tokio::time::sleep(PAUSE).await;
-        } else if answered >= from && answered <= until {
-            pushed.messages += stored;
-            pushed.latencies.push(answered - sent);
-        }
-    }
-}
-
-/// Puts at least `wanted` messages into a queue, evenly over its partitions; how many there are.
+/// Pushes at least `wanted` messages to a queue, evenly over its partitions. Returns how many.
 pub(super) async fn fill(
-    contestant: &Contestant,
+    server: &Server,
     args: &QueueArgs,
     queue: &str,
     wanted: usize,
@@ -83,73 +46,76 @@ pub(super) async fn fill(
     let per_partition = wanted.div_ceil(args.partitions);
     let batch = per_partition.min(FILL_BATCH);
     let pushes = per_partition.div_ceil(batch) * args.partitions;
-    fill_with(contestant, templates(args, queue, batch), pushes).await?;
+    fill_with(server, templates(args, queue, batch), pushes).await?;
     Ok(pushes * batch)
 }
 
-/// Pushes each template in turn, `pushes` times in all. Fails when one is not stored: what comes
-/// after it would measure another queue than the one asked for.
+/// Pushes each template in turn, `pushes` times in all. Fails when a message is not stored,
+/// because the phase would measure a smaller queue.
 pub(super) async fn fill_with(
-    contestant: &Contestant,
-    templates: Arc<[Template]>,
+    server: &Server,
+    templates: Arc<[PushTemplate]>,
     pushes: usize,
 ) -> anyhow::Result<()> {
-    let next = Arc::new(AtomicUsize::new(0));
-    let mut tasks = JoinSet::new();
-    for connection in 0..FILL_CONNECTIONS {
-        let mut bodies = Bodies::new(Arc::clone(&templates), connection);
-        let (mut line, path) = (contestant.line(), contestant.path(PUSH));
-        let (templates, next) = (Arc::clone(&templates), Arc::clone(&next));
-        tasks.spawn(async move {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= pushes {
-                    return anyhow::Ok(());
-                }
-                let place = number % templates.len();
-                let answer = line.post(&path, bodies.of(place), PATIENCE).await?;
-                let stored = queued(&answer)?;
-                let expected = templates[place].items();
-                ensure!(stored == expected, "not all was stored: {}", answer.shown());
-            }
-        });
-    }
-    while let Some(filled) = tasks.join_next().await {
-        filled??;
-    }
+    let path = server.path(PUSH);
+    let bodies = RefCell::new(PushBodies::new(Arc::clone(&templates), 0));
+    load::for_each(
+        server,
+        FILL_CONNECTIONS,
+        pushes,
+        async |connection, number| {
+            let template = number % templates.len();
+            let body = bodies.borrow_mut().of(template);
+            let response = connection.post(&path, body, REQUEST_TIMEOUT).await?;
+            check_queued(&response, templates[template].items())
+        },
+    )
+    .await?;
     Ok(())
 }
 
-/// One connection.
+pub(super) fn check_queued(response: &Response, expected: usize) -> anyhow::Result<()> {
+    let stored = queued(response)?;
+    ensure!(
+        stored == expected,
+        "{stored} of {expected} messages were stored: {}",
+        response.describe()
+    );
+    Ok(())
+}
+
+/// One connection that pushes.
 pub(super) struct Pusher {
-    line: crate::line::Line,
-    path: http::Uri,
-    bodies: Bodies,
-    failures: Arc<crate::failures::Failures>,
+    connection: Connection,
+    path: Uri,
+    bodies: PushBodies,
+    failures: Arc<Failures>,
 }
 
 impl Pusher {
-    pub(super) fn new(contestant: &Contestant, bodies: Bodies) -> Self {
+    pub(super) fn new(server: &Server, bodies: PushBodies) -> Self {
         Self {
-            line: contestant.line(),
-            path: contestant.path(PUSH),
+            connection: server.connection(),
+            path: server.path(PUSH),
             bodies,
-            failures: Arc::clone(&contestant.failures),
+            failures: Arc::clone(&server.failures),
         }
     }
 
     /// How many messages are stored now.
-    pub(super) async fn push(&mut self) -> usize {
-        let (expected, body) = self.bodies.next();
-        let stored = match self.line.post(&self.path, body, PATIENCE).await {
-            Ok(answer) => queued(&answer).and_then(|stored| {
-                ensure!(stored == expected, "not all was stored: {}", answer.shown());
-                Ok(stored)
-            }),
-            Err(lost) => Err(lost.into()),
-        };
-        stored.unwrap_or_else(|error| {
-            self.failures.add("push", &error);
+    pub(super) async fn push(&mut self) -> anyhow::Result<usize> {
+        let (count, body) = self.bodies.next();
+        let path = &self.path;
+        let response = self.connection.post(path, body, REQUEST_TIMEOUT).await?;
+        check_queued(&response, count)?;
+        Ok(count)
+    }
+}
+
+impl Operation for Pusher {
+    async fn run(&mut self) -> usize {
+        self.push().await.unwrap_or_else(|error| {
+            self.failures.add_error("push", &error);
             0
         })
     }

@@ -11,8 +11,8 @@ use tokio_postgres::types::Type;
 use wakeline_store::Postgres;
 use wakeline_store::postgres::{Batch, Batcher, Options, RunError, WORKERS, Weigh};
 
-use super::BODY;
 use super::load::Load;
+use super::{BODY, Store};
 
 const INSERT: &str = "INSERT INTO wakeline.bench (body) SELECT * FROM unnest($1)";
 const MAKE: &str = "CREATE TABLE wakeline.bench (
@@ -44,8 +44,10 @@ impl PostgresStore {
             version: version[0].get(0),
         })
     }
+}
 
-    pub(super) async fn grouped(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
+impl Store for PostgresStore {
+    async fn grouped(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
         let batcher = self.batcher.clone();
         Load::by_tasks(writers, time, move || {
             let batcher = batcher.clone();
@@ -55,7 +57,7 @@ impl PostgresStore {
     }
 
     /// Each call is a statement, a statement a transaction.
-    pub(super) async fn single(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
+    async fn single(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
         let postgres = self.postgres.clone();
         Load::by_tasks(writers, time, move || {
             let postgres = postgres.clone();
@@ -70,11 +72,11 @@ impl PostgresStore {
         .await
     }
 
-    pub(super) fn batches(&self) -> u64 {
-        self.batches.load(Ordering::Relaxed)
+    fn commits(&self) -> anyhow::Result<u64> {
+        Ok(self.batches.load(Ordering::Relaxed))
     }
 
-    pub(super) fn describe(&self) -> String {
+    fn describe(&self) -> String {
         format!(
             "PostgreSQL {}, synchronous_commit=on, {WORKERS} connections for groups, {} for single calls",
             self.version,
@@ -82,7 +84,7 @@ impl PostgresStore {
         )
     }
 
-    pub(super) async fn close(&self) -> anyhow::Result<()> {
+    async fn close(&self) -> anyhow::Result<()> {
         self.postgres
             .query("drop", "DROP TABLE wakeline.bench", &[])
             .await?;

@@ -1,4 +1,4 @@
-//! The report: what was measured, for a person or as JSON.
+//! The report, as text or as JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::load::Load;
 use crate::percentiles::Percentiles;
 use crate::units::{as_millis, show_count, show_duration};
 
-/// What is promised: at so many writers, so many times the rate of a commit per call.
+/// The target: at so many writers, so many times the rate of a commit per call.
 const TARGET_WRITERS: usize = 64;
 const TARGET_RATIO: f64 = 8.0;
 
@@ -28,15 +28,15 @@ pub(super) struct Report {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Row {
     pub(super) writers: usize,
-    pub(super) grouped: Side,
+    pub(super) grouped: LoadSummary,
     pub(super) mean_batch: f64,
-    pub(super) single: Side,
+    pub(super) single: LoadSummary,
     pub(super) ratio: f64,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Side {
+pub(super) struct LoadSummary {
     pub(super) operations_per_second: f64,
     pub(super) latency: Option<Percentiles>,
 }
@@ -54,15 +54,15 @@ impl Row {
     pub(super) fn new(writers: usize, grouped: &Load, batches: u64, single: &Load) -> Self {
         Self {
             writers,
-            grouped: Side::new(grouped),
+            grouped: LoadSummary::new(grouped),
             mean_batch: grouped.latencies.len() as f64 / batches.max(1) as f64,
-            single: Side::new(single),
+            single: LoadSummary::new(single),
             ratio: grouped.per_second() / single.per_second(),
         }
     }
 }
 
-impl Side {
+impl LoadSummary {
     fn new(load: &Load) -> Self {
         Self {
             operations_per_second: load.per_second(),

@@ -11,8 +11,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use wakeline_store::{Migrations, Sqlite, sqlite::Options};
 
-use super::BODY;
 use super::load::Load;
+use super::{BODY, Store};
 
 const TABLE: Migrations = Migrations {
     door: "bench",
@@ -42,8 +42,10 @@ impl SqliteStore {
             directory,
         })
     }
+}
 
-    pub(super) async fn grouped(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
+impl Store for SqliteStore {
+    async fn grouped(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
         let sqlite = self.grouped.clone();
         Load::by_tasks(writers, time, move || {
             let sqlite = sqlite.clone();
@@ -57,7 +59,7 @@ impl SqliteStore {
     }
 
     /// Each call takes the connection, and its statement is its own transaction.
-    pub(super) async fn single(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
+    async fn single(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
         let connection = self.single.clone();
         let load = move || {
             Load::by_threads(writers, time, || {
@@ -70,7 +72,7 @@ impl SqliteStore {
 
     /// The transaction counter in the log's index:
     /// <https://sqlite.org/walformat.html#the_wal_index_header>.
-    pub(super) fn commits(&self) -> anyhow::Result<u64> {
+    fn commits(&self) -> anyhow::Result<u64> {
         const COUNTER_AT: u64 = 8;
         let mut path = self.grouped.path().to_owned().into_os_string();
         path.push("-shm");
@@ -81,12 +83,17 @@ impl SqliteStore {
         Ok(u32::from_ne_bytes(counter).into())
     }
 
-    pub(super) fn describe(&self) -> String {
+    fn describe(&self) -> String {
         format!(
             "SQLite {} in {}, synchronous=FULL, one writing connection",
             rusqlite::version(),
             self.directory.path().display()
         )
+    }
+
+    async fn close(&self) -> anyhow::Result<()> {
+        // The directory goes with the value.
+        Ok(())
     }
 }
 

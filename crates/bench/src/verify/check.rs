@@ -1,7 +1,7 @@
-//! The checker: from a history alone, what was promised and not kept.
+//! The checker: from a history alone, which promises were not kept.
 //!
-//! Every rule is conservative: it speaks only when no order of the moments that the calls leave
-//! open would make the history right.
+//! Every rule is conservative: it reports a violation only if no possible ordering of the calls
+//! explains the history.
 
 mod arrival;
 mod finish;
@@ -15,11 +15,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::history::{Delivery, History, NEVER, Number, PushOutcome, Time};
+use super::history::{Delivery, History, MessageNumber, NEVER, PushOutcome, Time};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Kind {
+pub(super) enum ViolationKind {
     /// Acknowledged to its producer, and not delivered to a group.
     Lost,
     /// Delivered, not completed, and not delivered again.
@@ -28,9 +28,9 @@ pub(super) enum Kind {
     Reordered,
     /// Delivered while another lease on the partition was alive.
     Overlap,
-    /// Delivered after it, or a later one, was acknowledged.
+    /// Delivered after it, or a later message, was acknowledged.
     AfterAck,
-    /// An acknowledgement counted although its lease had passed to another.
+    /// An acknowledgement succeeded although its lease had passed to another consumer.
     Unfenced,
     /// Delivered twice where once is the most.
     Twice,
@@ -42,7 +42,7 @@ pub(super) enum Kind {
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Violation {
-    pub(super) kind: Kind,
+    pub(super) kind: ViolationKind,
     pub(super) text: String,
 }
 
@@ -52,44 +52,53 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Everything that is wrong with a history; nothing, if it keeps the promises.
-pub(super) fn check(history: &History) -> Vec<Violation> {
-    let known = Known::of(history);
-    let mut found = Vec::new();
-    arrival::check(&known, &mut found);
-    let orders = order::check(&known, &mut found);
-    leases::check(&known, &mut found);
-    finish::check(&known, &orders, &mut found);
-    found
+#[derive(Default)]
+struct Violations(Vec<Violation>);
+
+impl Violations {
+    fn add(&mut self, kind: ViolationKind, text: String) {
+        self.0.push(Violation { kind, text });
+    }
 }
 
-/// A history, looked up by number, place and group.
-struct Known<'a> {
+/// Everything that is wrong with a history; nothing, if it keeps the promises.
+pub(super) fn check(history: &History) -> Vec<Violation> {
+    let lookup = HistoryLookup::of(history);
+    let mut found = Violations::default();
+    arrival::check(&lookup, &mut found);
+    let orders = order::check(&lookup, &mut found);
+    leases::check(&lookup, &mut found);
+    finish::check(&lookup, &orders, &mut found);
+    found.0
+}
+
+/// A history with what is looked up in it.
+struct HistoryLookup<'a> {
     history: &'a History,
-    pushed: HashMap<Number, Pushed>,
-    /// For each group and place, in the order of their answers.
+    pushed: HashMap<MessageNumber, PushedMessage>,
+    /// For each group and partition, in the order of their answers.
     deliveries: HashMap<(usize, usize), Vec<&'a Delivery>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Pushed {
-    place: usize,
+struct PushedMessage {
+    partition: usize,
     begin: Time,
-    /// Never, if nobody knows whether it was stored.
+    /// Never, if it is not known whether the message was stored.
     end: Time,
     outcome: PushOutcome,
-    /// Which push, and where in it.
+    /// Index of the push, and of the item in it.
     push: usize,
     item: usize,
 }
 
-impl<'a> Known<'a> {
+impl<'a> HistoryLookup<'a> {
     fn of(history: &'a History) -> Self {
         let mut pushed = HashMap::new();
         for (index, push) in history.pushes.iter().enumerate() {
-            for (item, &(place, number)) in push.items.iter().enumerate() {
-                let one = Pushed {
-                    place,
+            for (item, &(partition, number)) in push.items.iter().enumerate() {
+                let message = PushedMessage {
+                    partition,
                     begin: push.begin,
                     end: match push.outcome {
                         PushOutcome::Stored => push.end,
@@ -99,12 +108,12 @@ impl<'a> Known<'a> {
                     push: index,
                     item,
                 };
-                pushed.insert(number, one);
+                pushed.insert(number, message);
             }
         }
         let mut deliveries: HashMap<_, Vec<&Delivery>> = HashMap::new();
         for delivery in &history.deliveries {
-            let key = (delivery.group, delivery.place);
+            let key = (delivery.group, delivery.partition);
             deliveries.entry(key).or_default().push(delivery);
         }
         for list in deliveries.values_mut() {
@@ -117,45 +126,60 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn deliveries(&self, group: usize, place: usize) -> &[&'a Delivery] {
-        self.deliveries
-            .get(&(group, place))
-            .map_or(&[], Vec::as_slice)
+    fn partitions(&self) -> std::ops::Range<usize> {
+        0..self.history.partitions.len()
     }
 
-    fn places(&self) -> std::ops::Range<usize> {
-        0..self.history.places.len()
-    }
-
-    /// Groups with leases.
-    fn leased_groups(&self) -> impl Iterator<Item = usize> {
-        self.groups(false)
-    }
-
-    fn auto_ack_groups(&self) -> impl Iterator<Item = usize> {
-        self.groups(true)
-    }
-
-    fn groups(&self, auto_ack: bool) -> impl Iterator<Item = usize> {
+    /// What each group saw of a partition, for the groups with leases or for those without.
+    fn views(&self, partition: usize, auto_ack: bool) -> impl Iterator<Item = GroupView<'_>> {
         let groups = self.history.groups.iter().enumerate();
         groups
             .filter(move |(_, group)| group.auto_ack == auto_ack)
-            .map(|(index, _)| index)
+            .map(move |(group, _)| self.view(group, partition))
+    }
+
+    fn leased_views(&self) -> impl Iterator<Item = GroupView<'_>> {
+        let partitions = self.partitions();
+        partitions.flat_map(|partition| self.views(partition, false))
+    }
+
+    fn view(&self, group: usize, partition: usize) -> GroupView<'_> {
+        GroupView {
+            lookup: self,
+            group,
+            partition,
+        }
+    }
+}
+
+/// What one group saw of one partition.
+#[derive(Clone, Copy)]
+struct GroupView<'a> {
+    lookup: &'a HistoryLookup<'a>,
+    group: usize,
+    partition: usize,
+}
+
+impl<'a> GroupView<'a> {
+    fn deliveries(&self) -> &'a [&'a Delivery] {
+        let key = (self.group, self.partition);
+        self.lookup.deliveries.get(&key).map_or(&[], Vec::as_slice)
     }
 
     /// The messages were claimed no earlier than this: after the pop was sent, and after they
     /// were pushed.
     fn claimed_from(&self, delivery: &Delivery) -> Time {
-        let pushed = delivery
-            .messages
-            .iter()
-            .filter_map(|(number, _)| Some(self.pushed.get(number)?.begin));
+        let numbers = delivery.messages.iter().map(|(number, _)| number);
+        let pushed = numbers.filter_map(|number| Some(self.lookup.pushed.get(number)?.begin));
         pushed.fold(delivery.begin, Time::max)
     }
+}
 
-    fn name(&self, group: usize, place: usize) -> String {
-        let (group, place) = (&self.history.groups[group], &self.history.places[place]);
-        format!("{place} for {}", group.name)
+impl fmt::Display for GroupView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let history = self.lookup.history;
+        let partition = &history.partitions[self.partition];
+        write!(f, "{partition} for {}", history.groups[self.group].name)
     }
 }
 

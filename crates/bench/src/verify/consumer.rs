@@ -1,6 +1,6 @@
-//! Consumers: long polls and short ones, acknowledging in every way there is, late or never.
+//! Consumers: long polls and short ones, acknowledged in every way there is, late or never.
 
-mod settle;
+mod acks;
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,62 +13,63 @@ use tokio::time::Instant;
 use uuid::Uuid;
 use wakeline_client::{Message, PopRequest, PopResult};
 
-use super::history::{Delivery, Number, Time};
+use super::history::{Delivery, MessageNumber, Time};
 use super::run::{
-    Caller, LEASE, QUEUE_MODE, QUEUES, Record, Run, address, groups, place_of, places_of_queue,
+    Caller, CallerRecord, LEASE, QUEUE_MODE, QUEUES, Run, address, groups, partition_of,
+    partitions_of_queue,
 };
 
 const BATCHES: [u32; 6] = [1, 3, 10, 50, 200, 500];
 const LONGEST_HOLD: u64 = 1_500;
-/// A long poll's client is gone after so long at most.
+/// Milliseconds after which the client of a long poll hangs up, at most.
 const LONGEST_STAY: u64 = 300;
 const DRAIN_BATCH: u32 = 1_000;
 const DRAIN_HOLD: Duration = Duration::from_millis(500);
-/// After the longest lease and the delay of a retry, nothing more can come.
-const QUIET: Duration = Duration::from_millis(LEASE.as_millis() as u64 + 2_500);
-/// What comes again and again for so long comes for ever.
-const DRAIN_TIME: Duration = Duration::from_secs(60);
+/// After the longest lease and the delay of a retry, no message can come any more.
+const DRAINED_AFTER: Duration = Duration::from_millis(LEASE.as_millis() as u64 + 2_500);
+/// Messages that are redelivered for so long are redelivered for ever.
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Consumer {
     caller: Caller,
-    record: Record,
+    record: CallerRecord,
     group: usize,
     queue: usize,
-    first_ways: Vec<settle::Way>,
+    first_strategies: Vec<acks::AckStrategy>,
 }
 
-/// What a pop got, with what it takes to acknowledge it.
+/// The messages of one pop, with what acknowledging them takes.
 #[derive(Debug)]
-struct Taken {
-    place: usize,
+struct PoppedBatch {
+    partition: usize,
     lease: u128,
-    messages: Vec<(Number, Message)>,
+    messages: Vec<(MessageNumber, Message)>,
 }
 
 #[derive(Deserialize)]
 struct Payload {
-    n: Number,
+    n: MessageNumber,
 }
 
 impl Consumer {
     pub(super) fn new(run: &Arc<Run>, group: usize, queue: usize, name: &str) -> Self {
         Self {
             caller: Caller::new(run, &format!("{name}-{group}-{queue}")),
-            record: Record::default(),
+            record: CallerRecord::default(),
             group,
             queue,
-            first_ways: Vec::new(),
+            first_strategies: Vec::new(),
         }
     }
 
-    /// Pops and settles until the run stops; the `index`th of its queue and group.
-    pub(super) async fn run(mut self, index: usize) -> Record {
-        self.first_ways = settle::first_ways(index);
+    /// Pops and acknowledges until the run stops; the `index`th consumer of its queue and group.
+    pub(super) async fn run(mut self, index: usize) -> CallerRecord {
+        self.first_strategies = acks::first_strategies(index);
         while !self.caller.run.is_stopping() {
             let request = self.request();
             match self.pop(&request).await {
-                Ok(Some(taken)) => self.settle(taken).await,
+                Ok(Some(popped)) => self.acknowledge(popped).await,
                 Ok(None) if request.wait => {}
                 _ => self.caller.pause().await,
             }
@@ -77,7 +78,7 @@ impl Consumer {
     }
 
     /// Holds pops and hangs up on most of them.
-    pub(super) async fn leave(mut self) -> Record {
+    pub(super) async fn leave(mut self) -> CallerRecord {
         while !self.caller.run.is_stopping() {
             let request = PopRequest {
                 wait: true,
@@ -86,19 +87,19 @@ impl Consumer {
             };
             let stay = Duration::from_millis(self.caller.random.random_range(1..LONGEST_STAY));
             match tokio::time::timeout(stay, self.pop(&request)).await {
-                Ok(Ok(Some(taken))) => self.complete(taken).await,
+                Ok(Ok(Some(popped))) => self.complete(popped).await,
                 Ok(_) => self.caller.pause().await,
                 Err(_) => {
                     self.caller.hang_up();
-                    self.record.tally.count("hang-ups");
+                    self.record.events.count("hang-ups");
                 }
             }
         }
         self.record
     }
 
-    /// Takes and completes what is left, until nothing has come for longer than a lease.
-    pub(super) async fn drain(mut self) -> Record {
+    /// Pops and completes the messages that are left, until none has come for longer than a lease.
+    pub(super) async fn drain(mut self) -> CallerRecord {
         let request = PopRequest {
             batch: Some(DRAIN_BATCH),
             wait: true,
@@ -108,22 +109,21 @@ impl Consumer {
         let mut seen = HashSet::new();
         let mut fresh = Instant::now();
         let mut busy = fresh;
-        while busy.elapsed() < QUIET {
-            if fresh.elapsed() > DRAIN_TIME {
-                // The checker says what is wrong with that.
-                let endless = format!("{DRAIN_TIME:?} with nothing new and no end");
+        while busy.elapsed() < DRAINED_AFTER {
+            if fresh.elapsed() > MAX_DRAIN_TIME {
+                let endless = format!("{MAX_DRAIN_TIME:?} with nothing new and no end");
                 self.caller.run.unexpected.add("drain", &endless);
                 break;
             }
             match self.pop(&request).await {
                 Ok(None) => continue,
-                Ok(Some(taken)) => {
-                    for (number, _) in &taken.messages {
+                Ok(Some(popped)) => {
+                    for (number, _) in &popped.messages {
                         if seen.insert(*number) {
                             fresh = Instant::now();
                         }
                     }
-                    self.complete(taken).await;
+                    self.complete(popped).await;
                 }
                 Err(_) => self.caller.pause().await,
             }
@@ -145,8 +145,8 @@ impl Consumer {
         let request = self.any();
         let random = &mut self.caller.random;
         let partition = random.random_bool(0.3).then(|| {
-            let place = random.random_range(places_of_queue(self.queue));
-            address(place).1
+            let partition = random.random_range(partitions_of_queue(self.queue));
+            address(partition).1
         });
         let wait = random.random_bool(0.7);
         let hold = Duration::from_millis(random.random_range(100..LONGEST_HOLD));
@@ -159,8 +159,8 @@ impl Consumer {
         }
     }
 
-    /// `Err` when there was no answer: what it may have claimed comes again after its lease.
-    async fn pop(&mut self, request: &PopRequest) -> Result<Option<Taken>, ()> {
+    /// `Err` when there was no answer: messages that it may have claimed come again after their lease.
+    async fn pop(&mut self, request: &PopRequest) -> Result<Option<PoppedBatch>, ()> {
         let mut path = request.path_and_query();
         if request.group.is_some() {
             // Every group of the run reads from the beginning.
@@ -168,38 +168,38 @@ impl Consumer {
         }
         let begin = self.caller.run.now();
         let held = request.hold().unwrap_or_default();
-        let answer = self.caller.get(&path, held).await.map_err(|_| ())?;
+        let response = self.caller.get(&path, held).await.map_err(|_| ())?;
         let end = self.caller.run.now();
-        if answer.body.is_empty() {
+        if response.body.is_empty() {
             return Ok(None);
         }
-        match taken(&answer.body) {
-            Ok(Some(taken)) => {
-                self.delivered(&taken, begin, end);
+        match parse_pop(&response.body) {
+            Ok(Some(popped)) => {
+                self.delivered(&popped, begin, end);
                 if request.auto_ack {
                     Ok(None)
                 } else {
-                    Ok(Some(taken))
+                    Ok(Some(popped))
                 }
             }
             Ok(None) => Ok(None),
             Err(error) => {
-                let text = format!("{error:#}: {}", answer.shown());
+                let text = format!("{error:#}: {}", response.describe());
                 self.caller.run.unexpected.add("pop", &text);
                 Err(())
             }
         }
     }
 
-    fn delivered(&mut self, taken: &Taken, begin: Time, end: Time) {
+    fn delivered(&mut self, popped: &PoppedBatch, begin: Time, end: Time) {
         let auto_ack = groups()[self.group].auto_ack;
-        let messages = taken.messages.iter();
+        let messages = popped.messages.iter();
         let delivery = Delivery {
             group: self.group,
-            place: taken.place,
+            partition: popped.partition,
             begin,
             end,
-            lease: (!auto_ack).then_some(taken.lease),
+            lease: (!auto_ack).then_some(popped.lease),
             messages: messages
                 .map(|(number, message)| (*number, id(&message.id)))
                 .collect(),
@@ -208,21 +208,22 @@ impl Consumer {
     }
 }
 
-fn taken(body: &[u8]) -> anyhow::Result<Option<Taken>> {
+fn parse_pop(body: &[u8]) -> anyhow::Result<Option<PoppedBatch>> {
     use anyhow::Context;
 
-    let popped: PopResult = serde_json::from_slice(body)?;
-    if popped.messages.is_empty() {
+    let response: PopResult = serde_json::from_slice(body)?;
+    if response.messages.is_empty() {
         return Ok(None);
     }
-    let place = place_of(&popped.queue, &popped.partition).context("no place of this run")?;
-    let lease = popped.lease_id.as_deref().map(id).unwrap_or_default();
-    let messages = popped.messages.into_iter().map(|message| {
+    let partition = partition_of(&response.queue, &response.partition)
+        .context("not a partition of this run")?;
+    let lease = response.lease_id.as_deref().map(id).unwrap_or_default();
+    let messages = response.messages.into_iter().map(|message| {
         let payload: Payload = serde_json::from_str(message.data.get())?;
         Ok((payload.n, message))
     });
-    Ok(Some(Taken {
-        place,
+    Ok(Some(PoppedBatch {
+        partition,
         lease,
         messages: messages.collect::<serde_json::Result<_>>()?,
     }))

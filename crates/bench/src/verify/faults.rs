@@ -1,4 +1,4 @@
-//! The ground the run stands on, and how it is shaken.
+//! The nodes and the database of a run, and the faults that are injected.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,43 +7,44 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::time::Instant;
 use wakeline_testbed::{Postgres, psql};
 
-use super::args::{VerifyArgs, VerifyStore};
-use super::run::{LEASE, Run, Tally};
-use super::schedule::{Fault, Planned};
-use crate::own::{self, OwnServer};
+use super::args::VerifyArgs;
+use super::run::{EventCounts, LEASE, Run};
+use super::schedule::{Fault, PlannedFault};
+use crate::args::StoreKind;
+use crate::server_process::{ServerProcess, wakeline_program};
 
-/// How long a killed node stays away at most.
+/// Milliseconds that a killed node stays away at most.
 const LONGEST_AWAY: u64 = 1_000;
 
-/// The nodes go before the database they stand on.
+/// The nodes end before the database, as the fields are dropped in this order.
 #[derive(Debug)]
-pub(super) struct Ground {
-    nodes: Vec<OwnServer>,
+pub(super) struct Cluster {
+    nodes: Vec<ServerProcess>,
     postgres: Option<Postgres>,
 }
 
-impl Ground {
+impl Cluster {
     pub(super) fn prepare(args: &VerifyArgs) -> anyhow::Result<Self> {
-        let program = own::wakeline_program(args.wakeline_bin.as_deref())?;
+        let program = wakeline_program(args.wakeline_bin.as_deref())?;
         let postgres = match args.store {
-            VerifyStore::Sqlite => None,
-            VerifyStore::Postgres => Some(Postgres::start()?),
+            StoreKind::Sqlite => None,
+            StoreKind::Postgres => Some(Postgres::start()?),
         };
         let url = postgres.as_ref().map(Postgres::url);
         let lease = format!("--queue-lease={}s", LEASE.as_secs());
-        // A lost line of the bus is noticed within a run.
+        // So that a lost connection of the bus is noticed within a run.
         let flags = [&*lease, "--bus-canary=500ms", "--log-level=warn"];
         let nodes = (0..args.nodes)
-            .map(|_| OwnServer::wakeline(&program, url.as_deref(), &flags))
+            .map(|_| ServerProcess::wakeline(&program, url.as_deref(), &flags))
             .collect::<Result<_, _>>()?;
         Ok(Self { nodes, postgres })
     }
 
     pub(super) fn urls(&self) -> Vec<String> {
-        self.nodes.iter().map(OwnServer::url).collect()
+        self.nodes.iter().map(ServerProcess::url).collect()
     }
 
-    fn shake(&mut self, fault: Fault, away: Duration) -> anyhow::Result<()> {
+    fn inject(&mut self, fault: Fault, away: Duration) -> anyhow::Result<()> {
         match fault {
             Fault::KillNode { node } => {
                 self.nodes[node].kill()?;
@@ -73,31 +74,31 @@ impl Ground {
     }
 }
 
-/// Does what is planned, each when it is due; all runs again when this returns.
+/// Injects each planned fault when it is due. All nodes run again when this returns.
 pub(super) async fn run(
     run: Arc<Run>,
-    ground: Arc<Mutex<Ground>>,
-    plan: Vec<Planned>,
-) -> anyhow::Result<Tally> {
+    cluster: Arc<Mutex<Cluster>>,
+    plan: Vec<PlannedFault>,
+) -> anyhow::Result<EventCounts> {
     let start = Instant::now();
     let mut random = StdRng::seed_from_u64(run.seed);
-    let mut tally = Tally::default();
-    for Planned { at, fault } in plan {
+    let mut events = EventCounts::default();
+    for PlannedFault { at, fault } in plan {
         tokio::time::sleep_until(start + at).await;
         eprintln!("{:>7.1} s  {}", start.elapsed().as_secs_f64(), name(fault));
         if fault == Fault::LeaseStorm {
-            run.storm();
+            run.start_lease_storm();
         }
         let away = Duration::from_millis(random.random_range(0..LONGEST_AWAY));
-        let ground = Arc::clone(&ground);
+        let cluster = Arc::clone(&cluster);
         tokio::task::spawn_blocking(move || {
-            let mut ground = ground.lock().unwrap_or_else(PoisonError::into_inner);
-            ground.shake(fault, away)
+            let mut cluster = cluster.lock().unwrap_or_else(PoisonError::into_inner);
+            cluster.inject(fault, away)
         })
         .await??;
-        tally.count(name(fault));
+        events.count(name(fault));
     }
-    Ok(tally)
+    Ok(events)
 }
 
 pub(super) fn name(fault: Fault) -> &'static str {

@@ -1,20 +1,20 @@
 //! What producers and consumers saw: every call with its begin, its end and its answer.
 //!
 //! Times are microseconds of the run's own clock. A call took effect at some moment between its
-//! begin and its end, if it did at all; nothing here claims to know it better.
+//! begin and its end, if at all.
 
 use std::time::Duration;
 
 pub(super) type Time = u64;
 /// The number that a message carries, unique in the run.
-pub(super) type Number = u64;
+pub(super) type MessageNumber = u64;
 
 pub(super) const NEVER: Time = Time::MAX;
 
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Partitions of queues, by name.
-    pub(super) places: Vec<String>,
+    /// The names of all partitions of all queues. Elsewhere a partition is its index here.
+    pub(super) partitions: Vec<String>,
     pub(super) groups: Vec<Group>,
     pub(super) lease: Duration,
     pub(super) pushes: Vec<Push>,
@@ -26,7 +26,7 @@ pub(super) struct History {
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) name: String,
-    /// Messages are acknowledged by being handed out: at most once.
+    /// Messages are acknowledged when they are popped, and so delivered at most once.
     pub(super) auto_ack: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Push {
     pub(super) begin: Time,
     pub(super) end: Time,
     /// In the order of the request.
-    pub(super) items: Vec<(usize, Number)>,
+    pub(super) items: Vec<(usize, MessageNumber)>,
     pub(super) outcome: PushOutcome,
 }
 
@@ -44,38 +44,38 @@ pub(super) struct Push {
 pub(super) enum PushOutcome {
     /// Acknowledged: never to be lost.
     Stored,
-    /// The server said that it has done nothing.
+    /// The server said that nothing was done.
     Refused,
-    /// No answer, or one that leaves it open.
+    /// There was no answer, or one that does not say.
     Unknown,
 }
 
 /// An item that was pushed once more after its push had been acknowledged.
 #[derive(Debug, Clone)]
 pub(super) struct Repeat {
-    pub(super) place: usize,
-    pub(super) number: Number,
-    pub(super) said_duplicate: bool,
+    pub(super) partition: usize,
+    pub(super) number: MessageNumber,
+    pub(super) answered_duplicate: bool,
 }
 
-/// What one pop got.
+/// The messages of one pop.
 #[derive(Debug, Clone)]
 pub(super) struct Delivery {
     pub(super) group: usize,
-    pub(super) place: usize,
+    pub(super) partition: usize,
     pub(super) begin: Time,
     pub(super) end: Time,
     /// Nothing with autoAck.
     pub(super) lease: Option<u128>,
     /// The number and the message's own id.
-    pub(super) messages: Vec<(Number, u128)>,
+    pub(super) messages: Vec<(MessageNumber, u128)>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Ack {
     pub(super) group: usize,
-    pub(super) place: usize,
-    pub(super) number: Number,
+    pub(super) partition: usize,
+    pub(super) number: MessageNumber,
     pub(super) lease: u128,
     pub(super) begin: Time,
     pub(super) end: Time,

@@ -7,40 +7,40 @@ use rand::{RngExt, seq::IndexedRandom};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::history::{Number, Push, PushOutcome, Repeat};
-use super::run::{Caller, Failed, Record, Run, address, blank_history};
+use super::history::{MessageNumber, Push, PushOutcome, Repeat};
+use super::run::{CallFailure, Caller, CallerRecord, Run, address, blank_history};
 
-/// A large push takes a transaction long enough for small ones to overtake it on the way.
+/// A large push takes long enough for small ones to overtake it on the way.
 const LARGE: &[usize] = &[2000, 700, 300, 100];
 const SMALL: &[usize] = &[1, 1, 1, 1, 2, 3, 5, 10];
-/// Where producers meet more often than elsewhere.
-const HOT_PLACE: usize = 0;
+/// Gets more pushes than the other partitions.
+const HOT_PARTITION: usize = 0;
 const PAD: usize = 200;
-/// How long a push under transaction ids is sent again before its outcome is left open.
+/// How long a push under transaction ids is sent again before its outcome stays unknown.
 const RETRY_TIME: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Producer {
     caller: Caller,
-    record: Record,
+    record: CallerRecord,
     name: String,
     sizes: &'static [usize],
-    /// Of each item.
+    /// Time for each item.
     pace: Duration,
 }
 
 #[derive(Deserialize)]
-struct Pushed<'a> {
+struct ItemResult<'a> {
     status: &'a str,
 }
 
 impl Producer {
-    /// Of large pushes or of small ones, `rate` messages in a second.
+    /// A producer of large pushes or of small ones, at `rate` messages per second.
     pub(super) fn new(run: &Arc<Run>, index: usize, is_large: bool, rate: f64) -> Self {
         let name = format!("producer-{index}");
         Self {
             caller: Caller::new(run, &name),
-            record: Record::default(),
+            record: CallerRecord::default(),
             name,
             sizes: if is_large { LARGE } else { SMALL },
             pace: Duration::from_secs_f64(1.0 / rate),
@@ -48,8 +48,8 @@ impl Producer {
     }
 
     /// Until the run stops.
-    pub(super) async fn run(mut self) -> Record {
-        // The largest at once, so that every run has one, however short.
+    pub(super) async fn run(mut self) -> CallerRecord {
+        // The largest push comes first, so that every run has one, however short.
         let mut size = self.sizes[0];
         while !self.caller.run.is_stopping() {
             let items = self.items(size);
@@ -73,24 +73,24 @@ impl Producer {
         }
     }
 
-    /// For the place where all meet, for another one, or spread over all.
-    fn items(&mut self, size: usize) -> Vec<(usize, Number)> {
-        let places = blank_history().places.len();
+    /// For the hot partition, for another one, or spread over all.
+    fn items(&mut self, size: usize) -> Vec<(usize, MessageNumber)> {
+        let partitions = blank_history().partitions.len();
         let random = &mut self.caller.random;
         let one = match random.random_range(0..10) {
-            0..4 => Some(HOT_PLACE),
-            4..8 => Some(random.random_range(0..places)),
+            0..4 => Some(HOT_PARTITION),
+            4..8 => Some(random.random_range(0..partitions)),
             _ => None,
         };
         (0..size)
             .map(|_| {
-                let place = one.unwrap_or_else(|| random.random_range(0..places));
-                (place, self.caller.run.number())
+                let partition = one.unwrap_or_else(|| random.random_range(0..partitions));
+                (partition, self.caller.run.number())
             })
             .collect()
     }
 
-    async fn push(&mut self, items: &[(usize, Number)], with_ids: bool) -> PushOutcome {
+    async fn push(&mut self, items: &[(usize, MessageNumber)], with_ids: bool) -> PushOutcome {
         let body = self.body(items, with_ids);
         let begin = self.caller.run.now();
         let deadline = tokio::time::Instant::now() + RETRY_TIME;
@@ -109,14 +109,14 @@ impl Producer {
                     }
                     break;
                 }
-                Err(Failed::Refused) => {}
-                // One attempt whose end nobody knows is enough.
-                Err(Failed::Unknown) => outcome = PushOutcome::Unknown,
+                Err(CallFailure::Refused) => {}
+                // One attempt of unknown outcome is enough.
+                Err(CallFailure::Unknown) => outcome = PushOutcome::Unknown,
             }
             if !with_ids || tokio::time::Instant::now() >= deadline {
                 break;
             }
-            self.record.tally.count("pushes sent again");
+            self.record.events.count("pushes sent again");
             self.caller.pause().await;
         }
         let push = Push {
@@ -132,36 +132,36 @@ impl Producer {
         outcome
     }
 
-    /// The same once more: every item has to be called a duplicate.
-    async fn repeat(&mut self, items: &[(usize, Number)]) {
+    /// Pushes the same items once more: each has to be called a duplicate.
+    async fn repeat(&mut self, items: &[(usize, MessageNumber)]) {
         let body = self.body(items, true);
         if let Ok(statuses) = self.attempt(&body).await {
             let repeats = items.iter().zip(&statuses);
-            let repeats = repeats.map(|(&(place, number), status)| Repeat {
-                place,
+            let repeats = repeats.map(|(&(partition, number), status)| Repeat {
+                partition,
                 number,
-                said_duplicate: status == "duplicate",
+                answered_duplicate: status == "duplicate",
             });
             self.record.history.repeats.extend(repeats);
         }
     }
 
-    async fn attempt(&mut self, body: &str) -> Result<Vec<String>, Failed> {
-        let answer = self.caller.post("/api/v1/push", body.to_owned()).await?;
-        let pushed: Result<Vec<Pushed<'_>>, _> = serde_json::from_slice(&answer.body);
+    async fn attempt(&mut self, body: &str) -> Result<Vec<String>, CallFailure> {
+        let response = self.caller.post("/api/v1/push", body.to_owned()).await?;
+        let pushed: Result<Vec<ItemResult<'_>>, _> = serde_json::from_slice(&response.body);
         let pushed = pushed.map_err(|_| {
-            self.caller.run.unexpected.add("push", &answer.shown());
-            Failed::Unknown
+            self.caller.run.unexpected.add("push", &response.describe());
+            CallFailure::Unknown
         })?;
         Ok(pushed.iter().map(|one| one.status.to_owned()).collect())
     }
 
-    fn body(&mut self, items: &[(usize, Number)], with_ids: bool) -> String {
+    fn body(&mut self, items: &[(usize, MessageNumber)], with_ids: bool) -> String {
         let pad = "x".repeat(self.caller.random.random_range(0..PAD));
         let items: Vec<_> = items
             .iter()
-            .map(|&(place, number)| {
-                let mut item = item(place, number, &pad);
+            .map(|&(partition, number)| {
+                let mut item = item(partition, number, &pad);
                 if with_ids {
                     item["transactionId"] = json!(format!("{}-{number}", self.name));
                 }
@@ -172,9 +172,9 @@ impl Producer {
     }
 }
 
-/// A message to a place, known by its number.
-pub(super) fn item(place: usize, number: Number, pad: &str) -> serde_json::Value {
-    let (queue, partition) = address(place);
+/// A message to a partition, identified by its number.
+pub(super) fn item(partition: usize, number: MessageNumber, pad: &str) -> serde_json::Value {
+    let (queue, partition) = address(partition);
     let payload = json!({ "n": number, "pad": pad });
     json!({ "queue": queue, "partition": partition, "payload": payload })
 }

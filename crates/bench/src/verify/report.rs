@@ -6,31 +6,32 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::args::{VerifyArgs, VerifyStore};
-use super::check::{Kind, Violation};
+use super::args::VerifyArgs;
+use super::check::{Violation, ViolationKind};
 use super::history::{AckOutcome, Effect, History, PushOutcome};
-use super::run::{Routes, Tally};
-use crate::failures::Seen;
+use super::run::{EventCounts, OfferedRoutes};
+use crate::args::StoreKind;
+use crate::failures::FailureSummary;
 use crate::units::{as_millis, show_count, show_duration};
 
-/// So many of each kind are told in full.
-const TOLD: usize = 5;
+/// So many violations of each kind are shown.
+const MAX_SHOWN: usize = 5;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Report {
     pub(super) seed: u64,
-    pub(super) store: VerifyStore,
+    pub(super) store: StoreKind,
     pub(super) nodes: usize,
     #[serde(rename = "timeMs", serialize_with = "as_millis")]
     pub(super) time: Duration,
-    /// What the server does not offer, and the run therefore did not try.
+    /// Routes that the server does not offer, and that the run therefore did not try.
     not_tried: Vec<&'static str>,
     happened: BTreeMap<&'static str, u64>,
-    /// What should have happened, and did not.
+    /// Events that should have happened, and did not.
     missing: Vec<&'static str>,
-    unexpected: Seen,
-    violations: BTreeMap<Kind, u64>,
+    unexpected: FailureSummary,
+    violations: BTreeMap<ViolationKind, u64>,
     first_violations: Vec<Violation>,
 }
 
@@ -38,9 +39,9 @@ impl Report {
     pub(super) fn new(
         args: &VerifyArgs,
         seed: u64,
-        routes: Routes,
+        routes: OfferedRoutes,
         history: &History,
-        tally: &Tally,
+        events: &EventCounts,
         planned: &[&'static str],
     ) -> Self {
         let mut not_tried = Vec::new();
@@ -64,7 +65,7 @@ impl Report {
             }
         }
         let mut happened = counts(history);
-        for (what, count) in &tally.0 {
+        for (what, count) in &events.0 {
             *happened.entry(what).or_default() += count;
         }
         let missing = expected
@@ -79,35 +80,32 @@ impl Report {
             not_tried,
             happened,
             missing,
-            unexpected: Seen::default(),
+            unexpected: FailureSummary::default(),
             violations: BTreeMap::new(),
             first_violations: Vec::new(),
         }
     }
 
-    pub(super) fn judge(&mut self, violations: Vec<Violation>, unexpected: Seen) {
+    pub(super) fn judge(&mut self, violations: Vec<Violation>, unexpected: FailureSummary) {
         self.unexpected = unexpected;
         for violation in violations {
             let count = self.violations.entry(violation.kind).or_default();
             *count += 1;
-            if *count <= TOLD as u64 {
+            if *count <= MAX_SHOWN as u64 {
                 self.first_violations.push(violation);
             }
         }
     }
 
-    /// Why the run has not proved what it was to prove.
+    /// Why the run has not proved the promises.
     pub(super) fn trouble(&self) -> Option<String> {
         let seed = self.seed;
         if !self.violations.is_empty() {
             let count: u64 = self.violations.values().sum();
             return Some(format!("{count} violations; repeat with --seed {seed}"));
         }
-        if let Some(first) = &self.unexpected.first {
-            let count = self.unexpected.count;
-            return Some(format!(
-                "{count} answers were not understood; the first: {first}"
-            ));
+        if let Some(unexpected) = self.unexpected.describe("answers were not understood") {
+            return Some(unexpected);
         }
         if !self.missing.is_empty() {
             let missing = self.missing.join(", ");
@@ -162,8 +160,8 @@ impl Display for Report {
             count => format!("{count} nodes"),
         };
         let store = match self.store {
-            VerifyStore::Sqlite => "SQLite",
-            VerifyStore::Postgres => "PostgreSQL",
+            StoreKind::Sqlite => "SQLite",
+            StoreKind::Postgres => "PostgreSQL",
         };
         let time = show_duration(self.time);
         writeln!(f, "{nodes} on {store} for {time}, seed {}\n", self.seed)?;

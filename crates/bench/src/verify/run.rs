@@ -1,4 +1,4 @@
-//! What all producers and consumers of a run share, and what each of them writes down.
+//! What all producers and consumers of a run share, and what each of them records.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,17 +11,15 @@ use http::StatusCode;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde::Deserialize;
 
-use super::history::{Group, History, Number, Time};
+use super::history::{Group, History, MessageNumber, Time};
+use crate::connection::{Connection, RequestError, Response, ServerAddress};
 use crate::failures::Failures;
-use crate::line::{Answer, Line, Lost, Target};
-
-/// A call that is not held and takes longer has no answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::server::REQUEST_TIMEOUT;
 
 /// The first is where transactions take from, the second where they push to.
 pub(super) const QUEUES: [&str; 2] = ["verify-source", "verify-sink"];
-const PARTITIONS: usize = 4;
-/// The group of those who name none.
+const PARTITIONS_PER_QUEUE: usize = 4;
+/// The group of consumers that name none.
 pub(super) const QUEUE_MODE: &str = "__QUEUE_MODE__";
 const GROUPS: [(&str, bool); 3] = [
     (QUEUE_MODE, false),
@@ -33,8 +31,8 @@ pub(super) const LEASE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) seed: u64,
-    pub(super) targets: Vec<Arc<Target>>,
-    pub(super) routes: Routes,
+    pub(super) servers: Vec<Arc<ServerAddress>>,
+    pub(super) routes: OfferedRoutes,
     pub(super) unexpected: Failures,
     start: Instant,
     numbers: AtomicU64,
@@ -44,16 +42,20 @@ pub(super) struct Run {
 
 /// What the server offers beyond push, pop and ack.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Routes {
+pub(super) struct OfferedRoutes {
     pub(super) ack_batch: bool,
     pub(super) transaction: bool,
 }
 
 impl Run {
-    pub(super) fn new(seed: u64, targets: Vec<Arc<Target>>, routes: Routes) -> Arc<Self> {
+    pub(super) fn new(
+        seed: u64,
+        servers: Vec<Arc<ServerAddress>>,
+        routes: OfferedRoutes,
+    ) -> Arc<Self> {
         Arc::new(Self {
             seed,
-            targets,
+            servers,
             routes,
             unexpected: Failures::default(),
             start: Instant::now(),
@@ -67,7 +69,7 @@ impl Run {
         self.start.elapsed().as_micros() as Time
     }
 
-    pub(super) fn number(&self) -> Number {
+    pub(super) fn number(&self) -> MessageNumber {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -79,21 +81,21 @@ impl Run {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Until one lease from now, nobody acknowledges in time.
-    pub(super) fn storm(&self) {
+    /// For the length of one lease, no consumer acknowledges in time.
+    pub(super) fn start_lease_storm(&self) {
         let until = self.now() + LEASE.as_micros() as Time;
         self.storm_until.store(until, Ordering::Relaxed);
     }
 
-    pub(super) fn is_stormy(&self) -> bool {
+    pub(super) fn is_lease_storm(&self) -> bool {
         self.now() < self.storm_until.load(Ordering::Relaxed)
     }
 }
 
-/// An empty history of the run's places and groups.
+/// An empty history of the run's partitions and groups.
 pub(super) fn blank_history() -> History {
     History {
-        places: places()
+        partitions: partitions()
             .map(|(queue, partition)| format!("{queue}/{partition}"))
             .collect(),
         groups: groups(),
@@ -110,129 +112,136 @@ pub(super) fn groups() -> Vec<Group> {
     GROUPS.map(group).into()
 }
 
-fn places() -> impl Iterator<Item = (&'static str, String)> {
-    QUEUES
-        .into_iter()
-        .flat_map(|queue| (0..PARTITIONS).map(move |number| (queue, format!("p{number}"))))
+fn partitions() -> impl Iterator<Item = (&'static str, String)> {
+    QUEUES.into_iter().flat_map(|queue| {
+        (0..PARTITIONS_PER_QUEUE).map(move |number| (queue, format!("p{number}")))
+    })
 }
 
-/// Queue and partition of a place.
-pub(super) fn address(place: usize) -> (&'static str, String) {
+/// The names of the queue and of the partition with this index.
+pub(super) fn address(partition: usize) -> (&'static str, String) {
     (
-        QUEUES[place / PARTITIONS],
-        format!("p{}", place % PARTITIONS),
+        QUEUES[partition / PARTITIONS_PER_QUEUE],
+        format!("p{}", partition % PARTITIONS_PER_QUEUE),
     )
 }
 
-pub(super) fn place_of(queue: &str, partition: &str) -> Option<usize> {
-    places().position(|(known, name)| (known, &*name) == (queue, partition))
+pub(super) fn partition_of(queue: &str, partition: &str) -> Option<usize> {
+    partitions().position(|(of, name)| (of, &*name) == (queue, partition))
 }
 
-pub(super) fn places_of_queue(queue: usize) -> std::ops::Range<usize> {
-    queue * PARTITIONS..(queue + 1) * PARTITIONS
+pub(super) fn partitions_of_queue(queue: usize) -> std::ops::Range<usize> {
+    queue * PARTITIONS_PER_QUEUE..(queue + 1) * PARTITIONS_PER_QUEUE
 }
 
-/// One producer's or consumer's own part of the story.
+/// What one producer or consumer has recorded.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct CallerRecord {
     pub(super) history: History,
-    pub(super) tally: Tally,
+    pub(super) events: EventCounts,
 }
 
-impl Record {
+impl CallerRecord {
     pub(super) fn append(&mut self, other: Self) {
         self.history.append(other.history);
-        for (what, count) in other.tally.0 {
-            *self.tally.0.entry(what).or_default() += count;
+        for (what, count) in other.events.0 {
+            *self.events.0.entry(what).or_default() += count;
         }
     }
 }
 
-/// How often what has happened, as far as the history does not say it.
+/// How often events happened that the history does not contain.
 #[derive(Debug, Default, Clone, serde::Serialize)]
-pub(super) struct Tally(pub(super) BTreeMap<&'static str, u64>);
+pub(super) struct EventCounts(pub(super) BTreeMap<&'static str, u64>);
 
-impl Tally {
+impl EventCounts {
     pub(super) fn count(&mut self, what: &'static str) {
         *self.0.entry(what).or_default() += 1;
     }
 }
 
-/// Somebody who calls: at one node, until that fails.
+/// The client of a producer or consumer: it calls one node until that fails.
 #[derive(Debug)]
 pub(super) struct Caller {
     pub(super) run: Arc<Run>,
     pub(super) random: StdRng,
     node: usize,
-    line: Line,
+    connection: Connection,
 }
 
-/// What is known of a call that was not answered as asked.
+/// What is known of a call that did not succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failed {
+pub(super) enum CallFailure {
     /// Nothing was done.
     Refused,
     Unknown,
 }
 
 impl Caller {
-    /// `name` makes its choices its own.
+    /// The random choices depend on the seed and on `name`.
     pub(super) fn new(run: &Arc<Run>, name: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         (run.seed, name).hash(&mut hasher);
         let mut random = StdRng::seed_from_u64(hasher.finish());
-        let node = random.random_range(0..run.targets.len());
+        let node = random.random_range(0..run.servers.len());
         Self {
             run: Arc::clone(run),
             random,
-            line: Line::to(&run.targets[node]),
+            connection: Connection::to(&run.servers[node]),
             node,
         }
     }
 
-    pub(super) async fn get(&mut self, path: &str, held: Duration) -> Result<Answer, Failed> {
-        let path = self.run.targets[self.node].path(path);
-        let answer = self.line.get(&path, held + PATIENCE).await;
-        self.judge(answer)
+    pub(super) async fn get(
+        &mut self,
+        path: &str,
+        held: Duration,
+    ) -> Result<Response, CallFailure> {
+        let path = self.run.servers[self.node].path(path);
+        let response = self.connection.get(&path, held + REQUEST_TIMEOUT).await;
+        self.judge(response)
     }
 
-    pub(super) async fn post(&mut self, path: &str, body: String) -> Result<Answer, Failed> {
-        let path = self.run.targets[self.node].path(path);
-        let answer = self.line.post(&path, Bytes::from(body), PATIENCE).await;
-        self.judge(answer)
+    pub(super) async fn post(&mut self, path: &str, body: String) -> Result<Response, CallFailure> {
+        let path = self.run.servers[self.node].path(path);
+        let response = self
+            .connection
+            .post(&path, Bytes::from(body), REQUEST_TIMEOUT)
+            .await;
+        self.judge(response)
     }
 
-    fn judge(&mut self, answer: Result<Answer, Lost>) -> Result<Answer, Failed> {
-        let failed = match answer {
-            Ok(answer) if answer.status.is_success() => return Ok(answer),
-            Ok(answer) if answer.status == StatusCode::SERVICE_UNAVAILABLE => {
-                // Among the reasons for a 503, these two say that nothing was done.
-                match problem_type(&answer) {
+    fn judge(&mut self, response: Result<Response, RequestError>) -> Result<Response, CallFailure> {
+        let failed = match response {
+            Ok(response) if response.status.is_success() => return Ok(response),
+            Ok(response) if response.status == StatusCode::SERVICE_UNAVAILABLE => {
+                // Of the problems with status 503, these two say that nothing was done.
+                match problem_type(&response) {
                     Some("urn:wakeline:store-unavailable" | "urn:wakeline:overloaded") => {
-                        Failed::Refused
+                        CallFailure::Refused
                     }
-                    _ => Failed::Unknown,
+                    _ => CallFailure::Unknown,
                 }
             }
-            Ok(answer) if answer.status.is_client_error() => {
-                // Nobody here makes such a mistake.
-                self.run.unexpected.add("a call", &answer.shown());
-                Failed::Refused
+            Ok(response) if response.status.is_client_error() => {
+                // No call of a run is wrong.
+                self.run.unexpected.add("a call", &response.describe());
+                CallFailure::Refused
             }
-            Ok(_) | Err(Lost::Unknown(_)) => Failed::Unknown,
-            Err(Lost::NotSent(_)) => Failed::Refused,
+            Ok(_) | Err(RequestError::Unknown(_)) => CallFailure::Unknown,
+            Err(RequestError::NotSent(_)) => CallFailure::Refused,
         };
         self.change_node();
         Err(failed)
     }
 
     pub(super) fn change_node(&mut self) {
-        self.node = (self.node + 1) % self.run.targets.len();
+        self.node = (self.node + 1) % self.run.servers.len();
         self.hang_up();
     }
 
     pub(super) fn hang_up(&mut self) {
-        self.line = Line::to(&self.run.targets[self.node]);
+        self.connection = Connection::to(&self.run.servers[self.node]);
     }
 
     /// After a failure, so that a server that starts is not hammered.
@@ -242,12 +251,12 @@ impl Caller {
     }
 }
 
-fn problem_type(answer: &Answer) -> Option<&str> {
+fn problem_type(response: &Response) -> Option<&str> {
     #[derive(Deserialize)]
     struct Problem<'a> {
         #[serde(rename = "type", borrow)]
         kind: &'a str,
     }
-    let problem: Problem<'_> = serde_json::from_slice(&answer.body).ok()?;
+    let problem: Problem<'_> = serde_json::from_slice(&response.body).ok()?;
     Some(problem.kind)
 }

@@ -1,11 +1,11 @@
-//! When what fails: drawn from the seed, each kind at least once.
+//! Which fault happens when: drawn from the seed, each kind at least once.
 
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
 use serde::Serialize;
 
-use super::args::VerifyStore;
+use crate::args::StoreKind;
 
 /// Short enough for many, long enough for the load to get going in between.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -19,21 +19,21 @@ pub(super) enum Fault {
     RestartPostgres { crash: bool },
     /// The sessions that listen are ended.
     CutListeners,
-    /// Consumers sit on what they have until their leases are over.
+    /// Consumers keep their messages until the leases are over.
     LeaseStorm,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Planned {
+pub(super) struct PlannedFault {
     pub(super) at: Duration,
     pub(super) fault: Fault,
 }
 
-pub(super) fn plan(seed: u64, time: Duration, store: VerifyStore, nodes: usize) -> Vec<Planned> {
+pub(super) fn plan(seed: u64, time: Duration, store: StoreKind, nodes: usize) -> Vec<PlannedFault> {
     let mut random = StdRng::seed_from_u64(seed);
     let kinds = match store {
-        VerifyStore::Sqlite => 2,
-        VerifyStore::Postgres => 4,
+        StoreKind::Sqlite => 2,
+        StoreKind::Postgres => 4,
     };
     let count = (time.as_secs_f64() / PERIOD.as_secs_f64()) as usize;
     let count = count.max(kinds);
@@ -47,7 +47,7 @@ pub(super) fn plan(seed: u64, time: Duration, store: VerifyStore, nodes: usize) 
                 None => random.random_range(0..kinds),
             };
             let jitter = random.random_range(0.75..1.25);
-            Planned {
+            PlannedFault {
                 at: step.mul_f64(index as f64 + jitter),
                 fault: match kind {
                     0 => Fault::KillNode {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_seed_gives_one_plan_with_every_kind_in_order_of_time() {
-        for (store, nodes, kinds) in [(VerifyStore::Sqlite, 1, 2), (VerifyStore::Postgres, 2, 4)] {
+        for (store, nodes, kinds) in [(StoreKind::Sqlite, 1, 2), (StoreKind::Postgres, 2, 4)] {
             for time in [10, 600].map(Duration::from_secs) {
                 let plan = |seed| super::plan(seed, time, store, nodes);
                 assert_eq!(plan(7), plan(7));

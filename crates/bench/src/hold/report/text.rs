@@ -2,7 +2,8 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use super::{Report, WakeTimes, WholeWake};
+use super::{Report, WakePercentiles};
+use crate::hold::wakes::WakeAll;
 use crate::percentiles::Percentiles;
 use crate::units::{show_bytes, show_count, show_duration};
 
@@ -14,10 +15,10 @@ impl Display for Report {
             wake_times(f, wakes)?;
         }
         if let Some(wake_all) = &self.wake_all {
-            whole_wake(f, wake_all)?;
+            wake_of_all(f, wake_all)?;
         }
-        self.trouble_seen(f)?;
-        self.judgement(f)
+        self.trouble_found(f)?;
+        self.verdicts(f)
     }
 }
 
@@ -80,7 +81,7 @@ impl Report {
         row(f, "idle CPU", &cpu)
     }
 
-    fn trouble_seen(&self, f: &mut Formatter<'_>) -> Result {
+    fn trouble_found(&self, f: &mut Formatter<'_>) -> Result {
         if self.early_answers > 0 {
             let count = show_count(self.early_answers);
             row(
@@ -110,7 +111,7 @@ impl Report {
         }
     }
 
-    fn judgement(&self, f: &mut Formatter<'_>) -> Result {
+    fn verdicts(&self, f: &mut Formatter<'_>) -> Result {
         if self.targets.is_empty() {
             return Ok(());
         }
@@ -137,7 +138,7 @@ impl Report {
     }
 }
 
-fn wake_times(f: &mut Formatter<'_>, wakes: &WakeTimes) -> Result {
+fn wake_times(f: &mut Formatter<'_>, wakes: &WakePercentiles) -> Result {
     let Some(sent) = &wakes.push_sent_to_answer else {
         return row(f, "wakes", &format!("none answered, {} lost", wakes.lost));
     };
@@ -177,7 +178,7 @@ fn times(f: &mut Formatter<'_>, name: &str, times: &Percentiles) -> Result {
     writeln!(f)
 }
 
-fn whole_wake(f: &mut Formatter<'_>, wake: &WholeWake) -> Result {
+fn wake_of_all(f: &mut Formatter<'_>, wake: &WakeAll) -> Result {
     let rate = wake.answered as f64 / wake.time.as_secs_f64().max(1e-9);
     let text = format!(
         "{} of {} answered in {} ({} per second), pushed in {}",
@@ -198,28 +199,17 @@ fn row(f: &mut Formatter<'_>, name: &str, text: &str) -> Result {
 mod tests {
     use std::time::Duration;
 
-    use clap::Parser;
-
+    use crate::args::parse;
     use crate::hold::args::HoldArgs;
-    use crate::hold::report::{Idle, Memory, Report};
-    use crate::hold::wakes::{WakeAll, Wakes};
-    use crate::meter::{Reading, Statements};
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: HoldArgs,
-    }
-
-    fn args(line: &str) -> HoldArgs {
-        Line::parse_from(line.split_whitespace()).args
-    }
+    use crate::hold::report::{IdleUsage, Memory, Report};
+    use crate::hold::wakes::{WakeAll, WakeTimes};
+    use crate::meter::{Reading, StatementCount};
 
     fn reading(memory_bytes: f64, cpu_seconds: f64, count: f64) -> Reading {
         Reading {
             memory_bytes: Some(memory_bytes),
             cpu_seconds: Some(cpu_seconds),
-            statements: Some(Statements {
+            statements: Some(StatementCount {
                 count,
                 source: "wakeline_statements_total",
             }),
@@ -228,11 +218,12 @@ mod tests {
 
     #[test]
     fn a_full_report_is_read_from_top_to_bottom() {
-        let args =
-            args("hold --target-p99 5ms --target-bytes 14k --target-statements 1 --target-cpu 0.1");
+        let args: HoldArgs = parse(
+            "hold --target-p99 5ms --target-bytes 14k --target-statements 1 --target-cpu 0.1",
+        );
         let (before, after) = (reading(20e6, 1.0, 10.0), reading(90e6, 1.05, 12.0));
         let memory = Memory::between(before.memory_bytes, after.memory_bytes, args.waiters);
-        let idle = Idle::between(&before, &after, Duration::from_secs(10));
+        let idle = IdleUsage::between(&before, &after, Duration::from_secs(10));
         let mut report = Report::new(
             &args,
             Duration::from_millis(2500),
@@ -240,19 +231,19 @@ mod tests {
             memory,
             idle,
         );
-        report.add_wakes(Wakes {
+        report.add_wakes(WakeTimes {
             from_sent: (1..=200).map(|n| Duration::from_micros(n * 10)).collect(),
             from_pushed: (1..=200).map(Duration::from_micros).collect(),
             before_pushed: 3,
             lost: 0,
         });
-        report.add_wake_all(Some(WakeAll {
+        report.wake_all = Some(WakeAll {
             waiters: 10_000,
             pushed: 10_000,
             answered: 9_999,
             push_time: Duration::from_millis(1900),
             time: Duration::from_secs(2),
-        }));
+        });
         report.judge(&args);
         insta::assert_snapshot!(report, @r"
         10,000 pops on one queue, HTTP/1.1, a connection each, autoAck
@@ -282,9 +273,10 @@ mod tests {
 
     #[test]
     fn what_a_foreign_server_does_not_say_is_called_unknown() {
-        let args = args("hold --waiters 5 --topics each --http 2 --lease --target-cpu 3");
+        let args: HoldArgs =
+            parse("hold --waiters 5 --topics each --http 2 --lease --target-cpu 3");
         let nothing = Reading::default();
-        let idle = Idle::between(&nothing, &nothing, Duration::from_secs(10));
+        let idle = IdleUsage::between(&nothing, &nothing, Duration::from_secs(10));
         let mut report = Report::new(&args, Duration::from_millis(20), None, None, idle);
         report.judge(&args);
         insta::assert_snapshot!(report, @r"

@@ -2,32 +2,26 @@
 
 use std::collections::HashMap;
 
-use super::{Kind, Known, Violation, at};
-use crate::verify::history::{AckOutcome, Delivery, Effect, NEVER, Number, Time};
+use super::{GroupView, HistoryLookup, ViolationKind, Violations, at};
+use crate::verify::history::{AckOutcome, Delivery, Effect, MessageNumber, NEVER, Time};
 
 /// The clock that ends leases is the server's or the database's, not ours.
 const CLOCKS_DIFFER: Time = 100_000;
 
-pub(super) fn check(known: &Known<'_>, found: &mut Vec<Violation>) {
-    let released = released(known);
-    let ends_from = |delivery: &Delivery| {
-        let lease = known.history.lease.as_micros() as Time;
-        let by_time = known.claimed_from(delivery) + lease.saturating_sub(CLOCKS_DIFFER);
-        let key = (delivery.group, delivery.lease.unwrap_or_default());
-        by_time.min(released.get(&key).copied().unwrap_or(NEVER))
-    };
-    for group in known.leased_groups() {
-        for place in known.places() {
-            overlaps(known, group, place, ends_from, found);
-        }
+pub(super) fn check(lookup: &HistoryLookup<'_>, found: &mut Violations) {
+    let released = released(lookup);
+    for view in lookup.leased_views() {
+        overlaps(view, &released, found);
     }
-    unfenced(known, found);
+    unfenced(lookup, found);
 }
 
-/// When each lease may have ended at the earliest by what was done with it.
-fn released(known: &Known<'_>) -> HashMap<(usize, u128), Time> {
+type LeaseKey = (usize, u128);
+
+/// The earliest time at which an acknowledgement may have ended each lease.
+fn released(lookup: &HistoryLookup<'_>) -> HashMap<LeaseKey, Time> {
     let mut released = HashMap::new();
-    for ack in &known.history.acks {
+    for ack in &lookup.history.acks {
         let may_release = match ack.outcome {
             AckOutcome::Done { released, .. } => released || ack.effect == Effect::GivesBack,
             AckOutcome::Unknown => true,
@@ -42,42 +36,38 @@ fn released(known: &Known<'_>) -> HashMap<(usize, u128), Time> {
 }
 
 /// Two claims, neither of which can have been made after the other's lease had ended.
-fn overlaps(
-    known: &Known<'_>,
-    group: usize,
-    place: usize,
-    ends_from: impl Fn(&Delivery) -> Time,
-    found: &mut Vec<Violation>,
-) {
-    let deliveries = known.deliveries(group, place);
+fn overlaps(view: GroupView<'_>, released: &HashMap<LeaseKey, Time>, found: &mut Violations) {
+    let lease = view.lookup.history.lease.as_micros() as Time;
+    let ends_from = |delivery: &Delivery| {
+        let by_time = view.claimed_from(delivery) + lease.saturating_sub(CLOCKS_DIFFER);
+        let key = (delivery.group, delivery.lease.unwrap_or_default());
+        by_time.min(released.get(&key).copied().unwrap_or(NEVER))
+    };
+    let deliveries = view.deliveries();
     for (index, one) in deliveries.iter().enumerate() {
         let end = ends_from(one);
-        // Sorted by their answers: from the first that came after the end on, all did.
-        for other in deliveries[index + 1..]
-            .iter()
-            .take_while(|other| other.end < end)
-        {
+        // Sorted by their answers: all from the first that was answered after the end are later.
+        let later = deliveries[index + 1..].iter();
+        for other in later.take_while(|other| other.end < end) {
             if one.lease == other.lease || one.end >= ends_from(other) {
                 continue;
             }
-            found.push(Violation {
-                kind: Kind::Overlap,
-                text: format!(
-                    "{} was delivered twice, and the first lease lasted to {} at least: {}, then {}",
-                    known.name(group, place),
-                    at(end),
-                    shown(one),
-                    shown(other)
+            let (end, one, other) = (at(end), describe(one), describe(other));
+            found.add(
+                ViolationKind::Overlap,
+                format!(
+                    "{view} was delivered twice, and the first lease lasted to {end} at least: \
+                     {one}, then {other}"
                 ),
-            });
+            );
         }
     }
 }
 
-fn shown(delivery: &Delivery) -> String {
-    let number = |message: Option<&(Number, u128)>| message.map_or(0, |(number, _)| *number);
+fn describe(delivery: &Delivery) -> String {
+    let number = |message: Option<&(MessageNumber, u128)>| message.map_or(0, |(number, _)| *number);
     format!(
-        "{}..{} asked for at {} and answered at {} under {:x}",
+        "{}..{} popped at {} and answered at {} under {:x}",
         number(delivery.messages.first()),
         number(delivery.messages.last()),
         at(delivery.begin),
@@ -86,38 +76,37 @@ fn shown(delivery: &Delivery) -> String {
     )
 }
 
-/// An acknowledgement that counted, sent after the partition was surely leased to another.
-fn unfenced(known: &Known<'_>, found: &mut Vec<Violation>) {
-    let mut answered: HashMap<(usize, u128), Time> = HashMap::new();
-    for delivery in &known.history.deliveries {
+/// An acknowledgement that succeeded, sent after the partition was surely leased to another consumer.
+fn unfenced(lookup: &HistoryLookup<'_>, found: &mut Violations) {
+    let mut answered: HashMap<LeaseKey, Time> = HashMap::new();
+    for delivery in &lookup.history.deliveries {
         if let Some(lease) = delivery.lease {
             answered.insert((delivery.group, lease), delivery.end);
         }
     }
-    for ack in &known.history.acks {
+    for ack in &lookup.history.acks {
         let AckOutcome::Done { noop: false, .. } = ack.outcome else {
             continue;
         };
         let Some(&own) = answered.get(&(ack.group, ack.lease)) else {
             continue;
         };
-        let deliveries = known.deliveries(ack.group, ack.place);
+        let view = lookup.view(ack.group, ack.partition);
+        let deliveries = view.deliveries();
         let after_own = deliveries.partition_point(|one| one.end <= own);
         let other = deliveries[after_own..]
             .iter()
             .take_while(|other| other.end < ack.begin)
             .find(|other| other.lease != Some(ack.lease) && other.begin > own);
         if let Some(other) = other {
-            found.push(Violation {
-                kind: Kind::Unfenced,
-                text: format!(
-                    "{} at {} was acknowledged at {} under a lease that another had since {}",
-                    ack.number,
-                    known.name(ack.group, ack.place),
-                    at(ack.begin),
-                    at(other.end)
+            let (number, begin, since) = (ack.number, at(ack.begin), at(other.end));
+            found.add(
+                ViolationKind::Unfenced,
+                format!(
+                    "{number} at {view} was acknowledged at {begin} under a lease that another \
+                     consumer had since {since}"
                 ),
-            });
+            );
         }
     }
 }

@@ -2,40 +2,39 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Kind, Known, Violation, at};
-use crate::verify::history::{Number, Time};
+use super::{GroupView, HistoryLookup, ViolationKind, Violations, at};
+use crate::verify::history::{MessageNumber, Time};
 
-/// For each place, the position of each message that a group with leases has seen.
-pub(super) type Orders = Vec<HashMap<Number, usize>>;
+/// For each partition, the position of each message that a group with leases has seen.
+pub(super) type Orders = Vec<HashMap<MessageNumber, usize>>;
 
-pub(super) fn check(known: &Known<'_>, found: &mut Vec<Violation>) -> Orders {
+pub(super) fn check(lookup: &HistoryLookup<'_>, found: &mut Violations) -> Orders {
     let mut orders = Vec::new();
-    for place in known.places() {
-        let mut positions: HashMap<Number, usize> = HashMap::new();
-        for group in known.leased_groups() {
-            let sequence = first_deliveries(known, group, place);
-            by_pushes(known, group, place, &sequence, found);
+    for partition in lookup.partitions() {
+        let mut positions: HashMap<MessageNumber, usize> = HashMap::new();
+        for view in lookup.views(partition, false) {
+            let sequence = first_deliveries(view);
+            by_pushes(view, &sequence, found);
             if positions.is_empty() {
                 positions = sequence.iter().copied().zip(0..).collect();
             } else {
-                by_positions(known, group, place, &sequence, &positions, found);
+                by_positions(view, &sequence, &positions, found);
             }
         }
-        for group in known.auto_ack_groups() {
-            handed_out(known, group, place, &positions, found);
+        for view in lookup.views(partition, true) {
+            without_leases(view, &positions, found);
         }
         orders.push(positions);
     }
     orders
 }
 
-/// By their answers: the next pop of a partition is served after the lease of the one before it
-/// has ended. If that ended by time, the next one begins with the same messages again, so that it
+/// By their answers: the next pop of a partition is served after the lease of the pop before it has
+/// ended. If that lease ended by time, the next pop begins with the same messages again, so that it
 /// does not matter which answer arrived first.
-fn first_deliveries(known: &Known<'_>, group: usize, place: usize) -> Vec<Number> {
+fn first_deliveries(view: GroupView<'_>) -> Vec<MessageNumber> {
     let mut seen = HashSet::new();
-    known
-        .deliveries(group, place)
+    view.deliveries()
         .iter()
         .flat_map(|delivery| &delivery.messages)
         .map(|(number, _)| *number)
@@ -45,32 +44,24 @@ fn first_deliveries(known: &Known<'_>, group: usize, place: usize) -> Vec<Number
 
 /// A push that was answered before another began comes before it, and the items of one push are
 /// in the order of the request.
-fn by_pushes(
-    known: &Known<'_>,
-    group: usize,
-    place: usize,
-    sequence: &[Number],
-    found: &mut Vec<Violation>,
-) {
-    let name = || known.name(group, place);
-    let mut latest: Option<(Number, Time)> = None;
-    let mut items: HashMap<usize, (usize, Number)> = HashMap::new();
+fn by_pushes(view: GroupView<'_>, sequence: &[MessageNumber], found: &mut Violations) {
+    let mut latest: Option<(MessageNumber, Time)> = None;
+    let mut items: HashMap<usize, (usize, MessageNumber)> = HashMap::new();
     for &number in sequence {
-        let Some(pushed) = known.pushed.get(&number) else {
+        let Some(pushed) = view.lookup.pushed.get(&number) else {
             continue;
         };
         if let Some((earlier, begin)) = latest
             && pushed.end < begin
         {
-            found.push(Violation {
-                kind: Kind::Reordered,
-                text: format!(
-                    "{number} at {} comes after {earlier}, whose push began at {} when its own was answered at {}",
-                    name(),
-                    at(begin),
-                    at(pushed.end)
+            let (begin, end) = (at(begin), at(pushed.end));
+            found.add(
+                ViolationKind::Reordered,
+                format!(
+                    "{number} at {view} comes after {earlier}, whose push began at {begin} when its \
+                     own was answered at {end}"
                 ),
-            });
+            );
         }
         if latest.is_none_or(|(_, begin)| pushed.begin > begin) {
             latest = Some((number, pushed.begin));
@@ -78,84 +69,69 @@ fn by_pushes(
         if let Some(&(item, earlier)) = items.get(&pushed.push)
             && item > pushed.item
         {
-            found.push(Violation {
-                kind: Kind::Reordered,
-                text: format!(
-                    "{number} at {} comes after {earlier}, which stood behind it in their push",
-                    name()
+            found.add(
+                ViolationKind::Reordered,
+                format!(
+                    "{number} at {view} comes after {earlier}, which followed it in their push"
                 ),
-            });
+            );
         }
         items.insert(pushed.push, (pushed.item, number));
     }
 }
 
 fn by_positions(
-    known: &Known<'_>,
-    group: usize,
-    place: usize,
-    sequence: &[Number],
-    positions: &HashMap<Number, usize>,
-    found: &mut Vec<Violation>,
+    view: GroupView<'_>,
+    sequence: &[MessageNumber],
+    positions: &HashMap<MessageNumber, usize>,
+    found: &mut Violations,
 ) {
-    let mut last: Option<(usize, Number)> = None;
+    let mut last: Option<(usize, MessageNumber)> = None;
     for &number in sequence {
         let Some(&position) = positions.get(&number) else {
             continue;
         };
         if let Some((_, earlier)) = last.filter(|(before, _)| *before > position) {
-            found.push(Violation {
-                kind: Kind::Reordered,
-                text: format!(
-                    "{number} at {} comes after {earlier}; for another group it comes before",
-                    known.name(group, place)
+            found.add(
+                ViolationKind::Reordered,
+                format!(
+                    "{number} at {view} comes after {earlier}; for another group it comes before"
                 ),
-            });
+            );
         }
         last = Some((position, number));
     }
 }
 
-/// Without leases several answers may be under way at once: only what was answered before a pop
-/// was sent is known to come before what that pop got. And nothing comes twice.
-fn handed_out(
-    known: &Known<'_>,
-    group: usize,
-    place: usize,
-    positions: &HashMap<Number, usize>,
-    found: &mut Vec<Violation>,
+/// Without leases several pops may be answered at once: only messages that were answered before a pop
+/// was sent are known to come before the messages of that pop. And no message comes twice.
+fn without_leases(
+    view: GroupView<'_>,
+    positions: &HashMap<MessageNumber, usize>,
+    found: &mut Violations,
 ) {
-    let name = || known.name(group, place);
-    let by_end = known.deliveries(group, place);
+    let by_end = view.deliveries();
     let mut by_begin = by_end.to_vec();
     by_begin.sort_by_key(|delivery| delivery.begin);
-    let position = |number: &Number| positions.get(number).copied();
+    let position = |number: &MessageNumber| positions.get(number).copied();
     let (mut answered, mut latest, mut seen) = (0, None, HashSet::new());
     for delivery in by_begin {
         while let Some(before) = by_end.get(answered).filter(|one| one.end < delivery.begin) {
-            let last = before
-                .messages
-                .iter()
-                .filter_map(|(n, _)| position(n))
-                .max();
-            latest = latest.max(last);
+            let numbers = before.messages.iter().map(|(number, _)| number);
+            latest = latest.max(numbers.filter_map(position).max());
             answered += 1;
         }
         let mut last = latest;
         for (number, _) in &delivery.messages {
             if !seen.insert(*number) {
-                found.push(Violation {
-                    kind: Kind::Twice,
-                    text: format!("{number} at {} was handed out twice", name()),
-                });
+                let text = format!("{number} at {view} was delivered twice");
+                found.add(ViolationKind::Twice, text);
                 continue;
             }
             let here = position(number);
             if here.is_some() && here < last {
-                found.push(Violation {
-                    kind: Kind::Reordered,
-                    text: format!("{number} at {} comes after a later one", name()),
-                });
+                let text = format!("{number} at {view} comes after a later message");
+                found.add(ViolationKind::Reordered, text);
             }
             last = last.max(here);
         }
