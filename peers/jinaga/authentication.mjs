@@ -1,4 +1,5 @@
-// Who asks, by a JSON Web Token that a *.provider file vouches for. Answers are the replicator's.
+// Authenticates requests by a JSON Web Token whose issuer has a *.provider file. The refusals are those
+// of the replicator.
 
 import { createHmac, createPublicKey, timingSafeEqual, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -59,7 +60,7 @@ function decoded(part) {
 
 function isSigned(text, signature, alg, key) {
   const given = Buffer.from(signature ?? "", "base64url");
-  // A key in PEM is a public one; taken as a shared secret, everybody could sign with it.
+  // A PEM key is public: used as a shared secret, it would let anybody sign.
   if (key.startsWith("-----BEGIN")) {
     return alg === "RS256" && verify("sha256", Buffer.from(text), createPublicKey(key), given);
   }

@@ -17,9 +17,9 @@ const HOME = join(HERE, "..", "..", "target", "compat", "jinaga-upstream");
 const USAGE = `usage: start --port PORT --database URL [--policies DIRECTORY] [--auth DIRECTORY]
 
   --port      on 127.0.0.1; 0 for any free one
-  --database  postgres://...; it must be there, its tables are made
+  --database  postgres://...; it must exist, and its tables are created
   --policies  *.policy files; without it everything is allowed
-  --auth      *.provider files, and allow-anonymous; without it everybody is anonymous`;
+  --auth      *.provider files, and allow-anonymous; without it every user is anonymous`;
 
 export async function main(given) {
   const { values } = parseArgs({
@@ -32,20 +32,20 @@ export async function main(given) {
       help: { type: "boolean" },
     },
   });
-  // Before anything else: `--help` is how the packages are installed ahead of time.
+  // First of all: `--help` is used to install the packages ahead of time.
   const require = ensure(HERE, HOME);
   if (values.help || !values.port || !values.database) {
     console.log(USAGE);
     process.exitCode = values.help ? 0 : 2;
     return;
   }
-  // Its own default writes several lines for each frame.
+  // The default tracer writes several lines for each frame.
   const { NoOpTracer, Trace } = require("jinaga");
   Trace.configure(Object.assign(new NoOpTracer(), { error: (error) => console.error(error) }));
   await makeTables(require, values.database);
   const server = createServer(application(require, values));
   server.listen(Number(values.port), "127.0.0.1", () => {
-    // Tells who started it where it is, and that it is ready.
+    // The parent process reads the address from this line, and that the host is ready.
     console.log(`running on http://127.0.0.1:${server.address().port}`);
     // jinaga-server also writes past its tracer.
     console.log = () => {};
@@ -66,7 +66,7 @@ function application(require, { database, policies, auth }) {
   const app = express();
   app.use(express.json());
   app.use(express.text());
-  // Of this host, so that a load generator can see how fast the machine is without the router.
+  // A route without the router, by which a load generator measures the machine.
   app.get("/livez", (_request, response) => response.send("ok"));
   if (auth) {
     app.use("/jinaga", authenticate(auth));

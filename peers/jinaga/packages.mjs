@@ -19,7 +19,7 @@ export function ensure(manifest, home) {
 function install(manifest, home, wanted) {
   console.error(`installing packages in ${home}`);
   mkdirSync(dirname(home), { recursive: true });
-  // Aside, and moved there as a whole: another process may do the same at the same time.
+  // In a directory beside, which is then renamed: another process may install at the same time.
   const aside = mkdtempSync(`${home}-`);
   for (const file of FILES) {
     cpSync(join(manifest, file), join(aside, file));

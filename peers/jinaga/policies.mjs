@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** What jinaga-server is to be told; nothing where the marker switches security off. */
+/** The rules for jinaga-server; none if the marker file switches security off. */
 export function rules(RuleSet, directory) {
   const policies = files(directory, ".policy");
   const isOpen = files(directory, "no-security-policies").length > 0;

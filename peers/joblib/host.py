@@ -1,7 +1,7 @@
 """A host of the real zndraw-joblib: its router, zndraw-auth and zndraw-socketio in one FastAPI.
 
-What zndraw-joblib leaves to its host is here and nothing more: users and tokens, the result
-backend on Redis, the Socket.IO handlers, the sweeper. Its own settings come from the environment
+It has only what zndraw-joblib leaves to its host: users and tokens, the result backend on Redis,
+the Socket.IO handlers, the sweeper. Its own settings come from the environment
 (ZNDRAW_JOBLIB_*, ZNDRAW_AUTH_*); without ZNDRAW_AUTH_DEFAULT_ADMIN_EMAIL every user is a superuser.
 """
 
@@ -48,7 +48,7 @@ from zndraw_joblib import (
 from zndraw_socketio import wrap
 
 NOTIFY = "notify:"
-# Each waiter has a connection of its own, and this client stops at a hundred unless told.
+# Each waiter has a connection of its own, and the default limit of this client is a hundred.
 CONNECTIONS = 100_000
 
 
@@ -80,9 +80,9 @@ class RedisResults:
         deadline = time.monotonic() + timeout
         async with self._redis.pubsub() as waiter:
             await waiter.subscribe(NOTIFY + key)
-            # After the subscription: a result stored before it is not announced again.
+            # After the subscription: a result that was stored before is not announced again.
             found = await self.get(key)
-            # The confirmation of the subscription is swallowed as a message that is none.
+            # For the confirmation of the subscription get_message returns None.
             while found is None and (left := deadline - time.monotonic()) > 0:
                 if await waiter.get_message(ignore_subscribe_messages=True, timeout=left):
                     found = await self.get(key)
@@ -215,7 +215,7 @@ def main():
     arguments.add_argument("--database", required=True, help="postgres://… or sqlite:////path; it must be there")
     arguments.add_argument("--redis", required=True, help="redis://…")
     given = arguments.parse_args()
-    # Its line about the port tells who started it where it is, and that it is ready.
+    # The parent process reads the address from its line about the port, and that it is ready.
     uvicorn.run(
         application(driver(given.database), given.redis),
         host="127.0.0.1",

@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Api:
-    """What a JobManager asks of whoever embeds it: one HTTP client, as a guest."""
+    """The API that a JobManager needs: one HTTP client, as a guest."""
 
     def __init__(self, url):
         import httpx
@@ -67,7 +67,7 @@ def main():
     arguments.add_argument("--room", required=True)
     arguments.add_argument("--name", required=True)
     given = arguments.parse_args()
-    # In the environment of the host, which has the client too.
+    # Runs in the environment of the host, which has the client too.
     host = runpy.run_path(str(HERE / "start"))
     if Path(sys.prefix) != host["HOME"]:
         python = str(host["python"]())
