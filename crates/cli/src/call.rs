@@ -1,4 +1,4 @@
-//! Commands that call a server, for trying it by hand and for scripts. What they print is JSON.
+//! Commands that call a server, for trial and for scripts. They print JSON.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use wakeline_client::{AckStatus, Client, PopRequest, PushItem};
 
 #[derive(Debug, Args)]
 struct Server {
-    /// The server.
+    /// URL of the server.
     #[arg(long, env = "WAKELINE_URL", default_value = "http://127.0.0.1:6632")]
     url: String,
-    /// A bearer token, if the server asks for one.
+    /// Bearer token, if the server needs one.
     #[arg(long, env = "WAKELINE_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Push {
     payload: String,
     #[arg(long)]
     partition: Option<String>,
-    /// A second push of the same one is a duplicate.
+    /// A second push with the same id is a duplicate.
     #[arg(long)]
     transaction_id: Option<String>,
     #[command(flatten)]
@@ -67,13 +67,13 @@ pub(crate) struct Pop {
     /// The consumer group.
     #[arg(long)]
     group: Option<String>,
-    /// How many messages at most.
+    /// Messages at most.
     #[arg(long)]
     batch: Option<u32>,
-    /// Wait this many seconds for something to come.
+    /// Seconds to wait for a message.
     #[arg(long, value_name = "SECONDS")]
     wait: Option<u64>,
-    /// Take the messages for good, without a lease.
+    /// Acknowledge the messages at once, without a lease.
     #[arg(long)]
     auto_ack: bool,
     #[command(flatten)]
@@ -121,14 +121,14 @@ pub(crate) struct Ack {
     transaction_id: String,
     #[arg(long)]
     partition_id: String,
-    /// Without it the acknowledgement is not fenced.
+    /// The lease of the pop. Without it the acknowledgement is not fenced.
     #[arg(long)]
     lease_id: Option<String>,
     #[arg(long)]
     group: Option<String>,
     #[arg(long, value_enum, default_value = "completed")]
     status: Status,
-    /// Why it failed.
+    /// The reason of a failure.
     #[arg(long)]
     error: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The `wakeline` binary: the server, and a few commands to try it by hand.
+//! The `wakeline` binary: the server, and commands that call one.
 
 mod call;
 mod durable;
@@ -8,12 +8,11 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-// What it keeps per held connection decides what a waiter costs: see `wakeline-bench hold`.
+// Its memory per held connection decides what a waiter costs: see `wakeline-bench hold`.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// One server for everything an application waits on: it holds the request until there is an
-/// answer.
+/// A queue, job and live-update server that clients long-poll over HTTP.
 #[derive(Debug, Parser)]
 #[command(name = "wakeline", version)]
 struct Cli {
@@ -24,25 +23,25 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the server.
-    Serve(ServePlaceholder),
+    Serve(ServeArguments),
     /// Push a message to a queue.
     Push(call::Push),
     /// Pop messages from a queue, waiting for them if asked to.
     Pop(call::Pop),
-    /// Acknowledge a message that was popped.
+    /// Acknowledge a popped message.
     Ack(call::Ack),
-    /// Show who waits for what on a server.
+    /// Show the held requests of a server, and what they wait for.
     Waits(call::Waits),
-    /// Look at durable workflows in a PostgreSQL database, cancel them, and tidy up.
+    /// Show durable workflows in a PostgreSQL database, cancel and delete them.
     Durable {
         #[command(subcommand)]
         command: durable::Command,
     },
 }
 
-/// The flags of `serve` come from the table of settings: see [`serve::command`].
+/// Empty: [`serve::command`] adds the flags from the table of settings.
 #[derive(Debug, Args)]
-struct ServePlaceholder;
+struct ServeArguments;
 
 fn main() -> ExitCode {
     let command = Cli::command().mut_subcommand("serve", serve::command);
@@ -64,7 +63,7 @@ fn main() -> ExitCode {
 
 async fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Serve(_) => unreachable!("answered before"),
+        Command::Serve(_) => unreachable!("`main` runs it"),
         Command::Push(push) => push.run().await,
         Command::Pop(pop) => pop.run().await,
         Command::Ack(ack) => ack.run().await,
@@ -73,9 +72,9 @@ async fn run(command: Command) -> anyhow::Result<()> {
     }
 }
 
-fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?
-        .block_on(work)
+        .block_on(future)
 }

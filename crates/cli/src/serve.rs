@@ -1,4 +1,4 @@
-//! `wakeline serve`: every setting is a flag, an environment variable and a key of the file.
+//! `wakeline serve`: each setting is a flag, an environment variable and a key of the file.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use wakeline_server::config::{self, Config, Kind, SETTINGS, Setting};
 
-/// Shown by `-h`; the rest by `--help`.
-const FIRST: [&str; 5] = ["listen", "data", "store", "bus.url", "insecure"];
+/// The settings in `-h`; `--help` has all.
+const IN_SHORT_HELP: [&str; 5] = ["listen", "data", "store", "bus.url", "insecure"];
 
 pub(crate) fn command(command: Command) -> Command {
     command
@@ -36,7 +36,7 @@ fn argument(setting: &'static Setting) -> Arg {
     let argument = Arg::new(setting.key)
         .long(flag.trim_start_matches("--").to_owned())
         .help(setting.help.trim_end_matches('.'))
-        .hide_short_help(!FIRST.contains(&setting.key));
+        .hide_short_help(!IN_SHORT_HELP.contains(&setting.key));
     match setting.kind {
         Kind::Bool => argument
             .num_args(0..=1)

@@ -196,7 +196,7 @@ fn the_help_is_short() {
         String::from_utf8(output.stdout).unwrap()
     };
     insta::assert_snapshot!(help(&["--help"]), @r#"
-    One server for everything an application waits on: it holds the request until there is an answer
+    A queue, job and live-update server that clients long-poll over HTTP
 
     Usage: wakeline <COMMAND>
 
@@ -204,9 +204,9 @@ fn the_help_is_short() {
       serve    Run the server
       push     Push a message to a queue
       pop      Pop messages from a queue, waiting for them if asked to
-      ack      Acknowledge a message that was popped
-      waits    Show who waits for what on a server
-      durable  Look at durable workflows in a PostgreSQL database, cancel them, and tidy up
+      ack      Acknowledge a popped message
+      waits    Show the held requests of a server, and what they wait for
+      durable  Show durable workflows in a PostgreSQL database, cancel and delete them
       help     Print this message or the help of the given subcommand(s)
 
     Options:
