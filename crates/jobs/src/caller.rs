@@ -1,4 +1,4 @@
-//! Who calls, as routes ask for it.
+//! The extractors of the caller.
 
 use std::sync::Arc;
 
@@ -8,26 +8,25 @@ use uuid::Uuid;
 
 use crate::{
     error::Error,
-    users::{Accepted, Nobody, Users},
+    users::{IdentifyError, TokenAccepted, Users},
 };
 
-/// A known user.
+/// The user who calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     pub id: Uuid,
     pub is_superuser: bool,
 }
 
-/// The same, where data of providers goes in or out: zndraw-joblib has other words there for
-/// somebody unknown.
+/// The same, for the routes of providers' data, where zndraw-joblib refuses in other words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reader(pub Caller);
+pub struct ProviderCaller(pub Caller);
 
-/// Who reads a list: where the settings leave lists open, perhaps nobody known.
+/// The caller who reads a list: perhaps unknown, where the settings leave lists open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Visitor(pub Option<Caller>);
+pub struct ListCaller(pub Option<Caller>);
 
-/// A state of routes that ask who calls.
+/// The state of routes that need the caller.
 pub trait HasUsers {
     fn users(&self) -> &Users;
 }
@@ -39,13 +38,13 @@ impl HasUsers for Arc<Users> {
 }
 
 impl Caller {
-    /// Whose things this caller may touch: anybody's, or only its own.
+    /// Whose workers and providers this caller may change: all (`None`), or only their own.
     #[must_use]
     pub fn own(self) -> Option<Uuid> {
         (!self.is_superuser).then_some(self.id)
     }
 
-    /// Whether what is asked of a provider of this user's is for this caller.
+    /// Whether requests to a provider of this user are for this caller.
     #[must_use]
     pub fn may_answer_for(self, user: Uuid) -> bool {
         self.is_superuser || self.id == user
@@ -60,21 +59,21 @@ impl<S: HasUsers + Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-impl<S: HasUsers + Send + Sync> FromRequestParts<S> for Reader {
+impl<S: HasUsers + Send + Sync> FromRequestParts<S> for ProviderCaller {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
         let unknown = |words| Error::Detail(StatusCode::UNAUTHORIZED, words);
         match recognised(parts, state).await {
             Ok(caller) => Ok(Self(caller)),
-            Err(Nobody::NoToken) => Err(unknown("Not authenticated")),
-            Err(Nobody::BadToken) => Err(unknown("Invalid token")),
-            Err(Nobody::Failed(error)) => Err(error),
+            Err(IdentifyError::NoToken) => Err(unknown("Not authenticated")),
+            Err(IdentifyError::BadToken) => Err(unknown("Invalid token")),
+            Err(IdentifyError::Failed(error)) => Err(error),
         }
     }
 }
 
-impl<S: HasUsers + Send + Sync> FromRequestParts<S> for Visitor {
+impl<S: HasUsers + Send + Sync> FromRequestParts<S> for ListCaller {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
@@ -90,7 +89,10 @@ impl<S: HasUsers + Send + Sync> FromRequestParts<S> for Visitor {
     }
 }
 
-async fn recognised(parts: &Parts, state: &(impl HasUsers + Sync)) -> Result<Caller, Nobody> {
+async fn recognised(
+    parts: &Parts,
+    state: &(impl HasUsers + Sync),
+) -> Result<Caller, IdentifyError> {
     let (identity, claims) = (parts.extensions.get(), parts.extensions.get());
     let caller = state
         .users()
@@ -100,9 +102,9 @@ async fn recognised(parts: &Parts, state: &(impl HasUsers + Sync)) -> Result<Cal
     Ok(caller)
 }
 
-/// A token that is due may be followed by another.
+/// A token that is due may be refreshed.
 fn accept(parts: &Parts) {
-    if let Some(accepted) = parts.extensions.get::<Accepted>() {
+    if let Some(accepted) = parts.extensions.get::<TokenAccepted>() {
         accepted.set();
     }
 }

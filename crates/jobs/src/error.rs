@@ -1,5 +1,5 @@
-//! What can go wrong at this door, and what the caller is told: zndraw-joblib's shapes where its
-//! client needs them, this house's for the rest.
+//! The errors of this door and their responses: zndraw-joblib's shapes where its client needs them,
+//! the server's own for the rest.
 
 use axum::{
     body::Body,
@@ -16,24 +16,24 @@ use wakeline_web::{HoldError, Timing};
 use crate::problem::{self, Kind};
 
 pub const PROBLEM_JSON: &str = "application/problem+json";
-/// When a caller whose provider did not answer may ask again. Seconds.
+/// `Retry-After` of a provider's timeout. Seconds.
 const RETRY_AFTER: u16 = 2;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{detail}")]
     Problem { kind: &'static Kind, detail: String },
-    /// FastAPI's shape for what has no problem document: `{"detail": …}`.
+    /// FastAPI's shape of errors without a problem document: `{"detail": …}`.
     #[error("{1}")]
     Detail(StatusCode, &'static str),
     #[error("the request does not fit")]
-    Unfit(Vec<Unfit>),
+    InvalidFields(Vec<InvalidField>),
     #[error("{0}")]
     InvalidRoom(String),
-    /// A provider's own problem document, of a kind that is not known here.
+    /// A provider's own problem document, of a kind that is unknown here.
     #[error("a provider's problem, {0}")]
-    Told(StatusCode, Bytes),
-    /// The answer to somebody who was held.
+    ProviderProblem(StatusCode, Bytes),
+    /// The error of a request that was held.
     #[error("{error}")]
     Held { error: Box<Self>, timing: Timing },
     #[error("{}", .0.detail())]
@@ -44,9 +44,9 @@ pub enum Error {
     Store(#[from] wakeline_store::Error),
 }
 
-/// What is wrong with a field, as FastAPI says it.
+/// What is wrong with a field, in FastAPI's form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Unfit {
+pub struct InvalidField {
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// `query`, `path`, `header` or `body`, and the way from there.
@@ -61,7 +61,7 @@ pub struct Unfit {
 
 /// A problem document, its fields in zndraw-joblib's order.
 #[derive(Debug, Serialize)]
-pub struct Document<'a> {
+pub struct ProblemDocument<'a> {
     #[serde(rename = "type")]
     kind: String,
     title: &'static str,
@@ -75,7 +75,7 @@ struct Details<T> {
     detail: T,
 }
 
-impl Unfit {
+impl InvalidField {
     #[must_use]
     pub fn new(
         kind: &'static str,
@@ -101,9 +101,9 @@ impl Unfit {
     }
 }
 
-impl From<Unfit> for Error {
-    fn from(unfit: Unfit) -> Self {
-        Self::Unfit(vec![unfit])
+impl From<InvalidField> for Error {
+    fn from(invalid: InvalidField) -> Self {
+        Self::InvalidFields(vec![invalid])
     }
 }
 
@@ -119,7 +119,7 @@ impl Error {
         Self::problem(&problem::FORBIDDEN, detail)
     }
 
-    /// Nobody, or nobody known.
+    /// There is no caller, or an unknown one.
     #[must_use]
     pub const fn unauthorized() -> Self {
         Self::Detail(StatusCode::UNAUTHORIZED, "Unauthorized")
@@ -133,7 +133,7 @@ impl Error {
         }
     }
 
-    /// One of several who were held together speaks for all.
+    /// One error of a group of held reads stands for all.
     #[must_use]
     pub fn held_since(self, since: Instant) -> Self {
         match self {
@@ -150,8 +150,8 @@ impl Error {
 
     /// The problem document.
     #[must_use]
-    pub fn document<'a>(kind: &Kind, detail: &'a str) -> Document<'a> {
-        Document {
+    pub fn document<'a>(kind: &Kind, detail: &'a str) -> ProblemDocument<'a> {
+        ProblemDocument {
             kind: format!("/v1/problems/{}", kind.name),
             title: title(kind.status),
             status: kind.status.as_u16(),
@@ -160,7 +160,7 @@ impl Error {
     }
 }
 
-/// Where the two houses have other words, FastAPI's.
+/// FastAPI's words where they differ.
 fn title(status: StatusCode) -> &'static str {
     match status {
         StatusCode::UNPROCESSABLE_ENTITY => "Unprocessable Content",
@@ -183,7 +183,7 @@ impl From<HoldError<Self>> for Error {
     }
 }
 
-impl Document<'_> {
+impl ProblemDocument<'_> {
     /// As it is kept as a provider's answer.
     #[must_use]
     pub fn text(&self) -> String {
@@ -218,7 +218,7 @@ impl IntoResponse for Error {
             Self::InvalidRoom(detail) => {
                 Self::problem(&problem::INVALID_ROOM_ID, detail).into_response()
             }
-            Self::Told(status, document) => {
+            Self::ProviderProblem(status, document) => {
                 let content_type = HeaderValue::from_static(PROBLEM_JSON);
                 let headers = [(header::CONTENT_TYPE, content_type)];
                 (status, headers, document).into_response()
@@ -238,7 +238,7 @@ impl IntoResponse for Error {
                 }
                 response
             }
-            Self::Unfit(fields) => {
+            Self::InvalidFields(fields) => {
                 let document = Details { detail: fields };
                 answer(StatusCode::UNPROCESSABLE_ENTITY, JSON, &document)
             }
@@ -252,7 +252,7 @@ impl IntoResponse for Error {
     }
 }
 
-/// The log keeps the database's words; the caller is told what to do.
+/// The log has the database's words; the caller learns what to do.
 fn from_store(error: &wakeline_store::Error) -> wakeline_web::Problem {
     use wakeline_store::Error as Store;
     use wakeline_web::Problem;

@@ -1,4 +1,4 @@
-//! What is told over Socket.IO, in zndraw-joblib's words. Nulls are kept: its models need them.
+//! The events of Socket.IO, in zndraw-joblib's form. Nulls are kept: its models need them.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use uuid::Uuid;
 use wakeline_bus::Bus;
 
 use crate::{
-    name::FullName, provider::Request, socket::Sockets, task::Task, time::shown, topic::DOOR,
+    name::FullName, provider::ProviderRequest, socket::Sockets, task::Task, time::shown,
+    topic::DOOR,
 };
 
-/// Tells those of this node, and the other nodes.
+/// Sends events to the sockets of this node, and to the other nodes.
 #[derive(Clone, Debug)]
 pub struct Events {
     sockets: Arc<Sockets>,
@@ -20,7 +21,7 @@ pub struct Events {
 
 /// An event as it travels between nodes.
 #[derive(Debug, Serialize, Deserialize)]
-struct Told<'a> {
+struct RoomEvent<'a> {
     room: &'a str,
     event: &'a str,
     payload: &'a RawValue,
@@ -56,28 +57,28 @@ struct ResultReady<'a> {
 }
 
 #[derive(Serialize)]
-struct ProviderRequest<'a> {
+struct ProviderRequestEvent<'a> {
     request_id: &'a str,
     provider_name: String,
     params: &'a str,
 }
 
 impl Events {
-    /// Hears from now on what other nodes tell.
+    /// Receives the events of other nodes from now on.
     #[must_use]
     pub fn new(sockets: Arc<Sockets>, bus: Arc<Bus>) -> Self {
         let here = sockets.clone();
         bus.subscribe(DOOR, move |text| {
-            let Ok(told) = serde_json::from_str::<Told<'_>>(text) else {
-                tracing::warn!("an event of another node that cannot be read");
+            let Ok(event_text) = serde_json::from_str::<RoomEvent<'_>>(text) else {
+                tracing::warn!("an event of another node cannot be parsed");
                 return;
             };
-            here.emit(told.room, told.event, told.payload);
+            here.emit(event_text.room, event_text.event, event_text.payload);
         });
         Self { sockets, bus }
     }
 
-    /// To everybody in `room`, on every node. Made only where somebody may hear it.
+    /// To all sockets in `room`, on every node. The payload is made only where a socket may get it.
     pub fn emit<P: Serialize>(&self, room: &str, event: &str, payload: impl FnOnce() -> P) {
         let has_company = !self.bus.is_alone();
         if !has_company && self.sockets.members(room) == 0 {
@@ -88,18 +89,18 @@ impl Events {
         };
         self.sockets.emit(room, event, &payload);
         if has_company {
-            let told = Told {
+            let event_text = RoomEvent {
                 room,
                 event,
                 payload: &payload,
             };
-            if let Ok(text) = serde_json::to_string(&told) {
+            if let Ok(text) = serde_json::to_string(&event_text) {
                 self.bus.broadcast(DOOR, text);
             }
         }
     }
 
-    /// The room's jobs are others now.
+    /// The room's jobs have changed.
     pub fn jobs_changed(&self, room: &str) {
         self.emit(&format!("room:{room}"), "jobs_invalidate", || json!({}));
     }
@@ -129,7 +130,7 @@ impl Events {
         });
     }
 
-    /// Whoever does the job may claim it.
+    /// The workers of the job may claim the task.
     pub fn task_available(&self, task: &Task) {
         self.emit(&format!("jobs:{}", task.job_name), "task_available", || {
             TaskAvailable {
@@ -149,7 +150,7 @@ impl Events {
     }
 }
 
-/// The name of the event that asks a provider, and of the room where it listens.
+/// The event that sends a request to a provider.
 pub const PROVIDER_REQUEST: &str = "provider_request";
 
 #[must_use]
@@ -157,10 +158,10 @@ pub fn provider_room(name: &FullName) -> String {
     format!("providers:{name}")
 }
 
-/// What a provider is sent.
+/// The payload of a request to a provider.
 #[must_use]
-pub fn provider_request(name: &FullName, request: &Request) -> Box<RawValue> {
-    let payload = ProviderRequest {
+pub fn provider_request(name: &FullName, request: &ProviderRequest) -> Box<RawValue> {
+    let payload = ProviderRequestEvent {
         request_id: &request.key.hash,
         provider_name: name.to_string(),
         params: &request.params,

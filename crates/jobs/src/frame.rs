@@ -12,10 +12,10 @@ use bytes::Bytes;
 use self::msgpack::{Head, Malformed, Walk, put_binary, put_map};
 pub use self::property::Property;
 
-/// What every uploaded frame has: nothing can be drawn without.
+/// The keys of every uploaded frame: nothing can be drawn without them.
 pub const REQUIRED: [&str; 2] = ["arrays.colors", "arrays.radii"];
 
-/// What a frame may have.
+/// The limits of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameLimits {
     pub bytes: u32,
@@ -34,7 +34,7 @@ impl Default for FrameLimits {
     }
 }
 
-/// Why something is no frame here.
+/// Why bytes are not a frame that this server accepts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("not a frame as MessagePack: {0}")]
@@ -82,7 +82,7 @@ impl Frame {
         Ok(draft.finish())
     }
 
-    /// As it was kept.
+    /// A frame as it was stored.
     #[must_use]
     pub fn kept(bytes: Bytes) -> Self {
         Self(bytes)
@@ -93,7 +93,7 @@ impl Frame {
         &self.0
     }
 
-    /// Its keys and values, in their order. What was kept in another form has none.
+    /// Its keys and values, in their order. Bytes of another form have none.
     pub fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut walk = Walk::new(&self.0);
         let pairs = walk.map().unwrap_or_default();
@@ -117,14 +117,14 @@ impl Frame {
         Err(Refusal::Missing(missing))
     }
 
-    /// What it has of these keys.
+    /// The frame with only these keys.
     #[must_use]
     pub fn only(&self, keys: &HashSet<Vec<u8>>) -> Self {
         let chosen = self.pairs().filter(|(key, _)| keys.contains(*key));
         Self::of(chosen.collect())
     }
 
-    /// With what another has, in the place of what it has of the same keys.
+    /// The frame with the keys of another, which replace its own of the same names.
     pub fn merged(&self, other: &Self, limits: FrameLimits) -> Result<Self, Refusal> {
         let replaced: HashSet<&[u8]> = other.pairs().map(|(key, _)| key).collect();
         let kept = self.pairs().filter(|(key, _)| !replaced.contains(key));
@@ -145,7 +145,7 @@ impl Frame {
         Self(out.into())
     }
 
-    /// What each key has, in their order.
+    /// The property of each key, in their order.
     #[must_use]
     pub fn properties(&self) -> Vec<(String, Property)> {
         self.pairs()

@@ -1,9 +1,9 @@
-//! The service of rooms and frames: what is stored is served from the store, what is not is asked
-//! for of the room's `frames` provider by a held read.
+//! The service of rooms and frames: stored frames come from the store, others from the room's
+//! `frames` provider by a held read.
 
-mod asked;
 mod chat;
-mod neighbours;
+mod ports;
+mod provider_frames;
 mod reading;
 mod rooms;
 
@@ -14,14 +14,14 @@ use wakeline_bus::Bus;
 
 pub use self::{
     chat::Message,
-    neighbours::{Asking, Hearing, Telling, Together},
-    reading::{Reading, Wanted},
+    ports::{FailedReads, GroupAbandoned, ProviderReads, RoomEvents},
+    reading::{FrameSelection, FrameStream},
 };
 use crate::{
     error::Error,
     frame::{Frame, FrameLimits, Refusal},
     problem,
-    room::{Appended, Edited, Stamp},
+    room::{AppendOutcome, EditOutcome, FrameVersion},
     store::frames::Frames as Store,
 };
 
@@ -31,19 +31,19 @@ const MERGES: u32 = 50;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub frame: FrameLimits,
-    /// Frames that are appended, or asked for by their numbers, at once.
+    /// Frames that are appended, or selected by their numbers, at once.
     pub request: usize,
     /// Frames that a room may have, stored or mounted.
     pub room: i64,
     /// Bytes of frames that a new room may begin with.
     pub copy: i64,
-    /// Frames of one read that are asked for of a provider.
+    /// Frames of one read that a provider supplies.
     pub asked: usize,
-    /// Of these, under way at once.
+    /// Of these, requested at the same time.
     pub asked_at_once: usize,
     /// Bytes of them together: they are kept in memory until all are there.
     pub asked_bytes: u64,
-    /// How long a read waits for a provider that is not told how long.
+    /// How long a read waits for a provider if it sends no `Prefer`.
     pub wait: Duration,
     pub max_wait: Duration,
 }
@@ -68,9 +68,9 @@ impl Default for Limits {
 pub struct Frames {
     store: Arc<dyn Store>,
     bus: Arc<Bus>,
-    asking: Arc<dyn Asking>,
-    telling: Arc<dyn Telling>,
-    hearing: Arc<dyn Hearing>,
+    provider_reads: Arc<dyn ProviderReads>,
+    room_events: Arc<dyn RoomEvents>,
+    failed_reads: Arc<dyn FailedReads>,
     limits: Limits,
 }
 
@@ -79,17 +79,17 @@ impl Frames {
     pub fn new(
         store: Arc<dyn Store>,
         bus: Arc<Bus>,
-        asking: Arc<dyn Asking>,
-        telling: Arc<dyn Telling>,
-        hearing: Arc<dyn Hearing>,
+        provider_reads: Arc<dyn ProviderReads>,
+        room_events: Arc<dyn RoomEvents>,
+        failed_reads: Arc<dyn FailedReads>,
         limits: Limits,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
             bus,
-            asking,
-            telling,
-            hearing,
+            provider_reads,
+            room_events,
+            failed_reads,
             limits,
         })
     }
@@ -99,7 +99,7 @@ impl Frames {
         &self.limits
     }
 
-    /// All of them or none. The number of the first, and how many the room has then.
+    /// Appends all frames or none. Returns the number of the first, and how many the room has then.
     pub async fn append(
         self: &Arc<Self>,
         room: String,
@@ -109,19 +109,19 @@ impl Frames {
         let (this, name) = (self.clone(), room.clone());
         let appended = self.store.append(room.clone(), frames, limit);
         let appended = appended.map(move |appended| {
-            if let Appended::Done { total, .. } = appended {
+            if let AppendOutcome::Done { total, .. } = appended {
                 this.tell(&name, "add", None, Some(total), None);
             }
             appended
         });
         match appended.commit(&self.bus).await? {
-            Appended::NoRoom => Err(no_room(&room)),
-            Appended::ReadOnly => Err(read_only(&room)),
-            Appended::Full(stored) => Err(unprocessable(format!(
+            AppendOutcome::NoRoom => Err(no_room(&room)),
+            AppendOutcome::ReadOnly => Err(read_only(&room)),
+            AppendOutcome::Full(stored) => Err(unprocessable(format!(
                 "body.frames: the room has {stored} frames and may have {limit}, the limit of \
                  this server (jobs.room_frames)"
             ))),
-            Appended::Done { start, total } => Ok((start, total)),
+            AppendOutcome::Done { start, total } => Ok((start, total)),
         }
     }
 
@@ -135,7 +135,7 @@ impl Frames {
         self.edited(&room, number, &edited).map(drop)
     }
 
-    /// Puts these keys into a frame, beside or in the place of those that it has.
+    /// Sets these keys in a frame; the other keys stay.
     pub async fn merge(
         self: &Arc<Self>,
         room: String,
@@ -151,8 +151,11 @@ impl Frames {
             let stored = stored.ok_or_else(|| no_frame(&[number], kept.frame_count()))?;
             let merged = stored.frame.merged(&part, self.limits.frame);
             let merged = merged.map_err(|refusal| refused("body", &refusal))?;
-            match self.put(&room, number, merged, Some(stored.stamp)).await? {
-                Edited::Changed => {}
+            match self
+                .put(&room, number, merged, Some(stored.version))
+                .await?
+            {
+                EditOutcome::Changed => {}
                 edited => return self.edited(&room, number, &edited).map(drop),
             }
         }
@@ -162,18 +165,18 @@ impl Frames {
         )))
     }
 
-    /// With a stamp, only if the frame is still that one.
+    /// With a version, only if the frame still has it.
     async fn put(
         self: &Arc<Self>,
         room: &str,
         number: i64,
         frame: Frame,
-        stamp: Option<Stamp>,
-    ) -> Result<Edited, Error> {
+        version: Option<FrameVersion>,
+    ) -> Result<EditOutcome, Error> {
         let (this, name) = (self.clone(), room.to_owned());
-        let edited = self.store.replace(room.to_owned(), number, frame, stamp);
+        let edited = self.store.replace(room.to_owned(), number, frame, version);
         let edited = edited.map(move |edited| {
-            if let Edited::Done(_) = edited {
+            if let EditOutcome::Done(_) = edited {
                 this.tell(&name, "modify", Some(number), None, None);
             }
             edited
@@ -181,11 +184,11 @@ impl Frames {
         Ok(edited.commit(&self.bus).await?)
     }
 
-    /// Those after it move up. How many the room has then.
+    /// Later frames move up. Returns how many the room has then.
     pub async fn delete(self: &Arc<Self>, room: String, number: i64) -> Result<i64, Error> {
         let (this, name) = (self.clone(), room.clone());
         let edited = self.store.delete(room.clone(), number).map(move |edited| {
-            if let Edited::Done(total) = edited {
+            if let EditOutcome::Done(total) = edited {
                 this.tell(&name, "delete", Some(number), Some(total), None);
             }
             edited
@@ -194,14 +197,14 @@ impl Frames {
         self.edited(&room, number, &edited)
     }
 
-    fn edited(&self, room: &str, number: i64, edited: &Edited) -> Result<i64, Error> {
+    fn edited(&self, room: &str, number: i64, edited: &EditOutcome) -> Result<i64, Error> {
         match edited {
-            Edited::NoRoom => Err(no_room(room)),
-            Edited::ReadOnly => Err(read_only(room)),
-            Edited::NoFrame(total) => Err(no_frame(&[number], *total)),
-            // Only what asks for a state of a frame is told that it has another.
-            Edited::Changed => Err(no_frame(&[number], 0)),
-            Edited::Done(total) => Ok(*total),
+            EditOutcome::NoRoom => Err(no_room(room)),
+            EditOutcome::ReadOnly => Err(read_only(room)),
+            EditOutcome::NoFrame(total) => Err(no_frame(&[number], *total)),
+            // Only an edit that names a version is refused for another version.
+            EditOutcome::Changed => Err(no_frame(&[number], 0)),
+            EditOutcome::Done(total) => Ok(*total),
         }
     }
 
@@ -225,7 +228,8 @@ impl Frames {
     }
 
     fn tell_room(&self, room: &str, event: &str, payload: Value) {
-        self.telling.emit(&format!("room:{room}"), event, payload);
+        self.room_events
+            .emit(&format!("room:{room}"), event, payload);
     }
 }
 
@@ -256,7 +260,7 @@ fn unprocessable(detail: impl Into<String>) -> Error {
     Error::problem(&problem::UNPROCESSABLE_CONTENT, detail)
 }
 
-/// What was sent at this place is no frame here.
+/// The refusal of a frame at this place of the request.
 pub(crate) fn refused(at: &str, refusal: &Refusal) -> Error {
     unprocessable(format!("{at}: {refusal}"))
 }

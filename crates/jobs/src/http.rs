@@ -40,7 +40,7 @@ impl HasUsers for Arc<Jobs> {
     }
 }
 
-/// What these routes begin with. They have a login of their own.
+/// The prefixes of these routes. They have a login of their own.
 pub const PATHS: [&str; 5] = [
     "/v1/joblib",
     "/v1/auth",
@@ -49,7 +49,7 @@ pub const PATHS: [&str; 5] = [
     "/socket.io",
 ];
 
-/// Of these, what is open to everybody.
+/// The paths that need no login.
 pub const OPEN_PATHS: [&str; 6] = [
     "/v1/auth/guest",
     "/v1/auth/register",
@@ -86,7 +86,7 @@ pub fn router(door: Arc<Jobs>, frames: Arc<Frames>) -> OpenApiRouter {
     require_by_method(routes).merge(users::router(users))
 }
 
-/// Says who calls, to routes that ask for it.
+/// Identifies the caller for the routes that need one.
 async fn sign(
     State(users): State<Arc<Users>>,
     mut request: Request,
@@ -99,7 +99,7 @@ async fn sign(
     Ok(next.run(request).await)
 }
 
-/// As zndraw-joblib answers where there is nothing to say.
+/// As zndraw-joblib answers without a body.
 fn no_content() -> (StatusCode, HeaderMap) {
     let mut headers = HeaderMap::new();
     let json = HeaderValue::from_static("application/json");

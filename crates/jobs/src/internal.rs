@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::name::{FullName, INTERNAL};
 
-/// Why a provider of the server could not answer. The text is for who asked.
+/// Why a provider of the server could not answer. The text is for the reader.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Failure(pub String);
@@ -31,10 +31,10 @@ pub trait InternalProvider: Send + Sync + fmt::Debug {
 
     fn content_type(&self) -> &str;
 
-    /// Nobody else may see or read it.
+    /// Whether only superusers may see or read it.
     fn superusers_only(&self) -> bool;
 
-    /// Answers by itself within a time of its own; it may be dropped half way.
+    /// Answers within a time of its own; the future may be dropped.
     fn read(&self, params: BTreeMap<String, String>) -> BoxFuture<'_, Result<Bytes, Failure>>;
 }
 
@@ -46,11 +46,11 @@ pub trait InternalJob: Send + Sync + fmt::Debug {
     /// Of its payload, as JSON Schema.
     fn schema(&self) -> Value;
 
-    /// The error is what the task has failed with.
+    /// The error is the one with which the task fails.
     fn run(&self, payload: Value) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// What this server runs itself.
+/// The jobs and providers that this server runs.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     providers: BTreeMap<FullName, Arc<dyn InternalProvider>>,
@@ -59,7 +59,7 @@ pub struct Registry {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is registered twice")]
-pub struct Twice(pub FullName);
+pub struct AlreadyRegistered(pub FullName);
 
 impl Registry {
     #[must_use]
@@ -67,19 +67,22 @@ impl Registry {
         Self::default()
     }
 
-    pub fn with_provider(mut self, provider: Arc<dyn InternalProvider>) -> Result<Self, Twice> {
+    pub fn with_provider(
+        mut self,
+        provider: Arc<dyn InternalProvider>,
+    ) -> Result<Self, AlreadyRegistered> {
         let name = FullName::new(INTERNAL, provider.category(), provider.name());
         match self.providers.insert(name.clone(), provider) {
             None => Ok(self),
-            Some(_) => Err(Twice(name)),
+            Some(_) => Err(AlreadyRegistered(name)),
         }
     }
 
-    pub fn with_job(mut self, job: Arc<dyn InternalJob>) -> Result<Self, Twice> {
+    pub fn with_job(mut self, job: Arc<dyn InternalJob>) -> Result<Self, AlreadyRegistered> {
         let name = FullName::new(INTERNAL, job.category(), job.name());
         match self.jobs.insert(name.clone(), job) {
             None => Ok(self),
-            Some(_) => Err(Twice(name)),
+            Some(_) => Err(AlreadyRegistered(name)),
         }
     }
 

@@ -10,13 +10,13 @@ pub struct Job {
     pub name: FullName,
     /// JSON.
     pub schema: String,
-    /// How often a task of it is tried again whose worker was lost.
+    /// How often a task whose worker was lost becomes pending again.
     pub max_retries: i32,
-    /// Who does it, oldest link first.
+    /// The workers that do it, oldest link first.
     pub workers: Vec<Uuid>,
 }
 
-/// A worker says that it does this job.
+/// A job that a worker registers.
 #[derive(Clone, Debug)]
 pub struct NewJob {
     pub name: FullName,
@@ -24,13 +24,13 @@ pub struct NewJob {
     pub schema: String,
     pub max_retries: i32,
     pub user: Uuid,
-    /// Without one, one is made.
+    /// Without one, a worker is created.
     pub worker: Option<Uuid>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Registered {
-    /// The worker is not known, or another user's.
+pub enum JobRegistration {
+    /// The worker does not exist, or is another user's.
     NoWorker,
     /// The job has another schema.
     Conflict,

@@ -1,22 +1,24 @@
-//! The jobs and providers door, spoken as zndraw-joblib's clients speak it.
+//! The jobs and providers door: zndraw-joblib's API.
 //!
-//! What it promises:
-//! * a task that was accepted is on disk; it is handed to one worker at a time, the one that has
-//!   waited longest first;
-//! * whoever waits for a task, for its end or for a provider's answer costs the database nothing
-//!   until there is something for it;
-//! * however many ask a provider the same, on however many nodes, it is asked once;
-//! * what a provider that is gone or was registered anew has answered is not served.
+//! What it guarantees:
+//!
+//! * a task that was accepted is on disk; it is given to one worker at a time, the oldest task
+//!   first;
+//! * a request that waits for a task, for a task's end or for a provider's answer costs the
+//!   database nothing until there is something for it;
+//! * however many readers want the same answer, on however many nodes, the provider gets one
+//!   request;
+//! * the answers of a provider that was removed or registered anew are not served.
 //!
 //! In reading order: [`name`] and [`page`]; [`worker`], [`job`], [`task`] and [`provider`] are the
-//! nouns; [`topic`] is who is woken; [`store`] the durable steps.
+//! nouns; [`topic`] has the topics that requests wait for; [`store`] the durable steps.
 
 pub mod caller;
+mod coalesce;
 mod error;
 pub mod events;
 pub mod frame;
 pub mod frames;
-mod gather;
 pub mod http;
 pub mod internal;
 pub mod job;
@@ -40,4 +42,4 @@ pub mod users;
 mod wakes;
 pub mod worker;
 
-pub use error::{Error, PROBLEM_JSON, Unfit};
+pub use error::{Error, InvalidField, PROBLEM_JSON};

@@ -1,4 +1,4 @@
-//! Rooms, and the names of what is offered in them.
+//! Rooms, and the names of jobs and providers.
 
 use std::fmt;
 
@@ -12,10 +12,11 @@ pub const INTERNAL: &str = "@internal";
 /// Characters of a room, a category or a name.
 pub const MAX_CHARS: usize = 255;
 
-/// Bytes of the three together. PostgreSQL finds them by an index whose rows have 2,704 at most.
+/// Bytes of the three together. PostgreSQL indexes them, and a row of an index has at most 2,704
+/// bytes.
 pub const MAX_BYTES: usize = 2_048;
 
-/// What a job or provider is called everywhere: `room:category:name`. The name may hold colons.
+/// The name of a job or provider: `room:category:name`. The name may contain colons.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FullName {
     pub room: String,
@@ -33,15 +34,15 @@ impl FullName {
         }
     }
 
-    /// `None` unless there are three parts that something can be called by.
+    /// `None` unless there are three valid parts.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ':');
         Self::fitting(parts.next()?, parts.next()?, parts.next()?)
     }
 
-    /// `None` where no store would have it: PostgreSQL fails at a NUL, and with it all that is asked
-    /// in the same moment.
+    /// `None` for a part that no store accepts: PostgreSQL refuses a NUL, and with it all that is
+    /// read in the same statement.
     #[must_use]
     pub fn fitting(room: &str, category: &str, name: &str) -> Option<Self> {
         let fits = |part: &str| part.chars().count() <= MAX_CHARS && !part.contains('\0');
@@ -63,7 +64,7 @@ impl fmt::Display for FullName {
     }
 }
 
-/// A room's name as it came: any text without `@` and `:`, or one of the two scopes.
+/// Checks a room's name: any text without `@` and `:`, or one of the two scopes.
 pub fn check_room(room: &str) -> Result<(), Error> {
     if room == GLOBAL || room == INTERNAL {
         return Ok(());
@@ -81,7 +82,7 @@ pub fn check_room(room: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Which rooms' offers are listed for `room`: its own and those for everybody.
+/// The rooms whose jobs and providers are listed for `room`: its own and those for all.
 #[must_use]
 pub fn scopes(room: &str, with_internal: bool) -> Vec<String> {
     let mut scopes = vec![room.to_owned()];

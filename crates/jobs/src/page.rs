@@ -23,7 +23,7 @@ impl Default for Page {
 
 /// A part of a list, and how long the whole is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paged<T> {
+pub struct ListPage<T> {
     pub items: Vec<T>,
     pub total: i64,
 }

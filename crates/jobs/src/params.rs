@@ -1,4 +1,4 @@
-//! What a provider is asked: the query of a read, its canonical text and its hash.
+//! The parameters of a read: the query, its canonical text and its hash.
 //!
 //! The text is what Python's `json.dumps(params, sort_keys=True, separators=(",", ":"))` makes:
 //! keys by code point, everything but printable ASCII escaped. Clients compute the hash themselves.
@@ -9,8 +9,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    error::{Error, Unfit},
-    schema::{Fault, Schema},
+    error::{Error, InvalidField},
+    schema::{Schema, SchemaFault},
 };
 
 /// Parameters of one read.
@@ -29,7 +29,7 @@ impl Params {
         }
         if params.len() > MAX_PARAMS {
             let text = format!("At most {MAX_PARAMS} parameters are taken");
-            return Err(Unfit::new("too_long", &["query"], text, params.len()).into());
+            return Err(InvalidField::new("too_long", &["query"], text, params.len()).into());
         }
         Ok(Self(params))
     }
@@ -60,30 +60,31 @@ impl Params {
         text
     }
 
-    /// Refuses what does not fit the provider's JSON Schema, naming the parameter.
+    /// Refuses parameters that do not fit the provider's JSON Schema, each by its name.
     pub fn check(&self, schema: &Schema) -> Result<(), Error> {
-        let faults = schema.faults(&self.typed(schema.document()));
-        if faults.is_empty() {
+        let schema_faults = schema.schema_faults(&self.typed(schema.document()));
+        if schema_faults.is_empty() {
             return Ok(());
         }
-        let unfit = faults.into_iter().map(|fault| {
+        let invalid = schema_faults.into_iter().map(|fault| {
             let (kind, name, message) = match fault {
-                Fault::Missing(name) => ("missing", Some(name), "Field required".to_owned()),
-                Fault::Extra(name) => {
+                SchemaFault::Missing(name) => ("missing", Some(name), "Field required".to_owned()),
+                SchemaFault::Extra(name) => {
                     let message = "Extra inputs are not permitted".to_owned();
                     ("extra_forbidden", Some(name), message)
                 }
-                Fault::Other(name, message) => ("schema", name, message),
+                SchemaFault::Other(name, message) => ("schema", name, message),
             };
             let given = name.as_ref().and_then(|name| self.0.get(name));
             let input = given.map_or(Value::Null, |text| text.as_str().into());
             let at: Vec<&str> = std::iter::once("query").chain(name.as_deref()).collect();
-            Unfit::new(kind, &at, message, input)
+            InvalidField::new(kind, &at, message, input)
         });
-        Err(Error::Unfit(unfit.collect()))
+        Err(Error::InvalidFields(invalid.collect()))
     }
 
-    /// A query has only texts: what the schema wants as a number or a truth value is read as one.
+    /// A query has only texts: a parameter that the schema wants as a number or a boolean is
+    /// converted.
     fn typed(&self, schema: &Value) -> Value {
         let typed = self.0.iter().map(|(name, text)| {
             let wanted = &schema["properties"][name];
@@ -148,7 +149,7 @@ fn whole(text: &str) -> &str {
     }
 }
 
-/// By what an answer is found.
+/// The hash by which an answer is found.
 #[must_use]
 pub fn hash(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
@@ -180,7 +181,7 @@ fn quote(text: &mut String, value: &str) {
     text.push('"');
 }
 
-/// As Python's web servers do it: a plus is a blank, and what is not UTF-8 is replaced.
+/// As Python's web servers do it: a plus is a blank, and bytes that are not UTF-8 are replaced.
 fn decode(text: &str) -> String {
     let bytes = text.replace('+', " ").into_bytes();
     String::from_utf8_lossy(&wakeline_web::percent_decoded(&bytes)).into_owned()
@@ -227,7 +228,7 @@ mod tests {
         let params = Params::from_query(query).unwrap();
         match params.check(&Schema::new(schema)) {
             Ok(()) => Vec::new(),
-            Err(Error::Unfit(fields)) => fields
+            Err(Error::InvalidFields(fields)) => fields
                 .iter()
                 .map(|unfit| format!("{:?} {}: {}", unfit.at, unfit.kind, unfit.message))
                 .collect(),

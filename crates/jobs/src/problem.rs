@@ -27,23 +27,23 @@ macro_rules! kinds {
 
 kinds! {
     JOB_NOT_FOUND = "job-not-found", NOT_FOUND, "There is no job of this name, or the name does not have the form room:category:name.";
-    SCHEMA_CONFLICT = "schema-conflict", CONFLICT, "A job of this name is offered with another schema.";
+    SCHEMA_CONFLICT = "schema-conflict", CONFLICT, "A job of this name is registered with another schema.";
     INVALID_CATEGORY = "invalid-category", BAD_REQUEST, "The category is not one that this server allows.";
     WORKER_NOT_FOUND = "worker-not-found", NOT_FOUND, "There is no such worker, or it is another user's.";
     TASK_NOT_FOUND = "task-not-found", NOT_FOUND, "There is no such task.";
-    INVALID_TASK_TRANSITION = "invalid-task-transition", CONFLICT, "The task's state does not lead to the one asked for.";
-    NOT_THE_WORKERS_TASK = "not-the-workers-task", CONFLICT, "The worker named in the request does not have this task, or has it no more. Leave it alone.";
+    INVALID_TASK_TRANSITION = "invalid-task-transition", CONFLICT, "The task's status does not allow the requested one.";
+    NOT_THE_WORKERS_TASK = "not-the-workers-task", CONFLICT, "The worker named in the request does not have this task, or has lost it. Do not work on it.";
     INVALID_ROOM_ID = "invalid-room-id", BAD_REQUEST, "A room's name has no @ and no colon.";
-    FORBIDDEN = "forbidden", FORBIDDEN, "This belongs to somebody else, or takes a superuser.";
+    FORBIDDEN = "forbidden", FORBIDDEN, "This belongs to another user, or needs a superuser.";
     INTERNAL_JOB_NOT_CONFIGURED = "internal-job-not-configured", SERVICE_UNAVAILABLE, "This server has nothing that runs this job or provider of @internal.";
     PROVIDER_NOT_FOUND = "provider-not-found", NOT_FOUND, "There is no such provider, or it is not offered to this room.";
     PROVIDER_TIMEOUT = "provider-timeout", GATEWAY_TIMEOUT, "The provider did not answer in time. Asking again is safe. The status is 404 with jobs.timeout_status = 404.";
-    NO_WORKERS_AVAILABLE = "no-workers-available", CONFLICT, "Nobody does this job at the moment (jobs.require_workers).";
+    NO_WORKERS_AVAILABLE = "no-workers-available", CONFLICT, "The job has no workers at the moment (jobs.require_workers).";
     PROVIDER_EXECUTION_FAILED = "provider-execution-failed", BAD_REQUEST, "The provider could not answer; the detail says why.";
     ROOM_NOT_FOUND = "room-not-found", NOT_FOUND, "There is no such room.";
     ROOM_READ_ONLY = "room-read-only", CONFLICT, "The room's frames come from a provider.";
     FRAME_NOT_FOUND = "frame-not-found", NOT_FOUND, "The room has no frame of this number.";
-    UNPROCESSABLE_CONTENT = "unprocessable-content", UNPROCESSABLE_ENTITY, "What was sent cannot be used; the detail names the field.";
+    UNPROCESSABLE_CONTENT = "unprocessable-content", UNPROCESSABLE_ENTITY, "The request is not valid; the detail names the field.";
 }
 
 /// The same kind under another status, where the settings say so: it has one description.

@@ -1,11 +1,11 @@
-//! Providers: what workers answer reads of, and what they answered.
+//! Providers: what workers answer reads of, and their answers.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use uuid::Uuid;
 
-use crate::{name::FullName, results::pieces::Pieced};
+use crate::{name::FullName, results::chunks::ChunkedAnswer};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provider {
@@ -15,11 +15,11 @@ pub struct Provider {
     pub schema: String,
     pub content_type: String,
     pub user: Uuid,
-    /// None for those that the server runs itself.
+    /// `None` for the server's own.
     pub worker: Option<Uuid>,
     /// Microseconds since 1970.
     pub created_at: i64,
-    /// Counts registrations: what an earlier one answered is not served any more.
+    /// Counts registrations: the answers of an earlier one are not served any more.
     pub version: i64,
     /// How long its answers are kept, if it says.
     pub ttl: Option<Duration>,
@@ -39,11 +39,11 @@ pub struct NewProvider {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
-pub enum ProviderRegistered {
-    /// The worker is not known, or another user's.
+pub enum ProviderRegistration {
+    /// The worker does not exist, or is another user's.
     NoWorker,
     /// The name is taken by another user.
-    Foreign,
+    NotOwner,
     Done {
         provider: Provider,
         is_new: bool,
@@ -75,32 +75,32 @@ impl ProviderFilter {
     }
 }
 
-/// Which answer of which registration.
+/// The key of an answer: the request's hash, within a registration of a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key {
+pub struct AnswerKey {
     pub provider: Uuid,
     pub version: i64,
-    /// Of the parameters: see the read.
+    /// The hash of the parameters: see [`crate::params`].
     pub hash: String,
 }
 
-/// What a provider is asked.
+/// A request to a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    pub key: Key,
-    /// One time that it was asked.
+pub struct ProviderRequest {
+    pub key: AnswerKey,
+    /// Identifies one time that the request was sent.
     pub token: Uuid,
     /// JSON, as it was hashed.
     pub params: String,
 }
 
-/// Bytes of a problem of which the status is looked at.
+/// The longest problem whose status is read.
 pub(crate) const MAX_PROBLEM: u64 = 1 << 20;
 
-/// What a provider answered.
+/// A provider's answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// A problem instead of what was asked for.
+    /// The answer is a problem document.
     pub is_error: bool,
     pub body: AnswerBody,
     /// Strong, with its quotes: the same for the same bytes.
@@ -110,8 +110,9 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub enum AnswerBody {
     Bytes(Bytes),
-    /// On disk, and no problem but one that is larger than any should be; it stays readable while it is open.
+    /// On disk; it stays readable while it is open. A problem is here only if it is too long to be
+    /// read for its status.
     File(std::sync::Arc<std::fs::File>, u64),
-    /// Where it is kept, piece by piece; it stays readable for as long as somebody reads it.
-    Pieces(Pieced),
+    /// In chunks; it stays readable for as long as a reader takes them.
+    Chunks(ChunkedAnswer),
 }

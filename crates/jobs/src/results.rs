@@ -1,16 +1,17 @@
-//! Where answers of providers are kept, and who has been asked what.
+//! The answers of providers, and the locks on requests in flight.
 //!
-//! Answers are a cache: one that is lost is asked for again. [`crate::store`] keeps them in the
-//! database, [`redis`] and [`files`] elsewhere; [`choice`] is which of them a category has. They know
-//! providers by their ids and readers wait for a name, so the caller says which readers a write wakes.
+//! Answers are a cache: the request of a lost answer is sent again. [`crate::store`] keeps them in
+//! the database, [`redis`] and [`files`] elsewhere; [`by_category`] says which backend a category
+//! has. Backends know providers by their ids, and readers wait for a name, so the caller says which
+//! readers a write wakes.
 
-pub mod choice;
+pub mod by_category;
+pub mod chunks;
 mod etag;
 pub mod files;
-mod incoming;
 mod memory;
-pub mod pieces;
 pub mod redis;
+mod upload_body;
 
 use std::time::Duration;
 
@@ -20,44 +21,46 @@ use wakeline_bus::{Wakes, Write};
 use wakeline_store::Error;
 
 use crate::{
-    provider::{Answer, Key, Request},
-    store::{Step, in_micros},
+    provider::{Answer, AnswerKey, ProviderRequest},
+    store::{StoreFuture, in_micros},
 };
 
-pub use self::memory::Memory;
+pub use self::memory::UploadMemory;
 pub(crate) use self::{
+    chunks::{
+        AnswerContent, CHUNK_GRACE, CHUNKS_REMOVED_AT_ONCE, ChunkStore, ChunkedAnswer, receive,
+    },
     etag::Etag,
-    incoming::Incoming,
-    pieces::{Content, GRACE, Pieced, Pieces, REMOVED_AT_ONCE, receive},
+    upload_body::UploadBody,
 };
 
-/// Questions of a provider that are told at once.
+/// Open requests of a provider that are read at once.
 pub const MAX_IN_FLIGHT: usize = 10_000;
-/// Answers and marks that a sweep removes: few, because answers can be large.
+/// Answers and locks that a sweep removes: few, because answers can be large.
 pub(crate) const SWEPT_AT_ONCE: i64 = 100;
-/// Nothing is kept for longer, so that no sum of times overflows.
+/// The longest time to live, so that no sum of times overflows.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 
-/// What is known of an answer.
+/// An answer, or for how long its request is in flight.
 #[derive(Clone, Debug, Default)]
-pub struct Look {
+pub struct AnswerState {
     pub answer: Option<Answer>,
-    /// The provider has been asked, and is not asked again for so long.
+    /// The request has been sent, and is not sent again for so long.
     pub in_flight: Option<Duration>,
 }
 
-/// What whoever waits is called for. With a hash: whether there is an answer, or nobody has asked for
-/// it. Without one: whether the provider may have been asked something that it has not answered.
+/// What a waiter waits for. With a hash: that there is an answer, or that the request was not sent.
+/// Without one: that the provider has requests that it may not have answered.
 #[derive(Clone, Debug)]
-pub struct Glance {
+pub struct ReadyCheck {
     pub provider: Uuid,
     pub version: i64,
     pub hash: Option<String>,
 }
 
-impl Glance {
-    pub(crate) fn key(&self) -> Option<Key> {
-        Some(Key {
+impl ReadyCheck {
+    pub(crate) fn key(&self) -> Option<AnswerKey> {
+        Some(AnswerKey {
             provider: self.provider,
             version: self.version,
             hash: self.hash.clone()?,
@@ -65,75 +68,84 @@ impl Glance {
     }
 }
 
-/// An answer on its way in, within the limit of this server.
+/// An answer that is being uploaded, within the limits of this server.
 #[derive(Debug)]
 pub struct Upload {
     pub is_error: bool,
     pub body: Body,
-    /// Bytes that it may have.
+    /// The most bytes that it may have.
     pub limit: u64,
     /// How long it may pause, or wait for memory.
     pub patience: Duration,
-    /// Where it is kept as values, what it has in hand is lent from this.
-    pub memory: Memory,
+    /// Where a backend keeps it as values, it takes its memory from this.
+    pub memory: UploadMemory,
 }
 
 /// How an upload ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum UploadOutcome {
     Done,
-    /// Nothing has changed, as with those that follow.
+    /// Nothing has changed, as with all that follow.
     TooLarge,
-    /// It does not fit into the place, whatever else would be removed.
+    /// It does not fit into the backend, whatever else would be removed.
     NoRoom,
-    /// Others have had the memory for it for too long.
+    /// Other uploads have had the memory for too long.
     NoMemory,
     TooSlow,
     BrokenOff,
 }
 
-impl Kept {
-    /// Of one whose pieces were there when it was put, or had been swept as it came too slowly.
-    pub(crate) fn if_there(is_there: bool) -> Self {
+impl UploadOutcome {
+    /// The outcome of an upload whose chunks were stored, or had expired because it was too slow.
+    pub(crate) fn stored_if(is_there: bool) -> Self {
         if is_there { Self::Done } else { Self::TooSlow }
     }
 }
 
-/// A place for answers. Each method is one atomic step that may be repeated.
-pub trait Results: Send + Sync + std::fmt::Debug {
-    /// Whether it is the database that has the providers too, which answers for both at once.
+/// A backend that keeps answers. Each method is one atomic step that may be repeated, with the same
+/// outcome. A dropped future of a read has done nothing; a [`Write`] that was committed runs to its
+/// end.
+pub trait ResultBackend: Send + Sync + std::fmt::Debug {
+    /// Whether this is the database that has the providers too, which reads both in one statement.
     fn is_store(&self) -> bool {
         false
     }
 
-    /// What is there for each key; in one question. What is older than its time is not there.
-    fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>>;
+    /// The state of each answer, in one query. An expired answer is not there.
+    fn get(&self, keys: Vec<AnswerKey>) -> StoreFuture<'_, Vec<AnswerState>>;
 
-    /// The same for those who need not have the answers themselves; in one question.
-    fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>>;
+    /// Which of the checks hold, in one query, without the answers themselves.
+    fn are_ready(&self, at: Vec<ReadyCheck>) -> StoreFuture<'_, Vec<bool>>;
 
-    /// Keeps an answer for `ttl`, in the place of an earlier one, and takes the mark off its
-    /// question, once all of it has come. Whoever reads the earlier one still gets all of it.
-    fn put(&self, key: Key, upload: Upload, ttl: Duration, readers: Wakes) -> Write<Kept>;
+    /// Stores an answer for `ttl` in place of an earlier one, and releases the lock on its request,
+    /// once all of it has arrived. A reader of the earlier one still gets all of it. The body
+    /// cannot be sent again, so a repeat is another upload.
+    fn put(
+        &self,
+        key: AnswerKey,
+        upload: Upload,
+        ttl: Duration,
+        readers: Wakes,
+    ) -> Write<UploadOutcome>;
 
-    /// Marks a question as asked for `ttl`. `false`: somebody has, and it is not over yet; or the
-    /// answer is there, for it may have come since whoever calls has looked. The same token again is
-    /// the same time. It wakes nobody: the follow-up sends the question to the provider.
-    fn begin(&self, request: Request, ttl: Duration) -> Write<bool>;
+    /// Locks a request for `ttl`. `false`: another caller has the lock, or the answer is there,
+    /// because it may have arrived since the caller has read. A repeat with the same token has the
+    /// same outcome. It wakes no reader: the follow-up sends the request to the provider.
+    fn begin(&self, request: ProviderRequest, ttl: Duration) -> Write<bool>;
 
-    /// Takes the mark off; with a token only the mark of that time.
-    fn end(&self, key: Key, token: Option<Uuid>, readers: Wakes) -> Write<()>;
+    /// Releases the lock; with a token, only the lock of that token.
+    fn end(&self, key: AnswerKey, token: Option<Uuid>, readers: Wakes) -> Write<()>;
 
-    /// What the provider has been asked and not answered yet, oldest first, [`MAX_IN_FLIGHT`] at
-    /// most.
-    fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>>;
+    /// The requests that the provider has not answered yet, oldest first, at most
+    /// [`MAX_IN_FLIGHT`].
+    fn in_flight(&self, provider: Uuid, version: i64) -> StoreFuture<'_, Vec<ProviderRequest>>;
 
-    /// Removes all answers and marks of a provider's registrations before `version`; of a provider
-    /// that is gone, all.
+    /// Removes all answers and locks of a provider's registrations before `version`; `None` for a
+    /// removed provider: all.
     fn forget(&self, provider: Uuid, version: Option<i64>) -> Write<()>;
 
-    /// Removes a slice of what is over. How long until there may be more; `None`: there is nothing
-    /// to be swept.
+    /// Removes a slice of what has expired. Returns how long until there may be more; `None`:
+    /// nothing is left to expire. A repeat goes on with the next slice.
     fn sweep(&self) -> Write<Option<Duration>>;
 }
 
@@ -147,7 +159,7 @@ pub(crate) fn outcome_unknown(error: Error) -> Error {
     }
 }
 
-/// Microseconds that something is kept.
+/// A time to live in microseconds.
 pub(crate) fn lasting(ttl: Duration) -> i64 {
     in_micros(ttl.min(LONGEST))
 }

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::frame::Frame;
 
-/// A room as it is kept. Its stored frames are numbered from 0 on, without gaps.
+/// A room. Its stored frames are numbered from 0, without gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     pub id: i64,
@@ -26,11 +26,11 @@ impl Room {
     }
 }
 
-/// What a provider has said that it has.
+/// The frames that a provider has for a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mount {
     pub frames: i64,
-    /// Who said so.
+    /// The user who mounted the room.
     pub user: Uuid,
 }
 
@@ -38,22 +38,22 @@ pub struct Mount {
 pub struct NewRoom {
     pub name: String,
     pub user: Uuid,
-    pub frames: Source,
+    pub frames: FrameSource,
     /// Bytes of another room's frames that are copied at most.
     pub copy_limit: i64,
 }
 
 /// What a new room begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum FrameSource {
     Nothing,
     Frame(Frame),
     Room(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RoomCreated {
-    /// It was there.
+pub enum RoomCreation {
+    /// The room exists.
     Found(Room),
     Done(Room),
     /// The room to be copied is not there.
@@ -65,7 +65,7 @@ pub enum RoomCreated {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Appended {
+pub enum AppendOutcome {
     NoRoom,
     ReadOnly,
     /// It would be more frames than a room may have; it has so many.
@@ -76,22 +76,22 @@ pub enum Appended {
     },
 }
 
-/// What was done to one frame.
+/// The outcome of an edit of one frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edited {
+pub enum EditOutcome {
     NoRoom,
     ReadOnly,
     /// The room has so many frames, and none of this number.
     NoFrame(i64),
-    /// It is not the frame any more that was meant.
+    /// The frame has another version by now.
     Changed,
     /// The room has so many frames now.
     Done(i64),
 }
 
-/// Which frame in which state: a frame that was replaced or moved has another.
+/// The version of a stored frame: a frame that was replaced or moved has another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FrameVersion {
     pub seq: i64,
     pub revision: i64,
 }
@@ -105,7 +105,7 @@ pub struct Run {
     pub length: i64,
 }
 
-/// Where frames of some numbers are kept, in their order.
+/// The runs of frames of some numbers, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Runs(pub Vec<Run>);
 

@@ -14,10 +14,10 @@ use uuid::Uuid;
 
 use crate::provider::Provider;
 
-/// What the cached schemas may weigh together; past it, all are dropped and compiled again as they are
+/// The weight of all cached schemas; past it, all are dropped and compiled again when they are
 /// needed. A part of a schema takes some hundred times its text.
 const MAX_KEPT: usize = 2 << 20;
-/// What a schema weighs besides its text, and what each of its patterns does.
+/// The weight of a schema besides its text, and of each of its patterns.
 const BASE_WEIGHT: usize = 1 << 10;
 const PATTERN_WEIGHT: usize = 32 << 10;
 /// Patterns of one schema: each may take up to 10 MB when it is compiled.
@@ -32,9 +32,9 @@ pub struct Schema {
     weight: usize,
 }
 
-/// What is wrong with a value.
+/// A fault of a value.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum SchemaFault {
     /// A property that is needed.
     Missing(String),
     /// A property that is not allowed.
@@ -76,20 +76,20 @@ impl Schema {
         &self.document
     }
 
-    /// What is wrong with an object.
-    pub(crate) fn faults(&self, given: &Value) -> Vec<Fault> {
+    /// The faults of an object.
+    pub(crate) fn schema_faults(&self, given: &Value) -> Vec<SchemaFault> {
         let Some((schemas, index)) = &self.compiled else {
             return Vec::new();
         };
-        let mut faults = Vec::new();
+        let mut schema_faults = Vec::new();
         if let Err(error) = schemas.validate(given, *index) {
-            find_faults(&error, &mut faults);
+            find_faults(&error, &mut schema_faults);
         }
-        faults
+        schema_faults
     }
 }
 
-/// At most so many: what looks like one need not be.
+/// An upper bound: what looks like a pattern need not be one.
 fn patterns(part: &Value) -> usize {
     match part {
         Value::Object(fields) => {
@@ -109,7 +109,7 @@ fn patterns(part: &Value) -> usize {
 
 fn compile(document: Value) -> Option<(Schemas, SchemaIndex)> {
     let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
-    // One that knows no scheme: a `$ref` leads to no file and to no other server.
+    // A loader without schemes: a `$ref` leads to no file and to no other server.
     compiler.use_loader(Box::new(SchemeUrlLoader::new()));
     let unusable =
         |error: &CompileError| tracing::debug!(%error, "a provider's schema cannot be used");
@@ -122,14 +122,14 @@ fn compile(document: Value) -> Option<(Schemas, SchemaIndex)> {
 
 type Invalid<'s, 'v> = boon::ValidationError<'s, 'v>;
 
-fn find_faults(error: &Invalid<'_, '_>, faults: &mut Vec<Fault>) {
+fn find_faults(error: &Invalid<'_, '_>, schema_faults: &mut Vec<SchemaFault>) {
     let mut path = error.instance_location.tokens.iter();
     let within = path.next().map(|token| match token {
         InstanceToken::Prop(name) => name.to_string(),
         InstanceToken::Item(index) => index.to_string(),
     });
     match (&error.kind, within) {
-        // Only where to look.
+        // These only contain the faults.
         (
             ErrorKind::Schema { .. }
             | ErrorKind::Group
@@ -138,23 +138,26 @@ fn find_faults(error: &Invalid<'_, '_>, faults: &mut Vec<Fault>) {
             _,
         ) => {
             for cause in &error.causes {
-                find_faults(cause, faults);
+                find_faults(cause, schema_faults);
             }
         }
         (ErrorKind::AdditionalProperties { got }, None) => {
-            faults.extend(got.iter().map(|name| Fault::Extra(name.to_string())));
+            schema_faults.extend(got.iter().map(|name| SchemaFault::Extra(name.to_string())));
         }
         (ErrorKind::FalseSchema, Some(name)) if path.next().is_none() => {
-            faults.push(Fault::Extra(name));
+            schema_faults.push(SchemaFault::Extra(name));
         }
         (ErrorKind::Required { want }, None) => {
-            faults.extend(want.iter().map(|name| Fault::Missing((*name).to_owned())));
+            schema_faults.extend(
+                want.iter()
+                    .map(|name| SchemaFault::Missing((*name).to_owned())),
+            );
         }
-        (_, within) => faults.push(Fault::Other(within, explain(error))),
+        (_, within) => schema_faults.push(SchemaFault::Other(within, explain(error))),
     }
 }
 
-/// With what each of the alternatives says.
+/// With the fault of each of the alternatives.
 fn explain(error: &Invalid<'_, '_>) -> String {
     let kind = error.kind.to_string();
     if error.causes.is_empty() {
@@ -233,9 +236,9 @@ mod tests {
         let first = schemas.get(&provider(1, r#"{"required":["a"]}"#));
         assert!(Arc::ptr_eq(&first, &schemas.get(&provider(1, "{}"))));
         let second = schemas.get(&provider(2, r#"{"required":["b"]}"#));
-        let missing = |schema: &Schema| schema.faults(&Value::Object(Map::new()));
-        assert_eq!(missing(&first), [Fault::Missing("a".to_owned())]);
-        assert_eq!(missing(&second), [Fault::Missing("b".to_owned())]);
+        let missing = |schema: &Schema| schema.schema_faults(&Value::Object(Map::new()));
+        assert_eq!(missing(&first), [SchemaFault::Missing("a".to_owned())]);
+        assert_eq!(missing(&second), [SchemaFault::Missing("b".to_owned())]);
     }
 
     #[test]
@@ -283,8 +286,9 @@ mod tests {
                 r##"{{"$schema":"{draft}","properties":{{"a":{{"$ref":"#/{definitions}/A"}}}},
                 "{definitions}":{{"A":{{"type":"integer"}}}}}}"##
             );
-            let faults = Schema::new(&schema).faults(&serde_json::json!({ "a": "x" }));
-            assert_eq!(faults.len(), 1, "{draft}");
+            let schema_faults =
+                Schema::new(&schema).schema_faults(&serde_json::json!({ "a": "x" }));
+            assert_eq!(schema_faults.len(), 1, "{draft}");
         }
     }
 
@@ -292,7 +296,7 @@ mod tests {
     fn a_pattern_takes_bounded_time_and_memory() {
         let schema = Schema::new(r#"{"properties":{"a":{"pattern":"^(a+)+$"}}}"#);
         let given = serde_json::json!({ "a": format!("{}b", "a".repeat(100_000)) });
-        assert_eq!(schema.faults(&given).len(), 1);
+        assert_eq!(schema.schema_faults(&given).len(), 1);
         let huge = r#"{"properties":{"a":{"pattern":"((a{1000}){1000}){1000}"}}}"#;
         assert!(Schema::new(huge).compiled.is_none());
         let many = |count: usize| {

@@ -1,10 +1,10 @@
-//! The operations: what a worker, a submitter and a reader can do.
+//! The operations of workers, submitters and readers.
 
 mod claims;
 mod dispatch;
-mod front;
 mod internal;
 mod jobs;
+mod ports;
 mod providers;
 mod readers;
 mod reads;
@@ -25,7 +25,7 @@ use crate::{
     events::Events,
     frames::Frames,
     internal::Registry,
-    results::{Memory, choice::Choice},
+    results::{UploadMemory, by_category::ResultsByCategory},
     schema::ProviderSchemas,
     socket::Sockets,
     store::Store,
@@ -34,11 +34,11 @@ use crate::{
 use dispatch::Dispatchers;
 use reads::Reads;
 
-pub use claims::{Claim, Receipt};
+pub use claims::{Claim, ClaimGuard};
 pub use jobs::Offer;
-pub use reads::{Begun, Found, Read};
+pub use reads::{AnsweredRead, ProviderAnswer, ReadStart};
 
-/// How long a held request leaves the store alone after it has failed to answer.
+/// How long a held request waits after the store has failed to answer.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
@@ -59,21 +59,21 @@ pub struct Settings {
     pub result_ttl: Duration,
     /// The same for problems that they answer with.
     pub error_ttl: Duration,
-    /// For how long a question is not asked again.
+    /// How long a request is not sent again.
     pub inflight_ttl: Duration,
-    /// How long a read is held that does not say.
+    /// How long a read is held that sends no `Prefer`.
     pub read_hold: Duration,
     pub max_read_hold: Duration,
     pub max_task_hold: Duration,
     /// A read that is not answered in time is 404, not 504.
     pub timeout_is_not_found: bool,
-    /// A task is refused when nobody does its job.
+    /// Whether a task for a job without workers is refused.
     pub require_workers: bool,
     /// Bytes of an answer.
     pub max_result: u64,
-    /// Bytes that all answers together have in hand on their way into the store or Redis.
+    /// Bytes of memory for all uploads together, on their way into the store or Redis.
     pub upload_memory: u64,
-    /// How long an answer may pause on its way in.
+    /// How long an upload may pause.
     pub upload_patience: Duration,
     /// Bytes of a job's or provider's schema.
     pub max_schema: usize,
@@ -110,14 +110,14 @@ impl Default for Settings {
     }
 }
 
-/// What the door stands on.
+/// What the service is made of.
 #[derive(Debug)]
-pub struct Ground {
+pub struct Dependencies {
     pub store: Arc<dyn Store>,
     pub engine: Arc<Engine>,
     pub bus: Arc<Bus>,
     pub sockets: Arc<Sockets>,
-    pub results: Choice,
+    pub results: ResultsByCategory,
     pub users: Arc<Users>,
     pub internal: Registry,
 }
@@ -129,35 +129,35 @@ pub struct Jobs {
     engine: Arc<Engine>,
     bus: Arc<Bus>,
     sockets: Arc<Sockets>,
-    results: Arc<Choice>,
+    results: Arc<ResultsByCategory>,
     users: Arc<Users>,
     internal: Registry,
     events: Events,
     reads: Reads,
     dispatchers: Dispatchers,
     frames: OnceLock<Arc<Frames>>,
-    memory: Memory,
+    memory: UploadMemory,
     schemas: ProviderSchemas,
     settings: Settings,
 }
 
 impl Jobs {
     #[must_use]
-    pub fn new(ground: Ground, settings: Settings) -> Arc<Self> {
-        let results = Arc::new(ground.results);
+    pub fn new(dependencies: Dependencies, settings: Settings) -> Arc<Self> {
+        let results = Arc::new(dependencies.results);
         Arc::new(Self {
-            events: Events::new(ground.sockets.clone(), ground.bus.clone()),
-            reads: Reads::new(ground.store.clone(), results.clone()),
+            events: Events::new(dependencies.sockets.clone(), dependencies.bus.clone()),
+            reads: Reads::new(dependencies.store.clone(), results.clone()),
             dispatchers: Dispatchers::default(),
             frames: OnceLock::new(),
-            memory: Memory::new(settings.upload_memory),
+            memory: UploadMemory::new(settings.upload_memory),
             schemas: ProviderSchemas::default(),
-            store: ground.store,
-            engine: ground.engine,
-            bus: ground.bus,
-            sockets: ground.sockets,
-            users: ground.users,
-            internal: ground.internal,
+            store: dependencies.store,
+            engine: dependencies.engine,
+            bus: dependencies.bus,
+            sockets: dependencies.sockets,
+            users: dependencies.users,
+            internal: dependencies.internal,
             results,
             settings,
         })
@@ -173,13 +173,13 @@ impl Jobs {
         &self.users
     }
 
-    /// What is left of the memory for answers on their way in.
+    /// The memory for uploads.
     #[must_use]
-    pub fn memory(&self) -> &Memory {
+    pub fn memory(&self) -> &UploadMemory {
         &self.memory
     }
 
-    /// Said once, before anybody is served: the two know one another.
+    /// Called once, before the first request: jobs and frames know each other.
     pub fn has_frames(&self, frames: Arc<Frames>) {
         let _ = self.frames.set(frames);
     }

@@ -1,14 +1,15 @@
-//! Socket.IO for this node: who is connected, which rooms they are in, and what they are told.
+//! Socket.IO for this node: the connected clients, their rooms, and the events that they are sent.
 //!
-//! A connection that this side ends is cut, never closed: on Socket.IO's own farewells a Python
-//! client stays away for good, and after a cut it comes back. So whoever is too slow for its events
-//! is cut too, instead of missing some: it joins its rooms again and is asked again.
+//! A connection that the server ends is cut, never closed: after one of Socket.IO's own farewells a
+//! Python client stays away for good, and after a cut it reconnects. So a client that is too slow
+//! for its events is cut too, instead of missing some: it joins its rooms again and gets the open
+//! requests again.
 //!
-//! In reading order: [`service`] is the HTTP side and [`session`] what it keeps, with [`payload`]
-//! and [`wire`] for the two transports; [`asked`] is what clients send and [`inbox`] does it, in
-//! its order; [`rooms`] is who is where.
+//! In reading order: [`service`] is the HTTP side and [`session`] its state, with [`payload`] and
+//! [`wire`] for the two transports; [`client_event`] is what clients send and [`inbox`] does it, in
+//! order; [`rooms`] has the members of rooms.
 
-mod asked;
+mod client_event;
 mod hub;
 mod inbox;
 mod payload;
@@ -38,9 +39,9 @@ use session::{Session, Sessions};
 pub use rooms::MAX_ROOMS;
 pub use service::Service;
 
-/// What zndraw's clients know as "no".
+/// The refusal that zndraw's clients know.
 const REFUSED: &str = "Connection refused by server";
-/// What is read of a WebSocket at once: what clients send is short.
+/// Bytes that are read of a WebSocket at once: clients send short messages.
 const READ_BUFFER: usize = 1024;
 /// How long the last connections may take to end after they were cut.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -51,7 +52,7 @@ pub struct Limits {
     pub connections: usize,
     /// Bytes of a message from a client, and of an answer to a poll.
     pub max_payload: u64,
-    /// Events that wait for one client to take them; past it the client is cut.
+    /// Events that wait for one client; a client with more is cut.
     pub buffer: usize,
     pub ping_interval: Duration,
     /// Also how long a session may take to connect, and a write may stand still.
@@ -68,13 +69,13 @@ impl fmt::Display for SocketId {
     }
 }
 
-/// What the sockets ask of the door.
-pub trait Front: Send + Sync + 'static {
-    /// The user of a token. `None`: nobody sent one.
+/// What the sockets need from the door.
+pub trait SocketBackend: Send + Sync + 'static {
+    /// The user of a token. `None`: the connection is refused.
     fn connect(&self, token: Option<String>) -> BoxFuture<'_, Option<Caller>>;
 
-    /// Whether this caller does the job of this name with this worker. Nobody answers a join, so
-    /// one that cannot be decided ends the connection: the client comes back and joins again.
+    /// Whether this caller does the job of this name with this worker. A join has no answer, so a
+    /// join that cannot be decided ends the connection: the client reconnects and joins again.
     fn may_serve_job(
         &self,
         caller: Caller,
@@ -90,14 +91,15 @@ pub trait Front: Send + Sync + 'static {
         worker: Option<Uuid>,
     ) -> BoxFuture<'_, Result<bool, Error>>;
 
-    /// The socket has joined the provider's room. This and [`Front::provider_left`] come one at a
-    /// time, in the order in which it happened; [`Sockets`] may be used from both.
+    /// The socket has joined the provider's room. Calls of this and of
+    /// [`SocketBackend::provider_left`] come one at a time, in the order in which it happened;
+    /// [`Sockets`] may be used from both.
     fn provider_joined(&self, name: FullName, socket: SocketId, caller: Caller);
 
     /// The last socket of this node has left the provider's room, by saying so or by its end.
     fn provider_left(&self, name: FullName);
 
-    /// What a client that enters the room is told, or the problem why it does not.
+    /// The answer to a client that enters the room, or the problem why it does not.
     fn room_join(
         &self,
         caller: Caller,
@@ -133,8 +135,8 @@ impl Sockets {
         (Arc::new(Self { io, hub }), service)
     }
 
-    /// From now on clients are let in. Called once, before the server listens.
-    pub fn serve(&self, front: Arc<dyn Front>) {
+    /// Lets clients in from now on. Called once, before the server listens.
+    pub fn serve(&self, front: Arc<dyn SocketBackend>) {
         let hub = self.hub.clone();
         hub.serve(front.clone());
         let admit =
@@ -184,7 +186,7 @@ impl Sockets {
     }
 
     /// Cuts all connections and takes no more, so that clients go to another node or come back
-    /// later. What was not sent yet is lost.
+    /// later. Events that were not sent yet are lost.
     pub async fn close(&self) {
         self.hub.close();
         let ended = self.hub.sessions().ended();
@@ -207,7 +209,8 @@ struct Auth {
     token: Option<String>,
 }
 
-/// Before the client is told that it is connected: what it sends then must find its handlers.
+/// Called before the client is told that it is connected: what it sends then must find its
+/// handlers.
 fn receive(socket: &SocketRef, inbox: Arc<Inbox>) {
     socket.extensions.insert(inbox);
     socket.on_fallback(
@@ -215,7 +218,7 @@ fn receive(socket: &SocketRef, inbox: Arc<Inbox>) {
          Extension(inbox): Extension<Arc<Inbox>>,
          TryData(packet): TryData<Box<RawValue>>,
          ack: AckSender| {
-            // Here and not in the future, whose turn comes in no order.
+            // Here and not in the future, because futures run in no order.
             if let Ok(packet) = packet {
                 inbox.arrive(socket, packet.get(), ack);
             }

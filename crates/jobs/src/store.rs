@@ -4,7 +4,7 @@ pub mod frames;
 mod jobs;
 pub mod postgres;
 mod providers;
-mod read;
+mod query;
 mod results;
 pub mod sqlite;
 mod tasks;
@@ -16,20 +16,20 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use wakeline_store::Error;
 
-use crate::{name::FullName, page::Paged};
+use crate::{name::FullName, page::ListPage};
 
-pub(crate) use self::read::values_of;
+pub(crate) use self::query::values_of;
 pub use self::{
     jobs::Jobs,
     providers::Providers,
-    read::{Column, Read, Row, Value},
+    query::{Column, Query, Row, Value},
     tasks::Tasks,
     users::Users,
     workers::Workers,
 };
 
 /// What a read gives. A dropped future has done nothing.
-pub type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 /// Each method of these traits is one atomic step. One that returns a [`Write`](wakeline_bus::Write)
 /// shares its commit with the other writes of the same moment, and says which waiters it wakes; once
@@ -49,9 +49,9 @@ pub(crate) fn in_micros(time: Duration) -> i64 {
 
 /// The rows of a page, each with the `total` of the whole list. An empty page has one row without an
 /// id, which has the total.
-fn page_of<T>(rows: &[Row], item: impl Fn(&Row) -> T) -> Result<Paged<T>, Error> {
+fn page_of<T>(rows: &[Row], item: impl Fn(&Row) -> T) -> Result<ListPage<T>, Error> {
     let filled = rows.iter().filter(|row| !row.is_null("id"));
-    Ok(Paged {
+    Ok(ListPage {
         items: filled.map(item).collect(),
         total: only(rows)?.get("total"),
     })

@@ -102,58 +102,59 @@ pub struct NewTask {
     pub user: Uuid,
     /// JSON.
     pub payload: String,
-    /// Refused when nobody does the job.
+    /// Refused if the job has no workers.
     pub needs_worker: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
-pub enum Submitted {
+pub enum SubmitOutcome {
     NoJob,
     NoWorkers,
     Done(Task),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claimed {
+pub enum ClaimOutcome {
     NoWorker,
-    Foreign,
-    /// Nothing to do in these, the jobs of the worker.
+    NotOwner,
+    /// There is no pending task in these, the jobs of the worker.
     Nothing {
         jobs: Vec<Uuid>,
     },
-    /// There is something, but others have their hands on it just now.
+    /// There are pending tasks, but other claims have locked them.
     Busy,
     Task(Task),
 }
 
-/// Somebody puts a task into another state.
+/// A change of a task's status.
 #[derive(Clone, Debug)]
-pub struct Update {
+pub struct TaskUpdate {
     pub task: Uuid,
     pub user: Uuid,
     pub is_superuser: bool,
     pub status: Status,
     pub error: Option<String>,
-    /// Only if this worker has the task: one that was lost does not touch what another does now.
+    /// Only if this worker has the task: a worker that was lost does not change what another one
+    /// does now.
     pub worker: Option<Uuid>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
-pub enum Updated {
+pub enum UpdateOutcome {
     NotFound,
-    /// Only its worker's owner may; and nobody has claimed it.
-    Unclaimed,
+    /// Only the owner of its worker may change it, and no worker has claimed it.
+    NotClaimed,
     /// Its worker is another user's.
-    Foreign,
-    /// Another worker has it than the one that was named, or none.
-    OtherWorkers,
-    /// Its state does not lead there.
-    Stays(Status),
+    NotOwner,
+    /// Another worker has the task than the one named, or none has.
+    WrongWorker,
+    /// Its status does not lead there.
+    NoSuchTransition(Status),
     Done {
         task: Task,
-        /// The job that was left without workers and tasks, and is gone with this.
+        /// The job that was deleted with this, because it has no workers and no pending tasks.
         orphan: Option<FullName>,
     },
 }
@@ -166,20 +167,20 @@ pub struct TaskFilter {
     pub status: Option<Status>,
 }
 
-/// Workers, and what went with them.
+/// Removed workers, and what was removed with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Loss {
-    /// Who is gone.
+pub struct LostWorkers {
+    /// The workers themselves.
     pub workers: Vec<Uuid>,
     /// Failed, or pending again.
     pub tasks: Vec<Task>,
-    /// Jobs that it did.
+    /// The jobs that they did.
     pub jobs: Vec<FullName>,
     /// With their ids.
     pub providers: Vec<(FullName, Uuid)>,
 }
 
-impl Loss {
+impl LostWorkers {
     pub fn add(&mut self, other: Self) {
         self.workers.extend(other.workers);
         self.tasks.extend(other.tasks);
@@ -188,27 +189,27 @@ impl Loss {
     }
 }
 
-/// What is over, as the sweeper is told to see it.
+/// The ages at which the sweep acts. Microseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
-    /// A worker that was silent for so long is lost. Microseconds, as the others.
+pub struct SweepAges {
+    /// Without a heartbeat for so long a worker is lost.
     pub worker: i64,
     /// A task of `@internal` that took so long has failed.
     pub internal: i64,
-    /// A task that ended so long ago is forgotten.
+    /// An ended task is deleted after so long.
     pub kept: i64,
     /// Workers and tasks at once.
     pub limit: i64,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Swept {
-    pub loss: Loss,
-    /// How many ended tasks were forgotten.
+pub struct SweepOutcome {
+    pub loss: LostWorkers,
+    /// How many ended tasks were deleted.
     pub forgotten: i64,
-    /// Microseconds until something may be over.
+    /// Microseconds until the next sweep is due.
     pub next: Option<i64>,
-    /// There is more that is over already.
+    /// There is more to sweep already.
     pub is_more: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Who is woken by what.
+//! The topics of this door.
 
 use uuid::Uuid;
 use wakeline_wake::{Topic, WaitGroup, WaitKey, Wake};
@@ -17,11 +17,11 @@ pub enum Wait {
     Worker(Uuid),
     /// The end of the task.
     Task(Uuid),
-    /// The provider's answer to what hashes to this.
+    /// The provider's answer to the request of this hash.
     Result(FullName, String),
-    /// The provider, to be there again.
+    /// The provider, to be registered again.
     Provider(FullName),
-    /// Questions for the provider.
+    /// Requests to the provider.
     Requests(FullName),
 }
 
@@ -44,13 +44,13 @@ impl Wait {
         WaitKey::new(self.topic(), WaitGroup::default())
     }
 
-    /// Everybody who waits for it looks again.
+    /// Wakes all waiters of the topic.
     #[must_use]
     pub fn wake(&self) -> Wake {
         Wake::all(self.topic())
     }
 
-    /// One of those who compete for it.
+    /// Wakes one of the waiters, which compete for it.
     #[must_use]
     pub fn wake_one(&self) -> Wake {
         Wake::count([self.topic()], 1)

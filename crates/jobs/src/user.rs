@@ -1,4 +1,4 @@
-//! Users: who owns workers, providers and tasks.
+//! Users: the owners of workers, providers and tasks.
 
 use std::fmt;
 
@@ -8,23 +8,23 @@ use uuid::Uuid;
 
 /// Characters of an email address.
 pub const MAX_EMAIL: usize = 254;
-/// Where this server gives addresses itself; nobody registers there.
+/// The domain of addresses that this server gives itself; no user can register there.
 pub const OWN_DOMAIN: &str = "wakeline.localhost";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct User {
     pub id: Uuid,
-    /// In lower case: two that differ in case only are one.
+    /// In lower case: addresses that differ only in case are the same.
     pub email: String,
     pub is_active: bool,
     pub is_superuser: bool,
     pub is_verified: bool,
-    /// How often the password was changed: tokens from before a change are not taken.
+    /// How often the password was changed: tokens from before a change are refused.
     #[serde(skip)]
     pub epoch: i32,
 }
 
-/// A password as it is kept.
+/// The hash of a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(pub String);
 
@@ -34,11 +34,11 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-/// A user, and what its password is checked against.
+/// A user and the hash of its password.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Login {
+pub struct LoginRecord {
     pub user: User,
-    /// Without one nobody logs in by a password.
+    /// Without one there is no login by password.
     pub password: Option<PasswordHash>,
 }
 
@@ -52,7 +52,7 @@ pub struct NewUser {
     pub is_guest: bool,
 }
 
-/// What becomes different; the rest stays.
+/// What is changed; the rest stays.
 #[derive(Clone, Debug, Default)]
 pub struct UserChange {
     pub email: Option<String>,
@@ -63,7 +63,7 @@ pub struct UserChange {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UserChanged {
+pub enum UserChangeOutcome {
     NotFound,
     /// Another user has this email.
     EmailTaken,
@@ -71,16 +71,16 @@ pub enum UserChanged {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UserDeleted {
+pub enum UserDeletion {
     NotFound,
-    /// They are to be removed first, each with what it has.
+    /// Its workers have to be removed first, each with what it has.
     HasWorkers,
     Done,
 }
 
-/// An address as it is kept, or what is wrong with it.
+/// An address as it is stored, or what is wrong with it.
 ///
-/// Whether somebody reads mail there only a mail can tell, so this looks at the form alone.
+/// This checks the form alone: only a mail can show whether the address is read.
 pub fn email(text: &str) -> Result<String, &'static str> {
     let email = text.trim().to_lowercase();
     let Some((name, domain)) = email.rsplit_once('@') else {

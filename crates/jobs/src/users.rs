@@ -1,8 +1,8 @@
-//! Who is known here, by what they are recognised, and what they may do to one another.
+//! The users: how a caller is identified, and what users may do with one another.
 
 mod accounts;
-mod known;
-mod outside;
+mod cache;
+mod external;
 mod passwords;
 mod refresh;
 mod token;
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use wakeline_bus::Bus;
 use wakeline_web::{Identity, Role};
 
-use self::{known::Known, passwords::Passwords, token::Key};
+use self::{cache::UserCache, passwords::Passwords, token::TokenKey};
 use crate::{
     caller::Caller,
     error::Error,
@@ -28,30 +28,30 @@ use crate::{
 };
 
 pub use self::{
-    accounts::{Changes, Credentials},
+    accounts::{Credentials, UserChanges},
     passwords::{MAX_PASSWORD, MIN_PASSWORD},
     refresh::{REFRESHED_TOKEN, refreshing},
 };
-pub(crate) use self::{refresh::Accepted, token::Claims};
+pub(crate) use self::{refresh::TokenAccepted, token::Claims};
 
-/// Bytes of a secret that is made here.
+/// Bytes of a secret that is generated here.
 const SECRET: usize = 32;
 
 #[derive(Clone)]
 pub struct Settings {
-    /// With what tokens are signed. Without one, one is made and kept in the database.
+    /// The secret that signs tokens. Without one, one is generated and stored in the database.
     pub secret: Option<String>,
     pub token_lifetime: Duration,
-    /// For one machine: every new user is a superuser, and so is whoever sends no token.
+    /// For one machine: every new user is a superuser, and so is a request without a token.
     pub is_dev: bool,
-    /// Email and password of a superuser that is there after the start.
+    /// Email and password of a superuser that exists after the start.
     pub admin: Option<(String, String)>,
-    /// Whether anybody may be a guest, or register; in dev mode they may.
+    /// Whether everyone may be a guest, or register; in dev mode they may.
     pub guests: bool,
     pub registration: bool,
-    /// How long a guest without workers is known.
+    /// How long a guest without workers is kept.
     pub keep_guests: Duration,
-    /// Whether lists are read without a token, as zndraw-joblib lets them be; in dev mode they are.
+    /// Whether lists can be read without a token, as in zndraw-joblib; in dev mode they can.
     pub open_lists: bool,
 }
 
@@ -86,10 +86,10 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// What is done with each worker of a user who is deleted.
-pub trait Leaving: Send + Sync + fmt::Debug {
-    /// The worker is removed with everything that it has, and who waits for that is told.
-    fn leaving(&self, worker: Uuid) -> BoxFuture<'_, ()>;
+/// Removes the workers of a user who is deleted.
+pub trait WorkerRemover: Send + Sync + fmt::Debug {
+    /// Removes the worker with everything that it has, and wakes the requests that wait for that.
+    fn remove_worker_of_user(&self, worker: Uuid) -> BoxFuture<'_, ()>;
 }
 
 #[derive(Debug)]
@@ -97,48 +97,48 @@ pub struct Users {
     store: Arc<dyn store::Users>,
     bus: Arc<Bus>,
     settings: Settings,
-    key: Key,
+    key: TokenKey,
     passwords: Passwords,
-    known: Arc<Known>,
-    leaving: OnceLock<Arc<dyn Leaving>>,
+    cache: Arc<UserCache>,
+    worker_remover: OnceLock<Arc<dyn WorkerRemover>>,
 }
 
-/// Why a caller is nobody.
+/// Why a caller was not identified.
 #[derive(Debug)]
-pub(crate) enum Nobody {
+pub(crate) enum IdentifyError {
     NoToken,
-    /// Forged, over, or of a user who is gone or not active.
+    /// Forged, expired, or of a user who was deleted or is not active.
     BadToken,
     Failed(Error),
 }
 
-impl From<Nobody> for Error {
-    fn from(nobody: Nobody) -> Self {
-        match nobody {
-            Nobody::NoToken | Nobody::BadToken => Self::unauthorized(),
-            Nobody::Failed(error) => error,
+impl From<IdentifyError> for Error {
+    fn from(identify_error: IdentifyError) -> Self {
+        match identify_error {
+            IdentifyError::NoToken | IdentifyError::BadToken => Self::unauthorized(),
+            IdentifyError::Failed(error) => error,
         }
     }
 }
 
-impl From<wakeline_store::Error> for Nobody {
+impl From<wakeline_store::Error> for IdentifyError {
     fn from(error: wakeline_store::Error) -> Self {
         Self::Failed(error.into())
     }
 }
 
 impl Users {
-    /// With the secret that all nodes share, and with the admin of the settings.
+    /// Opens the users with the secret that all nodes share, and creates the admin of the settings.
     pub async fn open(
         store: Arc<dyn store::Users>,
         bus: Arc<Bus>,
         settings: Settings,
     ) -> Result<Self, Error> {
         let key = match &settings.secret {
-            Some(secret) => Key::new(secret.as_bytes()),
+            Some(secret) => TokenKey::new(secret.as_bytes()),
             None => {
                 let fresh: [u8; SECRET] = rand::random();
-                Key::new(&store.secret(fresh.to_vec()).commit(&bus).await?)
+                TokenKey::new(&store.secret(fresh.to_vec()).commit(&bus).await?)
             }
         };
         let users = Self {
@@ -147,8 +147,8 @@ impl Users {
             settings,
             key,
             passwords: Passwords::new(),
-            known: Arc::default(),
-            leaving: OnceLock::new(),
+            cache: Arc::default(),
+            worker_remover: OnceLock::new(),
         };
         if let Some((email, password)) = users.settings.admin.clone() {
             users.keep_admin(Credentials { email, password }).await?;
@@ -156,12 +156,12 @@ impl Users {
         Ok(users)
     }
 
-    /// Whom to tell of the workers of a deleted user. Said once, before anybody is served.
-    pub fn on_leaving(&self, leaving: Arc<dyn Leaving>) {
-        let _ = self.leaving.set(leaving);
+    /// Called once, before the first request.
+    pub fn set_worker_remover(&self, worker_remover: Arc<dyn WorkerRemover>) {
+        let _ = self.worker_remover.set(worker_remover);
     }
 
-    /// Who sends this. `identity` is whom the server's own login has found.
+    /// The user of a request. `identity` is what the server's own login has found.
     pub async fn identify(
         &self,
         headers: &HeaderMap,
@@ -170,7 +170,7 @@ impl Users {
         Ok(self.recognise(headers, identity, None).await?)
     }
 
-    /// Who connects with this token.
+    /// The user of a connection with this token.
     pub async fn identify_token(&self, token: Option<&str>) -> Result<Caller, Error> {
         let caller = match token {
             Some(token) => self.of_token(token).await,
@@ -179,7 +179,7 @@ impl Users {
         Ok(caller?)
     }
 
-    /// Who reads a list; `None` is somebody unknown who may.
+    /// The user who reads a list; `None`: an unknown caller, where the settings allow it.
     pub(crate) async fn may_list(
         &self,
         headers: &HeaderMap,
@@ -188,20 +188,22 @@ impl Users {
     ) -> Result<Option<Caller>, Error> {
         match self.recognise(headers, identity, claims).await {
             Ok(caller) => Ok(Some(caller)),
-            Err(Nobody::NoToken | Nobody::BadToken) if self.settings.open_lists => Ok(None),
-            Err(nobody) => Err(nobody.into()),
+            Err(IdentifyError::NoToken | IdentifyError::BadToken) if self.settings.open_lists => {
+                Ok(None)
+            }
+            Err(identify_error) => Err(identify_error.into()),
         }
     }
 
-    /// `claims` are what the token in these headers says, where that has been checked already.
+    /// `claims` are those of the token in these headers, if they were checked already.
     pub(crate) async fn recognise(
         &self,
         headers: &HeaderMap,
         identity: Option<&Identity>,
         claims: Option<&Claims>,
-    ) -> Result<Caller, Nobody> {
+    ) -> Result<Caller, IdentifyError> {
         if let Some(identity) = identity {
-            let caller = self.outsider(outside::of_identity(identity)).await?;
+            let caller = self.external_user(external::of_identity(identity)).await?;
             return Ok(Caller {
                 is_superuser: caller.is_superuser || identity.role == Role::Admin,
                 ..caller
@@ -214,43 +216,43 @@ impl Users {
             None => self.of_no_token().await,
             Some(given) => match bearer(given) {
                 Some(token) => self.of_token(token).await,
-                None => Err(Nobody::BadToken),
+                None => Err(IdentifyError::BadToken),
             },
         }
     }
 
-    async fn of_no_token(&self) -> Result<Caller, Nobody> {
+    async fn of_no_token(&self) -> Result<Caller, IdentifyError> {
         if !self.settings.is_dev {
-            return Err(Nobody::NoToken);
+            return Err(IdentifyError::NoToken);
         }
-        self.outsider(outside::local()).await
+        self.external_user(external::local()).await
     }
 
-    async fn of_token(&self, token: &str) -> Result<Caller, Nobody> {
-        let claims = self.claims(token).ok_or(Nobody::BadToken)?;
+    async fn of_token(&self, token: &str) -> Result<Caller, IdentifyError> {
+        let claims = self.claims(token).ok_or(IdentifyError::BadToken)?;
         self.of_claims(claims).await
     }
 
-    async fn of_claims(&self, claims: Claims) -> Result<Caller, Nobody> {
-        match self.known.find(&*self.store, claims.user).await? {
+    async fn of_claims(&self, claims: Claims) -> Result<Caller, IdentifyError> {
+        match self.cache.find(&*self.store, claims.user).await? {
             Some(user) if user.epoch == claims.epoch => caller(&user),
-            _ => Err(Nobody::BadToken),
+            _ => Err(IdentifyError::BadToken),
         }
     }
 
-    /// Somebody who was not made here, and is on first need.
-    async fn outsider(&self, outsider: NewUser) -> Result<Caller, Nobody> {
-        let id = outsider.id;
-        if let Some(user) = self.known.find(&*self.store, id).await? {
+    /// An external user, created at its first call.
+    async fn external_user(&self, external_user: NewUser) -> Result<Caller, IdentifyError> {
+        let id = external_user.id;
+        if let Some(user) = self.cache.find(&*self.store, id).await? {
             return caller(&user);
         }
-        // Nothing comes of it where another call, or another node, was first.
-        let forget = self.known.forget_after(id);
-        let created = self.store.create_user(outsider).map(|_| drop(forget));
+        // The id is taken if another call, or another node, was first.
+        let forget = self.cache.forget_after(id);
+        let created = self.store.create_user(external_user).map(|_| drop(forget));
         created.commit(&self.bus).await?;
-        match self.known.find(&*self.store, id).await? {
+        match self.cache.find(&*self.store, id).await? {
             Some(user) => caller(&user),
-            None => Err(Nobody::BadToken),
+            None => Err(IdentifyError::BadToken),
         }
     }
 
@@ -264,9 +266,9 @@ impl Users {
     }
 }
 
-fn caller(user: &User) -> Result<Caller, Nobody> {
+fn caller(user: &User) -> Result<Caller, IdentifyError> {
     if !user.is_active {
-        return Err(Nobody::BadToken);
+        return Err(IdentifyError::BadToken);
     }
     Ok(Caller {
         id: user.id,
@@ -274,7 +276,7 @@ fn caller(user: &User) -> Result<Caller, Nobody> {
     })
 }
 
-/// What follows `Bearer`.
+/// The token after `Bearer`.
 fn bearer(given: &HeaderValue) -> Option<&str> {
     let (scheme, token) = given.to_str().ok()?.trim().split_once(' ')?;
     scheme

@@ -1,14 +1,14 @@
-//! Whom each write wakes: the same on both databases.
+//! The waiters that each write wakes: the same on both databases.
 
 use wakeline_bus::Wakes;
 
 use crate::{
-    job::Registered,
-    provider::{Provider, ProviderRegistered},
-    results::Kept,
-    task::{Claimed, Loss, Status, Submitted, Swept, Task, Updated},
+    job::JobRegistration,
+    provider::{Provider, ProviderRegistration},
+    results::UploadOutcome,
+    task::{ClaimOutcome, LostWorkers, Status, SubmitOutcome, SweepOutcome, Task, UpdateOutcome},
     topic::Wait,
-    worker::Owned,
+    worker::OwnerOutcome,
 };
 
 /// No request can wait for what was written.
@@ -17,23 +17,23 @@ pub(crate) fn nobody<T>(_: &T) -> Wakes {
 }
 
 /// A claim of the worker that is held now waits for this job too.
-pub(crate) fn registered(registered: &Registered) -> Wakes {
+pub(crate) fn registered(registered: &JobRegistration) -> Wakes {
     match registered {
-        Registered::Done { worker, .. } => Wait::Worker(*worker).wake().into(),
-        Registered::NoWorker | Registered::Conflict => Wakes::none(),
+        JobRegistration::Done { worker, .. } => Wait::Worker(*worker).wake().into(),
+        JobRegistration::NoWorker | JobRegistration::Conflict => Wakes::none(),
     }
 }
 
-pub(crate) fn submitted(submitted: &Submitted) -> Wakes {
+pub(crate) fn submitted(submitted: &SubmitOutcome) -> Wakes {
     match submitted {
-        Submitted::Done(task) => Wait::Claim(task.job).wake_one().into(),
-        Submitted::NoJob | Submitted::NoWorkers => Wakes::none(),
+        SubmitOutcome::Done(task) => Wait::Claim(task.job).wake_one().into(),
+        SubmitOutcome::NoJob | SubmitOutcome::NoWorkers => Wakes::none(),
     }
 }
 
-pub(crate) fn claimed(claimed: &Claimed) -> Wakes {
+pub(crate) fn claimed(claimed: &ClaimOutcome) -> Wakes {
     match claimed {
-        Claimed::Task(task) => Wait::Task(task.id).wake().into(),
+        ClaimOutcome::Task(task) => Wait::Task(task.id).wake().into(),
         _ => Wakes::none(),
     }
 }
@@ -45,25 +45,25 @@ pub(crate) fn unclaimed(unclaimed: &Option<Task>) -> Wakes {
     }
 }
 
-pub(crate) fn updated(updated: &Updated) -> Wakes {
+pub(crate) fn updated(updated: &UpdateOutcome) -> Wakes {
     match updated {
-        Updated::Done { task, .. } => Wait::Task(task.id).wake().into(),
+        UpdateOutcome::Done { task, .. } => Wait::Task(task.id).wake().into(),
         _ => Wakes::none(),
     }
 }
 
-pub(crate) fn removed_worker(removed: &Owned<Loss>) -> Wakes {
+pub(crate) fn removed_worker(removed: &OwnerOutcome<LostWorkers>) -> Wakes {
     match removed {
-        Owned::Done(loss) => lost(loss),
-        Owned::NotFound | Owned::Foreign => Wakes::none(),
+        OwnerOutcome::Done(loss) => lost(loss),
+        OwnerOutcome::NotFound | OwnerOutcome::NotOwner => Wakes::none(),
     }
 }
 
-pub(crate) fn swept(swept: &Swept) -> Wakes {
+pub(crate) fn swept(swept: &SweepOutcome) -> Wakes {
     lost(&swept.loss)
 }
 
-fn lost(loss: &Loss) -> Wakes {
+fn lost(loss: &LostWorkers) -> Wakes {
     // A claim that is held for one of them ends.
     let workers = loss.workers.iter();
     let mut wakes: Vec<_> = workers.map(|worker| Wait::Worker(*worker).wake()).collect();
@@ -79,26 +79,26 @@ fn lost(loss: &Loss) -> Wakes {
 }
 
 /// The readers that wait for the provider's answers ask it anew.
-pub(crate) fn registered_provider(registered: &ProviderRegistered) -> Wakes {
+pub(crate) fn registered_provider(registered: &ProviderRegistration) -> Wakes {
     match registered {
-        ProviderRegistered::Done { provider, .. } => {
+        ProviderRegistration::Done { provider, .. } => {
             Wait::Provider(provider.name.clone()).wake().into()
         }
-        ProviderRegistered::NoWorker | ProviderRegistered::Foreign => Wakes::none(),
+        ProviderRegistration::NoWorker | ProviderRegistration::NotOwner => Wakes::none(),
     }
 }
 
-pub(crate) fn removed_provider(removed: &Owned<Provider>) -> Wakes {
+pub(crate) fn removed_provider(removed: &OwnerOutcome<Provider>) -> Wakes {
     match removed {
-        Owned::Done(provider) => Wait::Provider(provider.name.clone()).wake().into(),
-        Owned::NotFound | Owned::Foreign => Wakes::none(),
+        OwnerOutcome::Done(provider) => Wait::Provider(provider.name.clone()).wake().into(),
+        OwnerOutcome::NotFound | OwnerOutcome::NotOwner => Wakes::none(),
     }
 }
 
 /// The readers of an answer, if it was kept.
-pub(crate) fn kept(readers: Wakes) -> impl FnOnce(&Kept) -> Wakes {
+pub(crate) fn kept(readers: Wakes) -> impl FnOnce(&UploadOutcome) -> Wakes {
     move |kept| match kept {
-        Kept::Done => readers,
+        UploadOutcome::Done => readers,
         _ => Wakes::none(),
     }
 }

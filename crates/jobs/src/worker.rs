@@ -1,6 +1,8 @@
-//! Workers: processes that offer jobs and providers for as long as their heart beats.
+//! Workers: processes that offer jobs and providers for as long as they send heartbeats.
 
 use uuid::Uuid;
+
+use crate::error::Error;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
@@ -15,11 +17,21 @@ pub struct WorkerSummary {
     pub job_count: i64,
 }
 
-/// What was asked for somebody's worker or provider.
+/// The outcome of an operation that only an owner may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Owned<T> {
+pub enum OwnerOutcome<T> {
     NotFound,
     /// It is another user's.
-    Foreign,
+    NotOwner,
     Done(T),
+}
+
+impl<T> OwnerOutcome<T> {
+    pub(crate) fn done_or(self, not_found: Error, not_owner: &str) -> Result<T, Error> {
+        match self {
+            Self::Done(done) => Ok(done),
+            Self::NotFound => Err(not_found),
+            Self::NotOwner => Err(Error::forbidden(not_owner)),
+        }
+    }
 }

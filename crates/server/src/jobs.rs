@@ -12,8 +12,8 @@ use wakeline_jobs::{
         Registry,
         filesystem::{self, FilesystemRead},
     },
-    results::{Results, choice::Choice, files::Files, redis::Redis},
-    service::{Ground, Jobs, Settings},
+    results::{self, by_category::ResultsByCategory, files::Files, redis::Redis},
+    service::{Dependencies, Jobs, Settings},
     socket::{self, Service, Sockets},
     users::{self, Users},
 };
@@ -46,7 +46,7 @@ impl Door {
             .context("jobs: the users")?;
         let users = Arc::new(users);
         let (sockets, socket_io) = Sockets::new(&socket_limits(config));
-        let ground = Ground {
+        let dependencies = Dependencies {
             store: stores.store.clone(),
             engine,
             bus: bus.clone(),
@@ -55,19 +55,19 @@ impl Door {
             users: users.clone(),
             internal: internal(config)?,
         };
-        let jobs = Jobs::new(ground, settings(config));
-        let neighbour = Arc::new(jobs.clone());
+        let jobs = Jobs::new(dependencies, settings(config));
+        let ports = Arc::new(jobs.clone());
         let frames = Frames::new(
             stores.frames,
             bus,
-            neighbour.clone(),
-            neighbour.clone(),
-            neighbour.clone(),
+            ports.clone(),
+            ports.clone(),
+            ports.clone(),
             frame_limits(config),
         );
         jobs.has_frames(frames.clone());
-        users.on_leaving(neighbour.clone());
-        sockets.serve(neighbour);
+        users.set_worker_remover(ports.clone());
+        sockets.serve(ports);
         // Whom the server's own providers and worker belong to.
         let server = users
             .identify(&HeaderMap::new(), Some(&Identity::ANONYMOUS))
@@ -164,9 +164,9 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-fn results(config: &Config, stores: &JobsStores, bus: &Arc<Bus>) -> Result<Choice> {
+fn results(config: &Config, stores: &JobsStores, bus: &Arc<Bus>) -> Result<ResultsByCategory> {
     let jobs = &config.jobs;
-    let redis: Option<Arc<dyn Results>> = if jobs.keeps_in(ResultBackend::Redis) {
+    let redis: Option<Arc<dyn results::ResultBackend>> = if jobs.keeps_in(ResultBackend::Redis) {
         let url = jobs.redis.as_ref().or(config.bus.url.as_ref());
         let url = url.context("jobs.redis: it is not said where Redis is")?;
         let redis = Redis::new(url.expose(), &jobs.redis_prefix).context("jobs.redis")?;
@@ -174,7 +174,7 @@ fn results(config: &Config, stores: &JobsStores, bus: &Arc<Bus>) -> Result<Choic
     } else {
         None
     };
-    let files: Option<Arc<dyn Results>> = if jobs.keeps_in(ResultBackend::Files) {
+    let files: Option<Arc<dyn results::ResultBackend>> = if jobs.keeps_in(ResultBackend::Files) {
         let directory: PathBuf = config.data.join("results");
         let marks = stores.results.clone();
         let files = Files::open(&directory, jobs.files_size as u64, marks, bus.clone());
@@ -188,7 +188,7 @@ fn results(config: &Config, stores: &JobsStores, bus: &Arc<Bus>) -> Result<Choic
         ResultBackend::Redis => redis.clone().unwrap_or(stores.results.clone()),
         ResultBackend::Files => files.clone().unwrap_or(stores.results.clone()),
     };
-    Ok(Choice {
+    Ok(ResultsByCategory {
         default: place(jobs.results),
         by_category: jobs
             .result_backends()

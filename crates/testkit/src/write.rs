@@ -15,10 +15,17 @@ pub fn local_bus() -> Arc<Bus> {
 pub trait CommitAlone<T> {
     /// Commits on a bus of its own.
     fn commit_alone(self) -> impl Future<Output = Result<T, Error>> + Send;
+
+    /// The same for a write that must succeed.
+    fn done(self) -> impl Future<Output = T> + Send;
 }
 
 impl<T: Send + 'static> CommitAlone<T> for Write<T> {
     fn commit_alone(self) -> impl Future<Output = Result<T, Error>> + Send {
         self.commit(&local_bus())
+    }
+
+    async fn done(self) -> T {
+        self.commit_alone().await.expect("the write is done")
     }
 }

@@ -3,7 +3,7 @@
 //! What is walked over is never copied, and a length is believed only as far as there are bytes
 //! for it.
 
-/// Why bytes are not what they should be.
+/// Why bytes are not MessagePack, or not the expected value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("it breaks off")]
@@ -16,7 +16,7 @@ pub enum Malformed {
     GoesOn,
 }
 
-/// How a value begins. Lengths are of what follows.
+/// The beginning of a value. Lengths are those of what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
     Nil,

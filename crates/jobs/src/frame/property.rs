@@ -1,4 +1,4 @@
-//! What is known of a value of a frame from how it begins.
+//! The type and shape of a frame's value, read from its beginning.
 
 use super::msgpack::{Head, Walk, whole};
 

@@ -1,7 +1,7 @@
-//! What is said in a room. Nothing of it is kept: it goes to who is there.
+//! The chat of a room. Messages are not stored: they are sent to the clients in the room.
 //!
-//! zndraw-joblib's client uploads nothing when a provider fails, but says so in the room; whoever
-//! waits for that read is told at once.
+//! zndraw-joblib's client uploads nothing when a read fails, but writes so in the chat; the readers
+//! that wait for that request get the failure at once.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,9 +9,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Frames, unprocessable};
-use crate::{caller::Caller, error::Error, name};
+use crate::{caller::Caller, error::Error, name, time::shown};
 
-/// Characters that are passed on; a traceback can be long.
+/// Characters of a message that are sent on; a traceback can be long.
 const MAX_CONTENT: usize = 20_000;
 /// Of a failed read's reason.
 const MAX_DETAIL: usize = 1_000;
@@ -52,7 +52,7 @@ impl Frames {
             let detail = failed.detail();
             let (room, provider, hash) = (&message.room, failed.provider, failed.hash);
             let heard = self
-                .hearing
+                .failed_reads
                 .read_failed(room, provider, hash, &detail, caller);
             heard.await;
         }
@@ -61,17 +61,15 @@ impl Frames {
 }
 
 impl Message {
-    /// As it is answered and told.
+    /// As in the answer and in the event.
     #[must_use]
     pub fn document(&self) -> serde_json::Value {
-        let created_at = jiff::Timestamp::from_microsecond(self.created_at)
-            .map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string());
         json!({
             "id": self.created_at,
             "room_id": self.room,
             "user_id": self.user,
             "content": self.content,
-            "created_at": created_at.unwrap_or_default(),
+            "created_at": shown(self.created_at),
             "updated_at": null,
             "email": null,
         })
@@ -100,7 +98,7 @@ impl<'a> FailedRead<'a> {
         })
     }
 
-    /// The exception itself: what stands behind the last line of code, which is indented.
+    /// The exception itself: the text after the last line of code, which is indented.
     fn detail(&self) -> String {
         let text = self.traceback.trim().trim_matches('`').trim();
         let lines: Vec<_> = text.lines().collect();

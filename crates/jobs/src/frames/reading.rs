@@ -1,5 +1,5 @@
-//! Reads of frames: what is not stored is asked for first, so that an answer that has begun lacks
-//! nothing; what is stored is read while it is sent.
+//! Reads of frames. Frames that are not stored are requested first, so that an answer that has
+//! begun is complete; stored frames are read while they are sent.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -21,31 +21,31 @@ use crate::{
     store::frames::Frames as Store,
 };
 
-/// Frames and bytes that are read from the store at once; a frame alone may be longer.
+/// Frames and bytes that are read from the store at once; a single frame may be longer.
 const CHUNK_FRAMES: usize = 64;
 const CHUNK_BYTES: i64 = 1 << 20;
 
 /// Which frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum FrameSelection {
     /// As far as there are any.
     Range { start: i64, stop: Option<i64> },
     /// In this order; all must be there.
     Numbers(Vec<i64>),
 }
 
-/// An array of frames, in pieces.
+/// An array of frames, as a stream of chunks.
 #[derive(Debug)]
-pub struct Reading {
+pub struct FrameStream {
     store: Arc<dyn Store>,
     room: Room,
     runs: Runs,
     asked: HashMap<i64, Frame>,
     keys: Option<HashSet<Vec<u8>>>,
     numbers: Numbers,
-    /// Taken from the numbers and not given yet.
+    /// Numbers that were taken and not sent yet.
     next: VecDeque<i64>,
-    /// How long a provider was waited for; without one everything was there.
+    /// How long the read waited for a provider; `None`: all frames were there.
     pub timing: Option<Timing>,
 }
 
@@ -73,7 +73,7 @@ impl Frames {
         asked.unwrap_or(self.limits.wait).min(self.limits.max_wait)
     }
 
-    /// One frame, and how long a provider was waited for, if one was.
+    /// One frame, and how long the read waited for a provider, if it did.
     pub async fn frame(
         &self,
         caller: Caller,
@@ -100,20 +100,20 @@ impl Frames {
         &self,
         caller: Caller,
         room: String,
-        wanted: Wanted,
+        wanted: FrameSelection,
         keys: Option<HashSet<Vec<u8>>>,
         wait: Duration,
-    ) -> Result<Reading, Error> {
+    ) -> Result<FrameStream, Error> {
         let (from, to) = match &wanted {
-            Wanted::Range { start, stop } => (*start, stop.unwrap_or(i64::MAX)),
-            Wanted::Numbers(numbers) if numbers.len() > self.limits.request => {
+            FrameSelection::Range { start, stop } => (*start, stop.unwrap_or(i64::MAX)),
+            FrameSelection::Numbers(numbers) if numbers.len() > self.limits.request => {
                 return Err(unprocessable(format!(
                     "query.indices: more than {} numbers, the limit of this server \
                      (jobs.request_frames)",
                     self.limits.request
                 )));
             }
-            Wanted::Numbers(numbers) => {
+            FrameSelection::Numbers(numbers) => {
                 let last = numbers.iter().max().copied().unwrap_or(0);
                 let first = numbers.iter().min().copied().unwrap_or(0);
                 (first, last.saturating_add(1))
@@ -124,7 +124,7 @@ impl Frames {
         let numbers = choose(wanted, room.frame_count())?;
         let missing = numbers.missing(room.stored, self.limits.asked);
         let asked = self.ask_all(caller, &room, missing, wait).await?;
-        Ok(Reading {
+        Ok(FrameStream {
             store: self.store.clone(),
             room,
             runs,
@@ -138,13 +138,13 @@ impl Frames {
 }
 
 /// The numbers that are wanted of a room with so many frames.
-fn choose(wanted: Wanted, total: i64) -> Result<Numbers, Error> {
+fn choose(wanted: FrameSelection, total: i64) -> Result<Numbers, Error> {
     match wanted {
-        Wanted::Range { start, stop } => {
+        FrameSelection::Range { start, stop } => {
             let stop = stop.unwrap_or(total).min(total);
             Ok(Numbers::Range(start.min(stop)..stop))
         }
-        Wanted::Numbers(numbers) => {
+        FrameSelection::Numbers(numbers) => {
             let outside = |number: &&i64| !(0..total).contains(*number);
             let outside: Vec<_> = numbers.iter().filter(outside).copied().collect();
             if !outside.is_empty() {
@@ -163,7 +163,7 @@ impl Numbers {
         }
     }
 
-    /// Those that are not stored, each once, and one more than `limit` at most.
+    /// The numbers that are not stored, each once, and at most one more than `limit`.
     fn missing(&self, stored: i64, limit: usize) -> Vec<i64> {
         match self {
             Self::Range(range) => (range.start.max(stored)..range.end)
@@ -178,7 +178,7 @@ impl Numbers {
     }
 }
 
-impl Reading {
+impl FrameStream {
     /// How many frames it has still to give.
     #[must_use]
     pub fn left(&self) -> usize {

@@ -1,4 +1,4 @@
-//! Rooms: made, mounted, and given back when their provider is gone.
+//! Rooms are created, mounted, and unmounted when their provider is removed.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::{
     error::Error,
     frame::Draft,
     name::{self, GLOBAL, INTERNAL},
-    page::{Page, Paged},
+    page::{ListPage, Page},
     problem,
-    room::{Mount, NewRoom, Room, RoomCreated, Source},
+    room::{FrameSource, Mount, NewRoom, Room, RoomCreation},
 };
 
-/// Names of no room in `copy_from`: to begin with nothing, or with one frame that has nothing.
+/// Values of `copy_from` that name no room: an empty room, or one with a frame without keys.
 const NOTHING: &str = "@none";
 const EMPTY: &str = "@empty";
 
@@ -34,8 +34,8 @@ impl Frames {
             )));
         }
         let frames = match copy_from.as_deref() {
-            None | Some(NOTHING) => Source::Nothing,
-            Some(EMPTY) => Source::Frame(Draft::new(self.limits.frame).finish()),
+            None | Some(NOTHING) => FrameSource::Nothing,
+            Some(EMPTY) => FrameSource::Frame(Draft::new(self.limits.frame).finish()),
             Some(preset) if preset.starts_with('@') => {
                 return Err(unprocessable(format!(
                     "body.copy_from: '{preset}' is neither a room nor {EMPTY} nor {NOTHING}"
@@ -43,7 +43,7 @@ impl Frames {
             }
             Some(room) => {
                 name::check_room(room)?;
-                Source::Room(room.to_owned())
+                FrameSource::Room(room.to_owned())
             }
         };
         let copied = copy_from.unwrap_or_default();
@@ -54,11 +54,11 @@ impl Frames {
             copy_limit: self.limits.copy,
         };
         match self.store.create_room(room).commit(&self.bus).await? {
-            RoomCreated::Found(room) => Ok((room, false)),
-            RoomCreated::Done(room) => Ok((room, true)),
-            RoomCreated::NoSource => Err(no_room(&copied)),
-            RoomCreated::SourceMounted => Err(read_only(&copied)),
-            RoomCreated::SourceTooLarge(bytes) => Err(unprocessable(format!(
+            RoomCreation::Found(room) => Ok((room, false)),
+            RoomCreation::Done(room) => Ok((room, true)),
+            RoomCreation::NoSource => Err(no_room(&copied)),
+            RoomCreation::SourceMounted => Err(read_only(&copied)),
+            RoomCreation::SourceTooLarge(bytes) => Err(unprocessable(format!(
                 "body.copy_from: the frames of '{copied}' are {bytes} bytes, and {} are copied at \
                  most (jobs.room_copy)",
                 self.limits.copy
@@ -71,7 +71,7 @@ impl Frames {
         room.ok_or_else(|| no_room(&name))
     }
 
-    pub async fn rooms(&self, page: Page) -> Result<Paged<Room>, Error> {
+    pub async fn rooms(&self, page: Page) -> Result<ListPage<Room>, Error> {
         Ok(self.store.rooms(page).await?)
     }
 
@@ -92,7 +92,7 @@ impl Frames {
         if frames == 0 {
             return self.give_back(caller, name).await;
         }
-        let provider = self.asking.frames_provider(&name).await?;
+        let provider = self.provider_reads.frames_provider(&name).await?;
         let may =
             provider.is_some_and(|provider| caller.is_superuser || provider.user == caller.id);
         if !may {
@@ -111,7 +111,7 @@ impl Frames {
         room.ok_or_else(|| no_room(&name))
     }
 
-    /// By who mounted it: the provider may be gone already.
+    /// By the user who mounted it: the provider may be removed already.
     async fn give_back(self: &Arc<Self>, caller: Caller, name: String) -> Result<Room, Error> {
         let unmounted = self.store.unmount(name.clone(), caller.own());
         match self.cleared(unmounted, None).await? {
@@ -126,9 +126,9 @@ impl Frames {
         }
     }
 
-    /// A `frames` provider of the room is gone. If it was the last, so are the frames it had.
+    /// A `frames` provider of the room was removed. If it was the last, the room is unmounted.
     pub async fn provider_gone(self: &Arc<Self>, room: String) -> Result<(), Error> {
-        if self.asking.frames_provider(&room).await?.is_some() {
+        if self.provider_reads.frames_provider(&room).await?.is_some() {
             return Ok(());
         }
         let unmounted = self.store.unmount(room, None);
@@ -136,7 +136,7 @@ impl Frames {
         self.cleared(unmounted, reason).await.map(drop)
     }
 
-    /// The room has other frames from then on, if the write gives one: its clients are told.
+    /// The room has other frames if the write returns one: its clients get an event.
     async fn cleared(
         self: &Arc<Self>,
         write: Write<Option<Room>>,

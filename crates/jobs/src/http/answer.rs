@@ -1,4 +1,4 @@
-//! A provider's answer as it goes to the reader.
+//! A provider's answer as a response to the reader.
 
 use axum::{body::Body, response::Response};
 use futures_util::stream;
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use crate::{
     error::{Error, PROBLEM_JSON},
     provider::{Answer, AnswerBody, MAX_PROBLEM},
-    service::Found,
+    service::ProviderAnswer,
 };
 
-/// What is read of a file at once.
+/// Bytes of a file that are read at once.
 const CHUNK: usize = 256 << 10;
 
 #[derive(Deserialize)]
@@ -20,10 +20,10 @@ struct Problem {
 }
 
 pub(super) async fn response(
-    found: Found,
+    found: ProviderAnswer,
     wanted: Option<&HeaderValue>,
 ) -> Result<Response, Error> {
-    let Found {
+    let ProviderAnswer {
         provider,
         mut answer,
     } = found;
@@ -36,10 +36,10 @@ pub(super) async fn response(
     }
     // A problem is read at once, for its status is in it.
     if answer.is_error
-        && let AnswerBody::Pieces(pieced) = &answer.body
-        && pieced.length() <= MAX_PROBLEM
+        && let AnswerBody::Chunks(chunked) = &answer.body
+        && chunked.length() <= MAX_PROBLEM
     {
-        answer.body = AnswerBody::Bytes(pieced.clone().whole().await?);
+        answer.body = AnswerBody::Bytes(chunked.clone().whole().await?);
     }
     let (status, content_type) = if answer.is_error {
         (status_of(&answer), HeaderValue::from_static(PROBLEM_JSON))
@@ -55,9 +55,9 @@ pub(super) async fn response(
             (Body::from(bytes), length)
         }
         AnswerBody::File(file, length) => (streamed(file, length), length),
-        AnswerBody::Pieces(pieced) => {
-            let length = pieced.length();
-            (Body::from_stream(pieced.open().await?), length)
+        AnswerBody::Chunks(chunked) => {
+            let length = chunked.length();
+            (Body::from_stream(chunked.open().await?), length)
         }
     };
     let mut response = Response::new(body);
@@ -71,7 +71,7 @@ pub(super) async fn response(
     Ok(response)
 }
 
-/// Whoever has it asks whether it is still so. The same on a 304, which tells a cache anew.
+/// A cache has to revalidate it. The same headers on a 304, which updates the cache.
 fn revalidated(headers: &mut HeaderMap, etag: Option<HeaderValue>) {
     if let Some(etag) = etag {
         headers.insert(header::ETAG, etag);

@@ -1,4 +1,5 @@
-//! What callers send, field by field, refused in FastAPI's words: all that is wrong is told together.
+//! The bodies of requests, read field by field and refused in FastAPI's words, all mistakes
+//! together.
 
 use axum::extract::{FromRequestParts, Path};
 use http::request::Parts;
@@ -7,54 +8,123 @@ use uuid::Uuid;
 use wakeline_web::Params;
 
 use crate::{
-    error::{Error, Unfit},
+    error::{Error, InvalidField},
     page::Page,
     task::Status,
 };
 
 const WHERE: &str = "body";
 
+/// A body that is declared once: the struct describes it in the OpenAPI document and reads it.
+macro_rules! request_body {
+    ($( #[$meta:meta] )* $visibility:vis struct $name:ident {
+        $( $( #[$field_meta:meta] )* $field:ident: $kind:ty ),* $(,)?
+    }) => {
+        #[derive(Debug, utoipa::ToSchema)]
+        $( #[$meta] )*
+        $visibility struct $name {
+            $( $( #[$field_meta] )* $field: $kind ),*
+        }
+
+        impl $crate::http::fields::RequestBody for $name {
+            fn read(fields: &mut $crate::http::fields::BodyFields) -> Self {
+                Self {
+                    $( $field: $crate::http::fields::BodyField::read(fields, stringify!($field)) ),*
+                }
+            }
+        }
+    };
+}
+pub(super) use request_body;
+
+pub(super) trait RequestBody: Sized {
+    fn read(fields: &mut BodyFields) -> Self;
+}
+
+/// The type of a field: `Option` where it may be missing or null.
+pub(super) trait BodyField: Sized {
+    fn read(fields: &mut BodyFields, name: &str) -> Self;
+}
+
+/// A JSON object; empty if it is missing. The real client sends `schema_` for `schema`.
+#[derive(Debug)]
+pub(super) struct JsonObject(pub(super) Value);
+
+macro_rules! body_fields {
+    ($( $kind:ty: $fields:ident, $name:ident => $read:expr; )+) => { $(
+        impl BodyField for $kind {
+            fn read($fields: &mut BodyFields, $name: &str) -> Self {
+                $read
+            }
+        }
+    )+ };
+}
+
+body_fields! {
+    String: fields, name => fields.required(name);
+    Option<String>: fields, name => fields.text(name);
+    Option<bool>: fields, name => fields.flag(name);
+    Option<i64>: fields, name => fields.number(name);
+    Uuid: fields, name => fields.required_uuid(name);
+    Option<Uuid>: fields, name => fields.uuid(name);
+    Option<Status>: fields, name => fields.status(name);
+    JsonObject: fields, name => JsonObject(match name {
+        "schema" => fields.object(&[name, "schema_"]),
+        _ => fields.object(&[name]),
+    });
+}
+
 /// A JSON object.
 #[derive(Debug)]
-pub(super) struct Fields {
+pub(super) struct BodyFields {
     given: Map<String, Value>,
-    unfit: Vec<Unfit>,
-    /// What was sent is not said again: it may hold a password.
+    invalid: Vec<InvalidField>,
+    /// The largest whole number.
+    most: i64,
+    /// Refusals do not repeat what was sent: it may be a password.
     is_secret: bool,
 }
 
-impl Fields {
-    pub(super) fn parse(body: &[u8]) -> Result<Self, Error> {
-        Self::read(body, false)
-    }
+/// A body without passwords, whose whole numbers are at most `most`.
+pub(super) fn body_within<T: RequestBody>(body: &[u8], most: i64) -> Result<T, Error> {
+    BodyFields::parse(body, most, false)?.end()
+}
 
-    /// Of a body that may hold a password.
-    pub(super) fn secret(body: &[u8]) -> Result<Self, Error> {
-        Self::read(body, true)
-    }
+pub(super) fn body<T: RequestBody>(body: &[u8]) -> Result<T, Error> {
+    body_within(body, i64::MAX)
+}
 
-    fn read(body: &[u8], is_secret: bool) -> Result<Self, Error> {
+/// A body that may contain a password.
+pub(super) fn secret_body<T: RequestBody>(body: &[u8]) -> Result<T, Error> {
+    BodyFields::parse(body, i64::MAX, true)?.end()
+}
+
+impl BodyFields {
+    fn parse(body: &[u8], most: i64, is_secret: bool) -> Result<Self, Error> {
         if body.is_empty() {
             return Err(missing(&[WHERE], Value::Null).into());
         }
-        let given: Value = serde_json::from_slice(body).map_err(|error| Unfit {
+        let given: Value = serde_json::from_slice(body).map_err(|error| InvalidField {
             at: vec![WHERE.into(), error.column().into()],
             context: Some(json!({ "error": error.to_string() })),
-            ..Unfit::new("json_invalid", &[], "JSON decode error", json!({}))
+            ..InvalidField::new("json_invalid", &[], "JSON decode error", json!({}))
         })?;
         let Value::Object(given) = given else {
             let message = "Input should be a valid dictionary or object to extract fields from";
             let input = if is_secret { Value::Null } else { given };
-            return Err(Unfit::new("model_attributes_type", &[WHERE], message, input).into());
+            return Err(
+                InvalidField::new("model_attributes_type", &[WHERE], message, input).into(),
+            );
         };
         Ok(Self {
             given,
-            unfit: Vec::new(),
+            invalid: Vec::new(),
+            most,
             is_secret,
         })
     }
 
-    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+    fn text(&mut self, name: &str) -> Option<String> {
         match self.take(name)? {
             // No text of PostgreSQL's has one.
             Value::String(text) if text.contains('\0') => {
@@ -65,14 +135,14 @@ impl Fields {
         }
     }
 
-    pub(super) fn required(&mut self, name: &str) -> String {
+    fn required(&mut self, name: &str) -> String {
         if !self.given.contains_key(name) {
             let input = if self.is_secret {
                 Value::Null
             } else {
                 Value::Object(self.given.clone())
             };
-            self.unfit.push(missing(&[WHERE, name], input));
+            self.invalid.push(missing(&[WHERE, name], input));
             return String::new();
         }
         if self.given[name].is_null() {
@@ -86,39 +156,30 @@ impl Fields {
         self.text(name).unwrap_or_default()
     }
 
-    pub(super) fn flag(&mut self, name: &str) -> Option<bool> {
+    fn flag(&mut self, name: &str) -> Option<bool> {
         match self.take(name)? {
             Value::Bool(flag) => Some(flag),
             other => self.refuse("bool_type", name, "Input should be a valid boolean", other),
         }
     }
 
-    /// A whole number within the range.
-    pub(super) fn number(
-        &mut self,
-        name: &str,
-        range: std::ops::RangeInclusive<i64>,
-    ) -> Option<i64> {
+    fn number(&mut self, name: &str) -> Option<i64> {
         let given = self.take(name)?;
         match given.as_i64() {
-            Some(number) if range.contains(&number) => Some(number),
+            Some(number) if (0..=self.most).contains(&number) => Some(number),
             _ => {
-                let message = format!(
-                    "Input should be a whole number from {} to {}",
-                    range.start(),
-                    range.end()
-                );
+                let message = format!("Input should be a whole number from 0 to {}", self.most);
                 self.refuse("int_type", name, &message, given)
             }
         }
     }
 
-    pub(super) fn uuid(&mut self, name: &str) -> Option<Uuid> {
+    fn uuid(&mut self, name: &str) -> Option<Uuid> {
         match self.take(name)? {
             Value::String(text) => match parse_uuid(&[WHERE, name], &text) {
                 Ok(uuid) => Some(uuid),
-                Err(unfit) => {
-                    self.unfit.push(unfit);
+                Err(invalid) => {
+                    self.invalid.push(invalid);
                     None
                 }
             },
@@ -129,16 +190,16 @@ impl Fields {
         }
     }
 
-    pub(super) fn required_uuid(&mut self, name: &str) -> Uuid {
+    fn required_uuid(&mut self, name: &str) -> Uuid {
         if self.given.get(name).is_none_or(Value::is_null) {
             let input = Value::Object(self.given.clone());
-            self.unfit.push(missing(&[WHERE, name], input));
+            self.invalid.push(missing(&[WHERE, name], input));
         }
         self.uuid(name).unwrap_or_default()
     }
 
-    /// An object; empty where there is none. Of several names the first that is there.
-    pub(super) fn object(&mut self, names: &[&str]) -> Value {
+    /// An object; empty if there is none. Of several names the first that is there.
+    fn object(&mut self, names: &[&str]) -> Value {
         for name in names {
             match self.take(name) {
                 None => {}
@@ -152,28 +213,28 @@ impl Fields {
         json!({})
     }
 
-    pub(super) fn status(&mut self, name: &str) -> Option<Status> {
+    fn status(&mut self, name: &str) -> Option<Status> {
         if !self.given.contains_key(name) {
             let input = Value::Object(self.given.clone());
-            self.unfit.push(missing(&[WHERE, name], input));
+            self.invalid.push(missing(&[WHERE, name], input));
             return None;
         }
         let given = self.given.remove(name).unwrap_or_default();
         match given.as_str().and_then(Status::parse) {
             Some(status) => Some(status),
             None => {
-                self.unfit.push(no_status(&[WHERE, name], given));
+                self.invalid.push(no_status(&[WHERE, name], given));
                 None
             }
         }
     }
 
-    /// What was read is good for something only after this.
-    pub(super) fn end(self) -> Result<(), Error> {
-        if self.unfit.is_empty() {
-            return Ok(());
+    fn end<T: RequestBody>(mut self) -> Result<T, Error> {
+        let body = T::read(&mut self);
+        if self.invalid.is_empty() {
+            return Ok(body);
         }
-        Err(Error::Unfit(self.unfit))
+        Err(Error::InvalidFields(self.invalid))
     }
 
     fn take(&mut self, name: &str) -> Option<Value> {
@@ -188,15 +249,16 @@ impl Fields {
         input: Value,
     ) -> Option<T> {
         let input = if self.is_secret { Value::Null } else { input };
-        self.unfit
-            .push(Unfit::new(kind, &[WHERE, name], message, input));
+        self.invalid
+            .push(InvalidField::new(kind, &[WHERE, name], message, input));
         None
     }
 }
 
 /// The fields of a form, all of them required.
 pub(super) fn form<const N: usize>(body: &[u8], names: [&str; N]) -> Result<[String; N], Error> {
-    let unreadable = |message: &str| Unfit::new("string_unicode", &[WHERE], message, Value::Null);
+    let unreadable =
+        |message: &str| InvalidField::new("string_unicode", &[WHERE], message, Value::Null);
     let text = str::from_utf8(body).map_err(|_| unreadable("Input should be a form in UTF-8"))?;
     let form = Params::parse(text).map_err(|problem| unreadable(problem.detail()))?;
     let absent = names.iter().filter(|name| form.text(name).is_none());
@@ -204,23 +266,23 @@ pub(super) fn form<const N: usize>(body: &[u8], names: [&str; N]) -> Result<[Str
         .map(|name| missing(&[WHERE, name], Value::Null))
         .collect();
     if !absent.is_empty() {
-        return Err(Error::Unfit(absent));
+        return Err(Error::InvalidFields(absent));
     }
     Ok(names.map(|name| form.text(name).unwrap_or_default().to_owned()))
 }
 
-fn missing(at: &[&str], input: Value) -> Unfit {
-    Unfit::new("missing", at, "Field required", input)
+fn missing(at: &[&str], input: Value) -> InvalidField {
+    InvalidField::new("missing", at, "Field required", input)
 }
 
 #[allow(
     clippy::result_large_err,
     reason = "a refusal is rare and ends the request"
 )]
-fn parse_uuid(at: &[&str], text: &str) -> Result<Uuid, Unfit> {
+fn parse_uuid(at: &[&str], text: &str) -> Result<Uuid, InvalidField> {
     text.parse().map_err(|error: uuid::Error| {
         let message = format!("Input should be a valid UUID, {error}");
-        Unfit::new("uuid_parsing", at, message, text)
+        InvalidField::new("uuid_parsing", at, message, text)
             .with_context(json!({ "error": error.to_string() }))
     })
 }
@@ -230,22 +292,22 @@ pub(super) fn id(name: &str, text: &str) -> Result<Uuid, Error> {
     Ok(parse_uuid(&["path", name], text)?)
 }
 
-fn no_status(at: &[&str], input: Value) -> Unfit {
+fn no_status(at: &[&str], input: Value) -> InvalidField {
     let names: Vec<String> = Status::ALL.map(|status| format!("'{status}'")).to_vec();
     let (last, others) = names.split_last().expect("there are states");
     let expected = format!("{} or {last}", others.join(", "));
     let message = format!("Input should be {expected}");
-    Unfit::new("enum", at, message, input).with_context(json!({ "expected": expected }))
+    InvalidField::new("enum", at, message, input).with_context(json!({ "expected": expected }))
 }
 
 /// `limit` and `offset`, and for tasks `status`.
 #[derive(Debug)]
-pub(super) struct Listing {
+pub(super) struct ListQuery {
     pub(super) page: Page,
     pub(super) status: Option<Status>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Listing {
+impl<S: Send + Sync> FromRequestParts<S> for ListQuery {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {
@@ -253,10 +315,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Listing {
     }
 }
 
-impl Listing {
+impl ListQuery {
     fn read(query: &str) -> Result<Self, Error> {
         let params = Params::parse(query)?;
-        let mut unfit = Vec::new();
+        let mut invalid = Vec::new();
         let mut number = |name: &str, default: i64, most: i64| -> i64 {
             let Some(text) = params.text(name) else {
                 return default;
@@ -266,22 +328,24 @@ impl Listing {
                 Ok(number) if number < 0 => {
                     let message = "Input should be greater than or equal to 0";
                     let context = json!({ "ge": 0 });
-                    unfit.push(
-                        Unfit::new("greater_than_equal", &at, message, text).with_context(context),
+                    invalid.push(
+                        InvalidField::new("greater_than_equal", &at, message, text)
+                            .with_context(context),
                     );
                 }
                 Ok(number) if number > most => {
                     let message = format!("Input should be less than or equal to {most}");
                     let context = json!({ "le": most });
-                    unfit.push(
-                        Unfit::new("less_than_equal", &at, message, text).with_context(context),
+                    invalid.push(
+                        InvalidField::new("less_than_equal", &at, message, text)
+                            .with_context(context),
                     );
                 }
                 Ok(number) => return number,
                 Err(_) => {
                     let message =
                         "Input should be a valid integer, unable to parse string as an integer";
-                    unfit.push(Unfit::new("int_parsing", &at, message, text));
+                    invalid.push(InvalidField::new("int_parsing", &at, message, text));
                 }
             }
             default
@@ -295,24 +359,24 @@ impl Listing {
             Some(text) => {
                 let status = Status::parse(text);
                 if status.is_none() {
-                    unfit.push(no_status(&["query", "status"], text.into()));
+                    invalid.push(no_status(&["query", "status"], text.into()));
                 }
                 status
             }
         };
-        if unfit.is_empty() {
+        if invalid.is_empty() {
             Ok(Self { page, status })
         } else {
-            Err(Error::Unfit(unfit))
+            Err(Error::InvalidFields(invalid))
         }
     }
 }
 
 /// The parts of the path.
-pub(super) struct Parts1(pub(super) String);
-pub(super) struct Parts2(pub(super) String, pub(super) String);
+pub(super) struct PathParam(pub(super) String);
+pub(super) struct PathParams(pub(super) String, pub(super) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Parts1 {
+impl<S: Send + Sync> FromRequestParts<S> for PathParam {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
@@ -321,7 +385,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Parts1 {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Parts2 {
+impl<S: Send + Sync> FromRequestParts<S> for PathParams {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {

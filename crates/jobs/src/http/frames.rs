@@ -24,12 +24,12 @@ use wakeline_web::{Params, Prefer, Timing, path};
 
 use super::{
     rooms::{named, number, unprocessable},
-    signed::Signed,
+    signed::SignedCaller,
 };
 use crate::{
     error::Error,
     frame::{Property, msgpack::put_array},
-    frames::{Frames, Wanted},
+    frames::{FrameSelection, Frames},
     name,
 };
 
@@ -47,8 +47,8 @@ pub fn router(frames: Arc<Frames>) -> OpenApiRouter {
         .with_state(frames)
 }
 
-/// Frames of a room, as an array of maps in MessagePack. What the room's provider has to supply is
-/// held until all of it is there.
+/// Frames of a room, as an array of maps in MessagePack. The read is held until the room's provider
+/// has supplied its frames.
 #[utoipa::path(
     get, path = "/v1/rooms/{room}/frames", tag = "frames",
     params(
@@ -61,7 +61,7 @@ pub fn router(frames: Arc<Frames>) -> OpenApiRouter {
     ),
     responses(
         (status = 200, description = "The frames", content_type = "application/x-msgpack"),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 401, description = "No valid token"),
         (status = 404, description = "`room-not-found`, or `frame-not-found` with the range that there is"),
         (status = 422, description = "`unprocessable-content`; the detail names the parameter"),
         (status = 504, description = "`provider-timeout`: the provider did not answer in time; asking again is safe"),
@@ -69,7 +69,7 @@ pub fn router(frames: Arc<Frames>) -> OpenApiRouter {
 )]
 pub(super) async fn list(
     State(frames): State<Arc<Frames>>,
-    Signed(caller): Signed,
+    SignedCaller(caller): SignedCaller,
     room: InRoom,
     params: Params,
     prefer: Prefer,
@@ -78,14 +78,15 @@ pub(super) async fn list(
     let wait = frames.wait(prefer.wait);
     let reading = frames.frames(caller, named(room)?, wanted, keys(&params), wait);
     let mut reading = reading.await?;
-    // With the first frames in hand, most of what can go wrong is still answered as a problem.
+    // The first frames are read before the answer begins, so that most failures are still answered
+    // as a problem.
     let begin = reading.begin().await?;
     let timing = reading.timing;
     let body = if reading.left() == 0 {
         Body::from(begin)
     } else {
         let rest = reading.rest().inspect_err(|error| {
-            tracing::warn!(%error, "an answer with frames breaks off");
+            tracing::warn!(%error, "an answer with frames broke off");
         });
         Body::from_stream(stream::iter([Ok(begin)]).chain(rest))
     };
@@ -102,14 +103,14 @@ pub(super) async fn list(
     ),
     responses(
         (status = 200, description = "The frame", content_type = "application/x-msgpack"),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 401, description = "No valid token"),
         (status = 404, description = "`room-not-found`, or `frame-not-found` with the range that there is"),
         (status = 504, description = "`provider-timeout`: the provider did not answer in time; asking again is safe"),
     )
 )]
 pub(super) async fn one(
     State(frames): State<Arc<Frames>>,
-    Signed(caller): Signed,
+    SignedCaller(caller): SignedCaller,
     at: OneOfRoom,
     params: Params,
     prefer: Prefer,
@@ -161,7 +162,7 @@ impl From<Property> for PropertyAnswer {
     }
 }
 
-/// What a frame has, without its data.
+/// The keys of a frame, without its data.
 #[utoipa::path(
     get, path = "/v1/rooms/{room}/frames/{index}/metadata", tag = "frames",
     params(
@@ -170,14 +171,14 @@ impl From<Property> for PropertyAnswer {
     ),
     responses(
         (status = 200, description = "The type and shape of each key", body = MetadataAnswer),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 401, description = "No valid token"),
         (status = 404, description = "`room-not-found`, or `frame-not-found` with the range that there is"),
         (status = 504, description = "`provider-timeout`: the provider did not answer in time; asking again is safe"),
     )
 )]
 pub(super) async fn metadata(
     State(frames): State<Arc<Frames>>,
-    Signed(caller): Signed,
+    SignedCaller(caller): SignedCaller,
     at: OneOfRoom,
     prefer: Prefer,
 ) -> Result<(HeaderMap, Json<MetadataAnswer>), Error> {
@@ -202,7 +203,7 @@ fn answer(body: Body, headers: HeaderMap) -> Response {
     response
 }
 
-/// What an answer says that was waited for.
+/// The headers of an answer that was held.
 fn held(timing: Option<Timing>, prefer: Prefer, wait: Duration) -> HeaderMap {
     let mut headers = HeaderMap::new();
     if let Some(timing) = timing {
@@ -230,15 +231,15 @@ fn whole(at: &str, text: &str) -> Result<i64, Error> {
     })
 }
 
-fn wanted(params: &Params) -> Result<Wanted, Error> {
+fn wanted(params: &Params) -> Result<FrameSelection, Error> {
     let indices = params.text("indices").filter(|indices| !indices.is_empty());
     if let Some(indices) = indices {
         let numbers = indices
             .split(',')
             .map(|index| whole("query.indices", index));
-        return Ok(Wanted::Numbers(numbers.collect::<Result<_, _>>()?));
+        return Ok(FrameSelection::Numbers(numbers.collect::<Result<_, _>>()?));
     }
-    Ok(Wanted::Range {
+    Ok(FrameSelection::Range {
         start: number(params, "start", i64::MAX)?.unwrap_or(0),
         stop: number(params, "stop", i64::MAX)?,
     })

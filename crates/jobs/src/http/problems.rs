@@ -4,7 +4,7 @@ use axum::Json;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::fields::Parts1;
+use super::fields::PathParam;
 use crate::{
     error::Error,
     problem::{self, Kind},
@@ -43,7 +43,7 @@ pub(super) async fn list() -> Json<Vec<ProblemType>> {
     params(("problem" = String, Path)),
     responses((status = 200, body = ProblemType), (status = 404, description = "No such kind"))
 )]
-pub(super) async fn one(Parts1(name): Parts1) -> Result<Json<ProblemType>, Error> {
+pub(super) async fn one(PathParam(name): PathParam) -> Result<Json<ProblemType>, Error> {
     let kind = problem::ALL.iter().find(|kind| kind.name == name);
     kind.map(|kind| Json((*kind).into()))
         .ok_or(Error::Detail(http::StatusCode::NOT_FOUND, "Not Found"))

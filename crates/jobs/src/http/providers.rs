@@ -14,74 +14,79 @@ use wakeline_web::{LimitedBody, Prefer};
 
 use super::{
     answer,
-    fields::{Fields, Listing, Parts1, Parts2, id},
-    jobs::{created, offer},
+    fields::{self, JsonObject, ListQuery, PathParam, PathParams, id, request_body},
+    jobs::created,
     no_content,
     shapes::{PageResponse, ProviderResponse},
     tasks::applied,
 };
 use crate::{
-    caller::{Caller, Reader, Visitor},
-    error::{Error, Unfit},
+    caller::{Caller, ListCaller, ProviderCaller},
+    error::{Error, InvalidField},
     params::Params,
-    service::{Begun, Jobs},
+    service::{Jobs, Offer, ReadStart},
 };
 
 const REQUEST_HASH: &str = "x-request-hash";
 const RESULT_STATUS: &str = "x-result-status";
-/// Characters of a hash as it comes.
+/// Characters of a request's hash.
 const MAX_HASH: usize = 128;
 const MAX_CONTENT_TYPE: usize = 255;
 const MAX_TTL: u64 = 30 * 86_400;
 
-#[derive(Debug, utoipa::ToSchema)]
-#[allow(dead_code, reason = "only described; read field by field")]
-pub(super) struct ProviderRegisterRequest {
-    category: String,
-    name: String,
-    /// JSON Schema of the parameters of a read. `schema_` is taken too.
-    #[schema(value_type = Option<Object>)]
-    schema: Option<serde_json::Value>,
-    /// Of its answers; application/json by default.
-    content_type: Option<String>,
-    /// Without one, a worker is made.
-    worker_id: Option<Uuid>,
-    /// How long its answers are kept: `max-age=N`, or `no-store`. By default as this server is set.
-    cache_control: Option<String>,
+request_body! {
+    pub(super) struct ProviderRegisterRequest {
+        category: String,
+        name: String,
+        /// JSON Schema of the parameters of a read. `schema_` is accepted too.
+        #[schema(value_type = Option<Object>)]
+        schema: JsonObject,
+        /// Without it, a worker is created.
+        worker_id: Option<Uuid>,
+        /// The content type of its answers; application/json by default.
+        content_type: Option<String>,
+        /// How long its answers are kept: `max-age=N`, or `no-store`. By default the server's setting.
+        cache_control: Option<String>,
+    }
 }
 
-/// A worker says that it answers reads of this.
+/// Registers a provider for a worker.
 #[utoipa::path(
     put, path = "/v1/joblib/rooms/{room_id}/providers", tag = "jobs",
     params(("room_id" = String, Path)),
     request_body = ProviderRegisterRequest,
     responses(
         (status = 201, description = "New", body = ProviderResponse),
-        (status = 200, description = "Registered anew; what it answered before is not served", body = ProviderResponse),
-        (status = 400, description = "The category or the room's name"),
-        (status = 403, description = "Another user's, or @global without being superuser"),
+        (status = 200, description = "Registered anew; its earlier answers are not served", body = ProviderResponse),
+        (status = 400, description = "The category or the room's name is not valid"),
+        (status = 403, description = "It belongs to another user, or @global without being superuser"),
         (status = 404, description = "No such worker"),
-        (status = 422, description = "A field"),
+        (status = 422, description = "A field does not fit; the detail names it"),
     )
 )]
 pub(super) async fn register(
     State(door): State<Arc<Jobs>>,
     caller: Caller,
-    Parts1(room): Parts1,
+    PathParam(room): PathParam,
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<ProviderResponse>), Error> {
-    let mut fields = Fields::parse(&body)?;
-    let offer = offer(&mut fields);
-    let content_type = fields.text("content_type");
-    let cache_control = fields.text("cache_control");
-    fields.end()?;
+    let body: ProviderRegisterRequest = fields::body(&body)?;
+    let offer = Offer {
+        category: body.category,
+        name: body.name,
+        schema: body.schema.0,
+        worker: body.worker_id,
+    };
+    let content_type = body.content_type;
     let content_type = content_type.unwrap_or_else(|| "application/json".to_owned());
     if content_type.len() > MAX_CONTENT_TYPE || HeaderValue::from_str(&content_type).is_err() {
         let message = "Input should be a media type";
         let at = ["body", "content_type"];
-        return Err(Unfit::new("value_error", &at, message, content_type).into());
+        return Err(InvalidField::new("value_error", &at, message, content_type).into());
     }
-    let ttl = cache_control.map(|text| kept_for(&["body", "cache_control"], &text));
+    let ttl = body
+        .cache_control
+        .map(|text| kept_for(&["body", "cache_control"], &text));
     let ttl = ttl.transpose()?.flatten();
     let (provider, is_new) = door
         .register_provider(caller, &room, offer, content_type, ttl)
@@ -107,27 +112,27 @@ fn kept_for(at: &[&str], text: &str) -> Result<Option<Duration>, Error> {
             _ => {
                 let message =
                     format!("max-age should be a whole number of seconds, 0 to {MAX_TTL}");
-                Err(Unfit::new("value_error", at, message, text).into())
+                Err(InvalidField::new("value_error", at, message, text).into())
             }
         };
     }
     Ok(None)
 }
 
-/// What this room can read, newest first.
+/// The providers that this room sees, newest first.
 #[utoipa::path(
     get, path = "/v1/joblib/rooms/{room_id}/providers", tag = "jobs",
     params(("room_id" = String, Path), ("limit" = Option<i64>, Query), ("offset" = Option<i64>, Query)),
-    responses((status = 200, body = PageResponse<ProviderResponse>), (status = 400, description = "The room's name"))
+    responses((status = 200, body = PageResponse<ProviderResponse>), (status = 400, description = "The room's name is not valid"))
 )]
 pub(super) async fn list(
     State(door): State<Arc<Jobs>>,
-    Visitor(visitor): Visitor,
-    Parts1(room): Parts1,
-    listing: Listing,
+    ListCaller(visitor): ListCaller,
+    PathParam(room): PathParam,
+    query: ListQuery,
 ) -> Result<Json<PageResponse<ProviderResponse>>, Error> {
-    let providers = door.providers(visitor, &room, listing.page).await?;
-    Ok(Json(PageResponse::new(providers, listing.page)))
+    let providers = door.providers(visitor, &room, query.page).await?;
+    Ok(Json(PageResponse::new(providers, query.page)))
 }
 
 /// Reads: held until the provider has answered, at most `Prefer: wait=N` seconds. With `/info`
@@ -142,25 +147,25 @@ pub(super) async fn list(
     ),
     responses(
         (status = 200, description = "The answer, with the content type that the provider registered"),
-        (status = 304, description = "It is what If-None-Match names"),
-        (status = 401, description = "Who are you?"),
+        (status = 304, description = "The answer has the ETag of If-None-Match"),
+        (status = 401, description = "No valid token"),
         (status = 404, description = "No such provider here"),
         (status = 422, description = "A parameter does not fit the provider's schema"),
-        (status = 504, description = "It did not answer in time (404 with `jobs.timeout_status`)"),
+        (status = 504, description = "The provider did not answer in time (404 with `jobs.timeout_status`)"),
     )
 )]
 pub(super) async fn read(
     State(door): State<Arc<Jobs>>,
-    Parts2(room, name): Parts2,
+    PathParams(room, name): PathParams,
     prefer: Prefer,
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Response, Error> {
-    // Boxed, and gone when it is done: a read may be held for long after it.
+    // Boxed, and dropped when it is done: the read may be held for long after it.
     let begun = Box::pin(begin(&door, room, name, prefer, query, request)).await?;
     let (begun, wanted, time) = match begun {
-        Asked::Read(begun, wanted, time) => (begun, wanted, time),
-        Asked::Info(response) => return Ok(response),
+        ProviderRoute::Read(begun, wanted, time) => (begun, wanted, time),
+        ProviderRoute::Info(response) => return Ok(response),
     };
     let read = begun.end().await?;
     let timing = read.timing;
@@ -172,9 +177,9 @@ pub(super) async fn read(
     Ok(response)
 }
 
-enum Asked {
-    /// With what the reader has already, and how long it is held.
-    Read(Begun, Option<HeaderValue>, Duration),
+enum ProviderRoute {
+    /// With the ETag that the reader has, and how long the read is held.
+    Read(ReadStart, Option<HeaderValue>, Duration),
     Info(Response),
 }
 
@@ -185,23 +190,23 @@ async fn begin(
     prefer: Prefer,
     query: Option<String>,
     request: Request,
-) -> Result<Asked, Error> {
+) -> Result<ProviderRoute, Error> {
     let (mut parts, _) = request.into_parts();
     if let Some(name) = name.strip_suffix("/info") {
-        let Visitor(visitor) = extract(&mut parts, door).await?;
+        let ListCaller(visitor) = extract(&mut parts, door).await?;
         let provider = door.provider(visitor, &room, name).await?;
         let response = Json(ProviderResponse::from(provider)).into_response();
-        return Ok(Asked::Info(response));
+        return Ok(ProviderRoute::Info(response));
     }
     crate::name::check_room(&room)?;
-    let Reader(caller) = extract(&mut parts, door).await?;
+    let ProviderCaller(caller) = extract(&mut parts, door).await?;
     let params = Params::from_query(query.as_deref().unwrap_or_default())?;
     let wanted = parts.headers.remove(header::IF_NONE_MATCH);
     let settings = door.settings();
     let time = prefer.wait.unwrap_or(settings.read_hold);
     let time = time.min(settings.max_read_hold);
     let begun = door.read(caller, &room, &name, params, time).await?;
-    Ok(Asked::Read(begun, wanted, time))
+    Ok(ProviderRoute::Read(begun, wanted, time))
 }
 
 async fn extract<E: axum::extract::FromRequestParts<Arc<Jobs>, Rejection = Error>>(
@@ -211,69 +216,69 @@ async fn extract<E: axum::extract::FromRequestParts<Arc<Jobs>, Rejection = Error
     E::from_request_parts(parts, door).await
 }
 
-/// A beat of its worker's heart.
+/// A heartbeat of the provider's worker.
 #[utoipa::path(
     patch, path = "/v1/joblib/providers/{provider_id}", tag = "jobs",
     params(("provider_id" = Uuid, Path)),
     responses(
         (status = 200, body = ProviderResponse),
-        (status = 403, description = "Another user's"),
+        (status = 403, description = "It belongs to another user"),
         (status = 404, description = "No such provider: register again"),
     )
 )]
 pub(super) async fn heartbeat(
     State(door): State<Arc<Jobs>>,
     caller: Caller,
-    Parts1(provider): Parts1,
+    PathParam(provider): PathParam,
 ) -> Result<Json<ProviderResponse>, Error> {
     let provider = id("provider_id", &provider)?;
     Ok(Json(door.touch_provider(caller, provider).await?.into()))
 }
 
-/// Ends a provider; its answers are not served any more.
+/// Removes a provider; its answers are not served any more.
 #[utoipa::path(
     delete, path = "/v1/joblib/providers/{provider_id}", tag = "jobs",
     params(("provider_id" = Uuid, Path)),
     responses(
-        (status = 204, description = "It is gone"),
-        (status = 403, description = "Another user's, or the server's own"),
+        (status = 204, description = "Removed"),
+        (status = 403, description = "It belongs to another user, or to the server"),
         (status = 404, description = "No such provider"),
     )
 )]
 pub(super) async fn remove(
     State(door): State<Arc<Jobs>>,
     caller: Caller,
-    Parts1(provider): Parts1,
+    PathParam(provider): PathParam,
 ) -> Result<(StatusCode, HeaderMap), Error> {
     let provider = id("provider_id", &provider)?;
     door.remove_provider(caller, provider).await?;
     Ok(no_content())
 }
 
-/// A provider's answer, as raw bytes: all who wait for it get it at once.
+/// A provider's answer, as raw bytes: all waiting readers get it at once.
 #[utoipa::path(
     post, path = "/v1/joblib/providers/{provider_id}/results", tag = "jobs",
     params(
         ("provider_id" = Uuid, Path),
-        ("X-Request-Hash" = String, Header, description = "Which question this answers"),
+        ("X-Request-Hash" = String, Header, description = "The hash of the request that this answers"),
         ("X-Result-Status" = Option<String>, Header, description = "error: the body is a problem document"),
         ("Cache-Control" = Option<String>, Header, description = "max-age=N or no-store: how long this answer is kept")
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 204, description = "Kept, and whoever waits has been woken"),
-        (status = 403, description = "Another user's"),
+        (status = 204, description = "UploadOutcome, and whoever waits has been woken"),
+        (status = 403, description = "It belongs to another user"),
         (status = 404, description = "No such provider"),
-        (status = 408, description = "It stopped coming"),
-        (status = 413, description = "Longer than `jobs.max_result`, or than the place for it"),
-        (status = 422, description = "X-Request-Hash"),
-        (status = 503, description = "Too many come in at once (`jobs.upload_memory`)"),
+        (status = 408, description = "The body stopped arriving"),
+        (status = 413, description = "Longer than `jobs.max_result`, or than the space for answers"),
+        (status = 422, description = "X-Request-Hash is missing or not valid"),
+        (status = 503, description = "Too many uploads at once (`jobs.upload_memory`)"),
     )
 )]
 pub(super) async fn upload(
     State(door): State<Arc<Jobs>>,
-    Reader(caller): Reader,
-    Parts1(provider): Parts1,
+    ProviderCaller(caller): ProviderCaller,
+    PathParam(provider): PathParam,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, HeaderMap), Error> {
@@ -286,7 +291,7 @@ pub(super) async fn upload(
             let other = String::from_utf8_lossy(other).into_owned();
             let at = ["header", RESULT_STATUS];
             let message = "Input should be 'ok' or 'error'";
-            return Err(Unfit::new("enum", &at, message, other).into());
+            return Err(InvalidField::new("enum", &at, message, other).into());
         }
     };
     let ttl = match headers.get(header::CACHE_CONTROL).map(HeaderValue::to_str) {
@@ -302,14 +307,14 @@ fn request_hash(headers: &HeaderMap) -> Result<String, Error> {
     let at = ["header", REQUEST_HASH];
     let Some(hash) = headers.get(REQUEST_HASH) else {
         let message = "Field required";
-        return Err(Unfit::new("missing", &at, message, serde_json::Value::Null).into());
+        return Err(InvalidField::new("missing", &at, message, serde_json::Value::Null).into());
     };
     match hash.to_str() {
         Ok(hash) if (1..=MAX_HASH).contains(&hash.len()) => Ok(hash.to_owned()),
         _ => {
             let message = format!("Input should have 1 to {MAX_HASH} printable characters");
             let input = String::from_utf8_lossy(hash.as_bytes()).into_owned();
-            Err(Unfit::new("value_error", &at, message, input).into())
+            Err(InvalidField::new("value_error", &at, message, input).into())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `/v1/rooms`, and what is said in them.
+//! `/v1/rooms`: rooms and their chat.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_web::{LimitedBody, Params, path};
 
-use super::signed::Signed;
-use crate::{error::Error, frames::Frames, name, page::Page, problem, room::Room};
+use super::{shapes::PageResponse, signed::SignedCaller};
+use crate::{error::Error, frames::Frames, name, page::Page, problem, room::Room, time::shown};
 
 pub fn router(frames: Arc<Frames>) -> OpenApiRouter {
     OpenApiRouter::new()
@@ -27,8 +27,8 @@ pub fn router(frames: Arc<Frames>) -> OpenApiRouter {
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct RoomBody {
     room_id: String,
-    /// A room whose frames are copied; `@none` (the default) for none, `@empty` for one without
-    /// keys.
+    /// A room whose frames are copied; `@none` (the default) for an empty room, `@empty` for one
+    /// frame without keys.
     copy_from: Option<String>,
 }
 
@@ -41,15 +41,15 @@ pub(super) struct RoomCreatedAnswer {
     created: bool,
 }
 
-/// Makes a room, unless it is there.
+/// Creates a room, unless it exists.
 #[utoipa::path(
     post, path = "/v1/rooms", tag = "rooms",
     request_body = RoomBody,
     responses(
-        (status = 201, description = "It is there now", body = RoomCreatedAnswer),
-        (status = 200, description = "It was there", body = RoomCreatedAnswer),
+        (status = 201, description = "The room was created", body = RoomCreatedAnswer),
+        (status = 200, description = "The room existed", body = RoomCreatedAnswer),
         (status = 400, description = "`invalid-room-id`"),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 401, description = "No valid token"),
         (status = 404, description = "`room-not-found`: there is nothing to copy"),
         (status = 409, description = "`room-read-only`: what is to be copied is a provider's"),
         (status = 422, description = "`unprocessable-content`; the detail names the field"),
@@ -57,24 +57,19 @@ pub(super) struct RoomCreatedAnswer {
 )]
 pub(super) async fn create(
     State(frames): State<Arc<Frames>>,
-    Signed(caller): Signed,
+    SignedCaller(caller): SignedCaller,
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<RoomCreatedAnswer>), Error> {
     let body: RoomBody = json(&body)?;
     let made = frames.create_room(caller, body.room_id, body.copy_from);
     let (room, created) = made.await?;
-    let status = if created {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
     let answer = RoomCreatedAnswer {
         status: "ok",
         frame_count: room.frame_count(),
         room_id: room.name,
         created,
     };
-    Ok((status, Json(answer)))
+    Ok((super::jobs::created(created), Json(answer)))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -89,24 +84,14 @@ pub(super) struct RoomAnswer {
 
 impl From<Room> for RoomAnswer {
     fn from(room: Room) -> Self {
-        let created_at = jiff::Timestamp::from_microsecond(room.created_at)
-            .map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string());
         Self {
             frame_count: room.frame_count(),
             mounted: room.mount.is_some(),
             id: room.name.clone(),
             room_id: room.name,
-            created_at: created_at.unwrap_or_default(),
+            created_at: shown(room.created_at),
         }
     }
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RoomsAnswer {
-    items: Vec<RoomAnswer>,
-    total: i64,
-    limit: i64,
-    offset: i64,
 }
 
 /// Rooms, the newest first.
@@ -117,16 +102,16 @@ pub(super) struct RoomsAnswer {
         ("offset" = Option<i64>, Query),
     ),
     responses(
-        (status = 200, description = "A page of them, and how many there are", body = RoomsAnswer),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 200, description = "A page of them, and how many there are", body = PageResponse<RoomAnswer>),
+        (status = 401, description = "No valid token"),
         (status = 422, description = "`unprocessable-content`; the detail names the parameter"),
     )
 )]
 pub(super) async fn list(
     State(frames): State<Arc<Frames>>,
-    _: Signed,
+    _: SignedCaller,
     params: Params,
-) -> Result<Json<RoomsAnswer>, Error> {
+) -> Result<Json<PageResponse<RoomAnswer>>, Error> {
     let limit = number(&params, "limit", Page::MAX_LIMIT)?;
     let offset = number(&params, "offset", i64::MAX)?;
     let page = Page {
@@ -134,12 +119,7 @@ pub(super) async fn list(
         offset: offset.unwrap_or(0),
     };
     let rooms = frames.rooms(page).await?;
-    Ok(Json(RoomsAnswer {
-        items: rooms.items.into_iter().map(RoomAnswer::from).collect(),
-        total: rooms.total,
-        limit: page.limit,
-        offset: page.offset,
-    }))
+    Ok(Json(PageResponse::new(rooms, page)))
 }
 
 #[utoipa::path(
@@ -147,13 +127,13 @@ pub(super) async fn list(
     params(("room" = String, Path)),
     responses(
         (status = 200, description = "The room", body = RoomAnswer),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 401, description = "No valid token"),
         (status = 404, description = "`room-not-found`"),
     )
 )]
 pub(super) async fn one(
     State(frames): State<Arc<Frames>>,
-    _: Signed,
+    _: SignedCaller,
     room: Result<Path<String>, PathRejection>,
 ) -> Result<Json<RoomAnswer>, Error> {
     let room = frames.room(named(room)?).await?;
@@ -173,15 +153,15 @@ pub(super) struct RoomUpdated {
     room_id: String,
 }
 
-/// The owner of a `frames` provider of the room says how many frames it has. From then on the room
-/// is read-only, and what is not stored is asked for of the provider.
+/// Mounts the room: the owner of a `frames` provider of the room says how many frames it has. From
+/// then on the room is read-only, and frames that are not stored are requested from the provider.
 #[utoipa::path(
     patch, path = "/v1/rooms/{room}", tag = "rooms",
     params(("room" = String, Path)),
     request_body = RoomUpdate,
     responses(
         (status = 200, description = "Done", body = RoomUpdated),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 401, description = "No valid token"),
         (status = 403, description = "`forbidden`: the provider is another user's, or there is none"),
         (status = 404, description = "`room-not-found`"),
         (status = 422, description = "`unprocessable-content`; the detail names the field"),
@@ -189,7 +169,7 @@ pub(super) struct RoomUpdated {
 )]
 pub(super) async fn update(
     State(frames): State<Arc<Frames>>,
-    Signed(caller): Signed,
+    SignedCaller(caller): SignedCaller,
     room: Result<Path<String>, PathRejection>,
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<RoomUpdated>, Error> {
@@ -210,22 +190,22 @@ pub(super) struct MessageBody {
     content: String,
 }
 
-/// Says something to those who are in the room. It is not kept. What zndraw-joblib's client says
-/// when a provider of its fails answers those who wait for that read.
+/// Sends a message to the clients in the room. It is not stored. The message that zndraw-joblib's
+/// client writes when a read fails also answers the readers that wait for that read.
 #[utoipa::path(
     post, path = "/v1/rooms/{room}/chat/messages", tag = "rooms",
     params(("room" = String, Path)),
     request_body = MessageBody,
     responses(
-        (status = 201, description = "It was told", body = Object),
+        (status = 201, description = "It was sent", body = Object),
         (status = 400, description = "`invalid-room-id`"),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 401, description = "No valid token"),
         (status = 422, description = "`unprocessable-content`; the detail names the field"),
     )
 )]
 pub(super) async fn say(
     State(frames): State<Arc<Frames>>,
-    Signed(caller): Signed,
+    SignedCaller(caller): SignedCaller,
     room: Result<Path<String>, PathRejection>,
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<Value>), Error> {
@@ -234,7 +214,7 @@ pub(super) async fn say(
     Ok((StatusCode::CREATED, Json(message.document())))
 }
 
-/// A room as a path names it.
+/// The name of a room in a path.
 pub(super) fn named(room: Result<Path<String>, PathRejection>) -> Result<String, Error> {
     let room = path(room)?;
     name::check_room(&room)?;
@@ -246,7 +226,7 @@ pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     wakeline_web::json(body).map_err(|problem| in_body(&problem))
 }
 
-/// What is wrong with a body, with the field named from there.
+/// The problem of a body, its field named from `body`.
 pub(super) fn in_body(problem: &wakeline_web::Problem) -> Error {
     let detail = problem.detail();
     let whole = detail.starts_with("body:");
@@ -257,7 +237,7 @@ pub(super) fn unprocessable(detail: impl Into<String>) -> Error {
     Error::problem(&problem::UNPROCESSABLE_CONTENT, detail)
 }
 
-/// A parameter that is a whole number from 0 on.
+/// A parameter that is a whole number, at least 0.
 pub(super) fn number(params: &Params, name: &str, most: i64) -> Result<Option<i64>, Error> {
     params
         .number(name, &(0..=most))

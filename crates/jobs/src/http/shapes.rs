@@ -1,4 +1,4 @@
-//! What is answered, field by field in zndraw-joblib's order.
+//! The answers, field by field in zndraw-joblib's order.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     job::Job,
-    page::{Page, Paged},
+    page::{ListPage, Page},
     provider::Provider,
     task::Task,
     time::shown,
@@ -169,7 +169,7 @@ pub(super) struct PageResponse<T> {
 }
 
 impl<T> PageResponse<T> {
-    pub(super) fn new<U: Into<T>>(paged: Paged<U>, page: Page) -> Self {
+    pub(super) fn new<U: Into<T>>(paged: ListPage<U>, page: Page) -> Self {
         Self {
             items: paged.items.into_iter().map(Into::into).collect(),
             total: paged.total,
@@ -179,7 +179,7 @@ impl<T> PageResponse<T> {
     }
 }
 
-/// What was JSON when it came.
+/// The text was JSON when it was stored.
 fn raw(text: String) -> Box<RawValue> {
     RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

@@ -1,14 +1,14 @@
-//! Routes that ask who calls.
+//! The caller of routes behind [`super::sign`].
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{caller::Caller, error::Error};
 
-/// Who calls, as whoever looked at the token has put it into the request.
+/// The caller, as the middleware has put it into the request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Signed(pub(super) Caller);
+pub(super) struct SignedCaller(pub(super) Caller);
 
-impl<S: Send + Sync> FromRequestParts<S> for Signed {
+impl<S: Send + Sync> FromRequestParts<S> for SignedCaller {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Error> {

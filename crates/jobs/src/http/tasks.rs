@@ -15,41 +15,44 @@ use wakeline_web::{Delivery, LimitedBody, Prefer};
 
 use super::{
     PREFERENCE_APPLIED,
-    fields::{Fields, Listing, Parts1, Parts2, id},
+    fields::{self, JsonObject, ListQuery, PathParam, PathParams, id, request_body},
     shapes::{PageResponse, TaskResponse},
 };
 use crate::{
-    caller::{Caller, Visitor},
+    caller::{Caller, ListCaller},
     error::Error,
     service::{Claim, Jobs},
+    task::Status,
 };
 
-#[derive(Debug, ToSchema)]
-#[allow(dead_code, reason = "only described; read field by field")]
-pub(super) struct TaskSubmitRequest {
-    #[schema(value_type = Option<Object>)]
-    payload: Option<serde_json::Value>,
+request_body! {
+    pub(super) struct TaskSubmitRequest {
+        /// Read as it was sent: see [`payload`].
+        #[schema(value_type = Option<Object>)]
+        #[allow(dead_code, reason = "only checked")]
+        payload: JsonObject,
+    }
 }
 
-#[derive(Debug, ToSchema)]
-#[allow(dead_code, reason = "only described; read field by field")]
-pub(super) struct TaskClaimRequest {
-    worker_id: Uuid,
+request_body! {
+    pub(super) struct TaskClaimRequest {
+        worker_id: Uuid,
+    }
+}
+
+request_body! {
+    pub(super) struct TaskUpdateRequest {
+        #[schema(value_type = String, example = "completed")]
+        status: Option<Status>,
+        error: Option<String>,
+        /// Refused (409) unless this worker has the task.
+        worker_id: Option<Uuid>,
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct TaskClaimResponse {
     task: Option<TaskResponse>,
-}
-
-#[derive(Debug, ToSchema)]
-#[allow(dead_code, reason = "only described; read field by field")]
-pub(super) struct TaskUpdateRequest {
-    #[schema(example = "completed")]
-    status: String,
-    error: Option<String>,
-    /// Refused (409) unless this worker has the task.
-    worker_id: Option<Uuid>,
 }
 
 /// A room's tasks, newest first.
@@ -59,16 +62,16 @@ pub(super) struct TaskUpdateRequest {
         ("room_id" = String, Path), ("status" = Option<String>, Query),
         ("limit" = Option<i64>, Query), ("offset" = Option<i64>, Query)
     ),
-    responses((status = 200, body = PageResponse<TaskResponse>), (status = 400, description = "The room's name"))
+    responses((status = 200, body = PageResponse<TaskResponse>), (status = 400, description = "The room's name is not valid"))
 )]
 pub(super) async fn of_room(
     State(door): State<Arc<Jobs>>,
-    Visitor(_visitor): Visitor,
-    Parts1(room): Parts1,
-    listing: Listing,
+    ListCaller(_visitor): ListCaller,
+    PathParam(room): PathParam,
+    query: ListQuery,
 ) -> Result<Json<PageResponse<TaskResponse>>, Error> {
-    let tasks = door.room_tasks(&room, listing.status, listing.page).await?;
-    Ok(Json(PageResponse::new(tasks, listing.page)))
+    let tasks = door.tasks(&room, None, query.status, query.page).await?;
+    Ok(Json(PageResponse::new(tasks, query.page)))
 }
 
 /// Submits a task. It is on disk when this is answered.
@@ -79,20 +82,18 @@ pub(super) async fn of_room(
     responses(
         (status = 202, body = TaskResponse),
         (status = 404, description = "No such job"),
-        (status = 409, description = "Nobody does it (`jobs.require_workers`)"),
-        (status = 422, description = "The payload"),
+        (status = 409, description = "The job has no workers (`jobs.require_workers`)"),
+        (status = 422, description = "The payload is not an object"),
         (status = 503, description = "A job of @internal that this server does not run"),
     )
 )]
 pub(super) async fn submit(
     State(door): State<Arc<Jobs>>,
     caller: Caller,
-    Parts2(room, name): Parts2,
+    PathParams(room, name): PathParams,
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Error> {
-    let mut fields = Fields::parse(&body)?;
-    fields.object(&["payload"]);
-    fields.end()?;
+    let _: TaskSubmitRequest = fields::body(&body)?;
     let task = door.submit(caller, &room, &name, payload(&body)).await?;
     let place = format!("/v1/joblib/tasks/{}", task.id);
     let mut response = (StatusCode::ACCEPTED, Json(TaskResponse::from(task))).into_response();
@@ -123,7 +124,7 @@ fn payload(body: &[u8]) -> String {
     request_body = TaskClaimRequest,
     responses(
         (status = 200, description = "`task` is null when there is none", body = TaskClaimResponse),
-        (status = 403, description = "Another user's worker"),
+        (status = 403, description = "The worker belongs to another user"),
         (status = 404, description = "No such worker"),
     )
 )]
@@ -133,12 +134,10 @@ pub(super) async fn claim(
     prefer: Prefer,
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Error> {
-    let mut fields = Fields::parse(&body)?;
-    let worker = fields.required_uuid("worker_id");
-    fields.end()?;
+    let TaskClaimRequest { worker_id } = fields::body(&body)?;
     let time = prefer.wait.unwrap_or(Duration::ZERO);
     let time = time.min(door.settings().max_task_hold);
-    let held = Box::pin(door.claim(caller, worker, time)).await?;
+    let held = Box::pin(door.claim(caller, worker_id, time)).await?;
     let mut response = claimed(held.value);
     if !time.is_zero() {
         held.timing.write(response.headers_mut());
@@ -149,14 +148,14 @@ pub(super) async fn claim(
 
 /// The body holds the claim until the connection takes it.
 fn claimed(claim: Option<Claim>) -> Response {
-    let Some(Claim { task, receipt }) = claim else {
+    let Some(Claim { task, guard }) = claim else {
         return Json(TaskClaimResponse { task: None }).into_response();
     };
     let answer = TaskClaimResponse {
         task: Some(TaskResponse::from(task)),
     };
     let text = serde_json::to_vec(&answer).expect("a task is plain data");
-    let mut response = Response::new(Delivery::body(text.into(), receipt));
+    let mut response = Response::new(Delivery::body(text.into(), guard));
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
@@ -176,8 +175,8 @@ pub(super) fn applied(headers: &mut HeaderMap, prefer: Prefer, time: Duration) {
 )]
 pub(super) async fn one(
     State(door): State<Arc<Jobs>>,
-    Visitor(_visitor): Visitor,
-    Parts1(task): Parts1,
+    ListCaller(_visitor): ListCaller,
+    PathParam(task): PathParam,
     prefer: Prefer,
 ) -> Result<Response, Error> {
     let task = id("task_id", &task)?;
@@ -192,34 +191,31 @@ pub(super) async fn one(
     Ok(response)
 }
 
-/// Puts a task into another state: its worker's owner does, or a superuser; who has submitted it
-/// may cancel it while it is pending.
+/// Changes the status of a task: the owner of its worker may, or a superuser; the user who has
+/// submitted it may cancel it while it is pending.
 #[utoipa::path(
     patch, path = "/v1/joblib/tasks/{task_id}", tag = "jobs",
     params(("task_id" = Uuid, Path)),
     request_body = TaskUpdateRequest,
     responses(
         (status = 200, body = TaskResponse),
-        (status = 403, description = "Not this caller's"),
+        (status = 403, description = "The caller may not change this task"),
         (status = 404, description = "No such task"),
-        (status = 409, description = "Its state does not lead there, or `worker_id` is another's"),
-        (status = 422, description = "The status"),
+        (status = 409, description = "The status does not allow it, or `worker_id` does not have the task"),
+        (status = 422, description = "The status is not valid"),
     )
 )]
 pub(super) async fn update(
     State(door): State<Arc<Jobs>>,
     caller: Caller,
-    Parts1(task): Parts1,
+    PathParam(task): PathParam,
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<TaskResponse>, Error> {
     let task = id("task_id", &task)?;
-    let mut fields = Fields::parse(&body)?;
-    let status = fields.status("status");
-    let error = fields.text("error");
-    let worker = fields.uuid("worker_id");
-    fields.end()?;
-    let status = status.expect("a body without a state has been refused");
-    let task = door.update(caller, task, status, error, worker).await?;
+    let body: TaskUpdateRequest = fields::body(&body)?;
+    let status = body.status.expect("a body without a status was refused");
+    let task = door.update(caller, task, status, body.error, body.worker_id);
+    let task = task.await?;
     Ok(Json(task.into()))
 }
 

@@ -14,12 +14,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 use wakeline_web::{Identity, LimitedBody};
 
-use super::fields::{Fields, form};
+use super::fields::{form, request_body, secret_body};
 use crate::{
     caller::Caller,
     error::Error,
     user::User,
-    users::{Changes, Credentials, Users, refreshing},
+    users::{Credentials, UserChanges, Users, refreshing},
 };
 
 pub fn router(users: Arc<Users>) -> OpenApiRouter {
@@ -50,7 +50,7 @@ struct GuestAnswer {
     email: String,
 }
 
-/// What FastAPI says when something is refused: a text, or for 422 a list of fields.
+/// FastAPI's form of a refusal: a text, or for 422 a list of fields.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Detail)]
 struct DetailDocument {
@@ -58,39 +58,39 @@ struct DetailDocument {
     detail: String,
 }
 
-#[derive(Debug, ToSchema)]
-#[allow(dead_code, reason = "only described; read field by field")]
-struct RegisterBody {
-    email: String,
-    /// 8 characters to 1,024 bytes.
-    password: String,
+request_body! {
+    struct RegisterBody {
+        email: String,
+        /// 8 characters to 1,024 bytes.
+        password: String,
+    }
 }
 
 #[derive(Debug, ToSchema)]
-#[allow(dead_code, reason = "only described; read field by field")]
+#[allow(dead_code, reason = "only described; a form is read by its names")]
 struct LoginForm {
     /// The email.
     username: String,
     password: String,
 }
 
-#[derive(Debug, ToSchema)]
-#[allow(dead_code, reason = "only described; read field by field")]
-struct ChangeBody {
-    email: Option<String>,
-    /// Another one ends all tokens that the user has.
-    password: Option<String>,
-    /// Only a superuser changes this and what follows, and not by `/me`.
-    is_active: Option<bool>,
-    is_superuser: Option<bool>,
-    is_verified: Option<bool>,
+request_body! {
+    struct ChangeBody {
+        email: Option<String>,
+        /// A new one ends all tokens of the user.
+        password: Option<String>,
+        /// Only a superuser changes this and the next fields, and not by `/me`.
+        is_active: Option<bool>,
+        is_superuser: Option<bool>,
+        is_verified: Option<bool>,
+    }
 }
 
 const BEARER: &str = "bearer";
-/// A token is for who has asked, and for nothing on the way.
+/// No cache may keep a token.
 const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
 
-/// A superuser, or nobody.
+/// A caller who is a superuser.
 struct Superuser;
 
 impl FromRequestParts<Arc<Users>> for Superuser {
@@ -105,12 +105,12 @@ impl FromRequestParts<Arc<Users>> for Superuser {
     }
 }
 
-/// Makes a guest: a user without a name or a password.
+/// Creates a guest: a user without a name or a password.
 #[utoipa::path(
     post, path = "/v1/auth/guest", tag = "jobs",
     responses(
         (status = 200, body = GuestAnswer),
-        (status = 403, description = "Guests are not let in (`jobs.guests`)"),
+        (status = 403, description = "Guests are not allowed (`jobs.guests`)"),
     )
 )]
 async fn guest(State(users): State<Arc<Users>>) -> Result<impl IntoResponse, Error> {
@@ -123,14 +123,14 @@ async fn guest(State(users): State<Arc<Users>>) -> Result<impl IntoResponse, Err
     Ok((NO_STORE, Json(answer)))
 }
 
-/// Makes a user with a password.
+/// Creates a user with a password.
 #[utoipa::path(
     post, path = "/v1/auth/register", tag = "jobs",
     request_body = RegisterBody,
     responses(
         (status = 201, body = User),
         (status = 400, description = "`REGISTER_USER_ALREADY_EXISTS`", body = DetailDocument),
-        (status = 403, description = "Nobody but a superuser registers somebody here (`jobs.registration`)"),
+        (status = 403, description = "Only a superuser registers users here (`jobs.registration`)"),
         (status = 422, description = "No email address, or a password too short or too long"),
         (status = 503, description = "Too many passwords are being checked; try again later"),
     )
@@ -142,12 +142,8 @@ async fn register(
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<User>), Error> {
     users.may_register(&headers, gate(&identity)).await?;
-    let mut fields = Fields::secret(&body)?;
-    let wanted = Credentials {
-        email: fields.required("email"),
-        password: fields.required("password"),
-    };
-    fields.end()?;
+    let RegisterBody { email, password } = secret_body(&body)?;
+    let wanted = Credentials { email, password };
     Ok((StatusCode::CREATED, Json(users.register(wanted).await?)))
 }
 
@@ -175,7 +171,8 @@ async fn login(
     Ok((NO_STORE, Json(answer)))
 }
 
-/// Does nothing but check the token: it is good until it ends, so forget it.
+/// Does nothing but check the token: it stays valid until it expires, so the client has to forget
+/// it.
 #[utoipa::path(
     post, path = "/v1/auth/jwt/logout", tag = "jobs",
     responses((status = 204), (status = 401, body = DetailDocument))
@@ -185,12 +182,12 @@ async fn logout(
     identity: Option<Extension<Identity>>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Error> {
-    // Not by `Caller`: whoever leaves is not given another token.
+    // Not by `Caller`: a client that logs out gets no refreshed token.
     users.identify(&headers, gate(&identity)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Who I am.
+/// The caller as a user.
 #[utoipa::path(
     get, path = "/v1/auth/users/me", tag = "jobs",
     responses((status = 200, body = User), (status = 401, body = DetailDocument))
@@ -199,7 +196,7 @@ async fn me(State(users): State<Arc<Users>>, caller: Caller) -> Result<Json<User
     Ok(Json(users.me(caller).await?))
 }
 
-/// Changes my email or password.
+/// Changes the caller's email or password.
 #[utoipa::path(
     patch, path = "/v1/auth/users/me", tag = "jobs",
     request_body = ChangeBody,
@@ -207,7 +204,7 @@ async fn me(State(users): State<Arc<Users>>, caller: Caller) -> Result<Json<User
         (status = 200, body = User),
         (status = 400, description = "`UPDATE_USER_EMAIL_ALREADY_EXISTS`", body = DetailDocument),
         (status = 401, body = DetailDocument),
-        (status = 403, description = "A user of the server's own login, which has no password here"),
+        (status = 403, description = "An external user, who has no password here"),
         (status = 422, description = "A field does not fit"),
         (status = 503, description = "Too many passwords are being checked; try again later"),
     )
@@ -218,13 +215,13 @@ async fn change_me(
     identity: Option<Extension<Identity>>,
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<User>, Error> {
-    // A password of one's own would outlive what the issuer says.
+    // A password here would outlive what the issuer says.
     if identity.is_some() {
         return Err(Error::forbidden(
             "You are logged in by the server itself (auth.tokens, auth.jwt); there is nothing to change here",
         ));
     }
-    let changes = Changes {
+    let changes = UserChanges {
         is_active: None,
         is_superuser: None,
         is_verified: None,
@@ -286,7 +283,7 @@ async fn change_user(
         (status = 401, body = DetailDocument),
         (status = 403, body = DetailDocument),
         (status = 404, body = DetailDocument),
-        (status = 503, description = "Its workers keep coming; delete it again"),
+        (status = 503, description = "It keeps getting workers; delete it again"),
     )
 )]
 async fn delete_user(
@@ -298,26 +295,24 @@ async fn delete_user(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whom the server's own login has found.
+/// The identity that the server's own login has found.
 fn gate(identity: &Option<Extension<Identity>>) -> Option<&Identity> {
     identity.as_ref().map(|Extension(identity)| identity)
 }
 
-/// What is no id is nobody's.
+/// A text that is not an id is not a user.
 fn known(named: Result<Path<Uuid>, PathRejection>) -> Result<Uuid, Error> {
     let unknown = Error::Detail(StatusCode::NOT_FOUND, "Not Found");
     named.map(|Path(id)| id).map_err(|_| unknown)
 }
 
-fn changes(body: &[u8]) -> Result<Changes, Error> {
-    let mut fields = Fields::secret(body)?;
-    let changes = Changes {
-        email: fields.text("email"),
-        password: fields.text("password"),
-        is_active: fields.flag("is_active"),
-        is_superuser: fields.flag("is_superuser"),
-        is_verified: fields.flag("is_verified"),
-    };
-    fields.end()?;
-    Ok(changes)
+fn changes(body: &[u8]) -> Result<UserChanges, Error> {
+    let body: ChangeBody = secret_body(body)?;
+    Ok(UserChanges {
+        email: body.email,
+        password: body.password,
+        is_active: body.is_active,
+        is_superuser: body.is_superuser,
+        is_verified: body.is_verified,
+    })
 }

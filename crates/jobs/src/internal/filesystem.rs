@@ -1,8 +1,8 @@
-//! What lies in some directories of the server, shown and never opened.
+//! Lists some directories of the server; files are never opened.
 //!
 //! Everything is looked up from an open directory, part by part, by the kernel where it can
-//! (`openat2`): a path, a symbolic link or one that is put in its place meanwhile leads nowhere
-//! outside the root.
+//! (`openat2`): neither a path, nor a symbolic link, nor a link that is created meanwhile leads out
+//! of the root.
 
 mod glob;
 mod walk;
@@ -22,15 +22,15 @@ use tokio::{sync::Semaphore, time::timeout};
 
 use self::{
     glob::Glob,
-    walk::{Entry, Kind, Place, Walk},
+    walk::{Entry, Kind, ShownPath, Walk},
 };
 use super::{Failure, InternalProvider};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// What one answer shows at most.
+    /// Entries of one answer.
     pub entries: usize,
-    /// What is looked at for it.
+    /// Entries that are read for it.
     pub looked_at: usize,
     /// Directories within one another.
     pub depth: usize,
@@ -110,7 +110,7 @@ impl FilesystemRead {
         })
     }
 
-    /// Whoever is signed in may look.
+    /// All users may read it.
     #[must_use]
     pub fn for_everybody(self) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl FilesystemRead {
     }
 
     async fn list(&self, params: BTreeMap<String, String>) -> Result<Bytes, Failure> {
-        let asked = Asked::read(&params)?;
+        let asked = ListRequest::read(&params)?;
         let deadline = Instant::now() + self.limits.time;
         let slow = |_| {
             Failure::new(format!(
@@ -132,7 +132,7 @@ impl FilesystemRead {
         let permit = permit.await.map_err(slow)?;
         let (roots, limits) = (self.roots.clone(), self.limits);
         let listing = tokio::task::spawn_blocking(move || {
-            // With the thread and not with who waits: a disk that hangs is not asked more.
+            // Held by the thread and not by the waiting read: a disk that hangs gets no more reads.
             let _permit = permit;
             let walk = Walk::new(limits, deadline);
             list(&roots, &asked, walk)
@@ -183,14 +183,14 @@ impl InternalProvider for FilesystemRead {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct ListRequest {
     /// Without `.` and `..`.
     parts: Vec<String>,
     glob: Option<Glob>,
     is_recursive: bool,
 }
 
-impl Asked {
+impl ListRequest {
     fn read(params: &BTreeMap<String, String>) -> Result<Self, Failure> {
         let path = params.get("path").map_or("/", String::as_str);
         let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
@@ -220,7 +220,7 @@ impl Asked {
     }
 }
 
-fn list(roots: &[Root], asked: &Asked, mut walk: Walk) -> Result<Bytes, Failure> {
+fn list(roots: &[Root], asked: &ListRequest, mut walk: Walk) -> Result<Bytes, Failure> {
     match roots {
         [root] => look(root, "", &asked.parts, asked, &mut walk)?,
         roots => match asked.parts.split_first() {
@@ -235,8 +235,8 @@ fn list(roots: &[Root], asked: &Asked, mut walk: Walk) -> Result<Bytes, Failure>
     Ok(Bytes::from(walk.answer()))
 }
 
-/// `/` of several roots: their names, and what is below them as far as that is asked for.
-fn among(roots: &[Root], asked: &Asked, walk: &mut Walk) -> Result<(), Failure> {
+/// `/` of several roots: their names, and the entries below them that were asked for.
+fn among(roots: &[Root], asked: &ListRequest, walk: &mut Walk) -> Result<(), Failure> {
     for root in roots {
         let names = [root.name.as_str()];
         let fits = walk::wanted(asked, &names);
@@ -246,7 +246,7 @@ fn among(roots: &[Root], asked: &Asked, walk: &mut Walk) -> Result<(), Failure> 
         }
         if fits.below {
             let dir = open(root)?;
-            let place = Place::new(&dir, shown, PathBuf::new());
+            let place = ShownPath::new(&dir, shown, PathBuf::new());
             walk.below(&dir, &place, &names, asked)?;
         }
     }
@@ -257,16 +257,16 @@ fn look(
     root: &Root,
     above: &str,
     parts: &[String],
-    asked: &Asked,
+    asked: &ListRequest,
     walk: &mut Walk,
 ) -> Result<(), Failure> {
     let dir = open(root)?;
     let Some(name) = parts.last() else {
-        let place = Place::new(&dir, above.to_owned(), PathBuf::new());
+        let place = ShownPath::new(&dir, above.to_owned(), PathBuf::new());
         return walk.below(&dir, &place, &[], asked);
     };
     let relative: PathBuf = parts.iter().collect();
-    let place = Place::new(&dir, format!("{above}/{}", parts.join("/")), relative);
+    let place = ShownPath::new(&dir, format!("{above}/{}", parts.join("/")), relative);
     let metadata = place.metadata()?;
     match Kind::of(&metadata) {
         Some(Kind::Directory) => walk.below(&place.open()?, &place, &[], asked),
@@ -275,7 +275,7 @@ fn look(
     }
 }
 
-/// At the time of the read: what is mounted or replaced there later is seen.
+/// Opened at the time of the read: a directory that is mounted or replaced later is seen.
 fn open(root: &Root) -> Result<Dir, Failure> {
     Dir::open_ambient_dir(&root.path, ambient_authority()).map_err(|error| {
         tracing::warn!(%error, root = %Path::display(&root.path), "a root cannot be opened");

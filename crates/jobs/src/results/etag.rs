@@ -1,17 +1,17 @@
-//! What an answer is told by.
+//! The ETag of an answer.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-/// The same for the same bytes, wherever they are kept.
+/// The same for the same bytes in every backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Etag([u8; Self::BYTES]);
 
 impl Etag {
     pub(crate) const BYTES: usize = 16;
 
-    /// Of what the hasher was given.
+    /// Of the bytes that the hasher was given.
     pub(crate) fn of(hasher: Sha256) -> Self {
         let mut bytes = [0; Self::BYTES];
         bytes.copy_from_slice(&hasher.finalize()[..Self::BYTES]);

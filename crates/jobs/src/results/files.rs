@@ -1,15 +1,16 @@
-//! Answers as files in a directory, for those that are too large for a database. What has been
-//! asked is marked elsewhere.
+//! Answers as files in a directory, for those that are too large for a database. The locks on
+//! requests are in another backend.
 //!
-//! Several nodes may share the directory: a file that is gone is an answer that is not there. Each
-//! keeps to the cap with the files that it knows: its own, those that it has read, and what it saw
-//! on its last walk through the directory, which is a minute old at most when a sweep is due.
+//! Several nodes may share the directory: an answer whose file is gone is not there. Each node
+//! keeps to the cap with the files that it knows: its own, those that it has read, and those that
+//! it found on its last walk through the directory, which is at most a minute old when a sweep is
+//! due.
 
-mod arriving;
 mod directory;
+mod incoming_file;
+mod index;
 mod name;
-mod shelf;
-mod tail;
+mod trailer;
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
@@ -19,42 +20,46 @@ use uuid::Uuid;
 use wakeline_bus::{Bus, Wakes, Write};
 use wakeline_store::Error;
 
-use self::{arriving::Arriving, directory::Directory, name::Name};
-use super::{Glance, Incoming, Kept, Look, Results, Upload, lasting, left, outcome_unknown};
+use self::{directory::Directory, incoming_file::IncomingFile, name::FileName};
+use super::{
+    AnswerState, ReadyCheck, ResultBackend, Upload, UploadBody, UploadOutcome, lasting, left,
+    outcome_unknown,
+};
 use crate::{
-    provider::{Answer, Key, Request},
-    store::Step,
+    provider::{Answer, AnswerKey, ProviderRequest},
+    store::StoreFuture,
     topic, wakes,
 };
 
-/// What is gathered of an answer before it is written.
+/// Bytes of an answer that are collected before they are written.
 const WRITTEN_AT_ONCE: usize = 256 * 1024;
 
 #[derive(Clone, Debug)]
 pub struct Files {
     directory: Arc<Directory>,
-    marks: Arc<dyn Results>,
+    locks: Arc<dyn ResultBackend>,
     bus: Arc<Bus>,
 }
 
 impl Files {
-    /// `cap`: bytes that the files may take up together. Blocks while it walks through what is there.
+    /// `cap`: bytes that the files may take up together. Blocks while it walks through the
+    /// directory.
     pub fn open(
         directory: &Path,
         cap: u64,
-        marks: Arc<dyn Results>,
+        locks: Arc<dyn ResultBackend>,
         bus: Arc<Bus>,
     ) -> io::Result<Self> {
         Ok(Self {
             directory: Arc::new(Directory::open(directory, cap)?),
-            marks,
+            locks,
             bus,
         })
     }
 
-    /// Work on files, on a thread that may wait for them. After a panic it is not known how far the
+    /// Runs work on files on a thread that may block. After a panic it is not known how far the
     /// work came.
-    async fn apart<T: Send + 'static>(
+    async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Directory>) -> io::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
@@ -66,69 +71,69 @@ impl Files {
     }
 
     /// A part of another write, which wakes the readers.
-    async fn unmark(&self, key: Key, token: Option<Uuid>) -> Result<(), Error> {
-        let marks = self.marks.end(key, token, Wakes::none());
-        marks.commit(&self.bus).await
+    async fn unlock(&self, key: AnswerKey, token: Option<Uuid>) -> Result<(), Error> {
+        let locks = self.locks.end(key, token, Wakes::none());
+        locks.commit(&self.bus).await
     }
 
-    async fn find(&self, names: Vec<Name>) -> Result<Vec<Option<Answer>>, Error> {
+    async fn find(&self, names: Vec<FileName>) -> Result<Vec<Option<Answer>>, Error> {
         let found = self
-            .apart(|directory| names.into_iter().map(|name| directory.find(name)).collect())
+            .blocking(|directory| names.into_iter().map(|name| directory.find(name)).collect())
             .await;
         found.map_err(|error| match error {
-            // Nothing is done by a look.
+            // A read changes nothing.
             Error::OutcomeUnknown(reason) => Error::Failed(reason),
             error => error,
         })
     }
 
-    /// A large file is not removed in a moment.
-    async fn discard(&self, arriving: Arriving) -> Result<(), Error> {
-        self.apart(move |_| {
-            drop(arriving);
+    /// On a blocking thread, because removing a large file takes a while.
+    async fn discard(&self, incoming_file: IncomingFile) -> Result<(), Error> {
+        self.blocking(move |_| {
+            drop(incoming_file);
             Ok(())
         })
         .await
     }
 
-    /// The file as it came, or why it did not.
-    async fn receive(&self, upload: Upload) -> Result<Result<Arriving, Kept>, Error> {
-        let mut incoming = match Incoming::new(upload) {
-            Ok(incoming) => incoming,
+    /// The file with the upload, or why it was refused.
+    async fn receive(&self, upload: Upload) -> Result<Result<IncomingFile, UploadOutcome>, Error> {
+        let mut body_reader = match UploadBody::new(upload) {
+            Ok(body_reader) => body_reader,
             Err(kept) => return Ok(Err(kept)),
         };
-        let mut arriving = self.apart(Arriving::create).await?;
+        let mut incoming_file = self.blocking(IncomingFile::create).await?;
         loop {
-            let (chunks, is_end) = match gather(&mut incoming).await {
+            let (chunks, is_end) = match gather(&mut body_reader).await {
                 Ok(gathered) => gathered,
                 Err(kept) => {
-                    self.discard(arriving).await?;
+                    self.discard(incoming_file).await?;
                     return Ok(Err(kept));
                 }
             };
             let (written, has_room) = self
-                .apart(move |_| {
-                    let has_room = arriving.write(&chunks)?;
-                    Ok((arriving, has_room))
+                .blocking(move |_| {
+                    let has_room = incoming_file.write(&chunks)?;
+                    Ok((incoming_file, has_room))
                 })
                 .await?;
-            arriving = written;
+            incoming_file = written;
             if !has_room {
-                self.discard(arriving).await?;
-                return Ok(Err(incoming.refuse(Kept::NoRoom)));
+                self.discard(incoming_file).await?;
+                return Ok(Err(body_reader.refuse(UploadOutcome::NoRoom)));
             }
             if is_end {
-                return Ok(Ok(arriving));
+                return Ok(Ok(incoming_file));
             }
         }
     }
 }
 
-/// As much as is written at once, and whether it is the end.
-async fn gather(incoming: &mut Incoming) -> Result<(Vec<Bytes>, bool), Kept> {
+/// Collects as much as is written at once. Also returns whether it is the end.
+async fn gather(body_reader: &mut UploadBody) -> Result<(Vec<Bytes>, bool), UploadOutcome> {
     let (mut chunks, mut bytes) = (Vec::new(), 0);
     while bytes < WRITTEN_AT_ONCE {
-        let Some(chunk) = incoming.next().await? else {
+        let Some(chunk) = body_reader.next().await? else {
             return Ok((chunks, true));
         };
         bytes += chunk.len();
@@ -137,12 +142,12 @@ async fn gather(incoming: &mut Incoming) -> Result<(Vec<Bytes>, bool), Kept> {
     Ok((chunks, false))
 }
 
-impl Results for Files {
-    fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>> {
+impl ResultBackend for Files {
+    fn get(&self, keys: Vec<AnswerKey>) -> StoreFuture<'_, Vec<AnswerState>> {
         async move {
-            let names = keys.iter().map(Name::of).collect();
+            let names = keys.iter().map(FileName::of).collect();
             let answers = self.find(names).await?;
-            let missing: Vec<Key> = keys
+            let missing: Vec<AnswerKey> = keys
                 .iter()
                 .zip(&answers)
                 .filter(|(_, answer)| answer.is_none())
@@ -151,11 +156,11 @@ impl Results for Files {
             let mut marked = if missing.is_empty() {
                 Vec::new().into_iter()
             } else {
-                self.marks.look(missing).await?.into_iter()
+                self.locks.get(missing).await?.into_iter()
             };
             let looks = answers.into_iter().map(|answer| match answer {
-                // What is there has been answered.
-                Some(answer) => Look {
+                // A request with an answer is not in flight.
+                Some(answer) => AnswerState {
                     answer: Some(answer),
                     in_flight: None,
                 },
@@ -166,55 +171,63 @@ impl Results for Files {
         .boxed()
     }
 
-    fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>> {
+    fn are_ready(&self, at: Vec<ReadyCheck>) -> StoreFuture<'_, Vec<bool>> {
         async move {
-            let hashed = at.iter().filter_map(Glance::key);
+            let hashed = at.iter().filter_map(ReadyCheck::key);
             let answers = self
-                .find(hashed.map(|key| Name::of(&key)).collect())
+                .find(hashed.map(|key| FileName::of(&key)).collect())
                 .await?;
             let mut answers = answers.into_iter();
-            let mut is_there = |glance: &Glance| {
-                let answer = glance.hash.as_ref().and_then(|_| answers.next());
+            let mut is_there = |check: &ReadyCheck| {
+                let answer = check.hash.as_ref().and_then(|_| answers.next());
                 answer.flatten().is_some()
             };
             let there: Vec<bool> = at.iter().map(&mut is_there).collect();
-            let marked = self.marks.glance(at).await?;
+            let marked = self.locks.are_ready(at).await?;
             let both = there.into_iter().zip(marked);
             Ok(both.map(|(is_there, marked)| is_there || marked).collect())
         }
         .boxed()
     }
 
-    fn put(&self, key: Key, upload: Upload, ttl: Duration, readers: Wakes) -> Write<Kept> {
+    fn put(
+        &self,
+        key: AnswerKey,
+        upload: Upload,
+        ttl: Duration,
+        readers: Wakes,
+    ) -> Write<UploadOutcome> {
         let this = self.clone();
         let run = async move {
             let is_error = upload.is_error;
-            let arriving = match this.receive(upload).await? {
-                Ok(arriving) => arriving,
+            let incoming_file = match this.receive(upload).await? {
+                Ok(incoming_file) => incoming_file,
                 Err(kept) => return Ok(kept),
             };
-            let name = Name::of(&key);
-            let keep = move |_: &_| arriving.keep(name, is_error, directory::now() + lasting(ttl));
-            // From here on the answer may be there, so its readers must look, whatever comes next.
-            this.apart(keep).await.map_err(outcome_unknown)?;
-            this.unmark(key, None).await.map_err(outcome_unknown)?;
-            Ok(Kept::Done)
+            let name = FileName::of(&key);
+            let keep =
+                move |_: &_| incoming_file.keep(name, is_error, directory::now() + lasting(ttl));
+            // From here on the answer may be stored, so its readers must be rechecked, whatever
+            // comes next.
+            this.blocking(keep).await.map_err(outcome_unknown)?;
+            this.unlock(key, None).await.map_err(outcome_unknown)?;
+            Ok(UploadOutcome::Done)
         };
         Write::new(topic::DOOR, run, wakes::kept(readers))
     }
 
-    fn begin(&self, request: Request, ttl: Duration) -> Write<bool> {
+    fn begin(&self, request: ProviderRequest, ttl: Duration) -> Write<bool> {
         let this = self.clone();
         let run = async move {
             let (key, token) = (request.key.clone(), request.token);
-            if !this.marks.begin(request, ttl).commit(&this.bus).await? {
+            if !this.locks.begin(request, ttl).commit(&this.bus).await? {
                 return Ok(false);
             }
-            // After the mark: an answer that took the last one off is seen now.
-            let found = this.find(vec![Name::of(&key)]).await;
+            // After the lock: an answer whose put has released an earlier lock is visible now.
+            let found = this.find(vec![FileName::of(&key)]).await;
             let is_there = found.map_err(outcome_unknown)?[0].is_some();
             if is_there {
-                let unmarked = this.unmark(key, Some(token)).await;
+                let unmarked = this.unlock(key, Some(token)).await;
                 unmarked.map_err(outcome_unknown)?;
             }
             Ok(!is_there)
@@ -222,22 +235,22 @@ impl Results for Files {
         Write::new(topic::DOOR, run, wakes::nobody)
     }
 
-    fn end(&self, key: Key, token: Option<Uuid>, readers: Wakes) -> Write<()> {
-        self.marks.end(key, token, readers)
+    fn end(&self, key: AnswerKey, token: Option<Uuid>, readers: Wakes) -> Write<()> {
+        self.locks.end(key, token, readers)
     }
 
-    fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
-        self.marks.in_flight(provider, version)
+    fn in_flight(&self, provider: Uuid, version: i64) -> StoreFuture<'_, Vec<ProviderRequest>> {
+        self.locks.in_flight(provider, version)
     }
 
     fn forget(&self, provider: Uuid, version: Option<i64>) -> Write<()> {
         let this = self.clone();
         let run = async move {
-            let forgotten = this.apart(move |directory| directory.forget(provider, version));
-            // Some of the files may be gone.
+            let forgotten = this.blocking(move |directory| directory.forget(provider, version));
+            // Some of the files may be removed.
             forgotten.await.map_err(outcome_unknown)?;
-            let marks = this.marks.forget(provider, version);
-            marks.commit(&this.bus).await
+            let locks = this.locks.forget(provider, version);
+            locks.commit(&this.bus).await
         };
         Write::new(topic::DOOR, run, wakes::nobody)
     }
@@ -245,9 +258,12 @@ impl Results for Files {
     fn sweep(&self) -> Write<Option<Duration>> {
         let this = self.clone();
         let run = async move {
-            let files = this.apart(|directory| directory.sweep()).await?.map(left);
-            let marks = this.marks.sweep().commit(&this.bus).await?;
-            Ok(files.into_iter().chain(marks).min())
+            let files = this
+                .blocking(|directory| directory.sweep())
+                .await?
+                .map(left);
+            let locks = this.locks.sweep().commit(&this.bus).await?;
+            Ok(files.into_iter().chain(locks).min())
         };
         Write::new(topic::DOOR, run, wakes::nobody)
     }
@@ -264,10 +280,10 @@ mod tests {
     #[tokio::test]
     async fn after_a_panic_the_outcome_is_unknown() {
         let (directory, file) = (tempfile::tempdir().unwrap(), SqliteDatabase::new());
-        let marks = SqliteStore::new(file.open(&[MIGRATIONS]), system_clock());
+        let locks = SqliteStore::new(file.open(&[MIGRATIONS]), system_clock());
         let bus = Bus::local(Engine::new(wakeline_wake::Limits::default()));
-        let files = Files::open(directory.path(), 1 << 20, Arc::new(marks), bus).unwrap();
-        let ended = files.apart::<()>(|_| panic!("a test")).await;
+        let files = Files::open(directory.path(), 1 << 20, Arc::new(locks), bus).unwrap();
+        let ended = files.blocking::<()>(|_| panic!("a test")).await;
         assert!(matches!(ended, Err(Error::OutcomeUnknown(_))), "{ended:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Memory for what answers have in hand on their way in.
+//! Memory for uploads.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,29 +7,29 @@ use tokio::{
     time::timeout,
 };
 
-/// In these steps it is handed out: a semaphore counts to four billion at least, not in bytes.
+/// The unit of the semaphore, which counts to four billion at least, but not in bytes.
 const STEP: u64 = 1_024;
 
-/// So many bytes for all of them together. First come, first served, so that a large one is not
-/// passed by small ones for ever.
+/// Bytes for all uploads together. First come, first served, so that small uploads do not pass a
+/// large one for ever.
 #[derive(Clone)]
-pub struct Memory {
+pub struct UploadMemory {
     steps: Arc<Semaphore>,
     all: u32,
 }
 
-/// Given back when it is dropped.
-pub(crate) type Lent = OwnedSemaphorePermit;
+/// Returned when it is dropped.
+pub(crate) type MemoryPermit = OwnedSemaphorePermit;
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for UploadMemory {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Memory")
+        out.debug_struct("UploadMemory")
             .field("free", &self.free())
             .finish_non_exhaustive()
     }
 }
 
-impl Memory {
+impl UploadMemory {
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         let all = steps(bytes).max(1);
@@ -39,14 +39,14 @@ impl Memory {
         }
     }
 
-    /// Bytes that nobody has.
+    /// Free bytes.
     #[must_use]
     pub fn free(&self) -> u64 {
         self.steps.available_permits() as u64 * STEP
     }
 
-    /// For so many bytes; for more than there are, all of them. `None`: not within `patience`.
-    pub(crate) async fn lend(&self, bytes: u64, patience: Duration) -> Option<Lent> {
+    /// Memory for so many bytes; for more than there are, all of it. `None`: not within `patience`.
+    pub(crate) async fn acquire(&self, bytes: u64, patience: Duration) -> Option<MemoryPermit> {
         let wanted = steps(bytes).min(self.all);
         let lending = self.steps.clone().acquire_many_owned(wanted);
         timeout(patience, lending).await.ok()?.ok()
@@ -70,14 +70,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_lent_is_not_lent_twice() {
-        let memory = Memory::new(10 * STEP);
-        let first = memory.lend(4 * STEP + 1, LONG).await.unwrap();
+        let memory = UploadMemory::new(10 * STEP);
+        let first = memory.acquire(4 * STEP + 1, LONG).await.unwrap();
         assert_eq!(memory.free(), 5 * STEP);
-        assert!(memory.lend(6 * STEP, NOW).await.is_none());
-        let second = memory.lend(5 * STEP, LONG).await.unwrap();
+        assert!(memory.acquire(6 * STEP, NOW).await.is_none());
+        let second = memory.acquire(5 * STEP, LONG).await.unwrap();
         let waiting = tokio::spawn({
             let memory = memory.clone();
-            async move { memory.lend(u64::MAX, LONG).await.is_some() }
+            async move { memory.acquire(u64::MAX, LONG).await.is_some() }
         });
         drop((first, second));
         assert!(waiting.await.unwrap(), "one that is too large has all");

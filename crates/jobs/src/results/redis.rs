@@ -1,15 +1,16 @@
-//! Answers and marks in Redis, which ends them by itself.
+//! Answers and locks in Redis, which lets them expire by itself.
 //!
-//! There is no subscription here: a waiter is woken by the bus, of which a node has one line for all
-//! its waiters, on Redis too.
+//! There is no subscription here: waiters are woken by the bus, which has one connection per node
+//! for all waiters, on Redis too.
 //!
-//! Keys, behind the prefix: `answer` and `mark` for each question; `answers` and `marks` list the
-//! hashes of a registration by the time of their end, and `registrations` those of a provider, so
-//! that they can be found to be forgotten. The lists live as long as the longest in them. An `upload`
-//! is a hash with the pieces of an answer that is too long for one value.
+//! Keys, behind the prefix: `answer` and `lock` for each request; `answers` and `locks`
+//! list the hashes of a registration by the time when they expire, and `registrations` the
+//! registrations of a provider, so that they can be found to be forgotten. The lists live as long
+//! as their longest member. An `upload` is a hash with the chunks of an answer that is too long for
+//! one value.
 
-mod line;
-mod pieces;
+mod chunks;
+mod connection;
 mod value;
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
@@ -21,20 +22,21 @@ use wakeline_bus::{Wakes, Write};
 use wakeline_store::Error;
 
 use self::{
-    line::Line,
-    pieces::RedisPieces,
-    value::{HEAD, asked, seen, unclear},
+    chunks::RedisChunks,
+    connection::RedisConnection,
+    value::{HEAD, answer_state, not_ours, parse_request},
 };
 use super::{
-    Content, GRACE, Glance, Kept, LONGEST, Look, MAX_IN_FLIGHT, Pieces, Results, Upload, receive,
+    AnswerContent, AnswerState, CHUNK_GRACE, ChunkStore, LONGEST, MAX_IN_FLIGHT, ReadyCheck,
+    ResultBackend, Upload, UploadOutcome, receive,
 };
 use crate::{
-    provider::{Key, Request},
-    store::Step,
+    provider::{AnswerKey, ProviderRequest},
+    store::StoreFuture,
     topic, wakes,
 };
 
-/// Keys that are forgotten at once: Redis does nothing else meanwhile.
+/// Keys that are removed at once: Redis does nothing else meanwhile.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
 
 const PUT: &str = concat!(
@@ -48,8 +50,8 @@ const FORGET: &str = concat!(
 
 #[derive(Clone)]
 pub struct Redis {
-    line: Arc<Line>,
-    pieces: Arc<dyn Pieces>,
+    connection: Arc<RedisConnection>,
+    chunks: Arc<dyn ChunkStore>,
     prefix: Arc<str>,
 }
 
@@ -63,44 +65,48 @@ impl fmt::Debug for Redis {
 }
 
 impl Redis {
-    /// `prefix` begins every key, so that others can use the same Redis. Connects when it is first
-    /// asked something.
+    /// `prefix` begins every key, so that other programs can use the same Redis. Connects at the
+    /// first command.
     pub fn new(url: &str, prefix: &str) -> Result<Self, redis::RedisError> {
-        let line = Arc::new(Line::new(Client::open(url)?));
+        let connection = Arc::new(RedisConnection::new(Client::open(url)?));
         Ok(Self {
-            pieces: Arc::new(RedisPieces::new(line.clone(), prefix)),
-            line,
+            chunks: Arc::new(RedisChunks::new(connection.clone(), prefix)),
+            connection,
             prefix: prefix.into(),
         })
     }
 
-    /// What Redis has thrown out for want of memory, but for its head, is no answer.
-    async fn leave_torn_out(
+    /// An answer whose chunks Redis has evicted is not an answer, although its head is there.
+    async fn drop_torn_answers(
         &self,
-        places: &HashMap<&Key, usize>,
-        looks: &mut [Look],
+        places: &HashMap<&AnswerKey, usize>,
+        looks: &mut [AnswerState],
         uploads: &HashMap<usize, String>,
     ) -> Result<(), Error> {
         let mut commands = pipe();
-        let mut asked = Vec::with_capacity(uploads.len());
+        let mut parse_request = Vec::with_capacity(uploads.len());
         for (key, at) in places {
             let Some(upload) = uploads.get(at) else {
                 continue;
             };
-            let keys = [self.one("answer", key), pieces::key(&self.prefix, upload)];
+            let keys = [self.one("answer", key), chunks::key(&self.prefix, upload)];
             let mut there = script(include_str!("redis/there.lua"), &keys);
             there.arg(upload);
             commands.add_command(there);
-            asked.push(*at);
+            parse_request.push(*at);
         }
-        let there: Vec<bool> = self.line.read(&commands).await?;
-        for (at, _) in asked.into_iter().zip(there).filter(|(_, there)| !there) {
+        let there: Vec<bool> = self.connection.read(&commands).await?;
+        for (at, _) in parse_request
+            .into_iter()
+            .zip(there)
+            .filter(|(_, there)| !there)
+        {
             looks[at].answer = None;
         }
         Ok(())
     }
 
-    fn one(&self, kind: &str, key: &Key) -> String {
+    fn one(&self, kind: &str, key: &AnswerKey) -> String {
         let list = self.list(kind, key.provider, key.version);
         format!("{list}:{}", key.hash)
     }
@@ -114,17 +120,17 @@ impl Redis {
     }
 }
 
-impl Results for Redis {
-    fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>> {
+impl ResultBackend for Redis {
+    fn get(&self, keys: Vec<AnswerKey>) -> StoreFuture<'_, Vec<AnswerState>> {
         async move {
-            let mut places: HashMap<&Key, usize> = HashMap::new();
+            let mut places: HashMap<&AnswerKey, usize> = HashMap::new();
             let mut commands = pipe();
             for key in &keys {
                 let next = places.len();
                 places.entry(key).or_insert_with(|| {
-                    // In this order: an answer that comes in between takes the mark with it, and
-                    // must not look as if nobody had asked.
-                    commands.cmd("PTTL").arg(self.one("mark", key));
+                    // In this order: an answer that arrives in between releases the lock, and the
+                    // request must not look as if it was not sent.
+                    commands.cmd("PTTL").arg(self.one("lock", key));
                     commands.cmd("GET").arg(self.one("answer", key));
                     next
                 });
@@ -132,52 +138,53 @@ impl Results for Redis {
             if places.is_empty() {
                 return Ok(Vec::new());
             }
-            let values: Vec<Value> = self.line.read(&commands).await?;
+            let values: Vec<Value> = self.connection.read(&commands).await?;
             let mut values = values.into_iter();
             let mut looks = Vec::with_capacity(places.len());
             let mut uploads: HashMap<usize, String> = HashMap::new();
             while let (Some(left), Some(answer)) = (values.next(), values.next()) {
-                let (look, upload) = seen(&left, answer, &self.pieces)?;
+                let (look, upload) = answer_state(&left, answer, &self.chunks)?;
                 uploads.extend(upload.map(|upload| (looks.len(), upload)));
                 looks.push(look);
             }
             if !uploads.is_empty() {
-                self.leave_torn_out(&places, &mut looks, &uploads).await?;
+                self.drop_torn_answers(&places, &mut looks, &uploads)
+                    .await?;
             }
             keys.iter()
-                .map(|key| looks.get(places[key]).cloned().ok_or_else(unclear))
+                .map(|key| looks.get(places[key]).cloned().ok_or_else(not_ours))
                 .collect()
         }
         .boxed()
     }
 
-    fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>> {
+    fn are_ready(&self, at: Vec<ReadyCheck>) -> StoreFuture<'_, Vec<bool>> {
         async move {
             if at.is_empty() {
                 return Ok(Vec::new());
             }
             let mut commands = pipe();
-            for glance in &at {
-                match glance.key() {
-                    // In this order, as when they are looked for.
+            for check in &at {
+                match check.key() {
+                    // In this order, as above.
                     Some(key) => {
-                        commands.cmd("EXISTS").arg(self.one("mark", &key));
+                        commands.cmd("EXISTS").arg(self.one("lock", &key));
                         commands.cmd("EXISTS").arg(self.one("answer", &key));
                     }
-                    // It ends with the last mark in it.
+                    // The list expires with the last lock in it.
                     None => {
-                        let list = self.list("marks", glance.provider, glance.version);
+                        let list = self.list("locks", check.provider, check.version);
                         commands.cmd("EXISTS").arg(list);
                     }
                 }
             }
-            let there: Vec<bool> = self.line.read(&commands).await?;
+            let there: Vec<bool> = self.connection.read(&commands).await?;
             let mut there = there.into_iter();
-            let mut next = || there.next().ok_or_else(unclear);
+            let mut next = || there.next().ok_or_else(not_ours);
             at.iter()
-                .map(|glance| {
+                .map(|check| {
                     let is_marked = next()?;
-                    match glance.hash {
+                    match check.hash {
                         Some(_) => Ok(next()? || !is_marked),
                         None => Ok(is_marked),
                     }
@@ -187,104 +194,113 @@ impl Results for Redis {
         .boxed()
     }
 
-    fn put(&self, key: Key, upload: Upload, ttl: Duration, readers: Wakes) -> Write<Kept> {
+    fn put(
+        &self,
+        key: AnswerKey,
+        upload: Upload,
+        ttl: Duration,
+        readers: Wakes,
+    ) -> Write<UploadOutcome> {
         let this = self.clone();
         let run = async move {
             let is_error = upload.is_error;
-            let came = match receive(&*this.pieces, upload, vec![0; HEAD]).await? {
+            let came = match receive(&*this.chunks, upload, vec![0; HEAD]).await? {
                 Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
             let ttl = millis(ttl);
             let keys = [
-                this.one("mark", &key),
-                this.list("marks", key.provider, key.version),
+                this.one("lock", &key),
+                this.list("locks", key.provider, key.version),
                 this.list("answers", key.provider, key.version),
                 this.all("registrations", key.provider),
                 this.one("answer", &key),
             ];
             let mut list = script(PUT, &keys);
             list.arg(&key.hash).arg(ttl).arg(key.version);
-            list.arg(pieces::key(&this.prefix, "")).arg(millis(GRACE));
+            list.arg(chunks::key(&this.prefix, ""))
+                .arg(millis(CHUNK_GRACE));
             let mut commands = pipe();
             commands.atomic();
             match came.content {
-                Content::Whole(mut bytes) => {
+                AnswerContent::Whole(mut bytes) => {
                     value::head(&mut bytes, is_error, &came.etag);
                     let mut set = cmd("SET");
                     set.arg(&keys[4]).arg(&bytes[..]).arg("PX").arg(ttl);
                     drop(bytes);
-                    // After the list, which frees the pieces of an earlier one.
+                    // After the script, which frees the chunks of an earlier answer.
                     commands.add_command(list).add_command(set);
                 }
-                Content::Pieces {
+                AnswerContent::Chunks {
                     upload,
                     length,
                     count,
                 } => {
                     let upload = upload.simple().to_string();
-                    let answer = value::in_pieces(is_error, &came.etag, &upload, length);
+                    let answer = value::chunked_answer(is_error, &came.etag, &upload, length);
                     list.arg(upload).arg(count).arg(answer);
                     commands.add_command(list);
                 }
             }
-            let done: Vec<Value> = this.line.write(&commands).await?;
-            Ok(Kept::if_there(done.first() == Some(&Value::Int(1))))
+            let done: Vec<Value> = this.connection.write(&commands).await?;
+            Ok(UploadOutcome::stored_if(
+                done.first() == Some(&Value::Int(1)),
+            ))
         };
         Write::new(topic::DOOR, run, wakes::kept(readers))
     }
 
-    fn begin(&self, request: Request, ttl: Duration) -> Write<bool> {
+    fn begin(&self, request: ProviderRequest, ttl: Duration) -> Write<bool> {
         let this = self.clone();
         let run = async move {
-            let Request { key, token, params } = request;
+            let ProviderRequest { key, token, params } = request;
             let keys = [
-                this.one("mark", &key),
+                this.one("lock", &key),
                 this.one("answer", &key),
-                this.list("marks", key.provider, key.version),
+                this.list("locks", key.provider, key.version),
                 this.all("registrations", key.provider),
             ];
             let mut begin = script(include_str!("redis/begin.lua"), &keys);
             begin.arg(&token.as_bytes()[..]).arg(params);
             begin.arg(millis(ttl)).arg(&key.hash).arg(key.version);
-            let (begun,): (bool,) = this.line.write(&alone(begin)).await?;
+            let (begun,): (bool,) = this.connection.write(&alone(begin)).await?;
             Ok(begun)
         };
         Write::new(topic::DOOR, run, wakes::nobody)
     }
 
-    fn end(&self, key: Key, token: Option<Uuid>, readers: Wakes) -> Write<()> {
+    fn end(&self, key: AnswerKey, token: Option<Uuid>, readers: Wakes) -> Write<()> {
         let this = self.clone();
         let run = async move {
             let keys = [
-                this.one("mark", &key),
-                this.list("marks", key.provider, key.version),
+                this.one("lock", &key),
+                this.list("locks", key.provider, key.version),
             ];
             let mut end = script(include_str!("redis/end.lua"), &keys);
             let token = token.as_ref().map_or(&[][..], |token| token.as_bytes());
             end.arg(&key.hash).arg(token);
-            let _: Vec<Value> = this.line.write(&alone(end)).await?;
+            let _: Vec<Value> = this.connection.write(&alone(end)).await?;
             Ok(())
         };
         Write::new(topic::DOOR, run, |()| readers)
     }
 
-    fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
+    fn in_flight(&self, provider: Uuid, version: i64) -> StoreFuture<'_, Vec<ProviderRequest>> {
         async move {
-            let keys = [self.list("marks", provider, version)];
+            let keys = [self.list("locks", provider, version)];
             let mut list = script(include_str!("redis/in_flight.lua"), &keys);
-            list.arg(format!("{}:", self.list("mark", provider, version)));
+            list.arg(format!("{}:", self.list("lock", provider, version)));
             list.arg(MAX_IN_FLIGHT);
             type Marks = Vec<(String, Vec<u8>)>;
-            let (marks,): (Marks,) = self.line.read(&alone(list)).await?;
+            let (marks,): (Marks,) = self.connection.read(&alone(list)).await?;
             let mut requests = Vec::with_capacity(marks.len());
             for (hash, mark) in marks {
-                let key = Key {
+                let key = AnswerKey {
                     provider,
                     version,
                     hash,
                 };
-                requests.push(asked(key, &mark).ok_or_else(unclear)?);
+                requests.push(parse_request(key, &mark).ok_or_else(not_ours)?);
             }
             requests.sort_by(|(one, a), (other, b)| (one, &a.key).cmp(&(other, &b.key)));
             Ok(requests.into_iter().map(|(_, request)| request).collect())
@@ -292,7 +308,7 @@ impl Results for Redis {
         .boxed()
     }
 
-    /// In slices, as those of another registration are not looked for any more.
+    /// In slices: no reader asks for an earlier registration any more.
     fn forget(&self, provider: Uuid, version: Option<i64>) -> Write<()> {
         let this = self.clone();
         let run = async move {
@@ -300,13 +316,15 @@ impl Results for Redis {
             let mut forget = script(FORGET, &keys);
             forget.arg(version.map_or("+inf".to_owned(), |version| format!("({version}")));
             forget.arg(FORGOTTEN_AT_ONCE);
-            for kind in ["answer", "answers", "mark", "marks"] {
+            for kind in ["answer", "answers", "lock", "locks"] {
                 forget.arg(format!("{}:", this.all(kind, provider)));
             }
-            forget.arg(pieces::key(&this.prefix, "")).arg(millis(GRACE));
+            forget
+                .arg(chunks::key(&this.prefix, ""))
+                .arg(millis(CHUNK_GRACE));
             let forget = alone(forget);
             loop {
-                let (is_more,): (bool,) = this.line.write(&forget).await?;
+                let (is_more,): (bool,) = this.connection.write(&forget).await?;
                 if !is_more {
                     return Ok(());
                 }
@@ -315,13 +333,13 @@ impl Results for Redis {
         Write::new(topic::DOOR, run, wakes::nobody)
     }
 
-    /// Redis removes what is over by itself.
+    /// Redis removes what has expired by itself.
     fn sweep(&self) -> Write<Option<Duration>> {
         Write::new(topic::DOOR, async { Ok(None) }, wakes::nobody)
     }
 }
 
-/// With its text: a Redis that was started anew knows no script by its sum.
+/// With its text: a restarted Redis does not know the script by its hash.
 fn script(text: &str, keys: &[String]) -> Cmd {
     let mut eval = cmd("EVAL");
     eval.arg(text).arg(keys.len()).arg(keys);
@@ -334,7 +352,7 @@ fn alone(command: Cmd) -> Pipeline {
     commands
 }
 
-/// Redis takes no time that is nothing.
+/// Redis refuses a time of zero.
 fn millis(ttl: Duration) -> u64 {
     let millis = u64::try_from(ttl.min(LONGEST).as_millis());
     millis.unwrap_or(u64::MAX).max(1)

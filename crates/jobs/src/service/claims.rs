@@ -1,4 +1,4 @@
-//! The claim of a task, held until there is one; and handed back when it reached nobody.
+//! The claim of a task: held until there is a task, and released when the task reached no worker.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,23 +14,23 @@ use crate::{
     caller::Caller,
     error::Error,
     problem,
-    task::{Claimed, Task},
+    task::{ClaimOutcome, Task},
     topic::{self, Wait},
     wakes,
 };
 
-/// When others have their hands on all that there is, they are done soon.
+/// When other claims have locked all pending tasks, they are done soon.
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
-/// How often a claim that is not held looks again then.
+/// How often a claim that is not held tries again then.
 const BUSY_TRIES: usize = 20;
 /// How often a release is tried while the store is away.
 const RELEASE_TRIES: usize = 60;
 
-/// What one claim came to.
+/// What one claim gave.
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
-enum Taken {
+enum ClaimAttempt {
     Task(Claim),
-    /// Nothing to do in these, the jobs of the worker.
+    /// There is no pending task in these, the jobs of the worker.
     Nothing {
         jobs: Vec<Uuid>,
     },
@@ -39,9 +39,9 @@ enum Taken {
 
 /// What a held claim found.
 #[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
-enum Looked {
+enum HeldClaim {
     Task(Claim),
-    /// The worker does other jobs by now than those that were waited for.
+    /// The worker has other jobs by now than those whose tasks the claim waits for.
     OtherJobs(Vec<Uuid>),
 }
 
@@ -75,8 +75,8 @@ impl Jobs {
             let mut timing = held.timing;
             timing.hold = began.elapsed();
             match held.value {
-                Some(Looked::Task(claim)) => {
-                    // The first place is the worker's own.
+                Some(HeldClaim::Task(claim)) => {
+                    // The first key is the worker's own.
                     let woken_for = held.key.and_then(|key| jobs.get(key.checked_sub(1)?));
                     self.pass_on(woken_for.copied(), &claim.task);
                     return Ok(HoldOutcome {
@@ -85,7 +85,7 @@ impl Jobs {
                         key: held.key,
                     });
                 }
-                Some(Looked::OtherJobs(others)) if !left.is_zero() => jobs = others,
+                Some(HeldClaim::OtherJobs(others)) if !left.is_zero() => jobs = others,
                 _ => {
                     return Ok(HoldOutcome {
                         value: None,
@@ -106,12 +106,12 @@ impl Jobs {
         let mut value = None;
         for _ in 0..BUSY_TRIES {
             match self.take(caller, worker).await? {
-                Taken::Task(claim) => value = Some(claim),
-                Taken::Busy => {
+                ClaimAttempt::Task(claim) => value = Some(claim),
+                ClaimAttempt::Busy => {
                     sleep(BUSY_PAUSE).await;
                     continue;
                 }
-                Taken::Nothing { .. } => {}
+                ClaimAttempt::Nothing { .. } => {}
             }
             break;
         }
@@ -127,8 +127,9 @@ impl Jobs {
         })
     }
 
-    /// Woken for a task of one job, it took an older one of another: the next who waits for the
-    /// first is woken. Only here: each node has woken one of its own.
+    /// A claim that was woken for a task of one job and took an older task of another passes the
+    /// wake on to the next waiter of the first job. Only on this node: each node has woken a waiter
+    /// of its own.
     fn pass_on(&self, woken_for: Option<Uuid>, task: &Task) {
         if let Some(job) = woken_for.filter(|job| *job != task.job) {
             self.engine
@@ -142,19 +143,19 @@ impl Jobs {
         worker: Uuid,
         jobs: &[Uuid],
         was_held: bool,
-    ) -> Result<CheckResult<Looked>, Error> {
+    ) -> Result<CheckResult<HeldClaim>, Error> {
         Ok(match self.take(caller, worker).await {
-            Ok(Taken::Task(claim)) => CheckResult::Found(Looked::Task(claim)),
-            Ok(Taken::Nothing { jobs: others }) if others != jobs => {
-                CheckResult::Found(Looked::OtherJobs(others))
+            Ok(ClaimAttempt::Task(claim)) => CheckResult::Found(HeldClaim::Task(claim)),
+            Ok(ClaimAttempt::Nothing { jobs: others }) if others != jobs => {
+                CheckResult::Found(HeldClaim::OtherJobs(others))
             }
-            Ok(Taken::Nothing { .. }) => CheckResult::Nothing {
+            Ok(ClaimAttempt::Nothing { .. }) => CheckResult::Nothing {
                 recheck_after: None,
             },
-            Ok(Taken::Busy) => CheckResult::Nothing {
+            Ok(ClaimAttempt::Busy) => CheckResult::Nothing {
                 recheck_after: Some(BUSY_PAUSE),
             },
-            // Whoever is already held sits the outage out.
+            // A claim that is already held rides out an outage.
             Err(Error::Store(error)) if was_held && error.is_outage() => CheckResult::Nothing {
                 recheck_after: Some(OUTAGE_PAUSE),
             },
@@ -162,36 +163,36 @@ impl Jobs {
         })
     }
 
-    /// One claim. The receipt is made by the follow-up, so that a claim whose caller has hung up is
-    /// handed back.
-    async fn take(self: &Arc<Self>, caller: Caller, worker: Uuid) -> Result<Taken, Error> {
+    /// One claim. The guard is made by the follow-up, so that a claim whose caller has hung up is
+    /// released.
+    async fn take(self: &Arc<Self>, caller: Caller, worker: Uuid) -> Result<ClaimAttempt, Error> {
         let door = self.clone();
-        let taken = self.store.claim(worker, caller.id).map(move |claimed| {
+        let attempt = self.store.claim(worker, caller.id).map(move |claimed| {
             Ok(match claimed {
-                Claimed::NoWorker => {
+                ClaimOutcome::NoWorker => {
                     return Err(Error::problem(
                         &problem::WORKER_NOT_FOUND,
                         format!("Worker {worker} not found"),
                     ));
                 }
-                Claimed::Foreign => {
+                ClaimOutcome::NotOwner => {
                     return Err(Error::forbidden("Worker belongs to a different user"));
                 }
-                Claimed::Task(task) => {
+                ClaimOutcome::Task(task) => {
                     door.events.task_changed(&task);
-                    let receipt = Receipt {
+                    let guard = ClaimGuard {
                         task: task.id,
                         worker,
                         door,
                         is_delivered: false,
                     };
-                    Taken::Task(Claim { task, receipt })
+                    ClaimAttempt::Task(Claim { task, guard })
                 }
-                Claimed::Nothing { jobs } => Taken::Nothing { jobs },
-                Claimed::Busy => Taken::Busy,
+                ClaimOutcome::Nothing { jobs } => ClaimAttempt::Nothing { jobs },
+                ClaimOutcome::Busy => ClaimAttempt::Busy,
             })
         });
-        taken.commit(&self.bus).await?
+        attempt.commit(&self.bus).await?
     }
 
     /// Returns a task to the queue. There is no lease that ends: a task that is not released stays
@@ -231,25 +232,25 @@ impl Jobs {
 #[derive(Debug)]
 pub struct Claim {
     pub task: Task,
-    pub receipt: Receipt,
+    pub guard: ClaimGuard,
 }
 
-/// Dropped before its task was delivered, it hands the claim back.
+/// Releases the claim if it is dropped before the task was delivered.
 #[derive(Debug)]
-pub struct Receipt {
+pub struct ClaimGuard {
     task: Uuid,
     worker: Uuid,
     door: Arc<Jobs>,
     is_delivered: bool,
 }
 
-impl DeliveryGuard for Receipt {
+impl DeliveryGuard for ClaimGuard {
     fn delivered(mut self) {
         self.is_delivered = true;
     }
 }
 
-impl Drop for Receipt {
+impl Drop for ClaimGuard {
     fn drop(&mut self) {
         if !self.is_delivered && tokio::runtime::Handle::try_current().is_ok() {
             let release = self.door.release(self.task, self.worker);

@@ -1,8 +1,8 @@
-//! Questions on their way to providers.
+//! Requests on their way to providers.
 //!
-//! On each node that has sockets of a provider a task waits for questions to it, as any reader waits
-//! for its answer. A question that was asked before the provider came, or while the line to it was
-//! down, is in the store and is sent when it comes.
+//! On each node that has sockets of a provider, a dispatcher waits for requests to it, as a reader
+//! waits for its answer. Requests that were made before the provider connected, or while the
+//! connection was down, are in the store and are sent when it connects.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,61 +23,61 @@ use crate::{
     caller::Caller,
     events::{PROVIDER_REQUEST, provider_request, provider_room},
     name::FullName,
-    provider::{Provider, Request},
+    provider::{Provider, ProviderRequest},
     results::MAX_IN_FLIGHT,
     socket::SocketId,
     topic::Wait,
 };
 
-/// Questions that may wait for one provider's task; one past it is found in the store.
-const MAX_QUESTIONS: usize = 1_024;
-/// From so many on that are known to be sent, it is looked which of them are answered.
+/// Requests that may wait for one dispatcher; it finds further ones in the store.
+const MAX_REQUESTS: usize = 1_024;
+/// From so many sent requests on, the dispatcher checks which of them are answered.
 const MANY_SENT: usize = 1_024;
-/// A dispatcher's place in the engine is taken anew after so long.
+/// A dispatcher holds for so long, then it holds again.
 const LONG: Duration = Duration::from_secs(24 * 3_600);
 
-/// The providers that have sockets here.
+/// The providers that have sockets on this node.
 #[derive(Debug, Default)]
 pub(super) struct Dispatchers(Mutex<HashMap<FullName, Dispatcher>>);
 
 #[derive(Debug)]
 struct Dispatcher {
-    /// With the user whose provider is asked.
-    questions: mpsc::Sender<(Request, Uuid)>,
-    joined: Arc<Newcomers>,
+    /// Each with the user whose provider it is for.
+    requests: mpsc::Sender<(ProviderRequest, Uuid)>,
+    joined: Arc<NewListeners>,
 }
 
-/// Sockets that have been told nothing yet. Not in the line of questions, which may be full: a
-/// socket that is forgotten here is deaf.
+/// Sockets that have been sent nothing yet. They are not in the channel of requests, which may be
+/// full: a socket that is lost here gets no requests at all.
 #[derive(Debug, Default)]
-struct Newcomers(Mutex<Vec<Listener>>);
+struct NewListeners(Mutex<Vec<Listener>>);
 
-/// A socket, and who it is: a provider can become another user's while its sockets stay.
+/// A socket and its user: a provider can become another user's while its sockets stay.
 #[derive(Clone, Copy, Debug)]
 struct Listener {
     socket: SocketId,
     caller: Caller,
 }
 
-/// Who has been told what.
+/// Which sockets there are, and which requests they have been sent.
 #[derive(Debug)]
-struct Told {
+struct DispatchState {
     name: FullName,
     room: String,
     sockets: Vec<Listener>,
     newcomers: Vec<Listener>,
     sent: HashSet<Uuid>,
-    /// How many may have been sent before it is looked which are answered.
+    /// How many may have been sent before the dispatcher checks which are answered.
     most: usize,
 }
 
-/// What a provider has been asked and not answered, and whose it is.
-struct Open {
+/// The requests that a provider has not answered, and its user.
+struct OpenRequests {
     user: Uuid,
-    requests: Vec<Request>,
+    requests: Vec<ProviderRequest>,
 }
 
-impl Told {
+impl DispatchState {
     fn new(name: FullName) -> Self {
         Self {
             room: provider_room(&name),
@@ -89,7 +89,7 @@ impl Told {
         }
     }
 
-    /// One that has left and joined again is a newcomer, and not there twice.
+    /// A socket that has left and joined again is new, and is not listed twice.
     fn welcome(&mut self, joined: Vec<Listener>) {
         for new in joined {
             self.sockets.retain(|known| known.socket != new.socket);
@@ -98,8 +98,8 @@ impl Told {
         }
     }
 
-    /// What was sent and is answered by now is forgotten; unless there is more open than was told.
-    fn keep(&mut self, open: &[Request]) {
+    /// Forgets the sent requests that are answered by now, unless not all open requests were read.
+    fn keep(&mut self, open: &[ProviderRequest]) {
         let tokens = open.iter().map(|request| request.token);
         if open.len() < MAX_IN_FLIGHT {
             self.sent = tokens.collect();
@@ -110,7 +110,7 @@ impl Told {
     }
 }
 
-impl Newcomers {
+impl NewListeners {
     fn lock(&self) -> MutexGuard<'_, Vec<Listener>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,18 +121,18 @@ impl Dispatchers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody here sends it on.
-    fn take(&self, provider: &Provider, request: &Request) -> bool {
-        let question = || (request.clone(), provider.user);
+    /// Whether a dispatcher of this node has taken the request.
+    fn take(&self, provider: &Provider, request: &ProviderRequest) -> bool {
+        let entry = || (request.clone(), provider.user);
         let dispatchers = self.lock();
         let known = dispatchers.get(&provider.name);
-        known.is_some_and(|known| known.questions.try_send(question()).is_ok())
+        known.is_some_and(|known| known.requests.try_send(entry()).is_ok())
     }
 }
 
 impl Jobs {
-    /// Asks a provider, wherever it is.
-    pub(super) fn dispatch(self: &Arc<Self>, provider: &Arc<Provider>, request: Request) {
+    /// Sends a request to a provider, on whichever node its sockets are.
+    pub(super) fn dispatch(self: &Arc<Self>, provider: &Arc<Provider>, request: ProviderRequest) {
         metrics::counter!("wakeline_jobs_dispatches_total").increment(1);
         if provider.name.is_internal() {
             self.run_internal(provider.clone(), request);
@@ -155,10 +155,10 @@ impl Jobs {
         let wake = Wait::Requests(name.clone()).wake();
         let mut dispatchers = self.dispatchers.lock();
         let known = dispatchers.entry(name.clone()).or_insert_with(|| {
-            let (questions, asked) = mpsc::channel(MAX_QUESTIONS);
-            let joined = Arc::new(Newcomers::default());
-            tokio::spawn(self.clone().run_dispatcher(name, asked, joined.clone()));
-            Dispatcher { questions, joined }
+            let (requests, arriving) = mpsc::channel(MAX_REQUESTS);
+            let joined = Arc::new(NewListeners::default());
+            tokio::spawn(self.clone().run_dispatcher(name, arriving, joined.clone()));
+            Dispatcher { requests, joined }
         });
         known.joined.lock().push(Listener { socket, caller });
         self.engine.wake(&wake, Cause::Notify);
@@ -172,31 +172,36 @@ impl Jobs {
     async fn run_dispatcher(
         self: Arc<Self>,
         name: FullName,
-        mut asked: mpsc::Receiver<(Request, Uuid)>,
-        joined: Arc<Newcomers>,
+        mut arriving: mpsc::Receiver<(ProviderRequest, Uuid)>,
+        joined: Arc<NewListeners>,
     ) {
         let key = Wait::Requests(name.clone()).key();
-        let told = AsyncMutex::new(Told::new(name));
+        let state = AsyncMutex::new(DispatchState::new(name));
         let send_asked = async {
-            while let Some((request, user)) = asked.recv().await {
-                let mut told = told.lock().await;
-                if told.sent.insert(request.token) {
-                    self.send(&mut told, &request, user);
+            while let Some((request, user)) = arriving.recv().await {
+                let mut state = state.lock().await;
+                if state.sent.insert(request.token) {
+                    self.send(&mut state, &request, user);
                 }
-                if told.sent.len() > told.most {
-                    let wake = Wait::Requests(told.name.clone()).wake();
+                if state.sent.len() > state.most {
+                    let wake = Wait::Requests(state.name.clone()).wake();
                     self.engine.wake(&wake, Cause::Notify);
                 }
             }
         };
         tokio::select! {
             () = send_asked => {}
-            () = self.send_stored(&key, &told, &joined) => {}
+            () = self.send_stored(&key, &state, &joined) => {}
         }
     }
 
-    /// What is asked elsewhere, or was asked before, is in the store.
-    async fn send_stored(&self, key: &WaitKey, told: &AsyncMutex<Told>, joined: &Newcomers) {
+    /// Sends the requests that are in the store: from other nodes, or from before.
+    async fn send_stored(
+        &self,
+        key: &WaitKey,
+        state: &AsyncMutex<DispatchState>,
+        joined: &NewListeners,
+    ) {
         let keys = std::slice::from_ref(key);
         loop {
             let hold = Hold {
@@ -207,12 +212,12 @@ impl Jobs {
             };
             let held: Result<HoldEnd<Infallible>, HoldError<Infallible>> = hold
                 .until(async |_| {
-                    let mut told = told.lock().await;
-                    told.welcome(std::mem::take(&mut *joined.lock()));
-                    let recheck_after = self.send_unsent(&mut told).await.err();
+                    let mut state = state.lock().await;
+                    state.welcome(std::mem::take(&mut *joined.lock()));
+                    let recheck_after = self.send_unsent(&mut state).await.err();
                     let recheck_after = recheck_after.map(|error| {
-                        // The newcomers stay what they are, and are sent it then.
-                        tracing::debug!(%error, "questions for a provider could not be read");
+                        // The new sockets stay new, and are sent the requests then.
+                        tracing::debug!(%error, "the requests to a provider could not be read");
                         OUTAGE_PAUSE
                     });
                     Ok(CheckResult::Nothing { recheck_after })
@@ -226,15 +231,22 @@ impl Jobs {
         }
     }
 
-    /// To each socket by itself and not to the room: one that has just joined is sent everything
-    /// when its turn comes, and must not have some of it twice.
-    fn send(&self, told: &mut Told, request: &Request, user: Uuid) {
-        told.sockets
-            .retain(|listener| self.sockets.is_in(listener.socket, &told.room));
-        self.send_to(&told.sockets, &told.name, request, user);
+    /// To each socket by itself and not to the room: a socket that has just joined is sent all open
+    /// requests when its turn comes, and must not get some of them twice.
+    fn send(&self, state: &mut DispatchState, request: &ProviderRequest, user: Uuid) {
+        state
+            .sockets
+            .retain(|listener| self.sockets.is_in(listener.socket, &state.room));
+        self.send_to(&state.sockets, &state.name, request, user);
     }
 
-    fn send_to(&self, listeners: &[Listener], name: &FullName, request: &Request, user: Uuid) {
+    fn send_to(
+        &self,
+        listeners: &[Listener],
+        name: &FullName,
+        request: &ProviderRequest,
+        user: Uuid,
+    ) {
         let payload = provider_request(name, request);
         let its = listeners.iter();
         for listener in its.filter(|listener| listener.caller.may_answer_for(user)) {
@@ -243,33 +255,33 @@ impl Jobs {
         }
     }
 
-    /// To those who were there what they have not been sent, to newcomers all that is open.
-    async fn send_unsent(&self, told: &mut Told) -> Result<(), wakeline_store::Error> {
-        if told.sockets.is_empty() && told.newcomers.is_empty() {
+    /// Sends the old sockets what they have not been sent, and new sockets all open requests.
+    async fn send_unsent(&self, state: &mut DispatchState) -> Result<(), wakeline_store::Error> {
+        if state.sockets.is_empty() && state.newcomers.is_empty() {
             return Ok(());
         }
-        let Open { user, requests } = self.unanswered(&told.name).await?;
+        let OpenRequests { user, requests } = self.unanswered(&state.name).await?;
         for request in &requests {
-            if !told.sent.contains(&request.token) {
-                self.send(told, request, user);
+            if !state.sent.contains(&request.token) {
+                self.send(state, request, user);
             }
-            self.send_to(&told.newcomers, &told.name, request, user);
+            self.send_to(&state.newcomers, &state.name, request, user);
         }
-        told.sockets.append(&mut told.newcomers);
-        told.keep(&requests);
+        state.sockets.append(&mut state.newcomers);
+        state.keep(&requests);
         Ok(())
     }
 
-    async fn unanswered(&self, name: &FullName) -> Result<Open, wakeline_store::Error> {
+    async fn unanswered(&self, name: &FullName) -> Result<OpenRequests, wakeline_store::Error> {
         let found = self.store.find_providers(vec![name.clone()]).await?;
         let Some(provider) = found.into_iter().flatten().next() else {
-            return Ok(Open {
+            return Ok(OpenRequests {
                 user: Uuid::nil(),
                 requests: Vec::new(),
             });
         };
         let results = self.results.of(&name.category);
-        Ok(Open {
+        Ok(OpenRequests {
             user: provider.user,
             requests: results.in_flight(provider.id, provider.version).await?,
         })
@@ -279,11 +291,11 @@ impl Jobs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::Key;
+    use crate::provider::AnswerKey;
 
-    fn requests(count: usize) -> Vec<Request> {
-        let request = |_| Request {
-            key: Key {
+    fn requests(count: usize) -> Vec<ProviderRequest> {
+        let request = |_| ProviderRequest {
+            key: AnswerKey {
                 provider: Uuid::nil(),
                 version: 1,
                 hash: String::new(),
@@ -296,16 +308,19 @@ mod tests {
 
     #[test]
     fn what_is_answered_is_forgotten_unless_not_all_was_told() {
-        let mut told = Told::new(FullName::new("r", "fs", "a"));
+        let mut state = DispatchState::new(FullName::new("r", "fs", "a"));
         let old = requests(3);
-        told.keep(&old);
-        told.keep(&requests(2));
-        assert_eq!(told.sent.len(), 2);
-        told.keep(&old);
+        state.keep(&old);
+        state.keep(&requests(2));
+        assert_eq!(state.sent.len(), 2);
+        state.keep(&old);
         // The old ones are open still, and not among the first ten thousand.
-        told.keep(&requests(MAX_IN_FLIGHT));
-        assert!(old.iter().all(|request| told.sent.contains(&request.token)));
-        told.keep(&[]);
-        assert!(told.sent.is_empty());
+        state.keep(&requests(MAX_IN_FLIGHT));
+        assert!(
+            old.iter()
+                .all(|request| state.sent.contains(&request.token))
+        );
+        state.keep(&[]);
+        assert!(state.sent.is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! What the server does itself: it answers for providers of `@internal`, and works on tasks of its
-//! jobs as any worker does, so that they are found again when a node is lost.
+//! The server's own providers and jobs. It answers requests to providers of `@internal`, and works
+//! on tasks of its jobs as a worker, so that they are found again when a node is lost.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,18 +12,18 @@ use super::{Claim, Jobs, OUTAGE_PAUSE};
 use crate::{
     caller::Caller,
     error::Error,
-    job::{NewJob, Registered},
+    job::{JobRegistration, NewJob},
     name::FullName,
     problem::{self, PROVIDER_EXECUTION_FAILED},
-    provider::{NewProvider, Provider, Request},
+    provider::{NewProvider, Provider, ProviderRequest},
     task::{Status, Task},
 };
 
-/// Beats of the heart within the time after which a worker is lost.
+/// Heartbeats within the time after which a worker is lost.
 const BEATS: u32 = 3;
 
 impl Jobs {
-    /// A provider of `@internal` must be one that this server runs.
+    /// Refuses a provider of `@internal` that this server does not run.
     pub(super) fn check_internal(&self, name: &FullName) -> Result<(), Error> {
         if self.internal.provider(name).is_some() {
             return Ok(());
@@ -34,8 +34,12 @@ impl Jobs {
         ))
     }
 
-    /// Answers a question itself.
-    pub(super) fn run_internal(self: &Arc<Self>, provider: Arc<Provider>, request: Request) {
+    /// Answers a request itself.
+    pub(super) fn run_internal(
+        self: &Arc<Self>,
+        provider: Arc<Provider>,
+        request: ProviderRequest,
+    ) {
         let Some(internal) = self.internal.provider(&provider.name).cloned() else {
             return;
         };
@@ -53,15 +57,15 @@ impl Jobs {
             let upload = door.coming(body, is_error);
             let hash = request.key.hash;
             if let Err(error) = door.answered(&provider, hash, upload, None).await {
-                tracing::warn!(%error, "an answer of the server's own could not be kept");
+                tracing::warn!(%error, "an answer of the server's own provider could not be stored");
             }
         });
     }
 
-    /// Offers what the server runs itself, and works on its tasks for ever.
+    /// Registers the server's own providers, and works on the tasks of its jobs for ever.
     pub async fn run_internals(self: Arc<Self>, caller: Caller) {
         while let Err(error) = self.offer_internals(caller).await {
-            tracing::warn!(%error, "the server's own providers are not offered yet");
+            tracing::warn!(%error, "the server's own providers could not be registered; trying again");
             sleep(OUTAGE_PAUSE).await;
         }
         if self.internal.jobs().next().is_none() {
@@ -69,7 +73,7 @@ impl Jobs {
         }
         loop {
             if let Err(error) = self.work(caller).await {
-                tracing::warn!(%error, "the server's own worker begins anew");
+                tracing::warn!(%error, "the server's own worker failed and starts again");
             }
             if self.engine.is_draining() {
                 return;
@@ -94,7 +98,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// As one worker, until it is lost.
+    /// Works as one worker until it is lost.
     async fn work(self: &Arc<Self>, caller: Caller) -> Result<(), Error> {
         let worker = self.create_worker(caller).await?.id;
         for (name, job) in self.internal.jobs() {
@@ -106,8 +110,10 @@ impl Jobs {
                 worker: Some(worker),
             };
             match self.store.register_job(new).commit(&self.bus).await? {
-                Registered::Done { .. } => {}
-                refused => tracing::warn!(%name, ?refused, "a job of the server's is not offered"),
+                JobRegistration::Done { .. } => {}
+                refused => {
+                    tracing::warn!(%name, ?refused, "a job of the server's own could not be registered");
+                }
             }
         }
         let beating = async {
@@ -115,7 +121,7 @@ impl Jobs {
                 sleep(self.settings.worker_timeout / BEATS).await;
                 match self.heartbeat(caller, worker).await {
                     Err(Error::Store(error)) => {
-                        tracing::warn!(%error, "the server's own worker could not say that it lives");
+                        tracing::warn!(%error, "the server's own worker could not send its heartbeat");
                     }
                     Err(error) => return Err(error),
                     Ok(_) => {}
@@ -131,15 +137,15 @@ impl Jobs {
         ended
     }
 
-    /// Until the worker is lost. Whatever else fails is one task's affair, or passes: the worker's
-    /// other tasks must not fail with it.
+    /// Works on tasks until the worker is lost. Any other failure concerns one task, or passes: it
+    /// must not fail the worker's other tasks.
     async fn do_tasks(self: &Arc<Self>, caller: Caller, worker: Uuid) -> Result<(), Error> {
         let time = self.settings.max_task_hold;
         loop {
             let done = match self.claim(caller, worker, time).await {
                 Ok(held) => match held.value {
-                    Some(Claim { task, receipt }) => {
-                        receipt.delivered();
+                    Some(Claim { task, guard }) => {
+                        guard.delivered();
                         self.do_task(caller, task).await
                     }
                     None => Ok(()),
@@ -151,7 +157,7 @@ impl Jobs {
                 if self.engine.is_draining() {
                     return Err(error);
                 }
-                tracing::warn!(%error, "the server's own worker goes on in a moment");
+                tracing::warn!(%error, "the server's own worker failed at a task and continues");
                 sleep(OUTAGE_PAUSE).await;
             }
         }
@@ -180,8 +186,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// Sits an outage out: a task that nobody tells of would stay as it is for as long as the worker
-    /// lives. `false`: it is not ours any more, because it was cancelled.
+    /// Updates a task and rides out outages: a task that is not updated would keep its status for
+    /// as long as the worker lives. `false`: the task was cancelled.
     async fn put_into(
         self: &Arc<Self>,
         caller: Caller,
@@ -194,7 +200,7 @@ impl Jobs {
             let updated = self.update(caller, task.id, status, error.clone(), task.worker);
             match updated.await {
                 Ok(_) => return Ok(true),
-                // What was done before its answer was lost is not done a second time.
+                // An update that was done before its answer was lost is not done a second time.
                 Err(Error::Problem { .. }) if is_repeated => {
                     let known = self.store.task(task.id).await?;
                     return Ok(known.is_some_and(|known| known.status == status));

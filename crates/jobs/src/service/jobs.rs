@@ -1,4 +1,4 @@
-//! Workers say what they do.
+//! Workers register jobs.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use serde_json::Value;
 use super::Jobs;
 use crate::{
     caller::Caller,
-    error::{Error, Unfit},
-    job::{Job, NewJob, Registered},
+    error::{Error, InvalidField},
+    job::{Job, JobRegistration, NewJob},
     name::{FullName, GLOBAL, INTERNAL, MAX_BYTES, MAX_CHARS, check_room, scopes},
-    page::{Page, Paged},
+    page::{ListPage, Page},
     problem,
 };
 use uuid::Uuid;
 
-/// What a worker registers.
+/// What a worker registers, a job or a provider.
 #[derive(Debug)]
 pub struct Offer {
     pub category: String,
@@ -51,18 +51,18 @@ impl Jobs {
         };
         let door = self.clone();
         let registered = self.store.register_job(new).map(move |registered| {
-            if let Registered::Done { job, .. } = &registered {
+            if let JobRegistration::Done { job, .. } = &registered {
                 door.events.jobs_changed(&job.name.room);
             }
             registered
         });
         match registered.commit(&self.bus).await? {
-            Registered::NoWorker => Err(no_worker(offer.worker)),
-            Registered::Conflict => Err(Error::problem(
+            JobRegistration::NoWorker => Err(no_worker(offer.worker)),
+            JobRegistration::Conflict => Err(Error::problem(
                 &problem::SCHEMA_CONFLICT,
                 format!("Schema mismatch for job '{name}'"),
             )),
-            Registered::Done {
+            JobRegistration::Done {
                 job,
                 worker,
                 is_new,
@@ -70,14 +70,18 @@ impl Jobs {
         }
     }
 
-    /// What every offer must fit.
+    /// The checks of jobs and providers alike.
     pub(super) fn check_offer(&self, room: &str, offer: &Offer) -> Result<(), Error> {
         for (field, text) in [("category", &offer.category), ("name", &offer.name)] {
             if text.is_empty() || text.chars().count() > MAX_CHARS || text.contains('\0') {
                 let said = format!("Must have 1 to {MAX_CHARS} characters and no NUL");
-                return Err(
-                    Unfit::new("value_error", &["body", field], said, text.as_str()).into(),
-                );
+                return Err(InvalidField::new(
+                    "value_error",
+                    &["body", field],
+                    said,
+                    text.as_str(),
+                )
+                .into());
             }
         }
         let bytes = room.len() + offer.category.len() + offer.name.len();
@@ -87,12 +91,14 @@ impl Jobs {
                  {bytes}"
             );
             let name = offer.name.as_str();
-            return Err(Unfit::new("value_error", &["body", "name"], said, name).into());
+            return Err(InvalidField::new("value_error", &["body", "name"], said, name).into());
         }
         if offer.category.contains([':', '/']) {
             let said = "Must not contain : or /, which end it in a full name";
             let category = offer.category.as_str();
-            return Err(Unfit::new("value_error", &["body", "category"], said, category).into());
+            return Err(
+                InvalidField::new("value_error", &["body", "category"], said, category).into(),
+            );
         }
         let size = offer.schema.to_string().len();
         if size > self.settings.max_schema {
@@ -100,12 +106,14 @@ impl Jobs {
                 "At most {} bytes (jobs.max_schema), it has {size}",
                 self.settings.max_schema
             );
-            return Err(Unfit::new("too_long", &["body", "schema"], said, Value::Null).into());
+            return Err(
+                InvalidField::new("too_long", &["body", "schema"], said, Value::Null).into(),
+            );
         }
         Ok(())
     }
 
-    pub async fn jobs(&self, room: &str, page: Page) -> Result<Paged<Job>, Error> {
+    pub async fn jobs(&self, room: &str, page: Page) -> Result<ListPage<Job>, Error> {
         check_room(room)?;
         Ok(self.store.jobs(scopes(room, true), page).await?)
     }
@@ -118,7 +126,7 @@ impl Jobs {
     }
 }
 
-/// A job's name as it came.
+/// A job's name from a path.
 pub(super) fn parse(name: &str) -> Result<FullName, Error> {
     FullName::parse(name).ok_or_else(|| {
         let text = format!("Invalid job name format: {name}");

@@ -1,4 +1,4 @@
-//! Providers come, are asked, answer, and go.
+//! Providers are registered, answer, and are removed.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -14,21 +14,21 @@ use crate::{
     caller::Caller,
     error::Error,
     name::{FullName, GLOBAL, INTERNAL, check_room, scopes},
-    page::{Page, Paged},
+    page::{ListPage, Page},
     problem::{self, PROVIDER_EXECUTION_FAILED},
-    provider::{Key, NewProvider, Provider, ProviderFilter, ProviderRegistered},
-    results::{Kept, Upload},
+    provider::{AnswerKey, NewProvider, Provider, ProviderFilter, ProviderRegistration},
+    results::{Upload, UploadOutcome},
     topic::Wait,
-    worker::Owned,
+    worker::OwnerOutcome,
 };
 
-/// An answer that is not to be kept is there for those who wait for it now, on every node.
+/// An answer that is not to be stored is kept so long for the readers that wait now, on every node.
 const NOT_KEPT: Duration = Duration::from_secs(2);
-/// The only category whose going changes what a room shows.
+/// The category whose providers have the frames of rooms.
 pub(super) const FRAMES: &str = "frames";
 
 impl Jobs {
-    /// The provider, and whether it is new.
+    /// Returns the provider, and whether it is new.
     pub async fn register_provider(
         self: &Arc<Self>,
         caller: Caller,
@@ -61,22 +61,22 @@ impl Jobs {
             ttl,
         };
         match self.put_provider(new).await? {
-            ProviderRegistered::NoWorker => Err(no_worker(offer.worker)),
-            ProviderRegistered::Foreign => Err(Error::forbidden(
+            ProviderRegistration::NoWorker => Err(no_worker(offer.worker)),
+            ProviderRegistration::NotOwner => Err(Error::forbidden(
                 "Provider already registered by another user",
             )),
-            ProviderRegistered::Done { provider, is_new } => Ok((provider, is_new)),
+            ProviderRegistration::Done { provider, is_new } => Ok((provider, is_new)),
         }
     }
 
     pub(super) async fn put_provider(
         self: &Arc<Self>,
         new: NewProvider,
-    ) -> Result<ProviderRegistered, StoreError> {
+    ) -> Result<ProviderRegistration, StoreError> {
         let door = self.clone();
         let registered = self.store.register_provider(new);
         let registered = registered.then(async move |registered| {
-            if let ProviderRegistered::Done { provider, .. } = &registered {
+            if let ProviderRegistration::Done { provider, .. } = &registered {
                 let (name, version) = (&provider.name, Some(provider.version));
                 door.forget(name, provider.id, version).await;
                 door.events.providers_changed(&name.room);
@@ -90,7 +90,7 @@ impl Jobs {
     async fn forget(&self, name: &FullName, provider: Uuid, version: Option<i64>) {
         let forgotten = self.results.of(&name.category).forget(provider, version);
         if let Err(error) = forgotten.commit(&self.bus).await {
-            tracing::debug!(%error, "answers of a provider stay until their time is over");
+            tracing::debug!(%error, "the answers of a provider stay until they expire");
         }
     }
 
@@ -108,7 +108,7 @@ impl Jobs {
             if let Some(frames) = self.frames.get()
                 && let Err(error) = frames.provider_gone(room.to_owned()).await
             {
-                tracing::warn!(%error, room, "a room keeps its mount");
+                tracing::warn!(%error, room, "a room whose provider is gone could not be unmounted");
             }
         }
     }
@@ -118,7 +118,7 @@ impl Jobs {
         caller: Option<Caller>,
         room: &str,
         page: Page,
-    ) -> Result<Paged<Provider>, Error> {
+    ) -> Result<ListPage<Provider>, Error> {
         check_room(room)?;
         let is_superuser = caller.is_some_and(|caller| caller.is_superuser);
         let internal = (!is_superuser).then(|| self.internal.for_everybody());
@@ -172,7 +172,7 @@ impl Jobs {
         Ok(provider)
     }
 
-    /// What the server offers itself is for superusers, unless it says otherwise.
+    /// The server's own providers are for superusers, unless they say otherwise.
     pub(super) fn may_read(
         &self,
         caller: Option<Caller>,
@@ -187,7 +187,7 @@ impl Jobs {
         }
     }
 
-    /// Only its owner's heart beats, as with workers.
+    /// Only the owner sends heartbeats, as for workers.
     pub async fn touch_provider(&self, caller: Caller, provider: Uuid) -> Result<Provider, Error> {
         let touched = self.store.touch_provider(provider, Some(caller.id));
         owner_only(touched.commit(&self.bus).await?, provider)
@@ -207,7 +207,7 @@ impl Jobs {
         let door = self.clone();
         let removed = self.store.remove_provider(provider, caller.own());
         let removed = removed.then(async move |removed| {
-            if let Owned::Done(gone) = &removed {
+            if let OwnerOutcome::Done(gone) = &removed {
                 door.providers_gone(&[(gone.name.clone(), gone.id)]).await;
             }
             removed
@@ -215,8 +215,8 @@ impl Jobs {
         owner_only(removed.commit(&self.bus).await?, provider).map(drop)
     }
 
-    /// A provider's answer arrives: kept, and handed to all who wait for it. `ttl` is what the
-    /// answer itself says of how long it may be kept.
+    /// Stores an uploaded answer and wakes the readers that wait for it. `ttl` is how long the
+    /// answer itself says that it may be kept.
     pub async fn upload(
         self: &Arc<Self>,
         caller: Caller,
@@ -247,7 +247,7 @@ impl Jobs {
         }
     }
 
-    /// Keeps an answer and wakes who waits for it.
+    /// Stores an answer and wakes its readers.
     pub(super) async fn answered(
         self: &Arc<Self>,
         provider: &Provider,
@@ -261,7 +261,7 @@ impl Jobs {
         } else {
             ttl
         };
-        let key = Key {
+        let key = AnswerKey {
             provider: provider.id,
             version: provider.version,
             hash: hash.clone(),
@@ -271,7 +271,7 @@ impl Jobs {
         let results = self.results.of(&name.category);
         let kept = results.put(key, upload, ttl.max(NOT_KEPT), readers);
         let kept = kept.map(move |kept| {
-            if kept == Kept::Done {
+            if kept == UploadOutcome::Done {
                 door.events.result_ready(&name, &hash);
             }
             kept
@@ -279,7 +279,8 @@ impl Jobs {
         judge(kept.commit(&self.bus).await?, self.settings.max_result)
     }
 
-    /// A provider failed and said so in the room, as its client does: the waiters are told.
+    /// A read of a provider failed, and its client said so in the room's chat: the waiting readers
+    /// get the failure.
     pub(super) async fn failed(
         self: &Arc<Self>,
         caller: Caller,
@@ -301,32 +302,32 @@ impl Jobs {
     }
 }
 
-fn judge(kept: Kept, limit: u64) -> Result<(), Error> {
+fn judge(kept: UploadOutcome, limit: u64) -> Result<(), Error> {
     use http::StatusCode;
     use wakeline_web::Problem;
     let problem = match kept {
-        Kept::Done => return Ok(()),
-        Kept::TooLarge => Problem::new(
+        UploadOutcome::Done => return Ok(()),
+        UploadOutcome::TooLarge => Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "body-too-large",
             format!("body: longer than {limit} bytes, the limit for an answer (jobs.max_result)"),
         ),
-        Kept::NoRoom => Problem::new(
+        UploadOutcome::NoRoom => Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "body-too-large",
             "body: it does not fit into what answers on disk may take up (jobs.files_size)",
         ),
-        Kept::NoMemory => Problem::unavailable(
+        UploadOutcome::NoMemory => Problem::unavailable(
             "overloaded",
             "body: too many answers come in at once (jobs.upload_memory); nothing was kept, try \
              again later",
         ),
-        Kept::TooSlow => Problem::new(
+        UploadOutcome::TooSlow => Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "body-too-slow",
             "body: it stopped coming (http.body_timeout); nothing was kept, try again",
         ),
-        Kept::BrokenOff => Problem::invalid("body", "it broke off; nothing was kept"),
+        UploadOutcome::BrokenOff => Problem::invalid("body", "it broke off; nothing was kept"),
     };
     Err(problem.into())
 }
@@ -336,10 +337,9 @@ pub(super) fn not_found(name: &str) -> Error {
     Error::problem(&problem::PROVIDER_NOT_FOUND, text)
 }
 
-fn owner_only<T>(owned: Owned<T>, provider: Uuid) -> Result<T, Error> {
-    match owned {
-        Owned::Done(done) => Ok(done),
-        Owned::NotFound => Err(not_found(&provider.to_string())),
-        Owned::Foreign => Err(Error::forbidden("Provider belongs to different user")),
-    }
+fn owner_only<T>(outcome: OwnerOutcome<T>, provider: Uuid) -> Result<T, Error> {
+    outcome.done_or(
+        not_found(&provider.to_string()),
+        "Provider belongs to different user",
+    )
 }

@@ -1,4 +1,4 @@
-//! Who reads what on this node.
+//! The readers of this node, by their requests.
 
 use std::{
     collections::HashMap,
@@ -8,40 +8,45 @@ use std::{
 use uuid::Uuid;
 use wakeline_bus::{Bus, Wakes, Write};
 
-use super::{Jobs, reads::Question};
-use crate::{frames::Together, provider::Key};
+use super::{Jobs, reads::RequestKey};
+use crate::{frames::GroupAbandoned, provider::AnswerKey};
 
-/// So that of a hundred only one asks, and the last one who hangs up takes the mark along.
+/// So that of a hundred readers only one sends the request, and the last one that hangs up releases
+/// the lock.
 #[derive(Debug, Default)]
-pub(super) struct Readers(Mutex<HashMap<Question, Reader>>);
+pub(super) struct Readers(Mutex<HashMap<RequestKey, Reader>>);
 
 #[derive(Debug, Default)]
 struct Reader {
     count: usize,
-    is_beginning: bool,
-    mark: Option<(Key, Uuid)>,
+    is_sending: bool,
+    inflight_lock: Option<(AnswerKey, Uuid)>,
 }
 
 impl Readers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Question, Reader>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestKey, Reader>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the caller is the one to ask.
-    fn begins(&self, question: &Question) -> bool {
-        match self.lock().get_mut(question) {
-            Some(reader) => !std::mem::replace(&mut reader.is_beginning, true),
+    /// Whether the caller is the one that sends the request.
+    fn try_start_sending(&self, request_key: &RequestKey) -> bool {
+        match self.lock().get_mut(request_key) {
+            Some(reader) => !std::mem::replace(&mut reader.is_sending, true),
             None => false,
         }
     }
 
-    /// Whether anybody still wants to know.
-    fn begun(&self, question: &Question, mark: Option<(Key, Uuid)>) -> bool {
-        match self.lock().get_mut(question) {
+    /// Whether any reader still waits.
+    fn finish_sending(
+        &self,
+        request_key: &RequestKey,
+        inflight_lock: Option<(AnswerKey, Uuid)>,
+    ) -> bool {
+        match self.lock().get_mut(request_key) {
             Some(reader) => {
-                reader.is_beginning = false;
-                if mark.is_some() {
-                    reader.mark = mark;
+                reader.is_sending = false;
+                if inflight_lock.is_some() {
+                    reader.inflight_lock = inflight_lock;
                 }
                 true
             }
@@ -50,90 +55,102 @@ impl Readers {
     }
 }
 
-/// The one that asks for all readers of a question. It goes with the write of the mark. Dropped
-/// before it has heard of the mark, because the write failed or panicked, it lets the next reader
-/// ask, and takes the mark off that may be there.
-pub(super) struct Asker {
+/// Sends a request for all its readers. It goes with the write that sets the lock. If it is dropped
+/// before that write has returned, because the write failed or panicked, it lets the next reader
+/// send the request, and releases the lock that may be set.
+pub(super) struct RequestSender {
     door: Arc<Jobs>,
-    question: Question,
-    mark: Option<(Key, Uuid)>,
+    request_key: RequestKey,
+    inflight_lock: Option<(AnswerKey, Uuid)>,
 }
 
-impl Asker {
-    /// `None`: another one asks.
-    pub(super) fn enter(door: &Arc<Jobs>, question: &Question, mark: (Key, Uuid)) -> Option<Self> {
-        let begins = door.reads.readers.begins(question);
-        begins.then(|| Self {
+impl RequestSender {
+    /// `None`: another reader sends the request.
+    pub(super) fn enter(
+        door: &Arc<Jobs>,
+        request_key: &RequestKey,
+        inflight_lock: (AnswerKey, Uuid),
+    ) -> Option<Self> {
+        let try_start_sending = door.reads.readers.try_start_sending(request_key);
+        try_start_sending.then(|| Self {
             door: door.clone(),
-            question: question.clone(),
-            mark: Some(mark),
+            request_key: request_key.clone(),
+            inflight_lock: Some(inflight_lock),
         })
     }
 
     /// Whether anybody still wants to know.
-    pub(super) fn finish(mut self, is_marked: bool) -> bool {
-        let mark = self.mark.take().filter(|_| is_marked);
-        self.door.reads.readers.begun(&self.question, mark)
+    pub(super) fn finish(mut self, is_locked: bool) -> bool {
+        let inflight_lock = self.inflight_lock.take().filter(|_| is_locked);
+        self.door
+            .reads
+            .readers
+            .finish_sending(&self.request_key, inflight_lock)
     }
 }
 
-impl Drop for Asker {
+impl Drop for RequestSender {
     fn drop(&mut self) {
-        let Some((key, token)) = self.mark.take() else {
+        let Some((key, token)) = self.inflight_lock.take() else {
             return;
         };
-        self.door.reads.readers.begun(&self.question, None);
-        // Nobody is woken: what fails again at once would go round and round.
-        let unmark = self.door.unmark(&self.question, key, token, Wakes::none());
+        self.door
+            .reads
+            .readers
+            .finish_sending(&self.request_key, None);
+        // It wakes no reader: a request that fails at once again would go round and round.
+        let unmark = self
+            .door
+            .unmark(&self.request_key, key, token, Wakes::none());
         commit_detached(unmark, &self.door.bus);
     }
 }
 
-/// One who reads. Dropped before its read ended, it has hung up.
-pub(super) struct Reading {
+/// One reader. If it is dropped before its read has ended, the reader has hung up.
+pub(super) struct ReaderGuard {
     door: Arc<Jobs>,
-    question: Question,
-    together: Together,
-    has_stayed: bool,
+    request_key: RequestKey,
+    group: GroupAbandoned,
+    is_disarmed: bool,
 }
 
-impl Reading {
-    pub(super) fn enter(door: &Arc<Jobs>, question: &Question, together: Together) -> Self {
+impl ReaderGuard {
+    pub(super) fn enter(door: &Arc<Jobs>, request_key: &RequestKey, group: GroupAbandoned) -> Self {
         let mut readers = door.reads.readers.lock();
-        readers.entry(question.clone()).or_default().count += 1;
+        readers.entry(request_key.clone()).or_default().count += 1;
         drop(readers);
         Self {
             door: door.clone(),
-            question: question.clone(),
-            together,
-            has_stayed: false,
+            request_key: request_key.clone(),
+            group,
+            is_disarmed: false,
         }
     }
 
-    pub(super) fn stayed(mut self) {
-        self.has_stayed = true;
+    pub(super) fn disarm(mut self) {
+        self.is_disarmed = true;
     }
 }
 
-impl Drop for Reading {
+impl Drop for ReaderGuard {
     fn drop(&mut self) {
         let mut readers = self.door.reads.readers.lock();
-        let Some(reader) = readers.get_mut(&self.question) else {
+        let Some(reader) = readers.get_mut(&self.request_key) else {
             return;
         };
         reader.count -= 1;
         if reader.count > 0 {
             return;
         }
-        let mark = readers
-            .remove(&self.question)
-            .and_then(|reader| reader.mark);
+        let inflight_lock = readers
+            .remove(&self.request_key)
+            .and_then(|reader| reader.inflight_lock);
         drop(readers);
-        if let Some((key, token)) = mark
-            && !self.has_stayed
-            && !self.together.has_given_up()
+        if let Some((key, token)) = inflight_lock
+            && !self.is_disarmed
+            && !self.group.is_abandoned()
         {
-            let unask = self.door.unask(&self.question, key, token);
+            let unask = self.door.unask(&self.request_key, key, token);
             commit_detached(unask, &self.door.bus);
         }
     }
@@ -147,7 +164,7 @@ fn commit_detached(write: Write<()>, bus: &Arc<Bus>) {
     let committing = write.commit(bus);
     runtime.spawn(async move {
         if let Err(error) = committing.await {
-            tracing::debug!(%error, "a mark stays until its time is over");
+            tracing::debug!(%error, "the lock on a request stays until it expires");
         }
     });
 }

@@ -1,7 +1,8 @@
-//! A read of a provider: answered from what is kept, or held until the provider has answered.
+//! A read of a provider: answered from the stored answers, or held until the provider has answered.
 //!
-//! However many ask the same, on however many nodes, the provider is asked once: whoever finds
-//! neither an answer nor a mark that it was asked puts the mark there, and only one can.
+//! However many readers want the same, on however many nodes, the provider gets one request: a
+//! reader that finds neither an answer nor an in-flight lock tries to set the lock, and only one
+//! succeeds.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -13,56 +14,57 @@ use wakeline_web::{CheckResult, Timing, hold};
 use super::{
     Jobs, OUTAGE_PAUSE,
     providers::not_found,
-    readers::{Asker, Readers, Reading},
+    readers::{ReaderGuard, Readers, RequestSender},
 };
 use crate::{
     caller::Caller,
+    coalesce::Coalescer,
     error::Error,
-    frames::Together,
-    gather::Gather,
+    frames::GroupAbandoned,
     name::FullName,
     params::{Params, hash},
     problem,
-    provider::{Answer, Key, Provider, Request},
-    results::{Look, Results, choice::Choice},
+    provider::{Answer, AnswerKey, Provider, ProviderRequest},
+    results::{AnswerState, ResultBackend, by_category::ResultsByCategory},
     store::Store,
     topic::{self, Wait},
 };
 
-/// A provider, and the hash of what it is asked. Shared: whoever is held has it in many hands.
-pub(super) type Question = Arc<(FullName, String)>;
+/// A provider and the hash of a request to it. Shared, because a held reader keeps it in several
+/// places.
+pub(super) type RequestKey = Arc<(FullName, String)>;
 
-/// What is known of a question.
+/// A provider and the state of its answer to a request.
 #[derive(Clone, Debug)]
-struct Seen {
+struct ProviderAnswerState {
     provider: Arc<Provider>,
-    look: Look,
+    state: AnswerState,
 }
 
-/// An answer, and whose it is.
+/// An answer, and the provider that gave it.
 #[derive(Debug)]
-pub struct Found {
+pub struct ProviderAnswer {
     pub provider: Arc<Provider>,
     pub answer: Answer,
 }
 
 /// A read that was answered.
 #[derive(Debug)]
-pub struct Read {
-    pub found: Found,
+pub struct AnsweredRead {
+    pub found: ProviderAnswer,
     /// `None`: the answer was there.
     pub timing: Option<Timing>,
 }
 
-/// A read after its first look.
-pub enum Begun {
-    Answered(Read),
-    /// Whoever awaits it keeps this and nothing else of what has led here.
-    Held(BoxFuture<'static, Result<Read, Error>>),
+/// A read after its first query.
+pub enum ReadStart {
+    Answered(AnsweredRead),
+    /// The future keeps only what it needs, because a read may be held for long.
+    Held(BoxFuture<'static, Result<AnsweredRead, Error>>),
 }
 
-impl Begun {
-    pub async fn end(self) -> Result<Read, Error> {
+impl ReadStart {
+    pub async fn end(self) -> Result<AnsweredRead, Error> {
         match self {
             Self::Answered(read) => Ok(read),
             Self::Held(held) => held.await,
@@ -70,85 +72,87 @@ impl Begun {
     }
 }
 
-impl fmt::Debug for Begun {
+impl fmt::Debug for ReadStart {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_held = matches!(self, Self::Held(_));
-        out.debug_struct("Begun").field("held", &is_held).finish()
+        out.debug_struct("ReadStart")
+            .field("held", &is_held)
+            .finish()
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Reads {
-    gather: Arc<Gather<Question, Option<Seen>>>,
+    coalescer: Arc<Coalescer<RequestKey, Option<ProviderAnswerState>>>,
     pub(super) readers: Readers,
 }
 
 impl Reads {
-    pub(super) fn new(store: Arc<dyn Store>, results: Arc<Choice>) -> Self {
-        let look = move |questions: Vec<Question>| {
+    pub(super) fn new(store: Arc<dyn Store>, results: Arc<ResultsByCategory>) -> Self {
+        let look = move |request_keys: Vec<RequestKey>| {
             let (store, results) = (store.clone(), results.clone());
-            async move { look(&*store, &results, &questions).await }.boxed()
+            async move { look(&*store, &results, &request_keys).await }.boxed()
         };
         Self {
-            gather: Gather::new(look),
+            coalescer: Coalescer::new(look),
             readers: Readers::default(),
         }
     }
 }
 
-/// A place, the numbers of the questions that it is asked, and what.
-type Asked<'a> = (&'a Arc<dyn Results>, Vec<usize>, Vec<Key>);
+/// A backend, the indexes of the requests that it has to answer, and their keys.
+type BackendKeys<'a> = (&'a Arc<dyn ResultBackend>, Vec<usize>, Vec<AnswerKey>);
 
-/// One question to the store, and one to each other place where answers are kept.
+/// One query to the store, and one to each other backend.
 async fn look(
     store: &dyn Store,
-    results: &Choice,
-    questions: &[Question],
-) -> Result<Vec<Option<Seen>>, wakeline_store::Error> {
-    let mut seen: Vec<Option<Seen>> = vec![None; questions.len()];
-    let (here, elsewhere): (Vec<usize>, Vec<usize>) = (0..questions.len())
-        .partition(|index| results.of(&questions[*index].0.category).is_store());
+    results: &ResultsByCategory,
+    request_keys: &[RequestKey],
+) -> Result<Vec<Option<ProviderAnswerState>>, wakeline_store::Error> {
+    let mut seen: Vec<Option<ProviderAnswerState>> = vec![None; request_keys.len()];
+    let (here, elsewhere): (Vec<usize>, Vec<usize>) = (0..request_keys.len())
+        .partition(|index| results.of(&request_keys[*index].0.category).is_store());
     if !here.is_empty() {
         let asked = here
             .iter()
-            .map(|index| (*questions[*index]).clone())
+            .map(|index| (*request_keys[*index]).clone())
             .collect();
         for (index, found) in here.into_iter().zip(store.find_answers(asked).await?) {
-            seen[index] = found.map(|(provider, look)| Seen {
+            seen[index] = found.map(|(provider, state)| ProviderAnswerState {
                 provider: Arc::new(provider),
-                look,
+                state,
             });
         }
     }
     if !elsewhere.is_empty() {
-        look_elsewhere(store, results, questions, elsewhere, &mut seen).await?;
+        look_elsewhere(store, results, request_keys, elsewhere, &mut seen).await?;
     }
     Ok(seen)
 }
 
 async fn look_elsewhere(
     store: &dyn Store,
-    results: &Choice,
-    questions: &[Question],
+    results: &ResultsByCategory,
+    request_keys: &[RequestKey],
     wanted: Vec<usize>,
-    seen: &mut [Option<Seen>],
+    seen: &mut [Option<ProviderAnswerState>],
 ) -> Result<(), wakeline_store::Error> {
-    let names = wanted.iter().map(|index| questions[*index].0.clone());
+    let names = wanted.iter().map(|index| request_keys[*index].0.clone());
     let providers = store.find_providers(names.collect()).await?;
-    let mut by_place: Vec<Asked<'_>> = Vec::new();
+    let mut by_place: Vec<BackendKeys<'_>> = Vec::new();
     for (index, provider) in wanted.into_iter().zip(providers) {
         let Some(provider) = provider else {
             continue;
         };
-        let (name, hash) = &*questions[index];
-        let key = Key {
+        let (name, hash) = &*request_keys[index];
+        let key = AnswerKey {
             provider: provider.id,
             version: provider.version,
             hash: hash.clone(),
         };
-        seen[index] = Some(Seen {
+        seen[index] = Some(ProviderAnswerState {
             provider: Arc::new(provider),
-            look: Look::default(),
+            state: AnswerState::default(),
         });
         let place = results.of(&name.category);
         match by_place
@@ -163,9 +167,9 @@ async fn look_elsewhere(
         }
     }
     for (place, indexes, keys) in by_place {
-        for (index, look) in indexes.into_iter().zip(place.look(keys).await?) {
-            if let Some(seen) = &mut seen[index] {
-                seen.look = look;
+        for (index, look) in indexes.into_iter().zip(place.get(keys).await?) {
+            if let Some(found) = &mut seen[index] {
+                found.state = look;
             }
         }
     }
@@ -181,7 +185,7 @@ impl Jobs {
         name: &str,
         params: Params,
         time: Duration,
-    ) -> Result<Begun, Error> {
+    ) -> Result<ReadStart, Error> {
         let mut names = self.name_in(room, name)?;
         if names.len() > 1 {
             let found = self.store.find_providers(names).await?;
@@ -189,7 +193,7 @@ impl Jobs {
             names = vec![provider.ok_or_else(|| not_found(name))?.name];
         }
         let named = names.pop().ok_or_else(|| not_found(name))?;
-        let alone = Together::default();
+        let alone = GroupAbandoned::default();
         self.read_provider(caller, named, name, params, time, alone)
             .await
     }
@@ -201,16 +205,16 @@ impl Jobs {
         as_asked: &str,
         params: Params,
         time: Duration,
-        together: Together,
-    ) -> Result<Begun, Error> {
+        group: GroupAbandoned,
+    ) -> Result<ReadStart, Error> {
         let text = params.text();
-        let question = Arc::new((named, hash(&text)));
-        let seen = self.reads.gather.ask(question.clone()).await?;
-        let Seen { provider, look } = seen.ok_or_else(|| not_found(as_asked))?;
+        let request_key = Arc::new((named, hash(&text)));
+        let seen = self.reads.coalescer.ask(request_key.clone()).await?;
+        let ProviderAnswerState { provider, state } = seen.ok_or_else(|| not_found(as_asked))?;
         self.may_read(Some(caller), &provider)?;
-        if let Some(answer) = look.answer {
-            return Ok(Begun::Answered(Read {
-                found: Found { provider, answer },
+        if let Some(answer) = state.answer {
+            return Ok(ReadStart::Answered(AnsweredRead {
+                found: ProviderAnswer { provider, answer },
                 timing: None,
             }));
         }
@@ -218,49 +222,49 @@ impl Jobs {
         if provider.name.is_internal() {
             self.check_internal(&provider.name)?;
         }
-        let held = self.clone().held(question, text, time, together);
-        Ok(Begun::Held(held.boxed()))
+        let held = self.clone().held(request_key, text, time, group);
+        Ok(ReadStart::Held(held.boxed()))
     }
 
     async fn held(
         self: Arc<Self>,
-        question: Question,
+        request_key: RequestKey,
         text: String,
         time: Duration,
-        together: Together,
-    ) -> Result<Read, Error> {
-        let reading = Reading::enter(&self, &question, together);
-        let (name, hash) = (*question).clone();
+        group: GroupAbandoned,
+    ) -> Result<AnsweredRead, Error> {
+        let reading = ReaderGuard::enter(&self, &request_key, group);
+        let (name, hash) = (*request_key).clone();
         let places = [
             Wait::Result(name.clone(), hash).key(),
             Wait::Provider(name).key(),
         ];
         let text: Arc<str> = text.into();
         let check = || {
-            let (door, question, text) = (self.clone(), question.clone(), text.clone());
-            async move { door.look_for_answer(&question, &text).await }
+            let (door, request_key, text) = (self.clone(), request_key.clone(), text.clone());
+            async move { door.look_for_answer(&request_key, &text).await }
         };
         let held = hold(&self.engine, topic::DOOR, &places, time, check).await?;
-        reading.stayed();
+        reading.disarm();
         match held.value {
-            Some(found) => Ok(Read {
+            Some(found) => Ok(AnsweredRead {
                 found,
                 timing: Some(held.timing),
             }),
             None => {
-                let error = self.not_answered(&question.0, time).await;
+                let error = self.not_answered(&request_key.0, time).await;
                 Err(error.held(held.timing))
             }
         }
     }
 
-    /// Whoever is held sits out that the provider or the store is away.
+    /// A held reader rides out that the provider or the store is away.
     async fn look_for_answer(
         self: Arc<Self>,
-        question: &Question,
+        request_key: &RequestKey,
         text: &str,
-    ) -> Result<CheckResult<Found>, Error> {
-        let seen = match self.reads.gather.ask(question.clone()).await {
+    ) -> Result<CheckResult<ProviderAnswer>, Error> {
+        let seen = match self.reads.coalescer.ask(request_key.clone()).await {
             Ok(Some(seen)) => seen,
             Ok(None) => {
                 return Ok(CheckResult::Nothing {
@@ -274,79 +278,84 @@ impl Jobs {
             }
             Err(error) => return Err(error.into()),
         };
-        let Seen { provider, look } = seen;
-        if let Some(answer) = look.answer {
-            return Ok(CheckResult::Found(Found { provider, answer }));
+        let ProviderAnswerState { provider, state } = seen;
+        if let Some(answer) = state.answer {
+            return Ok(CheckResult::Found(ProviderAnswer { provider, answer }));
         }
-        let recheck_after = match look.in_flight {
-            // When the mark is over, the provider is asked again.
+        let recheck_after = match state.in_flight {
+            // When the lock expires, the request is sent again.
             Some(left) => left,
-            None => self.ask(question, &provider, text).await,
+            None => self.ask(request_key, &provider, text).await,
         };
         Ok(CheckResult::Nothing {
             recheck_after: Some(recheck_after),
         })
     }
 
-    /// Puts the mark there and asks, unless somebody else does. When to look again.
+    /// Sets the lock and sends the request, unless another reader does. Returns when to check
+    /// again.
     async fn ask(
         self: &Arc<Self>,
-        question: &Question,
+        request_key: &RequestKey,
         provider: &Arc<Provider>,
         text: &str,
     ) -> Duration {
-        let request = Request {
-            key: Key {
+        let request = ProviderRequest {
+            key: AnswerKey {
                 provider: provider.id,
                 version: provider.version,
-                hash: question.1.clone(),
+                hash: request_key.1.clone(),
             },
             token: Uuid::new_v4(),
             params: text.to_owned(),
         };
-        let Some(asker) = Asker::enter(self, question, (request.key.clone(), request.token)) else {
+        let Some(sender) =
+            RequestSender::enter(self, request_key, (request.key.clone(), request.token))
+        else {
             return OUTAGE_PAUSE;
         };
-        let (door, provider, question) = (self.clone(), provider.clone(), question.clone());
+        let (door, provider, request_key) = (self.clone(), provider.clone(), request_key.clone());
         let results = self.results.of(&provider.name.category);
         let ttl = self.settings.inflight_ttl;
         let begun = results.begin(request.clone(), ttl);
-        let begun = begun.then(
-            async move |is_marked| match (is_marked, asker.finish(is_marked)) {
-                (true, true) => door.dispatch(&provider, request),
-                (true, false) => {
-                    let unask = door.unask(&question, request.key, request.token);
-                    if let Err(error) = unask.commit(&door.bus).await {
-                        tracing::debug!(%error, "a mark stays until its time is over");
+        let begun =
+            begun.then(
+                async move |is_locked| match (is_locked, sender.finish(is_locked)) {
+                    (true, true) => door.dispatch(&provider, request),
+                    (true, false) => {
+                        let unask = door.unask(&request_key, request.key, request.token);
+                        if let Err(error) = unask.commit(&door.bus).await {
+                            tracing::debug!(%error, "the lock on a request stays until it expires");
+                        }
                     }
-                }
-                (false, _) => {}
-            },
-        );
+                    (false, _) => {}
+                },
+            );
         match begun.commit(&self.bus).await {
             Ok(()) => ttl,
             Err(error) => {
-                tracing::debug!(%error, "a provider could not be asked; trying again");
+                tracing::debug!(%error, "a request to a provider could not be locked; trying again");
                 OUTAGE_PAUSE
             }
         }
     }
 
-    /// Takes a mark off. Whoever has seen it and waits, here or on another node, asks now.
-    pub(super) fn unask(&self, question: &Question, key: Key, token: Uuid) -> Write<()> {
-        let (name, hash) = (**question).clone();
+    /// Releases the lock, and wakes the readers that wait for its request, here and on other nodes:
+    /// one of them sends the request.
+    pub(super) fn unask(&self, request_key: &RequestKey, key: AnswerKey, token: Uuid) -> Write<()> {
+        let (name, hash) = (**request_key).clone();
         let readers = Wait::Result(name, hash).wake().into();
-        self.unmark(question, key, token, readers)
+        self.unmark(request_key, key, token, readers)
     }
 
     pub(super) fn unmark(
         &self,
-        question: &Question,
-        key: Key,
+        request_key: &RequestKey,
+        key: AnswerKey,
         token: Uuid,
         readers: Wakes,
     ) -> Write<()> {
-        let results = self.results.of(&question.0.category);
+        let results = self.results.of(&request_key.0.category);
         results.end(key, Some(token), readers)
     }
 

@@ -1,4 +1,4 @@
-//! The door's question to its store: who of those that wait can be answered.
+//! The recheck: which of the waiting requests can be answered.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use wakeline_wake::WaitedKey;
 use super::Jobs;
 use crate::{
     name::FullName,
-    results::Glance,
+    results::ReadyCheck,
     topic::{DOOR, Wait},
 };
 
@@ -19,8 +19,8 @@ impl Recheck for Jobs {
         DOOR
     }
 
-    /// One statement for tasks and claims; for reads and providers one, and one for each place where
-    /// answers are kept.
+    /// One statement for tasks and claims; for reads and providers one, and one for each backend of
+    /// answers.
     fn recheck(&self, waiting: Vec<WaitedKey>) -> BoxFuture<'_, Result<Vec<DueWake>, Error>> {
         async move {
             let waits: Vec<Wait> = waiting
@@ -47,8 +47,8 @@ impl Recheck for Jobs {
 }
 
 impl Jobs {
-    /// Reads that have an answer, or of which nobody has asked the provider; providers that have
-    /// been asked something and have not answered: their dispatchers look whether they have sent it.
+    /// Reads that have an answer or whose request was not sent, and dispatchers of providers with
+    /// open requests, which check whether they have sent them.
     async fn answerable(&self, asked: Vec<Wait>) -> Result<Vec<Wait>, Error> {
         let mut names: Vec<FullName> = asked
             .iter()
@@ -69,7 +69,7 @@ impl Jobs {
             .filter_map(|(name, provider)| Some((name, provider?)))
             .collect();
         let mut ready = Vec::new();
-        for key in self.results.places() {
+        for key in self.results.backends() {
             let (mut waits, mut at) = (Vec::new(), Vec::new());
             for wait in &asked {
                 let (name, hash) = match wait {
@@ -81,7 +81,7 @@ impl Jobs {
                     && Arc::ptr_eq(self.results.of(&name.category), &key)
                 {
                     waits.push(wait.clone());
-                    at.push(Glance {
+                    at.push(ReadyCheck {
                         provider: provider.id,
                         version: provider.version,
                         hash,
@@ -91,7 +91,7 @@ impl Jobs {
             if at.is_empty() {
                 continue;
             }
-            let is_ready = key.glance(at).await?;
+            let is_ready = key.are_ready(at).await?;
             let those = waits.into_iter().zip(is_ready);
             ready.extend(those.filter_map(|(wait, is_ready)| is_ready.then_some(wait)));
         }

@@ -1,4 +1,4 @@
-//! What is over is removed when it is over: nobody scans for it.
+//! Removes lost workers, old tasks and expired answers when they are due; nothing polls for them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,28 +7,29 @@ use wakeline_bus::Bus;
 use wakeline_store::Error;
 
 use super::{Jobs, OUTAGE_PAUSE};
-use crate::{results::Results, store::in_micros, task::Terms};
+use crate::{results::ResultBackend, store::in_micros, task::SweepAges};
 
 /// Workers and tasks removed in one step.
 const SLICE: i64 = 500;
-/// Slices of answers that one place removes before the others have their turn.
+/// Slices of answers that one backend removes before the others have their turn.
 const SLICES: usize = 100;
-/// Nothing is looked for more often: workers that are lost one after another are found together.
+/// The shortest pause between two sweeps: workers that are lost one after another are found
+/// together.
 const SHORTEST: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// Of the time after which a worker is lost, the part that it may be found later.
 const LATER: u32 = 60;
 
 impl Jobs {
-    /// Removes lost workers and old tasks for ever. The store says when the next may be over; one
-    /// that comes meanwhile is not over before its own time.
+    /// Removes lost workers and old tasks, for ever. The store says when the next sweep is due;
+    /// nothing that is created meanwhile is due earlier.
     pub async fn sweep(self: Arc<Self>) {
-        let terms = Terms {
+        let terms = SweepAges {
             worker: in_micros(self.settings.worker_timeout),
             internal: in_micros(self.settings.internal_timeout),
             kept: in_micros(self.settings.keep_tasks),
             limit: SLICE,
         };
-        // Nothing that comes from now on is over earlier.
+        // Nothing that is created from now on is due earlier.
         let longest = self
             .settings
             .worker_timeout
@@ -58,7 +59,7 @@ impl Jobs {
     pub async fn sweep_results(self: Arc<Self>) {
         loop {
             let mut pause = self.settings.result_ttl.min(Duration::from_secs(60));
-            for results in self.results.places() {
+            for results in self.results.backends() {
                 match sweep_place(&*results, &self.bus).await {
                     Ok(next) => pause = next.unwrap_or(pause).min(pause),
                     Err(error) => tracing::warn!(%error, "answers could not be swept"),
@@ -69,8 +70,11 @@ impl Jobs {
     }
 }
 
-/// Slice after slice, or whoever answers faster than a slice a second would fill the place.
-async fn sweep_place(results: &dyn Results, bus: &Arc<Bus>) -> Result<Option<Duration>, Error> {
+/// Slice after slice: answers may expire faster than one slice a second.
+async fn sweep_place(
+    results: &dyn ResultBackend,
+    bus: &Arc<Bus>,
+) -> Result<Option<Duration>, Error> {
     for _ in 1..SLICES {
         let next = results.sweep().commit(bus).await?;
         if next != Some(Duration::ZERO) {

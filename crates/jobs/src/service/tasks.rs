@@ -1,4 +1,5 @@
-//! A task's life but for its claim: submitted, done; and whoever waits for its end.
+//! Tasks are submitted and updated, and callers wait for their end. Claims are in
+//! [`super::claims`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,9 +14,9 @@ use crate::{
     caller::Caller,
     error::Error,
     name::check_room,
-    page::{Page, Paged},
+    page::{ListPage, Page},
     problem,
-    task::{NewTask, Status, Submitted, Task, TaskFilter, Update, Updated},
+    task::{NewTask, Status, SubmitOutcome, Task, TaskFilter, TaskUpdate, UpdateOutcome},
     topic::{self, Wait},
 };
 
@@ -31,7 +32,7 @@ impl Jobs {
         let job = parse(name)?;
         let is_internal = job.is_internal();
         if is_internal && self.internal.job(&job).is_none() {
-            // First of all whether there is one.
+            // A job that is not registered is not found, whoever would run it.
             self.job(room, name).await?;
             return Err(Error::problem(
                 &problem::INTERNAL_JOB_NOT_CONFIGURED,
@@ -48,7 +49,7 @@ impl Jobs {
         };
         let door = self.clone();
         let submitted = self.store.submit(task).map(move |submitted| {
-            if let Submitted::Done(task) = &submitted {
+            if let SubmitOutcome::Done(task) = &submitted {
                 if !is_internal {
                     door.events.task_available(task);
                 }
@@ -57,17 +58,17 @@ impl Jobs {
             submitted
         });
         match submitted.commit(&self.bus).await? {
-            Submitted::NoJob => Err(not_found(name)),
-            Submitted::NoWorkers => Err(Error::problem(
+            SubmitOutcome::NoJob => Err(not_found(name)),
+            SubmitOutcome::NoWorkers => Err(Error::problem(
                 &problem::NO_WORKERS_AVAILABLE,
                 format!("No workers available for job '{name}'"),
             )),
-            Submitted::Done(task) => Ok(task),
+            SubmitOutcome::Done(task) => Ok(task),
         }
     }
 
-    /// The task as it is when it has ended, or after `time`. Without a value the timing is of no
-    /// hold: it had ended already, or nobody wanted to wait.
+    /// Returns the task as it is when it has ended, or after `time`. There is no timing if nothing
+    /// was held: the task had ended already, or `time` is zero.
     pub async fn task(
         self: &Arc<Self>,
         task: Uuid,
@@ -116,7 +117,7 @@ impl Jobs {
         error: Option<String>,
         worker: Option<Uuid>,
     ) -> Result<Task, Error> {
-        let update = Update {
+        let update = TaskUpdate {
             task,
             user: caller.id,
             is_superuser: caller.is_superuser,
@@ -126,7 +127,7 @@ impl Jobs {
         };
         let door = self.clone();
         let updated = self.store.update(update).map(move |updated| {
-            if let Updated::Done { task, orphan } = &updated {
+            if let UpdateOutcome::Done { task, orphan } = &updated {
                 door.events.task_changed(task);
                 if let Some(orphan) = orphan {
                     door.events.jobs_changed(&orphan.room);
@@ -135,50 +136,40 @@ impl Jobs {
             updated
         });
         match updated.commit(&self.bus).await? {
-            Updated::NotFound => Err(Error::problem(
+            UpdateOutcome::NotFound => Err(Error::problem(
                 &problem::TASK_NOT_FOUND,
                 format!("Task '{task}' not found"),
             )),
-            Updated::Unclaimed => Err(Error::forbidden("Task not claimed by any worker")),
-            Updated::Foreign => Err(Error::forbidden("Not authorized to update this task")),
-            Updated::OtherWorkers => Err(Error::problem(
+            UpdateOutcome::NotClaimed => Err(Error::forbidden("Task not claimed by any worker")),
+            UpdateOutcome::NotOwner => Err(Error::forbidden("Not authorized to update this task")),
+            UpdateOutcome::WrongWorker => Err(Error::problem(
                 &problem::NOT_THE_WORKERS_TASK,
                 format!("Task '{task}' is not, or no more, with the worker that was named"),
             )),
-            Updated::Stays(from) => Err(Error::problem(
+            UpdateOutcome::NoSuchTransition(from) => Err(Error::problem(
                 &problem::INVALID_TASK_TRANSITION,
                 format!("Cannot transition from '{from}' to '{status}'"),
             )),
-            Updated::Done { task, .. } => Ok(task),
+            UpdateOutcome::Done { task, .. } => Ok(task),
         }
     }
 
-    pub async fn room_tasks(
+    /// The room's tasks, or those of one of its jobs.
+    pub async fn tasks(
         &self,
         room: &str,
+        job: Option<&str>,
         status: Option<Status>,
         page: Page,
-    ) -> Result<Paged<Task>, Error> {
+    ) -> Result<ListPage<Task>, Error> {
         check_room(room)?;
-        let filter = TaskFilter {
-            room: room.to_owned(),
-            job: None,
-            status,
+        let job = match job {
+            Some(name) => Some(self.job(room, name).await?.id),
+            None => None,
         };
-        Ok(self.store.tasks(filter, page).await?)
-    }
-
-    pub async fn job_tasks(
-        &self,
-        room: &str,
-        name: &str,
-        status: Option<Status>,
-        page: Page,
-    ) -> Result<Paged<Task>, Error> {
-        check_room(room)?;
         let filter = TaskFilter {
             room: room.to_owned(),
-            job: Some(self.job(room, name).await?.id),
+            job,
             status,
         };
         Ok(self.store.tasks(filter, page).await?)

@@ -1,4 +1,4 @@
-//! Workers come, stay for as long as their heart beats, and go.
+//! Workers are created, send heartbeats, and are removed.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,10 +10,10 @@ use crate::{
     caller::Caller,
     error::Error,
     name::{check_room, scopes},
-    page::{Page, Paged},
+    page::{ListPage, Page},
     problem,
-    task::{Loss, Status},
-    worker::{Owned, Worker, WorkerSummary},
+    task::{LostWorkers, Status},
+    worker::{OwnerOutcome, Worker, WorkerSummary},
 };
 
 impl Jobs {
@@ -35,26 +35,27 @@ impl Jobs {
         owner_only(self.take_worker(worker, caller.own()).await?, worker)
     }
 
-    /// Removes a worker and broadcasts what went with it. `user`: only if it is this one's.
+    /// Removes a worker and sends the events of what was removed with it. With `user`, only a
+    /// worker of theirs.
     pub(super) async fn take_worker(
         self: &Arc<Self>,
         worker: Uuid,
         user: Option<Uuid>,
-    ) -> Result<Owned<()>, StoreError> {
+    ) -> Result<OwnerOutcome<()>, StoreError> {
         let door = self.clone();
         let removed = self.store.remove_worker(worker, user);
         let removed = removed.then(async move |removed| match removed {
-            Owned::Done(loss) => {
+            OwnerOutcome::Done(loss) => {
                 door.lost(loss).await;
-                Owned::Done(())
+                OwnerOutcome::Done(())
             }
-            Owned::NotFound => Owned::NotFound,
-            Owned::Foreign => Owned::Foreign,
+            OwnerOutcome::NotFound => OwnerOutcome::NotFound,
+            OwnerOutcome::NotOwner => OwnerOutcome::NotOwner,
         });
         removed.commit(&self.bus).await
     }
 
-    pub async fn workers(&self, page: Page) -> Result<Paged<WorkerSummary>, Error> {
+    pub async fn workers(&self, page: Page) -> Result<ListPage<WorkerSummary>, Error> {
         Ok(self.store.workers(page).await?)
     }
 
@@ -62,13 +63,14 @@ impl Jobs {
         &self,
         room: &str,
         page: Page,
-    ) -> Result<Paged<WorkerSummary>, Error> {
+    ) -> Result<ListPage<WorkerSummary>, Error> {
         check_room(room)?;
         Ok(self.store.workers_of(scopes(room, true), page).await?)
     }
 
-    /// Broadcasts what went with workers, and forgets the answers of their providers.
-    pub(super) async fn lost(&self, loss: Loss) {
+    /// Sends the events of what was removed with workers, and forgets the answers of their
+    /// providers.
+    pub(super) async fn lost(&self, loss: LostWorkers) {
         for task in &loss.tasks {
             self.events.task_changed(task);
             if task.status == Status::Pending {
@@ -83,13 +85,12 @@ impl Jobs {
     }
 }
 
-fn owner_only<T>(owned: Owned<T>, worker: Uuid) -> Result<T, Error> {
-    match owned {
-        Owned::Done(done) => Ok(done),
-        Owned::NotFound => Err(Error::problem(
+fn owner_only<T>(outcome: OwnerOutcome<T>, worker: Uuid) -> Result<T, Error> {
+    outcome.done_or(
+        Error::problem(
             &problem::WORKER_NOT_FOUND,
             format!("Worker '{worker}' not found"),
-        )),
-        Owned::Foreign => Err(Error::forbidden("Worker belongs to different user")),
-    }
+        ),
+        "Worker belongs to different user",
+    )
 }

@@ -1,4 +1,4 @@
-//! The rooms with their sockets, and what the door hears of them.
+//! The rooms with their sockets, and the calls to the door when they change.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -9,19 +9,19 @@ use serde_json::value::RawValue;
 use socketioxide::{SendError, SocketError, extract::SocketRef, socket::Sid};
 
 use super::{
-    Front, SocketId,
-    asked::{self, Offer},
-    rooms::{Joined, Rooms},
+    SocketBackend, SocketId,
+    client_event::{self, OfferKind},
+    rooms::{JoinOutcome, Rooms},
     session::{Session, Sessions},
 };
 use crate::{caller::Caller, name::FullName};
 
 pub(super) struct Hub {
     rooms: RwLock<Rooms<Client>>,
-    /// Held from a change until the door has heard of it, so that it hears all in order. Not by
-    /// whoever emits: the door does that while it is told something.
+    /// Held from a change until the door was called, so that it is called in order. `emit` does not
+    /// hold it: the door emits while it is called.
     turn: Mutex<()>,
-    front: OnceLock<Arc<dyn Front>>,
+    front: OnceLock<Arc<dyn SocketBackend>>,
     sessions: Arc<Sessions>,
 }
 
@@ -40,11 +40,11 @@ impl Hub {
         }
     }
 
-    pub(super) fn serve(&self, front: Arc<dyn Front>) {
+    pub(super) fn serve(&self, front: Arc<dyn SocketBackend>) {
         assert!(self.front.set(front).is_ok(), "serve is called once");
     }
 
-    /// Once per connection: `seen` keeps one whose end was quicker from entering after it.
+    /// Once per connection: `seen` keeps a client that has ended already from entering after that.
     pub(super) fn enter(&self, socket: &SocketRef, session: &Arc<Session>, seen: &AtomicBool) {
         let _turn = self.turn();
         if seen.swap(true, Ordering::Relaxed) || session.is_cut() {
@@ -59,7 +59,7 @@ impl Hub {
         count(&rooms);
     }
 
-    pub(super) fn join(&self, id: Sid, room: &str) -> Joined {
+    pub(super) fn join(&self, id: Sid, room: &str) -> JoinOutcome {
         let _turn = self.turn();
         self.write().join(id, room)
     }
@@ -67,13 +67,15 @@ impl Hub {
     pub(super) fn join_offer(
         &self,
         id: Sid,
-        offer: Offer,
+        offer: OfferKind,
         name: FullName,
         caller: Caller,
-    ) -> Joined {
+    ) -> JoinOutcome {
         let _turn = self.turn();
         let joined = self.write().join(id, &offer.room(&name));
-        if let (Joined::Now, Offer::Provider, Some(front)) = (joined, offer, self.front.get()) {
+        if let (JoinOutcome::Now, OfferKind::Provider, Some(front)) =
+            (joined, offer, self.front.get())
+        {
             front.provider_joined(name, SocketId(id), caller);
         }
         joined
@@ -119,7 +121,7 @@ impl Hub {
             Ok(()) | Err(SendError::Socket(SocketError::Closed)) => {}
             Err(SendError::Socket(SocketError::InternalChannelFull)) => {
                 if client.session.cut() {
-                    tracing::info!(%id, "a client that does not take its events was cut");
+                    tracing::info!(%id, "a client did not take its events and was cut");
                 }
             }
             Err(SendError::Serialize(error)) => {
@@ -145,7 +147,7 @@ impl Hub {
     }
 
     pub(super) fn close(&self) {
-        // First, so that nobody enters after the rooms were emptied.
+        // First, so that no client enters after the rooms were emptied.
         self.sessions.close();
         let _turn = self.turn();
         let empty = {
@@ -160,7 +162,7 @@ impl Hub {
     }
 
     fn empty(&self, room: &str) {
-        if let (Some(name), Some(front)) = (asked::provider(room), self.front.get()) {
+        if let (Some(name), Some(front)) = (client_event::provider(room), self.front.get()) {
             front.provider_left(name);
         }
     }

@@ -1,5 +1,5 @@
-//! What one client asks for, done in the order in which it came: a leave must not overtake its
-//! join, about which the store is still being asked. There is no task while there is nothing to do.
+//! The events of one client, handled in the order in which they arrived: a leave must not overtake
+//! its join, which may still wait for the store. There is no task while the inbox is empty.
 
 use std::{
     collections::VecDeque,
@@ -14,37 +14,37 @@ use socketioxide::{
 };
 
 use super::{
-    Front, SocketId,
-    asked::{Asked, Offer},
+    SocketBackend, SocketId,
+    client_event::{ClientEvent, OfferKind},
     hub::Hub,
-    rooms::{Joined, MAX_ROOMS},
+    rooms::{JoinOutcome, MAX_ROOMS},
     session::Session,
 };
 use crate::{caller::Caller, error::Error, name::GLOBAL, problem};
 
-/// A client that has come back joins all its rooms at once.
+/// A client that has reconnected joins all its rooms at once.
 const MAX_WAITING: usize = 2 * MAX_ROOMS;
 
 pub(super) struct Inbox {
     hub: Arc<Hub>,
-    front: Arc<dyn Front>,
+    front: Arc<dyn SocketBackend>,
     caller: Caller,
     session: Arc<Session>,
     /// It has entered the hub, or may no more.
     seen: AtomicBool,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<InboxQueue>,
 }
 
-struct Waiting {
-    asked: VecDeque<(Asked, AckSender)>,
-    /// Somebody takes from it, or will when the client has entered.
+struct InboxQueue {
+    asked: VecDeque<(ClientEvent, AckSender)>,
+    /// A task takes from it, or will when the client has entered.
     at_work: bool,
 }
 
 impl Inbox {
     pub(super) fn new(
         hub: Arc<Hub>,
-        front: Arc<dyn Front>,
+        front: Arc<dyn SocketBackend>,
         caller: Caller,
         session: Arc<Session>,
     ) -> Self {
@@ -54,27 +54,27 @@ impl Inbox {
             caller,
             session,
             seen: AtomicBool::new(false),
-            waiting: Mutex::new(Waiting {
+            waiting: Mutex::new(InboxQueue {
                 asked: VecDeque::new(),
                 at_work: true,
             }),
         }
     }
 
-    /// The client is connected, and can be told something. What it asked for until now is done.
+    /// The client is connected and can be sent events. Handles the events until now.
     pub(super) async fn enter(self: Arc<Self>, socket: SocketRef) {
         self.hub.enter(&socket, &self.session, &self.seen);
         self.work(socket).await;
     }
 
     pub(super) fn arrive(self: &Arc<Self>, socket: SocketRef, packet: &str, ack: AckSender) {
-        let Some(asked) = Asked::read(packet) else {
-            tracing::debug!(id = %socket.id, "an event that is not known here, or not so");
+        let Some(asked) = ClientEvent::read(packet) else {
+            tracing::debug!(id = %socket.id, "a client sent an unknown or malformed event");
             return;
         };
         let mut waiting = self.waiting();
         if waiting.asked.len() >= MAX_WAITING {
-            tracing::info!(id = %socket.id, "a client that asks for too much at once was cut");
+            tracing::info!(id = %socket.id, "a client sent too many events at once and was cut");
             self.session.cut();
             return;
         }
@@ -94,11 +94,11 @@ impl Inbox {
         }
     }
 
-    fn next(&self) -> Option<(Asked, AckSender)> {
+    fn next(&self) -> Option<(ClientEvent, AckSender)> {
         let mut waiting = self.waiting();
         let next = waiting.asked.pop_front();
         if next.is_none() {
-            *waiting = Waiting {
+            *waiting = InboxQueue {
                 asked: VecDeque::new(),
                 at_work: false,
             };
@@ -106,12 +106,12 @@ impl Inbox {
         next
     }
 
-    async fn answer(&self, id: Sid, asked: Asked, ack: AckSender) {
+    async fn answer(&self, id: Sid, asked: ClientEvent, ack: AckSender) {
         match asked {
-            Asked::Join(offer, name, worker) => {
+            ClientEvent::Join(offer, name, worker) => {
                 let may = match offer {
-                    Offer::Job => self.front.may_serve_job(self.caller, name.clone(), worker),
-                    Offer::Provider => {
+                    OfferKind::Job => self.front.may_serve_job(self.caller, name.clone(), worker),
+                    OfferKind::Provider => {
                         self.front
                             .may_serve_provider(self.caller, name.clone(), worker)
                     }
@@ -128,17 +128,19 @@ impl Inbox {
                         return;
                     }
                 }
-                if self.hub.join_offer(id, offer, name, self.caller) == Joined::TooMany {
+                if self.hub.join_offer(id, offer, name, self.caller) == JoinOutcome::TooMany {
                     tracing::debug!(%id, "a client is in too many rooms");
                 }
             }
-            Asked::Leave(offer, name) => self.hub.leave(id, &offer.room(&name)),
-            Asked::Room { room, frontend } => {
+            ClientEvent::Leave(offer, name) => self.hub.leave(id, &offer.room(&name)),
+            ClientEvent::Room { room, frontend } => {
                 let answer = self.enter_room(id, room, frontend).await;
                 let _ = ack.send(&answer);
             }
-            Asked::NoRoom => {
-                let _ = ack.send(&unfit("room_id: the name of a room is missing or too long"));
+            ClientEvent::NoRoom => {
+                let _ = ack.send(&invalid(
+                    "room_id: the name of a room is missing or too long",
+                ));
             }
         }
     }
@@ -153,19 +155,19 @@ impl Inbox {
         };
         let everywhere = frontend.then_some(GLOBAL);
         for room in [room.as_str()].into_iter().chain(everywhere) {
-            if self.hub.join(id, &format!("room:{room}")) == Joined::TooMany {
-                return unfit(&format!("this client is in {MAX_ROOMS} rooms, the limit"));
+            if self.hub.join(id, &format!("room:{room}")) == JoinOutcome::TooMany {
+                return invalid(&format!("this client is in {MAX_ROOMS} rooms, the limit"));
             }
         }
         told
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, InboxQueue> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn unfit(detail: &str) -> Value {
+fn invalid(detail: &str) -> Value {
     let document = Error::document(&problem::UNPROCESSABLE_CONTENT, detail);
     serde_json::to_value(document).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// Python's client takes no more in one answer: it then ends without a word.
+/// Python's client takes no more in one answer: with more it ends without a word.
 pub(super) const MAX_PACKETS: usize = 16;
 /// JSON has it only escaped.
 const BETWEEN: u8 = 0x1e;

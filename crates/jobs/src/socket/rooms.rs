@@ -1,4 +1,4 @@
-//! Who is in which room. The rules only: no sockets, no locks.
+//! The members of rooms: rules only, without sockets or locks.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,7 +21,7 @@ struct Member<M> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Joined {
+pub(super) enum JoinOutcome {
     Now,
     Already,
     /// It is in as many rooms as it may be.
@@ -45,29 +45,29 @@ impl<M> Rooms<M> {
         self.members.insert(id, Member { is, rooms });
     }
 
-    pub(super) fn join(&mut self, id: Sid, room: &str) -> Joined {
+    pub(super) fn join(&mut self, id: Sid, room: &str) -> JoinOutcome {
         let Some(member) = self.members.get_mut(&id) else {
-            return Joined::Gone;
+            return JoinOutcome::Gone;
         };
         if member.rooms.contains(room) {
-            return Joined::Already;
+            return JoinOutcome::Already;
         }
         if member.rooms.len() >= MAX_ROOMS {
-            return Joined::TooMany;
+            return JoinOutcome::TooMany;
         }
         let room: Arc<str> = room.into();
         self.rooms.entry(room.clone()).or_default().insert(id);
         member.rooms.insert(room);
-        Joined::Now
+        JoinOutcome::Now
     }
 
-    /// Whether nobody is left there, when it was there.
+    /// Removes a member. Whether it was there and the room is empty now.
     pub(super) fn leave(&mut self, id: Sid, room: &str) -> bool {
         let member = self.members.get_mut(&id);
         member.is_some_and(|member| member.rooms.remove(room)) && self.depart(id, room)
     }
 
-    /// The rooms in which nobody is left.
+    /// Removes a client. Returns the rooms that are empty now.
     pub(super) fn remove(&mut self, id: Sid) -> Vec<Arc<str>> {
         let member = self.members.remove(&id);
         let rooms = member.into_iter().flat_map(|member| member.rooms);
@@ -119,7 +119,7 @@ mod tests {
         let (one, other) = (Sid::new(), Sid::new());
         for id in [one, other] {
             rooms.enter(id, ());
-            assert_eq!(rooms.join(id, room), Joined::Now);
+            assert_eq!(rooms.join(id, room), JoinOutcome::Now);
         }
         (rooms, one, other)
     }
@@ -150,7 +150,7 @@ mod tests {
     fn who_is_gone_joins_nothing() {
         let (mut rooms, one, _) = two_in("a");
         rooms.remove(one);
-        assert_eq!(rooms.join(one, "b"), Joined::Gone);
+        assert_eq!(rooms.join(one, "b"), JoinOutcome::Gone);
         assert_eq!(rooms.count("b"), 0);
     }
 
@@ -160,11 +160,11 @@ mod tests {
         let id = Sid::new();
         rooms.enter(id, ());
         for number in 0..MAX_ROOMS {
-            assert_eq!(rooms.join(id, &number.to_string()), Joined::Now);
+            assert_eq!(rooms.join(id, &number.to_string()), JoinOutcome::Now);
         }
-        assert_eq!(rooms.join(id, "0"), Joined::Already);
-        assert_eq!(rooms.join(id, "one more"), Joined::TooMany);
+        assert_eq!(rooms.join(id, "0"), JoinOutcome::Already);
+        assert_eq!(rooms.join(id, "one more"), JoinOutcome::TooMany);
         rooms.leave(id, "0");
-        assert_eq!(rooms.join(id, "one more"), Joined::Now);
+        assert_eq!(rooms.join(id, "one more"), JoinOutcome::Now);
     }
 }

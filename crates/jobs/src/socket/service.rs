@@ -142,7 +142,7 @@ impl Service {
             let wire = Wire::new(TokioIo::new(stream), session, self.patience);
             let begun = tower::Service::call(&mut self.sessions.engine(), (wire, bare)).await;
             if let Err(error) = begun {
-                tracing::debug!(%error, "a WebSocket that speaks no Engine.IO");
+                tracing::debug!(%error, "a WebSocket did not speak Engine.IO");
             }
         };
         tokio::spawn(async move {
@@ -151,7 +151,7 @@ impl Service {
                 upgrading.cutting().run_until_cancelled(connected).await,
                 Some(Ok(()))
             ) {
-                // Half way between the two: it is better off with a new one.
+                // In the middle of an upgrade: a new session is better.
                 upgrading.cut();
             }
         });
@@ -180,7 +180,7 @@ impl fmt::Debug for Service {
     }
 }
 
-/// What the library keeps of a request is kept for as long as the session, so only what it needs.
+/// The library keeps its request for as long as the session, so this has only what it needs.
 fn bare(request: &Request, session: Arc<Session>) -> http::Request<()> {
     let mut bare = http::Request::new(());
     *bare.uri_mut() = request.uri().clone();
@@ -207,7 +207,7 @@ fn opened_id(packet: &[u8]) -> Option<Sid> {
     Some(serde_json::from_slice::<Open>(packet).ok()?.sid)
 }
 
-/// What shows the client that its WebSocket was understood.
+/// The header that shows the client that its WebSocket was understood.
 fn accept(headers: &HeaderMap) -> Option<HeaderValue> {
     let upgrade = headers.get(header::UPGRADE)?.to_str().ok()?;
     let version = headers.get(header::SEC_WEBSOCKET_VERSION)?;
@@ -232,7 +232,7 @@ fn payload(packets: Body) -> Response {
     ([(header::CONTENT_TYPE, text)], packets).into_response()
 }
 
-/// In Engine.IO's words, as for what the library refuses.
+/// In Engine.IO's form, as for what the library refuses.
 fn unknown() -> Response {
     let json = HeaderValue::from_static("application/json");
     let text = r#"{"code":1,"message":"Session ID unknown"}"#;

@@ -1,4 +1,4 @@
-//! Engine.IO sessions: each has a place for as long as it lives, and can be cut.
+//! Engine.IO sessions: each counts towards the limit for as long as it lives, and can be cut.
 
 use std::{
     collections::HashMap,
@@ -24,7 +24,7 @@ use tower::ServiceExt;
 
 use super::payload;
 
-/// Only what is asked for at its path comes here; the router behind it has no routes.
+/// Only requests for its path come here; the router behind it has no routes.
 pub(super) type Engine = SocketIoService<Router>;
 
 pub(super) struct Sessions {
@@ -58,7 +58,7 @@ impl Sessions {
         }
     }
 
-    /// `None`: there is no place.
+    /// `None`: the limit of sessions is reached.
     pub(super) fn open(self: &Arc<Self>) -> Option<Arc<Session>> {
         let place = self.places.clone().try_acquire_owned().ok()?;
         Some(Arc::new(Session {
@@ -108,7 +108,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// What it is called is known only once there is a socket.
+    /// The id is known only once there is a socket.
     pub(super) fn is(self: &Arc<Self>, id: Sid) {
         if self.id.set(id).is_ok() {
             self.all.known().insert(id, Arc::downgrade(self));
@@ -140,7 +140,7 @@ impl Session {
         self.all.wires.token()
     }
 
-    /// What there is for this poll without asking.
+    /// The packets that are ready for this poll.
     pub(super) fn take_rest(&self) -> Option<Bytes> {
         let mut rest = self.rest();
         let (first, left) = payload::split(rest.take()?);
@@ -151,8 +151,9 @@ impl Session {
         Some(first)
     }
 
-    /// What of this answer to a poll goes out now. Whoever upgrades gets it whole: it may not poll
-    /// again, and only clients that upgrade before anything is sent to them need short answers.
+    /// The part of an answer to a poll that is sent now. A client that upgrades gets all of it: it
+    /// may not poll again, and only clients that upgrade before anything was sent to them need
+    /// short answers.
     pub(super) fn shorten(&self, answer: Bytes) -> Bytes {
         let mut rest = self.rest();
         if self.upgrading.load(Ordering::Relaxed) {
@@ -197,9 +198,9 @@ impl Drop for Session {
     }
 }
 
-/// The client's own farewell, said for it. A WebSocket's session ends with its connection, but one
-/// that polls would last until its heartbeat fails, and one that was cut half way between the two
-/// for ever.
+/// Sends the client's own farewell for it. The session of a WebSocket ends with its connection, but
+/// a polling session would last until its heartbeat fails, and one that was cut in the middle of an
+/// upgrade for ever.
 async fn forget(sessions: Arc<Sessions>, id: Sid) {
     let mut request = Request::new(Body::from("1"));
     *request.method_mut() = Method::POST;

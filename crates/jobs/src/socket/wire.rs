@@ -59,7 +59,7 @@ impl<S> Wire<S> {
         });
         let ended = ready!(stalled.as_mut().poll(context));
         if ended.is_err() && self.session.cut() {
-            tracing::info!("a client that does not read was cut");
+            tracing::info!("a client did not read and was cut");
         }
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }

@@ -2,18 +2,20 @@
 //!
 //! A frame keeps the number under which it was stored (its `seq`) for ever; its number in the room
 //! is found through the room's runs. So a delete moves no frame: it costs a row, and one small row
-//! more for every gap that lies behind it.
+//! more for every gap behind it.
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{Read, Row, Step, page_of, values_of};
+use super::{Query, Row, StoreFuture, page_of, values_of};
 use crate::{
     frame::Frame,
-    page::{Page, Paged},
-    room::{Appended, Edited, Mount, NewRoom, Room, RoomCreated, Run, Runs, Stamp},
+    page::{ListPage, Page},
+    room::{
+        AppendOutcome, EditOutcome, FrameVersion, Mount, NewRoom, Room, RoomCreation, Run, Runs,
+    },
 };
 
 pub(super) const ROOM: &str = "SELECT * FROM wakeline.jobs_room WHERE name = $1";
@@ -37,20 +39,20 @@ const RUNS: &str = "SELECT r.*, x.number, x.seq, x.length FROM wakeline.jobs_roo
         AND x.number < $3 AND x.number + x.length > $2
     WHERE r.name = $1 ORDER BY x.number";
 
-/// A frame and which one it is.
+/// A frame and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
-    pub stamp: Stamp,
+pub struct StoredFrame {
+    pub version: FrameVersion,
     pub frame: Frame,
 }
 
 /// Each method is one atomic step. The writes lock the room, so that they are done one after the
 /// other. A dropped future of a read has done nothing; a [`Write`] that was committed runs to its end.
-pub trait Frames: Read + std::fmt::Debug {
+pub trait Frames: Query + std::fmt::Debug {
     /// Creates a room with its frames, unless it exists. A repeat finds it.
-    fn create_room(&self, room: NewRoom) -> Write<RoomCreated>;
+    fn create_room(&self, room: NewRoom) -> Write<RoomCreation>;
 
-    /// Stores whose frames the room has. `None`: there is no such room. A repeat changes nothing more.
+    /// Mounts the room. `None`: there is no such room. A repeat changes nothing more.
     fn mount(&self, name: String, mount: Mount) -> Write<Option<Room>>;
 
     /// Removes the mount; with a user, only theirs. Returns the room if it had one, which a repeat
@@ -59,42 +61,46 @@ pub trait Frames: Read + std::fmt::Debug {
 
     /// Stores all frames or none, after the existing ones; at most `limit` in the room. A repeat
     /// stores them again.
-    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<Appended>;
+    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<AppendOutcome>;
 
-    /// With a stamp, only if the frame is still that one; then a repeat finds another.
+    /// With a version, only if the frame still has it; then a repeat finds another version.
     fn replace(
         &self,
         name: String,
         number: i64,
         frame: Frame,
-        stamp: Option<Stamp>,
-    ) -> Write<Edited>;
+        version: Option<FrameVersion>,
+    ) -> Write<EditOutcome>;
 
     /// The numbers of the later frames are less by one from then on, so a repeat deletes another frame.
-    fn delete(&self, name: String, number: i64) -> Write<Edited>;
+    fn delete(&self, name: String, number: i64) -> Write<EditOutcome>;
 
     /// These frames of the room, in this order: the first, and of the others as many as come to
     /// `limit` bytes. A frame that is gone is left out.
-    fn bodies(&self, room: i64, seqs: Vec<i64>, limit: i64) -> Step<'_, Vec<(i64, Bytes)>>;
+    fn bodies(&self, room: i64, seqs: Vec<i64>, limit: i64) -> StoreFuture<'_, Vec<(i64, Bytes)>>;
 
-    fn room(&self, name: String) -> Step<'_, Option<Room>> {
+    fn room(&self, name: String) -> StoreFuture<'_, Option<Room>> {
         let rows = self.rows("jobs_room", ROOM, values_of![name]);
         async move { Ok(rows.await?.first().map(Room::from_row)) }.boxed()
     }
 
     /// Newest first.
-    fn rooms(&self, page: Page) -> Step<'_, Paged<Room>> {
+    fn rooms(&self, page: Page) -> StoreFuture<'_, ListPage<Room>> {
         let rows = self.rows("jobs_rooms", ROOMS, values_of![page.limit, page.offset]);
         async move { page_of(&rows.await?, Room::from_row) }.boxed()
     }
 
     /// A room, and the frame of this number if it is stored.
-    fn frame(&self, name: String, number: i64) -> Step<'_, Option<(Room, Option<Stored>)>> {
+    fn frame(
+        &self,
+        name: String,
+        number: i64,
+    ) -> StoreFuture<'_, Option<(Room, Option<StoredFrame>)>> {
         let rows = self.rows("jobs_frame", FRAME, values_of![name, number]);
         let read = |row: &Row| {
             let seq: Option<i64> = row.get("seq");
-            let stored = seq.map(|seq| Stored {
-                stamp: Stamp {
+            let stored = seq.map(|seq| StoredFrame {
+                version: FrameVersion {
                     seq,
                     revision: row.get("revision"),
                 },
@@ -106,7 +112,7 @@ pub trait Frames: Read + std::fmt::Debug {
     }
 
     /// A room, and the runs of the frames that are stored from `start` to before `stop`.
-    fn locate(&self, name: String, start: i64, stop: i64) -> Step<'_, Option<(Room, Runs)>> {
+    fn locate(&self, name: String, start: i64, stop: i64) -> StoreFuture<'_, Option<(Room, Runs)>> {
         let rows = self.rows("jobs_locate", RUNS, values_of![name, start, stop]);
         async move {
             let rows = rows.await?;

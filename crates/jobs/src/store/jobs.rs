@@ -3,11 +3,11 @@
 use futures_util::FutureExt;
 use wakeline_bus::Write;
 
-use super::{Read, Row, Step, page_of, values_of};
+use super::{Query, Row, StoreFuture, page_of, values_of};
 use crate::{
-    job::{Job, NewJob, Registered},
+    job::{Job, JobRegistration, NewJob},
     name::FullName,
-    page::{Page, Paged},
+    page::{ListPage, Page},
 };
 
 const PAGE: &str = "SELECT v.*, (
@@ -23,17 +23,17 @@ const BY_NAME: &str =
     "SELECT v.* FROM wakeline.jobs_job_view v JOIN wakeline.jobs_job j ON j.id = v.id
     WHERE j.room = $1 AND j.category = $2 AND j.name = $3 AND NOT j.is_deleted";
 
-pub trait Jobs: Read {
+pub trait Jobs: Query {
     /// A repeat with the same worker changes nothing more; without a worker it creates another one.
-    fn register_job(&self, job: NewJob) -> Write<Registered>;
+    fn register_job(&self, job: NewJob) -> Write<JobRegistration>;
 
     /// Newest first.
-    fn jobs(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<Job>> {
+    fn jobs(&self, scopes: Vec<String>, page: Page) -> StoreFuture<'_, ListPage<Job>> {
         let rows = self.rows("jobs", PAGE, values_of![page.limit, page.offset, scopes]);
         async move { page_of(&rows.await?, Job::from_row) }.boxed()
     }
 
-    fn job(&self, name: FullName) -> Step<'_, Option<Job>> {
+    fn job(&self, name: FullName) -> StoreFuture<'_, Option<Job>> {
         let parameters = values_of![name.room, name.category, name.name];
         let rows = self.rows("job", BY_NAME, parameters);
         async move { Ok(rows.await?.first().map(Job::from_row)) }.boxed()

@@ -2,9 +2,9 @@
 //! one moment share a round trip and a commit.
 
 mod call;
+mod chunks;
 mod frames;
 mod jobs;
-mod pieces;
 mod providers;
 mod results;
 mod tasks;
@@ -23,10 +23,10 @@ use wakeline_store::{
 
 use self::{
     call::{Call, Calls},
-    pieces::PostgresPieces,
+    chunks::PostgresChunks,
 };
-use super::{Read, Row, Step, Value};
-use crate::{results::Pieces, topic};
+use super::{Query, Row, StoreFuture, Value};
+use crate::{results::ChunkStore, topic};
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
@@ -44,7 +44,7 @@ pub const MIGRATIONS: Migrations = Migrations {
 pub struct PostgresStore {
     postgres: Postgres,
     calls: Batcher<Calls>,
-    pieces: Arc<dyn Pieces>,
+    chunks: Arc<dyn ChunkStore>,
 }
 
 impl PostgresStore {
@@ -52,7 +52,7 @@ impl PostgresStore {
     pub fn new(postgres: Postgres) -> Self {
         Self {
             calls: Batcher::start(&postgres, Calls, WORKERS),
-            pieces: Arc::new(PostgresPieces(postgres.clone())),
+            chunks: Arc::new(PostgresChunks(postgres.clone())),
             postgres,
         }
     }
@@ -92,13 +92,13 @@ impl PostgresStore {
     }
 }
 
-impl Read for PostgresStore {
+impl Query for PostgresStore {
     fn rows(
         &self,
         kind: &'static str,
         statement: &'static str,
         parameters: Vec<Value>,
-    ) -> Step<'_, Vec<Row>> {
+    ) -> StoreFuture<'_, Vec<Row>> {
         async move { rows(&self.postgres, kind, statement, &parameters).await }.boxed()
     }
 }

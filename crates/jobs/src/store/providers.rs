@@ -6,13 +6,13 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{Read, Row, Step, page_of, values_of};
+use super::{Query, Row, StoreFuture, page_of, values_of};
 use crate::{
     name::FullName,
-    page::{Page, Paged},
-    provider::{NewProvider, Provider, ProviderFilter, ProviderRegistered},
-    results::Look,
-    worker::Owned,
+    page::{ListPage, Page},
+    provider::{NewProvider, Provider, ProviderFilter, ProviderRegistration},
+    results::AnswerState,
+    worker::OwnerOutcome,
 };
 
 const PAGE: &str = "WITH listed AS (
@@ -31,29 +31,29 @@ const NEWEST: &str = "SELECT * FROM wakeline.jobs_provider WHERE room = $1 AND c
 
 pub(super) const BY_ID: &str = "SELECT * FROM wakeline.jobs_provider WHERE id = $1";
 
-pub trait Providers: Read {
+pub trait Providers: Query {
     /// A repeat is another registration, which makes the answers of earlier ones invalid; without a
     /// worker it creates another one.
-    fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistered>;
+    fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistration>;
 
     /// The provider registered under each name; in one statement.
-    fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>>;
+    fn find_providers(&self, names: Vec<FullName>) -> StoreFuture<'_, Vec<Option<Provider>>>;
 
     /// The same, with the state of the answer that this database keeps for the request of this hash;
     /// in one statement.
     fn find_answers(
         &self,
         questions: Vec<(FullName, String)>,
-    ) -> Step<'_, Vec<Option<(Provider, Look)>>>;
+    ) -> StoreFuture<'_, Vec<Option<(Provider, AnswerState)>>>;
 
     /// With `user`, only a provider of theirs. A repeat finds no provider.
-    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>>;
+    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<Provider>>;
 
     /// A heartbeat of the provider's worker. A repeat is another heartbeat.
-    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>>;
+    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<Provider>>;
 
     /// Newest first.
-    fn providers(&self, filter: ProviderFilter, page: Page) -> Step<'_, Paged<Provider>> {
+    fn providers(&self, filter: ProviderFilter, page: Page) -> StoreFuture<'_, ListPage<Provider>> {
         let internal = filter.internal_texts();
         let parameters = values_of![page.limit, page.offset, filter.rooms, internal];
         let rows = self.rows("providers", PAGE, parameters);
@@ -61,13 +61,17 @@ pub trait Providers: Read {
     }
 
     /// The provider of this category that was registered last in the room.
-    fn newest_provider(&self, room: String, category: &'static str) -> Step<'_, Option<Provider>> {
+    fn newest_provider(
+        &self,
+        room: String,
+        category: &'static str,
+    ) -> StoreFuture<'_, Option<Provider>> {
         let parameters = values_of![room, category.to_owned()];
         let rows = self.rows("newest_provider", NEWEST, parameters);
         async move { Ok(rows.await?.first().map(Provider::from_row)) }.boxed()
     }
 
-    fn provider(&self, provider: Uuid) -> Step<'_, Option<Provider>> {
+    fn provider(&self, provider: Uuid) -> StoreFuture<'_, Option<Provider>> {
         let rows = self.rows("provider", BY_ID, values_of![provider]);
         async move { Ok(rows.await?.first().map(Provider::from_row)) }.boxed()
     }

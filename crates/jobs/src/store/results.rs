@@ -1,4 +1,4 @@
-//! What both databases read of answers and of the requests in flight.
+//! The rows of answers and of requests in flight, the same on both databases.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use uuid::Uuid;
 
 use super::Row;
 use crate::{
-    provider::{Answer, AnswerBody, Key, Request},
-    results::{Look, Pieced, Pieces, left},
+    provider::{Answer, AnswerBody, AnswerKey, ProviderRequest},
+    results::{AnswerState, ChunkStore, ChunkedAnswer, left},
 };
 
-impl Look {
+impl AnswerState {
     /// From a row with the columns of an answer, and how long its request is `in_flight`.
-    pub(super) fn from_row(row: &Row, pieces: &Arc<dyn Pieces>) -> Self {
+    pub(super) fn from_row(row: &Row, chunks: &Arc<dyn ChunkStore>) -> Self {
         let is_error: Option<bool> = row.get("is_error");
         let in_flight: Option<i64> = row.get("in_flight");
         Self {
@@ -23,7 +23,7 @@ impl Look {
                     None => AnswerBody::Bytes(row.get("body")),
                     Some(upload) => {
                         let length = row.get::<i64>("length").unsigned_abs();
-                        AnswerBody::Pieces(Pieced::new(pieces.clone(), upload, length))
+                        AnswerBody::Chunks(ChunkedAnswer::new(chunks.clone(), upload, length))
                     }
                 },
             }),
@@ -32,11 +32,11 @@ impl Look {
     }
 }
 
-impl Request {
+impl ProviderRequest {
     /// From a row of `jobs_inflight`.
     pub(super) fn from_row(row: &Row, provider: Uuid, version: i64) -> Self {
         Self {
-            key: Key {
+            key: AnswerKey {
                 provider,
                 version,
                 hash: row.get("hash"),

@@ -1,8 +1,8 @@
 //! The steps on SQLite: the single writer makes each of them a plain sequence of statements.
 
+mod chunks;
 mod frames;
 mod jobs;
-mod pieces;
 mod providers;
 mod results;
 mod tasks;
@@ -21,9 +21,9 @@ use rusqlite::{Connection, params_from_iter};
 use wakeline_bus::{Wakes, Write};
 use wakeline_store::{Error, Migrations, Sqlite};
 
-use self::pieces::SqlitePieces;
-use super::{Read, Row, Step, Value};
-use crate::{results::Pieces, topic};
+use self::chunks::SqliteChunks;
+use super::{Query, Row, StoreFuture, Value};
+use crate::{results::ChunkStore, topic};
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
@@ -56,7 +56,7 @@ pub fn system_clock() -> Clock {
 pub struct SqliteStore {
     sqlite: Sqlite,
     clock: Clock,
-    pieces: Arc<dyn Pieces>,
+    chunks: Arc<dyn ChunkStore>,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -71,7 +71,7 @@ impl SqliteStore {
     #[must_use]
     pub fn new(sqlite: Sqlite, clock: Clock) -> Self {
         Self {
-            pieces: Arc::new(SqlitePieces::new(sqlite.clone(), clock.clone())),
+            chunks: Arc::new(SqliteChunks::new(sqlite.clone(), clock.clone())),
             sqlite,
             clock,
         }
@@ -96,7 +96,7 @@ impl SqliteStore {
         &self,
         kind: &'static str,
         query: impl FnOnce(&Connection, i64) -> Result<T> + Send + 'static,
-    ) -> Step<'_, T> {
+    ) -> StoreFuture<'_, T> {
         let clock = self.clock.clone();
         self.sqlite
             .read(kind, move |connection| query(connection, clock()))
@@ -104,13 +104,13 @@ impl SqliteStore {
     }
 }
 
-impl Read for SqliteStore {
+impl Query for SqliteStore {
     fn rows(
         &self,
         kind: &'static str,
         statement: &'static str,
         parameters: Vec<Value>,
-    ) -> Step<'_, Vec<Row>> {
+    ) -> StoreFuture<'_, Vec<Row>> {
         self.read(kind, move |connection, _| {
             rows(connection, statement, parameters)
         })

@@ -4,10 +4,12 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{Read, Row, Step, page_of, values_of};
+use super::{Query, Row, StoreFuture, page_of, values_of};
 use crate::{
-    page::{Page, Paged},
-    task::{Claimed, NewTask, Status, Submitted, Task, TaskFilter, Update, Updated},
+    page::{ListPage, Page},
+    task::{
+        ClaimOutcome, NewTask, Status, SubmitOutcome, Task, TaskFilter, TaskUpdate, UpdateOutcome,
+    },
     topic::Wait,
 };
 
@@ -46,13 +48,13 @@ const PAGE: &str = "WITH page AS (
     LEFT JOIN positions ON positions.seq = page.seq
     ORDER BY t.seq DESC";
 
-pub trait Tasks: Read {
+pub trait Tasks: Query {
     /// A repeat is refused by the database, because the task's id is given.
-    fn submit(&self, task: NewTask) -> Write<Submitted>;
+    fn submit(&self, task: NewTask) -> Write<SubmitOutcome>;
 
     /// Claims the task of the worker's jobs that has waited longest. Never waits for another claim.
     /// A repeat claims another task.
-    fn claim(&self, worker: Uuid, user: Uuid) -> Write<Claimed>;
+    fn claim(&self, worker: Uuid, user: Uuid) -> Write<ClaimOutcome>;
 
     /// Makes the task pending again at its queue position, if the worker still has it and has not
     /// begun with it. A retry that a loss would cost is not counted. A repeat changes nothing, unless
@@ -60,18 +62,18 @@ pub trait Tasks: Read {
     fn unclaim(&self, task: Uuid, worker: Uuid) -> Write<Option<Task>>;
 
     /// A repeat is refused: no status leads to itself.
-    fn update(&self, update: Update) -> Write<Updated>;
+    fn update(&self, update: TaskUpdate) -> Write<UpdateOutcome>;
 
     /// Which of these waiters would find something; in one statement.
-    fn ready(&self, waits: Vec<Wait>) -> Step<'_, Vec<Wait>>;
+    fn ready(&self, waits: Vec<Wait>) -> StoreFuture<'_, Vec<Wait>>;
 
-    fn task(&self, task: Uuid) -> Step<'_, Option<Task>> {
+    fn task(&self, task: Uuid) -> StoreFuture<'_, Option<Task>> {
         let rows = self.rows("task", TASK, values_of![task]);
         async move { Ok(rows.await?.first().map(Task::from_row)) }.boxed()
     }
 
     /// Newest first.
-    fn tasks(&self, filter: TaskFilter, page: Page) -> Step<'_, Paged<Task>> {
+    fn tasks(&self, filter: TaskFilter, page: Page) -> StoreFuture<'_, ListPage<Task>> {
         let status = filter.status.map(|status| status as i64);
         let parameters = values_of![page.limit, page.offset, filter.room, filter.job, status];
         let rows = self.rows("tasks", PAGE, parameters);

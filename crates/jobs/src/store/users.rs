@@ -6,15 +6,17 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{Read, Row, Step, values_of};
-use crate::user::{Login, NewUser, PasswordHash, User, UserChange, UserChanged, UserDeleted};
+use super::{Query, Row, StoreFuture, values_of};
+use crate::user::{
+    LoginRecord, NewUser, PasswordHash, User, UserChange, UserChangeOutcome, UserDeletion,
+};
 
 const BY_ID: &str = "SELECT * FROM wakeline.jobs_user WHERE id = $1";
 const BY_EMAIL: &str = "SELECT * FROM wakeline.jobs_user WHERE email = $1";
 
 /// Each method is one atomic step. The futures of reads may be dropped; a [`Write`] that was committed
 /// runs to its end.
-pub trait Users: Read + std::fmt::Debug {
+pub trait Users: Query + std::fmt::Debug {
     /// The secret with which all nodes sign tokens: `fresh`, if there is none yet. A repeat returns the
     /// stored one.
     fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>>;
@@ -24,30 +26,30 @@ pub trait Users: Read + std::fmt::Debug {
 
     /// Another password begins another epoch, and another email is not a verified one. A repeat with a
     /// password begins one more epoch.
-    fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChanged>;
+    fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChangeOutcome>;
 
     /// Only a user without workers. A repeat finds no user.
-    fn delete_user(&self, user: Uuid) -> Write<UserDeleted>;
+    fn delete_user(&self, user: Uuid) -> Write<UserDeletion>;
 
     /// Removes guests without workers that were created longer ago than `kept`, the oldest first and at
     /// most `limit`. Returns how many. A repeat goes on with the next ones.
     fn sweep_guests(&self, kept: Duration, limit: i64) -> Write<i64>;
 
-    fn user(&self, user: Uuid) -> Step<'_, Option<User>> {
+    fn user(&self, user: Uuid) -> StoreFuture<'_, Option<User>> {
         let rows = self.rows("user", BY_ID, values_of![user]);
         async move { Ok(rows.await?.first().map(User::from_row)) }.boxed()
     }
 
-    fn login(&self, email: String) -> Step<'_, Option<Login>> {
+    fn login(&self, email: String) -> StoreFuture<'_, Option<LoginRecord>> {
         let rows = self.rows("login", BY_EMAIL, values_of![email]);
-        let login = |row: &Row| Login {
+        let login = |row: &Row| LoginRecord {
             user: User::from_row(row),
             password: row.get::<Option<String>>("password").map(PasswordHash),
         };
         async move { Ok(rows.await?.first().map(login)) }.boxed()
     }
 
-    fn workers_of_user(&self, user: Uuid) -> Step<'_, Vec<Uuid>> {
+    fn workers_of_user(&self, user: Uuid) -> StoreFuture<'_, Vec<Uuid>> {
         let statement = "SELECT id FROM wakeline.jobs_worker WHERE user_id = $1";
         let rows = self.rows("workers_of_user", statement, values_of![user]);
         async move { Ok(rows.await?.iter().map(|row| row.get("id")).collect()) }.boxed()

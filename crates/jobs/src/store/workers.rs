@@ -4,11 +4,11 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{Read, Row, Step, page_of, values_of};
+use super::{Query, Row, StoreFuture, page_of, values_of};
 use crate::{
-    page::{Page, Paged},
-    task::{Loss, Swept, Terms},
-    worker::{Owned, Worker, WorkerSummary},
+    page::{ListPage, Page},
+    task::{LostWorkers, SweepAges, SweepOutcome},
+    worker::{OwnerOutcome, Worker, WorkerSummary},
 };
 
 const ALL: &str = "SELECT w.id, w.beat_at,
@@ -33,35 +33,39 @@ const OF_SCOPES: &str = "WITH listed AS (
         SELECT * FROM listed ORDER BY created_at DESC, id LIMIT $1 OFFSET $2
     ) w ON true ORDER BY w.created_at DESC, w.id";
 
-pub trait Workers: Read {
+pub trait Workers: Query {
     /// A repeat creates another worker.
     fn create_worker(&self, user: Uuid) -> Write<Worker>;
 
     /// Only a worker's owner sends heartbeats for it. A repeat is another heartbeat.
-    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<Owned<Worker>>;
+    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<OwnerOutcome<Worker>>;
 
     /// Removes a worker with everything that it has: its tasks fail or become pending again, and its
     /// providers are removed. With `user`, only a worker of theirs. A repeat finds no worker.
-    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<Owned<Loss>>;
+    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<LostWorkers>>;
 
     /// Removes a slice of lost workers and old tasks, when something is due and not at an interval.
     /// A repeat goes on with the next slice.
-    fn sweep(&self, terms: Terms) -> Write<Swept>;
+    fn sweep(&self, terms: SweepAges) -> Write<SweepOutcome>;
 
-    fn worker_owner(&self, worker: Uuid) -> Step<'_, Option<Uuid>> {
+    fn worker_owner(&self, worker: Uuid) -> StoreFuture<'_, Option<Uuid>> {
         let statement = "SELECT user_id FROM wakeline.jobs_worker WHERE id = $1";
         let rows = self.rows("worker_owner", statement, values_of![worker]);
         async move { Ok(rows.await?.first().map(|row| row.get("user_id"))) }.boxed()
     }
 
     /// Newest first.
-    fn workers(&self, page: Page) -> Step<'_, Paged<WorkerSummary>> {
+    fn workers(&self, page: Page) -> StoreFuture<'_, ListPage<WorkerSummary>> {
         let rows = self.rows("workers", ALL, values_of![page.limit, page.offset]);
         async move { page_of(&rows.await?, WorkerSummary::from_row) }.boxed()
     }
 
     /// The workers with jobs of one of the scopes, newest first.
-    fn workers_of(&self, scopes: Vec<String>, page: Page) -> Step<'_, Paged<WorkerSummary>> {
+    fn workers_of(
+        &self,
+        scopes: Vec<String>,
+        page: Page,
+    ) -> StoreFuture<'_, ListPage<WorkerSummary>> {
         let parameters = values_of![page.limit, page.offset, scopes];
         let rows = self.rows("workers", OF_SCOPES, parameters);
         async move { page_of(&rows.await?, WorkerSummary::from_row) }.boxed()

@@ -1,4 +1,4 @@
-//! What becomes of a user: made, logged in, changed, deleted.
+//! Users are created, log in, are changed and deleted.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,20 +7,20 @@ use uuid::Uuid;
 use wakeline_bus::Write;
 use wakeline_web::{Identity, Problem};
 
-use super::{MAX_PASSWORD, MIN_PASSWORD, Nobody, Users};
+use super::{IdentifyError, MAX_PASSWORD, MIN_PASSWORD, Users};
 use crate::{
     caller::Caller,
-    error::{Error, Unfit},
+    error::{Error, InvalidField},
     topic,
-    user::{self, NewUser, User, UserChange, UserChanged, UserDeleted},
+    user::{self, NewUser, User, UserChange, UserChangeOutcome, UserDeletion},
     wakes,
 };
 
-/// How often a user is tried to be deleted whose workers keep coming.
+/// How often a deletion is tried of a user who keeps getting workers.
 const DELETE_ROUNDS: usize = 5;
-/// How often a guest's address may turn out to be taken.
+/// How often another address is tried for a guest.
 const GUEST_ROUNDS: usize = 3;
-/// How often guests are looked for that came too long ago, and how many go in one step.
+/// The interval of the sweep of guests, and how many it removes in one step.
 const SWEEP: Duration = Duration::from_secs(60 * 60);
 const SWEPT_AT_ONCE: i64 = 500;
 
@@ -37,9 +37,9 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// What is asked to become different.
+/// What a request changes of a user.
 #[derive(Clone, Default)]
-pub struct Changes {
+pub struct UserChanges {
     pub email: Option<String>,
     pub password: Option<String>,
     pub is_active: Option<bool>,
@@ -47,15 +47,15 @@ pub struct Changes {
     pub is_verified: Option<bool>,
 }
 
-impl fmt::Debug for Changes {
+impl fmt::Debug for UserChanges {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = out.debug_struct("Changes");
+        let mut out = out.debug_struct("UserChanges");
         out.field("email", &self.email).finish_non_exhaustive()
     }
 }
 
 impl Users {
-    /// The admin of the settings: made, or given what the settings say.
+    /// Creates the admin of the settings, or resets it to them.
     pub(super) async fn keep_admin(&self, admin: Credentials) -> Result<(), Error> {
         let (email, password) = checked(&admin)?;
         let found = self.store.login(email.clone()).await?;
@@ -65,27 +65,27 @@ impl Users {
                 email,
                 password: Some(
                     self.passwords
-                        .hash(self.passwords.place()?, password)
+                        .hash(self.passwords.slot()?, password)
                         .await?,
                 ),
                 is_superuser: true,
                 is_verified: true,
                 is_guest: false,
             };
-            // Where another node was first, it has made the same.
+            // Another node that was first has created the same.
             self.store.create_user(new).commit(&self.bus).await?;
             return Ok(());
         };
         // A password that is still the same is left as it is: its change would end all tokens.
-        let place = self.passwords.place()?;
+        let slot = self.passwords.slot()?;
         let kept = login.password.clone();
-        let is_same = kept.is_some() && self.passwords.check(place, password.clone(), kept).await?;
+        let is_same = kept.is_some() && self.passwords.check(slot, password.clone(), kept).await?;
         let password = if is_same {
             None
         } else {
             Some(
                 self.passwords
-                    .hash(self.passwords.place()?, password)
+                    .hash(self.passwords.slot()?, password)
                     .await?,
             )
         };
@@ -101,7 +101,7 @@ impl Users {
         Ok(())
     }
 
-    /// Somebody without a name, and the token that is all they have.
+    /// Creates a guest. Returns it with its token.
     pub async fn guest(&self) -> Result<(User, String), Error> {
         if !(self.settings.is_dev || self.settings.guests) {
             return Err(Error::forbidden(
@@ -128,10 +128,10 @@ impl Users {
         )))
     }
 
-    /// Removes guests that came too long ago, for ever. Guests that work are not in its way, so it
-    /// looks at an interval and not at a due time.
+    /// Removes old guests, for ever. Guests with workers stay, so it looks at an interval and not
+    /// at a due time.
     pub async fn sweep_guests(self: Arc<Self>) {
-        // The first token of a guest is good for as long as it says.
+        // The first token of a guest is valid for as long as it says.
         let kept = self.settings.keep_guests.max(self.settings.token_lifetime);
         loop {
             let swept = self.store.sweep_guests(kept, SWEPT_AT_ONCE);
@@ -144,7 +144,7 @@ impl Users {
         }
     }
 
-    /// Anybody, where the settings say so; and always a superuser, for others.
+    /// Everyone, where the settings say so; and always a superuser, for others.
     pub async fn may_register(
         &self,
         headers: &HeaderMap,
@@ -155,8 +155,8 @@ impl Users {
         }
         match self.recognise(headers, identity, None).await {
             Ok(caller) if caller.is_superuser => Ok(()),
-            Err(Nobody::Failed(error)) => Err(error),
-            Ok(_) | Err(Nobody::NoToken | Nobody::BadToken) => Err(Error::forbidden(
+            Err(IdentifyError::Failed(error)) => Err(error),
+            Ok(_) | Err(IdentifyError::NoToken | IdentifyError::BadToken) => Err(Error::forbidden(
                 "Nobody registers here (jobs.registration); a superuser may do it for you",
             )),
         }
@@ -164,11 +164,11 @@ impl Users {
 
     pub async fn register(&self, wanted: Credentials) -> Result<User, Error> {
         let (email, password) = checked(&wanted)?;
-        let place = self.passwords.place()?;
+        let slot = self.passwords.slot()?;
         let new = NewUser {
             id: Uuid::new_v4(),
             email,
-            password: Some(self.passwords.hash(place, password).await?),
+            password: Some(self.passwords.hash(slot, password).await?),
             is_superuser: self.settings.is_dev,
             is_verified: false,
             is_guest: false,
@@ -180,16 +180,16 @@ impl Users {
         ))
     }
 
-    /// A token for whoever knows the password. Whether there is such a user cannot be told from
-    /// the answer, nor from how long it takes.
+    /// Returns a token if the password is right. Neither the answer nor its time reveals whether
+    /// the user exists.
     pub async fn login(&self, given: Credentials) -> Result<String, Error> {
         let bad = Error::Detail(StatusCode::BAD_REQUEST, "LOGIN_BAD_CREDENTIALS");
         if given.password.len() > MAX_PASSWORD {
             return Err(bad);
         }
-        let place = self.passwords.place()?;
+        let slot = self.passwords.slot()?;
         let email = given.email.trim().to_lowercase();
-        // PostgreSQL takes no NUL, and no address has one.
+        // PostgreSQL refuses a NUL, and no address has one.
         let found = if email.contains('\0') {
             None
         } else {
@@ -197,7 +197,7 @@ impl Users {
         };
         let (user, kept) = found.map_or((None, None), |login| (Some(login.user), login.password));
         let has_password = kept.is_some();
-        let is_right = self.passwords.check(place, given.password, kept).await?;
+        let is_right = self.passwords.check(slot, given.password, kept).await?;
         match user {
             Some(user) if is_right && has_password && user.is_active => {
                 Ok(self.token(user.id, user.epoch))
@@ -208,7 +208,7 @@ impl Users {
 
     /// The user that a caller is.
     pub async fn me(&self, caller: Caller) -> Result<User, Error> {
-        let found = self.known.find(&*self.store, caller.id).await?;
+        let found = self.cache.find(&*self.store, caller.id).await?;
         let user = found.ok_or_else(Error::unauthorized)?;
         Ok(User {
             is_superuser: caller.is_superuser,
@@ -220,7 +220,7 @@ impl Users {
         self.store.user(id).await?.ok_or_else(not_found)
     }
 
-    pub async fn change(&self, id: Uuid, changes: Changes) -> Result<User, Error> {
+    pub async fn change(&self, id: Uuid, changes: UserChanges) -> Result<User, Error> {
         let email = match &changes.email {
             Some(text) => Some(checked_email(text)?),
             None => None,
@@ -230,7 +230,7 @@ impl Users {
                 check_password(&password)?;
                 Some(
                     self.passwords
-                        .hash(self.passwords.place()?, password)
+                        .hash(self.passwords.slot()?, password)
                         .await?,
                 )
             }
@@ -243,15 +243,15 @@ impl Users {
             is_superuser: changes.is_superuser,
             is_verified: changes.is_verified,
         };
-        let forget = self.known.forget_after(id);
+        let forget = self.cache.forget_after(id);
         let changed = self.store.change_user(id, change).map(|changed| {
             drop(forget);
             changed
         });
         match changed.commit(&self.bus).await? {
-            UserChanged::Done(user) => Ok(user),
-            UserChanged::NotFound => Err(not_found()),
-            UserChanged::EmailTaken => Err(Error::Detail(
+            UserChangeOutcome::Done(user) => Ok(user),
+            UserChangeOutcome::NotFound => Err(not_found()),
+            UserChangeOutcome::EmailTaken => Err(Error::Detail(
                 StatusCode::BAD_REQUEST,
                 "UPDATE_USER_EMAIL_ALREADY_EXISTS",
             )),
@@ -275,26 +275,26 @@ impl Users {
     /// way leaves a user who can do nothing any more; a second call completes the deletion.
     async fn delete_in_steps(&self, id: Uuid) -> Result<(), Error> {
         // First of all, so that no more workers come.
-        let off = Changes {
+        let off = UserChanges {
             is_active: Some(false),
-            ..Changes::default()
+            ..UserChanges::default()
         };
         self.change(id, off).await?;
         for _ in 0..DELETE_ROUNDS {
             for worker in self.store.workers_of_user(id).await? {
-                if let Some(leaving) = self.leaving.get() {
-                    leaving.leaving(worker).await;
+                if let Some(worker_remover) = self.worker_remover.get() {
+                    worker_remover.remove_worker_of_user(worker).await;
                 }
             }
-            let forget = self.known.forget_after(id);
+            let forget = self.cache.forget_after(id);
             let deleted = self.store.delete_user(id).map(|deleted| {
                 drop(forget);
                 deleted
             });
             match deleted.commit(&self.bus).await? {
-                UserDeleted::Done => return Ok(()),
-                UserDeleted::NotFound => return Err(not_found()),
-                UserDeleted::HasWorkers => {}
+                UserDeletion::Done => return Ok(()),
+                UserDeletion::NotFound => return Err(not_found()),
+                UserDeletion::HasWorkers => {}
             }
         }
         Err(Error::Web(Problem::unavailable(
@@ -318,29 +318,31 @@ fn checked_email(text: &str) -> Result<String, Error> {
     user::email(text).map_err(|reason| {
         let message = format!("value is not a valid email address: {reason}");
         let shown: String = text.chars().take(user::MAX_EMAIL).collect();
-        Unfit::new("value_error", &["body", "email"], message, shown)
+        InvalidField::new("value_error", &["body", "email"], message, shown)
             .with_context(serde_json::json!({ "reason": reason }))
             .into()
     })
 }
 
-/// A refusal does not say the password again: answers are logged more often than questions.
+/// A refusal does not repeat the password: answers are logged more often than requests.
 fn check_password(password: &str) -> Result<(), Error> {
     let at = &["body", "password"];
-    let unfit = |kind, message: String, context| {
-        Err(Unfit::new(kind, at, message, serde_json::Value::Null)
-            .with_context(context)
-            .into())
+    let invalid = |kind, message: String, context| {
+        Err(
+            InvalidField::new(kind, at, message, serde_json::Value::Null)
+                .with_context(context)
+                .into(),
+        )
     };
     if password.chars().count() < MIN_PASSWORD {
-        return unfit(
+        return invalid(
             "string_too_short",
             format!("String should have at least {MIN_PASSWORD} characters"),
             serde_json::json!({ "min_length": MIN_PASSWORD }),
         );
     }
     if password.len() > MAX_PASSWORD {
-        return unfit(
+        return invalid(
             "string_too_long",
             format!("String should have at most {MAX_PASSWORD} bytes"),
             serde_json::json!({ "max_length": MAX_PASSWORD }),

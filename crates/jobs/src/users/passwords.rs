@@ -1,6 +1,6 @@
 //! Passwords: argon2id, a few at a time.
 //!
-//! A hash costs 19 MiB and tens of milliseconds of one core by intent, so whoever guesses
+//! A hash costs 19 MiB and tens of milliseconds of one core by intent, so a caller that guesses
 //! passwords must not be able to have many made at once.
 
 use std::sync::Arc;
@@ -19,39 +19,39 @@ pub const MIN_PASSWORD: usize = 8;
 /// Bytes.
 pub const MAX_PASSWORD: usize = 1_024;
 
-/// Hashes made at once; more of them would not be sooner on the cores that serve everybody else.
+/// Hashes made at once: more of them would only take the cores from other requests.
 const AT_ONCE: usize = 2;
-/// Those that may wait for their turn.
+/// Callers that may wait for their turn.
 const WAITING: usize = 64;
 const SALT: usize = 16;
 
-/// Of nothing that anybody knows, with the parameters of all others: what a password is checked
-/// against when there is no user, so that it takes as long.
+/// The hash of no known password, with the parameters of all others. A password is checked against
+/// it when there is no user, so that this takes as long.
 const NOBODYS: &str = "$argon2id$v=19$m=19456,t=2,p=1$A5DzkQ4V+M0UYW0Rv1yl9Q$VwPjYN3ELIyd9hyX4p0m7q1xPaQ8k9xSmY5d1J3Yb0E";
 
 #[derive(Debug)]
 pub(super) struct Passwords {
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     turns: Arc<Semaphore>,
 }
 
-/// A place in the line; taken before anything else is done for a caller.
+/// A place among the waiting callers; taken before anything else is done for the caller.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct PasswordSlot {
     _permit: OwnedSemaphorePermit,
 }
 
 impl Passwords {
     pub(super) fn new() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(AT_ONCE + WAITING)),
+            slots: Arc::new(Semaphore::new(AT_ONCE + WAITING)),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 
-    pub(super) fn place(&self) -> Result<Place, Error> {
-        match self.places.clone().try_acquire_owned() {
-            Ok(_permit) => Ok(Place { _permit }),
+    pub(super) fn slot(&self) -> Result<PasswordSlot, Error> {
+        match self.slots.clone().try_acquire_owned() {
+            Ok(_permit) => Ok(PasswordSlot { _permit }),
             Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => {
                 Err(Error::Web(Problem::unavailable(
                     "overloaded",
@@ -61,25 +61,29 @@ impl Passwords {
         }
     }
 
-    pub(super) async fn hash(&self, place: Place, password: String) -> Result<PasswordHash, Error> {
-        let made = self.work(place, move || {
+    pub(super) async fn hash(
+        &self,
+        slot: PasswordSlot,
+        password: String,
+    ) -> Result<PasswordHash, Error> {
+        let made = self.work(slot, move || {
             let salt: [u8; SALT] = rand::random();
             Argon2::default()
                 .hash_password_with_salt(password.as_bytes(), &salt)
                 .map(|hash: phc::PasswordHash| PasswordHash(hash.to_string()))
         });
-        // Only for a password or a salt of a length that nothing here has.
+        // This fails only for a password or a salt of a length that nothing here has.
         made.await?.map_err(|error| failed(&error))
     }
 
-    /// Whether it is this one. Takes as long when there is none.
+    /// Whether the password is right. Takes as long when there is none.
     pub(super) async fn check(
         &self,
-        place: Place,
+        slot: PasswordSlot,
         password: String,
         kept: Option<PasswordHash>,
     ) -> Result<bool, Error> {
-        let checked = self.work(place, move || {
+        let checked = self.work(slot, move || {
             let kept = kept.as_ref().map_or(NOBODYS, |hash| &hash.0);
             let kept = phc::PasswordHash::new(kept)?;
             match Argon2::default().verify_password(password.as_bytes(), &kept) {
@@ -92,18 +96,18 @@ impl Passwords {
             .map_err(|error: argon2::password_hash::Error| failed(&error))
     }
 
-    /// The place and the turn go with the work: they are taken for as long as it lasts, whoever
-    /// hangs up meanwhile.
+    /// The slot and the turn go with the work: they are taken for as long as it lasts, also when
+    /// the caller hangs up.
     async fn work<T: Send + 'static>(
         &self,
-        place: Place,
+        slot: PasswordSlot,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         let turn = self.turns.clone().acquire_owned().await;
         let turn = turn.map_err(|error| failed(&error))?;
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
-            drop((turn, place));
+            drop((turn, slot));
             done
         });
         done.await.map_err(|error| failed(&error))
@@ -126,12 +130,12 @@ mod tests {
     #[tokio::test]
     async fn a_password_is_known_again_and_another_is_not() {
         let passwords = Passwords::new();
-        let place = || passwords.place().unwrap();
-        let kept = passwords.hash(place(), "correct horse".to_owned()).await;
+        let slot = || passwords.slot().unwrap();
+        let kept = passwords.hash(slot(), "correct horse".to_owned()).await;
         let kept = kept.unwrap();
         assert!(kept.0.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
         for (password, is_right) in [("correct horse", true), ("Correct horse", false)] {
-            let checked = passwords.check(place(), password.to_owned(), Some(kept.clone()));
+            let checked = passwords.check(slot(), password.to_owned(), Some(kept.clone()));
             assert_eq!(checked.await.unwrap(), is_right, "{password}");
         }
     }
@@ -139,8 +143,8 @@ mod tests {
     #[tokio::test]
     async fn nobody_has_a_hash_that_costs_the_same() {
         let passwords = Passwords::new();
-        let place = || passwords.place().unwrap();
-        let somebodys = passwords.hash(place(), "correct horse".to_owned()).await;
+        let slot = || passwords.slot().unwrap();
+        let somebodys = passwords.hash(slot(), "correct horse".to_owned()).await;
         let somebodys = phc::PasswordHash::new(&somebodys.unwrap().0).unwrap();
         let nobodys = phc::PasswordHash::new(NOBODYS).unwrap();
         assert_eq!(nobodys.algorithm, somebodys.algorithm);
@@ -148,33 +152,33 @@ mod tests {
         assert_eq!(nobodys.params, somebodys.params);
         let length = |hash: &phc::PasswordHash| hash.hash.as_ref().unwrap().len();
         assert_eq!(length(&nobodys), length(&somebodys));
-        let checked = passwords.check(place(), String::new(), None).await;
+        let checked = passwords.check(slot(), String::new(), None).await;
         assert!(!checked.unwrap());
     }
 
     #[tokio::test]
     async fn a_place_is_kept_until_the_work_is_done_and_there_are_so_many() {
         let passwords = Passwords::new();
-        let places: Vec<_> = (0..AT_ONCE + WAITING)
-            .map(|_| passwords.place().unwrap())
+        let slots: Vec<_> = (0..AT_ONCE + WAITING)
+            .map(|_| passwords.slot().unwrap())
             .collect();
-        assert!(passwords.place().is_err());
-        let mut places = places.into_iter();
+        assert!(passwords.slot().is_err());
+        let mut slots = slots.into_iter();
         let (begin, begun) = tokio::sync::oneshot::channel();
         let (go, went) = std::sync::mpsc::channel::<()>();
-        let mut work = Box::pin(passwords.work(places.next().unwrap(), move || {
+        let mut work = Box::pin(passwords.work(slots.next().unwrap(), move || {
             begin.send(()).unwrap();
             went.recv().unwrap();
         }));
         assert!(futures_util::poll!(work.as_mut()).is_pending());
         begun.await.unwrap();
-        // Who asked has hung up; the work is still under way.
+        // The caller has hung up; the work goes on.
         drop(work);
-        assert!(passwords.place().is_err());
+        assert!(passwords.slot().is_err());
         go.send(()).unwrap();
-        let free = passwords.places.acquire().await;
+        let free = passwords.slots.acquire().await;
         drop(free.unwrap());
-        drop(places);
-        assert!(passwords.place().is_ok());
+        drop(slots);
+        assert!(passwords.slot().is_ok());
     }
 }

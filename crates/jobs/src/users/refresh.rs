@@ -1,5 +1,5 @@
-//! Another token before the one at hand ends, so that whoever works for longer than a token lasts
-//! goes on: `X-Refreshed-Token` of any answer.
+//! Refreshes tokens: `X-Refreshed-Token` of any answer, so that a client that works for longer than
+//! a token lasts can go on.
 
 use std::{
     convert::Infallible,
@@ -22,10 +22,8 @@ use super::{Users, bearer, token, token::Claims};
 
 pub const REFRESHED_TOKEN: HeaderName = HeaderName::from_static("x-refreshed-token");
 
-/// On all routes of `router`, a request with a token past half of its time is answered with
-/// another, if it was taken there.
-///
-/// Panics if `router` has no routes.
+/// On all routes of `router`, a request whose token is past half of its time is answered with
+/// another token, if it was accepted there.
 #[must_use]
 pub fn refreshing<S: Clone + Send + Sync + 'static>(
     router: OpenApiRouter<S>,
@@ -34,11 +32,11 @@ pub fn refreshing<S: Clone + Send + Sync + 'static>(
     router.route_layer(Refresh { users })
 }
 
-/// Put into a request whose token is due; set by who has found the token's user.
+/// Put into a request whose token is due; set when the token's user was found.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Accepted(Arc<AtomicBool>);
+pub(crate) struct TokenAccepted(Arc<AtomicBool>);
 
-impl Accepted {
+impl TokenAccepted {
     pub(crate) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -48,7 +46,7 @@ impl Accepted {
     }
 }
 
-/// A layer of its own and no `from_fn`: what it adds is kept for as long as a request is held.
+/// A layer of its own and no `from_fn`: its state is kept for as long as a request is held.
 #[derive(Clone, Debug)]
 struct Refresh {
     users: Arc<Users>,
@@ -88,12 +86,12 @@ impl Service<Request> for Refreshing {
         let Some(claims) = self.claims(&request) else {
             return Either::Left(self.route.call(request));
         };
-        // For whoever asks who calls: a signature is not checked twice.
+        // For the extractors: a signature is not checked twice.
         request.extensions_mut().insert(claims);
         if !claims.is_due(self.users.settings.token_lifetime, token::now()) {
             return Either::Left(self.route.call(request));
         }
-        let accepted = Accepted::default();
+        let accepted = TokenAccepted::default();
         request.extensions_mut().insert(accepted.clone());
         let answer = self.route.call(request);
         let users = self.users.clone();

@@ -16,7 +16,7 @@ const AUDIENCE: &str = "fastapi-users:auth";
 const MAX_LENGTH: usize = 4 * 1024;
 
 /// The secret that signs and verifies.
-pub(super) struct Key(Vec<u8>);
+pub(super) struct TokenKey(Vec<u8>);
 
 /// The claims that this door reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ struct Body {
     epoch: i32,
 }
 
-impl Key {
+impl TokenKey {
     pub(super) fn new(secret: &[u8]) -> Self {
         Self(secret.to_vec())
     }
@@ -67,7 +67,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for TokenKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Key")
     }
@@ -97,8 +97,8 @@ mod tests {
     const NOW: u64 = 1_800_000_000;
     const SECRET: &[u8] = b"a secret of at least 32 characters";
 
-    fn key() -> Key {
-        Key::new(SECRET)
+    fn key() -> TokenKey {
+        TokenKey::new(SECRET)
     }
 
     fn claims() -> Claims {
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_token_of_fastapi_users_is_taken() {
         // As zndraw-auth 0.2.3 gave it at a login.
-        let key_of_both = Key::new(b"a-secret-that-others-have-as-well");
+        let key_of_both = TokenKey::new(b"a-secret-that-others-have-as-well");
         let token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJmMTllMjk5NC0wZTZjLTQzODUtOTkxZS1mYTAxYjg3MTEyZTYiLCJhdWQiOlsiZmFzdGFwaS11c2VyczphdXRoIl0sImV4cCI6MTc5NDk0OTMyOX0.GTJYz_lGW0sK8oxRYnEQXD3VUjcwHg_op4gxdIb4hCM";
         let user = "f19e2994-0e6c-4385-991e-fa01b87112e6".parse().unwrap();
         let read = key_of_both.read(token, 1_794_949_328);
@@ -183,7 +183,7 @@ mod tests {
             format!("{message}.{}", &signature[..20]),
             format!("{token}="),
             format!("{token}.{signature}"),
-            Key::new(b"another secret").sign(claims()),
+            TokenKey::new(b"another secret").sign(claims()),
             signed(&json!({ "alg": "none" }), &body),
             signed(&json!({ "alg": "HS512" }), &body),
             signed(&json!({ "alg": "hs256" }), &body),

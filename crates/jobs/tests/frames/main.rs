@@ -2,18 +2,18 @@
 
 mod chat;
 mod editing;
-mod ground;
+mod fixture;
 mod merging;
 mod model;
 mod mounted;
 mod mounting;
-mod neighbours;
+mod ports;
 mod reading;
 mod rooms;
 mod uploads;
 
 wakeline_testkit::conformance! {
-    crate::ground::Ground;
+    crate::fixture::Fixture;
     rooms:
         a_room_is_made_once,
         a_room_begins_with_the_frames_of_another,

@@ -3,19 +3,19 @@
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use wakeline_jobs::{
     frame::Frame,
-    room::{Appended, Edited, NewRoom, RoomCreated, Source},
+    room::{AppendOutcome, EditOutcome, FrameSource, NewRoom, RoomCreation},
 };
 use wakeline_testkit::CommitAlone;
 
-use crate::ground::{Ground, ME, frame, mark};
+use crate::fixture::{Fixture, ME, frame, mark};
 
 const STEPS: usize = 300;
 
-pub(crate) async fn random_sequences_follow_the_model(ground: Ground) {
+pub(crate) async fn random_sequences_follow_the_model(fixture: Fixture) {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = SmallRng::seed_from_u64(seed);
-    ground.make_room("room-0").await;
+    fixture.make_room("room-0").await;
     let (mut rooms, mut next) = (vec![Vec::<String>::new()], 0);
     for _ in 0..STEPS {
         let at = random.random_range(0..rooms.len());
@@ -30,45 +30,37 @@ pub(crate) async fn random_sequences_follow_the_model(ground: Ground) {
                 next += marks.len();
                 let marks: Vec<_> = marks.iter().map(ToString::to_string).collect();
                 let frames: Vec<Frame> = marks.iter().map(|mark| frame(mark)).collect();
-                let done = ground
-                    .store
-                    .append(name, frames, i64::MAX)
-                    .commit_alone()
-                    .await
-                    .unwrap();
+                let done = fixture.store.append(name, frames, i64::MAX).done().await;
                 rooms[at].extend(marks);
                 let total = i64::try_from(rooms[at].len()).unwrap();
                 let start = i64::try_from(many).unwrap();
-                assert_eq!(done, Appended::Done { start, total });
+                assert_eq!(done, AppendOutcome::Done { start, total });
             }
             3..7 => {
-                let done = ground
-                    .store
-                    .delete(name, as_number)
-                    .commit_alone()
-                    .await
-                    .unwrap();
+                let done = fixture.store.delete(name, as_number).done().await;
                 if inside {
                     rooms[at].remove(number);
                 }
                 let left = i64::try_from(rooms[at].len()).unwrap();
                 let expected = if inside {
-                    Edited::Done(left)
+                    EditOutcome::Done(left)
                 } else {
-                    Edited::NoFrame(left)
+                    EditOutcome::NoFrame(left)
                 };
                 assert_eq!(done, expected);
             }
             7..9 => {
                 next += 1;
                 let new = frame(&next.to_string());
-                let done = ground
+                let done = fixture
                     .store
                     .replace(name, as_number, new, None)
-                    .commit_alone()
-                    .await
-                    .unwrap();
-                assert_eq!(done == Edited::Done(i64::try_from(many).unwrap()), inside);
+                    .done()
+                    .await;
+                assert_eq!(
+                    done == EditOutcome::Done(i64::try_from(many).unwrap()),
+                    inside
+                );
                 if inside {
                     rooms[at][number] = next.to_string();
                 }
@@ -77,29 +69,29 @@ pub(crate) async fn random_sequences_follow_the_model(ground: Ground) {
                 let room = NewRoom {
                     name: format!("room-{}", rooms.len()),
                     user: ME.id,
-                    frames: Source::Room(name),
+                    frames: FrameSource::Room(name),
                     copy_limit: i64::MAX,
                 };
-                let made = ground.store.create_room(room).commit_alone().await.unwrap();
-                assert!(matches!(made, RoomCreated::Done(_)), "{made:?}");
+                let made = fixture.store.create_room(room).done().await;
+                assert!(matches!(made, RoomCreation::Done(_)), "{made:?}");
                 let copy = rooms[at].clone();
                 rooms.push(copy);
             }
             _ => {}
         }
         let at = random.random_range(0..rooms.len());
-        check(&ground, &format!("room-{at}"), &rooms[at], &mut random).await;
+        check(&fixture, &format!("room-{at}"), &rooms[at], &mut random).await;
     }
 }
 
 /// A part of the room, read both ways.
-async fn check(ground: &Ground, name: &str, expected: &[String], random: &mut SmallRng) {
+async fn check(fixture: &Fixture, name: &str, expected: &[String], random: &mut SmallRng) {
     let start = random.random_range(0..=expected.len());
     let stop = random.random_range(start..=expected.len());
     let path = format!("/v1/rooms/{name}/frames?start={start}&stop={stop}");
-    assert_eq!(ground.get(&path).await.marks(), &expected[start..stop]);
+    assert_eq!(fixture.get(&path).await.marks(), &expected[start..stop]);
     let number = i64::try_from(start).unwrap();
-    let found = ground
+    let found = fixture
         .store
         .frame(name.to_owned(), number)
         .await

@@ -9,16 +9,16 @@ use serde_json::json;
 use uuid::Uuid;
 use wakeline_bus::Wakes;
 use wakeline_jobs::{
-    provider::{Answer, AnswerBody, Key},
-    results::{Kept, Memory, Results, Upload, pieces::PIECE},
+    provider::{Answer, AnswerBody, AnswerKey},
+    results::{ResultBackend, Upload, UploadMemory, UploadOutcome, chunks::CHUNK_BYTES},
     store::sqlite::{MIGRATIONS, SqliteStore, system_clock},
 };
 use wakeline_testkit::CommitAlone;
 use wakeline_testkit::SqliteDatabase;
 
 use crate::{
-    ground::{Ground, frame, frame_of},
-    neighbours::{answer, provider},
+    fixture::{Fixture, frame, frame_of},
+    ports::{answer, provider},
 };
 
 const LONG: Duration = Duration::from_secs(60);
@@ -28,56 +28,59 @@ fn frame_answer(mark: &str) -> Answer {
 }
 
 /// A room whose provider has so many frames and answers for those before `known`.
-async fn mounted(ground: &Ground, frames: i64, known: i64) {
-    ground.make_room("room").await;
-    ground.mount("room", frames).await;
+async fn mounted(fixture: &Fixture, frames: i64, known: i64) {
+    fixture.make_room("room").await;
+    fixture.mount("room", frames).await;
     for number in 0..known {
-        ground
-            .neighbours
+        fixture
+            .ports
             .answer(number, frame_answer(&number.to_string()));
     }
 }
 
-pub(crate) async fn what_is_not_stored_is_asked_for(ground: Ground) {
-    mounted(&ground, 10, 10).await;
-    assert_eq!(ground.get("/v1/rooms/room").await.json()["frame_count"], 10);
-    let one = ground.get("/v1/rooms/room/frames/7?keys=mark").await;
+pub(crate) async fn what_is_not_stored_is_asked_for(fixture: Fixture) {
+    mounted(&fixture, 10, 10).await;
+    assert_eq!(
+        fixture.get("/v1/rooms/room").await.json()["frame_count"],
+        10
+    );
+    let one = fixture.get("/v1/rooms/room/frames/7?keys=mark").await;
     assert_eq!(one.marks(), ["7"]);
     assert_eq!(one.frames()[0].keys(), ["mark"]);
     assert_eq!(one.header("preference-applied"), None);
     // Only the number is asked for, so that whatever keys are wanted the answer is the same.
-    let asked = ground.neighbours.asked.lock().unwrap().clone();
+    let asked = fixture.ports.asked.lock().unwrap().clone();
     let params = vec![("index".to_owned(), "7".to_owned())];
     assert_eq!(asked, [("room:frames:mount".to_owned(), params)]);
-    let some = ground
+    let some = fixture
         .get_within(3, "/v1/rooms/room/frames?indices=9,0,9&keys=mark")
         .await;
     assert_eq!(some.marks(), ["9", "0", "9"]);
     assert_eq!(some.header("preference-applied"), Some("wait=3"));
     assert_eq!(
-        ground.get("/v1/rooms/room/frames?start=8").await.marks(),
+        fixture.get("/v1/rooms/room/frames?start=8").await.marks(),
         ["8", "9"]
     );
-    let metadata = ground.get("/v1/rooms/room/frames/2/metadata").await.json();
+    let metadata = fixture.get("/v1/rooms/room/frames/2/metadata").await.json();
     assert_eq!(metadata["frame_id"], 2);
-    let outside = ground.get("/v1/rooms/room/frames/10").await;
+    let outside = fixture.get("/v1/rooms/room/frames/10").await;
     insta::assert_snapshot!(outside.json()["detail"], @r#""Frame 10 not found: the room has frames 0 to 9""#);
     // The newest provider is asked, and two are no error.
-    ground
-        .neighbours
-        .register(provider("room", "newer", crate::ground::OTHER.id));
-    ground.get("/v1/rooms/room/frames/1").await.marks();
-    let asked = ground.neighbours.asked.lock().unwrap();
+    fixture
+        .ports
+        .register(provider("room", "newer", crate::fixture::OTHER.id));
+    fixture.get("/v1/rooms/room/frames/1").await.marks();
+    let asked = fixture.ports.asked.lock().unwrap();
     assert_eq!(asked.last().unwrap().0, "room:frames:newer");
 }
 
-pub(crate) async fn a_read_is_held_until_the_provider_answers(ground: Ground) {
-    mounted(&ground, 3, 0).await;
-    let reading = ground.get_within(30, "/v1/rooms/room/frames?start=1");
+pub(crate) async fn a_read_is_held_until_the_provider_answers(fixture: Fixture) {
+    mounted(&fixture, 3, 0).await;
+    let reading = fixture.get_within(30, "/v1/rooms/room/frames?start=1");
     let answering = async {
-        ground.neighbours.wait_asked(2).await;
-        ground.neighbours.answer(2, frame_answer("two"));
-        ground.neighbours.answer(1, frame_answer("one"));
+        fixture.ports.wait_asked(2).await;
+        fixture.ports.answer(2, frame_answer("two"));
+        fixture.ports.answer(1, frame_answer("one"));
     };
     let (read, ()) = tokio::join!(reading, answering);
     assert_eq!(read.marks(), ["one", "two"]);
@@ -86,88 +89,88 @@ pub(crate) async fn a_read_is_held_until_the_provider_answers(ground: Ground) {
     assert!(timing.starts_with("hold;dur="), "{timing}");
 }
 
-pub(crate) async fn a_batch_is_asked_for_at_once_and_within_bounds(ground: Ground) {
-    let ground = ground.with_limits(|limits| limits.asked_at_once = 4);
-    mounted(&ground, 20, 20).await;
+pub(crate) async fn a_batch_is_asked_for_at_once_and_within_bounds(fixture: Fixture) {
+    let fixture = fixture.with_limits(|limits| limits.asked_at_once = 4);
+    mounted(&fixture, 20, 20).await;
     let expected: Vec<_> = (0..20).map(|number| number.to_string()).collect();
-    assert_eq!(ground.marks("room").await, expected);
-    assert_eq!(ground.neighbours.most_at_once.load(Ordering::SeqCst), 4);
+    assert_eq!(fixture.marks("room").await, expected);
+    assert_eq!(fixture.ports.most_at_once.load(Ordering::SeqCst), 4);
 }
 
-pub(crate) async fn a_batch_that_is_not_answered_in_time_is_a_timeout(ground: Ground) {
-    mounted(&ground, 5, 4).await;
+pub(crate) async fn a_batch_that_is_not_answered_in_time_is_a_timeout(fixture: Fixture) {
+    mounted(&fixture, 5, 4).await;
     for path in [
         "/v1/rooms/room/frames",
         "/v1/rooms/room/frames/4",
         "/v1/rooms/room/frames/4/metadata",
     ] {
-        let late = ground.get_within(0, path).await;
+        let late = fixture.get_within(0, path).await;
         assert_eq!(late.status, StatusCode::GATEWAY_TIMEOUT, "{path}");
         assert_eq!(late.header("retry-after"), Some("2"));
         assert_eq!(late.header("preference-applied"), None);
         assert_eq!(late.json()["type"], "/v1/problems/provider-timeout");
     }
     // What was missing has come.
-    ground.neighbours.answer(4, frame_answer("4"));
-    assert_eq!(ground.marks("room").await.len(), 5);
+    fixture.ports.answer(4, frame_answer("4"));
+    assert_eq!(fixture.marks("room").await.len(), 5);
 }
 
-pub(crate) async fn of_a_batch_all_or_nothing(ground: Ground) {
-    let ground = ground.with_limits(|limits| limits.asked_bytes = 150);
-    mounted(&ground, 5, 5).await;
+pub(crate) async fn of_a_batch_all_or_nothing(fixture: Fixture) {
+    let fixture = fixture.with_limits(|limits| limits.asked_bytes = 150);
+    mounted(&fixture, 5, 5).await;
     assert_eq!(
-        ground.get("/v1/rooms/room/frames?stop=2").await.marks(),
+        fixture.get("/v1/rooms/room/frames?stop=2").await.marks(),
         ["0", "1"]
     );
-    let refused = ground.get("/v1/rooms/room/frames").await;
+    let refused = fixture.get("/v1/rooms/room/frames").await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
     insta::assert_snapshot!(refused.json()["detail"], @r#""these frames are more than 150 bytes together (jobs.asked_bytes); ask for fewer""#);
 }
 
-pub(crate) async fn the_problem_of_the_provider_is_the_answer(ground: Ground) {
-    mounted(&ground, 3, 2).await;
+pub(crate) async fn the_problem_of_the_provider_is_the_answer(fixture: Fixture) {
+    mounted(&fixture, 3, 2).await;
     let problem = json!({
         "type": "/v1/problems/provider-execution-failed",
         "title": "Bad Request", "status": 400, "detail": "no such step",
     });
-    ground
-        .neighbours
-        .answer(2, answer(true, problem.to_string()));
+    fixture.ports.answer(2, answer(true, problem.to_string()));
     for path in [
         "/v1/rooms/room/frames/2",
         "/v1/rooms/room/frames",
         "/v1/rooms/room/frames/2/metadata",
     ] {
-        let failed = ground.get(path).await;
+        let failed = fixture.get(path).await;
         assert_eq!(failed.json(), problem, "{path}");
         assert_eq!(failed.status, StatusCode::BAD_REQUEST);
     }
     // One of a kind that is not known here keeps its own words.
     let own =
         json!({ "type": "/of/its/own", "title": "Gone", "status": 410, "detail": "d", "at": 3 });
-    ground.neighbours.answer(2, answer(true, own.to_string()));
-    let failed = ground.get("/v1/rooms/room/frames/2").await;
+    fixture.ports.answer(2, answer(true, own.to_string()));
+    let failed = fixture.get("/v1/rooms/room/frames/2").await;
     assert_eq!((failed.status, failed.json()), (StatusCode::GONE, own));
     assert_eq!(
         failed.header("content-type"),
         Some("application/problem+json")
     );
-    ground.neighbours.answer(2, answer(true, "not even JSON"));
-    let failed = ground.get("/v1/rooms/room/frames/2").await;
+    fixture.ports.answer(2, answer(true, "not even JSON"));
+    let failed = fixture.get("/v1/rooms/room/frames/2").await;
     assert_eq!(
         failed.json()["type"],
         "/v1/problems/provider-execution-failed"
     );
 }
 
-pub(crate) async fn what_is_no_frame_is_a_failure_of_the_provider(ground: Ground) {
-    let ground = ground.with_limits(|limits| limits.frame.bytes = 100);
-    mounted(&ground, 3, 0).await;
-    ground.neighbours.answer(0, answer(false, &b"\x91\x80"[..]));
-    ground.neighbours.answer(1, answer(false, vec![0xc0; 101]));
+pub(crate) async fn what_is_no_frame_is_a_failure_of_the_provider(fixture: Fixture) {
+    let fixture = fixture.with_limits(|limits| limits.frame.bytes = 100);
+    mounted(&fixture, 3, 0).await;
+    fixture.ports.answer(0, answer(false, &b"\x91\x80"[..]));
+    fixture.ports.answer(1, answer(false, vec![0xc0; 101]));
     let mut texts = Vec::new();
     for number in 0..2 {
-        let failed = ground.get(&format!("/v1/rooms/room/frames/{number}")).await;
+        let failed = fixture
+            .get(&format!("/v1/rooms/room/frames/{number}"))
+            .await;
         assert_eq!(failed.status, StatusCode::BAD_REQUEST);
         texts.push(failed.json()["detail"].to_string());
     }
@@ -177,19 +180,20 @@ pub(crate) async fn what_is_no_frame_is_a_failure_of_the_provider(ground: Ground
     "#);
     // What is required of uploads is not of providers: they may know better.
     let bare = frame_of(&[("mark", b"bare")]);
-    ground
-        .neighbours
-        .answer(2, answer(false, bare.bytes().clone()));
-    assert_eq!(ground.get("/v1/rooms/room/frames/2").await.frames(), [bare]);
+    fixture.ports.answer(2, answer(false, bare.bytes().clone()));
+    assert_eq!(
+        fixture.get("/v1/rooms/room/frames/2").await.frames(),
+        [bare]
+    );
 }
 
-pub(crate) async fn an_answer_on_disk_is_read(ground: Ground) {
-    mounted(&ground, 1, 0).await;
+pub(crate) async fn an_answer_on_disk_is_read(fixture: Fixture) {
+    mounted(&fixture, 1, 0).await;
     let mut file = tempfile::tempfile().unwrap();
     let bytes = frame("disk").bytes().clone();
     file.write_all(&bytes).unwrap();
     let body = AnswerBody::File(Arc::new(file), bytes.len() as u64);
-    ground.neighbours.answer(
+    fixture.ports.answer(
         0,
         Answer {
             body,
@@ -197,16 +201,16 @@ pub(crate) async fn an_answer_on_disk_is_read(ground: Ground) {
         },
     );
     for _ in 0..2 {
-        assert_eq!(ground.marks("room").await, ["disk"]);
+        assert_eq!(fixture.marks("room").await, ["disk"]);
     }
 }
 
-pub(crate) async fn an_answer_in_pieces_is_read(ground: Ground) {
-    mounted(&ground, 1, 0).await;
-    let large = frame(&"x".repeat(3 * PIECE));
+pub(crate) async fn an_answer_in_pieces_is_read(fixture: Fixture) {
+    mounted(&fixture, 1, 0).await;
+    let large = frame(&"x".repeat(3 * CHUNK_BYTES));
     let file = SqliteDatabase::new();
     let place = SqliteStore::new(file.open(&[MIGRATIONS]), system_clock());
-    let key = Key {
+    let key = AnswerKey {
         provider: Uuid::nil(),
         version: 1,
         hash: "a".to_owned(),
@@ -214,31 +218,30 @@ pub(crate) async fn an_answer_in_pieces_is_read(ground: Ground) {
     let upload = Upload {
         is_error: false,
         body: large.bytes().clone().into(),
-        limit: 8 * PIECE as u64,
+        limit: 8 * CHUNK_BYTES as u64,
         patience: LONG,
-        memory: Memory::new(u64::MAX),
+        memory: UploadMemory::new(u64::MAX),
     };
     let kept = place
         .put(key.clone(), upload, LONG, Wakes::none())
-        .commit_alone()
-        .await
-        .unwrap();
-    assert_eq!(kept, Kept::Done);
-    let looks = place.look(vec![key]).await.unwrap();
+        .done()
+        .await;
+    assert_eq!(kept, UploadOutcome::Done);
+    let looks = place.get(vec![key]).await.unwrap();
     let kept = looks[0].answer.clone().unwrap();
-    assert!(matches!(kept.body, AnswerBody::Pieces(_)));
-    ground.neighbours.answer(0, kept);
+    assert!(matches!(kept.body, AnswerBody::Chunks(_)));
+    fixture.ports.answer(0, kept);
     assert_eq!(
-        ground.get("/v1/rooms/room/frames/0").await.frames(),
+        fixture.get("/v1/rooms/room/frames/0").await.frames(),
         [large]
     );
 }
 
-pub(crate) async fn more_than_is_asked_for_at_once_is_refused(ground: Ground) {
-    let ground = ground.with_limits(|limits| limits.asked = 3);
-    mounted(&ground, 5, 5).await;
+pub(crate) async fn more_than_is_asked_for_at_once_is_refused(fixture: Fixture) {
+    let fixture = fixture.with_limits(|limits| limits.asked = 3);
+    mounted(&fixture, 5, 5).await;
     assert_eq!(
-        ground
+        fixture
             .get("/v1/rooms/room/frames?stop=3")
             .await
             .marks()
@@ -246,25 +249,25 @@ pub(crate) async fn more_than_is_asked_for_at_once_is_refused(ground: Ground) {
         3
     );
     for query in ["", "?indices=0,1,2,3"] {
-        let refused = ground.get(&format!("/v1/rooms/room/frames{query}")).await;
+        let refused = fixture.get(&format!("/v1/rooms/room/frames{query}")).await;
         assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
         let detail = refused.json()["detail"].to_string();
         assert!(detail.contains("jobs.asked_frames"), "{detail}");
     }
-    assert_eq!(ground.neighbours.asked.lock().unwrap().len(), 3);
+    assert_eq!(fixture.ports.asked.lock().unwrap().len(), 3);
 }
 
-pub(crate) async fn stored_frames_come_before_the_providers(ground: Ground) {
-    ground.make_room("room").await;
-    ground.append("room", &["a", "b"]).await;
-    ground.mount("room", 4).await;
+pub(crate) async fn stored_frames_come_before_the_providers(fixture: Fixture) {
+    fixture.make_room("room").await;
+    fixture.append("room", &["a", "b"]).await;
+    fixture.mount("room", 4).await;
     for number in 0..4 {
-        ground
-            .neighbours
+        fixture
+            .ports
             .answer(number, frame_answer(&number.to_string()));
     }
-    assert_eq!(ground.marks("room").await, ["a", "b", "2", "3"]);
-    let mixed = ground.get("/v1/rooms/room/frames?indices=3,0,2,1").await;
+    assert_eq!(fixture.marks("room").await, ["a", "b", "2", "3"]);
+    let mixed = fixture.get("/v1/rooms/room/frames?indices=3,0,2,1").await;
     assert_eq!(mixed.marks(), ["3", "a", "2", "b"]);
-    assert_eq!(ground.get("/v1/rooms/room/frames/1").await.marks(), ["b"]);
+    assert_eq!(fixture.get("/v1/rooms/room/frames/1").await.marks(), ["b"]);
 }

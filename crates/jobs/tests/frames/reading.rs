@@ -3,15 +3,15 @@ use http::StatusCode;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::ground::{Ground, ME, frame, frame_of, frames_in, in_json, mark, request};
+use crate::fixture::{Fixture, ME, frame, frame_of, frames_in, in_json, mark, request};
 
-pub(crate) async fn ranges_and_numbers(ground: Ground) {
-    ground.make_room("room").await;
-    assert_eq!(ground.get("/v1/rooms/room/frames").await.body, [0x90][..]);
-    ground.append("room", &["a", "b", "c", "d", "e"]).await;
+pub(crate) async fn ranges_and_numbers(fixture: Fixture) {
+    fixture.make_room("room").await;
+    assert_eq!(fixture.get("/v1/rooms/room/frames").await.body, [0x90][..]);
+    fixture.append("room", &["a", "b", "c", "d", "e"]).await;
     let marks = async |query: &str| {
         let path = format!("/v1/rooms/room/frames{query}");
-        ground.get(&path).await.marks().join("")
+        fixture.get(&path).await.marks().join("")
     };
     let found = [
         marks("").await,
@@ -31,14 +31,14 @@ pub(crate) async fn ranges_and_numbers(ground: Ground) {
             "abcde", "bc", "de", "ab", "cde", "", "", "eac", "bb", "abcde"
         ]
     );
-    assert_eq!(ground.get("/v1/rooms/room/frames/3").await.marks(), ["d"]);
+    assert_eq!(fixture.get("/v1/rooms/room/frames/3").await.marks(), ["d"]);
 }
 
-pub(crate) async fn only_the_keys_that_are_asked_for(ground: Ground) {
-    ground.make_room("room").await;
-    ground.append("room", &["a", "b"]).await;
+pub(crate) async fn only_the_keys_that_are_asked_for(fixture: Fixture) {
+    fixture.make_room("room").await;
+    fixture.append("room", &["a", "b"]).await;
     let keys = async |path: &str| {
-        let frames = ground.get(path).await.frames();
+        let frames = fixture.get(path).await.frames();
         frames
             .iter()
             .map(|frame| frame.keys().join(","))
@@ -58,8 +58,8 @@ pub(crate) async fn only_the_keys_that_are_asked_for(ground: Ground) {
     );
 }
 
-pub(crate) async fn what_a_frame_has(ground: Ground) {
-    ground.make_room("room").await;
+pub(crate) async fn what_a_frame_has(fixture: Fixture) {
+    fixture.make_room("room").await;
     // {b"nd": true, b"type": b"<f8", b"kind": b"", b"shape": [2, 3], b"data": …}
     let array = [
         &b"\x85\xc4\x02nd\xc3\xc4\x04type\xc4\x03<f8\xc4\x04kind\xc4\x00\xc4\x05shape\x92\x02\x03\xc4\x04data\xc4\x30"[..],
@@ -72,15 +72,15 @@ pub(crate) async fn what_a_frame_has(ground: Ground) {
         ("info.name", b"\xa1x"),
     ]);
     let frames = json!({ "frames": [in_json(&one)] });
-    ground.ask(ME, "POST /v1/rooms/room/frames", frames).await;
-    let metadata = ground.get("/v1/rooms/room/frames/0/metadata").await;
+    fixture.ask(ME, "POST /v1/rooms/room/frames", frames).await;
+    let metadata = fixture.get("/v1/rooms/room/frames/0/metadata").await;
     assert_eq!(metadata.status, StatusCode::OK);
     insta::assert_snapshot!(metadata.text(), @r#"{"frame_id":0,"metadata":{"arrays.colors":{"dtype":"<f8","shape":[2,3],"type":"array"},"arrays.radii":{"dtype":"float64","shape":null,"type":"scalar"},"info.name":{"dtype":"str","shape":null,"type":"scalar"}},"source_room":"room"}"#);
 }
 
-pub(crate) async fn numbers_that_are_none_are_refused(ground: Ground) {
-    ground.make_room("room").await;
-    ground.append("room", &["a", "b"]).await;
+pub(crate) async fn numbers_that_are_none_are_refused(fixture: Fixture) {
+    fixture.make_room("room").await;
+    fixture.append("room", &["a", "b"]).await;
     let mut texts = Vec::new();
     for query in [
         "indices=0,x",
@@ -91,7 +91,7 @@ pub(crate) async fn numbers_that_are_none_are_refused(ground: Ground) {
         "indices=-1",
         "indices=9,8,7,6,5,4,3,2,10,11,12",
     ] {
-        let refused = ground.get(&format!("/v1/rooms/room/frames?{query}")).await;
+        let refused = fixture.get(&format!("/v1/rooms/room/frames?{query}")).await;
         let status = refused.status.as_u16();
         texts.push(format!("{query}: {status} {}", refused.json()["detail"]));
     }
@@ -107,23 +107,23 @@ pub(crate) async fn numbers_that_are_none_are_refused(ground: Ground) {
 }
 
 /// Fills a room so that a read of all needs more than one look at the store.
-async fn long_room(ground: &Ground) -> Vec<String> {
-    ground.make_room("room").await;
+async fn long_room(fixture: &Fixture) -> Vec<String> {
+    fixture.make_room("room").await;
     let marks: Vec<_> = (0..200).map(|number| format!("{number:05000}")).collect();
     for marks in marks.chunks(50) {
         let marks: Vec<_> = marks.iter().map(String::as_str).collect();
-        ground.append("room", &marks).await;
+        fixture.append("room", &marks).await;
     }
     // Longer than what is read at once.
     let large = "x".repeat(3 << 20);
-    ground.append("room", &[&large, "last"]).await;
+    fixture.append("room", &[&large, "last"]).await;
     [marks, vec![large, "last".to_owned()]].concat()
 }
 
-pub(crate) async fn a_long_read_comes_in_pieces(ground: Ground) {
-    let marks = long_room(&ground).await;
+pub(crate) async fn a_long_read_comes_in_pieces(fixture: Fixture) {
+    let marks = long_room(&fixture).await;
     let request = request(Some(ME), "GET /v1/rooms/room/frames").body(Body::empty());
-    let response = ground.send(request.unwrap()).await;
+    let response = fixture.send(request.unwrap()).await;
     let mut body = response.into_body();
     let (mut pieces, mut all) = (0, Vec::new());
     while let Some(piece) = body.frame().await {
@@ -133,7 +133,7 @@ pub(crate) async fn a_long_read_comes_in_pieces(ground: Ground) {
     assert!(pieces > 3, "{pieces}");
     let found: Vec<_> = frames_in(&all).iter().map(mark).collect();
     assert_eq!(found, marks);
-    let some = ground
+    let some = fixture
         .get("/v1/rooms/room/frames?indices=201,200,0,199")
         .await
         .marks();
@@ -141,12 +141,12 @@ pub(crate) async fn a_long_read_comes_in_pieces(ground: Ground) {
     assert!(some.iter().eq(expected));
 }
 
-pub(crate) async fn a_read_that_loses_a_frame_breaks_off(ground: Ground) {
-    long_room(&ground).await;
+pub(crate) async fn a_read_that_loses_a_frame_breaks_off(fixture: Fixture) {
+    long_room(&fixture).await;
     let request = request(Some(ME), "GET /v1/rooms/room/frames").body(Body::empty());
-    let response = ground.send(request.unwrap()).await;
+    let response = fixture.send(request.unwrap()).await;
     assert_eq!(response.status(), StatusCode::OK);
-    ground
+    fixture
         .ask(ME, "DELETE /v1/rooms/room/frames/199", Value::Null)
         .await;
     let read = response.into_body().collect().await;
@@ -154,28 +154,28 @@ pub(crate) async fn a_read_that_loses_a_frame_breaks_off(ground: Ground) {
     assert!(error.to_string().contains("Frame"), "{error}");
 }
 
-pub(crate) async fn a_read_goes_on_across_gaps_and_later_deletes(ground: Ground) {
-    let mut marks = long_room(&ground).await;
+pub(crate) async fn a_read_goes_on_across_gaps_and_later_deletes(fixture: Fixture) {
+    let mut marks = long_room(&fixture).await;
     for number in [150, 3, 70] {
         let line = format!("DELETE /v1/rooms/room/frames/{number}");
-        ground.ask(ME, &line, Value::Null).await;
+        fixture.ask(ME, &line, Value::Null).await;
         marks.remove(number);
     }
-    assert!(ground.marks("room").await == marks);
+    assert!(fixture.marks("room").await == marks);
     let request = request(Some(ME), "GET /v1/rooms/room/frames?start=50").body(Body::empty());
-    let response = ground.send(request.unwrap()).await;
+    let response = fixture.send(request.unwrap()).await;
     // Others move, and are found where they are.
-    ground
+    fixture
         .ask(ME, "DELETE /v1/rooms/room/frames/0", Value::Null)
         .await;
     let body = response.into_body().collect().await.unwrap().to_bytes();
     let found: Vec<_> = frames_in(&body).iter().map(mark).collect();
     assert!(found == marks[50..]);
     let replaced = json!({ "data": in_json(&frame("new")) });
-    ground
+    fixture
         .ask(ME, "PUT /v1/rooms/room/frames/100", replaced)
         .await;
     marks.remove(0);
     marks[100] = "new".to_owned();
-    assert!(ground.marks("room").await == marks);
+    assert!(fixture.marks("room").await == marks);
 }

@@ -2,10 +2,10 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use wakeline_jobs::frame::{FrameLimits, msgpack::put_array};
 
-use crate::ground::{Ground, ME, frame, frame_of, in_json};
+use crate::fixture::{Fixture, ME, frame, frame_of, in_json};
 
-pub(crate) async fn json_and_messagepack_are_the_same(ground: Ground) {
-    ground.make_room("room").await;
+pub(crate) async fn json_and_messagepack_are_the_same(fixture: Fixture) {
+    fixture.make_room("room").await;
     let one = frame_of(&[
         ("arrays.colors", b"\x90"),
         ("arrays.radii", &[7; 300]),
@@ -13,17 +13,17 @@ pub(crate) async fn json_and_messagepack_are_the_same(ground: Ground) {
     ]);
     let two = frame("b");
     let frames = json!({"frames": [in_json(&one), in_json(&two)]});
-    ground.ask(ME, "POST /v1/rooms/room/frames", frames).await;
+    fixture.ask(ME, "POST /v1/rooms/room/frames", frames).await;
     let mut packed = Vec::new();
     put_array(&mut packed, 2);
     packed.extend_from_slice(one.bytes());
     packed.extend_from_slice(two.bytes());
-    let done = ground
+    let done = fixture
         .upload("POST /v1/rooms/room/frames", packed.clone())
         .await;
     assert_eq!(done.status, StatusCode::CREATED);
     let plain = json!({"arrays.colors": "kA==", "arrays.radii": "", "mark": "Yw=="});
-    ground
+    fixture
         .ask(
             ME,
             "POST /v1/rooms/room/frames",
@@ -31,29 +31,29 @@ pub(crate) async fn json_and_messagepack_are_the_same(ground: Ground) {
         )
         .await;
 
-    let all = ground.get("/v1/rooms/room/frames?stop=4").await;
+    let all = fixture.get("/v1/rooms/room/frames?stop=4").await;
     assert_eq!(all.frames(), [one.clone(), two.clone(), one, two]);
     // What was uploaded as MessagePack comes back byte by byte.
     assert_eq!(
-        ground
+        fixture
             .get("/v1/rooms/room/frames?start=2&stop=4")
             .await
             .body,
         packed
     );
-    assert_eq!(ground.get("/v1/rooms/room/frames/4").await.marks(), ["c"]);
+    assert_eq!(fixture.get("/v1/rooms/room/frames/4").await.marks(), ["c"]);
     let whole = frame("A");
-    ground
+    fixture
         .upload("PUT /v1/rooms/room/frames/0", &whole.bytes()[..])
         .await;
     assert_eq!(
-        ground.get("/v1/rooms/room/frames/0").await.frames(),
+        fixture.get("/v1/rooms/room/frames/0").await.frames(),
         [whole]
     );
 }
 
-async fn refused(ground: &Ground, line: &str, body: Value) -> String {
-    let refused = ground.ask(ME, line, body).await;
+async fn refused(fixture: &Fixture, line: &str, body: Value) -> String {
+    let refused = fixture.ask(ME, line, body).await;
     assert_eq!(
         refused.status,
         StatusCode::UNPROCESSABLE_ENTITY,
@@ -68,9 +68,9 @@ async fn refused(ground: &Ground, line: &str, body: Value) -> String {
     refused.json()["detail"].as_str().unwrap().to_owned()
 }
 
-pub(crate) async fn what_does_not_fit_is_refused_with_its_place(ground: Ground) {
-    ground.make_room("room").await;
-    ground.append("room", &["a"]).await;
+pub(crate) async fn what_does_not_fit_is_refused_with_its_place(fixture: Fixture) {
+    fixture.make_room("room").await;
+    fixture.append("room", &["a"]).await;
     let good = in_json(&frame("b"));
     let append = "POST /v1/rooms/room/frames";
     let put = "PUT /v1/rooms/room/frames/0";
@@ -92,7 +92,7 @@ pub(crate) async fn what_does_not_fit_is_refused_with_its_place(ground: Ground) 
         (put, json!({})),
         (put, json!({"data": {"arrays.radii": ""}})),
     ] {
-        texts.push(refused(&ground, line, body).await);
+        texts.push(refused(&fixture, line, body).await);
     }
     for (line, body) in [
         (append, &b"\x80"[..]),
@@ -108,7 +108,7 @@ pub(crate) async fn what_does_not_fit_is_refused_with_its_place(ground: Ground) 
         ("PATCH /v1/rooms/room/frames/0", b"\x82\xa1a\x00\xa1a\x00"),
         ("PATCH /v1/rooms/room/frames/0", b""),
     ] {
-        let refused = ground.upload(line, body).await;
+        let refused = fixture.upload(line, body).await;
         assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
         texts.push(refused.json()["detail"].as_str().unwrap().to_owned());
     }
@@ -135,11 +135,11 @@ pub(crate) async fn what_does_not_fit_is_refused_with_its_place(ground: Ground) 
     body: the key a is there twice
     body: not a frame as MessagePack: it breaks off
     ");
-    assert_eq!(ground.marks("room").await, ["a"]);
+    assert_eq!(fixture.marks("room").await, ["a"]);
 }
 
-pub(crate) async fn limits_are_told(ground: Ground) {
-    let ground = ground.with_limits(|limits| {
+pub(crate) async fn limits_are_told(fixture: Fixture) {
+    let fixture = fixture.with_limits(|limits| {
         limits.request = 2;
         limits.frame = FrameLimits {
             bytes: 200,
@@ -147,7 +147,7 @@ pub(crate) async fn limits_are_told(ground: Ground) {
             key: 20,
         };
     });
-    ground.make_room("room").await;
+    fixture.make_room("room").await;
     let append = "POST /v1/rooms/room/frames";
     let with = |key: &str, value: &[u8]| {
         let required = [
@@ -161,19 +161,19 @@ pub(crate) async fn limits_are_told(ground: Ground) {
     many["e"] = json!("");
     let texts = [
         refused(
-            &ground,
+            &fixture,
             append,
             json!({"frames": [with("d", b""), with("d", b""), with("d", b"")]}),
         )
         .await,
-        refused(&ground, append, json!({ "frames": [many] })).await,
+        refused(&fixture, append, json!({ "frames": [many] })).await,
         refused(
-            &ground,
+            &fixture,
             append,
             json!({"frames": [with(&"k".repeat(21), b"")]}),
         )
         .await,
-        refused(&ground, append, json!({"frames": [with("d", &[0; 200])]})).await,
+        refused(&fixture, append, json!({"frames": [with("d", &[0; 200])]})).await,
     ];
     insta::assert_snapshot!(texts.join("\n"), @"
     body.frames: 3 frames; 1 to 2 are taken at once (jobs.request_frames)
@@ -181,13 +181,13 @@ pub(crate) async fn limits_are_told(ground: Ground) {
     body.frames[0]: a key of more than 20 bytes, the limit of this server
     body.frames[0]: longer than 200 bytes, the limit of this server (jobs.frame_bytes)
     ");
-    ground.append("room", &["a"]).await;
+    fixture.append("room", &["a"]).await;
     let part = frame_of(&[("d", b""), ("e", b"")]);
-    let merged = ground
+    let merged = fixture
         .upload("PATCH /v1/rooms/room/frames/0", &part.bytes()[..])
         .await;
     assert_eq!(merged.status, StatusCode::UNPROCESSABLE_ENTITY);
-    let asked = ground.get("/v1/rooms/room/frames?indices=0,0,0").await;
+    let asked = fixture.get("/v1/rooms/room/frames?indices=0,0,0").await;
     assert_eq!(asked.status, StatusCode::UNPROCESSABLE_ENTITY);
     insta::assert_snapshot!(asked.json()["detail"], @r#""query.indices: more than 2 numbers, the limit of this server (jobs.request_frames)""#);
 }

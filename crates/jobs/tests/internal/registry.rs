@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, future::BoxFuture};
 use serde_json::{Value, json};
 use wakeline_jobs::{
-    internal::{InternalJob, InternalProvider, Registry, Twice},
+    internal::{AlreadyRegistered, InternalJob, InternalProvider, Registry},
     name::FullName,
 };
 
@@ -71,5 +71,5 @@ async fn what_is_registered_is_found_by_its_name() {
 
     let twice = registry.with_provider(provider).unwrap_err();
     let name = FullName::new("@internal", "filesystem", "FilesystemRead");
-    assert_eq!(twice, Twice(name));
+    assert_eq!(twice, AlreadyRegistered(name));
 }

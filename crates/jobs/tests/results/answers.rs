@@ -2,55 +2,55 @@
 
 use wakeline_bus::Wakes;
 use wakeline_jobs::{
-    provider::Key,
-    results::{Kept, Upload, pieces::PIECE},
+    provider::AnswerKey,
+    results::{Upload, UploadOutcome, chunks::CHUNK_BYTES},
 };
 use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    pieces::{Reading, patterned, tag},
-    place::{
-        LONG, OTHER, PROVIDER, Place, SHORT, answer, bytes, found, key, look, of_version, put,
-        upload,
+    backend::{
+        LONG, OTHER, PROVIDER, SHORT, TestBackend, answer, bytes, found, key, of_version, put,
+        state, upload,
     },
+    chunks::{Reading, patterned, tag},
 };
 
-pub(crate) async fn what_was_put_is_found_by_its_key_alone(place: Place) {
-    let place = place.node().await;
-    put(&*place, &key("a"), "one", LONG).await;
-    assert_eq!(found(&*place, &key("a")).await.unwrap(), b"one");
+pub(crate) async fn what_was_put_is_found_by_its_key_alone(backend: TestBackend) {
+    let backend = backend.node().await;
+    put(&*backend, &key("a"), "one", LONG).await;
+    assert_eq!(found(&*backend, &key("a")).await.unwrap(), b"one");
     let others = [
         key("b"),
         key(""),
         of_version(2, "a"),
-        Key {
+        AnswerKey {
             provider: OTHER,
             ..key("a")
         },
     ];
     for other in others {
-        let look = look(&*place, &other).await;
+        let state = state(&*backend, &other).await;
         assert!(
-            look.answer.is_none() && look.in_flight.is_none(),
+            state.answer.is_none() && state.in_flight.is_none(),
             "{other:?}"
         );
     }
 }
 
-pub(crate) async fn many_keys_are_answered_in_their_order(place: Place) {
-    let place = place.node().await;
-    put(&*place, &key("a"), "one", LONG).await;
-    put(&*place, &of_version(2, "a"), "two", LONG).await;
+pub(crate) async fn many_keys_are_answered_in_their_order(backend: TestBackend) {
+    let backend = backend.node().await;
+    put(&*backend, &key("a"), "one", LONG).await;
+    put(&*backend, &of_version(2, "a"), "two", LONG).await;
     let keys = vec![
         of_version(2, "a"),
         key("missing"),
         key("a"),
         of_version(2, "a"),
     ];
-    let looks = place.look(keys).await.unwrap();
+    let looks = backend.get(keys).await.unwrap();
     let mut found = Vec::new();
-    for look in looks {
-        found.push(match &look.answer {
+    for state in looks {
+        found.push(match &state.answer {
             Some(answer) => Some(bytes(answer).await),
             None => None,
         });
@@ -59,108 +59,107 @@ pub(crate) async fn many_keys_are_answered_in_their_order(place: Place) {
     assert_eq!(found, [Some(two.clone()), None, Some(one), Some(two)]);
 }
 
-pub(crate) async fn no_keys_are_no_answer(place: Place) {
+pub(crate) async fn no_keys_are_no_answer(backend: TestBackend) {
     assert!(
-        place
+        backend
             .node()
             .await
-            .look(Vec::new())
+            .get(Vec::new())
             .await
             .unwrap()
             .is_empty()
     );
 }
 
-pub(crate) async fn a_later_answer_takes_the_place_of_an_earlier(place: Place) {
-    let place = place.node().await;
-    put(&*place, &key("a"), "a longer one", LONG).await;
-    let first = answer(&*place, &key("a")).await.unwrap();
-    put(&*place, &key("a"), "another", LONG).await;
-    let second = answer(&*place, &key("a")).await.unwrap();
+pub(crate) async fn a_later_answer_takes_the_place_of_an_earlier(backend: TestBackend) {
+    let backend = backend.node().await;
+    put(&*backend, &key("a"), "a longer one", LONG).await;
+    let first = answer(&*backend, &key("a")).await.unwrap();
+    put(&*backend, &key("a"), "another", LONG).await;
+    let second = answer(&*backend, &key("a")).await.unwrap();
     assert_eq!(bytes(&second).await, b"another");
     assert_ne!(first.etag, second.etag);
     // Whoever has the first can still read it.
     assert_eq!(bytes(&first).await, b"a longer one");
 }
 
-pub(crate) async fn a_problem_is_told_from_an_answer(place: Place) {
-    let place = place.node().await;
+pub(crate) async fn a_problem_is_told_from_an_answer(backend: TestBackend) {
+    let backend = backend.node().await;
     let problem = Upload {
         is_error: true,
         ..upload(r#"{"status":400}"#)
     };
-    let kept = place
+    let kept = backend
         .put(key("a"), problem, LONG, Wakes::none())
-        .commit_alone()
-        .await
-        .unwrap();
-    assert_eq!(kept, Kept::Done);
-    let found = answer(&*place, &key("a")).await.unwrap();
+        .done()
+        .await;
+    assert_eq!(kept, UploadOutcome::Done);
+    let found = answer(&*backend, &key("a")).await.unwrap();
     assert!(found.is_error);
     assert_eq!(bytes(&found).await, br#"{"status":400}"#);
-    put(&*place, &key("a"), "{}", LONG).await;
-    assert!(!answer(&*place, &key("a")).await.unwrap().is_error);
+    put(&*backend, &key("a"), "{}", LONG).await;
+    assert!(!answer(&*backend, &key("a")).await.unwrap().is_error);
 }
 
-pub(crate) async fn an_answer_is_over_after_its_time(place: Place) {
-    let place = place.node().await;
-    put(&*place, &key("stays"), "one", LONG).await;
-    put(&*place, &key("goes"), "two", SHORT).await;
+pub(crate) async fn an_answer_is_over_after_its_time(backend: TestBackend) {
+    let backend = backend.node().await;
+    put(&*backend, &key("stays"), "one", LONG).await;
+    put(&*backend, &key("goes"), "two", SHORT).await;
     eventually("the end of an answer", async || {
-        found(&*place, &key("goes")).await.is_none()
+        found(&*backend, &key("goes")).await.is_none()
     })
     .await;
-    assert!(found(&*place, &key("stays")).await.is_some());
+    assert!(found(&*backend, &key("stays")).await.is_some());
     // One that is over is no hindrance to the next.
-    put(&*place, &key("goes"), "three", LONG).await;
-    assert_eq!(found(&*place, &key("goes")).await.unwrap(), b"three");
+    put(&*backend, &key("goes"), "three", LONG).await;
+    assert_eq!(found(&*backend, &key("goes")).await.unwrap(), b"three");
 }
 
-pub(crate) async fn any_bytes_come_back(place: Place) {
-    let place = place.node().await;
+pub(crate) async fn any_bytes_come_back(backend: TestBackend) {
+    let backend = backend.node().await;
     let all: Vec<u8> = (0..=255).chain([0, 0, 0xff, 0xc3, 0x28]).collect();
-    put(&*place, &key("a"), all.clone(), LONG).await;
-    assert_eq!(found(&*place, &key("a")).await.unwrap(), all);
+    put(&*backend, &key("a"), all.clone(), LONG).await;
+    assert_eq!(found(&*backend, &key("a")).await.unwrap(), all);
 }
 
-pub(crate) async fn an_empty_answer_is_one(place: Place) {
-    let place = place.node().await;
-    put(&*place, &key("a"), "", LONG).await;
-    let found = answer(&*place, &key("a")).await.unwrap();
+pub(crate) async fn an_empty_answer_is_one(backend: TestBackend) {
+    let backend = backend.node().await;
+    put(&*backend, &key("a"), "", LONG).await;
+    let found = answer(&*backend, &key("a")).await.unwrap();
     assert_eq!(bytes(&found).await, b"");
     assert_eq!(found.etag, "\"e3b0c44298fc1c149afbf4c8996fb924\"");
 }
 
-pub(crate) async fn a_large_answer_comes_back(place: Place) {
-    let place = place.node().await;
+pub(crate) async fn a_large_answer_comes_back(backend: TestBackend) {
+    let backend = backend.node().await;
     let large: Vec<u8> = (0..5_000_000_u32).map(|at| (at % 251) as u8).collect();
-    put(&*place, &key("a"), large.clone(), LONG).await;
-    assert!(found(&*place, &key("a")).await.unwrap() == large);
+    put(&*backend, &key("a"), large.clone(), LONG).await;
+    assert!(found(&*backend, &key("a")).await.unwrap() == large);
 }
 
-pub(crate) async fn answers_around_the_length_of_a_piece_come_back(place: Place) {
-    let place = place.node().await;
+pub(crate) async fn answers_around_the_length_of_a_piece_come_back(backend: TestBackend) {
+    let backend = backend.node().await;
     for length in [
-        PIECE - 1,
-        PIECE,
-        PIECE + 1,
-        2 * PIECE - 1,
-        2 * PIECE,
-        7 * PIECE + 1,
+        CHUNK_BYTES - 1,
+        CHUNK_BYTES,
+        CHUNK_BYTES + 1,
+        2 * CHUNK_BYTES - 1,
+        2 * CHUNK_BYTES,
+        7 * CHUNK_BYTES + 1,
     ] {
         let body = patterned(length);
-        put(&*place, &key("a"), body.clone(), LONG).await;
-        let found = answer(&*place, &key("a")).await.unwrap();
+        put(&*backend, &key("a"), body.clone(), LONG).await;
+        let found = answer(&*backend, &key("a")).await.unwrap();
         assert_eq!(found.etag, tag(&body), "{length}");
         assert!(bytes(&found).await == body, "{length}");
     }
 }
 
 /// Whatever takes its place, and when it is swept.
-pub(crate) async fn who_reads_one_that_goes_gets_all_of_it(place: Place) {
-    let node = place.node().await;
-    let large = patterned(40 * PIECE);
-    for (at, next) in [None, Some(patterned(10)), Some(patterned(3 * PIECE))]
+pub(crate) async fn who_reads_one_that_goes_gets_all_of_it(backend: TestBackend) {
+    let node = backend.node().await;
+    let large = patterned(40 * CHUNK_BYTES);
+    for (at, next) in [None, Some(patterned(10)), Some(patterned(3 * CHUNK_BYTES))]
         .into_iter()
         .enumerate()
     {
@@ -169,25 +168,25 @@ pub(crate) async fn who_reads_one_that_goes_gets_all_of_it(place: Place) {
         let mut reading = Reading::begin(answer(&*node, &key).await.unwrap()).await;
         match next {
             Some(next) => put(&*node, &key, next, LONG).await,
-            None => node.forget(PROVIDER, None).commit_alone().await.unwrap(),
+            None => node.forget(PROVIDER, None).done().await,
         }
-        node.sweep().commit_alone().await.unwrap();
+        node.sweep().done().await;
         assert!(reading.end().await == large);
     }
 }
 
-pub(crate) async fn the_same_bytes_have_the_same_tag_everywhere(place: Place) {
-    let place = place.node().await;
-    put(&*place, &key("a"), "{}", LONG).await;
-    put(&*place, &of_version(2, "b"), "{}", LONG).await;
+pub(crate) async fn the_same_bytes_have_the_same_tag_everywhere(backend: TestBackend) {
+    let backend = backend.node().await;
+    put(&*backend, &key("a"), "{}", LONG).await;
+    put(&*backend, &of_version(2, "b"), "{}", LONG).await;
     for key in [key("a"), of_version(2, "b")] {
-        let etag = answer(&*place, &key).await.unwrap().etag;
+        let etag = answer(&*backend, &key).await.unwrap().etag;
         assert_eq!(etag, "\"44136fa355b3678a1146ad16f7e8649e\"");
     }
 }
 
-pub(crate) async fn another_node_finds_what_was_put(place: Place) {
-    let (here, there) = (place.node().await, place.node().await);
+pub(crate) async fn another_node_finds_what_was_put(backend: TestBackend) {
+    let (here, there) = (backend.node().await, backend.node().await);
     put(&*here, &key("a"), "one", LONG).await;
     assert_eq!(found(&*there, &key("a")).await.unwrap(), b"one");
     put(&*there, &key("a"), "two", LONG).await;

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use wakeline_jobs::results::choice::Choice;
+use wakeline_jobs::results::by_category::ResultsByCategory;
 
-use crate::place::{LONG, Place, found, key, put};
+use crate::backend::{LONG, TestBackend, found, key, put};
 
 #[tokio::test]
 async fn a_category_has_its_own_place_or_the_common_one() {
-    let (store, files) = (Place::sqlite().await, Place::files_over_sqlite().await);
+    let (store, files) = (
+        TestBackend::sqlite().await,
+        TestBackend::files_over_sqlite().await,
+    );
     let frames = files.node().await;
-    let choice = Choice {
+    let choice = ResultsByCategory {
         default: store.node().await,
         by_category: vec![
             ("frames".to_owned(), frames.clone()),
@@ -22,7 +25,7 @@ async fn a_category_has_its_own_place_or_the_common_one() {
     for category in ["filesystem", "Frames", ""] {
         assert!(Arc::ptr_eq(choice.of(category), &choice.default));
     }
-    let places = choice.places();
+    let places = choice.backends();
     assert_eq!(places.len(), 2);
     assert!(Arc::ptr_eq(&places[0], &choice.default));
     assert!(Arc::ptr_eq(&places[1], &frames));

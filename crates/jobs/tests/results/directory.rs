@@ -13,14 +13,14 @@ use futures_util::stream;
 use wakeline_bus::Wakes;
 use wakeline_jobs::{
     provider::AnswerBody,
-    results::{Kept, Upload},
+    results::{Upload, UploadOutcome},
 };
 use wakeline_store::Error;
 use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    pieces::memory,
-    place::{LIMIT, LONG, Place, SHORT, answer, bytes, found, key, put, request, upload},
+    backend::{LIMIT, LONG, SHORT, TestBackend, answer, bytes, found, key, put, request, upload},
+    chunks::memory,
 };
 
 const MEGABYTE: usize = 1 << 20;
@@ -29,26 +29,26 @@ fn megabyte() -> Vec<u8> {
     vec![7; MEGABYTE]
 }
 
-fn names(place: &Place) -> Vec<String> {
-    let entries = fs::read_dir(place.files()).unwrap();
+fn names(backend: &TestBackend) -> Vec<String> {
+    let entries = fs::read_dir(backend.files()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<_> = names.collect();
     names.sort();
     names
 }
 
-fn only_file(place: &Place) -> PathBuf {
-    match &names(place)[..] {
-        [name] => place.files().join(name),
+fn only_file(backend: &TestBackend) -> PathBuf {
+    match &names(backend)[..] {
+        [name] => backend.files().join(name),
         names => panic!("not one file: {names:?}"),
     }
 }
 
 #[tokio::test]
 async fn what_was_read_longest_ago_is_removed_first() {
-    let place = Place::files_over_sqlite().await;
+    let backend = TestBackend::files_over_sqlite().await;
     // Three of them with their tails, and not four.
-    let node = place.node_with_cap(4 * MEGABYTE as u64).await;
+    let node = backend.node_with_cap(4 * MEGABYTE as u64).await;
     for hash in ["a", "b", "c"] {
         put(&*node, &key(hash), megabyte(), LONG).await;
     }
@@ -67,13 +67,13 @@ async fn what_was_read_longest_ago_is_removed_first() {
 #[tokio::test]
 async fn the_directory_stays_within_its_cap() {
     let cap = 4 * MEGABYTE as u64;
-    let place = Place::files_over_sqlite().await;
-    let node = place.node_with_cap(cap).await;
+    let backend = TestBackend::files_over_sqlite().await;
+    let node = backend.node_with_cap(cap).await;
     for at in 0..40_usize {
         put(&*node, &key(&at.to_string()), vec![7; at * 50_000], LONG).await;
-        let sizes = names(&place)
+        let sizes = names(&backend)
             .into_iter()
-            .map(|name| fs::metadata(place.files().join(name)).unwrap().len());
+            .map(|name| fs::metadata(backend.files().join(name)).unwrap().len());
         assert!(sizes.sum::<u64>() <= cap);
     }
     assert!(found(&*node, &key("39")).await.is_some());
@@ -81,25 +81,24 @@ async fn the_directory_stays_within_its_cap() {
 
 #[tokio::test]
 async fn what_is_larger_than_the_cap_is_refused() {
-    let place = Place::files_over_sqlite().await;
-    let node = place.node_with_cap(MEGABYTE as u64).await;
+    let backend = TestBackend::files_over_sqlite().await;
+    let node = backend.node_with_cap(MEGABYTE as u64).await;
     let chunks = (0..2).map(|_| Ok::<_, std::io::Error>(Bytes::from(megabyte())));
     let body = Body::from_stream(stream::iter(chunks));
     let kept = node
         .put(key("a"), upload(body), LONG, Wakes::none())
-        .commit_alone()
-        .await
-        .unwrap();
-    assert_eq!(kept, Kept::NoRoom);
-    assert_eq!(names(&place), [""; 0]);
+        .done()
+        .await;
+    assert_eq!(kept, UploadOutcome::NoRoom);
+    assert_eq!(names(&backend), [""; 0]);
     put(&*node, &key("a"), "fits", LONG).await;
     assert!(found(&*node, &key("a")).await.is_some());
 }
 
 #[tokio::test]
 async fn what_is_open_stays_readable_when_it_is_removed() {
-    let place = Place::files_over_sqlite().await;
-    let node = place.node_with_cap(2 * MEGABYTE as u64).await;
+    let backend = TestBackend::files_over_sqlite().await;
+    let node = backend.node_with_cap(2 * MEGABYTE as u64).await;
     put(&*node, &key("a"), megabyte(), LONG).await;
     let open = answer(&*node, &key("a")).await.unwrap();
     put(&*node, &key("b"), megabyte(), LONG).await;
@@ -109,8 +108,8 @@ async fn what_is_open_stays_readable_when_it_is_removed() {
 
 #[tokio::test]
 async fn no_hash_leads_out_of_the_directory() {
-    let place = Place::files_over_sqlite().await;
-    let node = place.node().await;
+    let backend = TestBackend::files_over_sqlite().await;
+    let node = backend.node().await;
     let long = "x".repeat(5_000);
     let hashes = [
         "../../escape",
@@ -126,7 +125,7 @@ async fn no_hash_leads_out_of_the_directory() {
     for hash in hashes {
         assert_eq!(found(&*node, &key(hash)).await.unwrap(), hash.as_bytes());
     }
-    let names = names(&place);
+    let names = names(&backend);
     assert_eq!(names.len(), hashes.len());
     let is_plain = |name: &String| {
         name.bytes()
@@ -137,17 +136,17 @@ async fn no_hash_leads_out_of_the_directory() {
 
 #[tokio::test]
 async fn a_restart_finds_what_was_there() {
-    let place = Place::files_over_sqlite().await;
-    let node = place.node().await;
+    let backend = TestBackend::files_over_sqlite().await;
+    let node = backend.node().await;
     put(&*node, &key("goes"), "one", SHORT).await;
     for (age, hash) in ["newest", "older", "oldest"].iter().enumerate() {
-        let before = names(&place);
+        let before = names(&backend);
         put(&*node, &key(hash), megabyte(), LONG).await;
-        let mut names = names(&place);
+        let mut names = names(&backend);
         names.retain(|name| !before.contains(name));
         let file = File::options()
             .write(true)
-            .open(place.files().join(&names[0]))
+            .open(backend.files().join(&names[0]))
             .unwrap();
         let then = SystemTime::now() - Duration::from_secs(100 * (1 + age as u64));
         let times = fs::FileTimes::new().set_modified(then).set_accessed(then);
@@ -158,9 +157,9 @@ async fn a_restart_finds_what_was_there() {
     })
     .await;
     drop(node);
-    let node = place.node_with_cap(3 * MEGABYTE as u64).await;
+    let node = backend.node_with_cap(3 * MEGABYTE as u64).await;
     // Over the cap it is the oldest that goes; and what is over has gone too.
-    assert_eq!(names(&place).len(), 2);
+    assert_eq!(names(&backend).len(), 2);
     assert!(found(&*node, &key("oldest")).await.is_none());
     assert!(found(&*node, &key("older")).await.unwrap() == megabyte());
     put(&*node, &key("another"), megabyte(), LONG).await;
@@ -170,32 +169,32 @@ async fn a_restart_finds_what_was_there() {
 
 #[tokio::test]
 async fn a_restart_removes_what_was_left_half_way_and_nothing_of_others() {
-    let place = Place::files_over_sqlite().await;
-    drop(place.node().await);
+    let backend = TestBackend::files_over_sqlite().await;
+    drop(backend.node().await);
     let left = "coming.00000000-0000-4000-8000-000000000001";
     let written = "coming.00000000-0000-4000-8000-000000000002";
     for name in [left, written, "coming.home", "notes.txt"] {
-        fs::write(place.files().join(name), "half").unwrap();
+        fs::write(backend.files().join(name), "half").unwrap();
     }
     let at_work = File::options()
         .write(true)
-        .open(place.files().join(written))
+        .open(backend.files().join(written))
         .unwrap();
     at_work.try_lock().unwrap();
-    let node = place.node_with_cap(1).await;
-    assert_eq!(names(&place), [written, "coming.home", "notes.txt"]);
-    node.sweep().commit_alone().await.unwrap();
-    assert_eq!(names(&place).len(), 3);
+    let node = backend.node_with_cap(1).await;
+    assert_eq!(names(&backend), [written, "coming.home", "notes.txt"]);
+    node.sweep().done().await;
+    assert_eq!(names(&backend).len(), 3);
 }
 
 #[tokio::test]
 async fn an_answer_that_a_power_cut_has_torn_is_not_served() {
     for harm in 0..3_u8 {
-        let place = Place::files_over_sqlite().await;
-        let node = place.node().await;
+        let backend = TestBackend::files_over_sqlite().await;
+        let node = backend.node().await;
         put(&*node, &key("a"), megabyte(), LONG).await;
         drop(node);
-        let path = only_file(&place);
+        let path = only_file(&backend);
         let file = File::options().write(true).open(&path).unwrap();
         let length = file.metadata().unwrap().len();
         match harm {
@@ -203,18 +202,18 @@ async fn an_answer_that_a_power_cut_has_torn_is_not_served() {
             1 => file.set_len(length - 1).unwrap(),
             _ => file.write_all_at(&[0; 4_096], 8_192).unwrap(),
         }
-        let node = place.node().await;
+        let node = backend.node().await;
         assert!(found(&*node, &key("a")).await.is_none(), "{harm}");
-        assert_eq!(names(&place), [""; 0]);
+        assert_eq!(names(&backend), [""; 0]);
     }
 }
 
 #[tokio::test]
 async fn once_something_may_be_kept_a_failure_leaves_the_outcome_unknown() {
-    let place = Place::files_over_sqlite().await;
-    let node = place.node().await;
+    let backend = TestBackend::files_over_sqlite().await;
+    let node = backend.node().await;
     put(&*node, &key("a"), "one", LONG).await;
-    let path = only_file(&place);
+    let path = only_file(&backend);
     fs::remove_file(&path).unwrap();
     // No file takes the place of a directory, and none is read from it.
     fs::create_dir(&path).unwrap();
@@ -223,26 +222,26 @@ async fn once_something_may_be_kept_a_failure_leaves_the_outcome_unknown() {
     assert!(matches!(put, Err(Error::OutcomeUnknown(_))), "{put:?}");
     let begun = node.begin(request(&key("a")), LONG).commit_alone().await;
     assert!(matches!(begun, Err(Error::OutcomeUnknown(_))), "{begun:?}");
-    let look = node.look(vec![key("a")]).await;
-    assert!(matches!(look, Err(Error::Unavailable(_))), "{look:?}");
+    let state = node.get(vec![key("a")]).await;
+    assert!(matches!(state, Err(Error::Unavailable(_))), "{state:?}");
 }
 
 #[tokio::test]
 async fn others_cannot_read_the_answers() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::files_over_sqlite().await;
-    let node = place.node().await;
+    let backend = TestBackend::files_over_sqlite().await;
+    let node = backend.node().await;
     put(&*node, &key("a"), "one", LONG).await;
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(place.files()), 0o700);
-    assert_eq!(mode(only_file(&place)), 0o600);
+    assert_eq!(mode(backend.files()), 0o700);
+    assert_eq!(mode(only_file(&backend)), 0o600);
 }
 
 #[tokio::test]
 async fn a_large_answer_is_never_in_memory_as_a_whole() {
     const MEGABYTES: usize = 160;
-    let place = Place::files_over_sqlite().await;
-    let node = place.node().await;
+    let backend = TestBackend::files_over_sqlite().await;
+    let node = backend.node().await;
     put(&*node, &key("small"), megabyte(), LONG).await;
     let before = memory();
     let chunk = || Ok::<_, std::io::Error>(Bytes::from(vec![7; MEGABYTE / 16]));
@@ -253,10 +252,9 @@ async fn a_large_answer_is_never_in_memory_as_a_whole() {
     };
     let kept = node
         .put(key("large"), large, LONG, Wakes::none())
-        .commit_alone()
-        .await
-        .unwrap();
-    assert_eq!(kept, Kept::Done);
+        .done()
+        .await;
+    assert_eq!(kept, UploadOutcome::Done);
     let found = answer(&*node, &key("large")).await.unwrap();
     let AnswerBody::File(_, length) = found.body else {
         panic!("not a file");

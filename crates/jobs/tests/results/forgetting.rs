@@ -2,84 +2,79 @@
 
 use std::time::Duration;
 
-use wakeline_jobs::{provider::Key, results::Results};
+use wakeline_jobs::{provider::AnswerKey, results::ResultBackend};
 use wakeline_testkit::{CommitAlone, eventually};
 
-use crate::place::{LONG, OTHER, PROVIDER, Place, SHORT, begin, found, key, look, of_version, put};
+use crate::backend::{
+    LONG, OTHER, PROVIDER, SHORT, TestBackend, begin, found, key, of_version, put, state,
+};
 
-fn of_other(hash: &str) -> Key {
-    Key {
+fn of_other(hash: &str) -> AnswerKey {
+    AnswerKey {
         provider: OTHER,
         ..key(hash)
     }
 }
 
-async fn fill(place: &dyn Results) {
+async fn fill(backend: &dyn ResultBackend) {
     for key in [
         key("a"),
         of_version(2, "a"),
         of_version(10, "a"),
         of_other("a"),
     ] {
-        put(place, &key, "one", LONG).await;
-        let asked = Key {
+        put(backend, &key, "one", LONG).await;
+        let asked = AnswerKey {
             hash: "b".to_owned(),
             ..key
         };
-        assert!(begin(place, &asked, LONG).await);
+        assert!(begin(backend, &asked, LONG).await);
     }
 }
 
 /// An answer and a mark are there, or neither.
-async fn has(place: &dyn Results, key: Key) -> bool {
-    let asked = Key {
+async fn has(backend: &dyn ResultBackend, key: AnswerKey) -> bool {
+    let asked = AnswerKey {
         hash: "b".to_owned(),
         ..key.clone()
     };
-    let in_flight = place.in_flight(key.provider, key.version).await.unwrap();
-    let mark = look(place, &asked).await.in_flight.is_some();
+    let in_flight = backend.in_flight(key.provider, key.version).await.unwrap();
+    let mark = state(backend, &asked).await.in_flight.is_some();
     assert_eq!(mark, !in_flight.is_empty());
-    let answer = found(place, &key).await.is_some();
+    let answer = found(backend, &key).await.is_some();
     assert_eq!(mark, answer);
     answer
 }
 
-pub(crate) async fn earlier_registrations_are_forgotten(place: Place) {
-    let (here, there) = (place.node().await, place.node().await);
+pub(crate) async fn earlier_registrations_are_forgotten(backend: TestBackend) {
+    let (here, there) = (backend.node().await, backend.node().await);
     fill(&*here).await;
     // By another node than that which knows them.
-    there
-        .forget(PROVIDER, Some(10))
-        .commit_alone()
-        .await
-        .unwrap();
+    there.forget(PROVIDER, Some(10)).done().await;
     for node in [&*here, &*there] {
         assert!(!has(node, key("a")).await);
         assert!(!has(node, of_version(2, "a")).await);
         assert!(has(node, of_version(10, "a")).await);
         assert!(has(node, of_other("a")).await);
     }
-    here.forget(PROVIDER, Some(10))
-        .commit_alone()
-        .await
-        .unwrap();
+    here.forget(PROVIDER, Some(10)).done().await;
     assert!(has(&*here, of_version(10, "a")).await);
 }
 
-pub(crate) async fn a_provider_that_is_gone_is_forgotten(place: Place) {
-    let node = place.node().await;
+pub(crate) async fn a_provider_that_is_gone_is_forgotten(backend: TestBackend) {
+    let node = backend.node().await;
     fill(&*node).await;
-    node.forget(PROVIDER, None).commit_alone().await.unwrap();
+    node.forget(PROVIDER, None).done().await;
     for version in [1, 2, 10] {
         assert!(!has(&*node, of_version(version, "a")).await);
     }
     assert!(has(&*node, of_other("a")).await);
-    node.forget(OTHER, None).commit_alone().await.unwrap();
-    assert_eq!(place.stored().await, 0);
+    node.forget(OTHER, None).done().await;
+    assert_eq!(backend.stored().await, 0);
 }
 
-pub(crate) async fn more_than_one_slice_is_forgotten(place: Place) {
-    let node = place.node().await;
+pub(crate) async fn more_than_one_slice_is_forgotten(backend: TestBackend) {
+    let node = backend.node().await;
     let marks = (0..1_200).map(|at| {
         let node = node.clone();
         async move {
@@ -89,15 +84,15 @@ pub(crate) async fn more_than_one_slice_is_forgotten(place: Place) {
     });
     let marked = futures_util::future::join_all(marks).await;
     assert!(marked.into_iter().all(|begun| begun));
-    node.forget(PROVIDER, Some(3)).commit_alone().await.unwrap();
+    node.forget(PROVIDER, Some(3)).done().await;
     let left = node.in_flight(PROVIDER, 3).await.unwrap();
     assert_eq!(left.len(), 400);
-    node.forget(PROVIDER, None).commit_alone().await.unwrap();
-    assert_eq!(place.stored().await, 0);
+    node.forget(PROVIDER, None).done().await;
+    assert_eq!(backend.stored().await, 0);
 }
 
-pub(crate) async fn what_is_over_is_swept(place: Place) {
-    let node = place.node().await;
+pub(crate) async fn what_is_over_is_swept(backend: TestBackend) {
+    let node = backend.node().await;
     // More than a slice.
     for at in 0..130 {
         let hash = at.to_string();
@@ -108,26 +103,26 @@ pub(crate) async fn what_is_over_is_swept(place: Place) {
         }
     }
     eventually("an empty place", async || {
-        node.sweep().commit_alone().await.unwrap();
-        place.stored().await == 0
+        node.sweep().done().await;
+        backend.stored().await == 0
     })
     .await;
-    assert_eq!(node.sweep().commit_alone().await.unwrap(), None);
+    assert_eq!(node.sweep().done().await, None);
 }
 
 /// Redis needs no sweep.
-pub(crate) async fn a_sweep_says_when_there_may_be_more(place: Place) {
-    let node = place.node().await;
-    assert_eq!(node.sweep().commit_alone().await.unwrap(), None);
-    let is_swept = !matches!(place, Place::Redis { .. });
+pub(crate) async fn a_sweep_says_when_there_may_be_more(backend: TestBackend) {
+    let node = backend.node().await;
+    assert_eq!(node.sweep().done().await, None);
+    let is_swept = !matches!(backend, TestBackend::Redis { .. });
     put(&*node, &key("a"), "one", LONG).await;
-    let first = node.sweep().commit_alone().await.unwrap();
+    let first = node.sweep().done().await;
     assert!(begin(&*node, &key("b"), LONG / 2).await);
-    let second = node.sweep().commit_alone().await.unwrap();
+    let second = node.sweep().done().await;
     for (next, latest) in [(first, LONG), (second, LONG / 2)] {
         assert_eq!(next.is_some(), is_swept);
         assert!(next.is_none_or(|next| next > Duration::ZERO && next <= latest));
     }
     assert!(found(&*node, &key("a")).await.is_some());
-    assert!(look(&*node, &key("b")).await.in_flight.is_some());
+    assert!(state(&*node, &key("b")).await.in_flight.is_some());
 }

@@ -5,14 +5,14 @@
 //! dead code, which the build reports.
 
 mod answers;
+mod backend;
 mod choice;
+mod chunks;
 mod crash;
 mod directory;
 mod forgetting;
 mod marks;
 mod outage;
-mod pieces;
-mod place;
 mod races;
 mod shared;
 mod uploads;
@@ -20,23 +20,23 @@ mod uploads;
 macro_rules! conformance {
     (in_pieces $($module:ident: $($case:ident),+ $(,)?;)+) => {
         mod in_pieces {
-            conformance! { @place sqlite { $($module: $($case),+;)+ } }
-            conformance! { @place postgres { $($module: $($case),+;)+ } }
-            conformance! { @place redis { $($module: $($case),+;)+ } }
+            conformance! { @backend sqlite { $($module: $($case),+;)+ } }
+            conformance! { @backend postgres { $($module: $($case),+;)+ } }
+            conformance! { @backend redis { $($module: $($case),+;)+ } }
         }
     };
     ($($module:ident: $($case:ident),+ $(,)?;)+) => {
-        conformance! { @place sqlite { $($module: $($case),+;)+ } }
-        conformance! { @place postgres { $($module: $($case),+;)+ } }
-        conformance! { @place redis { $($module: $($case),+;)+ } }
-        conformance! { @place files_over_sqlite { $($module: $($case),+;)+ } }
-        conformance! { @place files_over_postgres { $($module: $($case),+;)+ } }
+        conformance! { @backend sqlite { $($module: $($case),+;)+ } }
+        conformance! { @backend postgres { $($module: $($case),+;)+ } }
+        conformance! { @backend redis { $($module: $($case),+;)+ } }
+        conformance! { @backend files_over_sqlite { $($module: $($case),+;)+ } }
+        conformance! { @backend files_over_postgres { $($module: $($case),+;)+ } }
     };
-    (@place $place:ident { $($module:ident: $($case:ident),+;)+ }) => {
-        mod $place { $(mod $module { $(
+    (@backend $backend:ident { $($module:ident: $($case:ident),+;)+ }) => {
+        mod $backend { $(mod $module { $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                crate::$module::$case(crate::place::Place::$place().await).await;
+                crate::$module::$case(crate::backend::TestBackend::$backend().await).await;
             }
         )+ })+ }
     };
@@ -94,7 +94,7 @@ conformance! {
 // What is kept as values, and in pieces if it is long.
 conformance! {
     in_pieces
-    pieces:
+    chunks:
         a_large_answer_is_never_in_memory_as_a_whole,
         one_that_has_lost_a_piece_breaks_off,
         pieces_are_over_some_time_after_their_answer,

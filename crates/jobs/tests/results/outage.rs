@@ -8,12 +8,12 @@ use tokio::{
     sync::Semaphore,
 };
 use wakeline_bus::Wakes;
-use wakeline_jobs::results::{Results, redis::Redis as Place};
+use wakeline_jobs::results::{ResultBackend, redis::Redis as TestBackend};
 use wakeline_store::Error;
 use wakeline_testbed::Redis;
 use wakeline_testkit::{CommitAlone, eventually};
 
-use crate::place::{LONG, OTHER, begin, found, key, put, request, upload};
+use crate::backend::{LONG, OTHER, begin, found, key, put, request, upload};
 
 fn is_away<T: std::fmt::Debug>(outcome: Result<T, Error>) {
     let error = outcome.unwrap_err();
@@ -23,48 +23,48 @@ fn is_away<T: std::fmt::Debug>(outcome: Result<T, Error>) {
 #[tokio::test]
 async fn while_it_is_away_everybody_is_told_so() {
     let mut redis = Redis::start().unwrap();
-    let place = Place::new(&redis.url(), "test:").unwrap();
-    put(&place, &key("a"), "one", LONG).await;
+    let backend = TestBackend::new(&redis.url(), "test:").unwrap();
+    put(&backend, &key("a"), "one", LONG).await;
     redis.stop().unwrap();
-    is_away(place.look(vec![key("a")]).await);
+    is_away(backend.get(vec![key("a")]).await);
     is_away(
-        place
+        backend
             .put(key("a"), upload("two"), LONG, Wakes::none())
             .commit_alone()
             .await,
     );
-    is_away(place.begin(request(&key("b")), LONG).commit_alone().await);
+    is_away(backend.begin(request(&key("b")), LONG).commit_alone().await);
     is_away(
-        place
+        backend
             .end(key("b"), None, Wakes::none())
             .commit_alone()
             .await,
     );
-    is_away(place.in_flight(OTHER, 1).await);
-    is_away(place.forget(OTHER, None).commit_alone().await);
+    is_away(backend.in_flight(OTHER, 1).await);
+    is_away(backend.forget(OTHER, None).commit_alone().await);
 
     redis.start_again().unwrap();
     eventually("Redis to be found again", async || {
-        place.look(vec![key("a")]).await.is_ok()
+        backend.get(vec![key("a")]).await.is_ok()
     })
     .await;
-    assert!(found(&place, &key("a")).await.is_none());
-    assert!(begin(&place, &key("a"), LONG).await);
-    put(&place, &key("a"), "two", LONG).await;
-    assert_eq!(found(&place, &key("a")).await.unwrap(), b"two");
+    assert!(found(&backend, &key("a")).await.is_none());
+    assert!(begin(&backend, &key("a"), LONG).await);
+    put(&backend, &key("a"), "two", LONG).await;
+    assert_eq!(found(&backend, &key("a")).await.unwrap(), b"two");
 }
 
 #[tokio::test]
 async fn a_restart_between_two_questions_is_not_noticed() {
     let mut redis = Redis::start().unwrap();
-    let place = Place::new(&redis.url(), "test:").unwrap();
+    let backend = TestBackend::new(&redis.url(), "test:").unwrap();
     for _ in 0..3 {
-        assert!(begin(&place, &key("a"), LONG).await);
+        assert!(begin(&backend, &key("a"), LONG).await);
         redis.restart().unwrap();
     }
-    put(&place, &key("a"), "one", LONG).await;
+    put(&backend, &key("a"), "one", LONG).await;
     redis.restart().unwrap();
-    assert!(found(&place, &key("a")).await.is_none());
+    assert!(found(&backend, &key("a")).await.is_none());
 }
 
 /// Takes one connection to Redis. Once `cut` has a permit, it passes the next command on, and ends
@@ -94,17 +94,17 @@ async fn of_a_write_that_may_have_been_done_the_outcome_is_unknown() {
     let cut = Arc::new(Semaphore::new(0));
     let target = url.trim_start_matches("redis://").trim_end_matches('/');
     tokio::spawn(lossy(listener, target.to_owned(), cut.clone()));
-    let place = Place::new(&proxy, "test:").unwrap();
-    assert!(found(&place, &key("a")).await.is_none());
+    let backend = TestBackend::new(&proxy, "test:").unwrap();
+    assert!(found(&backend, &key("a")).await.is_none());
     cut.add_permits(1);
-    let begun = place.begin(request(&key("a")), LONG).commit_alone().await;
+    let begun = backend.begin(request(&key("a")), LONG).commit_alone().await;
     assert!(matches!(begun, Err(Error::OutcomeUnknown(_))), "{begun:?}");
-    let direct = Place::new(&url, "test:").unwrap();
+    let direct = TestBackend::new(&url, "test:").unwrap();
     assert!(!begin(&direct, &key("a"), LONG).await, "it was done");
     // Nothing can have been done by a question, nor by what was not sent.
-    is_away(place.look(vec![key("a")]).await);
+    is_away(backend.get(vec![key("a")]).await);
     is_away(
-        place
+        backend
             .end(key("a"), None, Wakes::none())
             .commit_alone()
             .await,
@@ -115,11 +115,11 @@ async fn of_a_write_that_may_have_been_done_the_outcome_is_unknown() {
 async fn a_node_that_starts_before_redis_finds_it_when_it_is_there() {
     let mut redis = Redis::start().unwrap();
     redis.stop().unwrap();
-    let place = Place::new(&redis.url(), "test:").unwrap();
-    is_away(place.look(vec![key("a")]).await);
+    let backend = TestBackend::new(&redis.url(), "test:").unwrap();
+    is_away(backend.get(vec![key("a")]).await);
     redis.start_again().unwrap();
     eventually("Redis to be found", async || {
-        place.look(vec![key("a")]).await.is_ok()
+        backend.get(vec![key("a")]).await.is_ok()
     })
     .await;
 }
@@ -127,7 +127,7 @@ async fn a_node_that_starts_before_redis_finds_it_when_it_is_there() {
 #[tokio::test]
 async fn what_others_wrote_under_the_prefix_is_no_answer() {
     let redis = Redis::start().unwrap();
-    let place = Place::new(&redis.url(), "test:").unwrap();
+    let backend = TestBackend::new(&redis.url(), "test:").unwrap();
     let client = redis::Client::open(redis.url()).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let theirs = key("a");
@@ -135,12 +135,12 @@ async fn what_others_wrote_under_the_prefix_is_no_answer() {
     let mut set = redis::cmd("SET");
     set.arg(&name).arg("short");
     set.exec_async(&mut connection).await.unwrap();
-    let error = place.look(vec![theirs]).await.unwrap_err();
+    let error = backend.get(vec![theirs]).await.unwrap_err();
     assert!(matches!(error, Error::Failed(_)), "{error:?}");
 }
 
 #[test]
 fn what_is_logged_of_it_has_no_password() {
-    let place = Place::new("redis://user:secret@127.0.0.1/", "test:").unwrap();
-    assert!(!format!("{place:?}").contains("secret"));
+    let backend = TestBackend::new("redis://user:secret@127.0.0.1/", "test:").unwrap();
+    assert!(!format!("{backend:?}").contains("secret"));
 }

@@ -3,15 +3,15 @@
 use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::Barrier;
-use wakeline_jobs::results::pieces::PIECE;
+use wakeline_jobs::results::chunks::CHUNK_BYTES;
 use wakeline_testkit::CommitAlone;
 
-use crate::place::{LONG, Place, begin, found, key, put};
+use crate::backend::{LONG, TestBackend, begin, found, key, put};
 
 const CALLERS: usize = 50;
 
-pub(crate) async fn one_of_fifty_on_two_nodes_asks(place: Place) {
-    let nodes = [place.node().await, place.node().await];
+pub(crate) async fn one_of_fifty_on_two_nodes_asks(backend: TestBackend) {
+    let nodes = [backend.node().await, backend.node().await];
     for round in 0..5 {
         let hash = format!("round {round}");
         let start = Arc::new(Barrier::new(CALLERS));
@@ -33,12 +33,12 @@ pub(crate) async fn one_of_fifty_on_two_nodes_asks(place: Place) {
     }
 }
 
-pub(crate) async fn two_nodes_that_ask_the_same_in_another_order_do_not_fail(place: Place) {
+pub(crate) async fn two_nodes_that_ask_the_same_in_another_order_do_not_fail(backend: TestBackend) {
     const KEYS: usize = 200;
     let start = Arc::new(Barrier::new(2 * KEYS));
     let mut callers = Vec::new();
     for is_reversed in [false, true] {
-        let node = place.node().await;
+        let node = backend.node().await;
         let mut hashes: Vec<usize> = (0..KEYS).collect();
         if is_reversed {
             hashes.reverse();
@@ -61,8 +61,8 @@ pub(crate) async fn two_nodes_that_ask_the_same_in_another_order_do_not_fail(pla
     assert!(asked.values().all(|times| *times == 1), "{asked:?}");
 }
 
-pub(crate) async fn whoever_comes_while_it_is_answered_does_not_ask_again(place: Place) {
-    let (here, there) = (place.node().await, place.node().await);
+pub(crate) async fn whoever_comes_while_it_is_answered_does_not_ask_again(backend: TestBackend) {
+    let (here, there) = (backend.node().await, backend.node().await);
     for round in 0..5 {
         let key = key(&format!("round {round}"));
         assert!(begin(&*here, &key, LONG).await);
@@ -89,12 +89,14 @@ pub(crate) async fn whoever_comes_while_it_is_answered_does_not_ask_again(place:
     }
 }
 
-pub(crate) async fn a_large_answer_that_is_replaced_all_the_time_is_read_whole(place: Place) {
+pub(crate) async fn a_large_answer_that_is_replaced_all_the_time_is_read_whole(
+    backend: TestBackend,
+) {
     const WRITERS: u8 = 4;
     const ROUNDS: usize = 6;
     // Each of one byte only: a mixture would show.
-    let body = |writer: u8| vec![writer; (2 + usize::from(writer) % 3) * PIECE + 1];
-    let nodes = [place.node().await, place.node().await];
+    let body = |writer: u8| vec![writer; (2 + usize::from(writer) % 3) * CHUNK_BYTES + 1];
+    let nodes = [backend.node().await, backend.node().await];
     put(&*nodes[0], &key("a"), body(0), LONG).await;
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
@@ -102,7 +104,7 @@ pub(crate) async fn a_large_answer_that_is_replaced_all_the_time_is_read_whole(p
             tokio::spawn(async move {
                 for _ in 0..ROUNDS {
                     put(&*node, &key("a"), body(writer), LONG).await;
-                    node.sweep().commit_alone().await.unwrap();
+                    node.sweep().done().await;
                 }
             })
         })

@@ -3,21 +3,17 @@
 use std::fs;
 use wakeline_testkit::CommitAlone;
 
-use crate::place::{LONG, Place, answer, begin, bytes, found, key, look, put};
+use crate::backend::{LONG, TestBackend, answer, begin, bytes, found, key, put, state};
 
 const MEGABYTE: usize = 1 << 20;
 
 #[tokio::test]
 async fn what_another_node_has_removed_is_not_there() {
-    let place = Place::files_over_sqlite().await;
-    let (here, there) = (place.node().await, place.node().await);
+    let backend = TestBackend::files_over_sqlite().await;
+    let (here, there) = (backend.node().await, backend.node().await);
     put(&*here, &key("a"), "one", LONG).await;
     assert!(found(&*here, &key("a")).await.is_some());
-    there
-        .forget(key("a").provider, None)
-        .commit_alone()
-        .await
-        .unwrap();
+    there.forget(key("a").provider, None).done().await;
     assert!(found(&*here, &key("a")).await.is_none());
     assert!(begin(&*here, &key("a"), LONG).await);
     put(&*here, &key("a"), "two", LONG).await;
@@ -26,9 +22,9 @@ async fn what_another_node_has_removed_is_not_there() {
 
 #[tokio::test]
 async fn a_node_removes_for_its_cap_what_it_has_read_of_others() {
-    let place = Place::files_over_sqlite().await;
-    let here = place.node().await;
-    let there = place.node_with_cap(2 * MEGABYTE as u64).await;
+    let backend = TestBackend::files_over_sqlite().await;
+    let here = backend.node().await;
+    let there = backend.node_with_cap(2 * MEGABYTE as u64).await;
     put(&*here, &key("a"), vec![7; MEGABYTE], LONG).await;
     let open = answer(&*there, &key("a")).await.unwrap();
     put(&*there, &key("b"), vec![8; MEGABYTE], LONG).await;
@@ -45,8 +41,8 @@ async fn a_node_that_starts_leaves_the_uploads_of_others_alone() {
     use futures_util::{StreamExt, stream};
     use tokio::sync::oneshot;
 
-    let place = Place::files_over_sqlite().await;
-    let here = place.node().await;
+    let backend = TestBackend::files_over_sqlite().await;
+    let here = backend.node().await;
     let (go_on, going_on) = oneshot::channel();
     let half = bytes::Bytes::from(vec![7; MEGABYTE]);
     let rest = half.clone();
@@ -60,10 +56,10 @@ async fn a_node_that_starts_leaves_the_uploads_of_others_alone() {
         async move { put(&*here, &key("a"), body, LONG).await }
     });
     wakeline_testkit::eventually("a file that is being written", async || {
-        fs::read_dir(place.files()).unwrap().count() == 1
+        fs::read_dir(backend.files()).unwrap().count() == 1
     })
     .await;
-    let there = place.node().await;
+    let there = backend.node().await;
     go_on.send(()).unwrap();
     putting.await.unwrap();
     assert_eq!(found(&*there, &key("a")).await.unwrap().len(), 2 * MEGABYTE);
@@ -72,16 +68,16 @@ async fn a_node_that_starts_leaves_the_uploads_of_others_alone() {
 /// The configuration has changed: what is kept where the marks are is served until it is over.
 #[tokio::test]
 async fn an_answer_from_before_the_files_is_found() {
-    let place = Place::files_over_sqlite().await;
-    let Place::Files { marks, .. } = &place else {
+    let backend = TestBackend::files_over_sqlite().await;
+    let TestBackend::Files { marks, .. } = &backend else {
         unreachable!()
     };
     let store = marks.node().await;
     put(&*store, &key("a"), "before", LONG).await;
-    let node = place.node().await;
+    let node = backend.node().await;
     assert_eq!(found(&*node, &key("a")).await.unwrap(), b"before");
     assert!(!begin(&*node, &key("a"), LONG).await);
     put(&*node, &key("a"), "after", LONG).await;
     assert_eq!(found(&*node, &key("a")).await.unwrap(), b"after");
-    assert!(look(&*store, &key("a")).await.answer.is_some());
+    assert!(state(&*store, &key("a")).await.answer.is_some());
 }

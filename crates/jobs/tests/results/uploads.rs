@@ -7,10 +7,10 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
 use tokio::sync::oneshot;
 use wakeline_bus::Wakes;
-use wakeline_jobs::results::{Kept, Memory, Results, Upload};
+use wakeline_jobs::results::{ResultBackend, Upload, UploadMemory, UploadOutcome};
 use wakeline_testkit::{CommitAlone, eventually};
 
-use crate::place::{LONG, Place, begin, found, key, look, put, upload};
+use crate::backend::{LONG, TestBackend, begin, found, key, put, state, upload};
 
 type Chunk = Result<Bytes, io::Error>;
 
@@ -19,89 +19,84 @@ fn chunks(count: usize) -> impl futures_util::Stream<Item = Chunk> + Send + 'sta
 }
 
 /// A node with an answer under `old`, and a question under `new`.
-async fn prepared(place: &Place) -> (Arc<dyn Results>, usize) {
-    let node = place.node().await;
+async fn prepared(backend: &TestBackend) -> (Arc<dyn ResultBackend>, usize) {
+    let node = backend.node().await;
     put(&*node, &key("old"), "before", LONG).await;
     assert!(begin(&*node, &key("new"), LONG).await);
-    (node, place.stored().await)
+    (node, backend.stored().await)
 }
 
-async fn refused(place: &Place, make: impl Fn() -> Upload, expected: Kept) {
-    let (node, stored) = prepared(place).await;
+async fn refused(backend: &TestBackend, make: impl Fn() -> Upload, expected: UploadOutcome) {
+    let (node, stored) = prepared(backend).await;
     for hash in ["old", "new"] {
         let kept = node
             .put(key(hash), make(), LONG, Wakes::none())
-            .commit_alone()
-            .await
-            .unwrap();
+            .done()
+            .await;
         assert_eq!(kept, expected);
     }
-    unchanged(place, &*node, stored).await;
+    unchanged(backend, &*node, stored).await;
 }
 
-async fn unchanged(place: &Place, node: &dyn Results, stored: usize) {
+async fn unchanged(backend: &TestBackend, node: &dyn ResultBackend, stored: usize) {
     assert_eq!(found(node, &key("old")).await.unwrap(), b"before");
-    let look = look(node, &key("new")).await;
-    assert!(look.answer.is_none() && look.in_flight.is_some());
+    let state = state(node, &key("new")).await;
+    assert!(state.answer.is_none() && state.in_flight.is_some());
     eventually("nothing left behind", async || {
-        place.stored().await == stored
+        backend.stored().await == stored
     })
     .await;
 }
 
-pub(crate) async fn one_that_says_that_it_is_too_large_is_refused(place: Place) {
+pub(crate) async fn one_that_says_that_it_is_too_large_is_refused(backend: TestBackend) {
     let make = || Upload {
         limit: 5,
         ..upload("longer")
     };
-    refused(&place, make, Kept::TooLarge).await;
+    refused(&backend, make, UploadOutcome::TooLarge).await;
 }
 
-pub(crate) async fn one_that_turns_out_too_large_is_refused(place: Place) {
+pub(crate) async fn one_that_turns_out_too_large_is_refused(backend: TestBackend) {
     let make = || Upload {
         limit: 999_999,
         ..upload(Body::from_stream(chunks(1_000)))
     };
-    refused(&place, make, Kept::TooLarge).await;
+    refused(&backend, make, UploadOutcome::TooLarge).await;
 }
 
-pub(crate) async fn one_of_just_the_limit_is_kept(place: Place) {
-    let node = place.node().await;
+pub(crate) async fn one_of_just_the_limit_is_kept(backend: TestBackend) {
+    let node = backend.node().await;
     let upload = Upload {
         limit: 1_000_000,
         ..upload(Body::from_stream(chunks(1_000)))
     };
-    let kept = node
-        .put(key("a"), upload, LONG, Wakes::none())
-        .commit_alone()
-        .await
-        .unwrap();
-    assert_eq!(kept, Kept::Done);
+    let kept = node.put(key("a"), upload, LONG, Wakes::none()).done().await;
+    assert_eq!(kept, UploadOutcome::Done);
     assert!(found(&*node, &key("a")).await.unwrap() == [b'x'; 1_000_000]);
 }
 
-pub(crate) async fn one_that_stops_coming_is_given_up(place: Place) {
+pub(crate) async fn one_that_stops_coming_is_given_up(backend: TestBackend) {
     let make = || Upload {
         patience: Duration::from_millis(20),
         ..upload(Body::from_stream(chunks(400).chain(stream::pending())))
     };
-    refused(&place, make, Kept::TooSlow).await;
+    refused(&backend, make, UploadOutcome::TooSlow).await;
 }
 
-pub(crate) async fn one_that_breaks_off_is_not_kept(place: Place) {
+pub(crate) async fn one_that_breaks_off_is_not_kept(backend: TestBackend) {
     let make = || {
         let end: Chunk = Err(io::ErrorKind::ConnectionReset.into());
         upload(Body::from_stream(
             chunks(400).chain(stream::once(async { end })),
         ))
     };
-    refused(&place, make, Kept::BrokenOff).await;
+    refused(&backend, make, UploadOutcome::BrokenOff).await;
 }
 
 /// However long it is or may become, and however slowly it comes.
-pub(crate) async fn one_that_is_coming_leaves_memory_to_others(place: Place) {
-    let node = place.node().await;
-    let memory = Memory::new(1 << 20);
+pub(crate) async fn one_that_is_coming_leaves_memory_to_others(backend: TestBackend) {
+    let node = backend.node().await;
+    let memory = UploadMemory::new(1 << 20);
     let (cut, is_cut) = oneshot::channel::<()>();
     let end = async {
         is_cut.await.unwrap();
@@ -111,11 +106,11 @@ pub(crate) async fn one_that_is_coming_leaves_memory_to_others(place: Place) {
         memory: memory.clone(),
         ..upload(Body::from_stream(chunks(3_000).chain(stream::once(end))))
     };
-    let before = place.stored().await;
+    let before = backend.stored().await;
     let coming = node.put(key("slow"), slow, LONG, Wakes::none());
     let mut coming = Box::pin(coming.commit_alone());
     eventually("some of it to be stored", async || {
-        place.stored().await > before
+        backend.stored().await > before
     })
     .await;
     let quick = Upload {
@@ -127,16 +122,16 @@ pub(crate) async fn one_that_is_coming_leaves_memory_to_others(place: Place) {
         .put(key("quick"), quick, LONG, Wakes::none())
         .commit_alone()
         .await;
-    assert_eq!(kept.unwrap(), Kept::Done);
+    assert_eq!(kept.unwrap(), UploadOutcome::Done);
     assert_eq!(found(&*node, &key("quick")).await.unwrap().len(), 400_000);
     assert!((&mut coming).now_or_never().is_none());
     cut.send(()).unwrap();
-    assert_eq!(coming.await.unwrap(), Kept::BrokenOff);
+    assert_eq!(coming.await.unwrap(), UploadOutcome::BrokenOff);
     assert_eq!(memory.free(), 1 << 20);
 }
 
-pub(crate) async fn one_whose_caller_is_gone_comes_to_its_end(place: Place) {
-    let node = place.node().await;
+pub(crate) async fn one_whose_caller_is_gone_comes_to_its_end(backend: TestBackend) {
+    let node = backend.node().await;
     let (read, reading) = oneshot::channel();
     let (more, waiting) = oneshot::channel::<()>();
     let pause = stream::once(async {

@@ -116,7 +116,7 @@ pub(crate) async fn who_takes_another_jobs_task_passes_its_wake_on(database: Dat
     claims_are(&node, 3).await;
     let older = crate::lost_hints::new_task("b");
     let older_id = older.id;
-    node.store.submit(older).commit_alone().await.unwrap();
+    node.store.submit(older).done().await;
     let newer = submit(&node, "a").await;
     assert_eq!(answered(both).await.json()["task"]["id"], json!(older_id));
     assert_eq!(answered(one).await.json()["task"]["id"], newer);

@@ -3,7 +3,7 @@
 use std::{ops::Deref, sync::Arc};
 
 use wakeline_jobs::{
-    results::Results,
+    results::ResultBackend,
     store::{
         Store, Users, frames,
         postgres::{self, PostgresStore},
@@ -27,7 +27,7 @@ pub(crate) struct Stores {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) users: Arc<dyn Users>,
     pub(crate) frames: Arc<dyn frames::Frames>,
-    pub(crate) results: Arc<dyn Results>,
+    pub(crate) results: Arc<dyn ResultBackend>,
 }
 
 impl Database {
@@ -66,7 +66,7 @@ impl Database {
 impl Stores {
     fn of<S>(store: Arc<S>) -> Self
     where
-        S: Store + Users + frames::Frames + Results + 'static,
+        S: Store + Users + frames::Frames + ResultBackend + 'static,
     {
         Self {
             store: store.clone(),

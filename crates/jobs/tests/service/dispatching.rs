@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use uuid::Uuid;
 use wakeline_jobs::{
-    provider::{Key, Request},
-    results::Results,
+    provider::{AnswerKey, ProviderRequest},
+    results::ResultBackend,
     topic::Wait,
 };
 use wakeline_testkit::{CommitAlone, eventually, soon};
@@ -29,8 +29,8 @@ async fn listening_are(node: &Node, count: usize) {
 
 /// Asked on another node, whose hint is lost.
 async fn mark(node: &Node, provider: Uuid, hash: String) {
-    let request = Request {
-        key: Key {
+    let request = ProviderRequest {
+        key: AnswerKey {
             provider,
             version: 1,
             hash,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use wakeline_jobs::{
     internal::{InternalJob, Registry},
-    job::{NewJob, Registered},
+    job::{JobRegistration, NewJob},
     name::FullName,
     service::Settings,
     store::Store,
@@ -54,13 +54,13 @@ impl InternalJob for Obey {
     }
 }
 
-struct Ground {
+struct Fixture {
     node: Node,
     /// Lets one that waits go on.
     gate: Arc<Semaphore>,
 }
 
-impl Ground {
+impl Fixture {
     async fn new(database: &Database, settings: Settings) -> Self {
         let gate = Arc::new(Semaphore::new(0));
         let internal = Registry::new().with_job(Arc::new(Obey(gate.clone())));
@@ -122,13 +122,13 @@ fn completed() -> (String, Value) {
 }
 
 pub(crate) async fn the_server_works_on_its_own_jobs(database: Database) {
-    let ground = Ground::new(&database, patient()).await;
-    let (waiting, failing) = (ground.submit("wait").await, ground.submit("fail").await);
+    let fixture = Fixture::new(&database, patient()).await;
+    let (waiting, failing) = (fixture.submit("wait").await, fixture.submit("fail").await);
     let failed = ("failed".to_owned(), json!("no\u{fffd}pe"));
-    assert_eq!(ground.ended(&failing).await, failed);
-    ground.is_running(&waiting).await;
-    ground.gate.add_permits(1);
-    assert_eq!(ground.ended(&waiting).await, completed());
+    assert_eq!(fixture.ended(&failing).await, failed);
+    fixture.is_running(&waiting).await;
+    fixture.gate.add_permits(1);
+    assert_eq!(fixture.ended(&waiting).await, completed());
 }
 
 pub(crate) async fn what_takes_too_long_fails(database: Database) {
@@ -136,11 +136,11 @@ pub(crate) async fn what_takes_too_long_fails(database: Database) {
         internal_timeout: Duration::from_millis(50),
         ..patient()
     };
-    let ground = Ground::new(&database, settings).await;
-    let task = ground.submit("wait").await;
+    let fixture = Fixture::new(&database, settings).await;
+    let task = fixture.submit("wait").await;
     let failed = ("failed".to_owned(), json!("Internal worker timeout"));
-    assert_eq!(ground.ended(&task).await, failed);
-    assert_eq!(ground.ended(&ground.submit("").await).await, completed());
+    assert_eq!(fixture.ended(&task).await, failed);
+    assert_eq!(fixture.ended(&fixture.submit("").await).await, completed());
 }
 
 /// In the moment of its claim, as if somebody cancelled it right after.
@@ -159,15 +159,15 @@ const CANCELLED: (&str, &str) = (
 
 pub(crate) async fn one_cancelled_before_it_runs_is_passed_over(database: Database) {
     database.run(CANCELLED.0, CANCELLED.1).await;
-    let ground = Ground::new(&database, patient()).await;
-    let waiting = ground.submit("wait").await;
-    ground.is_running(&waiting).await;
-    let cancelled = ground.submit("cancel").await;
-    assert_eq!(ground.ended(&cancelled).await.0, "cancelled");
-    assert_eq!(ground.ended(&ground.submit("").await).await, completed());
-    ground.gate.add_permits(1);
+    let fixture = Fixture::new(&database, patient()).await;
+    let waiting = fixture.submit("wait").await;
+    fixture.is_running(&waiting).await;
+    let cancelled = fixture.submit("cancel").await;
+    assert_eq!(fixture.ended(&cancelled).await.0, "cancelled");
+    assert_eq!(fixture.ended(&fixture.submit("").await).await, completed());
+    fixture.gate.add_permits(1);
     assert_eq!(
-        ground.ended(&waiting).await,
+        fixture.ended(&waiting).await,
         completed(),
         "its worker is still there"
     );
@@ -191,18 +191,18 @@ const LET_GO: (&str, &str) = (
 
 pub(crate) async fn a_claim_that_fails_is_not_the_end(database: Database) {
     database.run(REFUSED.0, REFUSED.1).await;
-    let ground = Ground::new(&database, patient()).await;
-    let waiting = ground.submit("wait").await;
-    ground.is_running(&waiting).await;
-    let refused = ground.submit("refuse").await;
+    let fixture = Fixture::new(&database, patient()).await;
+    let waiting = fixture.submit("wait").await;
+    fixture.is_running(&waiting).await;
+    let refused = fixture.submit("refuse").await;
     // Through the same line it would have been claimed by now.
-    let pending = ground.task(&refused, "wait=1").await;
+    let pending = fixture.task(&refused, "wait=1").await;
     assert_eq!(pending["status"], "pending");
     database.run(LET_GO.0, LET_GO.1).await;
-    assert_eq!(ground.ended(&refused).await, completed());
-    ground.gate.add_permits(1);
+    assert_eq!(fixture.ended(&refused).await, completed());
+    fixture.gate.add_permits(1);
     assert_eq!(
-        ground.ended(&waiting).await,
+        fixture.ended(&waiting).await,
         completed(),
         "its worker is still there"
     );
@@ -222,17 +222,13 @@ pub(crate) async fn another_schema_is_offered_after_an_update(database: Database
         worker: None,
     };
     let store: &dyn Store = &*stores.store;
-    let registered = store
-        .register_job(earlier.clone())
-        .commit_alone()
-        .await
-        .unwrap();
-    assert!(matches!(registered, Registered::Done { .. }));
-    let ground = Ground::new(&database, patient()).await;
+    let registered = store.register_job(earlier.clone()).done().await;
+    assert!(matches!(registered, JobRegistration::Done { .. }));
+    let fixture = Fixture::new(&database, patient()).await;
     eventually("the schema of this version", async || {
         let job = store.job(earlier.name.clone()).await.unwrap().unwrap();
         job.schema == SCHEMA
     })
     .await;
-    assert_eq!(ground.ended(&ground.submit("").await).await, completed());
+    assert_eq!(fixture.ended(&fixture.submit("").await).await, completed());
 }

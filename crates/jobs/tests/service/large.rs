@@ -3,7 +3,7 @@
 use http::StatusCode;
 use http_body_util::BodyExt;
 use serde_json::json;
-use wakeline_jobs::results::{Results, pieces::PIECE};
+use wakeline_jobs::results::{ResultBackend, chunks::CHUNK_BYTES};
 use wakeline_testkit::CommitAlone;
 
 use crate::{
@@ -31,7 +31,7 @@ pub(crate) async fn one_is_told_with_its_length_and_tag(database: Database) {
     let mut provider = node.provider("a").await;
     let held = node.read("a");
     let (hash, _) = provider.asked().await;
-    let large = patterned(5 * PIECE + 3);
+    let large = patterned(5 * CHUNK_BYTES + 3);
     let answer = provider.upload(&node, &hash, large.clone(), &[]).await;
     assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
     // Who waited, and who comes later.
@@ -53,12 +53,12 @@ pub(crate) async fn one_is_told_with_its_length_and_tag(database: Database) {
 pub(crate) async fn who_reads_one_that_is_replaced_gets_all_of_it(database: Database) {
     let node = Node::new(&database).await;
     let provider = node.provider("a").await;
-    let large = patterned(5 * PIECE);
+    let large = patterned(5 * CHUNK_BYTES);
     uploaded(&node, &provider, large.clone()).await;
     let reading = node.respond(READ, &node.ben, &[], "").await;
     uploaded(&node, &provider, b"[]".to_vec()).await;
     assert_eq!(answered(node.read("a")).await.body, "[]");
-    node.results.sweep().commit_alone().await.unwrap();
+    node.results.sweep().done().await;
     let body = reading.into_body().collect().await.unwrap();
     assert!(body.to_bytes() == large);
 }
@@ -66,7 +66,7 @@ pub(crate) async fn who_reads_one_that_is_replaced_gets_all_of_it(database: Data
 pub(crate) async fn one_that_is_lost_meanwhile_breaks_off(database: Database) {
     let node = Node::new(&database).await;
     let provider = node.provider("a").await;
-    uploaded(&node, &provider, patterned(5 * PIECE)).await;
+    uploaded(&node, &provider, patterned(5 * CHUNK_BYTES)).await;
     let reading = node.respond(READ, &node.ben, &[], "").await;
     assert_eq!(reading.status(), StatusCode::OK);
     let lost = "DELETE FROM jobs_chunk";
@@ -83,8 +83,8 @@ pub(crate) async fn a_problem_keeps_its_status(database: Database) {
     let problem = json!({ "title": "Gone", "status": 410, "detail": "not here" }).to_string();
     // One that is too long to be looked at is a failure all the same.
     for (length, status) in [
-        (2 * PIECE, StatusCode::GONE),
-        (4 * PIECE, StatusCode::BAD_GATEWAY),
+        (2 * CHUNK_BYTES, StatusCode::GONE),
+        (4 * CHUNK_BYTES, StatusCode::BAD_GATEWAY),
     ] {
         let long = format!("{}{problem}", " ".repeat(length));
         let answer = provider

@@ -8,9 +8,9 @@ use uuid::Uuid;
 use wakeline_bus::Wakes;
 use wakeline_jobs::{
     name::FullName,
-    provider::{Key, Request},
-    results::{Memory, Results, Upload},
-    task::{NewTask, Status, Update},
+    provider::{AnswerKey, ProviderRequest},
+    results::{ResultBackend, Upload, UploadMemory},
+    task::{NewTask, Status, TaskUpdate},
     topic::Wait,
 };
 use wakeline_testkit::{CommitAlone, eventually};
@@ -43,7 +43,7 @@ pub(crate) async fn a_task_for_a_claim(database: Database) {
     assert_eq!(node.recheck().await, 0, "there is nothing yet");
     let task = new_task("a");
     let id = task.id;
-    node.store.submit(task).commit_alone().await.unwrap();
+    node.store.submit(task).done().await;
     assert_ne!(node.recheck().await, 0);
     assert_eq!(answered(held).await.json()["task"]["id"], json!(id));
 }
@@ -64,10 +64,10 @@ pub(crate) async fn another_job_for_a_claim(database: Database) {
         user: owner.unwrap(),
         worker: Some(created.id()),
     };
-    node.store.register_job(new).commit_alone().await.unwrap();
+    node.store.register_job(new).done().await;
     let task = new_task("a");
     let id = task.id;
-    node.store.submit(task).commit_alone().await.unwrap();
+    node.store.submit(task).done().await;
     assert_eq!(node.recheck().await, 1);
     assert_eq!(answered(held).await.json()["task"]["id"], json!(id));
 }
@@ -80,7 +80,7 @@ pub(crate) async fn the_end_of_a_task(database: Database) {
     let wait = node.begin(&what, &node.ben, &HELD, "");
     eventually("it to be held", async || node.engine.held() == 1).await;
     assert_eq!(node.recheck().await, 0);
-    let update = Update {
+    let update = TaskUpdate {
         task,
         user: Uuid::nil(),
         is_superuser: true,
@@ -88,7 +88,7 @@ pub(crate) async fn the_end_of_a_task(database: Database) {
         error: None,
         worker: None,
     };
-    node.store.update(update).commit_alone().await.unwrap();
+    node.store.update(update).done().await;
     assert_eq!(node.recheck().await, 1);
     assert_eq!(answered(wait).await.json()["status"], "cancelled");
 }
@@ -99,7 +99,7 @@ pub(crate) async fn an_answer_for_a_reader(database: Database) {
     let read = node.read("a");
     eventually("it to be asked", async || node.in_flight("a").await == 1).await;
     assert_eq!(node.recheck().await, 0);
-    let key = Key {
+    let key = AnswerKey {
         provider: registered.id(),
         version: 1,
         hash: hash_of(""),
@@ -109,13 +109,12 @@ pub(crate) async fn an_answer_for_a_reader(database: Database) {
         body: Body::from("[1]"),
         limit: 100,
         patience: Duration::from_secs(5),
-        memory: Memory::new(100),
+        memory: UploadMemory::new(100),
     };
     node.results
         .put(key, upload, Duration::from_secs(60), Wakes::none())
-        .commit_alone()
-        .await
-        .unwrap();
+        .done()
+        .await;
     assert_eq!(node.recheck().await, 1);
     assert_eq!(answered(read).await.body, "[1]");
 }
@@ -124,8 +123,8 @@ pub(crate) async fn a_question_for_a_provider(database: Database) {
     let node = Node::new(&database).await;
     let mut provider = node.provider("a").await;
     provider.is_asked_nothing(&node).await;
-    let request = Request {
-        key: Key {
+    let request = ProviderRequest {
+        key: AnswerKey {
             provider: provider.id,
             version: 1,
             hash: hash_of("n=1"),

@@ -5,7 +5,7 @@ mod answers;
 mod claims;
 mod database;
 mod dispatching;
-mod gated;
+mod gated_store;
 mod hung_up;
 mod internal;
 mod internal_jobs;

@@ -17,12 +17,12 @@ use wakeline_bus::{Bus, Options, Recheck};
 use wakeline_jobs::{
     frames::{self, Frames},
     internal::Registry,
-    results::{Results, choice::Choice, files::Files},
-    service::{Ground, Jobs, Settings},
+    results::{ResultBackend, by_category::ResultsByCategory, files::Files},
+    service::{Dependencies, Jobs, Settings},
     socket::{Limits, Sockets},
     store::Store,
     topic::{DOOR, Wait},
-    users::{self, Changes, Users},
+    users::{self, UserChanges, Users},
 };
 use wakeline_testkit::{eventually, listen, soon};
 use wakeline_wake::{Cause, Engine, Wake};
@@ -30,7 +30,7 @@ use wakeline_web::Identity;
 
 use crate::{
     database::{Database, Stores},
-    gated::Gated,
+    gated_store::GatedStore,
     provider::Provider,
 };
 
@@ -39,7 +39,7 @@ pub(crate) struct Node {
     pub(crate) engine: Arc<Engine>,
     pub(crate) sockets: Arc<Sockets>,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) results: Arc<Gated>,
+    pub(crate) results: Arc<GatedStore>,
     pub(crate) address: SocketAddr,
     pub(crate) bus: Arc<Bus>,
     router: Router,
@@ -62,6 +62,14 @@ impl Answer {
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// 200 with this body.
+    pub(crate) fn is_ok(&self, body: &str) {
+        assert_eq!(
+            (self.status, &*self.body),
+            (StatusCode::OK, body.as_bytes())
+        );
     }
 
     pub(crate) fn id(&self) -> Uuid {
@@ -153,27 +161,27 @@ impl Node {
             ping_interval: Duration::from_secs(25),
             ping_timeout: Duration::from_secs(20),
         });
-        let place: Arc<dyn Results> = match wiring.files {
+        let place: Arc<dyn ResultBackend> = match wiring.files {
             Some((directory, cap)) => {
                 let files = Files::open(&directory, cap, stores.results, bus.clone());
                 Arc::new(files.unwrap())
             }
             None => stores.results,
         };
-        let results = Arc::new(Gated::new(stores.store.clone(), place, bus.clone()));
-        let ground = Ground {
+        let results = Arc::new(GatedStore::new(stores.store.clone(), place, bus.clone()));
+        let dependencies = Dependencies {
             store: results.clone(),
             engine: engine.clone(),
             bus: bus.clone(),
             sockets: sockets.clone(),
-            results: Choice {
+            results: ResultsByCategory {
                 default: results.clone(),
                 by_category: Vec::new(),
             },
             users: users.clone(),
             internal: wiring.internal,
         };
-        let jobs = Jobs::new(ground, wiring.settings);
+        let jobs = Jobs::new(dependencies, wiring.settings);
         let neighbour = Arc::new(jobs.clone());
         let frames = Frames::new(
             stores.frames,
@@ -184,7 +192,7 @@ impl Node {
             frames::Limits::default(),
         );
         jobs.has_frames(frames.clone());
-        users.on_leaving(neighbour.clone());
+        users.set_worker_remover(neighbour.clone());
         sockets.serve(neighbour);
         let (routes, _) = wakeline_jobs::http::router(jobs.clone(), frames).split_for_parts();
         let router = routes
@@ -219,9 +227,9 @@ impl Node {
     pub(crate) async fn superuser(&self) -> String {
         let token = self.guest().await;
         let me = self.send("GET /v1/auth/users/me", &token, &[], "").await;
-        let changes = Changes {
+        let changes = UserChanges {
             is_superuser: Some(true),
-            ..Changes::default()
+            ..UserChanges::default()
         };
         self.jobs.users().change(me.id(), changes).await.unwrap();
         token

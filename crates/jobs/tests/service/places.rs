@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use uuid::Uuid;
 use wakeline_bus::Wakes;
 use wakeline_jobs::{
-    provider::Key,
-    results::{Kept, Memory, Results, Upload},
+    provider::AnswerKey,
+    results::{ResultBackend, Upload, UploadMemory, UploadOutcome},
 };
 use wakeline_testkit::{CommitAlone, eventually};
 
@@ -64,10 +64,7 @@ pub(crate) async fn what_is_known_is_not_read_from_disk(database: Database) {
     let provider = node.provider("a").await;
     provider.answer(&node, &hash_of(""), "[1]").await;
     let answer = answered(node.read("a")).await;
-    assert_eq!(
-        (answer.status, &answer.body[..]),
-        (StatusCode::OK, &b"[1]"[..])
-    );
+    answer.is_ok("[1]");
     let etag = answer.header("etag").unwrap().to_owned();
     let known = [("if-none-match", etag.as_str())];
     let answer = answered(node.read_with("a", &known)).await;
@@ -76,17 +73,14 @@ pub(crate) async fn what_is_known_is_not_read_from_disk(database: Database) {
     assert!(answer.body.is_empty());
     provider.answer(&node, &hash_of(""), "[2]").await;
     let answer = answered(node.read_with("a", &known)).await;
-    assert_eq!(
-        (answer.status, &answer.body[..]),
-        (StatusCode::OK, &b"[2]"[..])
-    );
+    answer.is_ok("[2]");
 }
 
 pub(crate) async fn what_is_over_does_not_pile_up(database: Database) {
     let node = Node::new(&database).await;
-    let memory = Memory::new(1 << 20);
+    let memory = UploadMemory::new(1 << 20);
     let puts = (0..MANY).map(|number| {
-        let key = Key {
+        let key = AnswerKey {
             provider: Uuid::nil(),
             version: 1,
             hash: number.to_string(),
@@ -102,7 +96,7 @@ pub(crate) async fn what_is_over_does_not_pile_up(database: Database) {
         put.commit_alone()
     });
     for kept in join_all(puts).await {
-        assert_eq!(kept.unwrap(), Kept::Done);
+        assert_eq!(kept.unwrap(), UploadOutcome::Done);
     }
     assert_eq!(database.answers().await, MANY as i64);
     tokio::spawn(node.jobs.clone().sweep_results());

@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use futures_util::{StreamExt, stream};
 use http::StatusCode;
 use tokio::sync::mpsc;
-use wakeline_jobs::{results::pieces::PIECE, service::Settings};
+use wakeline_jobs::{results::chunks::CHUNK_BYTES, service::Settings};
 use wakeline_testkit::{eventually, soon};
 
 use crate::{
@@ -100,7 +100,7 @@ fn slow() -> (mpsc::Sender<()>, Body) {
 pub(crate) async fn too_many_at_once_wait_for_memory(database: Database) {
     let settings = Settings {
         max_result: 100 << 20,
-        upload_memory: 2 * PIECE as u64,
+        upload_memory: 2 * CHUNK_BYTES as u64,
         upload_patience: Duration::from_secs(1),
         ..patient()
     };
@@ -136,5 +136,5 @@ pub(crate) async fn too_many_at_once_wait_for_memory(database: Database) {
         let answer = soon("it to be kept", upload).await.unwrap();
         assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
     }
-    assert_eq!(node.free_memory(), 2 * PIECE as u64);
+    assert_eq!(node.free_memory(), 2 * CHUNK_BYTES as u64);
 }

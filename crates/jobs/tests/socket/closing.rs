@@ -1,29 +1,29 @@
 use anyhow::Result;
 use wakeline_testkit::soon;
 
-use crate::{door::WORKER, ground::Ground, poller::request, websocket::WebSocket};
+use crate::{fixture::Fixture, poller::request, recording_backend::WORKER, websocket::WebSocket};
 
 /// On a farewell Python's clients stay away; on a cut they come back.
 #[tokio::test(flavor = "multi_thread")]
 async fn at_the_end_connections_are_cut_without_a_farewell() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut websocket = ground.websocket("anna").await?;
+    let fixture = Fixture::new().await?;
+    let mut websocket = fixture.websocket("anna").await?;
     let join = format!(
         r#"42["join_provider_room",{{"provider_name":"anna:fs:x","worker_id":"{WORKER}"}}]"#
     );
     websocket.say(&join).await?;
     websocket.settle().await?;
-    let mut poller = ground.poller("ben").await?;
+    let mut poller = fixture.poller("ben").await?;
     poller.say(r#"421["room_join",{"room_id":"r"}]"#).await?;
     assert!(poller.hear().await?.starts_with("431["));
     let (held, ()) = tokio::join!(
         async { soon("the poll to end", poller.poll()).await },
-        soon("all to be closed", ground.sockets.close()),
+        soon("all to be closed", fixture.sockets.close()),
     );
     assert_eq!(held?.status, 503);
     assert_eq!(websocket.hear().await?, None);
-    assert_eq!(ground.sockets.connected(), 0);
-    ground
+    assert_eq!(fixture.sockets.connected(), 0);
+    fixture
         .door
         .is_told(&["joined anna:fs:x", "left anna:fs:x"])
         .await;
@@ -32,16 +32,16 @@ async fn at_the_end_connections_are_cut_without_a_farewell() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_comes_after_the_end() -> Result<()> {
-    let ground = Ground::new().await?;
-    let poller = ground.poller("ben").await?;
-    ground.sockets.close().await;
+    let fixture = Fixture::new().await?;
+    let poller = fixture.poller("ben").await?;
+    fixture.sockets.close().await;
     assert_eq!(poller.poll().await?.status, 503);
     let opening = "/socket.io/?transport=polling&EIO=4";
     assert_eq!(
-        request(ground.address, "GET", opening, "").await?.status,
+        request(fixture.address, "GET", opening, "").await?.status,
         503
     );
-    assert!(WebSocket::raw(ground.address, "").await.is_err());
-    ground.emit("room:r", "unheard", "{}");
+    assert!(WebSocket::raw(fixture.address, "").await.is_err());
+    fixture.emit("room:r", "unheard", "{}");
     Ok(())
 }

@@ -3,7 +3,7 @@ use wakeline_jobs::socket::Limits;
 use wakeline_testkit::eventually;
 
 use crate::{
-    ground::{Ground, limits},
+    fixture::{Fixture, limits},
     poller::{Poller, request},
     websocket::WebSocket,
 };
@@ -12,13 +12,13 @@ const REFUSED: &str = r#"44{"message":"Connection refused by server"}"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_known_token_connects() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut poller = Poller::open(ground.address).await?;
+    let fixture = Fixture::new().await?;
+    let mut poller = Poller::open(fixture.address).await?;
     let answer = poller.connect("anna").await?;
     assert_eq!(answer, format!(r#"40{{"sid":"{}"}}"#, poller.sid));
-    let _websocket = ground.websocket("ben").await?;
+    let _websocket = fixture.websocket("ben").await?;
     eventually("two to be connected", async || {
-        ground.sockets.connected() == 2
+        fixture.sockets.connected() == 2
     })
     .await;
     Ok(())
@@ -26,7 +26,7 @@ async fn a_known_token_connects() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_known_token_the_connection_is_refused() -> Result<()> {
-    let ground = Ground::new().await?;
+    let fixture = Fixture::new().await?;
     for auth in [
         "",
         "{}",
@@ -35,21 +35,21 @@ async fn without_a_known_token_the_connection_is_refused() -> Result<()> {
         r#"{"token":5}"#,
         "7",
     ] {
-        let mut poller = Poller::open(ground.address).await?;
+        let mut poller = Poller::open(fixture.address).await?;
         poller.say(&format!("40{auth}")).await?;
         assert_eq!(poller.hear().await?, REFUSED, "{auth}");
-        let mut websocket = WebSocket::open(ground.address).await?;
+        let mut websocket = WebSocket::open(fixture.address).await?;
         websocket.say(&format!("40{auth}")).await?;
         assert_eq!(websocket.hear().await?.as_deref(), Some(REFUSED), "{auth}");
     }
-    assert_eq!(ground.sockets.connected(), 0);
+    assert_eq!(fixture.sockets.connected(), 0);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn there_is_one_namespace() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut poller = Poller::open(ground.address).await?;
+    let fixture = Fixture::new().await?;
+    let mut poller = Poller::open(fixture.address).await?;
     poller.say(r#"40/other,{"token":"anna"}"#).await?;
     assert_eq!(
         poller.hear().await?,
@@ -60,7 +60,7 @@ async fn there_is_one_namespace() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn older_protocols_and_strange_requests_are_refused() -> Result<()> {
-    let ground = Ground::new().await?;
+    let fixture = Fixture::new().await?;
     for query in [
         "",
         "?EIO=3&transport=polling",
@@ -71,10 +71,10 @@ async fn older_protocols_and_strange_requests_are_refused() -> Result<()> {
         "?EIO=4&transport=websocket&sid=AAAAAAAAAAAAAAHs",
     ] {
         let target = format!("/socket.io/{query}");
-        let answer = request(ground.address, "GET", &target, "").await?;
+        let answer = request(fixture.address, "GET", &target, "").await?;
         assert_eq!(answer.status, 400, "{query}: {}", answer.body);
     }
-    let beside = request(ground.address, "GET", "/", "").await?;
+    let beside = request(fixture.address, "GET", "/", "").await?;
     assert_eq!(beside.body, "beside");
     Ok(())
 }
@@ -85,18 +85,18 @@ async fn past_the_limit_new_ones_are_refused_until_there_is_a_place() -> Result<
         connections: 2,
         ..limits()
     };
-    let ground = Ground::with(two).await?;
-    let _first = ground.poller("anna").await?;
-    let second = ground.websocket("anna").await?;
+    let fixture = Fixture::with(two).await?;
+    let _first = fixture.poller("anna").await?;
+    let second = fixture.websocket("anna").await?;
     let opening = "/socket.io/?transport=polling&EIO=4";
     assert_eq!(
-        request(ground.address, "GET", opening, "").await?.status,
+        request(fixture.address, "GET", opening, "").await?.status,
         503
     );
-    assert!(WebSocket::raw(ground.address, "").await.is_err());
+    assert!(WebSocket::raw(fixture.address, "").await.is_err());
     drop(second);
     let until = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
-    while request(ground.address, "GET", opening, "").await?.status != 200 {
+    while request(fixture.address, "GET", opening, "").await?.status != 200 {
         assert!(
             tokio::time::Instant::now() < until,
             "its place was not given back"
@@ -107,13 +107,13 @@ async fn past_the_limit_new_ones_are_refused_until_there_is_a_place() -> Result<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_past_the_limit_ends_the_connection() -> Result<()> {
-    let ground = Ground::new().await?;
+    let fixture = Fixture::new().await?;
     let long = format!(r#"42["unheard_of","{}"]"#, "x".repeat(100_000));
-    let mut websocket = ground.websocket("anna").await?;
+    let mut websocket = fixture.websocket("anna").await?;
     let _ = websocket.say(&long).await;
     assert_eq!(websocket.hear().await?, None);
-    let poller = ground.poller("anna").await?;
+    let poller = fixture.poller("anna").await?;
     assert!(poller.say(&long).await.is_err());
-    eventually("both to be gone", async || ground.sockets.connected() == 0).await;
+    eventually("both to be gone", async || fixture.sockets.connected() == 0).await;
     Ok(())
 }

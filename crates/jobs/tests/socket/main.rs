@@ -2,10 +2,10 @@
 
 mod closing;
 mod connecting;
-mod door;
-mod ground;
+mod fixture;
 mod poller;
 mod polling;
+mod recording_backend;
 mod rooms;
 mod slow;
 mod websocket;

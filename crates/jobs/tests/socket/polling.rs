@@ -1,18 +1,18 @@
 use anyhow::Result;
 
-use crate::{ground::Ground, websocket::WebSocket};
+use crate::{fixture::Fixture, websocket::WebSocket};
 
 /// What Python's client takes in one answer.
 const MAX_PACKETS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_holds_no_more_than_python_takes() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut anna = ground.poller("anna").await?;
+    let fixture = Fixture::new().await?;
+    let mut anna = fixture.poller("anna").await?;
     anna.say(r#"421["room_join",{"room_id":"r"}]"#).await?;
     assert!(anna.hear().await?.starts_with("431["));
     for number in 0..100 {
-        ground.emit("room:r", "number", &number.to_string());
+        fixture.emit("room:r", "number", &number.to_string());
     }
     for number in 0..100 {
         assert_eq!(anna.hear().await?, format!(r#"42["number",{number}]"#));
@@ -24,22 +24,22 @@ async fn an_answer_holds_no_more_than_python_takes() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_between_polling_and_the_websocket() -> Result<()> {
     const MANY: usize = 400;
-    let ground = Ground::new().await?;
-    let mut anna = ground.poller("anna").await?;
+    let fixture = Fixture::new().await?;
+    let mut anna = fixture.poller("anna").await?;
     anna.say(r#"421["room_join",{"room_id":"r"}]"#).await?;
     assert!(anna.hear().await?.starts_with("431["));
     for number in 0..MANY {
-        ground.emit("room:r", "number", &number.to_string());
+        fixture.emit("room:r", "number", &number.to_string());
     }
     let mut heard = vec![anna.hear().await?];
-    let probing = tokio::spawn(WebSocket::probe(ground.address, anna.sid.clone()));
+    let probing = tokio::spawn(WebSocket::probe(fixture.address, anna.sid.clone()));
     while !probing.is_finished() {
         anna.fetch().await?;
     }
     heard.extend(anna.unread());
     let mut websocket = probing.await??;
     websocket.say("5").await?;
-    ground.emit("room:r", "number", &MANY.to_string());
+    fixture.emit("room:r", "number", &MANY.to_string());
     while !heard
         .last()
         .is_some_and(|last| last.contains(&MANY.to_string()))
@@ -51,35 +51,35 @@ async fn nothing_is_lost_between_polling_and_the_websocket() -> Result<()> {
         .map(|number| format!(r#"42["number",{number}]"#))
         .collect();
     assert_eq!(heard, expected);
-    assert_eq!(ground.sockets.members("room:r"), 1);
+    assert_eq!(fixture.sockets.members("room:r"), 1);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_goes_over_before_it_connects() -> Result<()> {
-    let ground = Ground::new().await?;
-    let poller = crate::poller::Poller::open(ground.address).await?;
-    let mut websocket = WebSocket::probe(ground.address, poller.sid.clone()).await?;
+    let fixture = Fixture::new().await?;
+    let poller = crate::poller::Poller::open(fixture.address).await?;
+    let mut websocket = WebSocket::probe(fixture.address, poller.sid.clone()).await?;
     websocket.say("5").await?;
     let connected = websocket.connect("anna").await?;
     assert_eq!(connected, format!(r#"40{{"sid":"{}"}}"#, poller.sid));
     websocket.settle().await?;
-    assert_eq!(ground.sockets.connected(), 1);
+    assert_eq!(fixture.sockets.connected(), 1);
     drop(websocket);
-    let gone = async || ground.sockets.connected() == 0;
+    let gone = async || fixture.sockets.connected() == 0;
     wakeline_testkit::eventually("it to be gone", gone).await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_websocket_that_ends_half_way_ends_its_session() -> Result<()> {
-    let ground = Ground::new().await?;
-    let anna = ground.poller("anna").await?;
-    let here = async || ground.sockets.connected() == 1;
+    let fixture = Fixture::new().await?;
+    let anna = fixture.poller("anna").await?;
+    let here = async || fixture.sockets.connected() == 1;
     wakeline_testkit::eventually("it to be connected", here).await;
-    let websocket = WebSocket::probe(ground.address, anna.sid.clone()).await?;
+    let websocket = WebSocket::probe(fixture.address, anna.sid.clone()).await?;
     drop(websocket);
-    let gone = async || ground.sockets.connected() == 0;
+    let gone = async || fixture.sockets.connected() == 0;
     wakeline_testkit::eventually("it to be gone", gone).await;
     assert_ne!(anna.poll().await?.status, 200);
     Ok(())

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use wakeline_testkit::eventually;
 
-use crate::{door::WORKER, ground::Ground};
+use crate::{fixture::Fixture, recording_backend::WORKER};
 
 fn join(provider: &str) -> String {
     format!(r#"42["join_provider_room",{{"provider_name":"{provider}","worker_id":"{WORKER}"}}]"#)
@@ -15,28 +15,28 @@ fn leave(provider: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_reaches_the_room_as_it_was_written() -> Result<()> {
-    let ground = Ground::new().await?;
+    let fixture = Fixture::new().await?;
     let (mut anna, mut ben) = (
-        ground.websocket("anna").await?,
-        ground.poller("anna").await?,
+        fixture.websocket("anna").await?,
+        fixture.poller("anna").await?,
     );
-    let outside = ground.websocket("root").await?;
+    let outside = fixture.websocket("root").await?;
     for packet in [join("anna:fs:x"), join("anna:fs:x")] {
         anna.say(&packet).await?;
         ben.say(&packet).await?;
     }
     let room = "providers:anna:fs:x";
     eventually("two to be in the room", async || {
-        ground.sockets.members(room) == 2
+        fixture.sockets.members(room) == 2
     })
     .await;
     let payload = r#"{"z":null,"a":{"b":[null,1.50,"ü"]},"m":""}"#;
-    ground.emit(room, "provider_request", payload);
+    fixture.emit(room, "provider_request", payload);
     let expected = format!(r#"42["provider_request",{payload}]"#);
     assert_eq!(anna.hear().await?, Some(expected.clone()));
     assert_eq!(ben.hear().await?, expected);
     drop(outside);
-    ground
+    fixture
         .door
         .is_told(&["joined anna:fs:x", "joined anna:fs:x"])
         .await;
@@ -45,14 +45,14 @@ async fn an_event_reaches_the_room_as_it_was_written() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_follows_the_connection_at_once_is_done() -> Result<()> {
-    let ground = Ground::new().await?;
+    let fixture = Fixture::new().await?;
     for _ in 0..50 {
-        let mut anna = ground.websocket("anna").await?;
+        let mut anna = fixture.websocket("anna").await?;
         anna.say(&join("anna:fs:x")).await?;
-        let there = async || ground.sockets.members("providers:anna:fs:x") == 1;
+        let there = async || fixture.sockets.members("providers:anna:fs:x") == 1;
         eventually("it to have joined", there).await;
         anna.say("41").await?;
-        let gone = async || ground.sockets.members("providers:anna:fs:x") == 0;
+        let gone = async || fixture.sockets.members("providers:anna:fs:x") == 0;
         eventually("it to have gone", gone).await;
     }
     Ok(())
@@ -60,26 +60,26 @@ async fn what_follows_the_connection_at_once_is_done() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_serve_does_not_join() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut ben = ground.websocket("ben").await?;
+    let fixture = Fixture::new().await?;
+    let mut ben = fixture.websocket("ben").await?;
     ben.say(&join("anna:fs:x")).await?;
     let job = r#"42["join_job_room",{"job_name":"anna:m:Rot","worker_id":null}]"#;
     ben.say(job).await?;
     ben.settle().await?;
-    assert_eq!(ground.sockets.members("providers:anna:fs:x"), 0);
-    assert_eq!(ground.sockets.members("jobs:anna:m:Rot"), 0);
-    let mut root = ground.websocket("root").await?;
+    assert_eq!(fixture.sockets.members("providers:anna:fs:x"), 0);
+    assert_eq!(fixture.sockets.members("jobs:anna:m:Rot"), 0);
+    let mut root = fixture.websocket("root").await?;
     root.say(job).await?;
     root.settle().await?;
-    assert_eq!(ground.sockets.members("jobs:anna:m:Rot"), 1);
-    assert!(ground.door.told().is_empty());
+    assert_eq!(fixture.sockets.members("jobs:anna:m:Rot"), 1);
+    assert!(fixture.door.told().is_empty());
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_another_form_is_ignored() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut root = ground.websocket("root").await?;
+    let fixture = Fixture::new().await?;
+    let mut root = fixture.websocket("root").await?;
     for packet in [
         r#"42["join_provider_room"]"#,
         r#"42["join_provider_room",null]"#,
@@ -90,22 +90,22 @@ async fn what_has_another_form_is_ignored() -> Result<()> {
         root.say(packet).await?;
     }
     root.settle().await?;
-    assert!(ground.door.told().is_empty());
-    assert_eq!(ground.sockets.connected(), 1);
+    assert!(fixture.door.told().is_empty());
+    assert_eq!(fixture.sockets.connected(), 1);
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leave_does_not_overtake_its_join() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut anna = ground.websocket("anna").await?;
-    let silent = ground.door.keep_silent().await;
+    let fixture = Fixture::new().await?;
+    let mut anna = fixture.websocket("anna").await?;
+    let silent = fixture.door.keep_silent().await;
     anna.say(&join("anna:fs:x")).await?;
     anna.say(&leave("anna:fs:x")).await?;
     drop(silent);
     anna.settle().await?;
-    assert_eq!(ground.sockets.members("providers:anna:fs:x"), 0);
-    ground
+    assert_eq!(fixture.sockets.members("providers:anna:fs:x"), 0);
+    fixture
         .door
         .is_told(&["joined anna:fs:x", "left anna:fs:x"])
         .await;
@@ -114,77 +114,77 @@ async fn a_leave_does_not_overtake_its_join() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_goes_while_it_is_asked_about_does_not_join() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut anna = ground.websocket("anna").await?;
+    let fixture = Fixture::new().await?;
+    let mut anna = fixture.websocket("anna").await?;
     anna.settle().await?;
-    let silent = ground.door.keep_silent().await;
+    let silent = fixture.door.keep_silent().await;
     anna.say(&join("anna:fs:x")).await?;
     drop(anna);
-    eventually("it to be gone", async || ground.sockets.connected() == 0).await;
+    eventually("it to be gone", async || fixture.sockets.connected() == 0).await;
     drop(silent);
     // Asked after the one that went, and by the same lock.
-    let mut root = ground.websocket("root").await?;
+    let mut root = fixture.websocket("root").await?;
     root.say(&join("root:fs:y")).await?;
     root.settle().await?;
-    assert_eq!(ground.sockets.members("providers:anna:fs:x"), 0);
-    ground.door.is_told(&["joined root:fs:y"]).await;
+    assert_eq!(fixture.sockets.members("providers:anna:fs:x"), 0);
+    fixture.door.is_told(&["joined root:fs:y"]).await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_door_hears_when_the_last_has_left() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut one = ground.websocket("anna").await?;
-    let two = ground.poller("anna").await?;
-    let mut three = ground.websocket("anna").await?;
+    let fixture = Fixture::new().await?;
+    let mut one = fixture.websocket("anna").await?;
+    let two = fixture.poller("anna").await?;
+    let mut three = fixture.websocket("anna").await?;
     one.say(&join("anna:fs:x")).await?;
     one.settle().await?;
     three.say(&join("anna:fs:x")).await?;
     three.settle().await?;
     two.say(&join("anna:fs:x")).await?;
     let joined = ["joined anna:fs:x"; 3];
-    ground.door.is_told(&joined).await;
+    fixture.door.is_told(&joined).await;
     one.say(&leave("anna:fs:x")).await?;
     one.settle().await?;
     drop(three);
     eventually("the connection to be gone", async || {
-        ground.sockets.connected() == 2
+        fixture.sockets.connected() == 2
     })
     .await;
-    assert_eq!(ground.sockets.members("providers:anna:fs:x"), 1);
-    ground.door.is_told(&joined).await;
+    assert_eq!(fixture.sockets.members("providers:anna:fs:x"), 1);
+    fixture.door.is_told(&joined).await;
     // Engine.IO's farewell of one that polls.
     two.say("1").await?;
     let mut told = joined.to_vec();
     told.push("left anna:fs:x");
-    ground.door.is_told(&told).await;
+    fixture.door.is_told(&told).await;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_door_may_send_to_who_has_just_joined() -> Result<()> {
-    let ground = Ground::new().await?;
-    ground
+    let fixture = Fixture::new().await?;
+    fixture
         .door
         .greets
-        .set(Arc::downgrade(&ground.sockets))
+        .set(Arc::downgrade(&fixture.sockets))
         .unwrap();
-    let mut anna = ground.websocket("anna").await?;
-    let mut other = ground.websocket("anna").await?;
+    let mut anna = fixture.websocket("anna").await?;
+    let mut other = fixture.websocket("anna").await?;
     other.say(&join("anna:fs:x")).await?;
     let first = r#"42["provider_request",{"request_id":"first"}]"#;
     assert_eq!(other.hear().await?.as_deref(), Some(first));
     anna.say(&join("anna:fs:x")).await?;
     assert_eq!(anna.hear().await?.as_deref(), Some(first));
-    ground.emit("providers:anna:fs:x", "next", "{}");
+    fixture.emit("providers:anna:fs:x", "next", "{}");
     assert_eq!(other.hear().await?.as_deref(), Some(r#"42["next",{}]"#));
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_enters_a_room_is_answered() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut anna = ground.poller("anna").await?;
+    let fixture = Fixture::new().await?;
+    let mut anna = fixture.poller("anna").await?;
     anna.say(r#"421["room_join",{"room_id":"r","client_type":"pyclient"}]"#)
         .await?;
     let expected = format!(
@@ -192,15 +192,15 @@ async fn a_client_that_enters_a_room_is_answered() -> Result<()> {
         anna.sid
     );
     assert_eq!(anna.hear().await?, expected);
-    assert_eq!(ground.sockets.members("room:r"), 1);
-    assert_eq!(ground.sockets.members("room:@global"), 0);
+    assert_eq!(fixture.sockets.members("room:r"), 1);
+    assert_eq!(fixture.sockets.members("room:@global"), 0);
     anna.say(r#"422["room_join",{"room_id":"s","client_type":"frontend"}]"#)
         .await?;
     assert!(anna.hear().await?.starts_with("432["));
-    assert_eq!(ground.sockets.members("room:@global"), 1);
+    assert_eq!(fixture.sockets.members("room:@global"), 1);
     anna.say(r#"423["room_join",{"room_id":"locked"}]"#).await?;
     assert_eq!(anna.hear().await?, r#"433[{"status":423}]"#);
-    assert_eq!(ground.sockets.members("room:locked"), 0);
+    assert_eq!(fixture.sockets.members("room:locked"), 0);
     anna.say(r#"424["room_join"]"#).await?;
     assert!(anna.hear().await?.contains("unprocessable-content"));
     Ok(())

@@ -5,8 +5,8 @@ use wakeline_jobs::socket::Limits;
 use wakeline_testkit::eventually;
 
 use crate::{
-    door::WORKER,
-    ground::{Ground, limits},
+    fixture::{Fixture, limits},
+    recording_backend::WORKER,
 };
 
 fn join() -> String {
@@ -22,18 +22,18 @@ async fn a_client_that_does_not_read_is_cut() -> Result<()> {
         buffer: 100_000,
         ..limits()
     };
-    let ground = Ground::with(impatient).await?;
-    let mut anna = ground.websocket("anna").await?;
+    let fixture = Fixture::with(impatient).await?;
+    let mut anna = fixture.websocket("anna").await?;
     anna.say(&join()).await?;
     anna.settle().await?;
     // More than the connection holds, and less than its buffer: only the standstill tells.
     let long = format!("\"{}\"", "x".repeat(10_000));
     for _ in 0..5_000 {
-        ground.emit(ROOM, "long", &long);
+        fixture.emit(ROOM, "long", &long);
     }
     let told = ["joined anna:fs:x", "left anna:fs:x"];
-    ground.door.is_told(&told).await;
-    assert_eq!(ground.sockets.connected(), 0);
+    fixture.door.is_told(&told).await;
+    assert_eq!(fixture.sockets.connected(), 0);
     Ok(())
 }
 
@@ -43,25 +43,25 @@ async fn a_client_that_misses_an_event_is_cut() -> Result<()> {
         buffer: 8,
         ..limits()
     };
-    let ground = Ground::with(narrow).await?;
-    let anna = ground.poller("anna").await?;
+    let fixture = Fixture::with(narrow).await?;
+    let anna = fixture.poller("anna").await?;
     anna.say(&join()).await?;
     eventually("it to have joined", async || {
-        ground.sockets.members(ROOM) == 1
+        fixture.sockets.members(ROOM) == 1
     })
     .await;
     for _ in 0..9 {
-        ground.emit(ROOM, "event", "{}");
+        fixture.emit(ROOM, "event", "{}");
     }
-    ground
+    fixture
         .door
         .is_told(&["joined anna:fs:x", "left anna:fs:x"])
         .await;
     assert_ne!(anna.poll().await?.status, 200);
-    let again = ground.poller("anna").await?;
+    let again = fixture.poller("anna").await?;
     again.say(&join()).await?;
     eventually("it to have come back", async || {
-        ground.sockets.members(ROOM) == 1
+        fixture.sockets.members(ROOM) == 1
     })
     .await;
     Ok(())
@@ -69,10 +69,10 @@ async fn a_client_that_misses_an_event_is_cut() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_asks_for_too_much_at_once_is_cut() -> Result<()> {
-    let ground = Ground::new().await?;
-    let mut anna = ground.websocket("anna").await?;
+    let fixture = Fixture::new().await?;
+    let mut anna = fixture.websocket("anna").await?;
     anna.settle().await?;
-    let _silent = ground.door.keep_silent().await;
+    let _silent = fixture.door.keep_silent().await;
     let mut sent = Ok(());
     for _ in 0..5_000 {
         sent = anna.say(&join()).await;
@@ -82,22 +82,22 @@ async fn a_client_that_asks_for_too_much_at_once_is_cut() -> Result<()> {
     }
     drop(sent);
     assert_eq!(anna.hear().await?, None);
-    eventually("it to be gone", async || ground.sockets.connected() == 0).await;
+    eventually("it to be gone", async || fixture.sockets.connected() == 0).await;
     Ok(())
 }
 
 /// Its client would wait for ever for what it has not joined.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_whose_join_cannot_be_decided_is_cut() -> Result<()> {
-    let ground = Ground::new().await?;
+    let fixture = Fixture::new().await?;
     for kind in ["provider", "job"] {
-        let mut anna = ground.websocket("anna").await?;
+        let mut anna = fixture.websocket("anna").await?;
         let join = format!(
             r#"42["join_{kind}_room",{{"{kind}_name":"nowhere:fs:x","worker_id":"{WORKER}"}}]"#
         );
         anna.say(&join).await?;
         assert_eq!(anna.hear().await?, None);
-        eventually("it to be gone", async || ground.sockets.connected() == 0).await;
+        eventually("it to be gone", async || fixture.sockets.connected() == 0).await;
     }
     Ok(())
 }

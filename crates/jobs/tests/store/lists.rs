@@ -8,23 +8,23 @@ use wakeline_jobs::{
 
 use crate::{
     database::Database,
-    ground::{ALL, Ground, of, page},
+    fixture::{ALL, Fixture, of, page},
 };
 
 const A: &str = "r:modifiers:a";
 const B: &str = "s:modifiers:b";
 
 /// Two jobs and a worker that does both.
-async fn two_jobs(database: Database) -> (Ground, Uuid) {
-    let ground = Ground::new(database).await;
-    let worker = ground.worker().await;
-    ground.job(A, worker).await;
-    ground.job(B, worker).await;
-    (ground, worker)
+async fn two_jobs(database: Database) -> (Fixture, Uuid) {
+    let fixture = Fixture::new(database).await;
+    let worker = fixture.worker().await;
+    fixture.job(A, worker).await;
+    fixture.job(B, worker).await;
+    (fixture, worker)
 }
 
 pub(crate) async fn places_are_counted_in_each_job(database: Database) {
-    let (ground, _) = two_jobs(database).await;
+    let (fixture, _) = two_jobs(database).await;
     let mut expected = Vec::new();
     for (room, job, place) in [
         ("r", A, 1),
@@ -35,60 +35,60 @@ pub(crate) async fn places_are_counted_in_each_job(database: Database) {
         ("r", B, 3),
         ("r", A, 4),
     ] {
-        let task = ground.submit_to(room, job).await;
+        let task = fixture.submit_to(room, job).await;
         assert_eq!(task.queue_position, Some(place));
         if room == "r" {
             expected.insert(0, (task.id, Some(place)));
         }
     }
-    assert_eq!(ground.places("r", ALL).await, expected);
+    assert_eq!(fixture.places("r", ALL).await, expected);
     // A page begins in the middle of the line.
     for limit in 1..=5 {
         let mut seen = Vec::new();
         for offset in (0..5).step_by(limit) {
             let part = page(i64::try_from(limit).unwrap(), offset);
-            seen.extend(ground.places("r", part).await);
+            seen.extend(fixture.places("r", part).await);
         }
         assert_eq!(seen, expected, "{limit} at once");
     }
 }
 
 pub(crate) async fn places_move_up(database: Database) {
-    let (ground, worker) = two_jobs(database).await;
+    let (fixture, worker) = two_jobs(database).await;
     let mut tasks = Vec::new();
     for job in [A, B, A, A, B, A] {
-        tasks.insert(0, ground.submit(job).await.id);
+        tasks.insert(0, fixture.submit(job).await.id);
     }
     let expect = async |places: [Option<i64>; 6]| {
         let expected: Vec<_> = tasks.iter().copied().zip(places).collect();
-        assert_eq!(ground.places("r", ALL).await, expected);
+        assert_eq!(fixture.places("r", ALL).await, expected);
         for (task, place) in expected {
-            assert_eq!(ground.task(task).await.queue_position, place);
+            assert_eq!(fixture.task(task).await.queue_position, place);
         }
-        let late = ground.places("r", page(2, 0)).await;
+        let late = fixture.places("r", page(2, 0)).await;
         assert_eq!(late, [(tasks[0], places[0]), (tasks[1], places[1])]);
     };
     expect([Some(4), Some(2), Some(3), Some(2), Some(1), Some(1)]).await;
-    ground.set(tasks[3], Status::Cancelled).await;
+    fixture.set(tasks[3], Status::Cancelled).await;
     expect([Some(3), Some(2), Some(2), None, Some(1), Some(1)]).await;
-    assert_eq!(ground.claim(worker).await, Some(tasks[5]));
+    assert_eq!(fixture.claim(worker).await, Some(tasks[5]));
     expect([Some(2), Some(2), Some(1), None, Some(1), None]).await;
-    ground.set(tasks[0], Status::Cancelled).await;
-    assert_eq!(ground.claim(worker).await, Some(tasks[4]));
+    fixture.set(tasks[0], Status::Cancelled).await;
+    assert_eq!(fixture.claim(worker).await, Some(tasks[4]));
     expect([None, Some(1), Some(1), None, None, None]).await;
 }
 
 pub(crate) async fn they_are_chosen_by_room_job_and_state(database: Database) {
-    let (ground, worker) = two_jobs(database).await;
-    let a = ground.known(A).await.unwrap().id;
+    let (fixture, worker) = two_jobs(database).await;
+    let a = fixture.known(A).await.unwrap().id;
     let mut tasks = Vec::new();
     for (room, job) in [("r", A), ("r", B), ("s", A), ("r", A), ("r", A)] {
-        tasks.push(ground.submit_to(room, job).await.id);
+        tasks.push(fixture.submit_to(room, job).await.id);
     }
-    ground.complete(worker).await;
-    ground.set(tasks[3], Status::Cancelled).await;
+    fixture.complete(worker).await;
+    fixture.set(tasks[3], Status::Cancelled).await;
     let list = async |filter: TaskFilter, page: Page| {
-        let paged = ground.store.tasks(filter, page).await.unwrap();
+        let paged = fixture.store.tasks(filter, page).await.unwrap();
         let ids: Vec<Uuid> = paged.items.iter().map(|task| task.id).collect();
         (ids, paged.total)
     };

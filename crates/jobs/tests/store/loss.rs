@@ -2,33 +2,33 @@
 
 use wakeline_jobs::{
     page::Page,
-    task::{Loss, Status, Task, Updated},
+    task::{LostWorkers, Status, Task, UpdateOutcome},
 };
 
 use crate::{
     database::Database,
-    ground::{ALL, Ground, named},
+    fixture::{ALL, Fixture, named},
 };
 
 const JOB: &str = "r:modifiers:Rotate";
 
 pub(crate) async fn its_tasks_fail(database: Database) {
-    let ground = Ground::new(database).await;
-    let (worker, other) = (ground.worker().await, ground.worker().await);
-    ground.job(JOB, worker).await;
-    ground.job(JOB, other).await;
+    let fixture = Fixture::new(database).await;
+    let (worker, other) = (fixture.worker().await, fixture.worker().await);
+    fixture.job(JOB, worker).await;
+    fixture.job(JOB, other).await;
     let mut tasks = Vec::new();
     for _ in 0..5 {
-        tasks.push(ground.submit(JOB).await.id);
+        tasks.push(fixture.submit(JOB).await.id);
     }
-    assert_eq!(ground.complete(worker).await, tasks[0]);
+    assert_eq!(fixture.complete(worker).await, tasks[0]);
     for task in &tasks[1..3] {
-        assert_eq!(ground.claim(worker).await, Some(*task));
+        assert_eq!(fixture.claim(worker).await, Some(*task));
     }
-    ground.set(tasks[2], Status::Running).await;
-    assert_eq!(ground.claim(other).await, Some(tasks[3]));
-    let before = ground.task(tasks[2]).await;
-    let mut loss = ground.remove(worker).await;
+    fixture.set(tasks[2], Status::Running).await;
+    assert_eq!(fixture.claim(other).await, Some(tasks[3]));
+    let before = fixture.task(tasks[2]).await;
+    let mut loss = fixture.remove(worker).await;
     loss.tasks.sort_by_key(|task| task.created_at);
     let ids: Vec<_> = loss.tasks.iter().map(|task| task.id).collect();
     assert_eq!(ids, tasks[1..3]);
@@ -43,33 +43,33 @@ pub(crate) async fn its_tasks_fail(database: Database) {
     };
     assert!(running.completed_at.is_some() && running.started_at.is_some());
     assert_eq!(*running, expected);
-    assert_eq!(ground.task(tasks[2]).await, expected);
-    assert_eq!(ground.task(tasks[1]).await, loss.tasks[0]);
-    assert_eq!(ground.task(tasks[0]).await.status, Status::Completed);
-    assert_eq!(ground.task(tasks[3]).await.worker, Some(other));
-    assert_eq!(ground.task(tasks[4]).await.queue_position, Some(1));
-    let refused = ground.update(tasks[2], ground.anna, false, Status::Completed);
-    assert_eq!(refused.await, Updated::Unclaimed);
+    assert_eq!(fixture.task(tasks[2]).await, expected);
+    assert_eq!(fixture.task(tasks[1]).await, loss.tasks[0]);
+    assert_eq!(fixture.task(tasks[0]).await.status, Status::Completed);
+    assert_eq!(fixture.task(tasks[3]).await.worker, Some(other));
+    assert_eq!(fixture.task(tasks[4]).await.queue_position, Some(1));
+    let refused = fixture.update(tasks[2], fixture.anna, false, Status::Completed);
+    assert_eq!(refused.await, UpdateOutcome::NotClaimed);
 }
 
 pub(crate) async fn they_are_tried_again_so_many_times(database: Database) {
-    let ground = Ground::new(database).await;
-    let mut worker = ground.worker().await;
-    ground.job_with(JOB, worker, 2).await;
-    let task = ground.submit(JOB).await.id;
-    ground.submit(JOB).await;
+    let fixture = Fixture::new(database).await;
+    let mut worker = fixture.worker().await;
+    fixture.job_with(JOB, worker, 2).await;
+    let task = fixture.submit(JOB).await.id;
+    fixture.submit(JOB).await;
     for attempt in 1..=3 {
         assert_eq!(
-            ground.claim(worker).await,
+            fixture.claim(worker).await,
             Some(task),
             "its place is the first"
         );
-        ground.set(task, Status::Running).await;
-        let loss = ground.remove(worker).await;
+        fixture.set(task, Status::Running).await;
+        let loss = fixture.remove(worker).await;
         let [lost] = loss.tasks.as_slice() else {
             panic!("{loss:?}");
         };
-        assert_eq!(*lost, ground.task(task).await);
+        assert_eq!(*lost, fixture.task(task).await);
         assert_eq!(lost.worker, None);
         if attempt <= 2 {
             assert_eq!(lost.status, Status::Pending, "attempt {attempt}");
@@ -80,34 +80,34 @@ pub(crate) async fn they_are_tried_again_so_many_times(database: Database) {
             assert_eq!(lost.status, Status::Failed);
             assert_eq!(lost.error.as_deref(), Some("Worker disconnected"));
         }
-        worker = ground.worker().await;
-        ground.job_with(JOB, worker, 2).await;
+        worker = fixture.worker().await;
+        fixture.job_with(JOB, worker, 2).await;
     }
-    assert_ne!(ground.claim(worker).await, Some(task));
+    assert_ne!(fixture.claim(worker).await, Some(task));
 }
 
 pub(crate) async fn a_job_whose_tasks_go_back_stays(database: Database) {
-    let ground = Ground::new(database).await;
-    let worker = ground.worker().await;
-    ground.job_with(JOB, worker, 1).await;
-    ground.submit(JOB).await;
-    ground.claim(worker).await;
-    ground.remove(worker).await;
-    assert!(ground.known(JOB).await.unwrap().workers.is_empty());
+    let fixture = Fixture::new(database).await;
+    let worker = fixture.worker().await;
+    fixture.job_with(JOB, worker, 1).await;
+    fixture.submit(JOB).await;
+    fixture.claim(worker).await;
+    fixture.remove(worker).await;
+    assert!(fixture.known(JOB).await.unwrap().workers.is_empty());
 }
 
 pub(crate) async fn its_providers_and_links_go(database: Database) {
-    let ground = Ground::new(database).await;
-    let (worker, other) = (ground.worker().await, ground.worker().await);
-    ground.job(JOB, worker).await;
-    ground.job("s:modifiers:b", worker).await;
-    let first = ground.provider("r:fs:a", Some(worker)).await;
-    let second = ground.provider("@global:fs:b", Some(worker)).await;
-    let stays = ground.provider("r:fs:c", Some(other)).await;
-    let mut loss = ground.remove(worker).await;
+    let fixture = Fixture::new(database).await;
+    let (worker, other) = (fixture.worker().await, fixture.worker().await);
+    fixture.job(JOB, worker).await;
+    fixture.job("s:modifiers:b", worker).await;
+    let first = fixture.provider("r:fs:a", Some(worker)).await;
+    let second = fixture.provider("@global:fs:b", Some(worker)).await;
+    let stays = fixture.provider("r:fs:c", Some(other)).await;
+    let mut loss = fixture.remove(worker).await;
     loss.jobs.sort();
     loss.providers.sort();
-    let expected = Loss {
+    let expected = LostWorkers {
         workers: vec![worker],
         tasks: Vec::new(),
         jobs: vec![named(JOB), named("s:modifiers:b")],
@@ -118,9 +118,12 @@ pub(crate) async fn its_providers_and_links_go(database: Database) {
     };
     assert_eq!(loss, expected);
     let scopes = vec!["r".to_owned(), "@global".to_owned()];
-    let left = ground.store.providers(scopes.into(), Page::default()).await;
+    let left = fixture
+        .store
+        .providers(scopes.into(), Page::default())
+        .await;
     assert_eq!(left.unwrap().items, [stays]);
-    assert_eq!(ground.database.count("jobs_link").await, 0);
-    let workers = ground.store.workers(ALL).await.unwrap();
+    assert_eq!(fixture.database.count("jobs_link").await, 0);
+    let workers = fixture.store.workers(ALL).await.unwrap();
     assert_eq!((workers.total, workers.items[0].worker.id), (1, other));
 }

@@ -2,7 +2,7 @@
 //! layers: examples, races of two nodes, and random sequences against a model.
 
 mod database;
-mod ground;
+mod fixture;
 mod jobs;
 mod lists;
 mod loss;

@@ -19,9 +19,9 @@ pub(crate) struct Task {
 /// What became of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    Unclaimed,
-    Foreign,
-    Stays(Status),
+    NotClaimed,
+    NotOwner,
+    NoSuchTransition(Status),
     Done { is_orphan: bool },
 }
 
@@ -106,13 +106,13 @@ impl Model {
         let takes_back = from == Status::Pending && to == Status::Cancelled && task.user == user;
         if !is_superuser && !takes_back {
             match task.worker {
-                None => return Said::Unclaimed,
-                Some(worker) if owner(worker) != Some(user) => return Said::Foreign,
+                None => return Said::NotClaimed,
+                Some(worker) if owner(worker) != Some(user) => return Said::NotOwner,
                 Some(_) => {}
             }
         }
         if !from.leads_to(to) {
-            return Said::Stays(from);
+            return Said::NoSuchTransition(from);
         }
         task.status = to;
         let job = task.job;

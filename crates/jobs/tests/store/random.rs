@@ -5,16 +5,16 @@ use std::sync::Arc;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use uuid::Uuid;
 use wakeline_jobs::{
-    job::Registered,
+    job::JobRegistration,
     store::Store,
-    task::{Claimed, NewTask, Status, Submitted, Update, Updated},
-    worker::Owned,
+    task::{ClaimOutcome, NewTask, Status, SubmitOutcome, TaskUpdate, UpdateOutcome},
+    worker::OwnerOutcome,
 };
 use wakeline_testkit::CommitAlone;
 
 use crate::{
     database::Database,
-    ground::{ALL, Ground, named, new_job, new_task, of, page},
+    fixture::{ALL, Fixture, named, new_job, new_task, of, page},
     model::{Model, Said},
 };
 
@@ -25,13 +25,13 @@ const RETRIES: [i32; 3] = [0, 1, 2];
 pub(crate) async fn random_sequences_follow_the_model(database: Database) {
     let given = std::env::var("WAKELINE_SEED").ok();
     let given: Option<u64> = given.map(|seed| seed.parse().unwrap());
-    let ground = Ground::new(database).await;
-    let stores = [ground.store.clone(), ground.database.store().await];
+    let fixture = Fixture::new(database).await;
+    let stores = [fixture.store.clone(), fixture.database.store().await];
     for number in 0..if given.is_some() { 1 } else { SEQUENCES } {
         let seed = given.unwrap_or_else(rand::random);
         eprintln!("WAKELINE_SEED={seed}");
         let mut sequence = Sequence {
-            ground: &ground,
+            fixture: &fixture,
             stores: &stores,
             random: StdRng::seed_from_u64(seed),
             room: format!("room-{number}"),
@@ -45,7 +45,7 @@ pub(crate) async fn random_sequences_follow_the_model(database: Database) {
 }
 
 struct Sequence<'a> {
-    ground: &'a Ground,
+    fixture: &'a Fixture,
     stores: &'a [Arc<dyn Store>; 2],
     random: StdRng,
     room: String,
@@ -55,7 +55,7 @@ struct Sequence<'a> {
 impl Sequence<'_> {
     async fn step(&mut self) {
         let store = self.stores[self.random.random_range(0..2)].clone();
-        let user = [self.ground.anna, self.ground.ben][self.random.random_range(0..2)];
+        let user = [self.fixture.anna, self.fixture.ben][self.random.random_range(0..2)];
         let job = self.random.random_range(0..RETRIES.len());
         let workers: Vec<(Uuid, Uuid)> = self.model.workers.clone().into_iter().collect();
         let worker = workers.choose(&mut self.random).copied();
@@ -63,8 +63,8 @@ impl Sequence<'_> {
             (0..3, _) => {
                 let mut new = new_job(&self.name(job), user, None);
                 new.max_retries = RETRIES[job];
-                let told = store.register_job(new).commit_alone().await.unwrap();
-                let Registered::Done { worker, is_new, .. } = told else {
+                let told = store.register_job(new).done().await;
+                let JobRegistration::Done { worker, is_new, .. } = told else {
                     panic!("{told:?}");
                 };
                 self.model.workers.insert(worker, user);
@@ -73,10 +73,10 @@ impl Sequence<'_> {
             (3..5, Some((worker, owner))) => {
                 let mut new = new_job(&self.name(job), owner, Some(worker));
                 new.max_retries = RETRIES[job];
-                let told = store.register_job(new).commit_alone().await.unwrap();
+                let told = store.register_job(new).done().await;
                 let expected = self.model.register(job, worker);
                 let is_as_expected =
-                    matches!(told, Registered::Done { is_new, .. } if is_new == expected);
+                    matches!(told, JobRegistration::Done { is_new, .. } if is_new == expected);
                 assert!(is_as_expected, "{told:?}");
             }
             (5..10, _) => {
@@ -85,14 +85,14 @@ impl Sequence<'_> {
                     ..new_task(&self.name(job), "", user)
                 };
                 let id = new.id;
-                let told = store.submit(new).commit_alone().await.unwrap();
-                let is_done = matches!(told, Submitted::Done(_));
+                let told = store.submit(new).done().await;
+                let is_done = matches!(told, SubmitOutcome::Done(_));
                 assert_eq!(is_done, self.model.submit(id, job, user));
             }
             (10..14, Some((worker, owner))) => {
-                let claimed = match store.claim(worker, owner).commit_alone().await.unwrap() {
-                    Claimed::Task(task) => Some(task.id),
-                    Claimed::Nothing { .. } => None,
+                let claimed = match store.claim(worker, owner).done().await {
+                    ClaimOutcome::Task(task) => Some(task.id),
+                    ClaimOutcome::Nothing { .. } => None,
                     other => panic!("{other:?}"),
                 };
                 assert_eq!(claimed, self.model.claim(worker));
@@ -100,16 +100,12 @@ impl Sequence<'_> {
             (15..17, Some((worker, _))) if !self.model.tasks.is_empty() => {
                 let index = self.random.random_range(0..self.model.tasks.len());
                 let task = self.model.tasks[index].id;
-                let returned = store.unclaim(task, worker).commit_alone().await.unwrap();
+                let returned = store.unclaim(task, worker).done().await;
                 assert_eq!(returned.is_some(), self.model.unclaim(index, worker));
             }
             (14, Some((worker, _))) => {
-                let told = store
-                    .remove_worker(worker, None)
-                    .commit_alone()
-                    .await
-                    .unwrap();
-                let Owned::Done(loss) = told else {
+                let told = store.remove_worker(worker, None).done().await;
+                let OwnerOutcome::Done(loss) = told else {
                     panic!("{told:?}");
                 };
                 let mut lost: Vec<Uuid> = loss.tasks.iter().map(|task| task.id).collect();
@@ -129,7 +125,7 @@ impl Sequence<'_> {
         let index = self.random.random_range(0..self.model.tasks.len());
         let status = *Status::ALL.choose(&mut self.random).unwrap();
         let is_superuser = self.random.random_bool(0.3);
-        let update = Update {
+        let update = TaskUpdate {
             task: self.model.tasks[index].id,
             user,
             is_superuser,
@@ -137,14 +133,14 @@ impl Sequence<'_> {
             error: None,
             worker: None,
         };
-        let told = match store.update(update).commit_alone().await.unwrap() {
-            Updated::Unclaimed => Said::Unclaimed,
-            Updated::Foreign => Said::Foreign,
-            Updated::Stays(status) => Said::Stays(status),
-            Updated::Done { orphan, .. } => Said::Done {
+        let told = match store.update(update).done().await {
+            UpdateOutcome::NotClaimed => Said::NotClaimed,
+            UpdateOutcome::NotOwner => Said::NotOwner,
+            UpdateOutcome::NoSuchTransition(status) => Said::NoSuchTransition(status),
+            UpdateOutcome::Done { orphan, .. } => Said::Done {
                 is_orphan: orphan.is_some(),
             },
-            other @ (Updated::NotFound | Updated::OtherWorkers) => panic!("{other:?}"),
+            other @ (UpdateOutcome::NotFound | UpdateOutcome::WrongWorker) => panic!("{other:?}"),
         };
         let expected = self.model.update(index, user, is_superuser, status);
         assert_eq!(told, expected);

@@ -3,26 +3,26 @@ use wakeline_jobs::{task::Status, topic::Wait};
 
 use crate::{
     database::Database,
-    ground::{Ground, named},
+    fixture::{Fixture, named},
 };
 
 pub(crate) async fn who_can_be_answered(database: Database) {
-    let ground = Ground::new(database).await;
-    let worker = ground.worker().await;
+    let fixture = Fixture::new(database).await;
+    let worker = fixture.worker().await;
     let (idle, busy) = (
-        ground.job("r:modifiers:idle", worker).await.id,
-        ground.job("r:modifiers:busy", worker).await.id,
+        fixture.job("r:modifiers:idle", worker).await.id,
+        fixture.job("r:modifiers:busy", worker).await.id,
     );
-    let done = ground.submit("r:modifiers:idle").await.id;
-    assert_eq!(ground.complete(worker).await, done);
-    let claimed = ground.submit("r:modifiers:idle").await.id;
-    assert_eq!(ground.claim(worker).await, Some(claimed));
-    let pending = ground.submit("r:modifiers:busy").await.id;
-    let (cancelled, unknown) = (ground.submit("r:modifiers:busy").await.id, Uuid::new_v4());
-    ground.set(cancelled, Status::Cancelled).await;
-    let (waiting, bored) = (ground.worker().await, ground.worker().await);
-    ground.job("r:modifiers:busy", waiting).await;
-    ground.job("r:modifiers:idle", bored).await;
+    let done = fixture.submit("r:modifiers:idle").await.id;
+    assert_eq!(fixture.complete(worker).await, done);
+    let claimed = fixture.submit("r:modifiers:idle").await.id;
+    assert_eq!(fixture.claim(worker).await, Some(claimed));
+    let pending = fixture.submit("r:modifiers:busy").await.id;
+    let (cancelled, unknown) = (fixture.submit("r:modifiers:busy").await.id, Uuid::new_v4());
+    fixture.set(cancelled, Status::Cancelled).await;
+    let (waiting, bored) = (fixture.worker().await, fixture.worker().await);
+    fixture.job("r:modifiers:busy", waiting).await;
+    fixture.job("r:modifiers:idle", bored).await;
     let waits = vec![
         // Something to do for it, nothing to do, and gone.
         Wait::Worker(waiting),
@@ -39,7 +39,7 @@ pub(crate) async fn who_can_be_answered(database: Database) {
         Wait::Task(unknown),
         Wait::Provider(named("r:fs:a")),
     ];
-    let ready = ground.store.ready(waits).await.unwrap();
+    let ready = fixture.store.ready(waits).await.unwrap();
     let expected = [
         Wait::Worker(waiting),
         Wait::Worker(unknown),
@@ -53,5 +53,5 @@ pub(crate) async fn who_can_be_answered(database: Database) {
         expected.iter().all(|wait| ready.contains(wait)),
         "{ready:?}"
     );
-    assert_eq!(ground.store.ready(Vec::new()).await.unwrap(), []);
+    assert_eq!(fixture.store.ready(Vec::new()).await.unwrap(), []);
 }

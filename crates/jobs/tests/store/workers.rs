@@ -2,126 +2,116 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use wakeline_jobs::{
-    page::Paged,
-    worker::{Owned, Worker, WorkerSummary},
+    page::ListPage,
+    worker::{OwnerOutcome, Worker, WorkerSummary},
 };
 use wakeline_testkit::CommitAlone;
 
 use crate::{
     database::Database,
-    ground::{ALL, Ground, SECOND, page},
+    fixture::{ALL, Fixture, SECOND, page},
 };
 
-fn ids(workers: &Paged<WorkerSummary>) -> Vec<Uuid> {
+fn ids(workers: &ListPage<WorkerSummary>) -> Vec<Uuid> {
     let workers = workers.items.iter();
     workers.map(|summary| summary.worker.id).collect()
 }
 
 pub(crate) async fn only_its_owners_heart_beats_for_it(database: Database) {
-    let ground = Ground::new(database).await;
-    let worker = ground
-        .store
-        .create_worker(ground.anna)
-        .commit_alone()
-        .await
-        .unwrap();
-    ground.database.pass(Duration::from_secs(10)).await;
-    let beat = |user| ground.store.heartbeat(worker.id, user);
-    let Owned::Done(Worker { id, last_heartbeat }) =
-        beat(ground.anna).commit_alone().await.unwrap()
-    else {
+    let fixture = Fixture::new(database).await;
+    let worker = fixture.store.create_worker(fixture.anna).done().await;
+    fixture.database.pass(Duration::from_secs(10)).await;
+    let beat = |user| fixture.store.heartbeat(worker.id, user);
+    let OwnerOutcome::Done(Worker { id, last_heartbeat }) = beat(fixture.anna).done().await else {
         panic!("it is hers");
     };
     assert_eq!(id, worker.id);
-    let listed = ground.store.workers(ALL).await.unwrap();
+    let listed = fixture.store.workers(ALL).await.unwrap();
     assert_eq!(listed.items[0].worker.last_heartbeat, last_heartbeat);
-    ground.database.pass(Duration::from_secs(10)).await;
-    assert_eq!(
-        beat(ground.ben).commit_alone().await.unwrap(),
-        Owned::Foreign
-    );
-    let unknown = ground
+    fixture.database.pass(Duration::from_secs(10)).await;
+    assert_eq!(beat(fixture.ben).done().await, OwnerOutcome::NotOwner);
+    let unknown = fixture
         .store
-        .heartbeat(Uuid::new_v4(), ground.anna)
+        .heartbeat(Uuid::new_v4(), fixture.anna)
         .commit_alone()
         .await;
-    assert_eq!(unknown.unwrap(), Owned::NotFound);
+    assert_eq!(unknown.unwrap(), OwnerOutcome::NotFound);
     // Ten seconds are over for it, although somebody else has tried to beat.
-    let swept = ground.sweep(crate::ground::TERMS).await;
+    let swept = fixture.sweep(crate::fixture::TERMS).await;
     let next = swept.next.unwrap();
     assert!(next <= 50 * SECOND, "{next}");
     assert!(next > 40 * SECOND, "{next}");
 }
 
 pub(crate) async fn it_is_known_whose_it_is(database: Database) {
-    let ground = Ground::new(database).await;
-    let worker = ground.worker().await;
-    let owner = ground.store.worker_owner(worker).await.unwrap();
-    assert_eq!(owner, Some(ground.anna));
-    let nobody = ground.store.worker_owner(Uuid::new_v4()).await.unwrap();
+    let fixture = Fixture::new(database).await;
+    let worker = fixture.worker().await;
+    let owner = fixture.store.worker_owner(worker).await.unwrap();
+    assert_eq!(owner, Some(fixture.anna));
+    let nobody = fixture.store.worker_owner(Uuid::new_v4()).await.unwrap();
     assert_eq!(nobody, None);
 }
 
 pub(crate) async fn only_its_owner_removes_it(database: Database) {
-    let ground = Ground::new(database).await;
-    let (one, other) = (ground.worker().await, ground.worker().await);
-    let remove = |worker, user| ground.store.remove_worker(worker, user);
-    let foreign = remove(one, Some(ground.ben)).commit_alone().await.unwrap();
-    assert_eq!(foreign, Owned::Foreign);
+    let fixture = Fixture::new(database).await;
+    let (one, other) = (fixture.worker().await, fixture.worker().await);
+    let remove = |worker, user| fixture.store.remove_worker(worker, user);
+    let foreign = remove(one, Some(fixture.ben)).done().await;
+    assert_eq!(foreign, OwnerOutcome::NotOwner);
     assert!(matches!(
-        remove(one, Some(ground.anna)).commit_alone().await.unwrap(),
-        Owned::Done(_)
+        remove(one, Some(fixture.anna)).done().await,
+        OwnerOutcome::Done(_)
     ));
-    let again = remove(one, Some(ground.anna)).commit_alone().await.unwrap();
-    assert_eq!(again, Owned::NotFound);
+    let again = remove(one, Some(fixture.anna)).done().await;
+    assert_eq!(again, OwnerOutcome::NotFound);
     assert!(matches!(
-        remove(other, None).commit_alone().await.unwrap(),
-        Owned::Done(_)
+        remove(other, None).done().await,
+        OwnerOutcome::Done(_)
     ));
-    assert_eq!(ground.store.workers(ALL).await.unwrap().total, 0);
+    assert_eq!(fixture.store.workers(ALL).await.unwrap().total, 0);
 }
 
 pub(crate) async fn they_are_listed_newest_first(database: Database) {
-    let ground = Ground::new(database).await;
-    let empty = ground.store.workers(page(0, 0)).await.unwrap();
+    let fixture = Fixture::new(database).await;
+    let empty = fixture.store.workers(page(0, 0)).await.unwrap();
     assert_eq!((empty.items.len(), empty.total), (0, 0));
     let mut workers = Vec::new();
     for _ in 0..5 {
-        workers.insert(0, ground.worker().await);
+        workers.insert(0, fixture.worker().await);
     }
-    ground.job("r:modifiers:a", workers[1]).await;
-    ground.job("r:modifiers:b", workers[1]).await;
-    let all = ground.store.workers(ALL).await.unwrap();
+    fixture.job("r:modifiers:a", workers[1]).await;
+    fixture.job("r:modifiers:b", workers[1]).await;
+    let all = fixture.store.workers(ALL).await.unwrap();
     assert_eq!((ids(&all), all.total), (workers.clone(), 5));
     let counts: Vec<_> = all.items.iter().map(|summary| summary.job_count).collect();
     assert_eq!(counts, [0, 2, 0, 0, 0]);
-    let part = ground.store.workers(page(2, 1)).await.unwrap();
+    let part = fixture.store.workers(page(2, 1)).await.unwrap();
     assert_eq!((ids(&part), part.total), (workers[1..3].to_vec(), 5));
-    let none = ground.store.workers(page(0, 0)).await.unwrap();
+    let none = fixture.store.workers(page(0, 0)).await.unwrap();
     assert_eq!((none.items.len(), none.total), (0, 5));
-    let past = ground.store.workers(page(2, 9)).await.unwrap();
+    let past = fixture.store.workers(page(2, 9)).await.unwrap();
     assert_eq!((past.items.len(), past.total), (0, 5));
 }
 
 pub(crate) async fn a_room_sees_those_that_do_its_jobs(database: Database) {
-    let ground = Ground::new(database).await;
+    let fixture = Fixture::new(database).await;
     let (here, everywhere, elsewhere) = (
-        ground.worker().await,
-        ground.worker().await,
-        ground.worker().await,
+        fixture.worker().await,
+        fixture.worker().await,
+        fixture.worker().await,
     );
-    ground.worker().await;
+    fixture.worker().await;
     for (name, worker) in [
         ("r:modifiers:a", here),
         ("r:modifiers:b", here),
         ("@global:modifiers:a", everywhere),
         ("other:modifiers:a", elsewhere),
     ] {
-        ground.job(name, worker).await;
+        fixture.job(name, worker).await;
     }
     let of = |scopes: &[&str], page| {
         let scopes = scopes.iter().map(ToString::to_string).collect();
-        ground.store.workers_of(scopes, page)
+        fixture.store.workers_of(scopes, page)
     };
     let seen = of(&["r", "@global"], ALL).await.unwrap();
     assert_eq!((ids(&seen), seen.total), (vec![everywhere, here], 2));

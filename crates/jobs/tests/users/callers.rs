@@ -4,13 +4,13 @@ use wakeline_jobs::{Error, users::Settings};
 
 use crate::{
     database::Database,
-    door::{Door, dev, open},
+    test_door::{TestDoor, dev, open},
     tokens::{known_secret, token_of},
 };
 
 const ROUTES: [&str; 3] = ["GET /caller", "GET /reader", "GET /visitor"];
 
-async fn refusals(door: &Door, token: Option<&str>) -> String {
+async fn refusals(door: &TestDoor, token: Option<&str>) -> String {
     let mut refusals = Vec::new();
     for route in ROUTES {
         refusals.push(door.ask(route, token).await.refusal());
@@ -19,7 +19,7 @@ async fn refusals(door: &Door, token: Option<&str>) -> String {
 }
 
 pub(crate) async fn without_a_token(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     insta::assert_snapshot!(refusals(&door, None).await, @r#"
     401 {"detail":"Unauthorized"}
     401 {"detail":"Not authenticated"}
@@ -28,7 +28,7 @@ pub(crate) async fn without_a_token(database: Database) {
 }
 
 pub(crate) async fn with_a_bad_token(database: Database) {
-    let door = Door::new(&database, dev()).await;
+    let door = TestDoor::new(&database, dev()).await;
     insta::assert_snapshot!(refusals(&door, Some("x.y.z")).await, @r#"
     401 {"detail":"Unauthorized"}
     401 {"detail":"Invalid token"}
@@ -42,7 +42,7 @@ pub(crate) async fn with_a_bad_token(database: Database) {
 }
 
 pub(crate) async fn with_a_good_token(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     for route in ROUTES {
@@ -56,7 +56,7 @@ pub(crate) async fn with_a_good_token(database: Database) {
 }
 
 pub(crate) async fn in_dev_mode_without_a_token(database: Database) {
-    let door = Door::new(&database, dev()).await;
+    let door = TestDoor::new(&database, dev()).await;
     let me = door.ask("GET /v1/auth/users/me", None).await;
     insta::assert_snapshot!(me.body, @r#"{"email":"local@wakeline.localhost","id":"51a04c22-30d7-8301-ab2b-534bcbab0e97","is_active":true,"is_superuser":true,"is_verified":false}"#);
     for route in ROUTES {
@@ -66,7 +66,7 @@ pub(crate) async fn in_dev_mode_without_a_token(database: Database) {
             (me.id(), &true.into())
         );
     }
-    let other = Door::new(&database, dev()).await;
+    let other = TestDoor::new(&database, dev()).await;
     assert_eq!(other.ask("GET /caller", None).await.id(), me.id());
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn open_lists_are_for_everybody(database: Database) {
         open_lists: true,
         ..known_secret()
     };
-    let door = Door::new(&database, settings).await;
+    let door = TestDoor::new(&database, settings).await;
     let ada = door.register("ada@example.com").await;
     for token in [None, Some("x.y.z")] {
         let answer = door.ask("GET /visitor", token).await;
@@ -89,7 +89,7 @@ pub(crate) async fn open_lists_are_for_everybody(database: Database) {
 }
 
 pub(crate) async fn a_socket_is_known_by_its_token(database: Database) {
-    let door = Door::new(&database, known_secret()).await;
+    let door = TestDoor::new(&database, known_secret()).await;
     let ada = door.register("ada@example.com").await;
     let token = token_of(ada, 600);
     let caller = door.users.identify_token(Some(&token)).await.unwrap();
@@ -101,7 +101,7 @@ pub(crate) async fn a_socket_is_known_by_its_token(database: Database) {
             "{token:?}"
         );
     }
-    let local = Door::new(&database, dev()).await;
+    let local = TestDoor::new(&database, dev()).await;
     let caller = local.users.identify_token(None).await.unwrap();
     assert!(caller.is_superuser);
     assert!(local.users.identify_token(Some("")).await.is_err());

@@ -3,13 +3,13 @@ use serde_json::json;
 
 use crate::{
     database::Database,
-    door::{Door, PASSWORD, guarded, open},
+    test_door::{PASSWORD, TestDoor, guarded, open},
 };
 
 const ME: &str = "PATCH /v1/auth/users/me";
 
 pub(crate) async fn i_change_my_email_and_password(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     let body = json!({ "email": "Countess@Example.com", "password": "another horse" });
@@ -28,7 +28,7 @@ pub(crate) async fn i_change_my_email_and_password(database: Database) {
 }
 
 pub(crate) async fn i_do_not_change_my_rights(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     let token = door.guest().await;
     let body = json!({ "is_superuser": true, "is_verified": true, "is_active": false });
     let changed = door.tell(ME, Some(&token), body).await;
@@ -42,7 +42,7 @@ pub(crate) async fn i_do_not_change_my_rights(database: Database) {
 }
 
 pub(crate) async fn another_password_ends_the_tokens(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     door.register("ada@example.com").await;
     let old = door.token("ada@example.com").await;
     let body = json!({ "password": "another horse" });
@@ -61,7 +61,7 @@ pub(crate) async fn another_password_ends_the_tokens(database: Database) {
 }
 
 pub(crate) async fn an_email_of_somebody_else_is_refused(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     door.register("ada@example.com").await;
     door.register("bob@example.com").await;
     let token = door.token("ada@example.com").await;
@@ -71,21 +71,21 @@ pub(crate) async fn an_email_of_somebody_else_is_refused(database: Database) {
     let own = json!({ "email": "Ada@example.com" });
     let own = door.tell(ME, Some(&token), own).await;
     assert_eq!(own.status, StatusCode::OK);
-    for unfit in [
+    for invalid in [
         json!({ "email": "bob" }),
         json!({ "password": "short" }),
         json!({ "email": [] }),
         json!({ "is_active": "perhaps" }),
     ] {
-        let answer = door.tell(ME, Some(&token), unfit.clone()).await;
-        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{unfit}");
-        let field = unfit.as_object().unwrap().keys().next().unwrap();
+        let answer = door.tell(ME, Some(&token), invalid.clone()).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{invalid}");
+        let field = invalid.as_object().unwrap().keys().next().unwrap();
         assert_eq!(answer.body["detail"][0]["loc"], json!(["body", field]));
     }
 }
 
 pub(crate) async fn another_email_is_not_verified(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let path = format!("PATCH /v1/auth/users/{ada}");
@@ -100,7 +100,7 @@ pub(crate) async fn another_email_is_not_verified(database: Database) {
 }
 
 pub(crate) async fn a_superuser_sees_and_changes_everybody(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let path = format!("/v1/auth/users/{ada}");
@@ -129,7 +129,7 @@ pub(crate) async fn a_superuser_sees_and_changes_everybody(database: Database) {
 }
 
 pub(crate) async fn nobody_else_does(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     for id in [ada, uuid::Uuid::new_v4()] {
@@ -150,7 +150,7 @@ pub(crate) async fn nobody_else_does(database: Database) {
 }
 
 pub(crate) async fn a_change_is_seen_at_once(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let token = door.token("ada@example.com").await;

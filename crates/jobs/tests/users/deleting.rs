@@ -7,16 +7,16 @@ use futures_util::{FutureExt, future::BoxFuture};
 use http::StatusCode;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
-use wakeline_jobs::{user::UserDeleted, users::Leaving};
+use wakeline_jobs::{user::UserDeletion, users::WorkerRemover};
 use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
     database::Database,
-    door::{Door, PASSWORD, guarded},
+    test_door::{PASSWORD, TestDoor, guarded},
 };
 
 pub(crate) async fn a_deleted_user_is_nobody(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
@@ -58,8 +58,8 @@ impl Remover {
     }
 }
 
-impl Leaving for Remover {
-    fn leaving(&self, worker: Uuid) -> BoxFuture<'_, ()> {
+impl WorkerRemover for Remover {
+    fn remove_worker_of_user(&self, worker: Uuid) -> BoxFuture<'_, ()> {
         async move {
             self.began.add_permits(1);
             self.turns.acquire().await.unwrap().forget();
@@ -76,7 +76,7 @@ impl Leaving for Remover {
 
 pub(crate) async fn its_workers_leave_first(database: Database) {
     let database = Arc::new(database);
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
     let bob = door.register("bob@example.com").await;
     let admin = door.token("admin@example.com").await;
@@ -86,7 +86,7 @@ pub(crate) async fn its_workers_leave_first(database: Database) {
     ];
     let other = database.add_worker(bob).await;
     let remover = Remover::new(&database, Some(ada), 3);
-    door.users.on_leaving(remover.clone());
+    door.users.set_worker_remover(remover.clone());
     let path = format!("DELETE /v1/auth/users/{ada}");
     let deleted = door.ask(&path, Some(&admin)).await;
     assert_eq!(deleted.status, StatusCode::NO_CONTENT);
@@ -103,12 +103,12 @@ pub(crate) async fn its_workers_leave_first(database: Database) {
 
 pub(crate) async fn who_hangs_up_has_deleted_all_the_same(database: Database) {
     let database = Arc::new(database);
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     database.add_worker(ada).await;
     let remover = Remover::new(&database, None, 0);
-    door.users.on_leaving(remover.clone());
+    door.users.set_worker_remover(remover.clone());
     let caller = tokio::spawn({
         let door = door.clone();
         let path = format!("DELETE /v1/auth/users/{ada}");
@@ -126,7 +126,7 @@ pub(crate) async fn who_hangs_up_has_deleted_all_the_same(database: Database) {
 }
 
 pub(crate) async fn workers_that_stay_keep_the_user(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
@@ -146,14 +146,14 @@ pub(crate) async fn workers_that_stay_keep_the_user(database: Database) {
 }
 
 pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
     let store = database.store().await;
     if !database.is_postgres() {
         // One writer: it is made before or after.
         database.add_worker(ada).await;
         let deleted = store.delete_user(ada).commit_alone().await;
-        assert_eq!(deleted, Ok(UserDeleted::HasWorkers));
+        assert_eq!(deleted, Ok(UserDeletion::HasWorkers));
         return;
     }
     let other = database.session().await;
@@ -168,33 +168,30 @@ pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(database: Databas
     })
     .await;
     other.batch_execute("COMMIT").await.unwrap();
-    assert_eq!(deleting.await.unwrap(), Ok(UserDeleted::HasWorkers));
+    assert_eq!(deleting.await.unwrap(), Ok(UserDeletion::HasWorkers));
 }
 
 const SOON: Duration = Duration::from_micros(1);
 
-async fn guest(door: &Door) -> (Uuid, String) {
+async fn guest(door: &TestDoor) -> (Uuid, String) {
     let token = door.guest().await;
     let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
     (me.id(), token)
 }
 
 pub(crate) async fn a_guest_goes_when_its_time_is_over(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let (first, first_token) = guest(&door).await;
     let (second, _) = guest(&door).await;
     door.register("ada@example.com").await;
     let store = database.store().await;
     let day = Duration::from_secs(86_400);
-    assert_eq!(store.sweep_guests(day, 10).commit_alone().await.unwrap(), 0);
+    assert_eq!(store.sweep_guests(day, 10).done().await, 0);
     // The oldest first, and no more than was asked for.
-    assert_eq!(store.sweep_guests(SOON, 1).commit_alone().await.unwrap(), 1);
+    assert_eq!(store.sweep_guests(SOON, 1).done().await, 1);
     assert!(store.user(first).await.unwrap().is_none());
     assert!(store.user(second).await.unwrap().is_some());
-    assert_eq!(
-        store.sweep_guests(SOON, 10).commit_alone().await.unwrap(),
-        1
-    );
+    assert_eq!(store.sweep_guests(SOON, 10).done().await, 1);
     assert!(store.user(second).await.unwrap().is_none());
     assert!(
         store
@@ -204,13 +201,13 @@ pub(crate) async fn a_guest_goes_when_its_time_is_over(database: Database) {
             .is_some()
     );
     // Another node has not known it: its token is of nobody.
-    let other = Door::new(&database, guarded()).await;
+    let other = TestDoor::new(&database, guarded()).await;
     let me = other.ask("GET /v1/auth/users/me", Some(&first_token)).await;
     assert_eq!(me.refusal(), r#"401 {"detail":"Unauthorized"}"#);
 }
 
 pub(crate) async fn a_guest_that_works_or_has_a_password_stays(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let (works, _) = guest(&door).await;
     let (named, token) = guest(&door).await;
     let worker = database.add_worker(works).await;
@@ -219,16 +216,10 @@ pub(crate) async fn a_guest_that_works_or_has_a_password_stays(database: Databas
     let changed = door.tell(me, Some(&token), password).await;
     assert_eq!(changed.status, StatusCode::OK);
     let store = database.store().await;
-    assert_eq!(
-        store.sweep_guests(SOON, 10).commit_alone().await.unwrap(),
-        0
-    );
+    assert_eq!(store.sweep_guests(SOON, 10).done().await, 0);
     assert!(store.user(named).await.unwrap().is_some());
     database.remove_worker(worker).await;
-    assert_eq!(
-        store.sweep_guests(SOON, 10).commit_alone().await.unwrap(),
-        1
-    );
+    assert_eq!(store.sweep_guests(SOON, 10).done().await, 1);
     assert!(store.user(works).await.unwrap().is_none());
     assert!(store.user(named).await.unwrap().is_some());
 }

@@ -6,11 +6,11 @@ use wakeline_jobs::users::{MAX_PASSWORD, Settings};
 
 use crate::{
     database::Database,
-    door::{Door, PASSWORD, dev, guarded, open},
+    test_door::{PASSWORD, TestDoor, dev, guarded, open},
 };
 
 pub(crate) async fn a_guest_has_a_token_and_no_password(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     let guest = door.ask("POST /v1/auth/guest", None).await;
     assert_eq!(guest.status, StatusCode::OK);
     assert_eq!(guest.headers[header::CACHE_CONTROL], "no-store");
@@ -36,7 +36,7 @@ pub(crate) async fn a_guest_has_a_token_and_no_password(database: Database) {
 }
 
 pub(crate) async fn whoever_registers_logs_in(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     let body = json!({ "email": "Ada@Example.com", "password": PASSWORD });
     let made = door.tell("POST /v1/auth/register", None, body).await;
     let expected = json!({
@@ -58,7 +58,7 @@ pub(crate) async fn whoever_registers_logs_in(database: Database) {
 }
 
 pub(crate) async fn an_email_is_registered_once_whatever_its_case(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     door.register("ada@example.com").await;
     let body = json!({ "email": "ADA@Example.com", "password": PASSWORD });
     let again = door.tell("POST /v1/auth/register", None, body).await;
@@ -66,7 +66,7 @@ pub(crate) async fn an_email_is_registered_once_whatever_its_case(database: Data
 }
 
 pub(crate) async fn who_registers_does_not_choose_its_rights(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     let body = json!({
         "email": "ada@example.com", "password": PASSWORD,
         "is_superuser": true, "is_verified": true, "is_active": false,
@@ -79,7 +79,7 @@ pub(crate) async fn who_registers_does_not_choose_its_rights(database: Database)
 }
 
 pub(crate) async fn a_wrong_password_and_an_unknown_email_look_the_same(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     door.register("ada@example.com").await;
     let long = "x".repeat(MAX_PASSWORD + 1);
     for (email, password) in [
@@ -97,7 +97,7 @@ pub(crate) async fn a_wrong_password_and_an_unknown_email_look_the_same(database
 }
 
 pub(crate) async fn who_is_not_active_does_not_log_in(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let off = json!({ "is_active": false });
@@ -114,7 +114,7 @@ pub(crate) async fn who_is_not_active_does_not_log_in(database: Database) {
 }
 
 pub(crate) async fn what_does_not_fit_is_named(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     let long = "x".repeat(MAX_PASSWORD + 1);
     let bodies = [
         String::new(),
@@ -136,7 +136,10 @@ pub(crate) async fn what_does_not_fit_is_named(database: Database) {
         let body = Body::from(form);
         refusals.push(door.send("POST /v1/auth/jwt/login", None, body).await);
     }
-    let refusals: Vec<_> = refusals.iter().map(super::door::Answer::refusal).collect();
+    let refusals: Vec<_> = refusals
+        .iter()
+        .map(super::test_door::Answer::refusal)
+        .collect();
     insta::assert_snapshot!(refusals.join("\n"), @r#"
     422 {"detail":[{"input":null,"loc":["body"],"msg":"Field required","type":"missing"}]}
     422 {"detail":[{"ctx":{"error":"EOF while parsing an object at line 1 column 1"},"input":{},"loc":["body",1],"msg":"JSON decode error","type":"json_invalid"}]}
@@ -154,7 +157,7 @@ pub(crate) async fn what_does_not_fit_is_named(database: Database) {
 }
 
 pub(crate) async fn what_the_settings_do_not_open_is_closed(database: Database) {
-    let door = Door::new(&database, Settings::default()).await;
+    let door = TestDoor::new(&database, Settings::default()).await;
     let guest = door.ask("POST /v1/auth/guest", None).await;
     insta::assert_snapshot!(guest.refusal(), @r#"403 {"detail":"Guests are not let in here (jobs.guests); log in instead","status":403,"title":"Forbidden","type":"/v1/problems/forbidden"}"#);
     let body = json!({ "email": "ada@example.com", "password": PASSWORD });
@@ -169,7 +172,7 @@ pub(crate) async fn a_superuser_registers_others(database: Database) {
         registration: false,
         ..guarded()
     };
-    let door = Door::new(&database, settings).await;
+    let door = TestDoor::new(&database, settings).await;
     let admin = door.token("admin@example.com").await;
     let guest = door.guest().await;
     let body = json!({ "email": "ada@example.com", "password": PASSWORD });
@@ -188,7 +191,7 @@ pub(crate) async fn a_superuser_registers_others(database: Database) {
 }
 
 pub(crate) async fn in_dev_mode_everybody_is_a_superuser(database: Database) {
-    let door = Door::new(&database, dev()).await;
+    let door = TestDoor::new(&database, dev()).await;
     door.register("ada@example.com").await;
     for token in [door.guest().await, door.token("ada@example.com").await] {
         let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
@@ -197,7 +200,7 @@ pub(crate) async fn in_dev_mode_everybody_is_a_superuser(database: Database) {
 }
 
 pub(crate) async fn only_so_many_passwords_are_checked_at_once(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     door.register("ada@example.com").await;
     let guesses = (0..200).map(|n| {
         let (door, email) = (door.clone(), ["ada@example.com", "bob@example.com"][n % 2]);
@@ -216,7 +219,7 @@ pub(crate) async fn only_so_many_passwords_are_checked_at_once(database: Databas
 }
 
 pub(crate) async fn logging_out_takes_a_token(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     let token = door.guest().await;
     let out = door.ask("POST /v1/auth/jwt/logout", Some(&token)).await;
     assert_eq!(

@@ -5,12 +5,12 @@ mod callers;
 mod changing;
 mod database;
 mod deleting;
-mod door;
 mod logins;
 mod nodes;
 mod outsiders;
 mod refreshing;
 mod starts;
+mod test_door;
 mod tokens;
 
 wakeline_testkit::conformance! {

@@ -12,23 +12,23 @@ use serde_json::json;
 use uuid::Uuid;
 use wakeline_bus::Write;
 use wakeline_jobs::{
-    store::{self, Read, Row, Step, Value},
-    user::{NewUser, User, UserChange, UserChanged, UserDeleted},
-    users::{Changes, Users},
+    store::{self, Query, Row, StoreFuture, Value},
+    user::{NewUser, User, UserChange, UserChangeOutcome, UserDeletion},
+    users::{UserChanges, Users},
 };
 use wakeline_testkit::{eventually, local_bus};
 
 use crate::{
     database::Database,
-    door::{Door, PASSWORD, open},
+    test_door::{PASSWORD, TestDoor, open},
 };
 
 pub(crate) async fn one_of_two_registers(database: Database) {
-    let one = Door::new(&database, open()).await;
-    let two = Door::new(&database, open()).await;
+    let one = TestDoor::new(&database, open()).await;
+    let two = TestDoor::new(&database, open()).await;
     for round in 0..3 {
         let body = json!({ "email": format!("ada{round}@example.com"), "password": PASSWORD });
-        let register = |door: &Door| {
+        let register = |door: &TestDoor| {
             let (door, body) = (door.clone(), body.clone());
             async move { door.tell("POST /v1/auth/register", None, body).await.status }
         };
@@ -40,17 +40,17 @@ pub(crate) async fn one_of_two_registers(database: Database) {
 }
 
 pub(crate) async fn what_another_node_changes_is_seen_soon(database: Database) {
-    let one = Door::new(&database, open()).await;
-    let two = Door::new(&database, open()).await;
+    let one = TestDoor::new(&database, open()).await;
+    let two = TestDoor::new(&database, open()).await;
     let ada = one.register("ada@example.com").await;
     let token = one.token("ada@example.com").await;
     assert_eq!(
         one.ask("GET /caller", Some(&token)).await.status,
         StatusCode::OK
     );
-    let off = Changes {
+    let off = UserChanges {
         is_active: Some(false),
-        ..Changes::default()
+        ..UserChanges::default()
     };
     two.users.change(ada, off).await.unwrap();
     // Another node looks every five seconds.
@@ -67,13 +67,13 @@ struct Counted {
     questions: AtomicU64,
 }
 
-impl Read for Counted {
+impl Query for Counted {
     fn rows(
         &self,
         kind: &'static str,
         statement: &'static str,
         parameters: Vec<Value>,
-    ) -> Step<'_, Vec<Row>> {
+    ) -> StoreFuture<'_, Vec<Row>> {
         if kind == "user" {
             self.questions.fetch_add(1, Ordering::Relaxed);
         }
@@ -88,10 +88,10 @@ impl store::Users for Counted {
     fn create_user(&self, user: NewUser) -> Write<Option<User>> {
         self.store.create_user(user)
     }
-    fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChanged> {
+    fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChangeOutcome> {
         self.store.change_user(user, change)
     }
-    fn delete_user(&self, user: Uuid) -> Write<UserDeleted> {
+    fn delete_user(&self, user: Uuid) -> Write<UserDeletion> {
         self.store.delete_user(user)
     }
     fn sweep_guests(&self, older: Duration, limit: i64) -> Write<i64> {
@@ -107,7 +107,7 @@ pub(crate) async fn a_known_user_costs_no_question(database: Database) {
     let users = Users::open(counted.clone(), local_bus(), open())
         .await
         .unwrap();
-    let door = Door::of(Arc::new(users));
+    let door = TestDoor::of(Arc::new(users));
     let token = door.guest().await;
     let began = Instant::now();
     for _ in 0..10 {

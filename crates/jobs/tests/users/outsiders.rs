@@ -5,7 +5,7 @@ use wakeline_web::{Identity, Role};
 
 use crate::{
     database::Database,
-    door::{Door, guarded, open},
+    test_door::{TestDoor, guarded, open},
 };
 
 const ME: &str = "GET /v1/auth/users/me";
@@ -18,7 +18,7 @@ fn subject(name: &str, role: Role) -> Identity {
 }
 
 pub(crate) async fn whom_the_server_lets_in_is_a_user(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     let ada = subject("ada", Role::ReadWrite);
     let me = door.ask_as(ME, ada.clone(), Value::Null).await;
     let expected = json!({
@@ -26,7 +26,7 @@ pub(crate) async fn whom_the_server_lets_in_is_a_user(database: Database) {
         "is_active": true, "is_superuser": false, "is_verified": false,
     });
     assert_eq!((me.status, &me.body), (StatusCode::OK, &expected));
-    let other = Door::new(&database, open()).await;
+    let other = TestDoor::new(&database, open()).await;
     assert_eq!(other.ask_as(ME, ada, Value::Null).await.body, expected);
 
     let id = "e6f5a4d0-3c2b-4a19-8f7e-6d5c4b3a2910";
@@ -43,7 +43,7 @@ pub(crate) async fn whom_the_server_lets_in_is_a_user(database: Database) {
 }
 
 pub(crate) async fn its_role_says_whether_it_is_a_superuser(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     let (mut seen, roles) = (Vec::new(), [Role::Admin, Role::ReadWrite, Role::Admin]);
     for role in roles {
         let me = door.ask_as(ME, subject("ada", role), Value::Null).await;
@@ -61,7 +61,7 @@ pub(crate) async fn its_role_says_whether_it_is_a_superuser(database: Database) 
 }
 
 pub(crate) async fn it_has_nothing_to_change_here(database: Database) {
-    let door = Door::new(&database, open()).await;
+    let door = TestDoor::new(&database, open()).await;
     let body = json!({ "password": "correct horse" });
     let ada = subject("ada", Role::Admin);
     let answer = door.ask_as("PATCH /v1/auth/users/me", ada, body).await;
@@ -69,7 +69,7 @@ pub(crate) async fn it_has_nothing_to_change_here(database: Database) {
 }
 
 pub(crate) async fn it_can_be_shut_out(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let ada = subject("ada", Role::Admin);
     let id = door.ask_as(ME, ada.clone(), Value::Null).await.id();
     let admin = door.token("admin@example.com").await;
@@ -86,8 +86,8 @@ pub(crate) async fn it_can_be_shut_out(database: Database) {
 
 pub(crate) async fn many_at_once_are_one_user(database: Database) {
     let doors = [
-        Door::new(&database, open()).await,
-        Door::new(&database, open()).await,
+        TestDoor::new(&database, open()).await,
+        TestDoor::new(&database, open()).await,
     ];
     let asking = (0..40).map(|n| {
         let door = doors[n % 2].clone();

@@ -1,10 +1,10 @@
 use http::StatusCode;
 use uuid::Uuid;
-use wakeline_jobs::users::{Changes, REFRESHED_TOKEN};
+use wakeline_jobs::users::{REFRESHED_TOKEN, UserChanges};
 
 use crate::{
     database::Database,
-    door::{Answer, Door},
+    test_door::{Answer, TestDoor},
     tokens::{known_secret, token_of},
 };
 
@@ -20,7 +20,7 @@ fn refreshed(answer: &Answer) -> Option<&str> {
 }
 
 pub(crate) async fn a_token_past_half_of_its_time_is_followed_by_another(database: Database) {
-    let door = Door::new(&database, known_secret()).await;
+    let door = TestDoor::new(&database, known_secret()).await;
     let ada = door.register("ada@example.com").await;
     let due = token_of(ada, DUE);
     for route in ["/caller", "/reader", "/visitor", "/v1/auth/users/me"] {
@@ -38,7 +38,7 @@ pub(crate) async fn a_token_past_half_of_its_time_is_followed_by_another(databas
 }
 
 pub(crate) async fn a_fresh_one_is_not(database: Database) {
-    let door = Door::new(&database, known_secret()).await;
+    let door = TestDoor::new(&database, known_secret()).await;
     let ada = door.register("ada@example.com").await;
     let answer = door.ask("GET /caller", Some(&token_of(ada, FRESH))).await;
     assert_eq!((answer.id(), refreshed(&answer)), (ada, None));
@@ -49,15 +49,15 @@ pub(crate) async fn a_fresh_one_is_not(database: Database) {
 }
 
 pub(crate) async fn who_is_not_taken_gets_none(database: Database) {
-    let door = Door::new(&database, known_secret()).await;
+    let door = TestDoor::new(&database, known_secret()).await;
     let ada = door.register("ada@example.com").await;
     let due = token_of(ada, DUE);
     // A route that asks nobody who they are has not found that the user is still there.
     let answer = door.ask("GET /open", Some(&due)).await;
     assert_eq!((answer.status, refreshed(&answer)), (StatusCode::OK, None));
-    let off = Changes {
+    let off = UserChanges {
         is_active: Some(false),
-        ..Changes::default()
+        ..UserChanges::default()
     };
     door.users.change(ada, off).await.unwrap();
     for (route, token) in [
@@ -72,7 +72,7 @@ pub(crate) async fn who_is_not_taken_gets_none(database: Database) {
 }
 
 pub(crate) async fn who_logs_out_gets_none(database: Database) {
-    let door = Door::new(&database, known_secret()).await;
+    let door = TestDoor::new(&database, known_secret()).await;
     let ada = door.register("ada@example.com").await;
     let due = token_of(ada, DUE);
     let answer = door.ask("POST /v1/auth/jwt/logout", Some(&due)).await;

@@ -9,34 +9,34 @@ use wakeline_testkit::{CommitAlone, local_bus};
 
 use crate::{
     database::Database,
-    door::{Door, PASSWORD, guarded, open},
+    test_door::{PASSWORD, TestDoor, guarded, open},
     tokens::known_secret,
 };
 
 pub(crate) async fn the_secret_is_shared_by_all_who_open(database: Database) {
-    let one = Door::new(&database, open());
-    let (one, two) = join(one, Door::new(&database, open())).await;
+    let one = TestDoor::new(&database, open());
+    let (one, two) = join(one, TestDoor::new(&database, open())).await;
     let token = one.guest().await;
     assert_eq!(
         two.ask("GET /caller", Some(&token)).await.status,
         StatusCode::OK
     );
     drop((one, two));
-    let later = Door::new(&database, open()).await;
+    let later = TestDoor::new(&database, open()).await;
     let answer = later.ask("GET /caller", Some(&token)).await;
     assert_eq!(answer.status, StatusCode::OK);
     let store = database.store().await;
-    let secret = store.secret(vec![0; 32]).commit_alone().await.unwrap();
+    let secret = store.secret(vec![0; 32]).done().await;
     assert_eq!(secret.len(), 32);
     assert_ne!(secret, [0; 32]);
 }
 
 pub(crate) async fn a_configured_secret_is_used_instead(database: Database) {
-    let made = Door::new(&database, open()).await;
-    let configured = Door::new(&database, known_secret()).await;
-    let again = Door::new(&database, known_secret()).await;
+    let made = TestDoor::new(&database, open()).await;
+    let configured = TestDoor::new(&database, known_secret()).await;
+    let again = TestDoor::new(&database, known_secret()).await;
     let (one, two) = (made.guest().await, configured.guest().await);
-    let taken = async |door: &Door, token: &str| {
+    let taken = async |door: &TestDoor, token: &str| {
         door.ask("GET /caller", Some(token)).await.status == StatusCode::OK
     };
     assert!(taken(&made, &one).await && !taken(&configured, &one).await);
@@ -44,7 +44,7 @@ pub(crate) async fn a_configured_secret_is_used_instead(database: Database) {
 }
 
 pub(crate) async fn the_admin_is_made_and_kept(database: Database) {
-    let door = Door::new(&database, guarded()).await;
+    let door = TestDoor::new(&database, guarded()).await;
     let token = door.token("admin@example.com").await;
     let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
     let expected = json!({
@@ -54,7 +54,7 @@ pub(crate) async fn the_admin_is_made_and_kept(database: Database) {
     assert_eq!(me.body, expected);
 
     // Another start with the same settings ends no token.
-    let again = Door::new(&database, guarded()).await;
+    let again = TestDoor::new(&database, guarded()).await;
     let me = again.ask("GET /v1/auth/users/me", Some(&token)).await;
     assert_eq!(me.body, expected);
 
@@ -62,7 +62,7 @@ pub(crate) async fn the_admin_is_made_and_kept(database: Database) {
     let off = json!({ "is_active": false, "is_superuser": false, "is_verified": false });
     let path = format!("PATCH /v1/auth/users/{}", me.id());
     again.tell(&path, Some(&token), off).await;
-    let again = Door::new(&database, guarded()).await;
+    let again = TestDoor::new(&database, guarded()).await;
     let me = again.ask("GET /v1/auth/users/me", Some(&token)).await;
     assert_eq!(me.body, expected);
 
@@ -70,7 +70,7 @@ pub(crate) async fn the_admin_is_made_and_kept(database: Database) {
         admin: Some(("Admin@example.com".to_owned(), "another horse".to_owned())),
         ..open()
     };
-    let changed = Door::new(&database, settings).await;
+    let changed = TestDoor::new(&database, settings).await;
     let login = async |password| changed.login("admin@example.com", password).await.status;
     assert_eq!(login("another horse").await, StatusCode::OK);
     assert_eq!(login(PASSWORD).await, StatusCode::BAD_REQUEST);
@@ -86,6 +86,6 @@ pub(crate) async fn an_admin_that_does_not_fit_is_refused(database: Database) {
         };
         assert!(!format!("{settings:?}").contains(password));
         let opened = Users::open(database.store().await, local_bus(), settings).await;
-        assert!(matches!(opened, Err(Error::Unfit(_))), "{email}");
+        assert!(matches!(opened, Err(Error::InvalidFields(_))), "{email}");
     }
 }

@@ -9,7 +9,7 @@ use wakeline_jobs::users::Settings;
 
 use crate::{
     database::Database,
-    door::{Door, open},
+    test_door::{TestDoor, open},
 };
 
 const SECRET: &str = "a secret that others have as well";
@@ -46,7 +46,7 @@ pub(crate) fn token_of(user: Uuid, seconds: u64) -> String {
 }
 
 pub(crate) async fn a_token_of_fastapi_users_is_taken(database: Database) {
-    let door = Door::new(&database, known_secret()).await;
+    let door = TestDoor::new(&database, known_secret()).await;
     let ada = door.register("ada@example.com").await;
     let mut claims = json!({ "sub": ada, "aud": ["fastapi-users:auth"], "exp": now() + 600 });
     let header = json!({ "alg": "HS256", "typ": "JWT" });
@@ -69,7 +69,7 @@ pub(crate) async fn a_token_of_fastapi_users_is_taken(database: Database) {
 }
 
 pub(crate) async fn a_forged_token_is_not_taken(database: Database) {
-    let door = Door::new(&database, known_secret()).await;
+    let door = TestDoor::new(&database, known_secret()).await;
     let ada = door.register("ada@example.com").await;
     let good = json!({ "sub": ada, "aud": ["fastapi-users:auth"], "exp": now() + 600 });
     let header = json!({ "alg": "HS256", "typ": "JWT" });
@@ -114,7 +114,7 @@ pub(crate) async fn a_forged_token_is_not_taken(database: Database) {
 }
 
 pub(crate) async fn a_token_of_nobody_is_not_taken(database: Database) {
-    let door = Door::new(&database, known_secret()).await;
+    let door = TestDoor::new(&database, known_secret()).await;
     let token = token_of(Uuid::new_v4(), 600);
     let answer = door.ask("GET /caller", Some(&token)).await;
     assert_eq!(answer.refusal(), r#"401 {"detail":"Unauthorized"}"#);

@@ -1,4 +1,4 @@
-//! What changes the frames of a room. What was sent is not sent back.
+//! Routes that change the frames of a room. Their answers do not repeat the frames.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use wakeline_web::LimitedBody;
 
 use super::{
-    super::{rooms::named, signed::Signed},
+    super::{rooms::named, signed::SignedCaller},
     InRoom, OneOfRoom, place, upload,
 };
 use crate::{error::Error, frames::Frames};
@@ -33,7 +33,7 @@ pub(in crate::http) struct AppendedAnswer {
     )),
     responses(
         (status = 201, description = "They are stored", body = AppendedAnswer),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 401, description = "No valid token"),
         (status = 404, description = "`room-not-found`"),
         (status = 409, description = "`room-read-only`: the frames are a provider's"),
         (status = 422, description = "`unprocessable-content`; the detail names the frame and the key"),
@@ -41,7 +41,7 @@ pub(in crate::http) struct AppendedAnswer {
 )]
 pub(in crate::http) async fn append(
     State(frames): State<Arc<Frames>>,
-    _: Signed,
+    _: SignedCaller,
     room: InRoom,
     headers: HeaderMap,
     LimitedBody(body): LimitedBody,
@@ -60,7 +60,7 @@ pub(in crate::http) struct ReplacedAnswer {
     index: i64,
 }
 
-/// Puts another frame in the place of one: `{"data": …}` as JSON, or a map in MessagePack.
+/// Replaces a frame: `{"data": …}` as JSON, or a map in MessagePack.
 #[utoipa::path(
     put, path = "/v1/rooms/{room}/frames/{index}", tag = "frames",
     params(("room" = String, Path), ("index" = i64, Path)),
@@ -70,7 +70,7 @@ pub(in crate::http) struct ReplacedAnswer {
     )),
     responses(
         (status = 200, description = "Done", body = ReplacedAnswer),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 401, description = "No valid token"),
         (status = 404, description = "`room-not-found`, or `frame-not-found` with the range that there is"),
         (status = 409, description = "`room-read-only`: the frames are a provider's"),
         (status = 422, description = "`unprocessable-content`; the detail names the key"),
@@ -78,7 +78,7 @@ pub(in crate::http) struct ReplacedAnswer {
 )]
 pub(in crate::http) async fn replace(
     State(frames): State<Arc<Frames>>,
-    _: Signed,
+    _: SignedCaller,
     at: OneOfRoom,
     headers: HeaderMap,
     LimitedBody(body): LimitedBody,
@@ -95,14 +95,14 @@ pub(in crate::http) struct MergedAnswer {
     updated_keys: Vec<String>,
 }
 
-/// Puts keys into a frame, in the place of those that it has: a map in MessagePack.
+/// Sets keys of a frame: a map in MessagePack. The other keys stay.
 #[utoipa::path(
     patch, path = "/v1/rooms/{room}/frames/{index}", tag = "frames",
     params(("room" = String, Path), ("index" = i64, Path)),
     request_body(content = Vec<u8>, content_type = "application/x-msgpack"),
     responses(
         (status = 200, description = "Done", body = MergedAnswer),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 401, description = "No valid token"),
         (status = 404, description = "`room-not-found`, or `frame-not-found` with the range that there is"),
         (status = 409, description = "`room-read-only`: the frames are a provider's"),
         (status = 422, description = "`unprocessable-content`; the detail says why"),
@@ -110,7 +110,7 @@ pub(in crate::http) struct MergedAnswer {
 )]
 pub(in crate::http) async fn merge(
     State(frames): State<Arc<Frames>>,
-    _: Signed,
+    _: SignedCaller,
     at: OneOfRoom,
     headers: HeaderMap,
     LimitedBody(body): LimitedBody,
@@ -131,20 +131,20 @@ pub(in crate::http) struct DeletedAnswer {
     status: &'static str,
 }
 
-/// Deletes a frame. Those after it move up.
+/// Deletes a frame. Later frames move up.
 #[utoipa::path(
     delete, path = "/v1/rooms/{room}/frames/{index}", tag = "frames",
     params(("room" = String, Path), ("index" = i64, Path)),
     responses(
         (status = 200, description = "Done", body = DeletedAnswer),
-        (status = 401, description = "Nobody is signed in"),
+        (status = 401, description = "No valid token"),
         (status = 404, description = "`room-not-found`, or `frame-not-found` with the range that there is"),
         (status = 409, description = "`room-read-only`: the frames are a provider's"),
     )
 )]
 pub(in crate::http) async fn delete(
     State(frames): State<Arc<Frames>>,
-    _: Signed,
+    _: SignedCaller,
     at: OneOfRoom,
 ) -> Result<Json<DeletedAnswer>, Error> {
     let (room, index) = place(at)?;

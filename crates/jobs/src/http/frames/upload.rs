@@ -18,7 +18,7 @@ use crate::{
     frames::{Limits, refused},
 };
 
-/// How a key of JSON begins that is in base64.
+/// The prefix of a JSON key that is in base64.
 const BASE64_KEY: &str = "b64:";
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ struct Whole {
     data: Box<RawValue>,
 }
 
-/// What is appended.
+/// The frames of an append.
 pub(super) fn several(
     headers: &HeaderMap,
     body: &[u8],
@@ -67,7 +67,7 @@ pub(super) fn several(
     Ok(frames)
 }
 
-/// What takes the place of another.
+/// The frame of a replace.
 pub(super) fn whole(headers: &HeaderMap, body: &[u8], limits: FrameLimits) -> Result<Frame, Error> {
     let (at, frame) = if is(headers, "msgpack") {
         ("body", from_msgpack(body, limits)?)
@@ -80,7 +80,7 @@ pub(super) fn whole(headers: &HeaderMap, body: &[u8], limits: FrameLimits) -> Re
     Ok(frame)
 }
 
-/// What is merged: ZnDraw's page does not say what it sends.
+/// The keys of a merge. ZnDraw's page sends no content type.
 pub(super) fn part(headers: &HeaderMap, body: &[u8], limits: FrameLimits) -> Result<Frame, Error> {
     if is(headers, "json") {
         let Whole { data } = json(body)?;

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf, time::Instant};
 use cap_std::fs::{Dir, DirEntry, Metadata};
 use serde::Serialize;
 
-use super::{Asked, Limits, glob::Fits};
+use super::{Limits, ListRequest, glob::Fits};
 use crate::internal::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -16,7 +16,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// None for what is neither, such as a socket or a device.
+    /// None for other files, such as a socket or a device.
     pub(super) fn of(metadata: &Metadata) -> Option<Self> {
         if metadata.is_dir() {
             return Some(Self::Directory);
@@ -74,19 +74,19 @@ impl Walk {
         Ok(())
     }
 
-    /// What lies in `dir`, which is open at `place`, and below it as far as that is wanted.
-    /// `above` are the names that a pattern sees before those.
+    /// Lists `dir`, which is open at `place`, and below it as far as the request says. `above` are
+    /// the names that a pattern sees before these.
     pub(super) fn below(
         &mut self,
         dir: &Dir,
-        place: &Place<'_>,
+        place: &ShownPath<'_>,
         above: &[&str],
-        asked: &Asked,
+        asked: &ListRequest,
     ) -> Result<(), Failure> {
         let entries = dir.entries().map_err(|error| place.unreachable(&error))?;
         for entry in entries {
             self.count(place)?;
-            // What vanishes while it is looked at is not there.
+            // An entry that vanishes meanwhile is not there.
             let Ok(entry) = entry else { continue };
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
@@ -108,7 +108,7 @@ impl Walk {
                         place.shown, self.limits.depth
                     )));
                 }
-                // What has become a link since is resolved within `dir`, or not opened.
+                // An entry that has become a link since is resolved within `dir`, or not opened.
                 if let Ok(dir) = entry.open_dir() {
                     self.below(&dir, &place, &names, asked)?;
                 }
@@ -117,7 +117,7 @@ impl Walk {
         Ok(())
     }
 
-    fn count(&mut self, place: &Place<'_>) -> Result<(), Failure> {
+    fn count(&mut self, place: &ShownPath<'_>) -> Result<(), Failure> {
         self.looked_at += 1;
         if self.looked_at > self.limits.looked_at {
             return Err(Failure::new(format!(
@@ -138,8 +138,8 @@ impl Walk {
     }
 }
 
-/// Whether an entry is shown, and whether what is below it is looked at.
-pub(super) fn wanted(asked: &Asked, names: &[&str]) -> Fits {
+/// Whether an entry is shown, and whether the directory is entered.
+pub(super) fn wanted(asked: &ListRequest, names: &[&str]) -> Fits {
     match &asked.glob {
         Some(glob) => glob.fits(names),
         None => Fits {
@@ -151,13 +151,13 @@ pub(super) fn wanted(asked: &Asked, names: &[&str]) -> Fits {
 
 /// Where something lies in a root, and how that is shown.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct ShownPath<'a> {
     root: &'a Dir,
     relative: PathBuf,
     pub(super) shown: String,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ShownPath<'a> {
     pub(super) fn new(root: &'a Dir, shown: String, relative: PathBuf) -> Self {
         Self {
             root,
@@ -184,7 +184,7 @@ impl<'a> Place<'a> {
         metadata.map_err(|error| self.unreachable(&error))
     }
 
-    /// A link is what it leads to within the root; one that leads out or nowhere is nothing.
+    /// A link counts as its target within the root; a link that leads out or nowhere is not shown.
     fn look_at(&self, entry: &DirEntry) -> Option<Metadata> {
         if entry.file_type().ok()?.is_symlink() {
             return self.root.metadata(&self.relative).ok();
@@ -192,7 +192,7 @@ impl<'a> Place<'a> {
         entry.metadata().ok()
     }
 
-    /// Whether a link leads out is nobody's business: it leads nowhere.
+    /// Callers do not learn whether a link leads out: it leads nowhere.
     fn unreachable(&self, error: &io::Error) -> Failure {
         tracing::debug!(path = self.shown, %error, "a path is not reachable");
         Failure::new(format!(

@@ -1,4 +1,4 @@
-//! The directory, and what is known of it. Everything here blocks its thread.
+//! The directory and its index. Everything here blocks its thread.
 
 use std::{
     collections::HashSet,
@@ -13,29 +13,29 @@ use std::{
 
 use uuid::Uuid;
 
-use super::{arriving, name::Name, shelf::Shelf, tail::Tail};
+use super::{incoming_file, index::FileIndex, name::FileName, trailer::Trailer};
 use crate::{
     provider::{Answer, AnswerBody, MAX_PROBLEM},
     results::SWEPT_AT_ONCE,
 };
 
-/// How old what is known of other nodes' files may be when a sweep is due.
+/// How old the knowledge of other nodes' files may be when a sweep is due.
 const WALK_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    shelf: Mutex<Shelf>,
+    index: Mutex<FileIndex>,
     walked: Mutex<Instant>,
 }
 
 impl Directory {
     pub(super) fn open(path: &Path, cap: u64) -> io::Result<Self> {
-        // Nobody else's business.
+        // Only this user may read it.
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         let directory = Self {
             path: path.canonicalize()?,
-            shelf: Mutex::new(Shelf::new(cap)),
+            index: Mutex::new(FileIndex::new(cap)),
             walked: Mutex::new(Instant::now()),
         };
         directory.walk(now())?;
@@ -46,107 +46,108 @@ impl Directory {
         self.path.join(name.to_string())
     }
 
-    /// Held while a file is put in its place or removed, so that the shelf is right about it.
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Held while a file is moved into place or removed, so that the index is right about it.
+    fn index(&self) -> MutexGuard<'_, FileIndex> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An answer that is not over. What is open stays readable when its file is removed.
-    pub(super) fn find(&self, name: Name) -> io::Result<Option<Answer>> {
+    /// An answer that has not expired. An open file stays readable when it is removed.
+    pub(super) fn find(&self, name: FileName) -> io::Result<Option<Answer>> {
         let Some(file) = open(&self.path(name))? else {
             // Another node may have removed it.
-            self.forget_if_gone(&mut self.shelf(), &name);
+            self.forget_if_gone(&mut self.index(), &name);
             return Ok(None);
         };
-        let Some((tail, length)) = Tail::read(&file)? else {
-            self.remove(&mut self.shelf(), &name)?;
+        let Some((trailer, length)) = Trailer::read(&file)? else {
+            self.remove(&mut self.index(), &name)?;
             return Ok(None);
         };
-        if tail.expires_at <= now() {
+        if trailer.expires_at <= now() {
             return Ok(None);
         }
-        // Written by another process, perhaps before a power cut.
-        let is_sound = self.shelf().is_sound(&name);
-        if !is_sound && !tail.fits(&file, length)? {
+        // Another process has written it, perhaps before a power cut.
+        let is_sound = self.index().is_sound(&name);
+        if !is_sound && !trailer.fits(&file, length)? {
             tracing::warn!(file = %name, "an answer on disk is damaged; it is removed");
-            self.remove(&mut self.shelf(), &name)?;
+            self.remove(&mut self.index(), &name)?;
             return Ok(None);
         }
-        let bytes = length + Tail::BYTES as u64;
-        self.shelf().place(name, bytes, tail.expires_at, true);
+        let bytes = length + Trailer::BYTES as u64;
+        self.index().place(name, bytes, trailer.expires_at, true);
         Ok(Some(Answer {
-            is_error: tail.is_error,
-            etag: tail.etag.to_string(),
-            body: body(file, length, tail.is_error)?,
+            is_error: trailer.is_error,
+            etag: trailer.etag.to_string(),
+            body: body(file, length, trailer.is_error)?,
         }))
     }
 
-    /// Room for what is coming in, by removing what was read longest ago. Whether there is enough.
+    /// Makes room for an incoming file by removing the files that were read longest ago. Returns
+    /// whether there is enough.
     pub(super) fn take(&self, size: u64) -> bool {
-        let mut shelf = self.shelf();
-        shelf.take(size);
-        self.make_room(&mut shelf);
-        !shelf.is_over_full()
+        let mut index = self.index();
+        index.take(size);
+        self.make_room(&mut index);
+        !index.is_over_full()
     }
 
     pub(super) fn give_back(&self, size: u64) {
-        self.shelf().give_back(size);
+        self.index().give_back(size);
     }
 
-    /// Puts a file in its place, for which so much was taken.
+    /// Moves a file into place, for which `taken` bytes were reserved.
     pub(super) fn keep(
         &self,
         coming: &Path,
         taken: u64,
-        name: Name,
+        name: FileName,
         (bytes, expires_at): (u64, i64),
     ) -> io::Result<()> {
-        let mut shelf = self.shelf();
-        shelf.give_back(taken);
+        let mut index = self.index();
+        index.give_back(taken);
         fs::rename(coming, self.path(name))?;
-        shelf.place(name, bytes, expires_at, true);
+        index.place(name, bytes, expires_at, true);
         Ok(())
     }
 
-    fn make_room(&self, shelf: &mut Shelf) {
-        while shelf.is_over_full()
-            && let Some(name) = shelf.stalest()
+    fn make_room(&self, index: &mut FileIndex) {
+        while index.is_over_full()
+            && let Some(name) = index.stalest()
         {
-            tracing::debug!(file = %name, "removed to make room");
-            if let Err(error) = self.remove(shelf, &name) {
+            tracing::debug!(file = %name, "an answer on disk was removed to make room");
+            if let Err(error) = self.remove(index, &name) {
                 tracing::warn!(file = %name, %error, "an answer on disk cannot be removed");
             }
         }
     }
 
-    fn remove(&self, shelf: &mut Shelf, name: &Name) -> io::Result<()> {
-        shelf.remove(name);
+    fn remove(&self, index: &mut FileIndex, name: &FileName) -> io::Result<()> {
+        index.remove(name);
         match fs::remove_file(self.path(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             done => done,
         }
     }
 
-    fn forget_if_gone(&self, shelf: &mut Shelf, name: &Name) {
-        if shelf.contains(name) && !self.path(name).exists() {
-            shelf.remove(name);
+    fn forget_if_gone(&self, index: &mut FileIndex, name: &FileName) {
+        if index.contains(name) && !self.path(name).exists() {
+            index.remove(name);
         }
     }
 
-    /// Of every node: the directory is asked, not the shelf.
+    /// The files of every node: from the directory, not from the index.
     pub(super) fn forget(&self, provider: Uuid, version: Option<i64>) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
-            if let Some(name) = entry?.file_name().to_str().and_then(Name::parse)
+            if let Some(name) = entry?.file_name().to_str().and_then(FileName::parse)
                 && name.provider == provider
                 && version.is_none_or(|version| name.version < version)
             {
-                self.remove(&mut self.shelf(), &name)?;
+                self.remove(&mut self.index(), &name)?;
             }
         }
         Ok(())
     }
 
-    /// Removes a slice of what is over. Microseconds until more is.
+    /// Removes a slice of what has expired. Returns the microseconds until more expires.
     pub(super) fn sweep(&self) -> io::Result<Option<i64>> {
         let now = now();
         let mut walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,22 +157,22 @@ impl Directory {
         }
         drop(walked);
         for _ in 0..SWEPT_AT_ONCE {
-            let mut shelf = self.shelf();
-            let Some((_, name)) = shelf.first_to_end().filter(|(end, _)| *end <= now) else {
+            let mut index = self.index();
+            let Some((_, name)) = index.first_to_end().filter(|(end, _)| *end <= now) else {
                 break;
             };
-            // Another node may have put a newer one in its place.
+            // Another node may have replaced it.
             match newer(&self.path(name), now)? {
-                Some((tail, bytes)) => shelf.place(name, bytes, tail.expires_at, false),
-                None => self.remove(&mut shelf, &name)?,
+                Some((trailer, bytes)) => index.place(name, bytes, trailer.expires_at, false),
+                None => self.remove(&mut index, &name)?,
             }
         }
-        let next = self.shelf().first_to_end();
+        let next = self.index().first_to_end();
         Ok(next.map(|(end, _)| end - now))
     }
 
-    /// Makes the shelf what the directory is: what other nodes have put there, what they have
-    /// removed, and what a process that has ended left behind.
+    /// Updates the index: files that other nodes have written or removed, and files that a process
+    /// that has ended left behind.
     fn walk(&self, now: i64) -> io::Result<()> {
         let mut seen = HashSet::new();
         let mut found = Vec::new();
@@ -179,12 +180,12 @@ impl Directory {
             let entry = entry?;
             let name = entry.file_name();
             let Some(text) = name.to_str() else { continue };
-            if arriving::is_name(text) {
-                arriving::remove_if_left(&entry.path())?;
-            } else if let Some(name) = Name::parse(text) {
+            if incoming_file::is_name(text) {
+                incoming_file::remove_if_left(&entry.path())?;
+            } else if let Some(name) = FileName::parse(text) {
                 seen.insert(name);
-                let is_known = self.shelf().contains(&name);
-                // One that has gone since is not there.
+                let is_known = self.index().contains(&name);
+                // A file that has gone since is not there.
                 if !is_known && let Ok(metadata) = entry.metadata() {
                     found.push((last_used(&metadata), name));
                 }
@@ -192,26 +193,26 @@ impl Directory {
         }
         found.sort();
         for (_, name) in found {
-            let mut shelf = self.shelf();
+            let mut index = self.index();
             match newer(&self.path(name), now)? {
-                // Meanwhile it may have been read, and be known.
-                Some(_) if shelf.contains(&name) => {}
-                Some((tail, bytes)) => shelf.place(name, bytes, tail.expires_at, false),
-                None => self.remove(&mut shelf, &name)?,
+                // It may have been read meanwhile, and so be in the index.
+                Some(_) if index.contains(&name) => {}
+                Some((trailer, bytes)) => index.place(name, bytes, trailer.expires_at, false),
+                None => self.remove(&mut index, &name)?,
             }
         }
-        let mut shelf = self.shelf();
-        for name in shelf.names() {
+        let mut index = self.index();
+        for name in index.names() {
             if !seen.contains(&name) {
-                self.forget_if_gone(&mut shelf, &name);
+                self.forget_if_gone(&mut index, &name);
             }
         }
-        self.make_room(&mut shelf);
+        self.make_room(&mut index);
         Ok(())
     }
 }
 
-/// A problem is read at once, for its status is in it.
+/// A problem is read at once, because its status is in it.
 fn body(file: File, length: u64, is_error: bool) -> io::Result<AnswerBody> {
     if !is_error || length > MAX_PROBLEM {
         return Ok(AnswerBody::File(Arc::new(file), length));
@@ -229,16 +230,16 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The file's tail and length, unless it is over, torn or gone.
-fn newer(path: &Path, now: i64) -> io::Result<Option<(Tail, u64)>> {
+/// The file's trailer and length, unless it has expired, is torn or gone.
+fn newer(path: &Path, now: i64) -> io::Result<Option<(Trailer, u64)>> {
     let Some(file) = open(path)? else {
         return Ok(None);
     };
-    let tail = Tail::read(&file)?.filter(|(tail, _)| tail.expires_at > now);
-    Ok(tail.map(|(tail, length)| (tail, length + Tail::BYTES as u64)))
+    let trailer = Trailer::read(&file)?.filter(|(trailer, _)| trailer.expires_at > now);
+    Ok(trailer.map(|(trailer, length)| (trailer, length + Trailer::BYTES as u64)))
 }
 
-/// As far as the file system knows: many do not say when a file was read.
+/// As far as the file system records it: many do not record when a file was read.
 fn last_used(metadata: &Metadata) -> SystemTime {
     let times = [metadata.modified(), metadata.accessed()];
     let known = times.into_iter().flatten();
@@ -253,13 +254,13 @@ pub(super) fn now() -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::arriving::Arriving, *};
-    use crate::provider::Key;
+    use super::{super::incoming_file::IncomingFile, *};
+    use crate::provider::AnswerKey;
 
     const LATE: i64 = i64::MAX;
 
-    fn name(hash: &str) -> Name {
-        Name::of(&Key {
+    fn name(hash: &str) -> FileName {
+        FileName::of(&AnswerKey {
             provider: Uuid::nil(),
             version: 1,
             hash: hash.to_owned(),
@@ -267,9 +268,9 @@ mod tests {
     }
 
     fn keep(directory: &Arc<Directory>, hash: &str, expires_at: i64) {
-        let mut arriving = Arriving::create(directory).unwrap();
-        assert!(arriving.write(&["one".into()]).unwrap());
-        arriving.keep(name(hash), false, expires_at).unwrap();
+        let mut incoming_file = IncomingFile::create(directory).unwrap();
+        assert!(incoming_file.write(&["one".into()]).unwrap());
+        incoming_file.keep(name(hash), false, expires_at).unwrap();
     }
 
     #[test]
@@ -281,14 +282,14 @@ mod tests {
         keep(&there, "b", LATE);
         keep(&there, "over", 0);
         here.walk(now()).unwrap();
-        let mut known = here.shelf().names();
+        let mut known = here.index().names();
         known.sort();
         let mut expected = [name("a"), name("b")];
         expected.sort();
         assert_eq!(known, expected);
         there.forget(Uuid::nil(), None).unwrap();
         here.walk(now()).unwrap();
-        assert_eq!(here.shelf().names(), []);
+        assert_eq!(here.index().names(), []);
     }
 
     #[test]

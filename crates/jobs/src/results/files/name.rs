@@ -1,22 +1,22 @@
-//! What an answer's file is called.
+//! The name of an answer's file.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::provider::Key;
+use crate::provider::AnswerKey;
 
-/// Made of what the server itself has given out, and of a sum: nothing in it is a caller's text.
+/// Made of ids of the server and of a checksum: it contains no text of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Name {
+pub(super) struct FileName {
     pub(super) provider: Uuid,
     pub(super) version: i64,
     sum: [u8; 32],
 }
 
-impl Name {
-    pub(super) fn of(key: &Key) -> Self {
+impl FileName {
+    pub(super) fn of(key: &AnswerKey) -> Self {
         Self {
             provider: key.provider,
             version: key.version,
@@ -24,7 +24,7 @@ impl Name {
         }
     }
 
-    /// `None` for every name that is not exactly one of ours.
+    /// `None` for every name that is not exactly one of these.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('.');
         let name = Self {
@@ -36,7 +36,7 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for FileName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}.{}.", self.provider.simple(), self.version)?;
         self.sum
@@ -58,8 +58,8 @@ fn sum(text: &str) -> Option<[u8; 32]> {
 mod tests {
     use super::*;
 
-    fn name(hash: &str) -> Name {
-        Name::of(&Key {
+    fn name(hash: &str) -> FileName {
+        FileName::of(&AnswerKey {
             provider: Uuid::from_u128(7),
             version: 3,
             hash: hash.to_owned(),
@@ -70,7 +70,7 @@ mod tests {
     fn it_is_read_back() {
         let text = name("a").to_string();
         insta::assert_snapshot!(text, @"00000000000000000000000000000007.3.ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb");
-        assert_eq!(Name::parse(&text), Some(name("a")));
+        assert_eq!(FileName::parse(&text), Some(name("a")));
     }
 
     #[test]
@@ -85,7 +85,7 @@ mod tests {
             &text.replace(".3.", ".+3."),
             &text.replace(".3.", ".03."),
         ] {
-            assert_eq!(Name::parse(other), None, "{other}");
+            assert_eq!(FileName::parse(other), None, "{other}");
         }
     }
 }

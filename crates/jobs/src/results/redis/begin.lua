@@ -1,4 +1,4 @@
--- KEYS: the mark, the answer, the marks of the registration, the provider's registrations
+-- KEYS: the lock, the answer, the locks of the registration, the provider's registrations
 -- ARGV: token, parameters, milliseconds, hash, registration
 if redis.call('EXISTS', KEYS[2]) == 1 then
     return 0
@@ -7,7 +7,7 @@ local time = redis.call('TIME')
 local micros = time[1] .. string.format('%06d', time[2])
 local set = redis.call('SET', KEYS[1], ARGV[1] .. micros .. ARGV[2], 'NX', 'PX', ARGV[3])
 if not set then
-    -- The same time again: the connection broke before its answer came.
+    -- The same token: the connection broke before the answer arrived.
     if redis.call('GETRANGE', KEYS[1], 0, 15) == ARGV[1] then
         return 1
     end

@@ -1,6 +1,6 @@
 -- KEYS: the provider's registrations
--- ARGV: up to which, how many keys at most, then how the keys of answers, of their list, of marks and
--- of their list begin, the same of uploads, and milliseconds that pieces are left to their readers
+-- ARGV: up to which registration, how many keys at most, then the prefixes of answers, of their list, of locks
+-- and of their list, of uploads, and milliseconds that chunks are left to their readers
 -- Returns whether there may be more.
 local left = tonumber(ARGV[2])
 for _, registration in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])) do

@@ -1,4 +1,4 @@
--- Leaves the pieces of an answer that goes to those who read them, unless they are those of `but`.
+-- Leaves the chunks of a removed answer to their readers for a while, unless it is the upload `but`.
 local function free(answer, uploads, grace, but)
     local head = redis.call('GETRANGE', answer, 0, 48)
     if head == '' or string.byte(head) < 2 then

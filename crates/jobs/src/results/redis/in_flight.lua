@@ -1,10 +1,10 @@
--- KEYS: the marks of the registration
--- ARGV: how the keys of its marks begin, how many at most
+-- KEYS: the locks of the registration
+-- ARGV: the prefix of the keys of its locks, how many at most
 local found = {}
 for _, hash in ipairs(redis.call('ZRANGE', KEYS[1], 0, ARGV[2] - 1)) do
-    local mark = redis.call('GET', ARGV[1] .. hash)
-    if mark then
-        found[#found + 1] = { hash, mark }
+    local lock = redis.call('GET', ARGV[1] .. hash)
+    if lock then
+        found[#found + 1] = { hash, lock }
     else
         redis.call('ZREM', KEYS[1], hash)
     end

@@ -1,8 +1,8 @@
--- KEYS: the mark, the marks of the registration, its answers, the provider's registrations, the
+-- KEYS: the lock, the locks of the registration, its answers, the provider's registrations, the
 -- answer
--- ARGV: hash, milliseconds, registration, how the keys of uploads begin, milliseconds that pieces are
--- left to their readers; of one in pieces also its upload, how many they are, and the answer
--- Returns whether the pieces are still there. An answer that is whole is set beside this.
+-- ARGV: hash, milliseconds, registration, the prefix of the keys of uploads, milliseconds that chunks are
+-- left to their readers; for an answer in chunks also its upload, their count, and the answer
+-- Returns whether the chunks are still there. A whole answer is set by a command of its own.
 if ARGV[6] then
     local upload = ARGV[4] .. ARGV[6]
     if redis.call('HLEN', upload) ~= tonumber(ARGV[7]) then

@@ -1,7 +1,7 @@
 -- KEYS: the answer, its upload
 -- ARGV: the upload
--- Returns whether the pieces are there. Without them it is no answer, and must not keep the provider
--- from being asked.
+-- Returns whether the chunks are there. Without them it is no answer, and must not keep the request
+-- from being sent.
 if redis.call('EXISTS', KEYS[2]) == 1 then
     return 1
 end

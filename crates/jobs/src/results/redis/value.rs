@@ -1,4 +1,4 @@
-//! Answers and marks as the values of keys.
+//! Answers and locks as the values of keys.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,29 +8,29 @@ use uuid::Uuid;
 use wakeline_store::Error;
 
 use crate::{
-    provider::{Answer, AnswerBody, Key, Request},
-    results::{Etag, Look, Pieced, Pieces},
+    provider::{Answer, AnswerBody, AnswerKey, ProviderRequest},
+    results::{AnswerState, ChunkStore, ChunkedAnswer, Etag},
 };
 
-/// Before an answer's bytes: what it is, and the tag.
+/// Bytes before the answer's own: its flags and the ETag.
 pub(super) const HEAD: usize = 1 + Etag::BYTES;
-/// What it can be.
+/// The flags.
 const PROBLEM: u8 = 1;
 const IN_PIECES: u8 = 2;
-/// Of one in pieces, instead of the bytes: the upload's id as text, and how long they are.
+/// Of an answer in chunks, instead of the bytes: the upload's id as text, and the length.
 const UPLOAD: usize = 32;
 const LENGTH: usize = 8;
-/// Before a mark's parameters: the token, and the time in microseconds as digits.
+/// Before the parameters in a lock: the token, and the time in microseconds as digits.
 const TOKEN: usize = 16;
 const TIME: usize = 16;
 
-/// Writes the head of an answer that is whole into the space before it.
+/// Writes the head of a whole answer into the space before its bytes.
 pub(super) fn head(bytes: &mut [u8], is_error: bool, etag: &Etag) {
     bytes[0] = u8::from(is_error) * PROBLEM;
     bytes[1..HEAD].copy_from_slice(etag.as_bytes());
 }
 
-pub(super) fn in_pieces(is_error: bool, etag: &Etag, upload: &str, length: i64) -> Vec<u8> {
+pub(super) fn chunked_answer(is_error: bool, etag: &Etag, upload: &str, length: i64) -> Vec<u8> {
     let mut bytes = vec![0; HEAD];
     head(&mut bytes, is_error, etag);
     bytes[0] |= IN_PIECES;
@@ -39,29 +39,29 @@ pub(super) fn in_pieces(is_error: bool, etag: &Etag, upload: &str, length: i64) 
     bytes
 }
 
-/// With the upload of an answer that is in pieces.
-pub(super) fn seen(
+/// Also returns the upload of an answer in chunks.
+pub(super) fn answer_state(
     left: &Value,
     answer: Value,
-    pieces: &Arc<dyn Pieces>,
-) -> Result<(Look, Option<String>), Error> {
+    chunks: &Arc<dyn ChunkStore>,
+) -> Result<(AnswerState, Option<String>), Error> {
     let Value::Int(left) = left else {
-        return Err(unclear());
+        return Err(not_ours());
     };
     let (answer, upload) = match answer {
         Value::Nil => (None, None),
         Value::BulkString(bytes) => {
-            let (answer, upload) = kept(bytes.into(), pieces).ok_or_else(unclear)?;
+            let (answer, upload) = parse_answer(bytes.into(), chunks).ok_or_else(not_ours)?;
             (Some(answer), upload)
         }
-        _ => return Err(unclear()),
+        _ => return Err(not_ours()),
     };
-    // Below zero there is none.
+    // A negative number means that there is no lock.
     let in_flight = u64::try_from(*left).ok().map(Duration::from_millis);
-    Ok((Look { answer, in_flight }, upload))
+    Ok((AnswerState { answer, in_flight }, upload))
 }
 
-fn kept(bytes: Bytes, pieces: &Arc<dyn Pieces>) -> Option<(Answer, Option<String>)> {
+fn parse_answer(bytes: Bytes, chunks: &Arc<dyn ChunkStore>) -> Option<(Answer, Option<String>)> {
     let (what, rest) = bytes.split_first()?;
     let etag = Etag::from_bytes(*rest.first_chunk()?);
     let rest = bytes.slice(HEAD..);
@@ -71,8 +71,8 @@ fn kept(bytes: Bytes, pieces: &Arc<dyn Pieces>) -> Option<(Answer, Option<String
         let (upload, length) = rest.split_at_checked(UPLOAD)?;
         let upload = str::from_utf8(upload).ok()?;
         let length = u64::from_be_bytes(*length.first_chunk::<LENGTH>()?);
-        let pieced = Pieced::new(pieces.clone(), upload.parse().ok()?, length);
-        (AnswerBody::Pieces(pieced), Some(upload.to_owned()))
+        let chunked = ChunkedAnswer::new(chunks.clone(), upload.parse().ok()?, length);
+        (AnswerBody::Chunks(chunked), Some(upload.to_owned()))
     };
     let answer = Answer {
         is_error: what & PROBLEM != 0,
@@ -82,11 +82,11 @@ fn kept(bytes: Bytes, pieces: &Arc<dyn Pieces>) -> Option<(Answer, Option<String
     Some((answer, upload))
 }
 
-/// With the time at which it was asked.
-pub(super) fn asked(key: Key, mark: &[u8]) -> Option<(u64, Request)> {
+/// Also returns the time when the request was sent.
+pub(super) fn parse_request(key: AnswerKey, mark: &[u8]) -> Option<(u64, ProviderRequest)> {
     let (token, rest) = mark.split_at_checked(TOKEN)?;
     let (time, params) = rest.split_at_checked(TIME)?;
-    let request = Request {
+    let request = ProviderRequest {
         key,
         token: Uuid::from_slice(token).ok()?,
         params: String::from_utf8(params.to_vec()).ok()?,
@@ -94,7 +94,7 @@ pub(super) fn asked(key: Key, mark: &[u8]) -> Option<(u64, Request)> {
     Some((str::from_utf8(time).ok()?.parse().ok()?, request))
 }
 
-/// Somebody else writes under the same prefix.
-pub(super) fn unclear() -> Error {
+/// Another program writes under the same prefix.
+pub(super) fn not_ours() -> Error {
     Error::Failed("Redis: a value under this prefix is not one of ours".into())
 }

@@ -120,7 +120,7 @@ BEGIN
         RETURN;
     END IF;
     INSERT INTO wakeline.jobs_frame (room_id, seq, body)
-    SELECT room.id, room.next_seq + b.place - 1, b.body
+    SELECT room.id, room.next_seq + b.ordinal - 1, b.body
     FROM unnest(bodies) WITH ORDINALITY AS b (body, ordinal);
     UPDATE wakeline.jobs_run x SET length = x.length + added
     WHERE x.room_id = room.id AND x.seq + x.length = room.next_seq

@@ -10,17 +10,19 @@ use wakeline_store::Error;
 use super::PostgresStore;
 use crate::{
     frame::Frame,
-    room::{Appended, Edited, Mount, NewRoom, Room, RoomCreated, Source, Stamp},
-    store::{Read, Row, Step, frames::Frames, only, values_of},
+    room::{
+        AppendOutcome, EditOutcome, FrameSource, FrameVersion, Mount, NewRoom, Room, RoomCreation,
+    },
+    store::{Query, Row, StoreFuture, frames::Frames, only, values_of},
     wakes,
 };
 
 impl Frames for PostgresStore {
-    fn create_room(&self, room: NewRoom) -> Write<RoomCreated> {
+    fn create_room(&self, room: NewRoom) -> Write<RoomCreation> {
         let (source, first) = match room.frames {
-            Source::Nothing => (None, None),
-            Source::Frame(frame) => (None, Some(frame.bytes().clone())),
-            Source::Room(name) => (Some(name), None),
+            FrameSource::Nothing => (None, None),
+            FrameSource::Frame(frame) => (None, Some(frame.bytes().clone())),
+            FrameSource::Room(name) => (Some(name), None),
         };
         self.write_alone(
             "jobs_room_create",
@@ -31,11 +33,11 @@ impl Frames for PostgresStore {
             |rows| {
                 let row = only(rows)?;
                 Ok(match row.get("outcome") {
-                    0 => RoomCreated::Found(Room::from_row(row)),
-                    1 => RoomCreated::Done(Room::from_row(row)),
-                    2 => RoomCreated::NoSource,
-                    3 => RoomCreated::SourceMounted,
-                    4 => RoomCreated::SourceTooLarge(row.get("source_bytes")),
+                    0 => RoomCreation::Found(Room::from_row(row)),
+                    1 => RoomCreation::Done(Room::from_row(row)),
+                    2 => RoomCreation::NoSource,
+                    3 => RoomCreation::SourceMounted,
+                    4 => RoomCreation::SourceTooLarge(row.get("source_bytes")),
                     other => return Err(no_such(other)),
                 })
             },
@@ -65,7 +67,7 @@ impl Frames for PostgresStore {
         )
     }
 
-    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<Appended> {
+    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<AppendOutcome> {
         let bodies: Vec<Bytes> = frames.iter().map(|frame| frame.bytes().clone()).collect();
         self.write_alone(
             "jobs_append",
@@ -75,13 +77,13 @@ impl Frames for PostgresStore {
             |rows| {
                 let row = only(rows)?;
                 Ok(match row.get("outcome") {
-                    0 => Appended::Done {
+                    0 => AppendOutcome::Done {
                         start: row.get("start"),
                         total: row.get("total"),
                     },
-                    1 => Appended::NoRoom,
-                    2 => Appended::ReadOnly,
-                    3 => Appended::Full(row.get("start")),
+                    1 => AppendOutcome::NoRoom,
+                    2 => AppendOutcome::ReadOnly,
+                    3 => AppendOutcome::Full(row.get("start")),
                     other => return Err(no_such(other)),
                 })
             },
@@ -93,8 +95,8 @@ impl Frames for PostgresStore {
         name: String,
         number: i64,
         frame: Frame,
-        stamp: Option<Stamp>,
-    ) -> Write<Edited> {
+        version: Option<FrameVersion>,
+    ) -> Write<EditOutcome> {
         self.write_alone(
             "jobs_replace",
             "SELECT * FROM wakeline.jobs_replace($1, $2, $3, $4, $5)",
@@ -102,15 +104,15 @@ impl Frames for PostgresStore {
                 name,
                 number,
                 frame.bytes().clone(),
-                stamp.map(|stamp| stamp.seq),
-                stamp.map(|stamp| stamp.revision),
+                version.map(|version| version.seq),
+                version.map(|version| version.revision),
             ],
             wakes::nobody,
             edited,
         )
     }
 
-    fn delete(&self, name: String, number: i64) -> Write<Edited> {
+    fn delete(&self, name: String, number: i64) -> Write<EditOutcome> {
         self.write_alone(
             "jobs_delete",
             "SELECT * FROM wakeline.jobs_delete($1, $2)",
@@ -120,8 +122,8 @@ impl Frames for PostgresStore {
         )
     }
 
-    /// Lengths are known without the bodies, which are read only as far as they are wanted.
-    fn bodies(&self, room: i64, seqs: Vec<i64>, limit: i64) -> Step<'_, Vec<(i64, Bytes)>> {
+    /// The lengths are known without the bodies, which are read only as far as the limit.
+    fn bodies(&self, room: i64, seqs: Vec<i64>, limit: i64) -> StoreFuture<'_, Vec<(i64, Bytes)>> {
         let statement = "SELECT f.seq, f.body FROM (
                 SELECT w.seq, w.ordinal,
                     sum(octet_length(g.body)) OVER (ORDER BY w.ordinal)
@@ -137,14 +139,14 @@ impl Frames for PostgresStore {
     }
 }
 
-fn edited(rows: &[Row]) -> Result<Edited, Error> {
+fn edited(rows: &[Row]) -> Result<EditOutcome, Error> {
     let row = only(rows)?;
     Ok(match row.get("outcome") {
-        0 => Edited::Done(row.get("total")),
-        1 => Edited::NoRoom,
-        2 => Edited::ReadOnly,
-        3 => Edited::NoFrame(row.get("total")),
-        4 => Edited::Changed,
+        0 => EditOutcome::Done(row.get("total")),
+        1 => EditOutcome::NoRoom,
+        2 => EditOutcome::ReadOnly,
+        3 => EditOutcome::NoFrame(row.get("total")),
+        4 => EditOutcome::Changed,
         other => return Err(no_such(other)),
     })
 }

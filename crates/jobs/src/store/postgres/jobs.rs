@@ -5,13 +5,13 @@ use wakeline_bus::Write;
 
 use super::PostgresStore;
 use crate::{
-    job::{Job, NewJob, Registered},
+    job::{Job, JobRegistration, NewJob},
     store::{Jobs, only, values_of},
     wakes,
 };
 
 impl Jobs for PostgresStore {
-    fn register_job(&self, job: NewJob) -> Write<Registered> {
+    fn register_job(&self, job: NewJob) -> Write<JobRegistration> {
         let statement =
             "SELECT * FROM wakeline.jobs_job_register($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         let parameters = values_of![
@@ -28,9 +28,9 @@ impl Jobs for PostgresStore {
         self.write(statement, parameters, wakes::registered, |rows| {
             let row = only(rows)?;
             Ok(match row.get("outcome") {
-                2 => Registered::NoWorker,
-                3 => Registered::Conflict,
-                outcome => Registered::Done {
+                2 => JobRegistration::NoWorker,
+                3 => JobRegistration::Conflict,
+                outcome => JobRegistration::Done {
                     job: Job::from_row(row),
                     worker: row.get("worker"),
                     is_new: outcome == 0_i64,

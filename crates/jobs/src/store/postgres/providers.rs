@@ -10,15 +10,15 @@ use wakeline_store::Error;
 use super::PostgresStore;
 use crate::{
     name::FullName,
-    provider::{NewProvider, Provider, ProviderRegistered},
-    results::Look,
-    store::{Providers, Read, Row, Step, in_micros, only, values_of},
+    provider::{NewProvider, Provider, ProviderRegistration},
+    results::AnswerState,
+    store::{Providers, Query, Row, StoreFuture, in_micros, only, values_of},
     wakes,
-    worker::Owned,
+    worker::OwnerOutcome,
 };
 
 impl Providers for PostgresStore {
-    fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistered> {
+    fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistration> {
         let statement = "SELECT * FROM
             wakeline.jobs_provider_register($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
         let parameters = values_of![
@@ -37,9 +37,9 @@ impl Providers for PostgresStore {
         self.write(statement, parameters, wakes::registered_provider, |rows| {
             let row = only(rows)?;
             Ok(match row.get("outcome") {
-                2 => ProviderRegistered::NoWorker,
-                3 => ProviderRegistered::Foreign,
-                outcome => ProviderRegistered::Done {
+                2 => ProviderRegistration::NoWorker,
+                3 => ProviderRegistration::NotOwner,
+                outcome => ProviderRegistration::Done {
                     provider: Provider::from_row(row),
                     is_new: outcome == 0_i64,
                 },
@@ -47,7 +47,7 @@ impl Providers for PostgresStore {
         })
     }
 
-    fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>> {
+    fn find_providers(&self, names: Vec<FullName>) -> StoreFuture<'_, Vec<Option<Provider>>> {
         let part = |part: fn(&FullName) -> &String| -> Vec<String> {
             names.iter().map(|name| part(name).clone()).collect()
         };
@@ -76,7 +76,7 @@ impl Providers for PostgresStore {
     fn find_answers(
         &self,
         questions: Vec<(FullName, String)>,
-    ) -> Step<'_, Vec<Option<(Provider, Look)>>> {
+    ) -> StoreFuture<'_, Vec<Option<(Provider, AnswerState)>>> {
         let (mut rooms, mut categories) = (Vec::new(), Vec::new());
         let (mut names, mut hashes) = (Vec::new(), Vec::new());
         for (name, hash) in questions {
@@ -91,14 +91,19 @@ impl Providers for PostgresStore {
         async move {
             let read = |row: &Row| {
                 let is_found = !row.is_null("id");
-                is_found.then(|| (Provider::from_row(row), Look::from_row(row, &self.pieces)))
+                is_found.then(|| {
+                    (
+                        Provider::from_row(row),
+                        AnswerState::from_row(row, &self.chunks),
+                    )
+                })
             };
             Ok(rows.await?.iter().map(read).collect())
         }
         .boxed()
     }
 
-    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>> {
+    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<Provider>> {
         let statement = "WITH gone AS (
                 DELETE FROM wakeline.jobs_provider
                 WHERE id = $1 AND ($2 IS NULL OR user_id = $2) RETURNING *
@@ -109,7 +114,7 @@ impl Providers for PostgresStore {
         self.write(statement, parameters, wakes::removed_provider, owned)
     }
 
-    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>> {
+    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<Provider>> {
         let statement = "WITH mine AS (
                 SELECT * FROM wakeline.jobs_provider
                 WHERE id = $1 AND ($2 IS NULL OR user_id = $2)
@@ -124,14 +129,14 @@ impl Providers for PostgresStore {
     }
 }
 
-/// Of a statement that saw what was there before it began.
-fn owned(rows: &[Row]) -> Result<Owned<Provider>, Error> {
+/// The outcome of a statement that saw what was there before it began.
+fn owned(rows: &[Row]) -> Result<OwnerOutcome<Provider>, Error> {
     let row = only(rows)?;
     Ok(if !row.is_null("id") {
-        Owned::Done(Provider::from_row(row))
+        OwnerOutcome::Done(Provider::from_row(row))
     } else if row.get("exists") {
-        Owned::Foreign
+        OwnerOutcome::NotOwner
     } else {
-        Owned::NotFound
+        OwnerOutcome::NotFound
     })
 }

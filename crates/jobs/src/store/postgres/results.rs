@@ -10,24 +10,24 @@ use wakeline_bus::{Wakes, Write};
 
 use super::{PostgresStore, rows};
 use crate::{
-    provider::{Key, Request},
+    provider::{AnswerKey, ProviderRequest},
     results::{
-        Content, GRACE, Glance, Kept, Look, MAX_IN_FLIGHT, REMOVED_AT_ONCE, Results, SWEPT_AT_ONCE,
-        Upload, lasting, left, receive,
+        AnswerContent, AnswerState, CHUNK_GRACE, CHUNKS_REMOVED_AT_ONCE, MAX_IN_FLIGHT, ReadyCheck,
+        ResultBackend, SWEPT_AT_ONCE, Upload, UploadOutcome, lasting, left, receive,
     },
-    store::{Read, Row, Step, only, values_of},
+    store::{Query, Row, StoreFuture, only, values_of},
     topic, wakes,
 };
 
-impl Results for PostgresStore {
+impl ResultBackend for PostgresStore {
     fn is_store(&self) -> bool {
         true
     }
 
-    fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>> {
+    fn get(&self, keys: Vec<AnswerKey>) -> StoreFuture<'_, Vec<AnswerState>> {
         async move {
             // A key that several readers ask for is sent once.
-            let mut places: HashMap<&Key, usize> = HashMap::new();
+            let mut places: HashMap<&AnswerKey, usize> = HashMap::new();
             let (mut providers, mut versions, mut hashes) = (Vec::new(), Vec::new(), Vec::new());
             for key in &keys {
                 places.entry(key).or_insert_with(|| {
@@ -38,38 +38,54 @@ impl Results for PostgresStore {
                 });
             }
             let statement = "SELECT * FROM wakeline.jobs_result_find($1, $2, $3)";
-            let rows = self.rows("look", statement, values_of![providers, versions, hashes]);
+            let rows = self.rows(
+                "find_results",
+                statement,
+                values_of![providers, versions, hashes],
+            );
             let rows = rows.await?;
-            let looks: Vec<Look> = rows
+            let looks: Vec<AnswerState> = rows
                 .iter()
-                .map(|row| Look::from_row(row, &self.pieces))
+                .map(|row| AnswerState::from_row(row, &self.chunks))
                 .collect();
             Ok(keys.iter().map(|key| looks[places[key]].clone()).collect())
         }
         .boxed()
     }
 
-    fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>> {
-        let providers: Vec<Uuid> = at.iter().map(|glance| glance.provider).collect();
-        let versions: Vec<i64> = at.iter().map(|glance| glance.version).collect();
-        let hashes: Vec<Option<String>> = at.into_iter().map(|glance| glance.hash).collect();
+    fn are_ready(&self, at: Vec<ReadyCheck>) -> StoreFuture<'_, Vec<bool>> {
+        let providers: Vec<Uuid> = at.iter().map(|check| check.provider).collect();
+        let versions: Vec<i64> = at.iter().map(|check| check.version).collect();
+        let hashes: Vec<Option<String>> = at.into_iter().map(|check| check.hash).collect();
         let statement = "SELECT ready FROM wakeline.jobs_result_ready($1, $2, $3) AS ready";
-        let rows = self.rows("glance", statement, values_of![providers, versions, hashes]);
+        let rows = self.rows(
+            "ready_results",
+            statement,
+            values_of![providers, versions, hashes],
+        );
         async move { Ok(rows.await?.iter().map(|row| row.get("ready")).collect()) }.boxed()
     }
 
-    fn put(&self, key: Key, upload: Upload, ttl: Duration, readers: Wakes) -> Write<Kept> {
-        let (postgres, pieces) = (self.postgres.clone(), self.pieces.clone());
+    fn put(
+        &self,
+        key: AnswerKey,
+        upload: Upload,
+        ttl: Duration,
+        readers: Wakes,
+    ) -> Write<UploadOutcome> {
+        let (postgres, chunks) = (self.postgres.clone(), self.chunks.clone());
         let run = async move {
             let is_error = upload.is_error;
-            let came = match receive(&*pieces, upload, Vec::new()).await? {
+            let came = match receive(&*chunks, upload, Vec::new()).await? {
                 Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
             let etag = came.etag.to_string();
             let (body, upload, length) = match came.content {
-                Content::Whole(body) => (body, None, None),
-                Content::Pieces { upload, length, .. } => (Vec::new(), Some(upload), Some(length)),
+                AnswerContent::Whole(body) => (body, None, None),
+                AnswerContent::Chunks { upload, length, .. } => {
+                    (Vec::new(), Some(upload), Some(length))
+                }
             };
             let statement = "SELECT wakeline.jobs_result_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS stored";
             let parameters = values_of![
@@ -82,18 +98,18 @@ impl Results for PostgresStore {
                 lasting(ttl),
                 upload,
                 length,
-                lasting(GRACE),
+                lasting(CHUNK_GRACE),
             ];
             let rows = rows(&postgres, "put_result", statement, &parameters).await?;
-            Ok(Kept::if_there(only(&rows)?.get("stored")))
+            Ok(UploadOutcome::stored_if(only(&rows)?.get("stored")))
         };
         Write::new(topic::DOOR, run, wakes::kept(readers))
     }
 
-    fn begin(&self, request: Request, ttl: Duration) -> Write<bool> {
-        let Request { key, token, params } = request;
+    fn begin(&self, request: ProviderRequest, ttl: Duration) -> Write<bool> {
+        let ProviderRequest { key, token, params } = request;
         self.write_alone(
-            "begin_request",
+            "lock_request",
             "SELECT wakeline.jobs_inflight_lock($1, $2, $3, $4, $5, $6) AS locked",
             values_of![
                 key.provider,
@@ -108,9 +124,9 @@ impl Results for PostgresStore {
         )
     }
 
-    fn end(&self, key: Key, token: Option<Uuid>, readers: Wakes) -> Write<()> {
+    fn end(&self, key: AnswerKey, token: Option<Uuid>, readers: Wakes) -> Write<()> {
         self.write_alone(
-            "end_request",
+            "unlock_request",
             "DELETE FROM wakeline.jobs_inflight WHERE provider_id = $1 AND version = $2
              AND hash = $3 AND ($4 IS NULL OR token = $4)",
             values_of![key.provider, key.version, key.hash, token],
@@ -119,13 +135,13 @@ impl Results for PostgresStore {
         )
     }
 
-    fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
+    fn in_flight(&self, provider: Uuid, version: i64) -> StoreFuture<'_, Vec<ProviderRequest>> {
         let statement = "SELECT hash, token, params FROM wakeline.jobs_inflight
             WHERE provider_id = $1 AND version = $2 AND expires_at > wakeline.jobs_now()
             ORDER BY created_at, hash LIMIT $3";
         let limit = i64::try_from(MAX_IN_FLIGHT).unwrap_or(i64::MAX);
         let rows = self.rows("in_flight", statement, values_of![provider, version, limit]);
-        let read = move |row: &Row| Request::from_row(row, provider, version);
+        let read = move |row: &Row| ProviderRequest::from_row(row, provider, version);
         async move { Ok(rows.await?.iter().map(read).collect()) }.boxed()
     }
 
@@ -142,7 +158,7 @@ impl Results for PostgresStore {
              )
              DELETE FROM wakeline.jobs_inflight
              WHERE provider_id = $1 AND ($2 IS NULL OR version < $2)",
-            values_of![provider, version, lasting(GRACE)],
+            values_of![provider, version, lasting(CHUNK_GRACE)],
             wakes::nobody,
             |_| Ok(()),
         )
@@ -152,7 +168,7 @@ impl Results for PostgresStore {
         self.write_alone(
             "sweep_results",
             "SELECT wakeline.jobs_result_sweep($1, $2) AS next",
-            values_of![SWEPT_AT_ONCE, REMOVED_AT_ONCE],
+            values_of![SWEPT_AT_ONCE, CHUNKS_REMOVED_AT_ONCE],
             wakes::nobody,
             |rows| Ok(only(rows)?.get::<Option<i64>>("next").map(left)),
         )

@@ -8,14 +8,14 @@ use wakeline_store::Error;
 use super::PostgresStore;
 use crate::{
     name::FullName,
-    store::{Read, Row, Step, Tasks, only, values_of},
-    task::{Claimed, NewTask, Status, Submitted, Task, Update, Updated},
+    store::{Query, Row, StoreFuture, Tasks, only, values_of},
+    task::{ClaimOutcome, NewTask, Status, SubmitOutcome, Task, TaskUpdate, UpdateOutcome},
     topic::Wait,
     wakes,
 };
 
 impl Tasks for PostgresStore {
-    fn submit(&self, task: NewTask) -> Write<Submitted> {
+    fn submit(&self, task: NewTask) -> Write<SubmitOutcome> {
         let statement = "SELECT * FROM wakeline.jobs_task_submit($1, $2, $3, $4, $5, $6, $7, $8)";
         let parameters = values_of![
             task.id,
@@ -30,26 +30,26 @@ impl Tasks for PostgresStore {
         self.write(statement, parameters, wakes::submitted, |rows| {
             let row = only(rows)?;
             Ok(match row.get("outcome") {
-                0_i64 => Submitted::Done(Task::from_row(row)),
-                1 => Submitted::NoJob,
-                _ => Submitted::NoWorkers,
+                0_i64 => SubmitOutcome::Done(Task::from_row(row)),
+                1 => SubmitOutcome::NoJob,
+                _ => SubmitOutcome::NoWorkers,
             })
         })
     }
 
-    fn claim(&self, worker: Uuid, user: Uuid) -> Write<Claimed> {
+    fn claim(&self, worker: Uuid, user: Uuid) -> Write<ClaimOutcome> {
         let statement = "SELECT * FROM wakeline.jobs_task_claim($1, $2)";
         let parameters = values_of![worker, user];
         self.write(statement, parameters, wakes::claimed, |rows| {
             let row = only(rows)?;
             Ok(match row.get("outcome") {
-                0_i64 => Claimed::Task(Task::from_row(row)),
-                1 => Claimed::NoWorker,
-                2 => Claimed::Foreign,
-                3 => Claimed::Nothing {
+                0_i64 => ClaimOutcome::Task(Task::from_row(row)),
+                1 => ClaimOutcome::NoWorker,
+                2 => ClaimOutcome::NotOwner,
+                3 => ClaimOutcome::Nothing {
                     jobs: rows[1..].iter().map(|row| row.get("id")).collect(),
                 },
-                _ => Claimed::Busy,
+                _ => ClaimOutcome::Busy,
             })
         })
     }
@@ -62,7 +62,7 @@ impl Tasks for PostgresStore {
         })
     }
 
-    fn update(&self, update: Update) -> Write<Updated> {
+    fn update(&self, update: TaskUpdate) -> Write<UpdateOutcome> {
         let statement = "SELECT * FROM wakeline.jobs_task_update($1, $2, $3, $4, $5, $6)";
         let parameters = values_of![
             update.task,
@@ -76,25 +76,25 @@ impl Tasks for PostgresStore {
             let row = only(rows)?;
             let note: Option<String> = row.get("note");
             Ok(match row.get("outcome") {
-                0_i64 => Updated::Done {
+                0_i64 => UpdateOutcome::Done {
                     task: Task::from_row(row),
                     orphan: note.as_deref().and_then(FullName::parse),
                 },
-                1 => Updated::NotFound,
-                2 => Updated::Unclaimed,
-                3 => Updated::Foreign,
-                5 => Updated::OtherWorkers,
+                1 => UpdateOutcome::NotFound,
+                2 => UpdateOutcome::NotClaimed,
+                3 => UpdateOutcome::NotOwner,
+                5 => UpdateOutcome::WrongWorker,
                 _ => {
                     let status = note.as_deref().and_then(|text| text.parse().ok());
                     let status = status.and_then(Status::from_number);
                     let unknown = || Error::OutcomeUnknown(format!("{note:?} is no status"));
-                    Updated::Stays(status.ok_or_else(unknown)?)
+                    UpdateOutcome::NoSuchTransition(status.ok_or_else(unknown)?)
                 }
             })
         })
     }
 
-    fn ready(&self, waits: Vec<Wait>) -> Step<'_, Vec<Wait>> {
+    fn ready(&self, waits: Vec<Wait>) -> StoreFuture<'_, Vec<Wait>> {
         let (mut jobs, mut tasks, mut workers) = (Vec::new(), Vec::new(), Vec::new());
         for wait in &waits {
             match wait {

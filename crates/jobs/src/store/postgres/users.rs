@@ -10,7 +10,7 @@ use wakeline_store::Error;
 use super::PostgresStore;
 use crate::{
     store::{Users, in_micros, only, values_of},
-    user::{NewUser, User, UserChange, UserChanged, UserDeleted},
+    user::{NewUser, User, UserChange, UserChangeOutcome, UserDeletion},
     wakes,
 };
 
@@ -47,7 +47,7 @@ impl Users for PostgresStore {
         )
     }
 
-    fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChanged> {
+    fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChangeOutcome> {
         self.write(
             "SELECT * FROM wakeline.jobs_change_user($1, $2, $3, $4, $5, $6)",
             values_of![
@@ -62,24 +62,24 @@ impl Users for PostgresStore {
             |rows| {
                 let row = only(rows)?;
                 match row.get("state") {
-                    0 => Ok(UserChanged::NotFound),
-                    1 => Ok(UserChanged::EmailTaken),
-                    2 => Ok(UserChanged::Done(User::from_row(row))),
+                    0 => Ok(UserChangeOutcome::NotFound),
+                    1 => Ok(UserChangeOutcome::EmailTaken),
+                    2 => Ok(UserChangeOutcome::Done(User::from_row(row))),
                     other => Err(unknown(other)),
                 }
             },
         )
     }
 
-    fn delete_user(&self, user: Uuid) -> Write<UserDeleted> {
+    fn delete_user(&self, user: Uuid) -> Write<UserDeletion> {
         self.write(
             "SELECT wakeline.jobs_delete_user($1) AS state",
             values_of![user],
             wakes::nobody,
             |rows| match only(rows)?.get("state") {
-                0 => Ok(UserDeleted::NotFound),
-                1 => Ok(UserDeleted::HasWorkers),
-                2 => Ok(UserDeleted::Done),
+                0 => Ok(UserDeletion::NotFound),
+                1 => Ok(UserDeletion::HasWorkers),
+                2 => Ok(UserDeletion::Done),
                 other => Err(unknown(other)),
             },
         )

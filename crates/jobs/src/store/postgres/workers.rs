@@ -7,9 +7,9 @@ use super::PostgresStore;
 use crate::{
     name::FullName,
     store::{Row, Workers, only, values_of},
-    task::{Loss, Swept, Task, Terms},
+    task::{LostWorkers, SweepAges, SweepOutcome, Task},
     wakes,
-    worker::{Owned, Worker},
+    worker::{OwnerOutcome, Worker},
 };
 
 impl Workers for PostgresStore {
@@ -26,7 +26,7 @@ impl Workers for PostgresStore {
         })
     }
 
-    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<Owned<Worker>> {
+    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<OwnerOutcome<Worker>> {
         let statement = "WITH beaten AS (
                 UPDATE wakeline.jobs_worker SET beat_at = wakeline.jobs_now()
                 WHERE id = $1 AND user_id = $2 RETURNING beat_at
@@ -37,35 +37,35 @@ impl Workers for PostgresStore {
         self.write(statement, parameters, wakes::nobody, move |rows| {
             let row = only(rows)?;
             Ok(match row.get("beat_at") {
-                Some(last_heartbeat) => Owned::Done(Worker {
+                Some(last_heartbeat) => OwnerOutcome::Done(Worker {
                     id: worker,
                     last_heartbeat,
                 }),
-                None if row.get("exists") => Owned::Foreign,
-                None => Owned::NotFound,
+                None if row.get("exists") => OwnerOutcome::NotOwner,
+                None => OwnerOutcome::NotFound,
             })
         })
     }
 
-    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<Owned<Loss>> {
+    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<LostWorkers>> {
         let statement = "SELECT * FROM wakeline.jobs_worker_remove($1, $2)";
         let parameters = values_of![worker, user];
         self.write(statement, parameters, wakes::removed_worker, |rows| {
             Ok(match only(rows)?.get("outcome") {
-                0_i64 => Owned::Done(loss(rows)),
-                1 => Owned::NotFound,
-                _ => Owned::Foreign,
+                0_i64 => OwnerOutcome::Done(loss(rows)),
+                1 => OwnerOutcome::NotFound,
+                _ => OwnerOutcome::NotOwner,
             })
         })
     }
 
-    fn sweep(&self, terms: Terms) -> Write<Swept> {
+    fn sweep(&self, terms: SweepAges) -> Write<SweepOutcome> {
         let statement = "SELECT * FROM wakeline.jobs_sweep($1, $2, $3, $4)";
         let parameters = values_of![terms.worker, terms.internal, terms.kept, terms.limit];
         self.write(statement, parameters, wakes::swept, |rows| {
-            let mut swept = Swept {
+            let mut swept = SweepOutcome {
                 loss: loss(rows),
-                ..Swept::default()
+                ..SweepOutcome::default()
             };
             for row in rows.iter().filter(|row| row.get::<i64>("outcome") == 20) {
                 let forgotten: Option<String> = row.get("note");
@@ -79,8 +79,8 @@ impl Workers for PostgresStore {
 }
 
 /// What was removed with workers: see `jobs_worker_remove`.
-fn loss(rows: &[Row]) -> Loss {
-    let mut loss = Loss::default();
+fn loss(rows: &[Row]) -> LostWorkers {
+    let mut loss = LostWorkers::default();
     for row in rows {
         let name = || FullName::parse(&row.get::<Option<String>>("note")?);
         match row.get::<i64>("outcome") {

@@ -1,4 +1,4 @@
-//! Rooms and frames.
+//! Rooms and frames on SQLite.
 
 mod edit;
 
@@ -10,9 +10,11 @@ use wakeline_bus::Write;
 use super::{Result, SqliteStore, rows};
 use crate::{
     frame::Frame,
-    room::{Appended, Edited, Mount, NewRoom, Room, RoomCreated, Source, Stamp},
+    room::{
+        AppendOutcome, EditOutcome, FrameSource, FrameVersion, Mount, NewRoom, Room, RoomCreation,
+    },
     store::{
-        Step,
+        StoreFuture,
         frames::{Frames, ROOM},
         values_of,
     },
@@ -25,7 +27,7 @@ fn find(connection: &Connection, name: &str) -> Result<Option<Room>> {
 }
 
 impl Frames for SqliteStore {
-    fn create_room(&self, room: NewRoom) -> Write<RoomCreated> {
+    fn create_room(&self, room: NewRoom) -> Write<RoomCreation> {
         self.write("jobs_room_create", wakes::nobody, move |connection, now| {
             create(connection, &room, now)
         })
@@ -58,7 +60,7 @@ impl Frames for SqliteStore {
         })
     }
 
-    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<Appended> {
+    fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<AppendOutcome> {
         self.write("jobs_append", wakes::nobody, move |connection, _| {
             edit::append(connection, &name, &frames, limit)
         })
@@ -69,20 +71,20 @@ impl Frames for SqliteStore {
         name: String,
         number: i64,
         frame: Frame,
-        stamp: Option<Stamp>,
-    ) -> Write<Edited> {
+        version: Option<FrameVersion>,
+    ) -> Write<EditOutcome> {
         self.write("jobs_replace", wakes::nobody, move |connection, _| {
-            edit::replace(connection, &name, number, &frame, stamp)
+            edit::replace(connection, &name, number, &frame, version)
         })
     }
 
-    fn delete(&self, name: String, number: i64) -> Write<Edited> {
+    fn delete(&self, name: String, number: i64) -> Write<EditOutcome> {
         self.write("jobs_delete", wakes::nobody, move |connection, _| {
             edit::delete(connection, &name, number)
         })
     }
 
-    fn bodies(&self, room: i64, seqs: Vec<i64>, limit: i64) -> Step<'_, Vec<(i64, Bytes)>> {
+    fn bodies(&self, room: i64, seqs: Vec<i64>, limit: i64) -> StoreFuture<'_, Vec<(i64, Bytes)>> {
         self.read("jobs_bodies", move |connection, _| {
             let mut statement = connection
                 .prepare_cached("SELECT body FROM jobs_frame WHERE room_id = ?1 AND seq = ?2")?;
@@ -103,17 +105,17 @@ impl Frames for SqliteStore {
     }
 }
 
-fn create(connection: &Connection, room: &NewRoom, now: i64) -> Result<RoomCreated> {
+fn create(connection: &Connection, room: &NewRoom, now: i64) -> Result<RoomCreation> {
     if let Some(found) = find(connection, &room.name)? {
-        return Ok(RoomCreated::Found(found));
+        return Ok(RoomCreation::Found(found));
     }
     let source = match &room.frames {
-        Source::Room(name) => match find(connection, name)? {
-            None => return Ok(RoomCreated::NoSource),
-            Some(source) if source.mount.is_some() => return Ok(RoomCreated::SourceMounted),
+        FrameSource::Room(name) => match find(connection, name)? {
+            None => return Ok(RoomCreation::NoSource),
+            Some(source) if source.mount.is_some() => return Ok(RoomCreation::SourceMounted),
             Some(source) => Some(source),
         },
-        Source::Nothing | Source::Frame(_) => None,
+        FrameSource::Nothing | FrameSource::Frame(_) => None,
     };
     if let Some(source) = &source {
         let bytes = connection
@@ -122,7 +124,7 @@ fn create(connection: &Connection, room: &NewRoom, now: i64) -> Result<RoomCreat
             )?
             .query_row([source.id], |row| row.get("bytes"))?;
         if bytes > room.copy_limit {
-            return Ok(RoomCreated::SourceTooLarge(bytes));
+            return Ok(RoomCreation::SourceTooLarge(bytes));
         }
     }
     connection
@@ -132,7 +134,7 @@ fn create(connection: &Connection, room: &NewRoom, now: i64) -> Result<RoomCreat
     if let Some(source) = source {
         edit::copy(connection, source.id, id)?;
     }
-    if let Source::Frame(frame) = &room.frames {
+    if let FrameSource::Frame(frame) = &room.frames {
         edit::append(
             connection,
             &room.name,
@@ -142,5 +144,5 @@ fn create(connection: &Connection, room: &NewRoom, now: i64) -> Result<RoomCreat
     }
     let made = find(connection, &room.name)?;
     let made = made.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    Ok(RoomCreated::Done(made))
+    Ok(RoomCreation::Done(made))
 }

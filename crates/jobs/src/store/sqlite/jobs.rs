@@ -7,25 +7,25 @@ use wakeline_store::Error;
 
 use super::{Result, SqliteStore, rows, workers};
 use crate::{
-    job::{Job, NewJob, Registered},
+    job::{Job, JobRegistration, NewJob},
     name::FullName,
     store::{Jobs, only, values_of},
     wakes,
 };
 
 impl Jobs for SqliteStore {
-    fn register_job(&self, job: NewJob) -> Write<Registered> {
+    fn register_job(&self, job: NewJob) -> Write<JobRegistration> {
         self.write("register_job", wakes::registered, move |connection, now| {
             register(connection, &job, now)
         })
     }
 }
 
-fn register(connection: &Connection, new: &NewJob, now: i64) -> Result<Registered> {
+fn register(connection: &Connection, new: &NewJob, now: i64) -> Result<JobRegistration> {
     if let Some(worker) = new.worker
         && workers::owner(connection, worker)? != Some(new.user)
     {
-        return Ok(Registered::NoWorker);
+        return Ok(JobRegistration::NoWorker);
     }
     let FullName {
         room,
@@ -44,7 +44,7 @@ fn register(connection: &Connection, new: &NewJob, now: i64) -> Result<Registere
     let (id, is_new) = match known {
         // The server's own jobs are what its program says they are, not what an earlier one said.
         Some((_, schema, false)) if schema != new.schema && !new.name.is_internal() => {
-            return Ok(Registered::Conflict);
+            return Ok(JobRegistration::Conflict);
         }
         Some((id, _, is_deleted)) => {
             connection
@@ -86,7 +86,7 @@ fn register(connection: &Connection, new: &NewJob, now: i64) -> Result<Registere
         .execute(params![worker, id, now])?;
     let view = "SELECT * FROM jobs_job_view WHERE id = $1";
     let rows = rows(connection, view, values_of![id])?;
-    Ok::<_, Error>(Registered::Done {
+    Ok::<_, Error>(JobRegistration::Done {
         job: Job::from_row(only(&rows)?),
         worker,
         is_new,

@@ -7,15 +7,15 @@ use wakeline_bus::Write;
 use super::{Result, SqliteStore, results, rows, workers};
 use crate::{
     name::FullName,
-    provider::{Key, NewProvider, Provider, ProviderRegistered},
-    results::Look,
-    store::{Providers, Step, in_micros, providers::BY_ID, values_of},
+    provider::{AnswerKey, NewProvider, Provider, ProviderRegistration},
+    results::AnswerState,
+    store::{Providers, StoreFuture, in_micros, providers::BY_ID, values_of},
     wakes,
-    worker::Owned,
+    worker::OwnerOutcome,
 };
 
 impl Providers for SqliteStore {
-    fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistered> {
+    fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistration> {
         self.write(
             "register_provider",
             wakes::registered_provider,
@@ -23,7 +23,7 @@ impl Providers for SqliteStore {
         )
     }
 
-    fn find_providers(&self, names: Vec<FullName>) -> Step<'_, Vec<Option<Provider>>> {
+    fn find_providers(&self, names: Vec<FullName>) -> StoreFuture<'_, Vec<Option<Provider>>> {
         self.read("find_providers", move |connection, _| {
             names.iter().map(|name| named(connection, name)).collect()
         })
@@ -32,32 +32,32 @@ impl Providers for SqliteStore {
     fn find_answers(
         &self,
         questions: Vec<(FullName, String)>,
-    ) -> Step<'_, Vec<Option<(Provider, Look)>>> {
-        let pieces = self.pieces.clone();
+    ) -> StoreFuture<'_, Vec<Option<(Provider, AnswerState)>>> {
+        let chunks = self.chunks.clone();
         self.read("find_answers", move |connection, now| {
             let answer = |(name, hash): (FullName, String)| {
                 let Some(provider) = named(connection, &name)? else {
                     return Ok(None);
                 };
-                let key = Key {
+                let key = AnswerKey {
                     provider: provider.id,
                     version: provider.version,
                     hash,
                 };
-                let look = results::look(connection, &key, now, &pieces)?;
+                let look = results::look(connection, &key, now, &chunks)?;
                 Ok(Some((provider, look)))
             };
             questions.into_iter().map(answer).collect()
         })
     }
 
-    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>> {
+    fn remove_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<Provider>> {
         self.write(
             "remove_provider",
             wakes::removed_provider,
             move |connection, _| {
                 let owned = owned(connection, provider, user)?;
-                if let Owned::Done(provider) = &owned {
+                if let OwnerOutcome::Done(provider) = &owned {
                     connection
                         .prepare_cached("DELETE FROM jobs_provider WHERE id = ?1")?
                         .execute([provider.id])?;
@@ -67,10 +67,10 @@ impl Providers for SqliteStore {
         )
     }
 
-    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<Owned<Provider>> {
+    fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<Provider>> {
         self.write("touch_provider", wakes::nobody, move |connection, now| {
             let owned = owned(connection, provider, user)?;
-            if let Owned::Done(Provider {
+            if let OwnerOutcome::Done(Provider {
                 worker: Some(worker),
                 ..
             }) = &owned
@@ -82,21 +82,21 @@ impl Providers for SqliteStore {
     }
 }
 
-fn register(connection: &Connection, new: &NewProvider, now: i64) -> Result<ProviderRegistered> {
+fn register(connection: &Connection, new: &NewProvider, now: i64) -> Result<ProviderRegistration> {
     if let Some(worker) = new.worker
         && workers::owner(connection, worker)? != Some(new.user)
     {
-        return Ok(ProviderRegistered::NoWorker);
+        return Ok(ProviderRegistration::NoWorker);
     }
     let known = named(connection, &new.name)?;
     if let Some(known) = &known
         && !new.is_superuser
         && known.user != new.user
     {
-        return Ok(ProviderRegistered::Foreign);
+        return Ok(ProviderRegistration::NotOwner);
     }
     let worker = match new.worker {
-        // What the server runs itself has no worker.
+        // The server's own providers have no worker.
         None if new.name.is_internal() => None,
         None => Some(workers::create(connection, new.user, now)?.id),
         worker => worker,
@@ -124,7 +124,7 @@ fn register(connection: &Connection, new: &NewProvider, now: i64) -> Result<Prov
             now
         ])?;
     let provider = named(connection, &new.name)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    Ok(ProviderRegistered::Done {
+    Ok(ProviderRegistration::Done {
         provider,
         is_new: known.is_none(),
     })
@@ -141,11 +141,15 @@ fn named(connection: &Connection, name: &FullName) -> Result<Option<Provider>> {
     Ok(rows.first().map(Provider::from_row))
 }
 
-fn owned(connection: &Connection, provider: Uuid, user: Option<Uuid>) -> Result<Owned<Provider>> {
+fn owned(
+    connection: &Connection,
+    provider: Uuid,
+    user: Option<Uuid>,
+) -> Result<OwnerOutcome<Provider>> {
     let rows = rows(connection, BY_ID, values_of![provider])?;
     Ok(match rows.first().map(Provider::from_row) {
-        None => Owned::NotFound,
-        Some(provider) if user.is_some_and(|user| user != provider.user) => Owned::Foreign,
-        Some(provider) => Owned::Done(provider),
+        None => OwnerOutcome::NotFound,
+        Some(provider) if user.is_some_and(|user| user != provider.user) => OwnerOutcome::NotOwner,
+        Some(provider) => OwnerOutcome::Done(provider),
     })
 }

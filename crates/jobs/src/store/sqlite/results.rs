@@ -1,4 +1,4 @@
-//! Answers and marks of providers on SQLite.
+//! The answers of providers and the locks on requests on SQLite.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -7,37 +7,37 @@ use uuid::Uuid;
 use wakeline_bus::{Wakes, Write};
 use wakeline_store::Error;
 
-use super::{Result, SqliteStore, pieces, rows};
+use super::{Result, SqliteStore, chunks, rows};
 use crate::{
-    provider::{Key, Request},
+    provider::{AnswerKey, ProviderRequest},
     results::{
-        Content, Glance, Kept, Look, MAX_IN_FLIGHT, Pieces, Results, SWEPT_AT_ONCE, Upload,
-        lasting, left, receive,
+        AnswerContent, AnswerState, ChunkStore, MAX_IN_FLIGHT, ReadyCheck, ResultBackend,
+        SWEPT_AT_ONCE, Upload, UploadOutcome, lasting, left, receive,
     },
-    store::{Row, Step, only, values_of},
+    store::{Row, StoreFuture, only, values_of},
     topic, wakes,
 };
 
-impl Results for SqliteStore {
+impl ResultBackend for SqliteStore {
     fn is_store(&self) -> bool {
         true
     }
 
-    fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>> {
-        let pieces = self.pieces.clone();
-        self.read("look", move |connection, now| {
-            let mut known: HashMap<&Key, Look> = HashMap::new();
+    fn get(&self, keys: Vec<AnswerKey>) -> StoreFuture<'_, Vec<AnswerState>> {
+        let chunks = self.chunks.clone();
+        self.read("find_results", move |connection, now| {
+            let mut known: HashMap<&AnswerKey, AnswerState> = HashMap::new();
             for key in &keys {
                 if !known.contains_key(key) {
-                    known.insert(key, look(connection, key, now, &pieces)?);
+                    known.insert(key, look(connection, key, now, &chunks)?);
                 }
             }
             Ok(keys.iter().map(|key| known[key].clone()).collect())
         })
     }
 
-    fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>> {
-        self.read("glance", move |connection, now| {
+    fn are_ready(&self, at: Vec<ReadyCheck>) -> StoreFuture<'_, Vec<bool>> {
+        self.read("ready_results", move |connection, now| {
             let mut one = connection.prepare_cached(
                 "SELECT EXISTS (
                     SELECT 1 FROM jobs_result WHERE provider_id = ?1 AND version = ?2
@@ -53,9 +53,9 @@ impl Results for SqliteStore {
                 )",
             )?;
             let mut ready = Vec::with_capacity(at.len());
-            for glance in at {
-                let (provider, version) = (glance.provider, glance.version);
-                ready.push(match glance.hash {
+            for check in at {
+                let (provider, version) = (check.provider, check.version);
+                ready.push(match check.hash {
                     Some(hash) => {
                         one.query_row(params![provider, version, hash, now], |row| row.get(0))?
                     }
@@ -66,26 +66,32 @@ impl Results for SqliteStore {
         })
     }
 
-    fn put(&self, key: Key, upload: Upload, ttl: Duration, readers: Wakes) -> Write<Kept> {
-        let (sqlite, clock, pieces) =
-            (self.sqlite.clone(), self.clock.clone(), self.pieces.clone());
+    fn put(
+        &self,
+        key: AnswerKey,
+        upload: Upload,
+        ttl: Duration,
+        readers: Wakes,
+    ) -> Write<UploadOutcome> {
+        let (sqlite, clock, chunks) =
+            (self.sqlite.clone(), self.clock.clone(), self.chunks.clone());
         let run = async move {
             let is_error = upload.is_error;
-            let came = match receive(&*pieces, upload, Vec::new()).await? {
+            let came = match receive(&*chunks, upload, Vec::new()).await? {
                 Ok(came) => came,
                 Err(kept) => return Ok(kept),
             };
             let is_there = sqlite.write("put_result", move |connection| {
                 let now = clock();
-                let (body, pieces, length) = match &came.content {
-                    Content::Whole(body) => (&body[..], None, None),
-                    Content::Pieces { upload, length, .. } => {
+                let (body, chunks, length) = match &came.content {
+                    AnswerContent::Whole(body) => (&body[..], None, None),
+                    AnswerContent::Chunks { upload, length, .. } => {
                         (&[][..], Some(*upload), Some(*length))
                     }
                 };
                 let expires_at = now + lasting(ttl);
-                if let Some(upload) = pieces
-                    && !pieces::keep(connection, upload, now, expires_at)?
+                if let Some(upload) = chunks
+                    && !chunks::keep(connection, upload, now, expires_at)?
                 {
                     return Ok(false);
                 }
@@ -104,21 +110,21 @@ impl Results for SqliteStore {
                         is_error,
                         came.etag.to_string(),
                         expires_at,
-                        pieces,
+                        chunks,
                         length,
                         body
                     ])?;
                 unmark(connection, &key, None)?;
                 Ok::<_, Error>(true)
             });
-            Ok(Kept::if_there(is_there.await?))
+            Ok(UploadOutcome::stored_if(is_there.await?))
         };
         Write::new(topic::DOOR, run, wakes::kept(readers))
     }
 
-    fn begin(&self, request: Request, ttl: Duration) -> Write<bool> {
-        self.write("begin_request", wakes::nobody, move |connection, now| {
-            let Request { key, token, params } = request;
+    fn begin(&self, request: ProviderRequest, ttl: Duration) -> Write<bool> {
+        self.write("lock_request", wakes::nobody, move |connection, now| {
+            let ProviderRequest { key, token, params } = request;
             let marked = connection
                 .prepare_cached(
                     "INSERT INTO jobs_inflight
@@ -145,15 +151,15 @@ impl Results for SqliteStore {
         })
     }
 
-    fn end(&self, key: Key, token: Option<Uuid>, readers: Wakes) -> Write<()> {
+    fn end(&self, key: AnswerKey, token: Option<Uuid>, readers: Wakes) -> Write<()> {
         self.write(
-            "end_request",
+            "unlock_request",
             |()| readers,
             move |connection, _| unmark(connection, &key, token),
         )
     }
 
-    fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
+    fn in_flight(&self, provider: Uuid, version: i64) -> StoreFuture<'_, Vec<ProviderRequest>> {
         self.read("in_flight", move |connection, now| {
             let statement = "SELECT hash, token, params FROM jobs_inflight
                 WHERE provider_id = $1 AND version = $2 AND expires_at > $3
@@ -164,7 +170,7 @@ impl Results for SqliteStore {
                 statement,
                 values_of![provider, version, now, limit],
             )?;
-            let read = |row: &Row| Request::from_row(row, provider, version);
+            let read = |row: &Row| ProviderRequest::from_row(row, provider, version);
             Ok(rows.iter().map(read).collect())
         })
     }
@@ -180,7 +186,7 @@ impl Results for SqliteStore {
                 .query_map(params![provider, version], |row| row.get("upload_id"))?
                 .collect::<rusqlite::Result<Vec<Uuid>>>()?;
             for upload in uploads {
-                pieces::free(connection, upload, now)?;
+                chunks::free(connection, upload, now)?;
             }
             for table in ["jobs_result", "jobs_inflight"] {
                 connection
@@ -212,7 +218,7 @@ impl Results for SqliteStore {
                     )",
                 )?
                 .execute([now, SWEPT_AT_ONCE])?;
-            pieces::sweep(connection, now)?;
+            chunks::sweep(connection, now)?;
             let next: Option<i64> = connection
                 .prepare_cached(
                     "SELECT min(expiry) AS next FROM (
@@ -229,10 +235,10 @@ impl Results for SqliteStore {
 
 pub(super) fn look(
     connection: &Connection,
-    key: &Key,
+    key: &AnswerKey,
     now: i64,
-    pieces: &Arc<dyn Pieces>,
-) -> Result<Look> {
+    chunks: &Arc<dyn ChunkStore>,
+) -> Result<AnswerState> {
     let statement = "SELECT r.is_error, r.etag, r.body, r.upload_id, r.length,
             m.expires_at - $4 AS in_flight
         FROM (SELECT 1) one
@@ -242,11 +248,11 @@ pub(super) fn look(
             AND m.expires_at > $4";
     let parameters = values_of![key.provider, key.version, key.hash.clone(), now];
     let rows = rows(connection, statement, parameters)?;
-    Ok(Look::from_row(only(&rows)?, pieces))
+    Ok(AnswerState::from_row(only(&rows)?, chunks))
 }
 
-/// Leaves the pieces of what is to be replaced to those who read them.
-fn free(connection: &Connection, key: &Key, now: i64) -> Result<()> {
+/// Leaves the chunks of an answer that is replaced to their readers for a while.
+fn free(connection: &Connection, key: &AnswerKey, now: i64) -> Result<()> {
     let upload = connection
         .prepare_cached(
             "SELECT upload_id FROM jobs_result
@@ -257,12 +263,12 @@ fn free(connection: &Connection, key: &Key, now: i64) -> Result<()> {
         })
         .optional()?;
     match upload.flatten() {
-        Some(upload) => pieces::free(connection, upload, now),
+        Some(upload) => chunks::free(connection, upload, now),
         None => Ok(()),
     }
 }
 
-fn unmark(connection: &Connection, key: &Key, token: Option<Uuid>) -> Result<()> {
+fn unmark(connection: &Connection, key: &AnswerKey, token: Option<Uuid>) -> Result<()> {
     connection
         .prepare_cached(
             "DELETE FROM jobs_inflight WHERE provider_id = ?1 AND version = ?2 AND hash = ?3

@@ -7,20 +7,20 @@ use wakeline_bus::Write;
 use super::{Result, SqliteStore, rows, workers};
 use crate::{
     name::FullName,
-    store::{Step, Tasks, tasks::TASK, values_of},
-    task::{Claimed, NewTask, Status, Submitted, Task, Update, Updated},
+    store::{StoreFuture, Tasks, tasks::TASK, values_of},
+    task::{ClaimOutcome, NewTask, Status, SubmitOutcome, Task, TaskUpdate, UpdateOutcome},
     topic::Wait,
     wakes,
 };
 
 impl Tasks for SqliteStore {
-    fn submit(&self, task: NewTask) -> Write<Submitted> {
+    fn submit(&self, task: NewTask) -> Write<SubmitOutcome> {
         self.write("submit", wakes::submitted, move |connection, now| {
             submit(connection, &task, now)
         })
     }
 
-    fn claim(&self, worker: Uuid, user: Uuid) -> Write<Claimed> {
+    fn claim(&self, worker: Uuid, user: Uuid) -> Write<ClaimOutcome> {
         self.write("claim", wakes::claimed, move |connection, _| {
             claim(connection, worker, user)
         })
@@ -41,13 +41,13 @@ impl Tasks for SqliteStore {
         })
     }
 
-    fn update(&self, update: Update) -> Write<Updated> {
+    fn update(&self, update: TaskUpdate) -> Write<UpdateOutcome> {
         self.write("update", wakes::updated, move |connection, now| {
             change(connection, &update, now)
         })
     }
 
-    fn ready(&self, waits: Vec<Wait>) -> Step<'_, Vec<Wait>> {
+    fn ready(&self, waits: Vec<Wait>) -> StoreFuture<'_, Vec<Wait>> {
         self.read("recheck", move |connection, _| {
             let mut pending = connection.prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM jobs_task WHERE job_id = ?1 AND status = 0)",
@@ -83,7 +83,7 @@ pub(super) fn one(connection: &Connection, task: Uuid) -> Result<Option<Task>> {
     Ok(rows.first().map(Task::from_row))
 }
 
-fn submit(connection: &Connection, task: &NewTask, now: i64) -> Result<Submitted> {
+fn submit(connection: &Connection, task: &NewTask, now: i64) -> Result<SubmitOutcome> {
     let job: Option<Uuid> = connection
         .prepare_cached(
             "SELECT id FROM jobs_job
@@ -95,10 +95,10 @@ fn submit(connection: &Connection, task: &NewTask, now: i64) -> Result<Submitted
         )
         .optional()?;
     let Some(job) = job else {
-        return Ok(Submitted::NoJob);
+        return Ok(SubmitOutcome::NoJob);
     };
     if task.needs_worker && !has_workers(connection, job)? {
-        return Ok(Submitted::NoWorkers);
+        return Ok(SubmitOutcome::NoWorkers);
     }
     connection
         .prepare_cached(
@@ -113,7 +113,7 @@ fn submit(connection: &Connection, task: &NewTask, now: i64) -> Result<Submitted
             task.payload,
             now
         ])?;
-    Ok(one(connection, task.id)?.map_or(Submitted::NoJob, Submitted::Done))
+    Ok(one(connection, task.id)?.map_or(SubmitOutcome::NoJob, SubmitOutcome::Done))
 }
 
 fn has_workers(connection: &Connection, job: Uuid) -> Result<bool> {
@@ -123,10 +123,10 @@ fn has_workers(connection: &Connection, job: Uuid) -> Result<bool> {
     Ok(has_workers)
 }
 
-fn claim(connection: &Connection, worker: Uuid, user: Uuid) -> Result<Claimed> {
+fn claim(connection: &Connection, worker: Uuid, user: Uuid) -> Result<ClaimOutcome> {
     match workers::owner(connection, worker)? {
-        None => return Ok(Claimed::NoWorker),
-        Some(owner) if owner != user => return Ok(Claimed::Foreign),
+        None => return Ok(ClaimOutcome::NoWorker),
+        Some(owner) if owner != user => return Ok(ClaimOutcome::NotOwner),
         Some(_) => {}
     }
     let found: Option<Uuid> = connection
@@ -144,18 +144,18 @@ fn claim(connection: &Connection, worker: Uuid, user: Uuid) -> Result<Claimed> {
     if let Some(found) = found {
         let task = one(connection, found)?;
         let task = task.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-        return Ok(Claimed::Task(task));
+        return Ok(ClaimOutcome::Task(task));
     }
     let mut links = connection
         .prepare_cached("SELECT job_id FROM jobs_link WHERE worker_id = ?1 ORDER BY job_id")?;
     let jobs = links.query_map([worker], |row| row.get("job_id"))?;
-    Ok(Claimed::Nothing {
+    Ok(ClaimOutcome::Nothing {
         jobs: jobs.collect::<rusqlite::Result<_>>()?,
     })
 }
 
-fn change(connection: &Connection, update: &Update, now: i64) -> Result<Updated> {
-    struct Known {
+fn change(connection: &Connection, update: &TaskUpdate, now: i64) -> Result<UpdateOutcome> {
+    struct KnownTask {
         status: Status,
         worker: Option<Uuid>,
         created_by: Option<Uuid>,
@@ -166,7 +166,7 @@ fn change(connection: &Connection, update: &Update, now: i64) -> Result<Updated>
             "SELECT status, worker_id, created_by, job_id FROM jobs_task WHERE id = ?1",
         )?
         .query_row([update.task], |row| {
-            Ok(Known {
+            Ok(KnownTask {
                 status: status(row)?,
                 worker: row.get("worker_id")?,
                 created_by: row.get("created_by")?,
@@ -175,10 +175,10 @@ fn change(connection: &Connection, update: &Update, now: i64) -> Result<Updated>
         })
         .optional()?;
     let Some(known) = known else {
-        return Ok(Updated::NotFound);
+        return Ok(UpdateOutcome::NotFound);
     };
     if update.worker.is_some() && update.worker != known.worker {
-        return Ok(Updated::OtherWorkers);
+        return Ok(UpdateOutcome::WrongWorker);
     }
     // The user who has submitted a task may cancel it while it is pending.
     let takes_back = known.status == Status::Pending
@@ -186,14 +186,14 @@ fn change(connection: &Connection, update: &Update, now: i64) -> Result<Updated>
         && known.created_by == Some(update.user);
     if !update.is_superuser && !takes_back {
         let Some(worker) = known.worker else {
-            return Ok(Updated::Unclaimed);
+            return Ok(UpdateOutcome::NotClaimed);
         };
         if workers::owner(connection, worker)? != Some(update.user) {
-            return Ok(Updated::Foreign);
+            return Ok(UpdateOutcome::NotOwner);
         }
     }
     if !known.status.leads_to(update.status) {
-        return Ok(Updated::Stays(known.status));
+        return Ok(UpdateOutcome::NoSuchTransition(known.status));
     }
     let is_terminal = update.status.is_terminal();
     let error = update.error.as_deref().filter(|error| !error.is_empty());
@@ -218,7 +218,12 @@ fn change(connection: &Connection, update: &Update, now: i64) -> Result<Updated>
         None
     };
     let task = one(connection, update.task)?;
-    Ok(task.map_or(Updated::NotFound, |task| Updated::Done { task, orphan }))
+    Ok(
+        task.map_or(UpdateOutcome::NotFound, |task| UpdateOutcome::Done {
+            task,
+            orphan,
+        }),
+    )
 }
 
 /// Deletes a job that has no workers and no pending tasks. Returns its name.

@@ -9,7 +9,7 @@ use wakeline_bus::Write;
 use super::{SqliteStore, rows};
 use crate::{
     store::{Users, in_micros, values_of},
-    user::{NewUser, User, UserChange, UserChanged, UserDeleted},
+    user::{NewUser, User, UserChange, UserChangeOutcome, UserDeletion},
     wakes,
 };
 
@@ -26,7 +26,7 @@ impl Users for SqliteStore {
     }
 
     fn create_user(&self, user: NewUser) -> Write<Option<User>> {
-        self.write("create-user", wakes::nobody, move |connection, now| {
+        self.write("create_user", wakes::nobody, move |connection, now| {
             let rows = rows(
                 connection,
                 "INSERT INTO jobs_user
@@ -48,15 +48,15 @@ impl Users for SqliteStore {
         })
     }
 
-    fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChanged> {
-        self.write("change-user", wakes::nobody, move |connection, _| {
+    fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChangeOutcome> {
+        self.write("change_user", wakes::nobody, move |connection, _| {
             if let Some(email) = &change.email {
                 let sql = "SELECT EXISTS (SELECT 1 FROM jobs_user WHERE email = ?1 AND id <> ?2)";
                 let is_taken: bool =
                     connection.query_row(sql, params![email, user], |row| row.get(0))?;
                 let exists = "SELECT EXISTS (SELECT 1 FROM jobs_user WHERE id = ?1)";
                 if is_taken && connection.query_row(exists, params![user], |row| row.get(0))? {
-                    return Ok(UserChanged::EmailTaken);
+                    return Ok(UserChangeOutcome::EmailTaken);
                 }
             }
             let rows = rows(
@@ -80,27 +80,27 @@ impl Users for SqliteStore {
                 ],
             )?;
             let changed = rows.first().map(User::from_row);
-            Ok(changed.map_or(UserChanged::NotFound, UserChanged::Done))
+            Ok(changed.map_or(UserChangeOutcome::NotFound, UserChangeOutcome::Done))
         })
     }
 
-    fn delete_user(&self, user: Uuid) -> Write<UserDeleted> {
-        self.write("delete-user", wakes::nobody, move |connection, _| {
+    fn delete_user(&self, user: Uuid) -> Write<UserDeletion> {
+        self.write("delete_user", wakes::nobody, move |connection, _| {
             let sql = "SELECT EXISTS (SELECT 1 FROM jobs_worker WHERE user_id = ?1)";
             if connection.query_row(sql, params![user], |row| row.get(0))? {
-                return Ok(UserDeleted::HasWorkers);
+                return Ok(UserDeletion::HasWorkers);
             }
             let deleted =
                 connection.execute("DELETE FROM jobs_user WHERE id = ?1", params![user])?;
             Ok(match deleted {
-                0 => UserDeleted::NotFound,
-                _ => UserDeleted::Done,
+                0 => UserDeletion::NotFound,
+                _ => UserDeletion::Done,
             })
         })
     }
 
     fn sweep_guests(&self, kept: Duration, limit: i64) -> Write<i64> {
-        self.write("sweep-guests", wakes::nobody, move |connection, now| {
+        self.write("sweep_guests", wakes::nobody, move |connection, now| {
             let deleted = connection.execute(
                 "DELETE FROM jobs_user WHERE id IN (
                      SELECT id FROM jobs_user u

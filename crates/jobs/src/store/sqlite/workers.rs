@@ -7,9 +7,9 @@ use wakeline_bus::Write;
 use super::{Result, SqliteStore, tasks};
 use crate::{
     store::Workers,
-    task::{Loss, Swept, Task, Terms},
+    task::{LostWorkers, SweepAges, SweepOutcome, Task},
     wakes,
-    worker::{Owned, Worker},
+    worker::{OwnerOutcome, Worker},
 };
 
 impl Workers for SqliteStore {
@@ -19,15 +19,15 @@ impl Workers for SqliteStore {
         })
     }
 
-    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<Owned<Worker>> {
+    fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<OwnerOutcome<Worker>> {
         self.write("heartbeat", wakes::nobody, move |connection, now| {
             let owner = owner(connection, worker)?;
             Ok(match owner {
-                None => Owned::NotFound,
-                Some(owner) if owner != user => Owned::Foreign,
+                None => OwnerOutcome::NotFound,
+                Some(owner) if owner != user => OwnerOutcome::NotOwner,
                 Some(_) => {
                     beat(connection, worker, now)?;
-                    Owned::Done(Worker {
+                    OwnerOutcome::Done(Worker {
                         id: worker,
                         last_heartbeat: now,
                     })
@@ -36,22 +36,22 @@ impl Workers for SqliteStore {
         })
     }
 
-    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<Owned<Loss>> {
+    fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<LostWorkers>> {
         self.write(
             "remove_worker",
             wakes::removed_worker,
             move |connection, now| {
                 let owner = owner(connection, worker)?;
                 Ok(match owner {
-                    None => Owned::NotFound,
-                    Some(owner) if user.is_some_and(|user| user != owner) => Owned::Foreign,
-                    Some(_) => Owned::Done(remove(connection, worker, now)?),
+                    None => OwnerOutcome::NotFound,
+                    Some(owner) if user.is_some_and(|user| user != owner) => OwnerOutcome::NotOwner,
+                    Some(_) => OwnerOutcome::Done(remove(connection, worker, now)?),
                 })
             },
         )
     }
 
-    fn sweep(&self, terms: Terms) -> Write<Swept> {
+    fn sweep(&self, terms: SweepAges) -> Write<SweepOutcome> {
         self.write("sweep", wakes::swept, move |connection, now| {
             sweep(connection, terms, now)
         })
@@ -86,7 +86,7 @@ pub(super) fn owner(connection: &Connection, worker: Uuid) -> Result<Option<Uuid
     Ok(owner)
 }
 
-fn remove(connection: &Connection, worker: Uuid, now: i64) -> Result<Loss> {
+fn remove(connection: &Connection, worker: Uuid, now: i64) -> Result<LostWorkers> {
     let its_tasks: Vec<Uuid> = connection
         .prepare_cached(
             "UPDATE jobs_task SET
@@ -130,7 +130,7 @@ fn remove(connection: &Connection, worker: Uuid, now: i64) -> Result<Loss> {
                 .query_row([job], tasks::name)?,
         );
     }
-    Ok(Loss {
+    Ok(LostWorkers {
         workers: vec![worker],
         tasks,
         jobs,
@@ -143,8 +143,8 @@ fn seen(connection: &Connection, which: &[Uuid]) -> Result<Vec<Task>> {
     tasks.filter_map(Result::transpose).collect()
 }
 
-fn sweep(connection: &Connection, terms: Terms, now: i64) -> Result<Swept> {
-    let mut loss = Loss::default();
+fn sweep(connection: &Connection, terms: SweepAges, now: i64) -> Result<SweepOutcome> {
+    let mut loss = LostWorkers::default();
     let lost: Vec<Uuid> = connection
         .prepare_cached("SELECT id FROM jobs_worker WHERE beat_at <= ?1 ORDER BY beat_at LIMIT ?2")?
         .query_map([now - terms.worker, terms.limit], |row| row.get("id"))?
@@ -202,7 +202,7 @@ fn sweep(connection: &Connection, terms: Terms, now: i64) -> Result<Swept> {
             },
             |row| row.get("next"),
         )?;
-    Ok(Swept {
+    Ok(SweepOutcome {
         loss,
         forgotten,
         next: next.map(|due| due - now),

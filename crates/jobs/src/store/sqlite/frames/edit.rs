@@ -1,11 +1,11 @@
-//! What changes a room's frames.
+//! Changes of a room's frames.
 
 use rusqlite::Connection;
 
 use super::{Result, find, rows};
 use crate::{
     frame::Frame,
-    room::{Appended, Edited, Room, Run, Stamp},
+    room::{AppendOutcome, EditOutcome, FrameVersion, Room, Run},
     store::values_of,
 };
 
@@ -14,16 +14,16 @@ pub(super) fn append(
     name: &str,
     frames: &[Frame],
     limit: i64,
-) -> Result<Appended> {
+) -> Result<AppendOutcome> {
     let room = match writable(connection, name)? {
         Ok(room) => room,
-        Err(Edited::ReadOnly) => return Ok(Appended::ReadOnly),
-        Err(_) => return Ok(Appended::NoRoom),
+        Err(EditOutcome::ReadOnly) => return Ok(AppendOutcome::ReadOnly),
+        Err(_) => return Ok(AppendOutcome::NoRoom),
     };
     let count = i64::try_from(frames.len()).unwrap_or(i64::MAX);
     let total = room.stored.saturating_add(count);
     if total > limit {
-        return Ok(Appended::Full(room.stored));
+        return Ok(AppendOutcome::Full(room.stored));
     }
     let from: i64 = connection
         .prepare_cached("SELECT next_seq FROM jobs_room WHERE id = ?1")?
@@ -51,13 +51,13 @@ pub(super) fn append(
     connection
         .prepare_cached("UPDATE jobs_room SET frames = ?2, next_seq = next_seq + ?3 WHERE id = ?1")?
         .execute((room.id, total, count))?;
-    Ok(Appended::Done {
+    Ok(AppendOutcome::Done {
         start: room.stored,
         total,
     })
 }
 
-/// All frames of one room, as the only run of one that is new.
+/// Copies all frames of a room, as the only run of a new room.
 pub(super) fn copy(connection: &Connection, from: i64, to: i64) -> Result<()> {
     let copied = connection
         .prepare_cached(
@@ -89,14 +89,14 @@ pub(super) fn replace(
     name: &str,
     number: i64,
     frame: &Frame,
-    stamp: Option<Stamp>,
-) -> Result<Edited> {
+    version: Option<FrameVersion>,
+) -> Result<EditOutcome> {
     let room = match writable(connection, name)? {
         Ok(room) => room,
         Err(refused) => return Ok(refused),
     };
     let Some(run) = run_of(connection, &room, number)? else {
-        return Ok(Edited::NoFrame(room.stored));
+        return Ok(EditOutcome::NoFrame(room.stored));
     };
     let seq = run.seq + number - run.number;
     let done = connection
@@ -109,22 +109,22 @@ pub(super) fn replace(
             room.id,
             seq,
             &frame.bytes()[..],
-            stamp.map(|stamp| stamp.seq),
-            stamp.map(|stamp| stamp.revision),
+            version.map(|version| version.seq),
+            version.map(|version| version.revision),
         ))?;
     if done == 0 {
-        return Ok(Edited::Changed);
+        return Ok(EditOutcome::Changed);
     }
-    Ok(Edited::Done(room.stored))
+    Ok(EditOutcome::Done(room.stored))
 }
 
-pub(super) fn delete(connection: &Connection, name: &str, number: i64) -> Result<Edited> {
+pub(super) fn delete(connection: &Connection, name: &str, number: i64) -> Result<EditOutcome> {
     let room = match writable(connection, name)? {
         Ok(room) => room,
         Err(refused) => return Ok(refused),
     };
     let Some(run) = run_of(connection, &room, number)? else {
-        return Ok(Edited::NoFrame(room.stored));
+        return Ok(EditOutcome::NoFrame(room.stored));
     };
     let before = number - run.number;
     connection
@@ -155,13 +155,13 @@ pub(super) fn delete(connection: &Connection, name: &str, number: i64) -> Result
     connection
         .prepare_cached("UPDATE jobs_room SET frames = frames - 1 WHERE id = ?1")?
         .execute([room.id])?;
-    Ok(Edited::Done(room.stored - 1))
+    Ok(EditOutcome::Done(room.stored - 1))
 }
 
-fn writable(connection: &Connection, name: &str) -> Result<std::result::Result<Room, Edited>> {
+fn writable(connection: &Connection, name: &str) -> Result<std::result::Result<Room, EditOutcome>> {
     Ok(match find(connection, name)? {
-        None => Err(Edited::NoRoom),
-        Some(room) if room.mount.is_some() => Err(Edited::ReadOnly),
+        None => Err(EditOutcome::NoRoom),
+        Some(room) if room.mount.is_some() => Err(EditOutcome::ReadOnly),
         Some(room) => Ok(room),
     })
 }

@@ -1,4 +1,4 @@
-//! Frames that are not stored: asked for of the provider, several at once, all of them or none.
+//! Frames that are not stored: requested from the provider, several at once, all of them or none.
 
 use std::{collections::HashMap, pin::pin, sync::Arc};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::{Duration, Instant};
 use wakeline_web::Timing;
 
-use super::{Frames, Together, no_frame, unprocessable};
+use super::{Frames, GroupAbandoned, no_frame, unprocessable};
 use crate::{
     caller::Caller,
     error::Error,
@@ -19,15 +19,16 @@ use crate::{
     room::Room,
 };
 
-/// What was asked for, and how long that was held; without a timing all of it was there.
+/// The frames of a provider, and how long the read was held; without a timing all were stored
+/// answers.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct ProviderFrames {
     pub(super) frames: HashMap<i64, Frame>,
     pub(super) timing: Option<Timing>,
     bytes: u64,
 }
 
-impl Asked {
+impl ProviderFrames {
     fn add(&mut self, number: i64, frame: Frame, timing: Option<Timing>, since: Instant) {
         self.bytes += frame.bytes().len() as u64;
         self.frames.insert(number, frame);
@@ -50,9 +51,9 @@ impl Frames {
         room: &Room,
         numbers: Vec<i64>,
         wait: Duration,
-    ) -> Result<Asked, Error> {
+    ) -> Result<ProviderFrames, Error> {
         if numbers.is_empty() {
-            return Ok(Asked::default());
+            return Ok(ProviderFrames::default());
         }
         if numbers.len() > self.limits.asked {
             return Err(unprocessable(format!(
@@ -62,24 +63,25 @@ impl Frames {
                 self.limits.asked
             )));
         }
-        let provider = self.asking.frames_provider(&room.name).await?;
+        let provider = self.provider_reads.frames_provider(&room.name).await?;
         let Some(provider) = provider else {
             return Err(no_frame(&numbers, room.stored));
         };
         let since = Instant::now();
         let deadline = since + wait;
-        let together = Together::default();
-        let asking = numbers.into_iter().map(|number| {
-            let (provider, together) = (provider.clone(), together.clone());
+        let group = GroupAbandoned::default();
+        let provider_reads = numbers.into_iter().map(|number| {
+            let (provider, group) = (provider.clone(), group.clone());
             async move {
-                let asked = self.ask_one(caller, provider, number, deadline, together);
+                let asked = self.ask_one(caller, provider, number, deadline, group);
                 let (frame, timing) = asked.await?;
                 Ok::<_, Error>((number, frame, timing))
             }
         });
-        let answers = stream::iter(asking).buffer_unordered(self.limits.asked_at_once.max(1));
+        let answers =
+            stream::iter(provider_reads).buffer_unordered(self.limits.asked_at_once.max(1));
         let kept = answers.try_fold(
-            Asked::default(),
+            ProviderFrames::default(),
             |mut asked, (number, frame, timing)| async move {
                 asked.add(number, frame, timing, since);
                 if asked.bytes > self.limits.asked_bytes {
@@ -92,12 +94,12 @@ impl Frames {
                 Ok(asked)
             },
         );
-        // Said before the others are dropped, and only when they are dropped here: a caller who
-        // hangs up drops all of this.
+        // Set before the other reads are dropped, and only when they are dropped here: a caller
+        // that hangs up drops all of this.
         let mut kept = pin!(kept);
         let ended = kept.as_mut().await;
         if ended.is_err() {
-            together.give_up();
+            group.abandon();
         }
         ended.map_err(|error| error.held_since(since))
     }
@@ -108,12 +110,14 @@ impl Frames {
         provider: Provider,
         number: i64,
         deadline: Instant,
-        together: Together,
+        group: GroupAbandoned,
     ) -> Result<(Frame, Option<Timing>), Error> {
         let name = provider.name.to_string();
         let wait = deadline.saturating_duration_since(Instant::now());
         let params = vec![("index".to_owned(), number.to_string())];
-        let asked = self.asking.ask(caller, provider, params, wait, together);
+        let asked = self
+            .provider_reads
+            .ask(caller, provider, params, wait, group);
         let (answer, timing) = asked.await?;
         let is_error = answer.is_error;
         let bytes = self.read(&name, answer).await?;
@@ -133,7 +137,7 @@ impl Frames {
         let length = match &answer.body {
             AnswerBody::Bytes(bytes) => bytes.len() as u64,
             AnswerBody::File(_, length) => *length,
-            AnswerBody::Pieces(pieced) => pieced.length(),
+            AnswerBody::Chunks(chunked) => chunked.length(),
         };
         if length > limit {
             return Err(failed(format!(
@@ -148,15 +152,15 @@ impl Frames {
                 let read = read.await.map_err(std::io::Error::other).flatten();
                 read.map_err(|error| unreadable(provider, &error))
             }
-            AnswerBody::Pieces(pieced) => {
-                let read = pieced.whole().await;
+            AnswerBody::Chunks(chunked) => {
+                let read = chunked.whole().await;
                 read.map_err(|error| unreadable(provider, &error))
             }
         }
     }
 }
 
-/// Others read the same file at the same time: its own position is left alone.
+/// Other requests read the same file at the same time: its own position is left alone.
 fn from_file(file: &Arc<std::fs::File>, length: u64) -> std::io::Result<Bytes> {
     use std::os::unix::fs::FileExt;
     let mut bytes = vec![0; usize::try_from(length).map_err(std::io::Error::other)?];
@@ -165,7 +169,7 @@ fn from_file(file: &Arc<std::fs::File>, length: u64) -> std::io::Result<Bytes> {
 }
 
 fn unreadable(provider: &str, error: &dyn std::error::Error) -> Error {
-    tracing::warn!(%error, provider, "a kept answer cannot be read");
+    tracing::warn!(%error, provider, "a stored answer cannot be read");
     failed(format!(
         "The answer of provider '{provider}' is not readable any more; try again"
     ))
@@ -175,8 +179,8 @@ fn failed(detail: String) -> Error {
     Error::problem(&problem::PROVIDER_EXECUTION_FAILED, detail)
 }
 
-/// The problem that a provider has uploaded instead of an answer. One that is not known here is
-/// handed on as it is.
+/// The problem that a provider has uploaded instead of an answer. A problem of an unknown kind is
+/// passed on as it is.
 fn told(document: Bytes) -> Error {
     let problem: Value = serde_json::from_slice(&document).unwrap_or_default();
     let name = problem["type"].as_str().unwrap_or_default();
@@ -187,7 +191,7 @@ fn told(document: Bytes) -> Error {
         .and_then(|status| StatusCode::from_u16(u16::try_from(status).ok()?).ok())
         .filter(|status| status.is_client_error() || status.is_server_error());
     match (kind, status) {
-        (None, Some(status)) => Error::Told(status, document),
+        (None, Some(status)) => Error::ProviderProblem(status, document),
         (kind, _) => Error::problem(
             kind.unwrap_or(&problem::PROVIDER_EXECUTION_FAILED),
             problem["detail"]

@@ -1,7 +1,8 @@
-//! Questions of one moment as one: a hundred readers of the same thing cost the store what one does.
+//! Coalesces reads of the same moment into one statement: a hundred readers of the same key cost
+//! the store what one does.
 //!
-//! A question that has been asked is never shared with somebody who came after it began: its answer
-//! may be older than that.
+//! A reader never shares a statement that began before the reader came: its answer may be older
+//! than that.
 
 use std::{
     collections::HashMap,
@@ -15,31 +16,32 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use wakeline_store::Error;
 
-/// Questions under way at once. Two: while one waits for the database, the next gathers and goes.
+/// Statements under way at once. Two: while one waits for the database, the next collects keys and
+/// goes.
 const UNDER_WAY: usize = 2;
-/// Different keys in one question.
+/// Different keys in one statement.
 const MAX_KEYS: usize = 1_000;
 
-type Ask<K, V> = dyn Fn(Vec<K>) -> BoxFuture<'static, Result<Vec<V>, Error>> + Send + Sync;
-type Waiting<K, V> = Vec<(K, oneshot::Sender<Result<V, Error>>)>;
+type AskMany<K, V> = dyn Fn(Vec<K>) -> BoxFuture<'static, Result<Vec<V>, Error>> + Send + Sync;
+type WaitingKeys<K, V> = Vec<(K, oneshot::Sender<Result<V, Error>>)>;
 
-pub(crate) struct Gather<K, V> {
-    ask: Box<Ask<K, V>>,
+pub(crate) struct Coalescer<K, V> {
+    ask: Box<AskMany<K, V>>,
     state: Mutex<State<K, V>>,
 }
 
 struct State<K, V> {
-    waiting: Waiting<K, V>,
+    waiting: WaitingKeys<K, V>,
     under_way: usize,
 }
 
-impl<K, V> fmt::Debug for Gather<K, V> {
+impl<K, V> fmt::Debug for Coalescer<K, V> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Gather").finish_non_exhaustive()
+        out.debug_struct("Coalescer").finish_non_exhaustive()
     }
 }
 
-impl<K, V> Gather<K, V>
+impl<K, V> Coalescer<K, V>
 where
     K: Clone + Eq + Hash + Send + 'static,
     V: Clone + Send + 'static,
@@ -73,9 +75,9 @@ where
             .unwrap_or_else(|_| Err(Error::Unavailable("the question was dropped".into())))
     }
 
-    /// Asks until nobody waits.
+    /// Runs statements until no reader waits.
     async fn go(self: Arc<Self>) {
-        let mut panicked = Panicked(Some(&self));
+        let mut panicked = ReleaseOnPanic(Some(&self));
         loop {
             let waiting = {
                 let mut state = self.lock();
@@ -92,7 +94,7 @@ where
         }
     }
 
-    async fn answer(&self, waiting: Waiting<K, V>) {
+    async fn answer(&self, waiting: WaitingKeys<K, V>) {
         let mut places = HashMap::new();
         let mut keys = Vec::new();
         for (key, _) in &waiting {
@@ -103,9 +105,13 @@ where
         }
         let answers = match (self.ask)(keys).await {
             Ok(values) => values.into_iter().map(Ok).collect(),
-            // As one question it is refused: each key by itself, so that only the bad one fails.
+            // The statement as a whole was refused: each key by itself, so that only the bad one
+            // fails.
             Err(Error::Failed(reason)) if places.len() > 1 => {
-                tracing::debug!(reason, "a gathered question was refused; asking one by one");
+                tracing::debug!(
+                    reason,
+                    "a coalesced statement was refused; running it for each key"
+                );
                 self.one_by_one(in_order(&places)).await
             }
             Err(error) => vec![Err(error); places.len()],
@@ -123,7 +129,7 @@ where
         let mut answers = Vec::with_capacity(keys.len());
         let mut outage = None;
         for key in keys {
-            // Hundreds in a row must not each wait for a store that has gone.
+            // Hundreds of keys in a row must not each wait for a store that has gone.
             if let Some(error) = &outage {
                 answers.push(Err(Error::clone(error)));
                 continue;
@@ -141,20 +147,20 @@ where
     }
 }
 
-impl<K, V> Gather<K, V> {
+impl<K, V> Coalescer<K, V> {
     fn lock(&self) -> std::sync::MutexGuard<'_, State<K, V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Makes room for the next question when one ends by a panic. Those that nobody is left to ask get
-/// an error; the next one begins anew.
-struct Panicked<'a, K, V>(Option<&'a Gather<K, V>>);
+/// Frees the slot of a statement that ends by a panic. Waiting readers that no statement is left
+/// for get an error; the next reader begins anew.
+struct ReleaseOnPanic<'a, K, V>(Option<&'a Coalescer<K, V>>);
 
-impl<K, V> Drop for Panicked<'_, K, V> {
+impl<K, V> Drop for ReleaseOnPanic<'_, K, V> {
     fn drop(&mut self) {
-        if let Some(gather) = self.0 {
-            let mut state = gather.lock();
+        if let Some(coalescer) = self.0 {
+            let mut state = coalescer.lock();
             state.under_way -= 1;
             if state.under_way == 0 {
                 state.waiting.clear();
@@ -163,7 +169,7 @@ impl<K, V> Drop for Panicked<'_, K, V> {
     }
 }
 
-/// Each key in its place.
+/// The keys in the order of their indexes.
 fn in_order<K: Clone>(places: &HashMap<K, usize>) -> Vec<K> {
     let mut keys: Vec<(usize, &K)> = places.iter().map(|(key, place)| (*place, key)).collect();
     keys.sort_by_key(|(place, _)| *place);
@@ -184,7 +190,7 @@ mod tests {
     #[tokio::test]
     async fn who_comes_while_it_is_asked_shares_the_next_question() {
         let (asked, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
-        let gather = Gather::new({
+        let coalescer = Coalescer::new({
             let (asked, gate) = (asked.clone(), gate.clone());
             move |keys: Vec<u32>| {
                 let (asked, gate) = (asked.clone(), gate.clone());
@@ -198,21 +204,21 @@ mod tests {
         });
         let ask = |key| {
             tokio::spawn({
-                let gather = gather.clone();
-                async move { gather.ask(key).await }
+                let coalescer = coalescer.clone();
+                async move { coalescer.ask(key).await }
             })
         };
         let mut first = Vec::new();
         for number in 0..2 {
             first.push(ask(number));
-            // One after the other: two that come together would be one question.
+            // One after the other: two that come together would be one statement.
             while asked.load(Ordering::SeqCst) <= number as usize {
                 tokio::task::yield_now().await;
             }
         }
         let others: Vec<_> = (0..100).map(|n| ask(n % 10)).collect();
-        // All of them wait, for both questions are under way.
-        while gather.lock().waiting.len() < 100 {
+        // All of them wait, because both statements are under way.
+        while coalescer.lock().waiting.len() < 100 {
             tokio::task::yield_now().await;
         }
         gate.add_permits(100);
@@ -232,7 +238,7 @@ mod tests {
     #[tokio::test]
     async fn a_key_that_the_store_refuses_fails_alone() {
         const BAD: u32 = 13;
-        let gather = Gather::new(|keys: Vec<u32>| {
+        let coalescer = Coalescer::new(|keys: Vec<u32>| {
             async move {
                 if keys.contains(&BAD) {
                     return Err(Error::Failed("22021".into()));
@@ -241,8 +247,8 @@ mod tests {
             }
             .boxed()
         });
-        // On one thread they come before the first question goes, so all of them share it.
-        let answers = join_all((0..20).map(|key| gather.ask(key))).await;
+        // On one thread they all come before the first statement goes, so they share it.
+        let answers = join_all((0..20).map(|key| coalescer.ask(key))).await;
         for (key, answer) in (0..20).zip(answers) {
             match answer {
                 Ok(value) => assert_eq!((key == BAD, value), (false, key * 2)),
@@ -254,7 +260,7 @@ mod tests {
     #[tokio::test]
     async fn a_question_that_panics_fails_and_the_next_is_answered() {
         let (asked, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
-        let gather = Gather::new({
+        let coalescer = Coalescer::new({
             let (asked, gate) = (asked.clone(), gate.clone());
             move |keys: Vec<u32>| {
                 let (asked, gate) = (asked.clone(), gate.clone());
@@ -268,10 +274,10 @@ mod tests {
             }
         });
         let ask = |key| {
-            let gather = gather.clone();
-            tokio::spawn(async move { gather.ask(key).await })
+            let coalescer = coalescer.clone();
+            tokio::spawn(async move { coalescer.ask(key).await })
         };
-        // All that may be under way, and one that waits behind them.
+        // All that may be under way, and one reader that waits behind them.
         let mut failing = Vec::new();
         for number in 0..UNDER_WAY {
             failing.push(ask(0));
@@ -280,7 +286,7 @@ mod tests {
             }
         }
         failing.push(ask(7));
-        while gather.lock().waiting.is_empty() {
+        while coalescer.lock().waiting.is_empty() {
             tokio::task::yield_now().await;
         }
         gate.add_permits(100);
@@ -288,14 +294,16 @@ mod tests {
             let answer = timeout(PATIENCE, answer).await.expect("an answer");
             assert!(matches!(answer.unwrap(), Err(Error::Unavailable(_))));
         }
-        let next = timeout(PATIENCE, gather.ask(1)).await.expect("an answer");
+        let next = timeout(PATIENCE, coalescer.ask(1))
+            .await
+            .expect("an answer");
         assert_eq!(next, Ok(1));
     }
 
     #[tokio::test]
     async fn a_store_that_goes_meanwhile_is_not_asked_for_each() {
         let asked = Arc::new(AtomicUsize::new(0));
-        let gather = Gather::new({
+        let coalescer = Coalescer::new({
             let asked = asked.clone();
             move |keys: Vec<u32>| {
                 asked.fetch_add(1, Ordering::SeqCst);
@@ -307,13 +315,13 @@ mod tests {
                 async move { Err::<Vec<u32>, _>(error) }.boxed()
             }
         });
-        let answers = join_all((0..20).map(|key| gather.ask(key))).await;
+        let answers = join_all((0..20).map(|key| coalescer.ask(key))).await;
         assert!(
             answers
                 .iter()
                 .all(|answer| matches!(answer, Err(Error::Unavailable(_))))
         );
-        // Both that may be under way at once: the question, and the first of it alone.
+        // Both that may be under way at once: the statement, and the first key of it alone.
         let asked = asked.load(Ordering::SeqCst);
         assert!(asked <= 4, "{asked}");
     }

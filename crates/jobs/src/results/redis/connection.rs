@@ -1,4 +1,4 @@
-//! The one connection to Redis, which mends itself.
+//! The one connection to Redis, which reconnects by itself.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use wakeline_store::Error;
 use crate::results::outcome_unknown;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Large answers take their time.
+/// Large answers take longer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// While Redis is away callers are told at once, and one attempt is made per pause.
-pub(super) struct Line {
+/// While Redis is away callers get an error at once, and there is one attempt to connect per pause.
+pub(super) struct RedisConnection {
     client: Client,
     state: Mutex<State>,
 }
@@ -31,14 +31,14 @@ struct State {
     failed: Option<(Instant, Error)>,
 }
 
-/// A connection, as one caller has it.
-struct Lent {
+/// The connection of one command.
+struct LentConnection {
     connection: MultiplexedConnection,
     number: u64,
     is_new: bool,
 }
 
-impl Line {
+impl RedisConnection {
     pub(super) fn new(client: Client) -> Self {
         Self {
             client,
@@ -65,7 +65,7 @@ impl Line {
     pub(super) async fn write<T: FromRedisValue>(&self, commands: &Pipeline) -> Result<T, Error> {
         let mut is_repeated = false;
         loop {
-            let mut lent = match self.lend().await {
+            let mut lent = match self.connect().await {
                 Err(error) if is_repeated => return Err(outcome_unknown(error)),
                 lent => lent?,
             };
@@ -73,8 +73,8 @@ impl Line {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
             };
-            if is_lines_fault(&error) {
-                self.leave(lent.number).await;
+            if is_connection_fault(&error) {
+                self.discard(lent.number).await;
             }
             if lent.is_new || !error.is_connection_dropped() {
                 let error = explain(&error);
@@ -88,10 +88,10 @@ impl Line {
         }
     }
 
-    async fn lend(&self) -> Result<Lent, Error> {
+    async fn connect(&self) -> Result<LentConnection, Error> {
         let mut state = self.state.lock().await;
         if let Some(connection) = state.connection.clone() {
-            return Ok(Lent {
+            return Ok(LentConnection {
                 connection,
                 number: state.number,
                 is_new: false,
@@ -116,14 +116,14 @@ impl Line {
                     pause: FIRST_PAUSE,
                     failed: None,
                 };
-                Ok(Lent {
+                Ok(LentConnection {
                     connection,
                     number: state.number,
                     is_new: true,
                 })
             }
             Err(error) => {
-                tracing::warn!(%error, "no connection to Redis, where answers are kept");
+                tracing::warn!(%error, "no connection to the Redis with the answers");
                 let error = Error::Unavailable(format!("Redis: {error}"));
                 let jitter = rand::random_range(0.75..1.25);
                 state.pause = (state.pause * 2).min(LONGEST_PAUSE).mul_f64(jitter);
@@ -133,8 +133,8 @@ impl Line {
         }
     }
 
-    /// The next caller gets a new connection.
-    async fn leave(&self, number: u64) {
+    /// The next command gets a new connection.
+    async fn discard(&self, number: u64) {
         let mut state = self.state.lock().await;
         if state.number == number {
             state.connection = None;
@@ -142,9 +142,9 @@ impl Line {
     }
 }
 
-/// A connection that is silent may be dead without knowing it; one to a server that has become a
-/// replica leads to the wrong one.
-fn is_lines_fault(error: &RedisError) -> bool {
+/// A silent connection may be dead without knowing it; a connection to a server that has become a
+/// replica leads to the wrong server.
+fn is_connection_fault(error: &RedisError) -> bool {
     error.is_unrecoverable_error()
         || error.is_timeout()
         || error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)

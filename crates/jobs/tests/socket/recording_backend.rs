@@ -10,14 +10,14 @@ use wakeline_jobs::{
     Error,
     caller::Caller,
     name::FullName,
-    socket::{Front, SocketId, Sockets},
+    socket::{SocketBackend, SocketId, Sockets},
 };
 use wakeline_testkit::eventually;
 
 pub(crate) const WORKER: Uuid = Uuid::from_u128(7);
 
 #[derive(Default)]
-pub(crate) struct Door {
+pub(crate) struct RecordingBackend {
     told: Mutex<Vec<String>>,
     /// Held while nobody is to be answered.
     asking: RwLock<()>,
@@ -25,7 +25,7 @@ pub(crate) struct Door {
     pub(crate) greets: OnceLock<std::sync::Weak<Sockets>>,
 }
 
-impl Door {
+impl RecordingBackend {
     pub(crate) fn told(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }
@@ -47,7 +47,7 @@ impl Door {
     }
 }
 
-impl Front for Door {
+impl SocketBackend for RecordingBackend {
     fn connect(&self, token: Option<String>) -> BoxFuture<'_, Option<Caller>> {
         Box::pin(async move {
             let (id, is_superuser) = match token?.as_str() {

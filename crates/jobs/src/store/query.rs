@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::Step;
+use super::StoreFuture;
 
 /// A parameter of a statement, or a column of a row. SQLite gives every NULL the same type.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl Row {
     }
 }
 
-/// What a column can be read as.
+/// The types that a column can be read as.
 pub trait Column: Sized {
     fn read(value: &Value) -> Option<Self>;
 }
@@ -121,12 +121,12 @@ macro_rules! values_of {
 pub(crate) use values_of;
 
 /// What both databases do for the reads that are written once.
-pub trait Read: Send + Sync {
+pub trait Query: Send + Sync {
     /// The rows of a statement, one read of its own.
     fn rows(
         &self,
         kind: &'static str,
         statement: &'static str,
         parameters: Vec<Value>,
-    ) -> Step<'_, Vec<Row>>;
+    ) -> StoreFuture<'_, Vec<Row>>;
 }

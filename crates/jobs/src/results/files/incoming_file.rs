@@ -1,4 +1,4 @@
-//! An answer's file while it is coming in, under a name of its own.
+//! The file of an incoming answer, under a name of its own.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -13,13 +13,13 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{directory::Directory, name::Name, shelf::Shelf, tail::Tail};
+use super::{directory::Directory, index::FileIndex, name::FileName, trailer::Trailer};
 use crate::results::Etag;
 
 const PREFIX: &str = "coming.";
 
-/// Gone when it is dropped, unless it was kept.
-pub(super) struct Arriving {
+/// Removed when it is dropped, unless it was kept.
+pub(super) struct IncomingFile {
     directory: Arc<Directory>,
     path: PathBuf,
     file: File,
@@ -28,7 +28,7 @@ pub(super) struct Arriving {
     taken: u64,
 }
 
-impl Arriving {
+impl IncomingFile {
     pub(super) fn create(directory: &Arc<Directory>) -> io::Result<Self> {
         let path = directory.path(format_args!("{PREFIX}{}", Uuid::new_v4()));
         let file = OpenOptions::new()
@@ -36,7 +36,7 @@ impl Arriving {
             .create_new(true)
             .mode(0o600)
             .open(&path)?;
-        let arriving = Self {
+        let incoming_file = Self {
             directory: directory.clone(),
             path,
             file,
@@ -44,16 +44,17 @@ impl Arriving {
             bytes: 0,
             taken: 0,
         };
-        // By this whoever finds it later knows that somebody is at it. Where the file system knows
-        // no locks, it can be mistaken for a left-over and the answer is asked for again.
-        let _ = arriving.file.try_lock();
-        Ok(arriving)
+        // The lock tells a process that finds the file later that it is being written. Where the
+        // file system has no locks, the file can be mistaken for a left-over, and the request is
+        // sent again.
+        let _ = incoming_file.file.try_lock();
+        Ok(incoming_file)
     }
 
     /// `false`: there is no room for it, whatever else would be removed.
     pub(super) fn write(&mut self, chunks: &[Bytes]) -> io::Result<bool> {
         let more: u64 = chunks.iter().map(|chunk| chunk.len() as u64).sum();
-        let needed = Shelf::size(self.bytes + more + Tail::BYTES as u64);
+        let needed = FileIndex::size(self.bytes + more + Trailer::BYTES as u64);
         let has_room = self.directory.take(needed - self.taken);
         self.taken = needed;
         if !has_room {
@@ -67,26 +68,31 @@ impl Arriving {
         Ok(true)
     }
 
-    /// In one moment, in the place of an earlier one. Not flushed: what a power cut tears is told
-    /// by its sum.
-    pub(super) fn keep(mut self, name: Name, is_error: bool, expires_at: i64) -> io::Result<()> {
-        let tail = Tail {
+    /// Replaces an earlier file atomically. Not flushed: a file that a power cut has torn is
+    /// recognised by its checksum.
+    pub(super) fn keep(
+        mut self,
+        name: FileName,
+        is_error: bool,
+        expires_at: i64,
+    ) -> io::Result<()> {
+        let trailer = Trailer {
             is_error,
             expires_at,
             etag: Etag::of(self.hasher.clone()),
         };
-        self.file.write_all(&tail.to_bytes())?;
-        let bytes = self.bytes + Tail::BYTES as u64;
+        self.file.write_all(&trailer.to_bytes())?;
+        let bytes = self.bytes + Trailer::BYTES as u64;
         let taken = mem::take(&mut self.taken);
         self.directory
             .keep(&self.path, taken, name, (bytes, expires_at))
     }
 }
 
-impl Drop for Arriving {
+impl Drop for IncomingFile {
     fn drop(&mut self) {
         self.directory.give_back(self.taken);
-        // Not there any more when it was kept.
+        // It is not there any more if it was kept.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -96,8 +102,8 @@ pub(super) fn is_name(text: &str) -> bool {
         .is_some_and(|id| id.parse::<Uuid>().is_ok())
 }
 
-/// Removes what a process that has ended left behind, and nothing that is still being written, by
-/// another process too.
+/// Removes a file that a process that has ended left behind, and no file that any process still
+/// writes.
 pub(super) fn remove_if_left(path: &Path) -> io::Result<()> {
     let file = match OpenOptions::new().write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

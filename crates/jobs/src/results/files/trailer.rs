@@ -7,18 +7,18 @@ use sha2::{Digest, Sha256};
 use crate::results::Etag;
 
 const SIGN: &[u8; 7] = b"wakelin";
-/// Bytes that are read at once to see whether they are what was written.
+/// Bytes that are read at once to verify the checksum.
 const READ_AT_ONCE: usize = 256 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tail {
+pub(super) struct Trailer {
     pub(super) is_error: bool,
     /// Microseconds since 1970.
     pub(super) expires_at: i64,
     pub(super) etag: Etag,
 }
 
-impl Tail {
+impl Trailer {
     pub(super) const BYTES: usize = SIGN.len() + 1 + 8 + Etag::BYTES;
 
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
@@ -30,14 +30,14 @@ impl Tail {
         bytes
     }
 
-    /// With the length of the answer. `None` where it was not written to its end.
+    /// Also returns the length of the answer. `None` if the file was not written to its end.
     pub(super) fn read(file: &File) -> io::Result<Option<(Self, u64)>> {
         let Some(length) = file.metadata()?.len().checked_sub(Self::BYTES as u64) else {
             return Ok(None);
         };
         let mut bytes = [0; Self::BYTES];
         file.read_exact_at(&mut bytes, length)?;
-        Ok(Self::from_bytes(&bytes).map(|tail| (tail, length)))
+        Ok(Self::from_bytes(&bytes).map(|trailer| (trailer, length)))
     }
 
     fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {

@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 use wakeline_jobs::socket::{Limits, Sockets};
 use wakeline_testkit::listen;
 
-use crate::{door::Door, poller::Poller, websocket::WebSocket};
+use crate::{poller::Poller, recording_backend::RecordingBackend, websocket::WebSocket};
 
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) sockets: Arc<Sockets>,
-    pub(crate) door: Arc<Door>,
+    pub(crate) door: Arc<RecordingBackend>,
     pub(crate) address: SocketAddr,
 }
 
@@ -27,14 +27,14 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
-impl Ground {
+impl Fixture {
     pub(crate) async fn new() -> Result<Self> {
         Self::with(limits()).await
     }
 
     pub(crate) async fn with(limits: Limits) -> Result<Self> {
         let (sockets, service) = Sockets::new(&limits);
-        let door = Arc::new(Door::default());
+        let door = Arc::new(RecordingBackend::default());
         sockets.serve(door.clone());
         let router = Router::new()
             .route("/", get(async || "beside"))

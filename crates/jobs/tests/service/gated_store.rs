@@ -14,21 +14,24 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 use wakeline_bus::{Bus, Wakes, Write};
 use wakeline_jobs::{
-    job::{NewJob, Registered},
+    job::{JobRegistration, NewJob},
     name::FullName,
-    provider::{Key, NewProvider, Provider, ProviderRegistered, Request},
-    results::{Glance, Kept, Look, Results, Upload},
-    store::{Jobs, Providers, Read, Row, Step, Store, Tasks, Value, Workers},
-    task::{Claimed, Loss, NewTask, Submitted, Swept, Task, Terms, Update, Updated},
+    provider::{AnswerKey, NewProvider, Provider, ProviderRegistration, ProviderRequest},
+    results::{AnswerState, ReadyCheck, ResultBackend, Upload, UploadOutcome},
+    store::{Jobs, Providers, Query, Row, Store, StoreFuture, Tasks, Value, Workers},
+    task::{
+        ClaimOutcome, LostWorkers, NewTask, SubmitOutcome, SweepAges, SweepOutcome, Task,
+        TaskUpdate, UpdateOutcome,
+    },
     topic::{DOOR, Wait},
-    worker::{Owned, Worker},
+    worker::{OwnerOutcome, Worker},
 };
 use wakeline_store::Error;
 
 #[derive(Debug)]
-pub(crate) struct Gated {
+pub(crate) struct GatedStore {
     store: Arc<dyn Store>,
-    results: Arc<dyn Results>,
+    results: Arc<dyn ResultBackend>,
     bus: Arc<Bus>,
     /// Whether answers are looked for together with their providers, as in the default place.
     is_store: AtomicBool,
@@ -74,8 +77,12 @@ impl Gates {
     }
 }
 
-impl Gated {
-    pub(crate) fn new(store: Arc<dyn Store>, results: Arc<dyn Results>, bus: Arc<Bus>) -> Self {
+impl GatedStore {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        results: Arc<dyn ResultBackend>,
+        bus: Arc<Bus>,
+    ) -> Self {
         Self {
             is_store: AtomicBool::new(results.is_store()),
             store,
@@ -94,7 +101,7 @@ impl Gated {
     }
 
     /// As a place of its own, beside the store.
-    pub(crate) fn stand_apart(&self) {
+    pub(crate) fn keep_apart(&self) {
         self.is_store.store(false, Ordering::SeqCst);
     }
 
@@ -133,7 +140,11 @@ impl Gated {
         self.gates.gate.add_permits(1);
     }
 
-    fn step<'a, T: Send + 'a>(&'a self, name: &'static str, step: Step<'a, T>) -> Step<'a, T> {
+    fn step<'a, T: Send + 'a>(
+        &'a self,
+        name: &'static str,
+        step: StoreFuture<'a, T>,
+    ) -> StoreFuture<'a, T> {
         async move {
             self.gates.begin(name)?;
             step.await
@@ -142,7 +153,11 @@ impl Gated {
     }
 
     /// A step whose answer may be held up.
-    fn look_at<'a, T: Send + 'a>(&'a self, name: &'static str, step: Step<'a, T>) -> Step<'a, T> {
+    fn look_at<'a, T: Send + 'a>(
+        &'a self,
+        name: &'static str,
+        step: StoreFuture<'a, T>,
+    ) -> StoreFuture<'a, T> {
         async move {
             let seen = self.step(name, step).await;
             self.gates.pass().await;
@@ -166,25 +181,31 @@ impl Gated {
     }
 }
 
-impl Results for Gated {
+impl ResultBackend for GatedStore {
     fn is_store(&self) -> bool {
         self.is_store.load(Ordering::SeqCst)
     }
 
-    fn look(&self, keys: Vec<Key>) -> Step<'_, Vec<Look>> {
-        self.look_at("look", self.results.look(keys))
+    fn get(&self, keys: Vec<AnswerKey>) -> StoreFuture<'_, Vec<AnswerState>> {
+        self.look_at("look", self.results.get(keys))
     }
 
-    fn glance(&self, at: Vec<Glance>) -> Step<'_, Vec<bool>> {
-        self.step("glance", self.results.glance(at))
+    fn are_ready(&self, at: Vec<ReadyCheck>) -> StoreFuture<'_, Vec<bool>> {
+        self.step("glance", self.results.are_ready(at))
     }
 
-    fn put(&self, key: Key, upload: Upload, ttl: Duration, readers: Wakes) -> Write<Kept> {
+    fn put(
+        &self,
+        key: AnswerKey,
+        upload: Upload,
+        ttl: Duration,
+        readers: Wakes,
+    ) -> Write<UploadOutcome> {
         self.write("put", self.results.put(key, upload, ttl, readers))
     }
 
     /// If it fails, it is done and nobody knows.
-    fn begin(&self, request: Request, ttl: Duration) -> Write<bool> {
+    fn begin(&self, request: ProviderRequest, ttl: Duration) -> Write<bool> {
         let (gates, bus) = (self.gates.clone(), self.bus.clone());
         let begun = self.results.begin(request, ttl);
         let run = async move {
@@ -197,11 +218,11 @@ impl Results for Gated {
         Write::new(DOOR, run, |_| Wakes::none())
     }
 
-    fn end(&self, key: Key, token: Option<Uuid>, readers: Wakes) -> Write<()> {
+    fn end(&self, key: AnswerKey, token: Option<Uuid>, readers: Wakes) -> Write<()> {
         self.write("end", self.results.end(key, token, readers))
     }
 
-    fn in_flight(&self, provider: Uuid, version: i64) -> Step<'_, Vec<Request>> {
+    fn in_flight(&self, provider: Uuid, version: i64) -> StoreFuture<'_, Vec<ProviderRequest>> {
         self.step("in_flight", self.results.in_flight(provider, version))
     }
 
@@ -214,13 +235,13 @@ impl Results for Gated {
     }
 }
 
-impl Read for Gated {
+impl Query for GatedStore {
     fn rows(
         &self,
         kind: &'static str,
         statement: &'static str,
         parameters: Vec<Value>,
-    ) -> Step<'_, Vec<Row>> {
+    ) -> StoreFuture<'_, Vec<Row>> {
         self.step(kind, self.store.rows(kind, statement, parameters))
     }
 }
@@ -231,14 +252,14 @@ macro_rules! as_the_store_does {
         $(read $read:ident($($name:ident: $type:ty),*) -> $answer:ty;)*
         $(look $look:ident($($with:ident: $like:ty),*) -> $found:ty;)*
     })+) => {
-        $(impl $trait for Gated {
+        $(impl $trait for GatedStore {
             $(fn $write(&self, $($given: $kind),*) -> Write<$written> {
                 self.write(stringify!($write), self.store.$write($($given),*))
             })+
-            $(fn $read(&self, $($name: $type),*) -> Step<'_, $answer> {
+            $(fn $read(&self, $($name: $type),*) -> StoreFuture<'_, $answer> {
                 self.step(stringify!($read), self.store.$read($($name),*))
             })*
-            $(fn $look(&self, $($with: $like),*) -> Step<'_, $found> {
+            $(fn $look(&self, $($with: $like),*) -> StoreFuture<'_, $found> {
                 self.look_at(stringify!($look), self.store.$look($($with),*))
             })*
         })+
@@ -248,25 +269,25 @@ macro_rules! as_the_store_does {
 as_the_store_does! {
     Workers {
         write create_worker(user: Uuid) -> Worker;
-        write heartbeat(worker: Uuid, user: Uuid) -> Owned<Worker>;
-        write remove_worker(worker: Uuid, user: Option<Uuid>) -> Owned<Loss>;
-        write sweep(terms: Terms) -> Swept;
+        write heartbeat(worker: Uuid, user: Uuid) -> OwnerOutcome<Worker>;
+        write remove_worker(worker: Uuid, user: Option<Uuid>) -> OwnerOutcome<LostWorkers>;
+        write sweep(terms: SweepAges) -> SweepOutcome;
     }
     Jobs {
-        write register_job(job: NewJob) -> Registered;
+        write register_job(job: NewJob) -> JobRegistration;
     }
     Tasks {
-        write submit(task: NewTask) -> Submitted;
-        write claim(worker: Uuid, user: Uuid) -> Claimed;
+        write submit(task: NewTask) -> SubmitOutcome;
+        write claim(worker: Uuid, user: Uuid) -> ClaimOutcome;
         write unclaim(task: Uuid, worker: Uuid) -> Option<Task>;
-        write update(update: Update) -> Updated;
+        write update(update: TaskUpdate) -> UpdateOutcome;
         read ready(waits: Vec<Wait>) -> Vec<Wait>;
     }
     Providers {
-        write register_provider(provider: NewProvider) -> ProviderRegistered;
-        write remove_provider(provider: Uuid, user: Option<Uuid>) -> Owned<Provider>;
-        write touch_provider(provider: Uuid, user: Option<Uuid>) -> Owned<Provider>;
+        write register_provider(provider: NewProvider) -> ProviderRegistration;
+        write remove_provider(provider: Uuid, user: Option<Uuid>) -> OwnerOutcome<Provider>;
+        write touch_provider(provider: Uuid, user: Option<Uuid>) -> OwnerOutcome<Provider>;
         read find_providers(names: Vec<FullName>) -> Vec<Option<Provider>>;
-        look find_answers(questions: Vec<(FullName, String)>) -> Vec<Option<(Provider, Look)>>;
+        look find_answers(questions: Vec<(FullName, String)>) -> Vec<Option<(Provider, AnswerState)>>;
     }
 }

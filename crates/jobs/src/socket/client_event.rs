@@ -1,4 +1,5 @@
-//! What clients send, read before it is kept: what waits to be done is small, however long it was.
+//! What clients send, parsed before it is queued: the queue is small, however long the packets
+//! were.
 
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
@@ -7,24 +8,25 @@ use uuid::Uuid;
 use crate::name::{FullName, MAX_CHARS};
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    Join(Offer, FullName, Option<Uuid>),
-    Leave(Offer, FullName),
+pub(super) enum ClientEvent {
+    Join(OfferKind, FullName, Option<Uuid>),
+    Leave(OfferKind, FullName),
     Room {
         room: String,
         frontend: bool,
     },
-    /// `room_join` without a room. Unlike the others it has an answer that somebody waits for.
+    /// `room_join` without a room. Unlike the other events it has an answer that the client waits
+    /// for.
     NoRoom,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Offer {
+pub(super) enum OfferKind {
     Job,
     Provider,
 }
 
-impl Offer {
+impl OfferKind {
     pub(super) fn room(self, name: &FullName) -> String {
         match self {
             Self::Job => format!("jobs:{name}"),
@@ -35,13 +37,13 @@ impl Offer {
 
 const PROVIDERS: &str = "providers:";
 
-/// The provider whose room it is.
+/// The provider of a room.
 pub(super) fn provider(room: &str) -> Option<FullName> {
     FullName::parse(room.strip_prefix(PROVIDERS)?)
 }
 
-impl Asked {
-    /// Reads `["event", argument, …]`. `None`: nothing that is known here, or not in its form.
+impl ClientEvent {
+    /// Parses `["event", argument, …]`. `None`: an unknown event, or one of another form.
     pub(super) fn read(packet: &str) -> Option<Self> {
         let parts: Vec<&RawValue> = serde_json::from_str(packet).ok()?;
         let event: String = serde_json::from_str(parts.first()?.get()).ok()?;
@@ -65,16 +67,16 @@ struct Job {
 }
 
 impl Job {
-    fn join(self) -> Option<Asked> {
-        Some(Asked::Join(
-            Offer::Job,
+    fn join(self) -> Option<ClientEvent> {
+        Some(ClientEvent::Join(
+            OfferKind::Job,
             full(&self.job_name)?,
             self.worker_id,
         ))
     }
 
-    fn leave(self) -> Option<Asked> {
-        Some(Asked::Leave(Offer::Job, full(&self.job_name)?))
+    fn leave(self) -> Option<ClientEvent> {
+        Some(ClientEvent::Leave(OfferKind::Job, full(&self.job_name)?))
     }
 }
 
@@ -85,13 +87,16 @@ struct Provider {
 }
 
 impl Provider {
-    fn join(self) -> Option<Asked> {
+    fn join(self) -> Option<ClientEvent> {
         let name = full(&self.provider_name)?;
-        Some(Asked::Join(Offer::Provider, name, self.worker_id))
+        Some(ClientEvent::Join(OfferKind::Provider, name, self.worker_id))
     }
 
-    fn leave(self) -> Option<Asked> {
-        Some(Asked::Leave(Offer::Provider, full(&self.provider_name)?))
+    fn leave(self) -> Option<ClientEvent> {
+        Some(ClientEvent::Leave(
+            OfferKind::Provider,
+            full(&self.provider_name)?,
+        ))
     }
 }
 
@@ -102,11 +107,11 @@ struct Room {
 }
 
 impl Room {
-    fn join(self) -> Asked {
+    fn join(self) -> ClientEvent {
         if !fits(&self.room_id) {
-            return Asked::NoRoom;
+            return ClientEvent::NoRoom;
         }
-        Asked::Room {
+        ClientEvent::Room {
             room: self.room_id,
             frontend: self.client_type.as_deref() == Some("frontend"),
         }
@@ -136,17 +141,19 @@ mod tests {
         let worker = "39ff4b01-4574-46fb-89f5-4a51b9a4bc84";
         let job = format!(r#"["join_job_room",{{"job_name":"r:m:Rot","worker_id":"{worker}"}}]"#);
         assert_eq!(
-            Asked::read(&job),
-            Some(Asked::Join(
-                Offer::Job,
+            ClientEvent::read(&job),
+            Some(ClientEvent::Join(
+                OfferKind::Job,
                 FullName::new("r", "m", "Rot"),
                 worker.parse().ok()
             ))
         );
         assert_eq!(
-            Asked::read(r#"["leave_provider_room",{"provider_name":"r:f:a:b","worker_id":null}]"#),
-            Some(Asked::Leave(
-                Offer::Provider,
+            ClientEvent::read(
+                r#"["leave_provider_room",{"provider_name":"r:f:a:b","worker_id":null}]"#
+            ),
+            Some(ClientEvent::Leave(
+                OfferKind::Provider,
                 FullName::new("r", "f", "a:b")
             ))
         );
@@ -155,14 +162,14 @@ mod tests {
     #[test]
     fn a_room_is_read() {
         assert_eq!(
-            Asked::read(r#"["room_join",{"room_id":"r","client_type":"frontend"},1]"#),
-            Some(Asked::Room {
+            ClientEvent::read(r#"["room_join",{"room_id":"r","client_type":"frontend"},1]"#),
+            Some(ClientEvent::Room {
                 room: "r".to_owned(),
                 frontend: true
             })
         );
         for none in [r#"["room_join"]"#, r#"["room_join",{"room_id":""}]"#] {
-            assert_eq!(Asked::read(none), Some(Asked::NoRoom), "{none}");
+            assert_eq!(ClientEvent::read(none), Some(ClientEvent::NoRoom), "{none}");
         }
     }
 
@@ -178,14 +185,17 @@ mod tests {
             format!(r#"["join_job_room",{{"job_name":"a:b:{long}"}}]"#),
             r#"["unheard_of",{}]"#.to_owned(),
         ] {
-            assert_eq!(Asked::read(&packet), None, "{packet}");
+            assert_eq!(ClientEvent::read(&packet), None, "{packet}");
         }
     }
 
     #[test]
     fn a_provider_is_known_by_its_room() {
         let name = FullName::new("r", "f", "a:b");
-        assert_eq!(provider(&Offer::Provider.room(&name)), Some(name.clone()));
-        assert_eq!(provider(&Offer::Job.room(&name)), None);
+        assert_eq!(
+            provider(&OfferKind::Provider.room(&name)),
+            Some(name.clone())
+        );
+        assert_eq!(provider(&OfferKind::Job.room(&name)), None);
     }
 }

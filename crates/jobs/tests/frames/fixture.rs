@@ -25,7 +25,7 @@ use wakeline_jobs::{
 };
 use wakeline_testkit::{DatabaseKind, OpenStore, TestDatabase, local_bus};
 
-use crate::neighbours::Neighbours;
+use crate::ports::FakePorts;
 
 pub(crate) const MSGPACK: &str = "application/x-msgpack";
 const JSON: &str = "application/json";
@@ -45,27 +45,27 @@ pub(crate) const ADMIN: Caller = Caller {
     is_superuser: true,
 };
 
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) neighbours: Arc<Neighbours>,
+    pub(crate) ports: Arc<FakePorts>,
     pub(crate) frames: Arc<Frames>,
     router: Router,
     _database: TestDatabase,
 }
 
-impl Ground {
+impl Fixture {
     pub(crate) async fn open(kind: DatabaseKind) -> Self {
         let database = TestDatabase::new(kind, sqlite::MIGRATIONS, postgres::MIGRATIONS).await;
         let store: Arc<dyn Store> = match database.open().await {
             OpenStore::Sqlite(sqlite) => Arc::new(SqliteStore::new(sqlite, system_clock())),
             OpenStore::Postgres(postgres) => Arc::new(PostgresStore::new(postgres)),
         };
-        let neighbours = Arc::<Neighbours>::default();
-        let frames = service(&store, &neighbours, Limits::default());
+        let ports = Arc::<FakePorts>::default();
+        let frames = service(&store, &ports, Limits::default());
         Self {
             router: routes(&frames),
             store,
-            neighbours,
+            ports,
             frames,
             _database: database,
         }
@@ -75,7 +75,7 @@ impl Ground {
     pub(crate) fn with_limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         let mut limits = Limits::default();
         change(&mut limits);
-        self.frames = service(&self.store, &self.neighbours, limits);
+        self.frames = service(&self.store, &self.ports, limits);
         self.router = routes(&self.frames);
         self
     }
@@ -131,21 +131,21 @@ impl Ground {
 
     /// A provider of mine has so many frames for the room.
     pub(crate) async fn mount(&self, room: &str, frames: i64) {
-        let provider = crate::neighbours::provider(room, "mount", ME.id);
-        self.neighbours.register(provider);
+        let provider = crate::ports::provider(room, "mount", ME.id);
+        self.ports.register(provider);
         let line = format!("PATCH /v1/rooms/{room}");
         let done = self.ask(ME, &line, json!({ "frame_count": frames })).await;
         assert_eq!(done.status, StatusCode::OK, "{}", done.text());
     }
 }
 
-fn service(store: &Arc<dyn Store>, neighbours: &Arc<Neighbours>, limits: Limits) -> Arc<Frames> {
+fn service(store: &Arc<dyn Store>, ports: &Arc<FakePorts>, limits: Limits) -> Arc<Frames> {
     Frames::new(
         store.clone(),
         local_bus(),
-        neighbours.clone(),
-        neighbours.clone(),
-        neighbours.clone(),
+        ports.clone(),
+        ports.clone(),
+        ports.clone(),
         limits,
     )
 }

@@ -20,7 +20,7 @@ use uuid::Uuid;
 use wakeline_jobs::{
     Error,
     caller::Caller,
-    frames::{Asking, Hearing, Telling, Together},
+    frames::{FailedReads, GroupAbandoned, ProviderReads, RoomEvents},
     name::FullName,
     problem,
     provider::{Answer, AnswerBody, Provider},
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 type Question = (String, Vec<(String, String)>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Neighbours {
+pub(crate) struct FakePorts {
     /// The newest last.
     pub(crate) providers: Mutex<Vec<Provider>>,
     answers: watch::Sender<BTreeMap<i64, Answer>>,
@@ -69,7 +69,7 @@ pub(crate) fn answer(is_error: bool, body: impl Into<bytes::Bytes>) -> Answer {
     }
 }
 
-impl Neighbours {
+impl FakePorts {
     pub(crate) fn register(&self, provider: Provider) {
         self.providers.lock().unwrap().push(provider);
     }
@@ -119,14 +119,14 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-impl Asking for Neighbours {
+impl ProviderReads for FakePorts {
     fn ask(
         &self,
         _: Caller,
         provider: Provider,
         params: Vec<(String, String)>,
         wait: Duration,
-        _: Together,
+        _: GroupAbandoned,
     ) -> BoxFuture<'_, Result<(Answer, Option<Timing>), Error>> {
         async move {
             let since = Instant::now();
@@ -170,14 +170,14 @@ impl Asking for Neighbours {
     }
 }
 
-impl Telling for Neighbours {
+impl RoomEvents for FakePorts {
     fn emit(&self, room_name: &str, event: &str, payload: Value) {
         let told = (room_name.to_owned(), event.to_owned(), payload);
         self.told.send_modify(|all| all.push(told));
     }
 }
 
-impl Hearing for Neighbours {
+impl FailedReads for FakePorts {
     fn read_failed(
         &self,
         room: &str,

@@ -1,4 +1,4 @@
-//! Pieces of large answers in Redis: a hash for each upload, which ends as one.
+//! Chunks of large answers in Redis: a hash for each upload, which expires as one.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,21 +7,21 @@ use futures_util::FutureExt;
 use redis::{Value, pipe};
 use uuid::Uuid;
 
-use super::{Line, millis};
+use super::{RedisConnection, millis};
 use crate::{
-    results::{GRACE, Pieces},
-    store::Step,
+    results::{CHUNK_GRACE, ChunkStore},
+    store::StoreFuture,
 };
 
-pub(super) struct RedisPieces {
-    line: Arc<Line>,
+pub(super) struct RedisChunks {
+    connection: Arc<RedisConnection>,
     prefix: String,
 }
 
-impl RedisPieces {
-    pub(super) fn new(line: Arc<Line>, prefix: &str) -> Self {
+impl RedisChunks {
+    pub(super) fn new(connection: Arc<RedisConnection>, prefix: &str) -> Self {
         Self {
-            line,
+            connection,
             prefix: prefix.to_owned(),
         }
     }
@@ -31,21 +31,21 @@ impl RedisPieces {
     }
 }
 
-/// Of an upload.
+/// The key of an upload.
 pub(super) fn key(prefix: &str, upload: &str) -> String {
     format!("{prefix}upload:{upload}")
 }
 
-impl fmt::Debug for RedisPieces {
+impl fmt::Debug for RedisChunks {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("RedisPieces")
+        out.debug_struct("RedisChunks")
             .field("prefix", &self.prefix)
             .finish_non_exhaustive()
     }
 }
 
-impl Pieces for RedisPieces {
-    fn add(&self, upload: Uuid, number: i64, bytes: Bytes, ttl: Duration) -> Step<'_, bool> {
+impl ChunkStore for RedisChunks {
+    fn add(&self, upload: Uuid, number: i64, bytes: Bytes, ttl: Duration) -> StoreFuture<'_, bool> {
         async move {
             let key = self.key(upload);
             let mut commands = pipe();
@@ -54,34 +54,36 @@ impl Pieces for RedisPieces {
             commands.cmd("PEXPIRE").arg(&key).arg(millis(ttl));
             commands.cmd("HLEN").arg(&key);
             drop(bytes);
-            let (_, _, count): (i64, i64, i64) = self.line.write(&commands).await?;
+            let (_, _, count): (i64, i64, i64) = self.connection.write(&commands).await?;
             Ok(count == number + 1)
         }
         .boxed()
     }
 
-    fn get(&self, upload: Uuid, number: i64) -> Step<'_, Option<Bytes>> {
+    fn get(&self, upload: Uuid, number: i64) -> StoreFuture<'_, Option<Bytes>> {
         async move {
             let key = self.key(upload);
             let mut commands = pipe();
             commands.cmd("HGET").arg(&key).arg(number);
             commands.cmd("PTTL").arg(&key);
-            let (bytes, left): (Option<Vec<u8>>, i64) = self.line.read(&commands).await?;
-            if bytes.is_some() && u64::try_from(left).is_ok_and(|left| left < millis(GRACE) / 2) {
+            let (bytes, left): (Option<Vec<u8>>, i64) = self.connection.read(&commands).await?;
+            if bytes.is_some()
+                && u64::try_from(left).is_ok_and(|left| left < millis(CHUNK_GRACE) / 2)
+            {
                 let mut keep = pipe();
-                keep.cmd("PEXPIRE").arg(&key).arg(millis(GRACE));
-                let _: Value = self.line.read(&keep).await?;
+                keep.cmd("PEXPIRE").arg(&key).arg(millis(CHUNK_GRACE));
+                let _: Value = self.connection.read(&keep).await?;
             }
             Ok(bytes.map(Bytes::from))
         }
         .boxed()
     }
 
-    fn remove(&self, upload: Uuid) -> Step<'_, bool> {
+    fn remove(&self, upload: Uuid) -> StoreFuture<'_, bool> {
         async move {
             let mut unlink = pipe();
             unlink.cmd("UNLINK").arg(self.key(upload));
-            let _: Value = self.line.write(&unlink).await?;
+            let _: Value = self.connection.write(&unlink).await?;
             Ok(false)
         }
         .boxed()

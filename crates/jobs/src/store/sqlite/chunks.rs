@@ -1,5 +1,5 @@
-//! Pieces of large answers on SQLite: each is a turn of the writer, so that nobody waits long behind
-//! a large answer.
+//! Chunks of large answers on SQLite. Each is a turn of the writer, so that no write waits long
+//! behind a large answer.
 
 use std::{fmt, time::Duration};
 
@@ -11,21 +11,21 @@ use wakeline_store::{Error, Sqlite};
 
 use super::{Clock, Result};
 use crate::{
-    results::{GRACE, Pieces, REMOVED_AT_ONCE, lasting},
-    store::Step,
+    results::{CHUNK_GRACE, CHUNKS_REMOVED_AT_ONCE, ChunkStore, lasting},
+    store::StoreFuture,
 };
 
-pub(super) struct SqlitePieces {
+pub(super) struct SqliteChunks {
     sqlite: Sqlite,
     clock: Clock,
 }
 
-impl SqlitePieces {
+impl SqliteChunks {
     pub(super) fn new(sqlite: Sqlite, clock: Clock) -> Self {
         Self { sqlite, clock }
     }
 
-    /// Keeps them for whoever reads them, where their end is near.
+    /// Extends the upload's time for its reader, if it expires soon.
     async fn keep_for_reader(&self, upload: Uuid) -> Result<()> {
         let clock = self.clock.clone();
         let kept = self.sqlite.write("keep_chunks", move |connection| {
@@ -36,14 +36,14 @@ impl SqlitePieces {
     }
 }
 
-impl fmt::Debug for SqlitePieces {
+impl fmt::Debug for SqliteChunks {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SqlitePieces").finish_non_exhaustive()
+        out.debug_struct("SqliteChunks").finish_non_exhaustive()
     }
 }
 
-impl Pieces for SqlitePieces {
-    fn add(&self, upload: Uuid, number: i64, bytes: Bytes, ttl: Duration) -> Step<'_, bool> {
+impl ChunkStore for SqliteChunks {
+    fn add(&self, upload: Uuid, number: i64, bytes: Bytes, ttl: Duration) -> StoreFuture<'_, bool> {
         let clock = self.clock.clone();
         self.sqlite
             .write("add_chunk", move |connection| {
@@ -74,7 +74,7 @@ impl Pieces for SqlitePieces {
             .boxed()
     }
 
-    fn get(&self, upload: Uuid, number: i64) -> Step<'_, Option<Bytes>> {
+    fn get(&self, upload: Uuid, number: i64) -> StoreFuture<'_, Option<Bytes>> {
         let clock = self.clock.clone();
         async move {
             let read = self.sqlite.read("get_chunk", move |connection| {
@@ -89,7 +89,7 @@ impl Pieces for SqlitePieces {
                         Ok((Bytes::from(row.get::<_, Vec<u8>>("body")?), end))
                     })
                     .optional()?;
-                let near = clock() + lasting(GRACE) / 2;
+                let near = clock() + lasting(CHUNK_GRACE) / 2;
                 Ok::<_, Error>(found.map(|(body, end)| (body, end.is_some_and(|end| end < near))))
             });
             let Some((body, is_near)) = read.await? else {
@@ -103,16 +103,16 @@ impl Pieces for SqlitePieces {
         .boxed()
     }
 
-    fn remove(&self, upload: Uuid) -> Step<'_, bool> {
+    fn remove(&self, upload: Uuid) -> StoreFuture<'_, bool> {
         self.sqlite
             .write("remove_chunks", move |connection| {
-                Ok(remove(connection, upload, REMOVED_AT_ONCE)? == 0)
+                Ok(remove(connection, upload, CHUNKS_REMOVED_AT_ONCE)? == 0)
             })
             .boxed()
     }
 }
 
-/// Keeps pieces as long as an answer, and for its last readers. Whether they are there.
+/// Keeps chunks as long as an answer, and for its last readers. Returns whether they are there.
 pub(super) fn keep(
     connection: &Connection,
     upload: Uuid,
@@ -121,24 +121,28 @@ pub(super) fn keep(
 ) -> Result<bool> {
     let kept = connection
         .prepare_cached("UPDATE jobs_upload SET expires_at = ?2 WHERE id = ?1 AND expires_at > ?3")?
-        .execute(params![upload, answer_expires_at + lasting(GRACE), now])?;
+        .execute(params![
+            upload,
+            answer_expires_at + lasting(CHUNK_GRACE),
+            now
+        ])?;
     Ok(kept == 1)
 }
 
-/// Leaves the pieces of an answer that goes to those who read them.
+/// Leaves the chunks of a removed answer to their readers for a while.
 pub(super) fn free(connection: &Connection, upload: Uuid, now: i64) -> Result<()> {
     connection
         .prepare_cached("UPDATE jobs_upload SET expires_at = min(expires_at, ?2) WHERE id = ?1")?
-        .execute(params![upload, now + lasting(GRACE)])?;
+        .execute(params![upload, now + lasting(CHUNK_GRACE)])?;
     Ok(())
 }
 
-/// Removes a slice of the pieces that are over.
+/// Removes a slice of the expired chunks.
 pub(super) fn sweep(connection: &Connection, now: i64) -> Result<()> {
     let mut over = connection.prepare_cached(
         "SELECT id FROM jobs_upload WHERE expires_at <= ?1 ORDER BY expires_at LIMIT 1",
     )?;
-    let mut more = REMOVED_AT_ONCE;
+    let mut more = CHUNKS_REMOVED_AT_ONCE;
     while more > 0
         && let Some(upload) = over.query_row([now], |row| row.get("id")).optional()?
     {
@@ -147,7 +151,7 @@ pub(super) fn sweep(connection: &Connection, now: i64) -> Result<()> {
     Ok(())
 }
 
-/// How many more pieces might have been removed: with 0 there may be more.
+/// Returns how many more chunks could have been removed: with 0 there may be more.
 fn remove(connection: &Connection, upload: Uuid, slice: i64) -> Result<i64> {
     let removed = connection
         .prepare_cached(
@@ -157,7 +161,7 @@ fn remove(connection: &Connection, upload: Uuid, slice: i64) -> Result<i64> {
         )?
         .execute(params![upload, slice])?;
     let left = slice - i64::try_from(removed).unwrap_or(slice);
-    // One that has lost a piece is not kept longer, nor gone on with, nor put into an answer.
+    // An upload that has lost a chunk is not extended, not continued, and not put into an answer.
     let sql = if left > 0 {
         "DELETE FROM jobs_upload WHERE id = ?1"
     } else {

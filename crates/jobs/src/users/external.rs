@@ -1,5 +1,4 @@
-//! Users that were not made here: whoever the server's own login has let in, and whoever works on
-//! this machine in dev mode.
+//! External users: let in by the server's own login, or local in dev mode.
 
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
@@ -7,7 +6,7 @@ use wakeline_web::Identity;
 
 use crate::user::{NewUser, OWN_DOMAIN};
 
-/// Whoever sends no token in dev mode.
+/// The user of requests without a token in dev mode.
 pub(super) fn local() -> NewUser {
     NewUser {
         is_superuser: true,
@@ -15,8 +14,8 @@ pub(super) fn local() -> NewUser {
     }
 }
 
-/// Always the same user for the same subject. Whether it is a superuser its role says at each
-/// call, so the row says that it is none.
+/// Always the same user for the same subject. Its role decides at each call whether it is a
+/// superuser, so the row says that it is not.
 pub(super) fn of_identity(identity: &Identity) -> NewUser {
     let Some(subject) = &identity.subject else {
         let role = identity.role.name();

@@ -1,4 +1,4 @@
-//! What the door's neighbours ask of it: the sockets, the frames and the users.
+//! What sockets, frames and users call of this service.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,16 +11,16 @@ use super::Jobs;
 use crate::{
     caller::Caller,
     error::Error,
-    frames::{Asking, Hearing, Telling, Together},
+    frames::{FailedReads, GroupAbandoned, ProviderReads, RoomEvents},
     name::{FullName, check_room},
     params::Params,
     problem,
     provider::{Answer, Provider},
-    socket::{Front, SocketId},
-    users::Leaving,
+    socket::{SocketBackend, SocketId},
+    users::WorkerRemover,
 };
 
-impl Front for Arc<Jobs> {
+impl SocketBackend for Arc<Jobs> {
     fn connect(&self, token: Option<String>) -> BoxFuture<'_, Option<Caller>> {
         async move {
             let identified = self.users.identify_token(token.as_deref()).await;
@@ -110,20 +110,20 @@ impl Front for Arc<Jobs> {
     }
 }
 
-impl Asking for Arc<Jobs> {
+impl ProviderReads for Arc<Jobs> {
     fn ask(
         &self,
         caller: Caller,
         provider: Provider,
         params: Vec<(String, String)>,
         wait: Duration,
-        together: Together,
+        group: GroupAbandoned,
     ) -> BoxFuture<'_, Result<(Answer, Option<Timing>), Error>> {
         async move {
             let name = provider.name.to_string();
             let params = Params::from_pairs(params);
             let begun = self
-                .read_provider(caller, provider.name, &name, params, wait, together)
+                .read_provider(caller, provider.name, &name, params, wait, group)
                 .await?;
             let read = begun.end().await?;
             Ok((read.found.answer, read.timing))
@@ -141,13 +141,13 @@ impl Asking for Arc<Jobs> {
     }
 }
 
-impl Telling for Arc<Jobs> {
+impl RoomEvents for Arc<Jobs> {
     fn emit(&self, room_name: &str, event: &str, payload: Value) {
         self.events.emit(room_name, event, || payload);
     }
 }
 
-impl Hearing for Arc<Jobs> {
+impl FailedReads for Arc<Jobs> {
     fn read_failed(
         &self,
         room: &str,
@@ -164,7 +164,7 @@ impl Hearing for Arc<Jobs> {
             };
             for name in names {
                 if let Err(error) = self.failed(caller, &name, &hash, &detail).await {
-                    tracing::debug!(%error, "a provider's failure could not be told");
+                    tracing::debug!(%error, "a provider's failure could not be stored for its readers");
                 }
             }
         }
@@ -172,11 +172,11 @@ impl Hearing for Arc<Jobs> {
     }
 }
 
-impl Leaving for Arc<Jobs> {
-    fn leaving(&self, worker: Uuid) -> BoxFuture<'_, ()> {
+impl WorkerRemover for Arc<Jobs> {
+    fn remove_worker_of_user(&self, worker: Uuid) -> BoxFuture<'_, ()> {
         async move {
             if let Err(error) = self.take_worker(worker, None).await {
-                tracing::warn!(%error, "a worker stays until it is swept");
+                tracing::warn!(%error, "the worker of a deleted user stays until it is swept");
             }
         }
         .boxed()

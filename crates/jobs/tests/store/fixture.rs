@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 use wakeline_jobs::{
-    job::{Job, NewJob, Registered},
+    job::{Job, JobRegistration, NewJob},
     name::FullName,
     page::Page,
-    provider::{NewProvider, Provider, ProviderRegistered},
+    provider::{NewProvider, Provider, ProviderRegistration},
     store::Store,
     task::{
-        Claimed, Loss, NewTask, Status, Submitted, Swept, Task, TaskFilter, Terms, Update, Updated,
+        ClaimOutcome, LostWorkers, NewTask, Status, SubmitOutcome, SweepAges, SweepOutcome, Task,
+        TaskFilter, TaskUpdate, UpdateOutcome,
     },
-    worker::Owned,
+    worker::OwnerOutcome,
 };
 use wakeline_testkit::CommitAlone;
 
@@ -21,7 +22,7 @@ use crate::database::Database;
 pub(crate) const SECOND: i64 = 1_000_000;
 
 /// Nothing is over before a minute; a task is kept for an hour.
-pub(crate) const TERMS: Terms = Terms {
+pub(crate) const TERMS: SweepAges = SweepAges {
     worker: 60 * SECOND,
     internal: 600 * SECOND,
     kept: 3_600 * SECOND,
@@ -33,14 +34,14 @@ pub(crate) const ALL: Page = Page {
     offset: 0,
 };
 
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     pub(crate) database: Database,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) anna: Uuid,
     pub(crate) ben: Uuid,
 }
 
-impl Ground {
+impl Fixture {
     pub(crate) async fn new(database: Database) -> Self {
         let (anna, ben) = (database.user(1).await, database.user(2).await);
         Self {
@@ -53,12 +54,7 @@ impl Ground {
 
     /// A worker of Anna's.
     pub(crate) async fn worker(&self) -> Uuid {
-        self.store
-            .create_worker(self.anna)
-            .commit_alone()
-            .await
-            .unwrap()
-            .id
+        self.store.create_worker(self.anna).done().await.id
     }
 
     /// Anna's worker does it.
@@ -71,8 +67,8 @@ impl Ground {
             max_retries,
             ..new_job(name, self.anna, Some(worker))
         };
-        match self.store.register_job(new).commit_alone().await.unwrap() {
-            Registered::Done { job, .. } => job,
+        match self.store.register_job(new).done().await {
+            JobRegistration::Done { job, .. } => job,
             other => panic!("{other:?}"),
         }
     }
@@ -93,22 +89,16 @@ impl Ground {
             .commit_alone()
             .await
         {
-            Ok(Submitted::Done(task)) => task,
+            Ok(SubmitOutcome::Done(task)) => task,
             other => panic!("{other:?}"),
         }
     }
 
     /// The id of the task that Anna's worker gets, if there is one.
     pub(crate) async fn claim(&self, worker: Uuid) -> Option<Uuid> {
-        match self
-            .store
-            .claim(worker, self.anna)
-            .commit_alone()
-            .await
-            .unwrap()
-        {
-            Claimed::Task(task) => Some(task.id),
-            Claimed::Nothing { .. } => None,
+        match self.store.claim(worker, self.anna).done().await {
+            ClaimOutcome::Task(task) => Some(task.id),
+            ClaimOutcome::Nothing { .. } => None,
             other => panic!("{other:?}"),
         }
     }
@@ -118,7 +108,7 @@ impl Ground {
     }
 
     /// By somebody who may do everything.
-    pub(crate) async fn set(&self, task: Uuid, status: Status) -> Updated {
+    pub(crate) async fn set(&self, task: Uuid, status: Status) -> UpdateOutcome {
         self.update(task, self.ben, true, status).await
     }
 
@@ -128,8 +118,8 @@ impl Ground {
         user: Uuid,
         is_superuser: bool,
         status: Status,
-    ) -> Updated {
-        let update = Update {
+    ) -> UpdateOutcome {
+        let update = TaskUpdate {
             task,
             user,
             is_superuser,
@@ -137,7 +127,7 @@ impl Ground {
             error: None,
             worker: None,
         };
-        self.store.update(update).commit_alone().await.unwrap()
+        self.store.update(update).done().await
     }
 
     /// Claimed, running and completed by Anna's worker.
@@ -145,40 +135,28 @@ impl Ground {
         let task = self.claim(worker).await.expect("a task to be done");
         for status in [Status::Running, Status::Completed] {
             let updated = self.update(task, self.anna, false, status).await;
-            assert!(matches!(updated, Updated::Done { .. }), "{updated:?}");
+            assert!(matches!(updated, UpdateOutcome::Done { .. }), "{updated:?}");
         }
         task
     }
 
-    pub(crate) async fn remove(&self, worker: Uuid) -> Loss {
-        match self
-            .store
-            .remove_worker(worker, None)
-            .commit_alone()
-            .await
-            .unwrap()
-        {
-            Owned::Done(loss) => loss,
+    pub(crate) async fn remove(&self, worker: Uuid) -> LostWorkers {
+        match self.store.remove_worker(worker, None).done().await {
+            OwnerOutcome::Done(loss) => loss,
             other => panic!("{other:?}"),
         }
     }
 
     pub(crate) async fn provider(&self, name: &str, worker: Option<Uuid>) -> Provider {
         let new = new_provider(name, self.anna, worker);
-        match self
-            .store
-            .register_provider(new)
-            .commit_alone()
-            .await
-            .unwrap()
-        {
-            ProviderRegistered::Done { provider, .. } => provider,
+        match self.store.register_provider(new).done().await {
+            ProviderRegistration::Done { provider, .. } => provider,
             other => panic!("{other:?}"),
         }
     }
 
-    pub(crate) async fn sweep(&self, terms: Terms) -> Swept {
-        self.store.sweep(terms).commit_alone().await.unwrap()
+    pub(crate) async fn sweep(&self, terms: SweepAges) -> SweepOutcome {
+        self.store.sweep(terms).done().await
     }
 
     /// Ids and places in the line of a page of the room's tasks, newest first.

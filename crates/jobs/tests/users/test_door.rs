@@ -9,7 +9,7 @@ use tower::ServiceExt;
 use utoipa_axum::router::OpenApiRouter;
 use uuid::Uuid;
 use wakeline_jobs::{
-    caller::{Caller, Reader, Visitor},
+    caller::{Caller, ListCaller, ProviderCaller},
     http::users::router,
     users::{Settings, Users, refreshing},
 };
@@ -22,7 +22,7 @@ pub(crate) const PASSWORD: &str = "correct horse";
 
 /// One node.
 #[derive(Clone, Debug)]
-pub(crate) struct Door {
+pub(crate) struct TestDoor {
     pub(crate) users: Arc<Users>,
     router: Router,
 }
@@ -58,7 +58,7 @@ pub(crate) fn guarded() -> Settings {
     }
 }
 
-impl Door {
+impl TestDoor {
     pub(crate) async fn new(database: &Database, settings: Settings) -> Self {
         let users = Users::open(database.store().await, local_bus(), settings).await;
         Self::of(Arc::new(users.unwrap()))
@@ -68,8 +68,14 @@ impl Door {
         // Routes as the rest of the door has them.
         let others = OpenApiRouter::new()
             .route("/caller", get(|caller: Caller| shown(Some(caller))))
-            .route("/reader", get(|Reader(caller): Reader| shown(Some(caller))))
-            .route("/visitor", get(|Visitor(caller): Visitor| shown(caller)))
+            .route(
+                "/reader",
+                get(|ProviderCaller(caller): ProviderCaller| shown(Some(caller))),
+            )
+            .route(
+                "/visitor",
+                get(|ListCaller(caller): ListCaller| shown(caller)),
+            )
             .route("/open", get(|| shown(None)))
             .with_state(users.clone());
         let others = refreshing(others, users.clone());

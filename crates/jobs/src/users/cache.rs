@@ -1,4 +1,4 @@
-//! Users that were asked for just now, so that a request of a known one costs no statement.
+//! A cache of users, so that the requests of a known user cost no statement.
 
 use std::{
     collections::HashMap,
@@ -14,25 +14,25 @@ use crate::{store, user::User};
 
 /// How long another node's change may go unseen.
 const REMEMBERED: Duration = Duration::from_secs(5);
-/// Users kept; past it, all are forgotten and asked for again as they come.
+/// Cached users; past it, all are forgotten and read again as they call.
 const MAX_USERS: usize = 10_000;
 
 type Answer = Result<Option<User>, Error>;
 
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct UserCache {
     users: Mutex<HashMap<Uuid, Arc<Entry>>>,
 }
 
-/// One question to the store, and its answer for all who ask meanwhile and soon after.
+/// One read of the store, and its answer for all requests meanwhile and soon after.
 #[derive(Debug)]
 struct Entry {
-    /// Before the store was asked: what it answers may be as old.
+    /// The time before the store was read: its answer may be as old.
     since: Instant,
     answer: OnceCell<Answer>,
 }
 
-impl Known {
+impl UserCache {
     pub(super) async fn find(&self, store: &dyn store::Users, id: Uuid) -> Answer {
         let entry = self.entry(id);
         let answer = entry.answer.get_or_init(|| store.user(id)).await;
@@ -42,16 +42,17 @@ impl Known {
         answer.clone()
     }
 
-    /// To go with a write, so that the user is forgotten whatever becomes of it or of its caller.
+    /// Goes with a write, so that the user is forgotten whatever becomes of the write or its
+    /// caller.
     pub(super) fn forget_after(self: &Arc<Self>, id: Uuid) -> ForgetOnDrop {
         ForgetOnDrop {
-            known: self.clone(),
+            cache: self.clone(),
             id,
         }
     }
 
-    /// After each change. A question that is under way may have been asked before it, so its
-    /// answer is for those who asked before it too.
+    /// Called after each change. A read that is under way may have begun before the change, so only
+    /// the requests that came before it too share its answer.
     fn forget(&self, id: Uuid) {
         self.lock().remove(&id);
     }
@@ -89,15 +90,15 @@ impl Known {
     }
 }
 
-/// See [`Known::forget_after`].
+/// See [`UserCache::forget_after`].
 pub(super) struct ForgetOnDrop {
-    known: Arc<Known>,
+    cache: Arc<UserCache>,
     id: Uuid,
 }
 
 impl Drop for ForgetOnDrop {
     fn drop(&mut self) {
-        self.known.forget(self.id);
+        self.cache.forget(self.id);
     }
 }
 
@@ -107,26 +108,26 @@ mod tests {
 
     #[test]
     fn one_question_is_asked_for_all_until_it_is_forgotten() {
-        let known = Known::default();
-        let first = known.entry(Uuid::max());
-        assert!(Arc::ptr_eq(&first, &known.entry(Uuid::max())));
-        known.forget(Uuid::max());
-        let second = known.entry(Uuid::max());
+        let cache = UserCache::default();
+        let first = cache.entry(Uuid::max());
+        assert!(Arc::ptr_eq(&first, &cache.entry(Uuid::max())));
+        cache.forget(Uuid::max());
+        let second = cache.entry(Uuid::max());
         assert!(!Arc::ptr_eq(&first, &second));
         // A late failure of the first takes nothing from the second.
-        known.forget_entry(Uuid::max(), &first);
-        assert!(Arc::ptr_eq(&second, &known.entry(Uuid::max())));
-        known.forget_entry(Uuid::max(), &second);
-        assert!(!Arc::ptr_eq(&second, &known.entry(Uuid::max())));
+        cache.forget_entry(Uuid::max(), &first);
+        assert!(Arc::ptr_eq(&second, &cache.entry(Uuid::max())));
+        cache.forget_entry(Uuid::max(), &second);
+        assert!(!Arc::ptr_eq(&second, &cache.entry(Uuid::max())));
     }
 
     #[test]
     fn what_is_kept_is_limited() {
-        let known = Known::default();
+        let cache = UserCache::default();
         for n in 0..=MAX_USERS {
-            known.entry(Uuid::from_u128(n as u128));
-            assert!(known.lock().len() <= MAX_USERS);
+            cache.entry(Uuid::from_u128(n as u128));
+            assert!(cache.lock().len() <= MAX_USERS);
         }
-        assert_eq!(known.lock().len(), 1);
+        assert_eq!(cache.lock().len(), 1);
     }
 }

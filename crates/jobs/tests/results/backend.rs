@@ -7,8 +7,10 @@ use tempfile::TempDir;
 use uuid::Uuid;
 use wakeline_bus::Wakes;
 use wakeline_jobs::{
-    provider::{Answer, AnswerBody, Key, Request},
-    results::{Kept, Look, Memory, Results, Upload, files::Files, redis::Redis},
+    provider::{Answer, AnswerBody, AnswerKey, ProviderRequest},
+    results::{
+        AnswerState, ResultBackend, Upload, UploadMemory, UploadOutcome, files::Files, redis::Redis,
+    },
     store::{
         postgres::{self, PostgresStore},
         sqlite::{self, SqliteStore, system_clock},
@@ -25,7 +27,7 @@ const CAP: u64 = 1 << 30;
 const REDIS: &str = "WAKELINE_TEST_REDIS";
 const TABLES: [&str; 4] = ["jobs_result", "jobs_inflight", "jobs_upload", "jobs_chunk"];
 
-pub(crate) enum Place {
+pub(crate) enum TestBackend {
     Database(TestDatabase),
     Redis {
         url: String,
@@ -37,7 +39,7 @@ pub(crate) enum Place {
     },
 }
 
-impl Place {
+impl TestBackend {
     pub(crate) async fn sqlite() -> Self {
         Self::on_database(DatabaseKind::Sqlite).await
     }
@@ -82,11 +84,11 @@ impl Place {
     }
 
     /// With connections of its own: another node.
-    pub(crate) async fn node(&self) -> Arc<dyn Results> {
+    pub(crate) async fn node(&self) -> Arc<dyn ResultBackend> {
         self.node_with_cap(CAP).await
     }
 
-    pub(crate) async fn node_with_cap(&self, cap: u64) -> Arc<dyn Results> {
+    pub(crate) async fn node_with_cap(&self, cap: u64) -> Arc<dyn ResultBackend> {
         match self {
             Self::Database(database) => match database.open().await {
                 OpenStore::Sqlite(sqlite) => Arc::new(SqliteStore::new(sqlite, system_clock())),
@@ -121,7 +123,7 @@ impl Place {
             }
             Self::Redis { url, prefix } => {
                 let all = format!("{prefix}*");
-                told::<Vec<String>>(url, redis::cmd("KEYS").arg(all))
+                query::<Vec<String>>(url, redis::cmd("KEYS").arg(all))
                     .await
                     .len()
             }
@@ -137,15 +139,15 @@ impl Place {
 }
 
 /// Of the pieces of large answers.
-impl Place {
+impl TestBackend {
     /// One of each upload is gone.
-    pub(crate) async fn lose_a_piece(&self, number: i64) {
+    pub(crate) async fn lose_a_chunk(&self, number: i64) {
         match self {
             Self::Redis { url, prefix } => {
                 for upload in uploads(url, prefix).await {
                     let mut lose = redis::cmd("HDEL");
                     lose.arg(upload).arg(number);
-                    told::<i64>(url, &lose).await;
+                    query::<i64>(url, &lose).await;
                 }
             }
             _ => {
@@ -162,7 +164,7 @@ impl Place {
                 for upload in uploads(url, prefix).await {
                     let mut end = redis::cmd("PEXPIRE");
                     end.arg(upload).arg(micros / 1_000);
-                    told::<i64>(url, &end).await;
+                    query::<i64>(url, &end).await;
                 }
             }
             _ => {
@@ -184,7 +186,7 @@ impl Place {
             Self::Redis { url, prefix } => {
                 let mut most = None;
                 for upload in uploads(url, prefix).await {
-                    let left = told::<i64>(url, redis::cmd("PTTL").arg(upload)).await;
+                    let left = query::<i64>(url, redis::cmd("PTTL").arg(upload)).await;
                     most = most.max(Some(left * 1_000));
                 }
                 most
@@ -210,22 +212,22 @@ impl Place {
     }
 }
 
-async fn told<T: redis::FromRedisValue>(url: &str, command: &redis::Cmd) -> T {
+async fn query<T: redis::FromRedisValue>(url: &str, command: &redis::Cmd) -> T {
     let client = redis::Client::open(url).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     command.query_async(&mut connection).await.unwrap()
 }
 
 async fn uploads(url: &str, prefix: &str) -> Vec<String> {
-    told(url, redis::cmd("KEYS").arg(format!("{prefix}upload:*"))).await
+    query(url, redis::cmd("KEYS").arg(format!("{prefix}upload:*"))).await
 }
 
-pub(crate) fn key(hash: &str) -> Key {
+pub(crate) fn key(hash: &str) -> AnswerKey {
     of_version(1, hash)
 }
 
-pub(crate) fn of_version(version: i64, hash: &str) -> Key {
-    Key {
+pub(crate) fn of_version(version: i64, hash: &str) -> AnswerKey {
+    AnswerKey {
         provider: PROVIDER,
         version,
         hash: hash.to_owned(),
@@ -235,8 +237,8 @@ pub(crate) fn of_version(version: i64, hash: &str) -> Key {
 pub(crate) const PROVIDER: Uuid = Uuid::from_u128(0x5eed);
 pub(crate) const OTHER: Uuid = Uuid::from_u128(0xface);
 
-pub(crate) fn request(key: &Key) -> Request {
-    Request {
+pub(crate) fn request(key: &AnswerKey) -> ProviderRequest {
+    ProviderRequest {
         key: key.clone(),
         token: Uuid::new_v4(),
         params: format!(r#"{{"path":"/{}/ä"}}"#, key.hash),
@@ -249,36 +251,40 @@ pub(crate) fn upload(body: impl Into<Body>) -> Upload {
         body: body.into(),
         limit: LIMIT,
         patience: LONG,
-        memory: Memory::new(u64::MAX),
+        memory: UploadMemory::new(u64::MAX),
     }
 }
 
-pub(crate) async fn put(place: &dyn Results, key: &Key, body: impl Into<Body>, ttl: Duration) {
-    let kept = place
+pub(crate) async fn put(
+    backend: &dyn ResultBackend,
+    key: &AnswerKey,
+    body: impl Into<Body>,
+    ttl: Duration,
+) {
+    let kept = backend
         .put(key.clone(), upload(body), ttl, Wakes::none())
-        .commit_alone()
-        .await
-        .unwrap();
-    assert_eq!(kept, Kept::Done);
+        .done()
+        .await;
+    assert_eq!(kept, UploadOutcome::Done);
 }
 
-pub(crate) async fn begin(place: &dyn Results, key: &Key, ttl: Duration) -> bool {
-    place.begin(request(key), ttl).commit_alone().await.unwrap()
+pub(crate) async fn begin(backend: &dyn ResultBackend, key: &AnswerKey, ttl: Duration) -> bool {
+    backend.begin(request(key), ttl).done().await
 }
 
-pub(crate) async fn look(place: &dyn Results, key: &Key) -> Look {
-    let mut looks = place.look(vec![key.clone()]).await.unwrap();
+pub(crate) async fn state(backend: &dyn ResultBackend, key: &AnswerKey) -> AnswerState {
+    let mut looks = backend.get(vec![key.clone()]).await.unwrap();
     assert_eq!(looks.len(), 1);
     looks.remove(0)
 }
 
-pub(crate) async fn answer(place: &dyn Results, key: &Key) -> Option<Answer> {
-    look(place, key).await.answer
+pub(crate) async fn answer(backend: &dyn ResultBackend, key: &AnswerKey) -> Option<Answer> {
+    state(backend, key).await.answer
 }
 
 /// The bytes of the answer, if there is one.
-pub(crate) async fn found(place: &dyn Results, key: &Key) -> Option<Vec<u8>> {
-    match answer(place, key).await {
+pub(crate) async fn found(backend: &dyn ResultBackend, key: &AnswerKey) -> Option<Vec<u8>> {
+    match answer(backend, key).await {
         Some(answer) => Some(bytes(&answer).await),
         None => None,
     }
@@ -292,6 +298,6 @@ pub(crate) async fn bytes(answer: &Answer) -> Vec<u8> {
             file.read_exact_at(&mut bytes, 0).unwrap();
             bytes
         }
-        AnswerBody::Pieces(pieced) => pieced.clone().whole().await.unwrap().to_vec(),
+        AnswerBody::Chunks(chunked) => chunked.clone().whole().await.unwrap().to_vec(),
     }
 }
