@@ -1,7 +1,7 @@
 //! The provider's management calls.
 
 use duroxide::{
-    Event, EventKind, SystemStats,
+    Event,
     providers::{
         DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, Provider, ProviderAdmin,
         ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
@@ -10,7 +10,7 @@ use duroxide::{
 use tokio_postgres::{Row, types::Type};
 
 use crate::{
-    item::{number, text_of, unsigned},
+    item::{count, number, text_of, unsigned},
     provider::PostgresProvider,
     store::{Parameter, owned, statements},
 };
@@ -22,57 +22,12 @@ fn names(rows: &[Row]) -> Vec<String> {
     rows.iter().map(|row| row.get("id")).collect()
 }
 
-fn count(row: &Row, column: &str) -> u64 {
-    unsigned(row.get::<_, Option<i64>>(column).unwrap_or(0))
-}
-
 fn not_found(operation: &str, instance: &str) -> ProviderError {
     ProviderError::permanent(operation, format!("Instance {instance} not found"))
 }
 
 fn size(count: i64) -> usize {
     usize::try_from(count).unwrap_or(0)
-}
-
-impl PostgresProvider {
-    pub(crate) async fn instance_stats(
-        &self,
-        instance: &str,
-    ) -> Result<Option<SystemStats>, ProviderError> {
-        let operation = "get_instance_stats";
-        let rows = self
-            .query_by(operation, statements::INSTANCE_STATS, instance)
-            .await?;
-        let Some(row) = rows.first() else {
-            return Ok(None);
-        };
-        let started: Option<String> = row.get("started");
-        let carried = match started {
-            None => 0,
-            Some(text) => {
-                let event: Event = serde_json::from_str(&text).map_err(|error| {
-                    ProviderError::permanent(
-                        operation,
-                        format!("the first event cannot be read: {error}"),
-                    )
-                })?;
-                match event.kind {
-                    EventKind::OrchestrationStarted {
-                        carry_forward_events: Some(events),
-                        ..
-                    } => events.len() as u64,
-                    _ => 0,
-                }
-            }
-        };
-        Ok(Some(SystemStats {
-            history_event_count: count(row, "events"),
-            history_size_bytes: count(row, "event_bytes"),
-            queue_pending_count: carried,
-            kv_user_key_count: count(row, "keys"),
-            kv_total_value_bytes: count(row, "value_bytes"),
-        }))
-    }
 }
 
 #[async_trait::async_trait]

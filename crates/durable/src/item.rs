@@ -1,6 +1,7 @@
 //! Converts work items and events between the runtime's types and the stored form.
 
 use duroxide::{Event, EventKind, providers::ProviderError, providers::WorkItem};
+use tokio_postgres::Row;
 
 use crate::{
     error::refuse_nul,
@@ -193,6 +194,11 @@ pub(crate) fn number(number: u64) -> i64 {
 
 pub(crate) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
+}
+
+/// A number of a row; NULL is 0.
+pub(crate) fn count(row: &Row, column: &str) -> u64 {
+    unsigned(row.get::<_, Option<i64>>(column).unwrap_or(0))
 }
 
 /// Text that is stored as bytes.

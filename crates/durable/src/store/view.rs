@@ -3,7 +3,7 @@
 use tokio_postgres::{Row, types::Type};
 
 use crate::{
-    item::{number, text_of, unsigned},
+    item::{count, number, text_of, unsigned},
     view::{
         Execution, Filter, HistoryEvent, HistoryPage, Instance, InstanceCounts, InstanceDetail,
         InstancePage, InstanceQueue, KeyValue, MAX_PAGE, PageToken, PrunablePage, PruneCriteria,
@@ -23,10 +23,6 @@ const MAX_PAGE_BYTES: i64 = 4 << 20;
 /// A time as RFC 3339 text.
 fn rfc3339(column: &str) -> String {
     format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')")
-}
-
-fn count(row: &Row, column: &str) -> u64 {
-    unsigned(row.get::<_, Option<i64>>(column).unwrap_or(0))
 }
 
 fn instance(row: &Row) -> Instance {

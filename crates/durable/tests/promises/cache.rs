@@ -11,6 +11,13 @@ use crate::{fixture::*, proxy::Loss};
 
 const LARGE: usize = 200_000;
 
+fn caching(history_cache_bytes: usize) -> Options {
+    Options {
+        history_cache_bytes,
+        ..options()
+    }
+}
+
 /// An instance with a large history.
 async fn begin_large(provider: &PostgresProvider, instance: &str) {
     enqueue(provider, start(instance)).await;
@@ -51,8 +58,7 @@ fn numbers(history: &[Event]) -> Vec<u64> {
 
 #[tokio::test]
 async fn a_history_is_not_read_again_for_every_turn() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     begin_large(&provider, "a").await;
     let before = fixture.proxy.answered_bytes();
     for number in 3..10 {
@@ -97,8 +103,7 @@ async fn two_processes_in_turn_see_the_whole_history() {
 
 #[tokio::test]
 async fn an_edit_by_hand_is_seen() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     begin(&provider, "a").await;
     turn(&provider, "a", 2).await;
     assert_eq!(provider.read("a").await.expect("it can be read").len(), 2);
@@ -162,12 +167,7 @@ async fn another_instance_of_the_same_name_is_another() {
 #[tokio::test]
 async fn a_provider_without_a_cache_works() {
     let fixture = Fixture::new().await;
-    let provider = fixture
-        .proxied_with(Options {
-            history_cache_bytes: 0,
-            ..options()
-        })
-        .await;
+    let provider = fixture.proxied_with(caching(0)).await;
     begin_large(&provider, "a").await;
     let before = fixture.proxy.answered_bytes();
     for number in 3..6 {
@@ -184,12 +184,7 @@ async fn a_provider_without_a_cache_works() {
 #[tokio::test]
 async fn a_provider_with_a_small_cache_works() {
     let fixture = Fixture::new().await;
-    let provider = fixture
-        .proxied_with(Options {
-            history_cache_bytes: 2_000,
-            ..options()
-        })
-        .await;
+    let provider = fixture.proxied_with(caching(2_000)).await;
     begin_large(&provider, "large").await;
     for instance in 0..10 {
         begin(&provider, &instance.to_string()).await;
@@ -207,10 +202,9 @@ async fn a_provider_with_a_small_cache_works() {
 async fn an_outage_while_a_history_is_read_is_no_attempt() {
     let fixture = Fixture::new().await;
     let options = Options {
-        // Room for a handful of short histories.
-        history_cache_bytes: 2_400,
         outage_patience: Duration::ZERO,
-        ..options()
+        // Room for a handful of short histories.
+        ..caching(2_400)
     };
     let provider = fixture.proxied_with(options).await;
     fixture.until_live(&provider).await;

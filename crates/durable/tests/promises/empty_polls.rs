@@ -4,10 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use duroxide::{
     OrchestrationRegistry,
-    providers::{DispatcherCapabilityFilter, ExecutionMetadata, Provider, SemverRange, TagFilter},
+    providers::{Provider, TagFilter},
     runtime::{Runtime, RuntimeOptions, registry::ActivityRegistry},
 };
-use semver::Version;
 use tokio::time::{Instant, sleep};
 
 use crate::fixture::*;
@@ -15,34 +14,17 @@ use crate::fixture::*;
 /// After a fetch that is empty too early the runtime sleeps for the rest of its shortest interval.
 #[tokio::test]
 async fn never_nothing_before_the_poll_timeout_even_when_woken_in_vain() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
-    enqueue(&provider, start("a")).await;
-    let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
-    let turn = Turn {
-        events: vec![started("a")],
-        metadata: ExecutionMetadata {
-            pinned_duroxide_version: Some(Version::new(1, 0, 0)),
-            ..named()
-        },
-        ..Turn::default()
-    };
-    end_turn(&provider, &token, turn).await;
+    let (fixture, provider) = Fixture::with_provider().await;
+    begin_pinned(&provider, "a", 1).await;
     fixture.until_live(&provider).await;
 
     const BRIEF: Duration = Duration::from_millis(1_500);
     let fetching = provider.clone();
     let waiting = fixture
         .parked(&provider, async move {
-            let cannot = DispatcherCapabilityFilter {
-                supported_duroxide_versions: vec![SemverRange::new(
-                    Version::new(9, 0, 0),
-                    Version::new(9, 9, 9),
-                )],
-            };
             let began = Instant::now();
             let got = fetching
-                .fetch_orchestration_item(LONG, BRIEF, Some(&cannot))
+                .fetch_orchestration_item(LONG, BRIEF, Some(&replays(9)))
                 .await;
             assert!(got.expect("it can be asked").is_none());
             began.elapsed()
@@ -88,8 +70,7 @@ async fn a_dispatcher_that_returns_asks_nothing_while_nothing_has_changed() {
 #[tokio::test]
 async fn a_dispatcher_that_returns_after_an_item_was_due_asks() {
     const BRIEF: Duration = Duration::from_millis(20);
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     begin(&provider, "a").await;
     fixture.until_live(&provider).await;
     let (item, due_ms) = timer("a", 2, Duration::from_millis(500));
@@ -106,8 +87,7 @@ async fn a_dispatcher_that_returns_after_an_item_was_due_asks() {
 /// many statements as are allowed.
 #[tokio::test]
 async fn idle_load() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     let options = RuntimeOptions {
         dispatcher_long_poll_timeout: Duration::from_millis(200),
         orchestration_concurrency: 4,

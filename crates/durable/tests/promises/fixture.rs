@@ -5,9 +5,11 @@ use std::{future::Future, time::Duration};
 use duroxide::{
     Event, EventKind, INITIAL_EXECUTION_ID,
     providers::{
-        ExecutionMetadata, OrchestrationItem, Provider, SessionFetchConfig, TagFilter, WorkItem,
+        DispatcherCapabilityFilter, ExecutionMetadata, OrchestrationItem, Provider, SemverRange,
+        SessionFetchConfig, TagFilter, WorkItem,
     },
 };
+use semver::Version;
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
@@ -41,18 +43,23 @@ impl Fixture {
         Self::of(PostgresDatabase::new(&[MIGRATIONS]).await)
     }
 
-    /// With a provider that [`Self::until_live`] has waited for.
-    pub(crate) async fn live() -> (Self, PostgresProvider) {
+    /// With a provider that is connected through the proxy.
+    pub(crate) async fn with_provider() -> (Self, PostgresProvider) {
         let fixture = Self::new().await;
         let provider = fixture.proxied().await;
+        (fixture, provider)
+    }
+
+    /// The same after [`Self::until_live`]: the provider has made all its connections.
+    pub(crate) async fn live() -> (Self, PostgresProvider) {
+        let (fixture, provider) = Self::with_provider().await;
         fixture.until_live(&provider).await;
         (fixture, provider)
     }
 
     /// The same with a provider of another process, as it were.
     pub(crate) async fn live_pair() -> (Self, PostgresProvider, PostgresProvider) {
-        let fixture = Self::new().await;
-        let provider = fixture.proxied().await;
+        let (fixture, provider) = Self::with_provider().await;
         let other = fixture.direct().await;
         fixture.until_live(&provider).await;
         (fixture, provider, other)
@@ -375,6 +382,41 @@ pub(crate) fn first_turn(instance: &str) -> Turn {
         events: vec![started(instance)],
         metadata: named(),
         ..Turn::default()
+    }
+}
+
+/// The only turn of an orchestration that completes.
+pub(crate) fn last_turn(instance: &str, output: &str) -> Turn {
+    Turn {
+        events: vec![started(instance), event(instance, 2, completed(output))],
+        metadata: ExecutionMetadata {
+            status: Some("Completed".into()),
+            output: Some(output.into()),
+            ..named()
+        },
+        ..Turn::default()
+    }
+}
+
+pub(crate) fn completed(output: &str) -> EventKind {
+    let output = output.into();
+    EventKind::OrchestrationCompleted { output }
+}
+
+/// Starts an instance and runs its first turn, which pins it to a version of duroxide.
+pub(crate) async fn begin_pinned(provider: &PostgresProvider, instance: &str, major: u64) {
+    enqueue(provider, start(instance)).await;
+    let (_, token, _) = fetch_now(provider).await.expect("it was sent");
+    let mut turn = first_turn(instance);
+    turn.metadata.pinned_duroxide_version = Some(Version::new(major, 0, 0));
+    end_turn(provider, &token, turn).await;
+}
+
+/// The filter of a dispatcher that can replay one version of duroxide.
+pub(crate) fn replays(major: u64) -> DispatcherCapabilityFilter {
+    let versions = SemverRange::new(Version::new(major, 0, 0), Version::new(major, 9, 9));
+    DispatcherCapabilityFilter {
+        supported_duroxide_versions: vec![versions],
     }
 }
 

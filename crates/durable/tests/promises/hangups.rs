@@ -4,10 +4,7 @@
 
 use std::time::Duration;
 
-use duroxide::{
-    EventKind,
-    providers::{ExecutionMetadata, Provider, WorkItem},
-};
+use duroxide::providers::{Provider, WorkItem};
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::timeout;
 use tokio_postgres::Client;
@@ -86,7 +83,6 @@ async fn prepare(
         None => (name, None),
     };
     let caller = caller.clone();
-    let completed = EventKind::OrchestrationCompleted { output: "".into() };
     let case = match variant {
         "enqueue_for_orchestrator" => {
             let call = async move {
@@ -117,29 +113,20 @@ async fn prepare(
             case("apply_changes", call.boxed(), worker)
         }
         "ack_orchestration_item with a message" => {
-            let messages = vec![start("child")];
-            let turn = Turn {
-                messages,
-                ..first_turn(name)
-            };
+            let mut turn = first_turn(name);
+            turn.messages.push(start("child"));
             let call = ack_turn(&caller, name, turn).await;
             case("apply_changes", call, dispatcher)
         }
         "ack_orchestration_item with an activity" => {
-            let activities = vec![activity(name, 2)];
-            let turn = Turn {
-                activities,
-                ..first_turn(name)
-            };
+            let mut turn = first_turn(name);
+            turn.activities.push(activity(name, 2));
             let call = ack_turn(&caller, name, turn).await;
             case("apply_changes", call, worker)
         }
         "ack_orchestration_item with a timer" => {
-            let messages = vec![timer(name, 2, DELAY).0];
-            let turn = Turn {
-                messages,
-                ..first_turn(name)
-            };
+            let mut turn = first_turn(name);
+            turn.messages.push(timer(name, 2, DELAY).0);
             let call = ack_turn(&caller, name, turn).await;
             Case {
                 delay: DELAY,
@@ -152,16 +139,7 @@ async fn prepare(
             case("apply_changes", call, dispatcher)
         }
         "ack_orchestration_item that ends the orchestration" => {
-            let turn = Turn {
-                events: vec![started(name), event(name, 2, completed)],
-                metadata: ExecutionMetadata {
-                    status: Some("Completed".into()),
-                    output: Some("".into()),
-                    ..named()
-                },
-                ..Turn::default()
-            };
-            let call = ack_turn(&caller, name, turn).await;
+            let call = ack_turn(&caller, name, last_turn(name, "")).await;
             case("apply_changes", call, client.boxed())
         }
         "ack_work_item" => {
@@ -201,7 +179,7 @@ async fn prepare(
         "append_with_execution" => {
             begin(&caller, name).await;
             let call = async move {
-                let events = vec![event(name, 2, completed)];
+                let events = vec![event(name, 2, completed(""))];
                 let appended = caller.append_with_execution(name, 1, events).await;
                 appended.expect("it can be appended");
             };

@@ -3,11 +3,7 @@
 
 use std::time::Duration;
 
-use duroxide::{
-    EventKind,
-    providers::{Provider, WorkItem},
-};
-use wakeline_durable::PostgresProvider;
+use duroxide::providers::{Provider, WorkItem};
 
 use crate::{
     fixture::*,
@@ -18,16 +14,8 @@ const MESSAGES: &str = "SELECT count(*) FROM @schema@.message";
 const ACTIVITIES: &str = "SELECT count(*) FROM @schema@.activity";
 const EVENTS: &str = "SELECT count(*) FROM @schema@.event";
 
-/// A provider that has made all its connections, so that it makes none while one is lost.
-async fn ready(fixture: &Fixture) -> PostgresProvider {
-    let provider = fixture.proxied().await;
-    fixture.until_live(&provider).await;
-    provider
-}
-
 async fn a_turn(loses: Loss, times: u32) {
-    let fixture = Fixture::new().await;
-    let provider = ready(&fixture).await;
+    let (fixture, provider) = Fixture::live().await;
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
     // A waiter for everything that the turn makes ready.
@@ -43,21 +31,9 @@ async fn a_turn(loses: Loss, times: u32) {
         .await;
     fixture.proxy.lose(".apply_changes(", loses, times);
     let turn = Turn {
-        events: vec![
-            started("a"),
-            event(
-                "a",
-                2,
-                EventKind::OrchestrationCompleted { output: "x".into() },
-            ),
-        ],
         activities: vec![activity("b", 2)],
         messages: vec![start("b")],
-        metadata: duroxide::providers::ExecutionMetadata {
-            status: Some("Completed".into()),
-            output: Some("x".into()),
-            ..named()
-        },
+        ..last_turn("a", "x")
     };
     end_turn(&provider, &token, turn).await;
     assert!(fixture.proxy.has_lost());
@@ -90,8 +66,7 @@ async fn a_turn_that_is_lost() {
 #[tokio::test]
 async fn the_end_of_an_activity() {
     for loses in [Answer, Request] {
-        let fixture = Fixture::new().await;
-        let provider = ready(&fixture).await;
+        let (fixture, provider) = Fixture::live().await;
         begin(&provider, "a").await;
         schedule(&provider, activity("a", 2)).await;
         let (_, token, _) = fetch_activity(&provider, LONG).await;
@@ -117,8 +92,7 @@ async fn the_end_of_an_activity() {
 /// An event that is sent twice is two events, so the caller decides about a repeat.
 #[tokio::test]
 async fn an_event_is_not_sent_twice() {
-    let fixture = Fixture::new().await;
-    let provider = ready(&fixture).await;
+    let (fixture, provider) = Fixture::live().await;
     begin(&provider, "a").await;
     let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
     fixture.proxy.lose(".apply_changes(", Answer, 1);
@@ -138,8 +112,7 @@ async fn an_event_is_not_sent_twice() {
 
 #[tokio::test]
 async fn an_activity_that_is_scheduled() {
-    let fixture = Fixture::new().await;
-    let provider = ready(&fixture).await;
+    let (fixture, provider) = Fixture::live().await;
     let waiting = fixture
         .parked(&provider, fetch_activity(&provider, LONG))
         .await;
@@ -152,8 +125,7 @@ async fn an_activity_that_is_scheduled() {
 /// The answer to a release is lost: a waiter is woken all the same.
 #[tokio::test]
 async fn an_item_that_is_released() {
-    let fixture = Fixture::new().await;
-    let provider = ready(&fixture).await;
+    let (fixture, provider) = Fixture::live().await;
     enqueue(&provider, start("a")).await;
     let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
     let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
@@ -178,8 +150,7 @@ async fn an_item_that_is_released() {
 #[tokio::test]
 async fn an_item_that_is_fetched() {
     const LEASE: Duration = Duration::from_secs(1);
-    let fixture = Fixture::new().await;
-    let provider = ready(&fixture).await;
+    let (fixture, provider) = Fixture::live().await;
     fixture.proxy.lose("fetch_instances", Answer, 1);
     let waiting = fixture.parked(&provider, fetch(&provider, LEASE)).await;
     enqueue(&provider, start("a")).await;
@@ -197,8 +168,7 @@ async fn an_item_that_is_fetched() {
 
 #[tokio::test]
 async fn a_read_is_repeated() {
-    let fixture = Fixture::new().await;
-    let provider = ready(&fixture).await;
+    let (fixture, provider) = Fixture::live().await;
     begin(&provider, "a").await;
     for loses in [Answer, Request] {
         fixture.proxy.lose(".read_histories(", loses, 2);
@@ -213,8 +183,7 @@ async fn a_read_is_repeated() {
 /// The answer to a renewal is lost: the lease is held for as long as was asked.
 #[tokio::test]
 async fn a_lease_that_is_renewed() {
-    let fixture = Fixture::new().await;
-    let provider = ready(&fixture).await;
+    let (fixture, provider) = Fixture::live().await;
     schedule(&provider, activity("a", 2)).await;
     let (_, token, _) = fetch_activity(&provider, POLL).await;
     for loses in [Answer, Request] {

@@ -34,8 +34,7 @@ fn is_refused<T: std::fmt::Debug>(result: Result<T, ProviderError>, field: &str)
 #[tokio::test]
 async fn a_nul_in_a_payload_goes_all_the_way() {
     const STRANGE: &str = "before\0after \u{1F980} \"\\";
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     let runtime = TestRuntime::start(&provider, RuntimeOptions::default()).await;
     let client = Client::new(Arc::new(provider.clone()));
     let sent = client.start_orchestration("a", "Echo", STRANGE).await;
@@ -59,8 +58,7 @@ async fn a_nul_in_a_payload_goes_all_the_way() {
 
 #[tokio::test]
 async fn names_with_a_nul_are_refused_and_the_field_is_named() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (_fixture, provider) = Fixture::with_provider().await;
     let sent = provider.enqueue_for_orchestrator(start("a\0b"), None).await;
     is_refused(sent, "the instance's id");
     for (item, field) in [
@@ -87,8 +85,7 @@ async fn names_with_a_nul_are_refused_and_the_field_is_named() {
 /// No instance has that name; the other reads of the same moment get their answers.
 #[tokio::test]
 async fn a_read_of_a_name_with_a_nul_fails_alone() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (_fixture, provider) = Fixture::with_provider().await;
     begin(&provider, "a").await;
     let reads = (0..20).map(|number| provider.read(if number % 5 == 0 { "a\0b" } else { "a" }));
     let read = futures_util::future::join_all(reads).await;
@@ -113,8 +110,7 @@ fn impatient() -> RuntimeOptions {
 
 #[tokio::test]
 async fn an_unreadable_message_stops_its_own_instance_alone() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     let client = Client::new(Arc::new(provider.clone()));
     let first = TestRuntime::start(&provider, RuntimeOptions::default()).await;
     for instance in ["bad", "good"] {
@@ -151,8 +147,7 @@ async fn an_unreadable_message_stops_its_own_instance_alone() {
 
 #[tokio::test]
 async fn an_unreadable_start_does_not_stop_the_queue() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     for (instance, item) in [
         ("unheard of", r#"{"Unheard":{}}"#),
         ("bad", r#"{"StartOrchestration":7}"#),
@@ -179,8 +174,7 @@ async fn an_unreadable_start_does_not_stop_the_queue() {
 
 #[tokio::test]
 async fn an_unreadable_activity_fails_alone_and_its_orchestration_gets_the_failure() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     let client = Client::new(Arc::new(provider.clone()));
     // Runs orchestrations only, so that their activities stay.
     let without_workers = RuntimeOptions {
@@ -218,8 +212,7 @@ async fn an_unreadable_activity_fails_alone_and_its_orchestration_gets_the_failu
 /// The database refuses one turn of a batch; the others are written.
 #[tokio::test]
 async fn a_turn_that_is_refused_fails_alone() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     let mut tokens = Vec::new();
     for number in 0..20 {
         begin(&provider, &number.to_string()).await;
@@ -234,13 +227,10 @@ async fn a_turn_that_is_refused_fails_alone() {
     let ends = tokens.iter().map(|(instance, token)| {
         // The event that there is already.
         let number = if instance == "7" { 1 } else { 2 };
-        let kind = duroxide::EventKind::OrchestrationCompleted {
-            output: String::new(),
-        };
         provider.ack_orchestration_item(
             token,
             1,
-            vec![event(instance, number, kind)],
+            vec![event(instance, number, completed(""))],
             vec![],
             vec![WorkItem::CancelInstance {
                 instance: "other".into(),

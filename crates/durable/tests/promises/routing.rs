@@ -2,10 +2,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use duroxide::providers::{
-    DispatcherCapabilityFilter, ExecutionMetadata, Provider, SemverRange, TagFilter,
-};
-use semver::Version;
+use duroxide::providers::{Provider, TagFilter};
 
 use crate::fixture::*;
 
@@ -45,8 +42,7 @@ async fn an_activity_reaches_the_worker_with_its_tag() {
 
 #[tokio::test]
 async fn an_activity_of_a_session_reaches_its_owner() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     let other = fixture.direct().await;
     schedule(&provider, tagged("a", 2, Some("s"), None)).await;
     let owner = session("owner", LONG);
@@ -82,33 +78,16 @@ async fn an_activity_of_a_session_reaches_its_owner() {
 
 #[tokio::test]
 async fn an_instance_reaches_the_dispatcher_that_can_replay_it() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     let other = fixture.direct().await;
-    enqueue(&provider, start("a")).await;
-    let (_, token, _) = fetch_now(&provider).await.expect("it was sent");
-    let turn = Turn {
-        events: vec![started("a")],
-        metadata: ExecutionMetadata {
-            pinned_duroxide_version: Some(Version::new(2, 0, 0)),
-            ..named()
-        },
-        ..Turn::default()
-    };
-    end_turn(&provider, &token, turn).await;
+    begin_pinned(&provider, "a", 2).await;
     fixture.until_live(&provider).await;
 
     let of_version = |major: u64, poll: Duration| {
         let provider = provider.clone();
         async move {
-            let filter = DispatcherCapabilityFilter {
-                supported_duroxide_versions: vec![SemverRange::new(
-                    Version::new(major, 0, 0),
-                    Version::new(major, 9, 9),
-                )],
-            };
             let got = provider
-                .fetch_orchestration_item(LONG, poll, Some(&filter))
+                .fetch_orchestration_item(LONG, poll, Some(&replays(major)))
                 .await;
             got.expect("it can be fetched")
         }

@@ -18,8 +18,7 @@ async fn begin_all(provider: &wakeline_durable::PostgresProvider, instances: &[&
 
 #[tokio::test]
 async fn timer_wake() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     begin_all(&provider, &["a"]).await;
     fixture.until_live(&provider).await;
     let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
@@ -36,8 +35,7 @@ async fn timer_wake() {
 
 #[tokio::test]
 async fn a_timer_set_by_another_process_wakes() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     let other = fixture.direct().await;
     begin_all(&provider, &["a"]).await;
     fixture.until_live(&provider).await;
@@ -50,8 +48,7 @@ async fn a_timer_set_by_another_process_wakes() {
 
 #[tokio::test]
 async fn timer_update_an_earlier_timer_overtakes_and_the_later_is_not_forgotten() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     begin_all(&provider, &["far", "later", "soon"]).await;
     fixture.until_live(&provider).await;
     let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
@@ -72,8 +69,7 @@ async fn timer_update_an_earlier_timer_overtakes_and_the_later_is_not_forgotten(
 
 #[tokio::test]
 async fn an_earlier_timer_of_another_process_overtakes() {
-    let fixture = Fixture::new().await;
-    let provider = fixture.proxied().await;
+    let (fixture, provider) = Fixture::with_provider().await;
     let other = fixture.direct().await;
     begin_all(&provider, &["far", "soon"]).await;
     fixture.until_live(&provider).await;

@@ -4,38 +4,33 @@ use std::time::Duration;
 
 use duroxide::providers::{Provider, TagFilter};
 use tokio::time::timeout;
+use wakeline_durable::PostgresProvider;
 use wakeline_testbed::Pgbouncer;
 
 use crate::fixture::*;
 
+/// A dispatcher and a worker of `provider` get what `writer` writes.
+async fn writes_wake(fixture: &Fixture, provider: &PostgresProvider, writer: &PostgresProvider) {
+    let waiting = fixture.parked(provider, fetch(provider, LONG)).await;
+    enqueue(writer, start("a")).await;
+    assert_eq!(waiting.await.expect("no panic").0.instance, "a");
+
+    let fetching = fetch_activity(provider, LONG);
+    let waiting = fixture.parked(provider, fetching).await;
+    schedule(writer, activity("a", 2)).await;
+    assert_eq!(waiting.await.expect("no panic").0, activity("a", 2));
+}
+
 #[tokio::test]
 async fn immediate_wake() {
     let (fixture, provider) = Fixture::live().await;
-
-    let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
-    enqueue(&provider, start("a")).await;
-    assert_eq!(waiting.await.expect("no panic").0.instance, "a");
-
-    let waiting = fixture
-        .parked(&provider, fetch_activity(&provider, LONG))
-        .await;
-    schedule(&provider, activity("a", 2)).await;
-    assert_eq!(waiting.await.expect("no panic").0, activity("a", 2));
+    writes_wake(&fixture, &provider, &provider).await;
 }
 
 #[tokio::test]
 async fn a_write_by_another_process_wakes() {
     let (fixture, provider, other) = Fixture::live_pair().await;
-
-    let waiting = fixture.parked(&provider, fetch(&provider, LONG)).await;
-    enqueue(&other, start("a")).await;
-    assert_eq!(waiting.await.expect("no panic").0.instance, "a");
-
-    let waiting = fixture
-        .parked(&provider, fetch_activity(&provider, LONG))
-        .await;
-    schedule(&other, activity("a", 2)).await;
-    assert_eq!(waiting.await.expect("no panic").0, activity("a", 2));
+    writes_wake(&fixture, &provider, &other).await;
 }
 
 #[tokio::test]
@@ -209,21 +204,9 @@ async fn a_client_is_woken_by_the_end_of_an_orchestration() {
         .await;
     enqueue(&other, start("a")).await;
     let (_, token, _) = fetch_now(&other).await.expect("it was sent");
-    let output = "done".to_owned();
     let turn = Turn {
-        events: vec![event(
-            "a",
-            2,
-            duroxide::EventKind::OrchestrationCompleted {
-                output: output.clone(),
-            },
-        )],
-        metadata: duroxide::providers::ExecutionMetadata {
-            status: Some("Completed".into()),
-            output: Some(output),
-            ..named()
-        },
-        ..Turn::default()
+        events: vec![event("a", 2, completed("done"))],
+        ..last_turn("a", "done")
     };
     end_turn(&other, &token, turn).await;
     let ended = waiting.await.expect("no panic").expect("it has ended");
