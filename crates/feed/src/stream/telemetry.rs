@@ -109,11 +109,12 @@ impl Telemetry {
         metrics::gauge!("wakeline_feed_streams").decrement(1.0);
         metrics::histogram!("wakeline_feed_waitlist_peak").record(self.waitlist_peak as f64);
         if let Some(ending) = self.ending.filter(|ending| ending.is_drop()) {
-            metrics::counter!("wakeline_feed_dropped_total", "why" => ending.name()).increment(1);
+            metrics::counter!("wakeline_feed_dropped_total", "reason" => ending.name())
+                .increment(1);
             tracing::warn!(
                 feed = %self.feed,
                 connection = format!("{:016x}", self.connection),
-                why = ending.name(),
+                reason = ending.name(),
                 waitlist = self.waitlist_peak,
                 "a stream was closed at a limit"
             );

@@ -46,7 +46,7 @@ pub(crate) async fn events_go_on_where_they_were(database: Database) {
     assert_eq!((&*name, frame.references.len()), ("page", 100));
     assert_eq!(id, frame.bookmark);
     drop(stream);
-    let resumed = [accept, ("Last-StreamEvent-ID", &*id)];
+    let resumed = [accept, ("Last-Event-ID", &*id)];
     let mut stream = Stream::open(node.address, &path, &resumed).await;
     let (_, _, frame) = event(&mut stream).await;
     assert_eq!(frame.references, references(&all[100..]));
@@ -145,13 +145,10 @@ pub(crate) async fn a_bad_bookmark_is_refused(database: Database) {
         assert_eq!(stream.head.status, 400, "{bookmark}");
         // It is called by the name that it was sent under, as a page or as a stream.
         for form in ["application/json", EVENTS] {
-            let sent = [("Last-StreamEvent-ID", bookmark), ("Accept", form)];
+            let sent = [("Last-Event-ID", bookmark), ("Accept", form)];
             let answer = node.get(&path, &sent).await;
             assert_eq!(answer.head.status, 400, "{bookmark}: {answer:?}");
-            assert!(
-                answer.body.starts_with("Last-StreamEvent-ID: "),
-                "{answer:?}"
-            );
+            assert!(answer.body.starts_with("Last-Event-ID: "), "{answer:?}");
         }
     }
     assert_eq!(node.feeds.streams(), 0);
