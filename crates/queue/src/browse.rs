@@ -23,14 +23,21 @@ pub struct Page {
     pub offset: i64,
 }
 
+impl Page {
+    #[must_use]
+    pub fn first(limit: i64) -> Self {
+        Self { limit, offset: 0 }
+    }
+}
+
 /// A part of a list, and how long the whole is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paged<T> {
+pub struct ListPage<T> {
     pub rows: Vec<T>,
     pub total: i64,
 }
 
-impl<T> Default for Paged<T> {
+impl<T> Default for ListPage<T> {
     fn default() -> Self {
         Self {
             rows: Vec::new(),

@@ -113,6 +113,14 @@ impl ClaimedPartition {
 }
 
 impl Claim {
+    fn queue_name(&self) -> topic::QueueName<'_> {
+        topic::QueueName {
+            name: &self.queue,
+            namespace: &self.namespace,
+            task: &self.task,
+        }
+    }
+
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         self.parts.iter().flat_map(|part| &part.messages)
     }
@@ -120,12 +128,7 @@ impl Claim {
     /// The keys where other pops of the group wait for the claimed partitions.
     #[must_use]
     pub fn keys(&self) -> Vec<WaitKey> {
-        let queue = topic::QueueName {
-            name: &self.queue,
-            namespace: &self.namespace,
-            task: &self.task,
-        };
-        let mut keys = topic::keys_of_queue(queue, &self.group);
+        let mut keys = topic::keys_of_queue(self.queue_name(), &self.group);
         keys.extend(self.parts.iter().map(|part| {
             let source = Source::Queue {
                 queue: self.queue.clone(),
@@ -149,11 +152,6 @@ impl Claim {
     /// A wake: `count` messages of the partition can be claimed again.
     #[must_use]
     pub fn wake(&self, part: &ClaimedPartition, count: u32) -> Wake {
-        let queue = topic::QueueName {
-            name: &self.queue,
-            namespace: &self.namespace,
-            task: &self.task,
-        };
-        topic::ready(queue, &part.partition, Some(&self.group), count)
+        topic::ready(self.queue_name(), &part.partition, Some(&self.group), count)
     }
 }

@@ -4,7 +4,7 @@
 use uuid::Uuid;
 
 /// A message that a producer pushes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewMessage {
     pub queue: String,
     pub partition: String,

@@ -154,7 +154,7 @@ mod tests {
             trace_id: transaction.map(|_| Uuid::from_u128(5)),
             payload: payload.into(),
             producer_sub: transaction.map(|_| "me \"x\"".into()),
-            is_sealed: false,
+            ..NewMessage::default()
         }
     }
 

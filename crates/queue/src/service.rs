@@ -133,10 +133,7 @@ impl Queue {
         if messages.is_empty() {
             return Ok(Vec::new());
         }
-        let batch = WriteBatch {
-            pushes: messages,
-            ..WriteBatch::default()
-        };
+        let batch = WriteBatch::of_pushes(messages);
         Ok(self.apply(batch).await?.pushed)
     }
 
@@ -165,10 +162,7 @@ impl Queue {
                 .map(|index| batch.pushes[*index].clone())
                 .collect();
             sealer.seal_refused(&mut pushes);
-            let sealed = WriteBatch {
-                pushes,
-                ..WriteBatch::default()
-            };
+            let sealed = WriteBatch::of_pushes(pushes);
             let sealed = self.commit(Arc::new(sealed)).await?;
             for (index, pushed) in refused.into_iter().zip(sealed.pushed) {
                 done.pushed[index] = pushed;

@@ -21,6 +21,26 @@ pub struct WriteBatch {
     pub state: Option<StateChange>,
 }
 
+impl WriteBatch {
+    /// Messages, each stored or refused by itself.
+    #[must_use]
+    pub fn of_pushes(pushes: Vec<NewMessage>) -> Self {
+        Self {
+            pushes,
+            ..Self::default()
+        }
+    }
+
+    /// Acknowledgements, each done or refused by itself.
+    #[must_use]
+    pub fn of_acks(acks: Vec<Ack>) -> Self {
+        Self {
+            acks,
+            ..Self::default()
+        }
+    }
+}
+
 /// The state that a stream's cycle writes beside its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateChange {

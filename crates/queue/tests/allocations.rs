@@ -45,11 +45,8 @@ fn message(queue: &str) -> NewMessage {
     NewMessage {
         queue: queue.to_owned(),
         partition: "p".to_owned(),
-        transaction_id: None,
-        trace_id: None,
         payload: "1".into(),
-        producer_sub: None,
-        is_sealed: false,
+        ..NewMessage::default()
     }
 }
 

@@ -8,11 +8,8 @@ fn message(queue: &str) -> NewMessage {
     NewMessage {
         queue: queue.into(),
         partition: "p".into(),
-        transaction_id: None,
-        trace_id: None,
         payload: "1".into(),
-        producer_sub: None,
-        is_sealed: false,
+        ..NewMessage::default()
     }
 }
 
@@ -95,10 +92,7 @@ fn what_was_done_is_counted_once() {
 #[test]
 fn a_call_counts_once_for_the_server_and_once_for_each_queue() {
     let counters = Counters::default();
-    let mut batch = WriteBatch {
-        pushes: vec![message("q"), message("q"), message("r")],
-        ..WriteBatch::default()
-    };
+    let mut batch = WriteBatch::of_pushes(vec![message("q"), message("q"), message("r")]);
     counters.count_call(&batch);
     let counts = counters.take();
     for queue in ["", "q", "r"] {
@@ -120,10 +114,7 @@ fn a_call_counts_once_for_the_server_and_once_for_each_queue() {
         let count = of(&counts, queue);
         assert_eq!((count.transactions, count.push_requests), (1, 0), "{queue}");
     }
-    let acks = WriteBatch {
-        acks: batch.acks,
-        ..WriteBatch::default()
-    };
+    let acks = WriteBatch::of_acks(batch.acks);
     counters.count_call(&acks);
     let counts = counters.take();
     for queue in ["", "q"] {

@@ -46,7 +46,7 @@ pub(super) struct AckBatchBody {
     consumer_group: Option<String>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AckAnswer {
     index: usize,
@@ -78,10 +78,7 @@ pub(super) async fn ack(
     let body: AckBody = json(&body)?;
     let ack = request("", body, None, door.limits())?;
     let transaction_id = ack.transaction_id.clone();
-    let batch = WriteBatch {
-        acks: vec![ack],
-        ..WriteBatch::default()
-    };
+    let batch = WriteBatch::of_acks(vec![ack]);
     let done = door.apply(batch).await?;
     let outcome = done.acked.first().copied().unwrap_or(AckOutcome::Unknown);
     Ok(Json(vec![answer(0, transaction_id, outcome)]))
@@ -134,10 +131,7 @@ pub(super) async fn ack_batch(
             Err(problem) => answers.push(refused(index, named, problem.detail())),
         }
     }
-    let batch = WriteBatch {
-        acks,
-        ..WriteBatch::default()
-    };
+    let batch = WriteBatch::of_acks(acks);
     let done = if batch.acks.is_empty() {
         Vec::new()
     } else {
@@ -258,10 +252,7 @@ fn refused(index: usize, transaction_id: String, error: &str) -> AckAnswer {
     AckAnswer {
         index,
         transaction_id,
-        success: false,
         error: Some(error.to_owned()),
-        lease_released: false,
-        dlq: false,
-        noop: false,
+        ..AckAnswer::default()
     }
 }

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Path, State, rejection::PathRejection},
-};
+use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Problem, json, path};
+use wakeline_web::{LimitedBody, Problem, json};
 
+use super::query::PathNames;
 use super::refusals::{BadField, StoreUnreachable};
 use crate::{name, options, queue_admin::ConfigureRequest, service::Queue};
 
@@ -109,9 +107,8 @@ pub(super) struct DeleteAnswer {
 )]
 pub(super) async fn delete_queue(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
+    PathNames(queue): PathNames<String>,
 ) -> Result<Json<DeleteAnswer>, Problem> {
-    let queue = path(named)?;
     name::check("queue", &queue, door.limits().max_name)?;
     let existed = door.delete_queue(queue.clone()).await?;
     Ok(Json(DeleteAnswer {

@@ -2,16 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use axum::{
-    Json,
-    extract::{Path, State, rejection::PathRejection},
-};
+use axum::{Json, extract::State};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Params, Problem, path};
+use wakeline_web::{Params, Problem};
 
+use super::query::PathNames;
 use super::refusals::{BadParameter, StoreUnreachable};
 use super::{
     listing::{MAX_ROWS, seconds_since, short_time_text},
@@ -100,9 +98,8 @@ pub(super) async fn list(State(door): State<Arc<Queue>>) -> Result<Json<Vec<Grou
 )]
 pub(super) async fn one(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
+    PathNames(group): PathNames<String>,
 ) -> Result<Json<Value>, Problem> {
-    let group = path(named)?;
     name::check("group", &group, door.limits().max_name)?;
     let now_us = door.now_us().await?;
     let found = door.group_readers(&group, None, MAX_ROWS).await?;

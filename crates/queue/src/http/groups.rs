@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Path, State, rejection::PathRejection},
-};
+use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wakeline_web::{LimitedBody, Params, Problem, json, path};
+use wakeline_web::{LimitedBody, Params, Problem, json};
 
+use super::query::PathNames;
 use super::refusals::{BadField, StoreUnreachable};
 use super::time;
 use crate::{
@@ -43,10 +41,10 @@ pub(super) struct DeletedGroup {
 )]
 pub(super) async fn delete(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
+    PathNames(group): PathNames<String>,
     params: Params,
 ) -> Result<Json<DeletedGroup>, Problem> {
-    let scope = scope(&door, path(named)?, None, None)?;
+    let scope = scope(&door, group, None, None)?;
     delete_scope(&door, scope, &params).await
 }
 
@@ -64,10 +62,9 @@ pub(super) async fn delete(
 )]
 pub(super) async fn delete_in_queue(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<(String, String)>, PathRejection>,
+    PathNames((group, queue)): PathNames<(String, String)>,
     params: Params,
 ) -> Result<Json<DeletedGroup>, Problem> {
-    let (group, queue) = path(named)?;
     let scope = scope(&door, group, Some(queue), None)?;
     delete_scope(&door, scope, &params).await
 }
@@ -144,10 +141,9 @@ pub(super) struct SeekAnswer {
 )]
 pub(super) async fn seek(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<(String, String)>, PathRejection>,
+    PathNames((group, queue)): PathNames<(String, String)>,
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<SeekAnswer>, Problem> {
-    let (group, queue) = path(named)?;
     let scope = scope(&door, group, Some(queue), None)?;
     seek_scope(&door, scope, &body).await
 }
@@ -166,10 +162,9 @@ pub(super) async fn seek(
 )]
 pub(super) async fn seek_partition(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<(String, String, String)>, PathRejection>,
+    PathNames((group, queue, partition)): PathNames<(String, String, String)>,
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<SeekAnswer>, Problem> {
-    let (group, queue, partition) = path(named)?;
     let scope = scope(&door, group, Some(queue), Some(partition))?;
     seek_scope(&door, scope, &body).await
 }
@@ -241,10 +236,9 @@ pub(super) struct SubscriptionAnswer {
 )]
 pub(super) async fn subscribe(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
+    PathNames(group): PathNames<String>,
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<SubscriptionAnswer>, Problem> {
-    let group = path(named)?;
     name::check("group", &group, door.limits().max_name)?;
     let body: SubscriptionBody = json(&body)?;
     let begin = time("subscriptionTimestamp", &body.subscription_timestamp)?;

@@ -2,14 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use axum::{
-    Json,
-    extract::{Path, State, rejection::PathRejection},
-};
+use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wakeline_web::{LimitedBody, Problem, json, path};
+use wakeline_web::{LimitedBody, Problem, json};
 
+use super::query::PathNames;
 use super::refusals::{BadField, StoreUnreachable};
 use super::time_text;
 use crate::service::Queue;
@@ -50,10 +48,9 @@ pub(super) struct ExtendAnswer {
 )]
 pub(super) async fn extend(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
+    PathNames(lease_id): PathNames<String>,
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<ExtendAnswer>, Problem> {
-    let lease_id = path(named)?;
     let body: ExtendBody = if body.is_empty() {
         ExtendBody::default()
     } else {

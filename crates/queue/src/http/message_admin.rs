@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Path, State, rejection::PathRejection},
-};
+use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Problem, ProblemDocument, path};
+use wakeline_web::{LimitedBody, Problem, ProblemDocument};
 
 use super::listing::{address, not_found};
+use super::query::PathNames;
 use super::refusals::{NotFound, StoreUnreachable};
 use crate::{browse::RetryOutcome, name, service::Queue};
 
 /// The result for a message.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MessageAnswer {
     success: bool,
@@ -43,9 +41,8 @@ pub(super) struct MessageAnswer {
 )]
 pub(super) async fn delete(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<(String, String)>, PathRejection>,
+    PathNames((partition_id, transaction_id)): PathNames<(String, String)>,
 ) -> Result<Json<MessageAnswer>, Problem> {
-    let (partition_id, transaction_id) = path(named)?;
     let address = address(&door, &partition_id, &transaction_id)?;
     if !door.delete_message(address).await? {
         return Err(not_found());
@@ -55,8 +52,7 @@ pub(super) async fn delete(
         message: "Message deleted",
         partition_id,
         transaction_id,
-        message_id: None,
-        new_transaction_id: None,
+        ..MessageAnswer::default()
     }))
 }
 
@@ -73,9 +69,8 @@ pub(super) async fn delete(
 )]
 pub(super) async fn retry(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<(String, String)>, PathRejection>,
+    PathNames((partition_id, transaction_id)): PathNames<(String, String)>,
 ) -> Result<Json<MessageAnswer>, Problem> {
-    let (partition_id, transaction_id) = path(named)?;
     let address = address(&door, &partition_id, &transaction_id)?;
     let retried = door.retry(&address).await?;
     let done = retried.iter().find_map(|retried| match retried {
@@ -126,10 +121,9 @@ pub(super) struct DeadLetterBody {
 )]
 pub(super) async fn move_to_dead_letters(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<(String, String)>, PathRejection>,
+    PathNames((partition_id, transaction_id)): PathNames<(String, String)>,
     LimitedBody(body): LimitedBody,
 ) -> Result<Json<MessageAnswer>, Problem> {
-    let (partition_id, transaction_id) = path(named)?;
     let address = address(&door, &partition_id, &transaction_id)?;
     let body: DeadLetterBody = if body.is_empty() {
         DeadLetterBody::default()
@@ -164,7 +158,6 @@ pub(super) async fn move_to_dead_letters(
         message: "Message moved to the dead letters",
         partition_id,
         transaction_id,
-        message_id: None,
-        new_transaction_id: None,
+        ..MessageAnswer::default()
     }))
 }

@@ -2,20 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Path, State, rejection::PathRejection},
-};
+use axum::{Json, extract::State};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Params, Problem, path};
+use wakeline_web::{Params, Problem};
 
 use super::refusals::{BadParameter, NotFound, StoreUnreachable};
 use super::{
     listing::{MAX_ROWS, MessageQuery, PageQuery, address, mode, not_found, short_time_text},
-    query::{one_of, query},
+    query::{PathNames, one_of, query},
     time_text,
 };
 use crate::{
@@ -230,9 +227,8 @@ struct GroupStatus {
 )]
 pub(super) async fn one(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<(String, String)>, PathRejection>,
+    PathNames((partition_id, transaction_id)): PathNames<(String, String)>,
 ) -> Result<Json<MessageDetail>, Problem> {
-    let (partition_id, transaction_id) = path(named)?;
     let address = address(&door, &partition_id, &transaction_id)?;
     let found = door.message(&address).await?.ok_or_else(not_found)?;
     let queue = door.queue(&found.message.location.queue).await?;

@@ -70,10 +70,7 @@ async fn totals_by(
     field: &'static str,
     of: impl Fn(&QueueRow) -> &str,
 ) -> Result<Vec<Value>, Problem> {
-    let page = Page {
-        limit: MAX_ROWS,
-        offset: 0,
-    };
+    let page = Page::first(MAX_ROWS);
     let listed = door.queues(&QueueFilter::default(), page).await?;
     let mut totals: BTreeMap<String, (i64, i64, MessageCounts)> = BTreeMap::new();
     for queue in listed.rows {

@@ -2,20 +2,16 @@
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
-use axum::{
-    body::Body,
-    extract::{Path, State, rejection::PathRejection},
-    response::Response,
-};
+use axum::{body::Body, extract::State, response::Response};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Delivery, HoldOutcome, Params, Prefer, Problem, ProblemDocument, path};
+use wakeline_web::{Delivery, HoldOutcome, Params, Prefer, Problem, ProblemDocument};
 
 use super::refusals::BadParameter;
 use super::{
-    query::{flag, named, number, query, text},
+    query::{PathNames, flag, named, number, query, text},
     quoted, time, time_text,
 };
 use crate::{
@@ -122,11 +118,11 @@ struct PoppedMessage {
 )]
 pub(super) async fn pop_queue(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
+    PathNames(named): PathNames<String>,
     params: Params,
     prefer: Prefer,
 ) -> Result<Response, Problem> {
-    let source = queue(path(named)?, None, door.limits())?;
+    let source = queue(named, None, door.limits())?;
     pop(&door, source, &params, prefer).await
 }
 
@@ -143,11 +139,10 @@ pub(super) async fn pop_queue(
 )]
 pub(super) async fn pop_partition(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<(String, String)>, PathRejection>,
+    PathNames((named, partition)): PathNames<(String, String)>,
     params: Params,
     prefer: Prefer,
 ) -> Result<Response, Problem> {
-    let (named, partition) = path(named)?;
     let source = queue(named, Some(partition), door.limits())?;
     pop(&door, source, &params, prefer).await
 }

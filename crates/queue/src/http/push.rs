@@ -45,7 +45,7 @@ pub(super) struct PushItem {
     trace_id: Option<String>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub(super) struct PushAnswer {
     index: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,12 +161,10 @@ pub(super) fn refused(refusal: PushRefusal, queue: &str) -> Problem {
 fn failed(index: usize, queue_name: Option<String>, error: &str) -> PushAnswer {
     PushAnswer {
         index,
-        message_id: None,
-        transaction_id: None,
-        partition_id: None,
         queue_name,
         status: "failed",
         error: Some(error.to_owned()),
+        ..PushAnswer::default()
     }
 }
 

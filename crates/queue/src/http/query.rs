@@ -1,13 +1,28 @@
-//! Query parameters: one declaration parses them and describes them in `/openapi.json`.
+//! The parameters of a route. A query is declared once, which parses it and describes it in
+//! `/openapi.json`.
 
 use std::{fmt::Display, ops::RangeInclusive, str::FromStr};
 
-use wakeline_web::{Params, Problem};
+use axum::extract::{FromRequestParts, Path};
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+use wakeline_web::{Params, Problem, path};
 
 use crate::{name, service::Limits};
 
 /// The year 3000, which is in every database's range.
 pub(super) const FAR_US: i64 = 32_503_680_000_000_000;
+
+/// The names in the path.
+pub(super) struct PathNames<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathNames<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        path(Path::from_request_parts(parts, state).await).map(Self)
+    }
+}
 
 /// Declares the query of a route. Each field has its name in the query, its type (all are optional)
 /// and its reader, which is one of the functions below.

@@ -2,21 +2,18 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use axum::{
-    Json,
-    extract::{Path, State, rejection::PathRejection},
-};
+use axum::{Json, extract::State};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Params, Problem, ProblemDocument, path};
+use wakeline_web::{Params, Problem, ProblemDocument};
 
 use super::listing::{LongPageQuery, MAX_ROWS, QueueQuery, short_time_text};
-use super::query::{named, query};
+use super::query::{PathNames, named, query};
 use super::refusals::{BadParameter, NotFound, StoreUnreachable};
 use crate::{
-    browse::{MessageCounts, Page, Paged, PartitionRow, QueueRow},
+    browse::{ListPage, MessageCounts, Page, PartitionRow, QueueRow},
     id, name,
     service::Queue,
 };
@@ -83,7 +80,7 @@ pub(super) struct QueueItems {
 }
 
 /// The queues on the page that the query names.
-pub(super) async fn listed(door: &Queue, params: &Params) -> Result<Paged<QueueRow>, Problem> {
+pub(super) async fn listed(door: &Queue, params: &Params) -> Result<ListPage<QueueRow>, Problem> {
     let filter = QueueQuery::read(params, door.limits())?.filter();
     let page = LongPageQuery::read(params, door.limits())?.page(DEFAULT_QUEUES);
     Ok(door.queues(&filter, page).await?)
@@ -112,11 +109,7 @@ pub(super) async fn list(
     }))
 }
 
-async fn find(
-    door: &Queue,
-    named: Result<Path<String>, PathRejection>,
-) -> Result<QueueRow, Problem> {
-    let queue = path(named)?;
+async fn find(door: &Queue, queue: String) -> Result<QueueRow, Problem> {
     name::check("queue", &queue, door.limits().max_name)?;
     let found = door.queue(&queue).await?;
     found.ok_or_else(queue_not_found)
@@ -125,11 +118,11 @@ async fn find(
 /// A queue, with the page of its partitions that the query names.
 pub(super) async fn found(
     door: &Queue,
-    named: Result<Path<String>, PathRejection>,
+    queue: String,
     params: &Params,
-) -> Result<(QueueRow, Paged<PartitionRow>), Problem> {
+) -> Result<(QueueRow, ListPage<PartitionRow>), Problem> {
     let page = LongPageQuery::read(params, door.limits())?.page(MAX_ROWS);
-    let queue = find(door, named).await?;
+    let queue = find(door, queue).await?;
     let partitions = door.partitions(Some(queue.number), page).await?;
     Ok((queue, partitions))
 }
@@ -159,10 +152,10 @@ pub(super) fn partition_json(partition: &PartitionRow) -> Value {
 )]
 pub(super) async fn one(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
+    PathNames(queue): PathNames<String>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    let (queue, partitions) = found(&door, named, &params).await?;
+    let (queue, partitions) = found(&door, queue, &params).await?;
     Ok(Json(json!({
         "id": queue.id,
         "name": queue.name,
@@ -204,15 +197,12 @@ query! {
 )]
 pub(super) async fn depth(
     State(door): State<Arc<Queue>>,
-    queue: Result<Path<String>, PathRejection>,
+    PathNames(queue): PathNames<String>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
     let group = GroupQuery::read(&params, door.limits())?.group;
     let queue = find(&door, queue).await?;
-    let page = Page {
-        limit: MAX_ROWS,
-        offset: 0,
-    };
+    let page = Page::first(MAX_ROWS);
     let partitions = door.partitions(Some(queue.number), page).await?;
     let of_group: Option<BTreeMap<i64, i64>> = match &group {
         None => None,

@@ -73,10 +73,7 @@ pub(super) async fn status(
     let range = Range::read(&door, &params, Range::HOUR).await?;
     let overview = door.overview().await?;
     let filter = QueueQuery::read(&params, door.limits())?.filter();
-    let page = Page {
-        limit: MAX_QUEUES,
-        offset: 0,
-    };
+    let page = Page::first(MAX_QUEUES);
     let queues = door.queues(&filter, page).await?.rows;
     let series = joined(&door, &range).await?;
     let leased: i64 = queues.iter().map(|queue| queue.leased_partitions).sum();

@@ -2,23 +2,20 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Path, State, rejection::PathRejection},
-};
+use axum::{Json, extract::State};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Params, Problem, ProblemDocument, json, path};
+use wakeline_web::{LimitedBody, Params, Problem, ProblemDocument, json};
 
 use super::refusals::{BadField, BadParameter, StoreUnreachable};
 use super::{
     dead_letters::Pagination,
     listing::{PageQuery, address, not_found, short_time_text},
     messages::raw,
-    query::{FAR_US, TimesQuery},
+    query::{FAR_US, PathNames, TimesQuery},
 };
 use crate::{
     browse::{NewTrace, QUEUE_MODE, Trace},
@@ -188,9 +185,8 @@ pub(super) struct MessageTraces {
 )]
 pub(super) async fn of_message(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<(String, String)>, PathRejection>,
+    PathNames((partition_id, transaction_id)): PathNames<(String, String)>,
 ) -> Result<Json<MessageTraces>, Problem> {
-    let (partition_id, transaction_id) = path(named)?;
     let address = address(&door, &partition_id, &transaction_id)?;
     let found = door.traces_of(&address).await?;
     Ok(Json(MessageTraces {
@@ -219,10 +215,9 @@ pub(super) struct NamedTraces {
 )]
 pub(super) async fn of_name(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
+    PathNames(named): PathNames<String>,
     params: Params,
 ) -> Result<Json<NamedTraces>, Problem> {
-    let named = path(named)?;
     name::check("name", &named, door.limits().max_name)?;
     let page = PageQuery::read(&params, door.limits())?.page(DEFAULT_TRACES);
     let times = TimesQuery::read(&params, door.limits())?;

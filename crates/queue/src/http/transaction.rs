@@ -57,7 +57,7 @@ struct PushOperation {
     items: Vec<Box<RawValue>>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TransactionAnswer {
     success: bool,
@@ -71,7 +71,7 @@ pub(super) struct TransactionAnswer {
     reason: Option<&'static str>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TransactionResult {
     index: usize,
@@ -191,8 +191,7 @@ fn done(transaction_id: Uuid, results: Vec<TransactionResult>) -> Response {
         success: true,
         transaction_id,
         results,
-        error: None,
-        reason: None,
+        ..TransactionAnswer::default()
     };
     Json(answer).into_response()
 }
@@ -226,11 +225,10 @@ fn rejected(
         Rejection::Stream => ("no such stream".to_owned(), "push_rejected"),
     };
     let answer = TransactionAnswer {
-        success: false,
         transaction_id,
-        results: Vec::new(),
         error: Some(error),
         reason: Some(reason),
+        ..TransactionAnswer::default()
     };
     Ok((StatusCode::OK, Json(answer)).into_response())
 }
@@ -260,8 +258,7 @@ fn results(
                         partition_id: Some(pushed.partition_id),
                         queue_name: Some(queue),
                         duplicate: pushed.duplicate.then_some(true),
-                        error: None,
-                        dlq: None,
+                        ..TransactionResult::default()
                     }
                 }
                 OperationKind::Ack => {
@@ -271,12 +268,8 @@ fn results(
                         kind: "ack",
                         success: true,
                         transaction_id,
-                        message_id: None,
-                        partition_id: None,
-                        queue_name: None,
-                        duplicate: None,
-                        error: None,
                         dlq: Some(matches!(outcome, AckOutcome::Done { dead: true, .. })),
+                        ..TransactionResult::default()
                     }
                 }
             })

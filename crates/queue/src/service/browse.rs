@@ -15,7 +15,7 @@ use futures_util::try_join;
 
 use super::Queue;
 use crate::{
-    browse::{Page, Paged, Span},
+    browse::{ListPage, Page, Span},
     error::Error,
     store::{
         read::{Row, Value},
@@ -35,14 +35,14 @@ impl Queue {
         filter: Vec<Value>,
         page: Page,
         read: impl Fn(&Row) -> Result<T, Error>,
-    ) -> Result<Paged<T>, Error> {
+    ) -> Result<ListPage<T>, Error> {
         let mut paged = filter.clone();
         paged.extend([page.limit.into(), page.offset.into()]);
         let (count, rows) = try_join!(
             self.store.rows(kind, statement.count, filter),
             self.store.rows(kind, statement.rows, paged),
         )?;
-        Ok(Paged {
+        Ok(ListPage {
             rows: rows.iter().map(read).collect::<Result<_, _>>()?,
             total: count[0].number("total"),
         })

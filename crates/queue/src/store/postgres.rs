@@ -154,10 +154,7 @@ impl PostgresStore {
                 .collect();
             self.forget(&pushes);
             let is_partly_done = deleted.len() < batch.pushes.len() || !batch.acks.is_empty();
-            let again = WriteBatch {
-                pushes,
-                ..WriteBatch::default()
-            };
+            let again = WriteBatch::of_pushes(pushes);
             let again = self.submit(Arc::new(again)).await;
             // The rest is on disk: the caller must not be told that nothing was done, and the waiters
             // of the rest are woken by the recheck that follows an unknown outcome.

@@ -19,34 +19,22 @@ pub enum Value {
     Id(Option<Uuid>),
 }
 
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Self::Number(Some(number))
-    }
+macro_rules! values {
+    ($($type:ty: |$from:ident| $value:expr;)+) => {
+        $(impl From<$type> for Value {
+            fn from($from: $type) -> Self {
+                $value
+            }
+        })+
+    };
 }
 
-impl From<Option<i64>> for Value {
-    fn from(number: Option<i64>) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(Some(text.to_owned()))
-    }
-}
-
-impl From<&Option<String>> for Value {
-    fn from(text: &Option<String>) -> Self {
-        Self::Text(text.clone())
-    }
-}
-
-impl From<Uuid> for Value {
-    fn from(id: Uuid) -> Self {
-        Self::Id(Some(id))
-    }
+values! {
+    i64: |number| Self::Number(Some(number));
+    Option<i64>: |number| Self::Number(number);
+    &str: |text| Self::Text(Some(text.to_owned()));
+    &Option<String>: |text| Self::Text(text.clone());
+    Uuid: |id| Self::Id(Some(id));
 }
 
 /// A row of an answer. Its columns are read by the names that the statement gives them.

@@ -190,13 +190,10 @@ pub(crate) async fn the_door_counts_what_it_does(fixture: Fixture) {
         error: None,
         keeps_lease: false,
     };
-    let batch = WriteBatch {
-        acks: vec![
-            ack("a", AckStatus::Completed),
-            ack("b", AckStatus::DeadLetter),
-        ],
-        ..WriteBatch::default()
-    };
+    let batch = WriteBatch::of_acks(vec![
+        ack("a", AckStatus::Completed),
+        ack("b", AckStatus::DeadLetter),
+    ]);
     door.apply(batch).await.unwrap();
     door.write_counts().await;
     let (found, whole) = counted(&fixture).await;

@@ -84,15 +84,10 @@ impl Fixture {
             queue: queue.into(),
             partition: partition.into(),
             transaction_id: Some((*id).into()),
-            trace_id: None,
             payload: format!("\"{id}\"").into(),
-            producer_sub: None,
-            is_sealed: false,
+            ..NewMessage::default()
         };
-        let batch = WriteBatch {
-            pushes: ids.iter().map(message).collect(),
-            ..WriteBatch::default()
-        };
+        let batch = WriteBatch::of_pushes(ids.iter().map(message).collect());
         let done = self
             .store
             .apply(Arc::new(batch))
@@ -144,10 +139,7 @@ impl Fixture {
                 error: Some("because".into()),
                 keeps_lease: false,
             };
-            let batch = WriteBatch {
-                acks: vec![ack],
-                ..WriteBatch::default()
-            };
+            let batch = WriteBatch::of_acks(vec![ack]);
             let done = self
                 .store
                 .apply(Arc::new(batch))
@@ -216,10 +208,7 @@ pub(crate) async fn ack(
         error: None,
         keeps_lease: false,
     };
-    let batch = WriteBatch {
-        acks: vec![ack],
-        ..WriteBatch::default()
-    };
+    let batch = WriteBatch::of_acks(vec![ack]);
     fixture
         .store
         .apply(Arc::new(batch))

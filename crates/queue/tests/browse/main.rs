@@ -38,8 +38,8 @@ wakeline_testkit::conformance! {
         a_letter_is_found_by_either_id,
         nothing_is_deleted_where_nothing_is,
         a_letter_of_a_deleted_group_stays,
-        a_buried_message_is_a_letter_of_who_waits_for_it,
-        what_is_in_somebodys_hands_is_not_buried;
+        a_message_moved_to_the_dead_letters_is_a_letter_of_its_waiting_groups,
+        a_leased_message_is_not_moved_to_the_dead_letters;
     dead_letters:
         letters_have_pages_filters_and_a_total;
     options:

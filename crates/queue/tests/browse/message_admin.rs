@@ -165,7 +165,9 @@ pub(crate) async fn a_letter_of_a_deleted_group_stays(fixture: Fixture) {
     assert_eq!(letters.unwrap().total, 1);
 }
 
-pub(crate) async fn a_buried_message_is_a_letter_of_who_waits_for_it(fixture: Fixture) {
+pub(crate) async fn a_message_moved_to_the_dead_letters_is_a_letter_of_its_waiting_groups(
+    fixture: Fixture,
+) {
     let pushed = fixture.push_together("q", "p", &["a", "b", "c"]).await;
     let at = address(&pushed[1]);
     let move_to_dead_letters = async |group: Option<&str>| {
@@ -199,7 +201,7 @@ pub(crate) async fn a_buried_message_is_a_letter_of_who_waits_for_it(fixture: Fi
     assert_eq!(fixture.complete("q", "late", 9).await, ["a", "b", "c"]);
 }
 
-pub(crate) async fn what_is_in_somebodys_hands_is_not_buried(fixture: Fixture) {
+pub(crate) async fn a_leased_message_is_not_moved_to_the_dead_letters(fixture: Fixture) {
     let pushed = fixture.push_together("q", "p", &["a", "b"]).await;
     let held = fixture.pop("q", "g", 1).await.unwrap();
     let move_to_dead_letters = async |index: usize| {

@@ -284,11 +284,8 @@ pub(crate) async fn the_door_tells_how_it_is_doing(fixture: Fixture) {
     let message = NewMessage {
         queue: "q".into(),
         partition: "p".into(),
-        transaction_id: None,
-        trace_id: None,
         payload: "1".into(),
-        producer_sub: None,
-        is_sealed: false,
+        ..NewMessage::default()
     };
     door.push(vec![message; 3]).await.unwrap();
     door.write_counts().await;

@@ -30,10 +30,8 @@ pub(crate) fn message(queue: &str, partition: &str, transaction: &str) -> NewMes
         queue: queue.to_owned(),
         partition: partition.to_owned(),
         transaction_id: Some(transaction.to_owned()),
-        trace_id: None,
         payload: format!("\"{transaction}\"").into(),
-        producer_sub: None,
-        is_sealed: false,
+        ..NewMessage::default()
     }
 }
 
@@ -63,10 +61,7 @@ pub(crate) async fn apply(store: &dyn Store, batch: WriteBatch) -> BatchOutcome 
 }
 
 pub(crate) async fn try_push(store: &dyn Store, pushes: Vec<NewMessage>) -> BatchOutcome {
-    let pushing = WriteBatch {
-        pushes,
-        ..WriteBatch::default()
-    };
+    let pushing = WriteBatch::of_pushes(pushes);
     apply(store, pushing).await
 }
 
@@ -234,10 +229,7 @@ pub(crate) struct AckResult {
 }
 
 pub(crate) async fn say_one(store: &dyn Store, ack: Ack) -> AckResult {
-    let acking = WriteBatch {
-        acks: vec![ack],
-        ..WriteBatch::default()
-    };
+    let acking = WriteBatch::of_acks(vec![ack]);
     let done = apply(store, acking).await;
     AckResult {
         outcome: done.acked[0],
@@ -247,10 +239,7 @@ pub(crate) async fn say_one(store: &dyn Store, ack: Ack) -> AckResult {
 
 /// All in one call.
 pub(crate) async fn say_all(store: &dyn Store, acks: Vec<Ack>) -> Vec<AckOutcome> {
-    let acking = WriteBatch {
-        acks,
-        ..WriteBatch::default()
-    };
+    let acking = WriteBatch::of_acks(acks);
     apply(store, acking).await.acked
 }
 

@@ -192,7 +192,9 @@ async fn with_a_message_that_holds_up_another(door: &TestDoor) -> Claim {
     claimed
 }
 
-pub(crate) async fn burying_a_message_wakes_for_what_follows_it(database: Database) {
+pub(crate) async fn a_message_moved_to_the_dead_letters_wakes_for_what_follows_it(
+    database: Database,
+) {
     let door = open(&database).await;
     let claimed = with_a_message_that_holds_up_another(&door).await;
     let waiting = door.parked(from("q").partition("p")).await;

@@ -63,11 +63,11 @@ async fn hang_up_during_the_claim(database: Database, request: Request) {
     assert_eq!(names(&claimed), ["a"]);
 }
 
-pub(crate) async fn a_pop_that_hangs_up_during_its_claim_hands_it_back(database: Database) {
+pub(crate) async fn a_pop_that_hangs_up_during_its_claim_releases_it(database: Database) {
     hang_up_during_the_claim(database, from("q")).await;
 }
 
-pub(crate) async fn an_auto_ack_that_hangs_up_during_its_claim_hands_it_back(database: Database) {
+pub(crate) async fn an_auto_ack_that_hangs_up_during_its_claim_releases_it(database: Database) {
     hang_up_during_the_claim(database, from("q").auto_ack()).await;
 }
 
@@ -82,11 +82,11 @@ async fn drop_the_claim(database: Database, request: Request) {
     assert_eq!(names(&taken(second).await), ["a"]);
 }
 
-pub(crate) async fn a_claim_that_is_dropped_is_handed_back_and_wakes(database: Database) {
+pub(crate) async fn a_claim_that_is_dropped_is_released_and_wakes(database: Database) {
     drop_the_claim(database, from("q")).await;
 }
 
-pub(crate) async fn an_auto_ack_that_is_dropped_is_handed_back_and_wakes(database: Database) {
+pub(crate) async fn an_auto_ack_that_is_dropped_is_released_and_wakes(database: Database) {
     drop_the_claim(database, from("q").auto_ack()).await;
 }
 

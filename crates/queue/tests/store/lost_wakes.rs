@@ -88,12 +88,12 @@ enum ConsumerKind {
 }
 
 #[derive(Default)]
-struct Consumed {
+struct ConsumedMessages {
     times: Mutex<HashMap<(usize, String), usize>>,
     more: Notify,
 }
 
-impl Consumed {
+impl ConsumedMessages {
     async fn everywhere(&self, names: &[String]) {
         loop {
             let more = self.more.notified();
@@ -119,7 +119,7 @@ async fn nobody_is_left_waiting(database: Database, manner: ConsumerKind) {
     eprintln!("WAKELINE_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let nodes = nodes(&database).await;
-    let consumed = Arc::new(Consumed::default());
+    let consumed = Arc::new(ConsumedMessages::default());
     let mut consumers = JoinSet::new();
     for node in &nodes {
         for (group, name) in GROUPS.iter().enumerate() {
@@ -180,7 +180,7 @@ async fn consume(
     request: PopRequest,
     group: usize,
     manner: ConsumerKind,
-    consumed: Arc<Consumed>,
+    consumed: Arc<ConsumedMessages>,
     mut random: StdRng,
 ) {
     let is_clumsy = manner == ConsumerKind::Clumsy;
@@ -213,14 +213,11 @@ async fn consume(
 }
 
 pub(crate) async fn acknowledge(node: &Queue, ack: Ack) -> AckOutcome {
-    let batch = WriteBatch {
-        acks: vec![ack],
-        ..WriteBatch::default()
-    };
+    let batch = WriteBatch::of_acks(vec![ack]);
     node.apply(batch).await.unwrap().acked[0]
 }
 
-fn count(consumed: &Consumed, group: usize, name: &str) {
+fn count(consumed: &ConsumedMessages, group: usize, name: &str) {
     let key = (group, name.to_owned());
     *consumed.times.lock().unwrap().entry(key).or_default() += 1;
     consumed.more.notify_waiters();

@@ -83,11 +83,11 @@ wakeline_testkit::conformance! {
         dead_messages_are_skipped_by_their_group_only,
         only_dead_messages_left_is_nothing_left;
     release:
-        a_lease_that_is_handed_back_is_free_at_once,
-        an_auto_ack_that_is_handed_back_comes_again,
-        a_lease_of_somebody_else_is_not_handed_back,
-        what_was_acknowledged_in_part_is_not_handed_back,
-        an_auto_ack_is_not_handed_back_behind_a_later_claim;
+        a_lease_that_is_released_is_free_at_once,
+        an_auto_ack_that_is_released_comes_again,
+        a_lease_of_somebody_else_is_not_released,
+        what_was_acknowledged_in_part_is_not_released,
+        an_auto_ack_is_not_released_behind_a_later_claim;
     ready:
         a_new_partition_wakes_every_group,
         a_group_that_has_caught_up_is_woken,
@@ -230,7 +230,7 @@ wakeline_testkit::conformance! {
         deleting_a_group_wakes,
         the_end_of_a_pause_wakes,
         a_retry_wakes,
-        burying_a_message_wakes_for_what_follows_it,
+        a_message_moved_to_the_dead_letters_wakes_for_what_follows_it,
         deleting_a_message_wakes_for_what_follows_it,
         configuring_the_same_again_wakes_nobody;
     random:
@@ -238,10 +238,10 @@ wakeline_testkit::conformance! {
     holding:
         a_push_answers_a_waiting_pop,
         each_partition_that_is_pushed_answers_a_waiter,
-        a_pop_that_hangs_up_during_its_claim_hands_it_back,
-        an_auto_ack_that_hangs_up_during_its_claim_hands_it_back,
-        a_claim_that_is_dropped_is_handed_back_and_wakes,
-        an_auto_ack_that_is_dropped_is_handed_back_and_wakes,
+        a_pop_that_hangs_up_during_its_claim_releases_it,
+        an_auto_ack_that_hangs_up_during_its_claim_releases_it,
+        a_claim_that_is_dropped_is_released_and_wakes,
+        an_auto_ack_that_is_dropped_is_released_and_wakes,
         the_end_of_a_lease_wakes_who_came_after_it,
         the_end_of_a_lease_wakes_who_waited_before_it,
         a_wait_without_news_asks_the_store_once;

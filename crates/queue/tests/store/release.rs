@@ -5,7 +5,7 @@ use crate::{
     database::Database,
 };
 
-pub(crate) async fn a_lease_that_is_handed_back_is_free_at_once(database: Database) {
+pub(crate) async fn a_lease_that_is_released_is_free_at_once(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*store).await;
@@ -22,7 +22,7 @@ pub(crate) async fn a_lease_that_is_handed_back_is_free_at_once(database: Databa
     );
 }
 
-pub(crate) async fn an_auto_ack_that_is_handed_back_comes_again(database: Database) {
+pub(crate) async fn an_auto_ack_that_is_released_comes_again(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let auto = from("q").auto_ack().batch(2);
@@ -36,7 +36,7 @@ pub(crate) async fn an_auto_ack_that_is_handed_back_comes_again(database: Databa
     assert_eq!(names(&auto.claim(&*store).await), ["c"]);
 }
 
-pub(crate) async fn a_lease_of_somebody_else_is_not_handed_back(database: Database) {
+pub(crate) async fn a_lease_of_somebody_else_is_not_released(database: Database) {
     let (one, two) = (database.store().await, database.store().await);
     push(&*one, "q", "p", &["a"]).await;
     let lost = from("q").claim(&*one).await;
@@ -50,7 +50,7 @@ pub(crate) async fn a_lease_of_somebody_else_is_not_handed_back(database: Databa
     assert_eq!(from("q").nothing(&*one).await, None);
 }
 
-pub(crate) async fn what_was_acknowledged_in_part_is_not_handed_back(database: Database) {
+pub(crate) async fn what_was_acknowledged_in_part_is_not_released(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
@@ -59,7 +59,7 @@ pub(crate) async fn what_was_acknowledged_in_part_is_not_handed_back(database: D
     assert!(from("q").nothing(&*store).await.is_some(), "still leased");
 }
 
-pub(crate) async fn an_auto_ack_is_not_handed_back_behind_a_later_claim(database: Database) {
+pub(crate) async fn an_auto_ack_is_not_released_behind_a_later_claim(database: Database) {
     let store = database.store().await;
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let auto = from("q").auto_ack();

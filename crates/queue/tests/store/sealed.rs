@@ -104,7 +104,7 @@ pub(crate) async fn a_transaction_into_a_sealed_queue(database: Database) {
 }
 
 /// It may take a moment until it is.
-async fn handed_back(door: &TestDoor) -> ClaimGuard {
+async fn released(door: &TestDoor) -> ClaimGuard {
     let looking = async {
         loop {
             let held = door.queue.pop(from("q").0, Duration::ZERO).await.unwrap();
@@ -127,7 +127,7 @@ pub(crate) async fn without_the_key_nothing_is_taken_and_nothing_lost(database: 
         for request in [from("q"), from("q").auto_ack()] {
             let refused = blind.queue.pop(request.0, Duration::ZERO).await;
             assert!(refused.is_err());
-            let claim = handed_back(&door).await;
+            let claim = released(&door).await;
             assert_eq!(claim.claim().parts[0].messages[0].payload, SECRET);
             let claimed = claim.claim().clone();
             claim.delivered();

@@ -81,118 +81,54 @@ impl Store for WatchedStore {
     }
 }
 
-impl QueueAdmin for WatchedStore {
-    fn configure(&self, options: ConfigureRequest) -> Write<ConfigureResult> {
-        self.counted(self.inner.configure(options))
-    }
-
-    fn delete_queue(&self, queue: String) -> Write<Option<i64>> {
-        self.inner.delete_queue(queue)
-    }
-
-    fn delete_group(&self, scope: GroupScope, with_start: bool) -> Write<u64> {
-        self.counted(self.inner.delete_group(scope, with_start))
-    }
-
-    fn seek(&self, scope: GroupScope, to: Seek) -> Write<u64> {
-        self.counted(self.inner.seek(scope, to))
-    }
-
-    fn subscribe(&self, group: String, begin_us: i64) -> Write<u64> {
-        self.inner.subscribe(group, begin_us)
-    }
-
-    fn modes(&self) -> BoxFuture<'_, Result<PauseModes, Error>> {
-        self.inner.modes()
-    }
-
-    fn set_push_paused(&self, paused: bool) -> Write<PauseModes> {
-        self.inner.set_push_paused(paused)
-    }
-
-    fn set_pop_paused(&self, paused: bool) -> Write<PauseModes> {
-        self.counted(self.inner.set_pop_paused(paused))
-    }
-
-    fn sweep(&self, limit: u32) -> Write<SweepResult> {
-        self.inner.sweep(limit)
-    }
+/// Methods of a trait that go to the inner store: `counted` ones as counted writes.
+macro_rules! forward {
+    ($($trait:ident { $($(#$counted:tt)? $method:ident($($name:ident: $type:ty),*) -> $answer:ty;)+ })+) => {
+        $(impl $trait for WatchedStore {
+            $(fn $method(&self, $($name: $type),*) -> $answer {
+                forward!($(#$counted)? self, self.inner.$method($($name),*))
+            })+
+        })+
+    };
+    (#[counted] $self:ident, $call:expr) => { $self.counted($call) };
+    ($self:ident, $call:expr) => { $call };
 }
 
-impl StreamStore for WatchedStore {
-    fn register(&self, query: StreamRegistration) -> Write<RegisterResult> {
-        self.inner.register(query)
-    }
+/// What a read returns.
+type Read<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-    fn states(&self, query: StateQuery) -> BoxFuture<'_, Result<Vec<StateRow>, Error>> {
-        self.inner.states(query)
+forward! {
+    QueueAdmin {
+        #[counted] configure(options: ConfigureRequest) -> Write<ConfigureResult>;
+        delete_queue(queue: String) -> Write<Option<i64>>;
+        #[counted] delete_group(scope: GroupScope, with_start: bool) -> Write<u64>;
+        #[counted] seek(scope: GroupScope, to: Seek) -> Write<u64>;
+        subscribe(group: String, begin_us: i64) -> Write<u64>;
+        modes() -> Read<'_, PauseModes>;
+        set_push_paused(paused: bool) -> Write<PauseModes>;
+        #[counted] set_pop_paused(paused: bool) -> Write<PauseModes>;
+        sweep(limit: u32) -> Write<SweepResult>;
     }
-}
-
-impl ReadStore for WatchedStore {
-    fn rows(
-        &self,
-        kind: &'static str,
-        statement: &'static str,
-        parameters: Vec<Value>,
-    ) -> BoxFuture<'_, Result<Vec<Row>, Error>> {
-        self.inner.rows(kind, statement, parameters)
+    StreamStore {
+        register(query: StreamRegistration) -> Write<RegisterResult>;
+        states(query: StateQuery) -> Read<'_, Vec<StateRow>>;
     }
-
-    fn segment_spans(
-        &self,
-        slices: Vec<PositionRange>,
-        count: i64,
-    ) -> BoxFuture<'_, Result<Vec<SegmentSpan>, Error>> {
-        self.inner.segment_spans(slices, count)
+    ReadStore {
+        rows(kind: &'static str, statement: &'static str, parameters: Vec<Value>) -> Read<'_, Vec<Row>>;
+        segment_spans(ranges: Vec<PositionRange>, count: i64) -> Read<'_, Vec<SegmentSpan>>;
+        positions_at(times: Vec<(i64, i64)>) -> Read<'_, Vec<i64>>;
+        health() -> Read<'_, serde_json::Value>;
     }
-
-    fn positions_at(&self, asked: Vec<(i64, i64)>) -> BoxFuture<'_, Result<Vec<i64>, Error>> {
-        self.inner.positions_at(asked)
+    MessageAdmin {
+        #[counted] delete_message(address: MessageAddress) -> Write<bool>;
+        #[counted] retry(retry: DeadLetterRetry) -> Write<RetryOutcome>;
+        #[counted] move_to_dead_letters(address: MessageAddress, group: Option<String>, error: String) -> Write<u64>;
+        add_trace(trace: NewTrace) -> Write<()>;
     }
-
-    fn health(&self) -> BoxFuture<'_, Result<serde_json::Value, Error>> {
-        self.inner.health()
-    }
-}
-
-impl MessageAdmin for WatchedStore {
-    fn delete_message(&self, address: MessageAddress) -> Write<bool> {
-        self.counted(self.inner.delete_message(address))
-    }
-
-    fn retry(&self, retry: DeadLetterRetry) -> Write<RetryOutcome> {
-        self.counted(self.inner.retry(retry))
-    }
-
-    fn move_to_dead_letters(
-        &self,
-        address: MessageAddress,
-        group: Option<String>,
-        error: String,
-    ) -> Write<u64> {
-        self.counted(self.inner.move_to_dead_letters(address, group, error))
-    }
-
-    fn add_trace(&self, trace: NewTrace) -> Write<()> {
-        self.inner.add_trace(trace)
-    }
-}
-
-impl StatsStore for WatchedStore {
-    fn add_counts(&self, counts: Vec<CounterRow>) -> Write<()> {
-        self.inner.add_counts(counts)
-    }
-
-    fn set_held_pops(&self, node: (String, i64), parked: Vec<HeldPops>) -> Write<()> {
-        self.inner.set_held_pops(node, parked)
-    }
-
-    fn set_node_stats(&self, node_stats: NodeStats) -> Write<()> {
-        self.inner.set_node_stats(node_stats)
-    }
-
-    fn load(&self) -> Load {
-        self.inner.load()
+    StatsStore {
+        add_counts(counts: Vec<CounterRow>) -> Write<()>;
+        set_held_pops(node: (String, i64), held_pops: Vec<HeldPops>) -> Write<()>;
+        set_node_stats(stats: NodeStats) -> Write<()>;
+        load() -> Load;
     }
 }

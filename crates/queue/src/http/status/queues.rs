@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Path, State, rejection::PathRejection},
-};
+use axum::{Json, extract::State};
 use serde_json::{Value, json};
-use wakeline_web::{Params, Problem, path};
+use wakeline_web::{Params, Problem};
 
 use crate::{
     browse::MessageFilter,
     http::{
         listing::{LongPageQuery, MessageQuery, PageQuery, QueueQuery, short_time_text},
         messages::{self, MessageList, StatusQuery},
+        query::PathNames,
         refusals::{BadParameter, NotFound, StoreUnreachable},
         resources::{counts_json, found, listed, partition_json},
     },
@@ -63,10 +61,10 @@ pub(in crate::http) async fn queue_list(
 )]
 pub(in crate::http) async fn queue(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
+    PathNames(queue): PathNames<String>,
     params: Params,
 ) -> Result<Json<Value>, Problem> {
-    let (queue, partitions) = found(&door, named, &params).await?;
+    let (queue, partitions) = found(&door, queue, &params).await?;
     let mut config = door.options_of(Some(&queue));
     config.insert("maxQueueSize".into(), config["maxSize"].clone());
     Ok(Json(json!({
@@ -99,10 +97,9 @@ pub(in crate::http) async fn queue(
 )]
 pub(in crate::http) async fn queue_messages(
     State(door): State<Arc<Queue>>,
-    named: Result<Path<String>, PathRejection>,
+    PathNames(queue): PathNames<String>,
     params: Params,
 ) -> Result<Json<MessageList>, Problem> {
-    let queue = path(named)?;
     name::check("queue", &queue, door.limits().max_name)?;
     let filter = MessageQuery::read(&params, door.limits())?.filter();
     let filter = MessageFilter {

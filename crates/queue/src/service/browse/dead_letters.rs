@@ -2,7 +2,7 @@
 
 use super::Queue;
 use crate::{
-    browse::{DeadLetter, MessageAddress, MessageFilter, MessageLocation, Page, Paged},
+    browse::{DeadLetter, ListPage, MessageAddress, MessageFilter, MessageLocation, Page},
     error::Error,
     segment::Segment,
     store::{read::Row, statements},
@@ -19,7 +19,7 @@ impl Queue {
         &self,
         filter: &MessageFilter,
         page: Page,
-    ) -> Result<Paged<DeadLetter>, Error> {
+    ) -> Result<ListPage<DeadLetter>, Error> {
         let queue = match &filter.queue {
             None => None,
             // No queue has the number 0.

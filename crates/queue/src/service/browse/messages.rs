@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     browse::{
-        DeadLetter, ListedMessage, MessageAddress, MessageDetails, MessageFilter, MessageStatus,
-        Page, Paged, Reader,
+        DeadLetter, ListPage, ListedMessage, MessageAddress, MessageDetails, MessageFilter,
+        MessageStatus, Page, Reader,
     },
     error::Error,
     message::Message,
@@ -29,18 +29,18 @@ impl Queue {
         filter: &MessageFilter,
         status: Option<MessageStatus>,
         page: Page,
-    ) -> Result<Paged<ListedMessage>, Error> {
+    ) -> Result<ListPage<ListedMessage>, Error> {
         let mut queue = None;
         if let Some(name) = &filter.queue {
             queue = self.queue_number(name).await?;
             if queue.is_none() {
-                return Ok(Paged::default());
+                return Ok(ListPage::default());
             }
         }
         if status == Some(MessageStatus::DeadLetter) {
             let found = self.dead_letters(filter, page).await?;
             let rows = found.rows.into_iter();
-            return Ok(Paged {
+            return Ok(ListPage {
                 rows: rows
                     .map(|letter| listed_letter(letter, Arc::default()))
                     .collect(),
@@ -68,7 +68,7 @@ impl Queue {
             }
         }))
         .await?;
-        Ok(Paged {
+        Ok(ListPage {
             rows: picked.into_iter().flatten().collect(),
             total: walked.total,
         })

@@ -7,7 +7,7 @@ use futures_util::try_join;
 use super::Queue;
 use crate::{
     browse::{
-        Distribution, MessageCounts, Overview, Page, Paged, PartitionRow, QueueFilter, QueueRow,
+        Distribution, ListPage, MessageCounts, Overview, Page, PartitionRow, QueueFilter, QueueRow,
     },
     error::Error,
     store::{read::Row, statements},
@@ -29,7 +29,11 @@ fn counts(row: &Row) -> MessageCounts {
 
 impl Queue {
     /// Queues, the newest first. Reads every partition of the queues on the page.
-    pub async fn queues(&self, filter: &QueueFilter, page: Page) -> Result<Paged<QueueRow>, Error> {
+    pub async fn queues(
+        &self,
+        filter: &QueueFilter,
+        page: Page,
+    ) -> Result<ListPage<QueueRow>, Error> {
         let parameters = vec![
             (&filter.name).into(),
             (&filter.namespace).into(),
@@ -78,10 +82,7 @@ impl Queue {
             name: Some(name.to_owned()),
             ..QueueFilter::default()
         };
-        let page = Page {
-            limit: 1,
-            offset: 0,
-        };
+        let page = Page::first(1);
         Ok(self.queues(&filter, page).await?.rows.pop())
     }
 
@@ -99,7 +100,7 @@ impl Queue {
         &self,
         queue: Option<i64>,
         page: Page,
-    ) -> Result<Paged<PartitionRow>, Error> {
+    ) -> Result<ListPage<PartitionRow>, Error> {
         let range = vec![queue.unwrap_or(0).into(), queue.unwrap_or(i64::MAX).into()];
         let read = |row: &Row| {
             Ok(PartitionRow {

@@ -4,7 +4,7 @@ use futures_util::try_join;
 
 use super::Queue;
 use crate::{
-    browse::{MessageAddress, Page, Paged, Trace, TraceName},
+    browse::{ListPage, MessageAddress, Page, Trace, TraceName},
     error::Error,
     store::{read::Row, statements},
 };
@@ -59,7 +59,7 @@ impl Queue {
         from_us: i64,
         to_us: i64,
         page: Page,
-    ) -> Result<Paged<Trace>, Error> {
+    ) -> Result<ListPage<Trace>, Error> {
         let filter = vec![name.into(), from_us.into(), to_us.into()];
         let read = |row: &Row| Ok(trace(row));
         let mut found = self
@@ -79,7 +79,7 @@ impl Queue {
     }
 
     /// The names that traces have, the last used first. Reads every name.
-    pub async fn trace_names(&self, page: Page) -> Result<Paged<TraceName>, Error> {
+    pub async fn trace_names(&self, page: Page) -> Result<ListPage<TraceName>, Error> {
         let read = |row: &Row| {
             Ok(TraceName {
                 name: row.text("name"),
