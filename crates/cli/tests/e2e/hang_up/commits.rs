@@ -360,7 +360,9 @@ async fn case(route: &str, name: &str, node: &Server) -> Case {
             }
         }
         "POST /jinaga/feeds" => Case::WakesNobody("a stream is opened by the answer"),
-        "POST /jinaga/load" | "POST /jinaga/read" => Case::WakesNobody("it writes nothing"),
+        "POST /jinaga/load" | "POST /jinaga/read" => {
+            Case::WakesNobody("nobody can log in here, so they store no user")
+        }
         "GET /jinaga/login" => Case::WakesNobody(
             "nobody can log in here; crates/feed/tests has first logins that hang up",
         ),
@@ -586,7 +588,7 @@ impl Nodes {
         until("a request to stand in the lock's line", async || {
             let blocked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND \
                            datname = current_database() AND application_name = $1 AND \
-                           query !~ 'sweep|queue_tally|queue_node|queue_parked'";
+                           query !~ 'sweep|queue_counters|queue_node_stats|queue_held_pops'";
             // A transaction sees the activity as it was when it first asked.
             let forget = self.client.batch_execute("SELECT pg_stat_clear_snapshot()");
             forget.await.unwrap();
