@@ -421,7 +421,7 @@ async fn an_ack_is_answered_as_queen_does(ground: Ground) {
       [
         {
           "dlq": false,
-          "error": "unresolvable: the group has no such message in this partition (never pushed, or removed); if it is leased, it comes again",
+          "error": "unresolvable: the group has no such message in this partition (never pushed, or removed); if it is leased, it is redelivered",
           "index": 0,
           "leaseReleased": false,
           "noop": false,
