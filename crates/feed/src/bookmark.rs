@@ -13,11 +13,11 @@ const FROM_NEW: &str = "n";
 /// Up to this length, a bookmark without a direction was read from the new facts.
 const SHORT_SPAN: Seq = 1_000;
 
-/// A feed is read in spans of seqs, one after the other: see [`crate::paging`]. Its text is `w1-<to>`
-/// after a whole span, `w1-<from>-<to>-<output>-<direction>-<cursor>` within one, and empty at the
-/// feed's beginning. The direction is `g` (from the given) or `n` (from the new facts). Bookmarks of
-/// upstream's form (`254.253`) say nothing about this store and mean the beginning: clients skip the
-/// facts that they have.
+/// A feed is read in spans of seqs, one after the other: see [`crate::paging`]. Its text is
+/// `w1-<to>` after a whole span, `w1-<from>-<to>-<output>-<direction>-<cursor>` within one, and
+/// empty at the feed's beginning. The direction is `g` (from the given) or `n` (from the new
+/// facts). Bookmarks of upstream's form (`254.253`) say nothing about this store and mean the
+/// beginning: clients skip the facts that they have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Bookmark {
     #[default]
@@ -63,8 +63,8 @@ impl Bookmark {
         }
     }
 
-    /// In the order in which a reader gets them. It goes back only if a given is stored after the feed
-    /// was read: then the feed starts from its beginning.
+    /// In the order in which a reader gets them. It goes back only if a given is stored after the
+    /// feed was read: then the feed starts from its beginning.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Ordering {
         let inside = |bookmark: &Self| match bookmark {

@@ -46,7 +46,8 @@ pub enum Literal {
     Bool(bool),
     /// Finite.
     Number(f64),
-    /// As JSON, with its quotes: an escape may be half of a surrogate pair, which no `str` can hold.
+    /// As JSON, with its quotes: an escape may be half of a surrogate pair, which no `str` can
+    /// hold.
     String(Box<str>),
 }
 

@@ -122,7 +122,7 @@ impl From<DecideError> for Error {
     fn from(error: DecideError) -> Self {
         match error {
             DecideError::Store(error) => Self::Store(error),
-            DecideError::TooMany(error) => Self::Invalid(error.to_string()),
+            DecideError::TooManyFeeds(error) => Self::Invalid(error.to_string()),
         }
     }
 }

@@ -41,7 +41,8 @@ impl Hash {
         let Some(at) = (0..64).find(|&at| self.0[at] != other.0[at]) else {
             return Ordering::Equal;
         };
-        // Three bytes are four characters: what differs is in the group of the first different byte.
+        // Three bytes are four characters: what differs is in the group of the first different
+        // byte.
         let group = at / 3 * 3..(at / 3 * 3 + 3).min(64);
         STANDARD
             .encode(&self.0[group.clone()])

@@ -1,4 +1,5 @@
-//! Feeds: the lists of tuples that a specification is cut into. A client needs all facts of a tuple.
+//! Feeds: the lists of tuples that a specification is cut into. A client needs all facts of a
+//! tuple.
 
 mod build;
 mod context;
@@ -28,7 +29,7 @@ pub const MAX_PARTS: usize = 20_000;
 #[error(
     "The specification makes more than {MAX_FEEDS} feeds, or feeds of more than {MAX_PARTS} parts"
 )]
-pub struct TooMany;
+pub struct TooManyFeeds;
 
 /// A feed of given facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub struct Feed {
 
 /// The feeds of a specification from these facts on, one for each of its givens; each feed once,
 /// upstream's first.
-pub fn of(specification: &Specification, given: &[Reference]) -> Result<Vec<Feed>, TooMany> {
+pub fn of(specification: &Specification, given: &[Reference]) -> Result<Vec<Feed>, TooManyFeeds> {
     let mut feeds = Vec::new();
     let mut seen = HashSet::new();
     let upstreams = build(specification)?.into_iter().map(|feed| (feed, false));

@@ -1,7 +1,7 @@
 //! The open streams of this node, and which of them a new fact can concern.
 //!
-//! Streams whose feeds differ only in their givens have the same query. A fact is looked up once per
-//! query and variable of its type, however many streams there are.
+//! Streams whose feeds differ only in their givens have the same query. A fact is looked up once
+//! per query and variable of its type, however many streams there are.
 
 mod concern;
 mod follower;

@@ -52,7 +52,7 @@ impl<'a> Value<'a> {
 
     /// What it is, for texts such as "expected an object, found a number".
     #[must_use]
-    pub fn what(&self) -> &'static str {
+    pub fn description(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",

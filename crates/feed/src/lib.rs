@@ -4,12 +4,12 @@
 //! * a save is on disk, whole, when it is answered; a fact without its predecessors is refused;
 //! * a stream sends every tuple of its feed, those of transactions that commit late too, and marks
 //!   where the client has caught up (SYNC);
-//! * a page costs what is on it, not what came before it;
+//! * a page costs as much as the page has, whatever came before it;
 //! * a stream that waits costs the database nothing, and a save wakes only those it can concern.
 //!
-//! In reading order: [`fact`] and [`specification`] are the nouns, [`feeds`] the lists of tuples that a
-//! specification is cut into, [`query`] a feed as the databases see it, [`store`] the storage,
-//! [`stream`] and [`hub`] how clients get what is new.
+//! In reading order: [`fact`] and [`specification`] are the nouns, [`feeds`] the lists of tuples
+//! that a specification is cut into, [`query`] a feed as the databases see it, [`store`] the
+//! storage, [`stream`] and [`hub`] how clients get what is new.
 
 pub mod bookmark;
 pub mod declaration;

@@ -1,4 +1,5 @@
-//! The caller: a user by a token of one of the providers, or an anonymous one where that is allowed.
+//! The caller: a user by a token of one of the providers, or an anonymous one where that is
+//! allowed.
 
 mod providers;
 pub mod users;
@@ -180,7 +181,7 @@ impl Login {
     }
 }
 
-/// PostgreSQL takes no NUL, and nobody a line break in a list.
+/// PostgreSQL takes no NUL, and a line break would break lists.
 fn is_subject(text: &str) -> bool {
     let length = text.chars().count();
     (1..=MAX_SUBJECT).contains(&length) && !text.contains(char::is_control)

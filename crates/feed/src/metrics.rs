@@ -29,7 +29,7 @@ pub fn describe() {
     );
     describe_counter!(
         "wakeline_feed_dropped_total",
-        "Streams closed at a limit, by why"
+        "Streams closed at a limit, by reason"
     );
     describe_histogram!(
         "wakeline_feed_waitlist_peak",

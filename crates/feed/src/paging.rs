@@ -1,7 +1,7 @@
-//! Pages of a feed. A reader goes through spans of seqs, each up to the horizon that was settled when
-//! the span began, and within a span through the deltas of the outputs (see [`DeltaQuery`]), each in an
-//! order of its own. So a page is found by seeking to where the last one ended, and a late commit is
-//! in a later span.
+//! Pages of a feed. A reader goes through spans of seqs, each up to the horizon that was settled
+//! when the span began, and within a span through the deltas of the outputs (see [`DeltaQuery`]),
+//! each in an order of its own. So a page is found by seeking to where the last one ended, and a
+//! late commit is in a later span.
 
 use std::{
     sync::Arc,
@@ -41,8 +41,8 @@ impl TuplePage {
     }
 }
 
-/// A horizon that covers all saves that were answered before. It waits for saves that are still under
-/// way, but not for long.
+/// A horizon that covers all saves that were answered before. It waits for saves that are still
+/// under way, but not for long.
 pub async fn fresh_horizon(store: &dyn Store) -> Result<Horizon, Error> {
     let began = Instant::now();
     let mut horizon = store.horizon().await?;
@@ -95,8 +95,8 @@ pub async fn page_at(
     let mut reached = bookmark.clone();
     loop {
         progress.restart_for(given);
-        while progress.from < progress.to && progress.first_new_output < progress.slices(query) {
-            let slice = DeltaQuery {
+        while progress.from < progress.to && progress.first_new_output < progress.deltas(query) {
+            let delta = DeltaQuery {
                 query: query.clone(),
                 given: given.to_vec(),
                 from: progress.from,
@@ -105,7 +105,7 @@ pub async fn page_at(
                 after: progress.after.take(),
                 limit: limit + 1 - tuples.len(),
             };
-            for row in store.delta_page(slice).await? {
+            for row in store.delta_page(delta).await? {
                 if tuples.len() == limit {
                     return Ok(TuplePage {
                         tuples,
@@ -161,8 +161,8 @@ impl SpanProgress {
         }
     }
 
-    /// If a given was stored after the span began, nothing of its tuples has been read yet, not even
-    /// their old facts.
+    /// If a given was stored after the span began, nothing of its tuples has been read yet, not
+    /// even their old facts.
     fn restart_for(&mut self, given: &[Seq]) {
         if self.from > 0 && given.iter().any(|given| *given > self.from) {
             self.from = 0;
@@ -172,7 +172,7 @@ impl SpanProgress {
     }
 
     /// From the beginning every output is new, so the first delta has every tuple.
-    fn slices(&self, query: &Query) -> usize {
+    fn deltas(&self, query: &Query) -> usize {
         if self.from == 0 {
             1
         } else {

@@ -1,8 +1,8 @@
 //! Policies: which users may save facts, which may follow feeds, and which facts are purged.
 //!
 //! A directory of `*.policy` files, or an empty file named `no-security-policies`. With any policy
-//! all three kinds of rules are on: facts of a type without a rule are refused, and feeds without
-//! one are not served.
+//! file all three kinds of rules apply: facts of a type without a rule are refused, and feeds
+//! without one are not served.
 
 pub mod authorization;
 pub mod distribution;

@@ -10,7 +10,7 @@ use crate::{
     specification::{Label, Match, Name, Specification},
 };
 
-pub use walk::{By, Walk, WalkStep};
+pub use walk::{FoundBy, Walk, WalkStep};
 
 /// Variables of a query and of all its conditions.
 pub const MAX_VARIABLES: usize = 128;
@@ -42,8 +42,8 @@ pub struct Edge {
     pub predecessor: usize,
 }
 
-/// There is, or is not, a way to find these too. Its own variables are numbered after those of what
-/// it is a condition of.
+/// A condition: these facts exist, too, or do not. Its own variables are numbered after the
+/// variables of the query or condition that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Exists {
     pub exists: bool,
@@ -100,8 +100,8 @@ impl Query {
         Ok(query)
     }
 
-    /// The variables that the newest fact of a tuple can stand for: a predecessor of another is never the
-    /// newest. A given can be among them.
+    /// The variables that the newest fact of a tuple can stand for: a predecessor of another is
+    /// never the newest. A given can be among them.
     #[must_use]
     pub fn arrivals(&self) -> Vec<usize> {
         (0..self.variables.len())

@@ -24,8 +24,8 @@ use crate::{
 
 /// Results per chunk.
 pub const CHUNK: usize = 250;
-/// Rows that one chunk may need, those of nested collections counted too; with more, it is a smaller
-/// chunk.
+/// Rows that one chunk may need, those of nested collections counted too; with more, it is a
+/// smaller chunk.
 pub const MAX_ROWS: usize = 200_000;
 /// Rows per question.
 const PAGE: usize = 5_000;
@@ -151,7 +151,7 @@ impl Reading {
         if self.is_done {
             return Ok(None);
         }
-        let slice = DeltaQuery {
+        let delta = DeltaQuery {
             query: self.plan.top.query.clone(),
             given: self.given.iter().map(|(seq, _)| *seq).collect(),
             from: 0,
@@ -160,7 +160,7 @@ impl Reading {
             after: self.after.take(),
             limit,
         };
-        let rows = self.store.delta_page(slice).await?;
+        let rows = self.store.delta_page(delta).await?;
         self.is_done = rows.len() < limit;
         self.after = rows.last().map(|row| row.at.clone());
         if rows.is_empty() {

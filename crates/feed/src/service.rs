@@ -1,4 +1,5 @@
-//! The operations, in the order of a fact's life: save it, declare its feeds, follow them, load, read.
+//! The operations, in the order of a fact's life: save it, declare its feeds, follow them, load,
+//! read.
 
 mod declaring;
 mod definitions;
@@ -53,7 +54,7 @@ pub struct Feeds {
     bus: Arc<Bus>,
     services: StreamServices,
     definitions: Definitions,
-    /// `None`: everybody may everything.
+    /// `None`: every caller may do everything.
     policies: Option<Arc<Policies>>,
     users: Users,
     verifier: Arc<Verifier>,
@@ -121,8 +122,8 @@ impl Feeds {
         Ok(user.map(|user| user.fact.reference.clone()))
     }
 
-    /// Purges facts that match conditions which are newer than the facts. Then, for ever, it forgets
-    /// unused feeds once a day.
+    /// Purges facts that match conditions which are newer than the facts. Then, for ever, it
+    /// forgets unused feeds once a day.
     pub async fn tidy(self: Arc<Self>) {
         if let Some(policies) = &self.policies {
             match policies.purge.all(&*self.store, &self.bus).await {
@@ -144,7 +145,7 @@ impl Feeds {
     async fn forget_feeds(&self, now: i64, instant: Instant) -> Result<u64, Error> {
         self.definitions.refresh_followed(instant).await?;
         let kept = i64::try_from(self.settings.keep_definitions.as_micros()).unwrap_or(i64::MAX);
-        // A node tells the store once a day what it is asked for, and the store notes it once a day.
+        // A node notes a use at most once a day, and the store keeps its time to a day.
         let since = now.saturating_sub(kept).saturating_sub(2 * REFRESHED_AFTER);
         let forgotten = self.store.forget_definitions(since);
         Ok(forgotten.commit(&self.bus).await?)

@@ -23,18 +23,18 @@ pub struct Label {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Specification {
-    pub givens: Vec<Given>,
+    pub givens: Vec<GivenLabel>,
     pub matches: Vec<Match>,
     pub projection: Projection,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Given {
+pub struct GivenLabel {
     pub label: Label,
     pub conditions: Vec<Existential>,
 }
 
-/// A fact that is not known yet, and what must hold of it.
+/// A fact to find, and its conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Match {
     pub unknown: Label,

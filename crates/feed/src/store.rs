@@ -1,9 +1,9 @@
 //! The traits of the feeds' store, with two implementations: SQLite and PostgreSQL.
 //!
 //! What holds for every method, where its own doc says nothing else: a method is atomic. One that
-//! reads returns a [`StoreFuture`], may be repeated, and writes nothing, so dropping its future only
-//! loses the answer. One that writes returns a [`Write`]: [`Write::commit`] runs it in a task that
-//! outlives its caller.
+//! reads returns a [`StoreFuture`], may be repeated, and writes nothing, so dropping its future
+//! only loses the answer. One that writes returns a [`Write`]: [`Write::commit`] runs it in a task
+//! that outlives its caller.
 
 mod names;
 pub mod postgres;
@@ -33,8 +33,8 @@ pub const MAX_NAME: usize = 1_000;
 /// The answer to a read.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
-/// A fact's number in the order of all facts of the store: a predecessor's is below its successors'.
-/// On PostgreSQL it is drawn before the commit: see [`Horizon`].
+/// A fact's number in the order of all facts of the store: a predecessor's is below its
+/// successors'. On PostgreSQL it is drawn before the commit: see [`Horizon`].
 pub type Seq = i64;
 
 /// Up to where the order of facts is settled.
@@ -58,9 +58,9 @@ impl<S> Store for S where
 }
 
 pub trait Facts {
-    /// Saves all of the facts or none; each predecessor comes before its successors. Stored facts stay
-    /// as they are and get the new signatures, so a repeat changes nothing. If two saves have the
-    /// same fact, it is new to one of them. A save shares its commit with others that arrived
+    /// Saves all of the facts or none; each predecessor comes before its successors. Stored facts
+    /// stay as they are and get the new signatures, so a repeat changes nothing. If two saves have
+    /// the same fact, it is new to one of them. A save shares its commit with others that arrived
     /// meanwhile, and fails alone. Names of types and roles have no NUL and at most [`MAX_NAME`]
     /// bytes, else PostgreSQL refuses them.
     fn save(&self, envelopes: Arc<[Envelope]>) -> Write<SaveOutcome>;
@@ -99,8 +99,8 @@ impl SaveOutcome {
     }
 }
 
-/// Every save, a client's or a first login's: it counts new facts, and wakes each node's follower to
-/// read them.
+/// Every save, a client's or a first login's: it counts new facts, and wakes each node's follower
+/// to read them.
 fn saving(
     run: impl Future<Output = Result<SaveOutcome, Error>> + Send + 'static,
 ) -> Write<SaveOutcome> {
@@ -145,8 +145,8 @@ pub struct Log {
     /// Every fact up to here is in the entries. If there may be more, it is the last entry's seq,
     /// else the settled horizon.
     pub to: Seq,
-    /// [`Horizon::last`]. If it is beyond `to` and the entries are not full, saves are under way: read
-    /// on soon.
+    /// [`Horizon::last`]. If it is beyond `to` and the entries are not full, saves are under way:
+    /// read on soon.
     pub last: Seq,
 }
 
@@ -158,12 +158,12 @@ pub struct LogEntry {
     pub predecessors: Vec<(Arc<str>, Seq)>,
 }
 
-/// PostgreSQL may answer a query with several statements, each of what is committed when it runs. All
-/// are bounded by a settled seq, so only a purge meanwhile can make a difference.
+/// PostgreSQL may answer a query with several statements, each of what is committed when it runs.
+/// All are bounded by a settled seq, so only a purge meanwhile can make a difference.
 pub trait Queries {
     /// A page of a feed's tuples. It costs as much as the page has. The first page of a delta also
-    /// costs as much as the new facts of its output's type, or as the facts between the given and that
-    /// output, whichever are fewer.
+    /// costs as much as the new facts of its output's type, or as the facts between the given and
+    /// that output, whichever are fewer.
     fn delta_page(&self, delta: DeltaQuery) -> StoreFuture<'_, Vec<TupleRow>>;
 
     /// A page of all tuples from many lists of givens on.
@@ -176,10 +176,10 @@ pub trait Queries {
     fn matches(&self, query: Arc<Query>, givens: Vec<Vec<Seq>>) -> StoreFuture<'_, Vec<bool>>;
 }
 
-/// Tuples of `query` from the facts `given` on. All their facts are at or before `to`, and their first
-/// output after `from`, in the order of outputs, is `first_new_output`. So the deltas of all outputs
-/// together have exactly what came in `(from, to]`, each tuple once. With `from` 0 the first output's
-/// delta has every tuple.
+/// Tuples of `query` from the facts `given` on. All their facts are at or before `to`, and their
+/// first output after `from`, in the order of outputs, is `first_new_output`. So the deltas of all
+/// outputs together have exactly what came in `(from, to]`, each tuple once. With `from` 0 the
+/// first output's delta has every tuple.
 #[derive(Clone, Debug)]
 pub struct DeltaQuery {
     pub query: Arc<Query>,
@@ -261,19 +261,19 @@ pub trait Purging {
     /// Facts of a type after a seq, in order: at most `limit`.
     fn facts_of_type(&self, kind: Kind, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Seq>>;
 
-    /// Removes descendants of `root`, newest first, but not the facts of `keep` and their ancestors;
-    /// returns them. It removes at most `limit` and so has to be repeated until it returns fewer;
-    /// between two calls every fact that is left has its predecessors. A removed fact can be saved
-    /// again.
+    /// Removes descendants of `root`, newest first, but not the facts of `keep` and their
+    /// ancestors; returns them. It removes at most `limit` and so has to be repeated until it
+    /// returns fewer; between two calls every fact that is left has its predecessors. A removed
+    /// fact can be saved again.
     fn purge(&self, root: Seq, keep: Vec<Seq>, limit: usize) -> Write<Vec<Seq>>;
 
-    /// Draws a seq that no fact has. When it is settled, all saves have ended that looked anything up
-    /// before. Each call draws another one.
+    /// Draws a seq that no fact has. When it is settled, all saves have ended that looked anything
+    /// up before. Each call draws another one.
     fn fence(&self) -> Write<Seq>;
 
-    /// Removes what was saved onto facts while they were purged, by saves that had found them. To be
-    /// called when a [`fence`](Purging::fence) that was drawn after the purge is settled. A repeat
-    /// removes nothing.
+    /// Removes what was saved onto facts while they were purged, by saves that had found them. To
+    /// be called when a [`fence`](Purging::fence) that was drawn after the purge is settled. A
+    /// repeat removes nothing.
     fn purge_orphans(&self, of: Vec<Seq>) -> Write<usize>;
 }
 

@@ -1,8 +1,9 @@
-//! A stream: sends the existing tuples of its feed, marks with SYNC that the client has caught up, and
-//! then sends new tuples as they come.
+//! A stream: sends the existing tuples of its feed, marks with SYNC that the client has caught up,
+//! and then sends new tuples as they come.
 //!
-//! It is one loop, so only one query cycle runs at a time. The connection asks it for the next event
-//! when it can take one. So a slow reader holds up only itself: its facts wait on the waitlist.
+//! It is one loop, so only one query cycle runs at a time. The connection asks it for the next
+//! event when it can take one. So a slow reader holds up only itself: its facts wait on the
+//! waitlist.
 
 mod opening;
 mod telemetry;
@@ -44,15 +45,16 @@ const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 pub struct Limits {
     /// Pages of one cycle; then others have a turn.
     pub max_initial_pages: usize,
-    /// Facts that may wait for a stream; past it the stream is closed.
+    /// Facts that may wait for a stream; with more the stream is closed.
     pub waitlist_cap: usize,
     /// After so many pages a stream lets others go first, for `page_delay`. 0: never.
     pub page_delay_every: usize,
     pub page_delay: Duration,
-    /// How long after a live page SYNC is said. Jinaga's client forgets a page whose facts it could
-    /// not load as soon as SYNC comes: so a server that dies in between has not said it yet.
+    /// How long after the last live page SYNC is sent. When SYNC comes, Jinaga's client gives up a
+    /// page whose facts it could not load. So a server that dies just after a page must not have
+    /// sent it yet.
     pub sync_delay: Duration,
-    /// How often a blank line is sent when nothing else is.
+    /// How often a blank line is sent while nothing else is.
     pub heartbeat: Duration,
     /// How long a reader may leave a frame unread; then its stream ends.
     pub slow_reader: Duration,
@@ -111,15 +113,15 @@ pub struct FeedStream {
     stage: Stage,
     /// The seqs of the givens, once all are stored.
     given: Option<Vec<Seq>>,
-    /// The givens are stored, and the caller may have the feed. Else every wake is a reason to check
-    /// that again, and no page is sent.
+    /// The givens are stored, and the caller may have the feed. Else every wake is a reason to
+    /// check that again, and no page is sent.
     is_open: bool,
     /// Up to where the feed was read.
     bookmark: Bookmark,
     /// The last bookmark that the client got: an empty feed is announced with the client's own one.
     client_bookmark: String,
     pages_of_cycle: usize,
-    /// When SYNC is to be said after the last live page.
+    /// When SYNC is due after the last live page.
     sync: Option<Instant>,
     began: Instant,
     /// The connection has asked for the first event.
@@ -277,7 +279,8 @@ impl FeedStream {
                 None => pages.page(&self.feed, given, &self.bookmark, to).await,
             }
         };
-        // Both are read when `to` is settled, so a fact that has taken the feed away by then counts.
+        // Both are read when `to` is settled, so a fact that has taken the feed away by then
+        // counts.
         let (decision, page) = tokio::try_join!((self.decide)(), page)?;
         if let Decision::Denied(_) = decision {
             self.is_open = false;
@@ -288,8 +291,8 @@ impl FeedStream {
         let is_caught_up = page.is_last && self.is_caught_up(to);
         if page.references.is_empty() {
             if !is_caught_up {
-                // A shared page is there at once: a stream that goes round without an event must let
-                // the rest of the node run.
+                // A shared page is there at once: a stream that goes round without an event must
+                // let the rest of the node run.
                 yield_now().await;
             }
             let says_so = is_caught_up && self.sync.is_none();
@@ -297,7 +300,8 @@ impl FeedStream {
         }
         let is_synced = is_caught_up && self.telemetry.syncs == 0;
         if self.telemetry.syncs > 0 {
-            // However long pages have been coming: SYNC names the last one, which may still be loading.
+            // However long pages have been coming: SYNC names the last one, which may still be
+            // loading.
             self.sync = Some(Instant::now() + self.services.limits.sync_delay);
         }
         self.telemetry.page(&page);
@@ -339,14 +343,14 @@ impl FeedStream {
             }
             Some(span) => {
                 self.telemetry.restart();
-                self.look(span.after, span.to);
+                self.start_cycle(span.after, span.to);
                 false
             }
         }
     }
 
     /// Starts a cycle over a span of the waitlist.
-    fn look(&mut self, after: Seq, to: Seq) {
+    fn start_cycle(&mut self, after: Seq, to: Seq) {
         self.pages_of_cycle = 0;
         self.telemetry.cycle();
         // No fact before the span concerns this feed, so all its streams read the same page.
@@ -389,7 +393,7 @@ impl FeedStream {
         let span = waitlist.span();
         drop(waitlist);
         if let Some(span) = span {
-            self.look(span.after, span.to);
+            self.start_cycle(span.after, span.to);
         }
         None
     }

@@ -47,8 +47,8 @@ impl Waitlist {
         self.ready_page = Some(known);
     }
 
-    /// The page after `at` and up to `to`, if the last facts were exactly that. A stream that is behind
-    /// has none.
+    /// The page after `at` and up to `to`, if the last facts were exactly that. A stream that is
+    /// behind has none.
     #[must_use]
     pub fn ready_page(&self, at: &Bookmark, to: Seq) -> Option<Arc<Page>> {
         let (Bookmark::Finished(at), Some(known)) = (at, &self.ready_page) else {
@@ -86,8 +86,8 @@ impl Waitlist {
         self.facts.len()
     }
 
-    /// What has to be read: everything after `after` and up to `to`. Never an empty span: it would be
-    /// read for ever, because its fact stays.
+    /// What has to be read: everything after `after` and up to `to`. Never an empty span: it would
+    /// be read for ever, because its fact stays.
     #[must_use]
     pub fn span(&self) -> Option<Span> {
         if self.restarts {
@@ -187,7 +187,7 @@ mod tests {
         let is_known = |list: &Waitlist, at, to| list.ready_page(&at, to).is_some();
         assert!(is_known(&list, Bookmark::Finished(5), 9));
         assert!(is_known(&list, Bookmark::Finished(7), 9));
-        // Something may be before it; the first is told already; something is after it.
+        // A fact may be before it; the first fact was sent already; a fact is after it.
         assert!(!is_known(&list, Bookmark::Finished(4), 9));
         assert!(!is_known(&list, Bookmark::Finished(8), 9));
         assert!(!is_known(&list, Bookmark::Finished(7), 10));

@@ -14,7 +14,7 @@ use crate::{
 pub struct NamedFact {
     pub name: Name,
     pub reference: Reference,
-    /// `None` for what was declared by its hash.
+    /// `None` if it was declared by its hash.
     pub fact: Option<Fact>,
 }
 
@@ -28,12 +28,12 @@ pub enum Error {
     Reference,
 }
 
-/// What is known to the caller, and what is declared, in this order.
+/// The caller's own facts, and then the declared ones.
 pub fn resolve(
     declarations: &[Declaration],
     known: Vec<NamedFact>,
 ) -> Result<Vec<NamedFact>, Error> {
-    let mut resolved = Resolved::default();
+    let mut resolved = ResolvedFacts::default();
     known.into_iter().for_each(|known| resolved.add(known));
     for declaration in declarations {
         let declared = resolved.declared(declaration)?;
@@ -51,12 +51,12 @@ pub fn saved(declared: Vec<NamedFact>) -> Result<Vec<Fact>, Error> {
 }
 
 #[derive(Default)]
-struct Resolved {
+struct ResolvedFacts {
     facts: Vec<NamedFact>,
     by_name: HashMap<Name, usize>,
 }
 
-impl Resolved {
+impl ResolvedFacts {
     fn add(&mut self, declared: NamedFact) {
         self.by_name.insert(declared.name.clone(), self.facts.len());
         self.facts.push(declared);

@@ -173,6 +173,6 @@ pub(crate) fn shape(what: &dyn Display, expected: &'static str, found: &Value<'_
     InvalidFact::Shape {
         what: what.to_string().into(),
         expected,
-        found: found.what(),
+        found: found.description(),
     }
 }

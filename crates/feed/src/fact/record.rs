@@ -42,8 +42,8 @@ pub fn read_facts(body: &[u8], limit: usize) -> Result<Vec<Fact>, BodyError> {
     })
 }
 
-/// The references of `{"references":[{type, hash}]}`, at most so many. One with a hash that cannot be
-/// one is left out, as what is not known is.
+/// The references of `{"references":[{type, hash}]}`, at most so many. One with a hash that cannot
+/// be one is left out, as unknown facts are.
 ///
 /// # Errors
 ///

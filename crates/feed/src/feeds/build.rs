@@ -1,16 +1,16 @@
 //! From a specification to its feeds.
 
 use super::{
-    MAX_FEEDS, MAX_PARTS, TooMany,
+    MAX_FEEDS, MAX_PARTS, TooManyFeeds,
     context::{BuildContext, FollowingMatches},
 };
 use crate::specification::{
-    Component, Condition, Existential, Given, Label, Match, Projection, Specification,
+    Component, Condition, Existential, GivenLabel, Label, Match, Projection, Specification,
 };
 
-/// The feeds of a specification as upstream cuts it, most of which have some of its givens only. What
-/// follows from the givens alone is in no feed: a client has it with them.
-pub fn build(specification: &Specification) -> Result<Vec<Specification>, TooMany> {
+/// The feeds of a specification as upstream cuts it, most of which have some of its givens only.
+/// What follows from the givens alone is in no feed: a client has it with them.
+pub fn build(specification: &Specification) -> Result<Vec<Specification>, TooManyFeeds> {
     let specification = specification.distinct();
     let mut builder = Builder {
         feeds: Vec::new(),
@@ -45,12 +45,12 @@ struct Builder {
 }
 
 impl Builder {
-    fn emit(&mut self, tuple: &Tuple) -> Result<(), TooMany> {
+    fn emit(&mut self, tuple: &Tuple) -> Result<(), TooManyFeeds> {
         if self.feeds.len() == MAX_FEEDS {
-            return Err(TooMany);
+            return Err(TooManyFeeds);
         }
         let parts = parts(&tuple.feed.matches);
-        self.parts = self.parts.checked_sub(parts).ok_or(TooMany)?;
+        self.parts = self.parts.checked_sub(parts).ok_or(TooManyFeeds)?;
         self.feeds.push(tuple.feed.clone());
         Ok(())
     }
@@ -60,7 +60,7 @@ impl Builder {
         tuple: &mut Tuple,
         matches: &[Match],
         place: BuildContext<'_>,
-    ) -> Result<(), TooMany> {
+    ) -> Result<(), TooManyFeeds> {
         for (index, found) in matches.iter().enumerate() {
             let at = tuple.feed.matches.len();
             tuple.feed.matches.push(paths_of(found));
@@ -92,7 +92,7 @@ impl Builder {
         tuple: &Tuple,
         condition: &Existential,
         place: BuildContext<'_>,
-    ) -> Result<(), TooMany> {
+    ) -> Result<(), TooManyFeeds> {
         let mut proof = tuple.clone();
         self.matches(&mut proof, &condition.matches, place)?;
         self.emit(&proof)?;
@@ -109,7 +109,7 @@ impl Builder {
     }
 
     /// Adds the matches after the fact that is brought back, since the collections need them.
-    fn complete(&mut self, proof: &mut Tuple, place: BuildContext<'_>) -> Result<(), TooMany> {
+    fn complete(&mut self, proof: &mut Tuple, place: BuildContext<'_>) -> Result<(), TooManyFeeds> {
         let mut next = place.rest;
         while let Some(rest) = next {
             let place = BuildContext {
@@ -123,7 +123,7 @@ impl Builder {
         self.emit(proof)
     }
 
-    fn collections(&mut self, tuple: &Tuple, projection: &Projection) -> Result<(), TooMany> {
+    fn collections(&mut self, tuple: &Tuple, projection: &Projection) -> Result<(), TooManyFeeds> {
         for (_, component) in projection.components() {
             if let Component::Collection {
                 matches,
@@ -174,7 +174,7 @@ impl Tuple {
         for path in found.paths() {
             let mut unused = self.unused.iter();
             if let Some(index) = unused.position(|label| label.name == path.right_label) {
-                self.feed.givens.push(Given {
+                self.feed.givens.push(GivenLabel {
                     label: self.unused.remove(index),
                     conditions: Vec::new(),
                 });

@@ -1,14 +1,14 @@
 //! The feeds that upstream lacks: what stands behind a fact that was brought back.
 //!
-//! Of `p [!E { d [!E { r }] }] c` upstream has the feeds `p d [!E r]`, `p d r` and `p [!E d] c`. When
-//! an `r` brings a `p` back, none of them has a new tuple with its `c`, and none has what is said of
-//! it afterwards. So for each place where a fact can be brought back the specification is walked
-//! once more, with what brings back as a part of the tuple: `p [!E { d [!E { r }] }] d r c`. The
-//! condition stays as it was written: what was deleted again is in no tuple. With it a tuple also
-//! stands for those that other facts brought back, so that places do not multiply.
+//! Of `p [!E { d [!E { r }] }] c` upstream has the feeds `p d [!E r]`, `p d r` and `p [!E d] c`.
+//! When an `r` brings a `p` back, none of them has a new tuple with its `c`, and none has what is
+//! said of it afterwards. So for each place where a fact can be brought back the specification is
+//! walked once more, with what brings back as a part of the tuple: `p [!E { d [!E { r }] }] d r c`.
+//! The condition stays as it was written: what was deleted again is in no tuple. With it a tuple
+//! also stands for those that other facts brought back, so that places do not multiply.
 
 use super::{
-    MAX_FEEDS, MAX_PARTS, TooMany,
+    MAX_FEEDS, MAX_PARTS, TooManyFeeds,
     build::{Tuple, parts, paths_of},
 };
 use crate::{
@@ -29,7 +29,7 @@ pub fn build(specification: &Specification) -> Vec<Specification> {
     feeds
 }
 
-fn every_walk(specification: &Specification) -> Result<Vec<Specification>, TooMany> {
+fn every_walk(specification: &Specification) -> Result<Vec<Specification>, TooManyFeeds> {
     let mut walk = RestoredWalk {
         feeds: Vec::new(),
         parts: MAX_PARTS,
@@ -71,7 +71,7 @@ struct RestoredWalk {
 }
 
 impl RestoredWalk {
-    fn matches(&mut self, row: &mut RestoredRow, matches: &[Match]) -> Result<(), TooMany> {
+    fn matches(&mut self, row: &mut RestoredRow, matches: &[Match]) -> Result<(), TooManyFeeds> {
         for found in matches {
             let at = row.tuple.feed.matches.len();
             self.add(row, std::slice::from_ref(&paths_of(found)))?;
@@ -92,13 +92,13 @@ impl RestoredWalk {
         row: &mut RestoredRow,
         condition: &Existential,
         at: usize,
-    ) -> Result<(), TooMany> {
+    ) -> Result<(), TooManyFeeds> {
         let proofs = proofs(condition);
         for proof in &proofs {
             self.spend(parts(&proof.matches))?;
         }
-        // A client that has a fact which was brought back needs the facts that take it away again, as
-        // upstream's feeds have them for a fact that was never away.
+        // A client that has a fact which was brought back needs the facts that take it away again,
+        // as upstream's feeds have them for a fact that was never away.
         if row.is_restored {
             for proof in &proofs {
                 let mut proven = row.clone();
@@ -124,7 +124,7 @@ impl RestoredWalk {
         Ok(())
     }
 
-    fn end(&mut self, row: &RestoredRow, projection: &Projection) -> Result<(), TooMany> {
+    fn end(&mut self, row: &RestoredRow, projection: &Projection) -> Result<(), TooManyFeeds> {
         if row.has_more {
             self.emit(row)?;
         }
@@ -147,7 +147,7 @@ impl RestoredWalk {
         Ok(())
     }
 
-    fn add(&mut self, row: &mut RestoredRow, matches: &[Match]) -> Result<(), TooMany> {
+    fn add(&mut self, row: &mut RestoredRow, matches: &[Match]) -> Result<(), TooManyFeeds> {
         self.spend(parts(matches))?;
         for found in matches {
             row.tuple.use_givens(found);
@@ -156,17 +156,17 @@ impl RestoredWalk {
         Ok(())
     }
 
-    fn emit(&mut self, row: &RestoredRow) -> Result<(), TooMany> {
+    fn emit(&mut self, row: &RestoredRow) -> Result<(), TooManyFeeds> {
         if self.feeds.len() == MAX_FEEDS {
-            return Err(TooMany);
+            return Err(TooManyFeeds);
         }
         self.spend(parts(&row.tuple.feed.matches))?;
         self.feeds.push(row.tuple.feed.clone());
         Ok(())
     }
 
-    fn spend(&mut self, parts: usize) -> Result<(), TooMany> {
-        self.parts = self.parts.checked_sub(parts).ok_or(TooMany)?;
+    fn spend(&mut self, parts: usize) -> Result<(), TooManyFeeds> {
+        self.parts = self.parts.checked_sub(parts).ok_or(TooManyFeeds)?;
         Ok(())
     }
 }

@@ -67,8 +67,8 @@ impl Reader {
         }
     }
 
-    /// Takes the next bytes, cut anywhere, and appends the facts that are complete. Their hashes are
-    /// computed here; their signatures are not checked.
+    /// Takes the next bytes, cut anywhere, and appends the facts that are complete. Their hashes
+    /// are computed here; their signatures are not checked.
     ///
     /// # Errors
     ///

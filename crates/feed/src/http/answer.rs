@@ -109,7 +109,7 @@ pub(super) fn created() -> Response {
     text(StatusCode::CREATED, "Created")
 }
 
-/// As a page would show it: the text may repeat what was sent.
+/// Escaped for HTML, because the text may repeat parts of the request.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

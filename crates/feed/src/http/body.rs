@@ -96,7 +96,7 @@ pub(super) fn is_of_type(headers: &HeaderMap, kind: &str) -> bool {
     })
 }
 
-/// For an error's text: what came instead.
+/// For an error's text: the content type that the request has instead.
 pub(super) fn described(headers: &HeaderMap) -> String {
     match content_type(headers) {
         None => "No Content-Type header was received.".to_owned(),

@@ -75,7 +75,8 @@ fn declared_text(declared: &DeclaredFeeds) -> String {
 /// Follows a feed.
 ///
 /// As a page of JSON (`Prefer: wait=N` holds it until there is something), as a stream in Jinaga's
-/// form (`Accept: application/x-jinaga-feed-stream`) or as server-sent events (`text/event-stream`).
+/// form (`Accept: application/x-jinaga-feed-stream`) or as server-sent events
+/// (`text/event-stream`).
 #[utoipa::path(
     get, path = "/jinaga/feeds/{hash}", tag = "feed",
     params(
@@ -117,8 +118,8 @@ pub(super) async fn follow(
         .map_err(|error| named(Error::Bookmark(error)))?;
     for form in [StreamFormat::Jinaga, StreamFormat::Events] {
         if accept::names(&headers, form.content_type()) {
-            let session = door.feeds.stream(&caller, &hash, bookmark).await;
-            return Ok(stream::respond(session.map_err(named)?, form));
+            let stream = door.feeds.stream(&caller, &hash, bookmark).await;
+            return Ok(stream::respond(stream.map_err(named)?, form));
         }
     }
     let wait = prefer.wait.unwrap_or(Duration::ZERO);

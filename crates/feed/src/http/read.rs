@@ -57,7 +57,8 @@ pub(super) async fn read(
         Some(JSON) => (Layout::Compact, "application/json; charset=utf-8"),
         _ => (Layout::Indented, "text/plain; charset=utf-8"),
     };
-    // The first results before the answer begins: what is wrong with them is still an error then.
+    // The first results are read before the answer begins, so an error in them can still be its
+    // status.
     let first = reading.next().await?;
     let begin = match &layout {
         Layout::Indented | Layout::Compact => "[".to_owned(),

@@ -23,8 +23,8 @@ use super::answer;
 use crate::{frame::StreamFormat, stream::FeedStream};
 
 /// The head goes out at once; the body ends, with its last chunk, when the stream does.
-pub(super) fn respond(session: FeedStream, form: StreamFormat) -> Response {
-    let body = StreamBody(Arc::new(FrameSender::new(session, form)));
+pub(super) fn respond(stream: FeedStream, form: StreamFormat) -> Response {
+    let body = StreamBody(Arc::new(FrameSender::new(stream, form)));
     let mut response = answer::typed(form.content_type(), Body::new(body));
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -35,8 +35,8 @@ pub(super) fn respond(session: FeedStream, form: StreamFormat) -> Response {
 
 struct StreamBody(Arc<FrameSender>);
 
-/// Sends frames. A connection that can take no more asks for none, so a task checks whether the last
-/// frame was read in time.
+/// Sends frames. A connection that can take no more asks for none, so a task checks whether the
+/// last frame was read in time.
 struct FrameSender {
     state: Mutex<SenderState>,
     slow_reader: Duration,
@@ -52,11 +52,11 @@ struct SenderState {
 }
 
 impl FrameSender {
-    fn new(session: FeedStream, form: StreamFormat) -> Self {
-        let (slow_reader, is_slow) = (session.slow_reader(), session.is_slow());
-        let frames = unfold(session, move |mut session| async move {
-            let event = session.next().await?;
-            Some((form.encode(&event), session))
+    fn new(stream: FeedStream, form: StreamFormat) -> Self {
+        let (slow_reader, is_slow) = (stream.slow_reader(), stream.is_slow());
+        let frames = unfold(stream, move |mut stream| async move {
+            let event = stream.next().await?;
+            Some((form.encode(&event), stream))
         });
         Self {
             state: Mutex::new(SenderState {

@@ -34,8 +34,8 @@ enum ConcernSource {
 pub(super) struct QueryConcerns {
     pub(super) query: Arc<Query>,
     pub(super) concerns: Vec<Concern>,
-    /// Each concern's fact is a tuple by itself, and there are no other tuples: streams need not read
-    /// them.
+    /// Each concern's fact is a tuple by itself, and there are no other tuples: streams need not
+    /// read them.
     pub(super) is_page: bool,
 }
 
@@ -80,15 +80,15 @@ impl ConcernLookup {
     ) -> Result<QueryConcerns, Error> {
         let concerns = match self.source {
             ConcernSource::Log(concerns) => concerns,
-            ConcernSource::Store(asked) => {
-                let first = asked.facts.iter().min().copied();
-                match ask(store, asked, watched).await {
+            ConcernSource::Store(query) => {
+                let first = query.facts.iter().min().copied();
+                match find(store, query, watched).await {
                     // This query fails for ever. If it failed the whole batch, no stream would get
                     // anything any more. So the streams of this query read for themselves.
                     Err(error @ Error::Failed(_)) => {
-                        tracing::error!(%error, "which streams new facts concern cannot be asked");
+                        tracing::error!(%error, "the store cannot find which streams new facts concern, so they read for themselves");
                         first
-                            .map(|fact| any(&self.query, fact))
+                            .map(|fact| concerns_all_givens(&self.query, fact))
                             .into_iter()
                             .collect()
                     }
@@ -105,44 +105,44 @@ impl ConcernLookup {
 }
 
 /// Concerns all givens.
-fn any(query: &Query, fact: Seq) -> Concern {
+fn concerns_all_givens(query: &Query, fact: Seq) -> Concern {
     Concern {
         fact,
         given: vec![None; query.givens],
     }
 }
 
-async fn ask(
+async fn find(
     store: &dyn Store,
-    asked: ConcernQuery,
+    query: ConcernQuery,
     watched: impl Fn(&Query) -> Vec<Vec<Seq>>,
 ) -> Result<Vec<Concern>, Error> {
-    if !asked.watched.is_empty() {
-        return compare(store, asked).await;
+    if !query.watched.is_empty() {
+        return compare(store, query).await;
     }
-    let concerns = store.concerns(asked.clone()).await?;
+    let concerns = store.concerns(query.clone()).await?;
     if concerns.len() < MAX_CONCERNS {
         return Ok(concerns);
     }
     // There were more. Facts with many predecessors multiply; the watched givens do not.
-    let watched = watched(&asked.query);
+    let watched = watched(&query.query);
     if watched.is_empty() {
         return Ok(Vec::new());
     }
-    compare(store, ConcernQuery { watched, ..asked }).await
+    compare(store, ConcernQuery { watched, ..query }).await
 }
 
 /// In parts, because every fact is compared with each of the givens.
-async fn compare(store: &dyn Store, asked: ConcernQuery) -> Result<Vec<Concern>, Error> {
-    let together = (MAX_PAIRS / asked.watched.len().max(1)).max(1);
-    if asked.facts.len() <= together {
-        return store.concerns(asked).await;
+async fn compare(store: &dyn Store, query: ConcernQuery) -> Result<Vec<Concern>, Error> {
+    let together = (MAX_PAIRS / query.watched.len().max(1)).max(1);
+    if query.facts.len() <= together {
+        return store.concerns(query).await;
     }
     let mut concerns = Vec::new();
-    for facts in asked.facts.chunks(together) {
+    for facts in query.facts.chunks(together) {
         let part = ConcernQuery {
             facts: facts.to_vec(),
-            ..asked.clone()
+            ..query.clone()
         };
         concerns.extend(store.concerns(part).await?);
     }
@@ -171,8 +171,8 @@ fn direct_roles(query: &Query, variable: usize) -> Option<Vec<Arc<str>>> {
         .collect()
 }
 
-/// A fact may have several predecessors under a role: every combination of them, or the watched givens
-/// that are among them, whichever are fewer.
+/// A fact may have several predecessors under a role: every combination of them, or the watched
+/// givens that are among them, whichever are fewer.
 fn direct(
     entry: &LogEntry,
     roles: &[Arc<str>],

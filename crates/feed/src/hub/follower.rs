@@ -18,10 +18,11 @@ use crate::{
 
 /// Facts that are read together.
 const BATCH: usize = 1_000;
-/// If the follower is so many settled seqs behind, each stream reads for itself: that costs less than
-/// looking up each fact.
+/// If the follower is so many settled seqs behind, each stream reads for itself: that costs less
+/// than looking up each fact.
 const TOO_FAR: i64 = 100_000;
-/// The pauses while saves are under way that began before others that have ended: first and longest.
+/// The pauses while saves are under way that began before others that have ended: first and
+/// longest.
 const UNSETTLED: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(200));
 const OUTAGE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 /// The pause between reads while the engine takes no more waiters.
@@ -106,7 +107,8 @@ impl Follower {
                 }) => return,
                 Ok(_) => {}
                 Err(HoldError::Refused(HoldRefusal::Draining)) => return self.set(None),
-                // The engine takes no more waiters, so nothing wakes it: it reads from time to time.
+                // The engine takes no more waiters, so nothing wakes it: it reads from time to
+                // time.
                 Err(_) => {
                     let checked = self.check(Cause::Fallback, &unsettled).await;
                     if let Ok(CheckResult::Found(NoStreams)) = checked {
@@ -180,8 +182,9 @@ impl Follower {
         })
     }
 
-    /// Whether it ends because no stream is left. A stream registers first and then takes this lock in
-    /// `ensure_running`: so either it is counted here, or it finds that the follower does not run.
+    /// Whether it ends because no stream is left. A stream registers first and then takes this lock
+    /// in `ensure_running`: so either it is counted here, or it finds that the follower does not
+    /// run.
     fn stop_if_no_streams(&self) -> bool {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         if self.hub.streams() == 0 {

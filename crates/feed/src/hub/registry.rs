@@ -128,7 +128,8 @@ impl Registry {
                 .by_given
                 .entry(watch.given.clone())
                 .or_default();
-            // A fact may be both a tuple and a dependency: then the feed is read from its beginning.
+            // A fact may be both a tuple and a dependency: then the feed is read from its
+            // beginning.
             *streams.entry(id).or_default() |= watch.is_dependency;
         }
         if let Some(stream) = self.streams.get_mut(&id) {
@@ -321,7 +322,8 @@ impl Registry {
     }
 }
 
-/// The variables that a new fact can stand for. Not the givens: a stream waits for those by reference.
+/// The variables that a new fact can stand for. Not the givens: a stream waits for those by
+/// reference.
 fn arrivals_by_kind(query: &Query) -> Vec<(Kind, usize)> {
     let arrivals = query.arrivals().into_iter();
     let arrivals = arrivals.filter(|variable| *variable >= query.givens);
@@ -343,8 +345,8 @@ impl Registration {
         Self { hub, stream, inbox }
     }
 
-    /// From here on the stream gets facts for these watches, and no longer for those of the last call.
-    /// Earlier facts are in the store: read it after this call.
+    /// From here on the stream gets facts for these watches, and no longer for those of the last
+    /// call. Earlier facts are in the store: read it after this call.
     pub fn watch(&self, watches: Vec<Watch>, unresolved: Vec<Reference>) {
         self.hub.registry().watch(self.stream, watches, unresolved);
     }

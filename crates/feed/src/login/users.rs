@@ -56,7 +56,7 @@ impl User {
 pub struct Users {
     store: Arc<dyn Store>,
     bus: Arc<Bus>,
-    known: Mutex<HashMap<Principal, Arc<User>>>,
+    cache: Mutex<HashMap<Principal, Arc<User>>>,
     making: Semaphore,
 }
 
@@ -72,16 +72,16 @@ impl Users {
         Self {
             store,
             bus,
-            known: Mutex::default(),
+            cache: Mutex::default(),
             making: Semaphore::new(MAX_MAKING),
         }
     }
 
-    /// The user of a login. The first call makes and stores their key pair. When it returns, the user's
-    /// fact is stored, and the streams whose feeds begin with it are woken. If several nodes do this at
-    /// once, all get the key that was stored first.
+    /// The user of a login. The first call makes and stores their key pair. When it returns, the
+    /// user's fact is stored, and the streams whose feeds begin with it are woken. If several nodes
+    /// do this at once, all get the key that was stored first.
     pub async fn of(&self, principal: &Principal) -> Result<Arc<User>, Error> {
-        if let Some(user) = self.known().get(principal) {
+        if let Some(user) = self.cached().get(principal) {
             return Ok(user.clone());
         }
         let key = match self.store.key(principal.clone()).await? {
@@ -102,11 +102,11 @@ impl Users {
         if let SaveOutcome::Missing { .. } = saved.commit(&self.bus).await? {
             return Err(bad());
         }
-        let mut known = self.known();
-        if known.len() >= MAX_KNOWN {
-            known.clear();
+        let mut cache = self.cached();
+        if cache.len() >= MAX_KNOWN {
+            cache.clear();
         }
-        known.insert(principal.clone(), user.clone());
+        cache.insert(principal.clone(), user.clone());
         Ok(user)
     }
 
@@ -128,8 +128,8 @@ impl Users {
         Ok(kept.commit(&self.bus).await?)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Principal, Arc<User>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> std::sync::MutexGuard<'_, HashMap<Principal, Arc<User>>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

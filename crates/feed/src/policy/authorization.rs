@@ -94,12 +94,14 @@ impl Authorization {
             let made = match &rule.who {
                 AllowedUsers::Anybody => Rule::Anybody,
                 AllowedUsers::Nobody => Rule::Nobody,
-                AllowedUsers::Users(specification) => found(specification).map_err(|reason| {
-                    InvalidRule(format!(
-                        "authorization {}: {reason}",
-                        specification.describe()
-                    ))
-                })?,
+                AllowedUsers::Users(specification) => {
+                    users_rule(specification).map_err(|reason| {
+                        InvalidRule(format!(
+                            "authorization {}: {reason}",
+                            specification.describe()
+                        ))
+                    })?
+                }
             };
             by_kind.entry(rule.kind.clone()).or_default().push(made);
         }
@@ -185,7 +187,7 @@ impl Authorization {
             .map(|(index, head, _)| (*index, *head))
             .collect();
         let rows = evidence.run(store, &heads).await?;
-        let mut tails: Tails<'_> = HashMap::new();
+        let mut tails: TailChecks<'_> = HashMap::new();
         for ((index, _, rest), rows) in asked.into_iter().zip(rows) {
             let keys = keys(&envelopes[index], caller);
             match rest {
@@ -198,7 +200,7 @@ impl Authorization {
                     }
                 }
                 RuleTail::Tail { from, kind, query } => {
-                    let questions = tails
+                    let checks = tails
                         .entry(Arc::as_ptr(query).addr())
                         .or_insert_with(|| (query, Vec::new()));
                     for row in &rows {
@@ -211,15 +213,15 @@ impl Authorization {
                             if let Some(user) = user_fact(kind, key) {
                                 let mut given = given.clone();
                                 given.push(user.reference);
-                                questions.1.push((index, caller == Some(key), given));
+                                checks.1.push((index, caller == Some(key), given));
                             }
                         }
                     }
                 }
             }
         }
-        for (query, questions) in tails.into_values() {
-            for (index, for_caller) in held(store, query, questions).await? {
+        for (query, checks) in tails.into_values() {
+            for (index, for_caller) in held(store, query, checks).await? {
                 accept(&mut verdicts[index], for_caller);
             }
         }
@@ -228,10 +230,10 @@ impl Authorization {
 }
 
 /// A fact, whether it is about the caller, and the facts to begin with.
-type Question = (usize, bool, Vec<Reference>);
+type UserCheck = (usize, bool, Vec<Reference>);
 
 /// By the address of their query, so that each query runs once.
-type Tails<'a> = HashMap<usize, (&'a Arc<Query>, Vec<Question>)>;
+type TailChecks<'a> = HashMap<usize, (&'a Arc<Query>, Vec<UserCheck>)>;
 
 fn accept(verdict: &mut Option<Verdict>, for_caller: bool) {
     let before = matches!(verdict, Some(Verdict::Accepted { for_caller: true }));
@@ -244,13 +246,13 @@ fn accept(verdict: &mut Option<Verdict>, for_caller: bool) {
 async fn held(
     store: &dyn Store,
     query: &Arc<Query>,
-    questions: Vec<Question>,
+    checks: Vec<UserCheck>,
 ) -> Result<Vec<(usize, bool)>, Error> {
-    let facts = questions.iter().flat_map(|(_, _, given)| given);
+    let facts = checks.iter().flat_map(|(_, _, given)| given);
     let seqs = SeqsByFact::find(store, facts).await?;
     let mut about = Vec::new();
     let mut asked = Vec::new();
-    for (index, for_caller, given) in questions {
+    for (index, for_caller, given) in checks {
         // A given that is not stored has no successors.
         if let Some(given) = given.iter().map(|one| seqs.of(one)).collect() {
             about.push((index, for_caller));
@@ -278,7 +280,7 @@ fn predecessors(envelopes: &[Envelope]) -> impl Iterator<Item = &Reference> {
 }
 
 /// A rule of a specification from the fact to its users.
-fn found(specification: &Specification) -> Result<Rule, String> {
+fn users_rule(specification: &Specification) -> Result<Rule, String> {
     let Some((label, kind)) = projected(specification) else {
         return Err("the users must be one label of the specification".into());
     };

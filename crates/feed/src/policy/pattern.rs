@@ -43,8 +43,8 @@ impl Pattern {
         self.part_from(roots, |_| true, &[])
     }
 
-    /// The same for the variables that `is_kept` selects: edges to others are left out. `outputs` are
-    /// the variables of a tuple.
+    /// The same for the variables that `is_kept` selects: edges to others are left out. `outputs`
+    /// are the variables of a tuple.
     pub(super) fn part_from(
         &self,
         roots: &[usize],

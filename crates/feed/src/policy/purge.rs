@@ -68,8 +68,8 @@ impl Purge {
         }
     }
 
-    /// Purges the roots whose condition holds now because of facts that were just saved. Returns how
-    /// many facts were removed.
+    /// Purges the roots whose condition holds now because of facts that were just saved. Returns
+    /// how many facts were removed.
     pub async fn saved(
         &self,
         store: &dyn Store,
@@ -84,7 +84,7 @@ impl Purge {
                 let facts: Vec<Vec<Seq>> = facts.map(|(_, at)| vec![*at]).collect();
                 for chunk in facts.chunks(ROOTS) {
                     for query in queries {
-                        roots.extend(found(store, query, chunk, usize::MAX).await?);
+                        roots.extend(tuple_facts(store, query, chunk, usize::MAX).await?);
                     }
                 }
             }
@@ -156,7 +156,7 @@ impl Condition {
     }
 
     async fn purge(&self, store: &dyn Store, bus: &Arc<Bus>, root: Seq) -> Result<Vec<Seq>, Error> {
-        let keep = found(store, &self.query, &[vec![root]], TRIGGERS).await?;
+        let keep = tuple_facts(store, &self.query, &[vec![root]], TRIGGERS).await?;
         let mut removed = Vec::new();
         // It may have been undone by another purge since.
         if keep.is_empty() {
@@ -175,7 +175,7 @@ impl Condition {
 }
 
 /// All facts of all tuples, up to so many tuples.
-async fn found(
+async fn tuple_facts(
     store: &dyn Store,
     query: &Arc<Query>,
     givens: &[Vec<Seq>],

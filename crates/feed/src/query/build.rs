@@ -55,8 +55,8 @@ struct Part<'a> {
     edges: Vec<Edge>,
     equals: Vec<(usize, usize)>,
     outputs: Vec<usize>,
-    /// With the labels that are known where the condition stands. Their variables are numbered after
-    /// all of this part, so they come when it is complete.
+    /// With the labels that are known where the condition stands. Their variables are numbered
+    /// after all of this part, so they come when it is complete.
     waiting: Vec<(&'a Existential, HashMap<&'a str, usize>)>,
 }
 

@@ -13,14 +13,14 @@ pub struct Walk {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WalkStep {
     pub variable: usize,
-    pub by: By,
+    pub by: FoundBy,
     /// Edges that must hold too and whose ends are known from here on.
     pub edges: Vec<usize>,
 }
 
 /// How a variable is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum FoundBy {
     /// It is a successor of what is known.
     Down { edge: usize },
     /// It is a predecessor of what is known.
@@ -87,25 +87,25 @@ impl<'a> Walker<'a> {
             steps: Vec::new(),
         };
         for variable in start {
-            walk.steps.push(self.step(variable, By::Type));
+            walk.steps.push(self.step(variable, FoundBy::Type));
         }
         while !wanted.is_empty() {
             let up = wanted
                 .iter()
-                .position(|variable| matches!(self.way(*variable), Some(By::Up { .. })));
+                .position(|variable| matches!(self.way(*variable), Some(FoundBy::Up { .. })));
             let any = wanted
                 .iter()
                 .position(|variable| self.way(*variable).is_some());
             let next = up.filter(|_| is_upward_first).or(any).unwrap_or(0);
             let variable = wanted.remove(next);
-            let by = self.way(variable).unwrap_or(By::Type);
+            let by = self.way(variable).unwrap_or(FoundBy::Type);
             walk.steps.push(self.step(variable, by));
         }
         walk
     }
 
-    fn step(&mut self, variable: usize, by: By) -> WalkStep {
-        if let By::Down { edge } | By::Up { edge } = by {
+    fn step(&mut self, variable: usize, by: FoundBy) -> WalkStep {
+        if let FoundBy::Down { edge } | FoundBy::Up { edge } = by {
             self.used[edge] = true;
         }
         self.known[variable] = true;
@@ -117,7 +117,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Up first: a fact has few predecessors and may have many successors.
-    fn way(&self, variable: usize) -> Option<By> {
+    fn way(&self, variable: usize) -> Option<FoundBy> {
         let up = self
             .edges
             .iter()
@@ -126,8 +126,8 @@ impl<'a> Walker<'a> {
             .edges
             .iter()
             .position(|edge| edge.successor == variable && self.known[edge.predecessor]);
-        up.map(|edge| By::Up { edge })
-            .or(down.map(|edge| By::Down { edge }))
+        up.map(|edge| FoundBy::Up { edge })
+            .or(down.map(|edge| FoundBy::Down { edge }))
     }
 
     /// Edges that no step uses and whose ends are known by now.

@@ -1,13 +1,13 @@
-//! The givens that results show although no feed delivers them: the given itself, or a predecessor of
-//! it, where no successor is looked for. For feeds the rules for feeds are checked, for these givens
-//! the rules for facts.
+//! The givens that results show although no feed delivers them: the given itself, or a predecessor
+//! of it, where no successor is looked for. For feeds the rules for feeds are checked, for these
+//! givens the rules for facts.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::specification::{Component, Match, Name, Projection, Specification};
 
-/// The numbers of the givens that are shown, or whose predecessors are, other than in rows of a feed
-/// that begins with them.
+/// The numbers of the givens that are shown, or whose predecessors are, other than in rows of a
+/// feed that begins with them.
 pub fn bare_givens(specification: &Specification) -> Vec<usize> {
     let names = specification.givens.iter().map(|given| &given.label.name);
     let mut level = Level {

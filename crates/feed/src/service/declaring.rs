@@ -16,7 +16,7 @@ use crate::{
     query::Query,
     specification::{
         Label, Name, Specification,
-        request::{self, Request, Trailing},
+        request::{self, Request, TrailingText},
     },
 };
 
@@ -45,7 +45,7 @@ impl Feeds {
         let FeedRequest {
             specification,
             given,
-        } = self.asked(caller, text, Trailing::Ignored).await?;
+        } = self.request(caller, text, TrailingText::Ignored).await?;
         let decision = match &self.policies {
             None => Decision::unlimited(&specification, &given)
                 .map_err(|error| Error::invalid(error.to_string()))?,
@@ -80,14 +80,15 @@ impl Feeds {
         })
     }
 
-    /// Reads a text of declarations and a specification, and checks it against the purge conditions.
-    pub(super) async fn asked(
+    /// Reads a text of declarations and a specification, and checks it against the purge
+    /// conditions.
+    pub(super) async fn request(
         &self,
         caller: &Caller,
         text: &str,
-        trailing: Trailing,
+        trailing: TrailingText,
     ) -> Result<FeedRequest, Error> {
-        let known = self.known(caller).await?;
+        let known = self.caller_fact(caller).await?;
         let Request {
             declarations,
             specification,
@@ -108,7 +109,7 @@ impl Feeds {
 
     /// Saves the facts that are declared.
     pub async fn write(&self, caller: &Caller, text: &str) -> Result<(), Error> {
-        let known = self.known(caller).await?;
+        let known = self.caller_fact(caller).await?;
         let declarations = declaration::parse(text, &labels(&known))?;
         let facts = facts::saved(facts::resolve(&declarations, known)?)?;
         let unsigned = |fact| Envelope {
@@ -119,7 +120,7 @@ impl Feeds {
             .await
     }
 
-    async fn known(&self, caller: &Caller) -> Result<Vec<NamedFact>, Error> {
+    async fn caller_fact(&self, caller: &Caller) -> Result<Vec<NamedFact>, Error> {
         let user = self.user(caller).await?;
         let me = |user: Arc<crate::login::User>| NamedFact {
             name: ME.into(),

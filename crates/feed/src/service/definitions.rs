@@ -30,7 +30,7 @@ const STORED_AT_ONCE: usize = 1_000;
 pub(super) struct Definitions {
     store: Arc<dyn Store>,
     bus: Arc<Bus>,
-    known: Mutex<HashMap<Arc<str>, CachedFeed>>,
+    cache: Mutex<HashMap<Arc<str>, CachedFeed>>,
 }
 
 #[derive(Debug)]
@@ -45,12 +45,12 @@ impl Definitions {
         Self {
             store,
             bus,
-            known: Mutex::default(),
+            cache: Mutex::default(),
         }
     }
 
-    /// Stores feeds for every node, also after a restart: a client gives up a feed whose hash is not
-    /// found.
+    /// Stores feeds for every node, also after a restart: a client gives up a feed whose hash is
+    /// not found.
     pub(super) async fn define(
         &self,
         feeds: Vec<Feed>,
@@ -58,7 +58,7 @@ impl Definitions {
     ) -> Result<Vec<Arc<Feed>>, Error> {
         let feeds: Vec<Arc<Feed>> = feeds.into_iter().map(Arc::new).collect();
         let untold = feeds.iter().filter(|feed| {
-            self.known(&feed.hash)
+            self.cached(&feed.hash)
                 .is_none_or(|(_, stored_at)| is_old(stored_at, now))
         });
         self.store_definitions(untold.cloned().collect(), now)
@@ -71,7 +71,7 @@ impl Definitions {
     }
 
     async fn find_at(&self, hash: &str, now: Instant) -> Result<Arc<Feed>, Error> {
-        match self.known(hash) {
+        match self.cached(hash) {
             Some((feed, stored_at)) => {
                 if is_old(stored_at, now) {
                     self.store_definitions(vec![feed.clone()], now).await?;
@@ -85,9 +85,9 @@ impl Definitions {
     /// A feed that a stream follows is used, also if no request names it again.
     pub(super) async fn refresh_followed(&self, now: Instant) -> Result<(), Error> {
         let followed: Vec<Arc<Feed>> = {
-            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            let followed = known.values().filter(|known| known.is_followed());
-            followed.map(|known| known.feed.clone()).collect()
+            let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+            let followed = cache.values().filter(|cached| cached.is_followed());
+            followed.map(|cached| cached.feed.clone()).collect()
         };
         for some in followed.chunks(STORED_AT_ONCE) {
             self.store_definitions(some.to_vec(), now).await?;
@@ -95,7 +95,8 @@ impl Definitions {
         Ok(())
     }
 
-    /// Stores new and forgotten feeds; for the others it notes, at most once a day, that they are used.
+    /// Stores new and forgotten feeds; for the others it notes, at most once a day, that they are
+    /// used.
     async fn store_definitions(&self, feeds: Vec<Arc<Feed>>, now: Instant) -> Result<(), Error> {
         if feeds.is_empty() {
             return Ok(());
@@ -140,25 +141,25 @@ impl Definitions {
         Ok(feed)
     }
 
-    fn known(&self, hash: &str) -> Option<(Arc<Feed>, Instant)> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known
+    fn cached(&self, hash: &str) -> Option<(Arc<Feed>, Instant)> {
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache
             .get(hash)
-            .map(|known| (known.feed.clone(), known.stored_at))
+            .map(|cached| (cached.feed.clone(), cached.stored_at))
     }
 
     fn remember(&self, feed: Arc<Feed>, stored_at: Instant) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get_mut(&feed.hash) {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cached) = cache.get_mut(&feed.hash) {
             // The streams' own object stays: its count of references shows that they follow it.
-            known.stored_at = stored_at;
+            cached.stored_at = stored_at;
             return;
         }
-        if known.len() >= MAX_CACHED {
+        if cache.len() >= MAX_CACHED {
             // Feeds that are requested again come back from the store.
-            known.retain(|_, known| known.is_followed());
+            cache.retain(|_, cached| cached.is_followed());
         }
-        known.insert(feed.hash.clone(), CachedFeed { feed, stored_at });
+        cache.insert(feed.hash.clone(), CachedFeed { feed, stored_at });
     }
 }
 

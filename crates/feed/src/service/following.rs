@@ -57,9 +57,9 @@ impl Feeds {
             });
         }
         let deadline = began + wait.min(self.settings.max_hold);
-        let mut session = self.stream(caller, hash, bookmark).await?;
+        let mut stream = self.stream(caller, hash, bookmark).await?;
         loop {
-            let event = timeout_at(deadline, session.next()).await;
+            let event = timeout_at(deadline, stream.next()).await;
             let page = match event {
                 Ok(Some(StreamEvent::Page { page, .. })) => Some(page),
                 Ok(Some(
@@ -69,10 +69,10 @@ impl Feeds {
                 Ok(None) | Err(_) => None,
             };
             return Ok(PageResult {
-                woken_by: session.woken_by().filter(|_| page.is_some()),
+                woken_by: stream.woken_by().filter(|_| page.is_some()),
                 page,
                 hold: began.elapsed(),
-                store: session.store_time(),
+                store: stream.store_time(),
             });
         }
     }
@@ -148,7 +148,8 @@ impl Feeds {
     }
 }
 
-/// A cursor has a seq for each variable of its feed. With another feed's cursor every read would fail.
+/// A cursor has a seq for each variable of its feed. With another feed's cursor every read would
+/// fail.
 fn check_cursor(query: &Query, bookmark: &Bookmark) -> Result<(), bookmark::Error> {
     let Bookmark::Within {
         first_new_output,

@@ -23,10 +23,10 @@ pub struct LoadedFacts {
 }
 
 impl Feeds {
-    /// Facts that are not stored, or that the caller may not see, are left out. The request is refused
-    /// only if the caller may see none of them. A client loads a whole page after it was sent, and
-    /// goes on behind it even after a refusal: so one fact that was hidden meanwhile must not cost the
-    /// client the others.
+    /// Facts that are not stored, or that the caller may not see, are left out. The request is
+    /// refused only if the caller may see none of them. A client loads a whole page after it was
+    /// sent, and goes on behind it even after a refusal: so one fact that was hidden meanwhile must
+    /// not cost the client the others.
     pub async fn load(
         &self,
         caller: &Caller,

@@ -9,7 +9,7 @@ use crate::{
     feeds,
     login::Caller,
     reading::{Plan, Reading, bare_givens},
-    specification::{Specification, request::Trailing},
+    specification::{Specification, request::TrailingText},
 };
 
 impl Feeds {
@@ -22,7 +22,7 @@ impl Feeds {
         let FeedRequest {
             specification,
             given,
-        } = self.asked(caller, text, Trailing::Refused).await?;
+        } = self.request(caller, text, TrailingText::Refused).await?;
         if let Some(policies) = &self.policies {
             let user = self.reader(caller).await?;
             let mut feeds = feeds::of(&specification, &given)

@@ -131,8 +131,8 @@ fn purge_after(
     });
 }
 
-/// Each fact once, with all its signatures, and its predecessors before it. A fact that names itself
-/// in a circle cannot be: its hash would have to be known before it is made.
+/// Each fact once, with all its signatures, and its predecessors before it. A fact that names
+/// itself in a circle cannot be: its hash would have to be known before it is made.
 fn ordered(envelopes: Vec<Envelope>) -> Vec<Envelope> {
     let mut places: HashMap<Reference, usize> = HashMap::with_capacity(envelopes.len());
     let mut once: Vec<Envelope> = Vec::with_capacity(envelopes.len());

@@ -26,8 +26,8 @@ const BITS: usize = 2048;
 /// Makes a key pair. Looking for primes takes from a tenth of a second to several: not for a thread
 /// that serves others.
 ///
-/// The public key's text is as node-forge writes it, CRLF line ends and all: clients compare it, and
-/// it is what a user's fact is hashed by.
+/// The public key's text is as node-forge writes it, CRLF line ends and all: clients compare it,
+/// and it is what a user's fact is hashed by.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn generate() -> Result<KeyPair, rsa::Error> {
     })
 }
 
-/// A key that signs. ring does the signing: rsa's takes a time that tells of the key.
+/// A key that signs. `ring` does the signing: the time that `rsa` takes depends on the key.
 pub struct Signer {
     public: Arc<str>,
     pair: RsaKeyPair,

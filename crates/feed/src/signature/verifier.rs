@@ -48,7 +48,7 @@ pub struct Verifier {
 
 type Key = Arc<RsaPublicKeyComponents<Vec<u8>>>;
 
-/// When the young are full they become the old, and the old are forgotten: so what is in use stays.
+/// When the young are full they become the old, and the old are forgotten: so keys in use stay.
 #[derive(Debug, Default)]
 struct Keys {
     young: HashMap<Arc<str>, Key>,
@@ -56,7 +56,8 @@ struct Keys {
 }
 
 impl Verifier {
-    /// Checks all signatures, each in less than a tenth of a millisecond. The hashes are right by construction.
+    /// Checks all signatures, each in less than a tenth of a millisecond. The hashes are right by
+    /// construction.
     ///
     /// # Errors
     ///

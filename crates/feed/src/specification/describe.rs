@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::specification::{
-    Component, Condition, Existential, Given, Match, Name, Path, Projection, Role, Single,
+    Component, Condition, Existential, GivenLabel, Match, Name, Path, Projection, Role, Single,
     Specification,
 };
 
@@ -58,7 +58,7 @@ fn write_child(
     write_projection(out, projection, depth)
 }
 
-fn write_given(out: &mut String, given: &Given) -> fmt::Result {
+fn write_given(out: &mut String, given: &GivenLabel) -> fmt::Result {
     write!(out, "{}: {}", given.label.name, given.label.kind)?;
     if given.conditions.is_empty() {
         return Ok(());

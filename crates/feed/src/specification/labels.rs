@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 
 use crate::specification::{
-    Component, Condition, Existential, Given, Label, Match, Name, Path, Projection, Single,
+    Component, Condition, Existential, GivenLabel, Label, Match, Name, Path, Projection, Single,
     Specification,
 };
 
 impl Specification {
-    /// With other names for its labels. Who gives two labels of one scope the same name gets another
-    /// specification.
+    /// With other names for its labels. Who gives two labels of one scope the same name gets
+    /// another specification.
     #[must_use]
     pub fn renamed(&self, name: impl Fn(&Name) -> Name) -> Self {
-        let mut names = Renamed(name);
+        let mut names = RenamedLabels(name);
         Self {
             givens: names.givens(&self.givens),
             matches: names.matches(&self.matches),
@@ -21,10 +21,11 @@ impl Specification {
     }
 
     /// With a name of its own for every label that can come into one feed. Names in conditions and
-    /// collections are forgotten behind them, and may come again; in a feed they stand side by side.
+    /// collections are forgotten behind them, and may come again; in a feed they stand side by
+    /// side.
     #[must_use]
     pub fn distinct(&self) -> Self {
-        let mut names = Distinct {
+        let mut names = DistinctNames {
             all: self.label_names(),
             known: Vec::new(),
             used: HashSet::new(),
@@ -94,7 +95,7 @@ fn names_of_projection(projection: &Projection, names: &mut HashSet<Name>) {
 }
 
 /// A walk over a specification that gives labels their names.
-trait Names {
+trait LabelNames {
     /// Of a label that is introduced here.
     fn introduce(&mut self, name: &Name) -> Name;
     /// Of a label that is used here.
@@ -102,7 +103,7 @@ trait Names {
     fn existential(&mut self, condition: &Existential) -> Existential;
     fn collection(&mut self, matches: &[Match], projection: &Projection) -> Component;
 
-    fn givens(&mut self, givens: &[Given]) -> Vec<Given> {
+    fn givens(&mut self, givens: &[GivenLabel]) -> Vec<GivenLabel> {
         let mut renamed = Vec::new();
         for given in givens {
             let label = Label {
@@ -110,7 +111,7 @@ trait Names {
                 kind: given.label.kind.clone(),
             };
             let conditions = given.conditions.iter();
-            renamed.push(Given {
+            renamed.push(GivenLabel {
                 label,
                 conditions: conditions.map(|c| self.existential(c)).collect(),
             });
@@ -119,10 +120,10 @@ trait Names {
     }
 
     fn matches(&mut self, matches: &[Match]) -> Vec<Match> {
-        matches.iter().map(|found| self.found(found)).collect()
+        matches.iter().map(|found| self.one_match(found)).collect()
     }
 
-    fn found(&mut self, found: &Match) -> Match {
+    fn one_match(&mut self, found: &Match) -> Match {
         let name = self.introduce(&found.unknown.name);
         let conditions = found.conditions.iter().map(|condition| match condition {
             Condition::Path(path) => Condition::Path(Path {
@@ -174,9 +175,9 @@ trait Names {
     }
 }
 
-struct Renamed<F>(F);
+struct RenamedLabels<F>(F);
 
-impl<F: Fn(&Name) -> Name> Names for Renamed<F> {
+impl<F: Fn(&Name) -> Name> LabelNames for RenamedLabels<F> {
     fn introduce(&mut self, name: &Name) -> Name {
         (self.0)(name)
     }
@@ -200,7 +201,7 @@ impl<F: Fn(&Name) -> Name> Names for Renamed<F> {
     }
 }
 
-struct Distinct {
+struct DistinctNames {
     all: HashSet<Name>,
     /// The names in scope, old and new; the last of a name counts.
     known: Vec<(Name, Name)>,
@@ -208,7 +209,7 @@ struct Distinct {
     used: HashSet<Name>,
 }
 
-impl Names for Distinct {
+impl LabelNames for DistinctNames {
     fn introduce(&mut self, name: &Name) -> Name {
         let new = if self.used.contains(name) {
             fresh(name, |name| self.all.contains(name))

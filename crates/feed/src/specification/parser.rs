@@ -1,8 +1,8 @@
 //! From text to specifications. Everything that it returns is checked: names, types and limits.
 
 use crate::specification::{
-    Component, Condition, Existential, Given, Label, Match, Name, Path, Projection, Role, Single,
-    Specification,
+    Component, Condition, Existential, GivenLabel, Label, Match, Name, Path, Projection, Role,
+    Single, Specification,
     scanner::{Error, MAX_PARTS, MAX_TEXT, Scanner},
     scope::{Scope, based_on, findable, used},
 };
@@ -22,19 +22,19 @@ pub fn parse(text: &str) -> Result<Specification, Error> {
 /// once in a specification may be both a match and a condition of it.
 pub fn parse_feed(text: &str) -> Result<Specification, Error> {
     let mut scanner = Scanner::of_length(text, FEED_GROWTH * MAX_TEXT)?;
-    let feed = Parser::new(&mut scanner, Repeated::Allowed).specification()?;
+    let feed = Parser::new(&mut scanner, RepeatedGivens::Allowed).specification()?;
     scanner.expect_end()?;
     Ok(feed)
 }
 
 /// The specification at the scanner.
 pub fn specification(scanner: &mut Scanner<'_>) -> Result<Specification, Error> {
-    Parser::new(scanner, Repeated::Refused).specification()
+    Parser::new(scanner, RepeatedGivens::Refused).specification()
 }
 
 /// Whether a given may stand twice, with one type.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Repeated {
+enum RepeatedGivens {
     Allowed,
     Refused,
 }
@@ -42,14 +42,14 @@ enum Repeated {
 struct Parser<'c, 'a> {
     scanner: &'c mut Scanner<'a>,
     scope: Scope,
-    repeated: Repeated,
+    repeated: RepeatedGivens,
 }
 
 impl<'c, 'a> Parser<'c, 'a> {
-    fn new(scanner: &'c mut Scanner<'a>, repeated: Repeated) -> Self {
+    fn new(scanner: &'c mut Scanner<'a>, repeated: RepeatedGivens) -> Self {
         scanner.start_parts(match repeated {
-            Repeated::Allowed => FEED_GROWTH * MAX_PARTS,
-            Repeated::Refused => MAX_PARTS,
+            RepeatedGivens::Allowed => FEED_GROWTH * MAX_PARTS,
+            RepeatedGivens::Refused => MAX_PARTS,
         });
         Self {
             scanner,
@@ -69,7 +69,7 @@ impl<'c, 'a> Parser<'c, 'a> {
         })
     }
 
-    fn givens(&mut self) -> Result<Vec<Given>, Error> {
+    fn givens(&mut self) -> Result<Vec<GivenLabel>, Error> {
         self.scanner.expect("(")?;
         if self.scanner.sees(")") {
             return Err(self
@@ -84,11 +84,11 @@ impl<'c, 'a> Parser<'c, 'a> {
         Ok(givens)
     }
 
-    fn given(&mut self) -> Result<Given, Error> {
+    fn given(&mut self) -> Result<GivenLabel, Error> {
         let at = self.scanner.at();
         let label = self.label()?;
-        let is_repeated =
-            self.repeated == Repeated::Allowed && self.scope.kind(&label.name) == Some(&label.kind);
+        let is_repeated = self.repeated == RepeatedGivens::Allowed
+            && self.scope.kind(&label.name) == Some(&label.kind);
         if !is_repeated {
             self.place(at, |scope| scope.unused(&label.name))?;
             self.scope.add(label.clone());
@@ -103,7 +103,7 @@ impl<'c, 'a> Parser<'c, 'a> {
                 conditions.push(self.existential(&label)?);
             }
         }
-        Ok(Given { label, conditions })
+        Ok(GivenLabel { label, conditions })
     }
 
     fn label(&mut self) -> Result<Label, Error> {
@@ -118,12 +118,12 @@ impl<'c, 'a> Parser<'c, 'a> {
         self.scanner.open()?;
         let mut matches = Vec::new();
         while !self.scanner.closes() {
-            matches.push(self.found()?);
+            matches.push(self.one_match()?);
         }
         Ok(matches)
     }
 
-    fn found(&mut self) -> Result<Match, Error> {
+    fn one_match(&mut self) -> Result<Match, Error> {
         let at = self.scanner.at();
         let unknown = self.label()?;
         self.place(at, |scope| scope.unused(&unknown.name))?;
@@ -176,7 +176,7 @@ impl<'c, 'a> Parser<'c, 'a> {
         }
         let left = self.roles()?;
         self.scanner.expect("=")?;
-        let right_label = self.known()?;
+        let right_label = self.named()?;
         let right = self.roles()?;
         let path = Path {
             left,
@@ -235,12 +235,12 @@ impl<'c, 'a> Parser<'c, 'a> {
 
     fn single(&mut self) -> Result<Single, Error> {
         if self.scanner.takes("#") {
-            return Ok(Single::Hash(self.known()?));
+            return Ok(Single::Hash(self.named()?));
         }
         if self.scanner.takes("@") {
-            return Ok(Single::Time(self.known()?));
+            return Ok(Single::Time(self.named()?));
         }
-        let label = self.known()?;
+        let label = self.named()?;
         if self.scanner.takes(".") {
             let field = self.scanner.identifier()?;
             return Ok(Single::Field { label, field });
@@ -249,10 +249,10 @@ impl<'c, 'a> Parser<'c, 'a> {
     }
 
     /// The name of a label in the scope.
-    fn known(&mut self) -> Result<Name, Error> {
+    fn named(&mut self) -> Result<Name, Error> {
         let at = self.scanner.at();
         let name = self.scanner.identifier()?;
-        self.place(at, |scope| scope.known(&name).map(drop))?;
+        self.place(at, |scope| scope.named(&name).map(drop))?;
         Ok(name)
     }
 
@@ -263,7 +263,7 @@ impl<'c, 'a> Parser<'c, 'a> {
         result
     }
 
-    /// What a check says, with the place it is said of.
+    /// A check's error, with its place in the text.
     fn place(
         &self,
         at: usize,

@@ -1,4 +1,4 @@
-//! What is asked for: declarations and a specification whose givens they are.
+//! A request's text: declarations, and a specification whose givens they are.
 
 use crate::{
     declaration::{self, Declaration},
@@ -15,21 +15,21 @@ pub struct Request {
     pub specification: Specification,
 }
 
-/// What becomes of text behind the specification.
+/// Whether text after the specification is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trailing {
+pub enum TrailingText {
     /// Feeds are answered all the same, as clients are used to.
     Ignored,
     Refused,
 }
 
 /// `known` are the facts that the caller declares, such as `me`.
-pub fn parse(text: &str, known: &[Label], trailing: Trailing) -> Result<Request, Error> {
+pub fn parse(text: &str, known: &[Label], trailing: TrailingText) -> Result<Request, Error> {
     let mut scanner = Scanner::new(text)?;
     let declarations = declaration::declarations(&mut scanner, known)?;
     let at = scanner.at();
     let specification = parser::specification(&mut scanner)?;
-    if trailing == Trailing::Refused {
+    if trailing == TrailingText::Refused {
         scanner.expect_end()?;
     }
     for (index, given) in specification.givens.iter().enumerate() {

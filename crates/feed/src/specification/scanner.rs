@@ -1,4 +1,4 @@
-//! A place in a text of the language: what stands there, and what was expected instead.
+//! Scans a text of the language, and says in errors where it is and what it expected there.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::{
 pub const MAX_TEXT: usize = 1024 * 1024;
 /// How many braces may be open at once.
 pub const MAX_DEPTH: usize = 50;
-/// Labels, steps, conditions and components of one specification. Each is a join, and each is copied
-/// into the feeds it is in.
+/// Labels, steps, conditions and components of one specification. Each is a join, and each is
+/// copied into the feeds it is in.
 pub const MAX_PARTS: usize = 1_000;
 /// How much of the text an error shows.
 const PREVIEW: usize = 100;

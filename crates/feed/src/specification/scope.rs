@@ -19,7 +19,7 @@ impl Scope {
             .map(|label| &label.kind)
     }
 
-    pub(super) fn known(&self, name: &Name) -> Result<&Kind, String> {
+    pub(super) fn named(&self, name: &Name) -> Result<&Kind, String> {
         self.kind(name)
             .ok_or_else(|| format!("The label '{name}' has not been defined"))
     }
@@ -47,7 +47,7 @@ impl Scope {
     /// Both sides of a path lead to a fact of one type.
     pub(super) fn agrees(&self, unknown: &Label, path: &Path) -> Result<(), String> {
         let left = end(&unknown.kind, &path.left);
-        let right = end(self.known(&path.right_label)?, &path.right);
+        let right = end(self.named(&path.right_label)?, &path.right);
         if left == right {
             Ok(())
         } else {
@@ -64,8 +64,8 @@ pub(super) fn used(name: &Name) -> String {
     format!("The name '{name}' has already been used")
 }
 
-/// What is left of a match has to be findable: by a path, and not by two that only say which fact it
-/// is, since no feed could say that two known facts are one.
+/// What is left of a match has to be findable: by a path, and not by two that only say which fact
+/// it is, since no feed could say that two known facts are one.
 pub(super) fn findable(found: &Match) -> Result<(), String> {
     let name = &found.unknown.name;
     if found.paths().next().is_none() {

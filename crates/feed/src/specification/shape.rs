@@ -1,4 +1,4 @@
-//! What can be said of a specification without asking for a single fact.
+//! Properties of a specification that need no facts.
 
 use crate::specification::{Match, Path, Specification};
 

@@ -1,8 +1,9 @@
-//! A specification in two: what follows from the given facts alone, and what has to be looked for.
+//! Splits a specification: a head that follows from the given facts alone, and a tail that has to
+//! be searched.
 
 use crate::specification::{
-    Component, Condition, Given, Label, Match, Name, Path, Projection, Role, Single, Specification,
-    labels::fresh,
+    Component, Condition, GivenLabel, Label, Match, Name, Path, Projection, Role, Single,
+    Specification, labels::fresh,
 };
 
 /// The head's projection names the givens of the tail: the fact itself if there is one, else a
@@ -78,11 +79,11 @@ impl Specification {
 
     fn cut(&self, head: Vec<Match>, tail: Vec<Match>, between: Option<Label>) -> Split {
         let unknowns = self.matches.iter().map(|found| found.unknown.clone());
-        let labels: Vec<Given> = self
+        let labels: Vec<GivenLabel> = self
             .givens
             .iter()
             .cloned()
-            .chain(unknowns.chain(between).map(|label| Given {
+            .chain(unknowns.chain(between).map(|label| GivenLabel {
                 label,
                 conditions: Vec::new(),
             }))
@@ -114,7 +115,7 @@ fn needs_looking(found: &Match) -> bool {
     }
 }
 
-fn facts(givens: &[Given]) -> Projection {
+fn facts(givens: &[GivenLabel]) -> Projection {
     if let [given] = givens {
         return Projection::Single(Single::Fact(given.label.name.clone()));
     }
@@ -125,8 +126,12 @@ fn facts(givens: &[Given]) -> Projection {
     Projection::Composite(components.collect())
 }
 
-/// Those of the labels that the matches, or what else is named, need from outside.
-fn referenced<'a>(matches: &'a [Match], named: Vec<&'a Name>, labels: &[Given]) -> Vec<Given> {
+/// The labels that the matches, or the other names, need from outside.
+fn referenced<'a>(
+    matches: &'a [Match],
+    named: Vec<&'a Name>,
+    labels: &[GivenLabel],
+) -> Vec<GivenLabel> {
     let mut names = named;
     names_in_matches(matches, &mut names);
     let outside = |name: &Name| !matches.iter().any(|found| found.unknown.name == *name);

@@ -16,13 +16,13 @@ use crate::{
     query::Query,
 };
 
-/// With more, all are forgotten and asked for again.
+/// With more, all are forgotten and read again.
 const MAX_NAMES: usize = 100_000;
 
 /// A role and the type of the successor, which it belongs to.
 pub(super) type RoleName = (Kind, Arc<str>);
 
-/// Ids by name, of what was asked for and is stored.
+/// Ids by name, of the requested names that are stored.
 #[derive(Clone, Debug, Default)]
 pub(super) struct IdsByName {
     pub(super) kinds: HashMap<Kind, i32>,

@@ -43,7 +43,7 @@ pub struct PostgresStore {
     saves: Batcher<Saves>,
     pub(super) names: Arc<NameCache>,
     signers: Arc<SignerKeys>,
-    /// The last horizon: what is settled stays so, also while somebody draws behind it.
+    /// The last horizon: what is settled stays settled, also while a save holds a floor below it.
     settled: Arc<AtomicI64>,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct MissingNames {
 }
 
 impl PreparedSave {
-    /// `absent`: types of predecessors that have been looked for in vain.
+    /// `absent`: types of predecessors that are not stored.
     pub(super) fn new(
         envelopes: &Arc<[Envelope]>,
         known: &NameSnapshot,

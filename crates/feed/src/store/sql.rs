@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use crate::{
     fact::Kind,
-    query::{By, Edge, Exists, Query, WalkStep},
+    query::{Edge, Exists, FoundBy, Query, WalkStep},
     store::{
         Seq,
         names::{IdsByName, RoleName},
@@ -223,21 +223,21 @@ impl<'a> StatementBuilder<'a> {
     fn step(&mut self, step: &WalkStep, edges: &[Edge]) -> Result<Loop, NothingStored> {
         let alias = self.alias();
         let (table, column, mut conditions) = match step.by {
-            By::Down { edge } => {
+            FoundBy::Down { edge } => {
                 let edge = &edges[edge];
                 let (from, role) = (self.term(edge.predecessor), self.role(edge)?);
                 let from = format!("{alias}.predecessor = {from}");
                 let role = format!("{alias}.role_id = {role}");
                 (self.edge_table(), "successor", vec![from, role])
             }
-            By::Up { edge } => {
+            FoundBy::Up { edge } => {
                 let edge = &edges[edge];
                 let (from, role) = (self.term(edge.successor), self.role(edge)?);
                 let from = format!("{alias}.successor = {from}");
                 let role = format!("{alias}.role_id = {role}");
                 (self.edge_table(), "predecessor", vec![from, role])
             }
-            By::Type => {
+            FoundBy::Type => {
                 let kind = self.kind(step.variable)?;
                 let kind = format!("{alias}.type_id = {kind}");
                 (self.fact_table(), "seq", vec![kind])
@@ -250,7 +250,7 @@ impl<'a> StatementBuilder<'a> {
         }
         // A role says which type the successor has, not which the predecessor has.
         let is_successor = edges.iter().any(|edge| edge.successor == step.variable);
-        if matches!(step.by, By::Up { .. }) && !is_successor {
+        if matches!(step.by, FoundBy::Up { .. }) && !is_successor {
             conditions.push(self.is_of_kind(step.variable)?);
         }
         Ok(Loop {

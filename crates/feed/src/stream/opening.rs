@@ -6,8 +6,8 @@ use super::{Decision, FeedStream, Stage, StreamEvent};
 use crate::{bookmark::Bookmark, hub::Watch, paging};
 
 impl FeedStream {
-    /// Finds the givens and whether the caller may have the feed, watches for everything that can change
-    /// either, and only then takes the horizon: so no fact after the horizon is missed.
+    /// Finds the givens and whether the caller may have the feed, watches for everything that can
+    /// change either, and only then takes the horizon: so no fact after the horizon is missed.
     pub(super) async fn open_feed(&mut self) -> Result<Option<StreamEvent>, Error> {
         self.services.follower.ensure_running().await?;
         let store = &*self.services.store;
@@ -45,8 +45,8 @@ impl FeedStream {
         self.registration.watch(watches, unresolved);
         let horizon = paging::fresh_horizon(store).await?;
         let to = horizon.settled;
-        // Check again after the horizon was taken: the facts up to it leave the waitlist, so they must
-        // count here. If something has changed in between, the feed is opened again.
+        // Check again after the horizon was taken: the facts up to it leave the waitlist, so they
+        // must count here. If something has changed in between, the feed is opened again.
         let decision = match decision {
             Decision::Allowed => Decision::Allowed,
             Decision::Denied(_) => match (self.decide)().await? {

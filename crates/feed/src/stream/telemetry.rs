@@ -1,5 +1,5 @@
-//! The numbers of a stream: in the metrics as they change, because a stream may last for days, and in
-//! the log when it ends.
+//! The numbers of a stream: in the metrics as they change, because a stream may last for days, and
+//! in the log when it ends.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A page costs what is on it, not what is before, after or beside it. Counted on PostgreSQL; SQLite's
-//! steps are counted beside its statements.
+//! A page costs what is on it, not what is before, after or beside it. Counted on PostgreSQL;
+//! SQLite's steps are counted beside its statements.
 
 use std::sync::Arc;
 
@@ -89,7 +89,8 @@ async fn a_page_inside_a_crowded_parent_costs_the_page() {
     assert_small(middle_page(&database, &query(comments()), &site.reference).await);
 }
 
-/// The cost of a page of new comments on a site with so many posts, where `between` came before them.
+/// The cost of a page of new comments on a site with so many posts, where `between` came before
+/// them.
 async fn new_page(old: usize, between: &[Fact]) -> u64 {
     let database = Database::postgres().await;
     let store = database.store().await;

@@ -145,22 +145,22 @@ pub(crate) async fn spans_divide_what_came(database: Database) {
 async fn by(
     direction: ScanDirection,
     store: &dyn Store,
-    slice: &DeltaQuery,
+    delta: &DeltaQuery,
     limit: usize,
 ) -> Vec<TupleRow> {
-    let mut slice = slice.clone();
-    slice.limit = limit;
+    let mut delta = delta.clone();
+    delta.limit = limit;
     // Before the first: no fact has this seq.
-    slice.after = Some(RowCursor {
+    delta.after = Some(RowCursor {
         direction,
         at: vec![0],
     });
     let mut all = Vec::new();
     loop {
-        let rows = store.delta_page(slice.clone()).await.unwrap();
-        slice.after = rows.last().map(|row| row.at.clone());
+        let rows = store.delta_page(delta.clone()).await.unwrap();
+        delta.after = rows.last().map(|row| row.at.clone());
         all.extend(rows);
-        if slice.after.is_none() {
+        if delta.after.is_none() {
             return all;
         }
     }
@@ -196,7 +196,7 @@ pub(crate) async fn both_ways_find_the_same(database: Database) {
             for (from, first_new_output) in froms.into_iter().flat_map(|from| {
                 (0..query.outputs.len()).map(move |first_new_output| (from, first_new_output))
             }) {
-                let slice = DeltaQuery {
+                let delta = DeltaQuery {
                     query: query.clone(),
                     given: given.iter().map(|number| seqs[*number]).collect(),
                     from,
@@ -206,7 +206,7 @@ pub(crate) async fn both_ways_find_the_same(database: Database) {
                     limit: 0,
                 };
                 let limit = random.0.random_range(1..4);
-                is_same_both_ways(&*store, &slice, limit).await;
+                is_same_both_ways(&*store, &delta, limit).await;
             }
         }
     }
@@ -215,7 +215,7 @@ pub(crate) async fn both_ways_find_the_same(database: Database) {
     let posts = [1, 2].map(|n| fact("Post", n, &[("site", &site)]));
     let comments = [1, 2, 3, 4].map(|n| fact("Comment", n, &[("post", &posts[n % 2])]));
     let at = save(&*store, &[&[site], &posts[..], &comments].concat()).await;
-    let slice = DeltaQuery {
+    let delta = DeltaQuery {
         query: query(&crate::specifications::comments()),
         given: vec![at[0]],
         from: at[2],
@@ -224,19 +224,19 @@ pub(crate) async fn both_ways_find_the_same(database: Database) {
         after: None,
         limit: 0,
     };
-    let (down, up) = is_same_both_ways(&*store, &slice, 3).await;
+    let (down, up) = is_same_both_ways(&*store, &delta, 3).await;
     assert_eq!((down.len(), up.len()), (4, 4));
     assert_ne!(down[0].at.at, up[0].at.at, "there was one direction only");
 }
 
 async fn is_same_both_ways(
     store: &dyn Store,
-    slice: &DeltaQuery,
+    delta: &DeltaQuery,
     limit: usize,
 ) -> (Vec<TupleRow>, Vec<TupleRow>) {
-    let down = by(ScanDirection::FromGiven, store, slice, limit).await;
-    let up = by(ScanDirection::FromNew, store, slice, limit).await;
-    assert_eq!(outputs(&down), outputs(&up), "{slice:#?}");
+    let down = by(ScanDirection::FromGiven, store, delta, limit).await;
+    let up = by(ScanDirection::FromNew, store, delta, limit).await;
+    assert_eq!(outputs(&down), outputs(&up), "{delta:#?}");
     (down, up)
 }
 

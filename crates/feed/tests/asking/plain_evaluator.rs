@@ -17,7 +17,7 @@ pub(crate) struct PlainEvaluator {
 }
 
 /// Facts by label, as numbers.
-type Known = BTreeMap<Name, usize>;
+type FactsByLabel = BTreeMap<Name, usize>;
 
 impl PlainEvaluator {
     pub(crate) fn tuples(
@@ -43,9 +43,9 @@ impl PlainEvaluator {
             .collect()
     }
 
-    fn start(&self, specification: &Specification, given: &[usize]) -> Vec<Known> {
+    fn start(&self, specification: &Specification, given: &[usize]) -> Vec<FactsByLabel> {
         let givens = &specification.givens;
-        let known: Known = givens
+        let known: FactsByLabel = givens
             .iter()
             .zip(given)
             .map(|(label, fact)| (label.label.name.clone(), *fact))
@@ -59,18 +59,18 @@ impl PlainEvaluator {
         self.matches(known, &specification.matches)
     }
 
-    fn matches(&self, known: Known, matches: &[Match]) -> Vec<Known> {
+    fn matches(&self, known: FactsByLabel, matches: &[Match]) -> Vec<FactsByLabel> {
         let mut all = vec![known];
         for wanted in matches {
             all = all
                 .into_iter()
-                .flat_map(|known| self.found(&known, wanted))
+                .flat_map(|known| self.match_rows(&known, wanted))
                 .collect();
         }
         all
     }
 
-    fn found(&self, known: &Known, wanted: &Match) -> Vec<Known> {
+    fn match_rows(&self, known: &FactsByLabel, wanted: &Match) -> Vec<FactsByLabel> {
         let right = (0..self.facts.len())
             .filter(|number| self.facts[*number].reference.kind == wanted.unknown.kind);
         right
@@ -86,7 +86,7 @@ impl PlainEvaluator {
             .collect()
     }
 
-    fn meets(&self, known: &Known, unknown: usize, path: &Path) -> bool {
+    fn meets(&self, known: &FactsByLabel, unknown: usize, path: &Path) -> bool {
         let left = self.walk(unknown, &path.left);
         let right = self.walk(known[&path.right_label], &path.right);
         left.iter().any(|fact| right.contains(fact))
@@ -111,12 +111,12 @@ impl PlainEvaluator {
             .position(|fact| fact.reference == *reference)
     }
 
-    fn holds(&self, known: &Known, existential: &Existential) -> bool {
+    fn holds(&self, known: &FactsByLabel, existential: &Existential) -> bool {
         let found = self.matches(known.clone(), &existential.matches);
         found.is_empty() != existential.exists
     }
 
-    fn project(&self, known: &Known, unknowns: &[Name], projection: &Projection) -> Value {
+    fn project(&self, known: &FactsByLabel, unknowns: &[Name], projection: &Projection) -> Value {
         match projection {
             Projection::Single(single) => self.single(known, single).unwrap_or(Value::Null),
             Projection::Composite(components) if components.is_empty() => {
@@ -151,7 +151,7 @@ impl PlainEvaluator {
         }
     }
 
-    fn single(&self, known: &Known, single: &Single) -> Option<Value> {
+    fn single(&self, known: &FactsByLabel, single: &Single) -> Option<Value> {
         match single {
             Single::Field { label, field } => self.fields(known[label]).get(&**field).cloned(),
             Single::Hash(label) => {

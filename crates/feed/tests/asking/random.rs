@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use wakeline_feed::{
     fact::{Fact, Predecessors},
     specification::{
-        Component, Condition, Existential, Given, Label, Match, Name, Path, Projection, Role,
+        Component, Condition, Existential, GivenLabel, Label, Match, Name, Path, Projection, Role,
         Single, Specification,
     },
 };
@@ -73,10 +73,10 @@ impl Random {
                 kind: self.kind().into(),
             });
         }
-        let givens: Vec<Given> = known
+        let givens: Vec<GivenLabel> = known
             .clone()
             .into_iter()
-            .map(|label| Given {
+            .map(|label| GivenLabel {
                 conditions: if self.chance(1) {
                     vec![self.existential(&known, 1)]
                 } else {

@@ -1,7 +1,7 @@
 //! Short ways to write specifications.
 
 use wakeline_feed::specification::{
-    Condition, Existential, Given, Label, Match, Path, Projection, Role, Specification,
+    Condition, Existential, GivenLabel, Label, Match, Path, Projection, Role, Specification,
 };
 
 pub(crate) fn label(name: &str, kind: &str) -> Label {
@@ -46,7 +46,7 @@ pub(crate) fn specification(
     matches: Vec<Match>,
     projection: Projection,
 ) -> Specification {
-    let givens = givens.iter().map(|label| Given {
+    let givens = givens.iter().map(|label| GivenLabel {
         label: label.clone(),
         conditions: Vec::new(),
     });

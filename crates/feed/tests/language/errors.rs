@@ -4,7 +4,7 @@ use wakeline_feed::{
     fact::Hash,
     specification::{
         Label, parser,
-        request::{self, Trailing},
+        request::{self, TrailingText},
         scanner::{MAX_DEPTH, MAX_PARTS, MAX_TEXT},
     },
 };
@@ -18,7 +18,7 @@ fn error(text: &str) -> String {
     }
 }
 
-fn asked(text: &str, trailing: Trailing) -> Result<request::Request, String> {
+fn asked(text: &str, trailing: TrailingText) -> Result<request::Request, String> {
     let me = Label {
         name: "me".into(),
         kind: "Jinaga.User".into(),
@@ -189,8 +189,8 @@ fn names_may_start_like_words_of_the_language() {
 fn what_follows_a_specification_is_ignored_only_where_it_may_be() {
     let hash = Hash([7; 64]);
     let text = format!("let s: A = #{hash}\n(s: A) {{ x: B [x->a: A = s] }} garbage");
-    assert!(asked(&text, Trailing::Ignored).is_ok());
-    let error = asked(&text, Trailing::Refused).expect_err("garbage");
+    assert!(asked(&text, TrailingText::Ignored).is_ok());
+    let error = asked(&text, TrailingText::Refused).expect_err("garbage");
     assert_eq!(
         error,
         "Expected end of input but found 'garbage' (line 2, column 31)"
@@ -212,7 +212,7 @@ fn givens_are_declared_with_their_types() {
         ),
     ];
     for (text, expected) in cases {
-        let error = asked(&text, Trailing::Ignored).expect_err(expected);
+        let error = asked(&text, TrailingText::Ignored).expect_err(expected);
         assert!(error.starts_with(expected), "{error}");
     }
 }
@@ -223,7 +223,7 @@ fn the_caller_can_declare_me() {
         "let u: Jinaga.User = me (u: Jinaga.User) {}",
         "(me: Jinaga.User) {}",
     ] {
-        assert!(asked(text, Trailing::Refused).is_ok(), "{text}");
+        assert!(asked(text, TrailingText::Refused).is_ok(), "{text}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Feeds where upstream fails or would not deliver what is asked for.
 
 use wakeline_feed::{
-    feeds::{self, TooMany},
+    feeds::{self, TooManyFeeds},
     specification::{Specification, parser},
 };
 
@@ -111,7 +111,7 @@ fn feeds_that_multiply_are_refused() {
         ));
     }
     text.push_str(&" }".repeat(depth - 1));
-    assert_eq!(feeds::build(&parsed(&text)), Err(TooMany));
+    assert_eq!(feeds::build(&parsed(&text)), Err(TooManyFeeds));
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn feeds_that_are_large_together_are_refused() {
         .collect();
     assert_eq!(
         feeds::build(&parsed(&format!("(x0: A) {{ {matches} }}"))),
-        Err(TooMany)
+        Err(TooManyFeeds)
     );
 }
 

@@ -10,7 +10,7 @@ use wakeline_feed::{
     policy_file::PolicyFile,
     specification::{
         Specification, parser,
-        request::{self, Trailing},
+        request::{self, TrailingText},
     },
 };
 
@@ -23,7 +23,7 @@ fn given(specification: &Specification) -> Vec<Reference> {
     references.collect()
 }
 
-fn hashes(specification: &Specification) -> Result<Vec<String>, feeds::TooMany> {
+fn hashes(specification: &Specification) -> Result<Vec<String>, feeds::TooManyFeeds> {
     let feeds = feeds::of(specification, &given(specification))?;
     Ok(feeds.into_iter().map(|feed| feed.hash).collect())
 }
@@ -34,7 +34,7 @@ fn read(text: &str) {
         parser::parse(text).err(),
         parser::parse_feed(text).err(),
         declaration::parse(text, &[]).err(),
-        request::parse(text, &[], Trailing::Ignored).err(),
+        request::parse(text, &[], TrailingText::Ignored).err(),
         PolicyFile::parse(text).err(),
     ];
     let lines = text.matches('\n').count() + 1;

@@ -8,7 +8,7 @@ use wakeline_feed::{
     skeleton::Skeleton,
     specification::{
         Label, parser,
-        request::{self, Trailing},
+        request::{self, TrailingText},
     },
 };
 
@@ -31,7 +31,7 @@ fn the_feeds_of_a_request_have_the_hashes_that_the_server_gave() {
     for transcript in transcripts() {
         for request in list(&transcript, "requests") {
             let text = request["request"].as_str().expect("a text");
-            let asked = request::parse(text, &known, Trailing::Ignored).expect(text);
+            let asked = request::parse(text, &known, TrailingText::Ignored).expect(text);
             let declared = facts::resolve(&asked.declarations, Vec::new()).expect("facts");
             let given: Vec<Reference> = asked
                 .specification

@@ -66,7 +66,8 @@ fn specifications_are_described_as_upstream_does() {
     }
 }
 
-/// Upstream reduces a specification to what decides its feeds: projections that find nothing do not.
+/// Upstream reduces a specification to what decides its feeds: projections that find nothing do
+/// not.
 #[test]
 fn projections_that_find_nothing_are_not_in_the_hash() {
     let hashes = |specification: &Specification, given: &[Reference]| -> Vec<String> {

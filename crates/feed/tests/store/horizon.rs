@@ -1,5 +1,5 @@
-//! What is settled, while saves are under way that nobody can see yet: PostgreSQL only, as SQLite has
-//! one writer.
+//! What is settled, while saves are under way that nobody can see yet: PostgreSQL only, as SQLite
+//! has one writer.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -6,7 +6,7 @@ use wakeline_feed::fact::{Envelope, Fact, Reference};
 
 /// What a save is told, without seqs.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum ModelOutcome {
     New(Vec<usize>),
     Missing(Reference),
 }
@@ -23,7 +23,7 @@ impl Model {
         self.facts.iter().any(|fact| fact.reference == *reference)
     }
 
-    pub(crate) fn save(&mut self, envelopes: &[Envelope]) -> Said {
+    pub(crate) fn save(&mut self, envelopes: &[Envelope]) -> ModelOutcome {
         let before = self.facts.len();
         let mut new = Vec::new();
         for (place, envelope) in envelopes.iter().enumerate() {
@@ -34,7 +34,7 @@ impl Model {
             for predecessor in predecessors(fact) {
                 if !self.knows(predecessor) {
                     self.facts.truncate(before);
-                    return Said::Missing(predecessor.clone());
+                    return ModelOutcome::Missing(predecessor.clone());
                 }
             }
             self.facts.push(fact.clone());
@@ -45,7 +45,7 @@ impl Model {
             let signers = self.signers.entry(envelope.fact.reference.clone());
             signers.or_default().extend(keys);
         }
-        Said::New(new)
+        ModelOutcome::New(new)
     }
 
     /// It and all its ancestors.

@@ -1,5 +1,5 @@
-//! A purge, while saves are under way that have found what it removes: PostgreSQL only, as SQLite has
-//! one writer.
+//! A purge, while saves are under way that have found what it removes: PostgreSQL only, as SQLite
+//! has one writer.
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use wakeline_testkit::CommitAlone;
 use crate::{
     database::Store,
     fixture::{Fixture, fact, many, one, read_log, signed},
-    model::{Model, Said, predecessors},
+    model::{Model, ModelOutcome, predecessors},
 };
 
 const SEQUENCES: usize = 6;
@@ -90,9 +90,9 @@ impl Sequence<'_> {
             .unwrap()
         {
             SaveOutcome::Stored { new } => {
-                Said::New(new.into_iter().map(|(place, _)| place).collect())
+                ModelOutcome::New(new.into_iter().map(|(place, _)| place).collect())
             }
-            SaveOutcome::Missing { predecessor } => Said::Missing(predecessor),
+            SaveOutcome::Missing { predecessor } => ModelOutcome::Missing(predecessor),
         };
         assert_eq!(said, self.model.save(&envelopes));
     }

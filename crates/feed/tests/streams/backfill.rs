@@ -112,7 +112,7 @@ pub(crate) async fn disconnect_handling(database: Database) {
     node.store.let_go();
     // A page that nobody waits for is not asked on.
     node.add(&post(&home, "later")).await;
-    assert_eq!(node.store.slices(), 3);
+    assert_eq!(node.store.delta_pages(), 3);
     assert_eq!(node.feeds.streams(), 0);
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Frame {
     pub(crate) references: Vec<Reference>,
     pub(crate) bookmark: String,
     /// All of it.
-    pub(crate) said: Value,
+    pub(crate) json: Value,
 }
 
 impl Frame {
@@ -30,16 +30,16 @@ impl Frame {
         if line.is_empty() {
             return None;
         }
-        let said: Value = serde_json::from_str(line).expect("a line is JSON");
-        let references = said["references"].as_array().expect("references");
+        let json: Value = serde_json::from_str(line).expect("a line is JSON");
+        let references = json["references"].as_array().expect("references");
         let reference = |value: &Value| Reference {
             kind: value["type"].as_str().unwrap().into(),
             hash: Hash::read(value["hash"].as_str().unwrap()).unwrap(),
         };
         Some(Self {
             references: references.iter().map(reference).collect(),
-            bookmark: said["bookmark"].as_str().expect("a bookmark").to_owned(),
-            said,
+            bookmark: json["bookmark"].as_str().expect("a bookmark").to_owned(),
+            json,
         })
     }
 
@@ -48,7 +48,7 @@ impl Frame {
     }
 
     pub(crate) fn is_denied(&self) -> bool {
-        self.said.get("decision").is_some()
+        self.json.get("decision").is_some()
     }
 
     pub(crate) fn place(&self) -> Bookmark {

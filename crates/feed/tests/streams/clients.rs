@@ -78,13 +78,13 @@ pub(crate) async fn twenty_clients_have_what_four_writers_saved(database: Databa
             tokio::spawn(async move {
                 let mut had: Vec<Reference> = Vec::new();
                 let mut bookmark = String::new();
-                let mut asked = 0;
+                let mut request_text = 0;
                 while had.len() < WRITERS * SAVES {
                     // Some come again and again, to the one node and to the other.
-                    let node = &nodes[(client + asked) % nodes.len()];
-                    asked += 1;
+                    let node = &nodes[(client + request_text) % nodes.len()];
+                    request_text += 1;
                     let mut stream = node.stream(&format!("{path}?b={bookmark}")).await;
-                    let comes_again = client % 2 == 0 && asked < 10;
+                    let comes_again = client % 2 == 0 && request_text < 10;
                     let wanted = if comes_again { 1 } else { WRITERS * SAVES };
                     let mut received = 0;
                     while received < wanted && had.len() < WRITERS * SAVES {

@@ -24,8 +24,8 @@ const NONE: usize = usize::MAX;
 #[derive(Debug)]
 pub(crate) struct CountingStore {
     inner: Arc<dyn Store>,
-    asked: AtomicUsize,
-    slices: AtomicUsize,
+    calls: AtomicUsize,
+    delta_pages: AtomicUsize,
     under_way: AtomicUsize,
     most_under_way: AtomicUsize,
     /// From which slice on they are held up, counted from one.
@@ -41,8 +41,8 @@ impl CountingStore {
     pub(crate) fn new(inner: Arc<dyn Store>) -> Arc<Self> {
         Arc::new(Self {
             inner,
-            asked: AtomicUsize::new(0),
-            slices: AtomicUsize::new(0),
+            calls: AtomicUsize::new(0),
+            delta_pages: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
             most_under_way: AtomicUsize::new(0),
             held_from: watch::Sender::new(NONE),
@@ -58,19 +58,19 @@ impl CountingStore {
         self.panics.store(true, Ordering::SeqCst);
     }
 
-    /// Questions for whom new facts concern are refused from here on, as the database refuses what it
-    /// cannot do.
+    /// Questions for whom new facts concern are refused from here on, as the database refuses what
+    /// it cannot do.
     pub(crate) fn refuse_concerned(&self) {
         self.refuses.store(true, Ordering::SeqCst);
     }
 
     /// Questions of all kinds, and saves.
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn slices(&self) -> usize {
-        self.slices.load(Ordering::SeqCst)
+    pub(crate) fn delta_pages(&self) -> usize {
+        self.delta_pages.load(Ordering::SeqCst)
     }
 
     /// The most slices that were asked for at the same time.
@@ -80,12 +80,12 @@ impl CountingStore {
 
     /// All slices after so many more are held up.
     pub(crate) fn hold_up(&self, after: usize) {
-        self.held_from.send_replace(self.slices() + 1 + after);
+        self.held_from.send_replace(self.delta_pages() + 1 + after);
     }
 
     /// Only the next slice is held up.
     pub(crate) fn hold_up_next(&self) {
-        self.held.send_replace(self.slices() + 1);
+        self.held.send_replace(self.delta_pages() + 1);
     }
 
     /// What it found is known, and nobody has heard it.
@@ -104,7 +104,7 @@ impl CountingStore {
     }
 
     fn count(&self) -> &dyn Store {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.calls.fetch_add(1, Ordering::SeqCst);
         &*self.inner
     }
 }
@@ -138,12 +138,12 @@ impl Facts for CountingStore {
 }
 
 impl Queries for CountingStore {
-    fn delta_page(&self, slice: DeltaQuery) -> StoreFuture<'_, Vec<TupleRow>> {
+    fn delta_page(&self, delta: DeltaQuery) -> StoreFuture<'_, Vec<TupleRow>> {
         async move {
-            let number = self.slices.fetch_add(1, Ordering::SeqCst) + 1;
+            let number = self.delta_pages.fetch_add(1, Ordering::SeqCst) + 1;
             let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
             self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
-            let rows = self.count().delta_page(slice).await;
+            let rows = self.count().delta_page(delta).await;
             if number >= *self.held_from.borrow() {
                 self.had.add_permits(1);
                 let mut held_from = self.held_from.subscribe();
@@ -164,12 +164,12 @@ impl Queries for CountingStore {
         self.count().tuples_of(gather)
     }
 
-    fn concerns(&self, asked: ConcernQuery) -> StoreFuture<'_, Vec<Concern>> {
+    fn concerns(&self, request_text: ConcernQuery) -> StoreFuture<'_, Vec<Concern>> {
         if self.refuses.load(Ordering::SeqCst) {
             let refused = wakeline_store::Error::Failed("too much".to_owned());
             return async { Err(refused) }.boxed();
         }
-        self.count().concerns(asked)
+        self.count().concerns(request_text)
     }
 
     fn matches(&self, query: Arc<Query>, given: Vec<Vec<Seq>>) -> StoreFuture<'_, Vec<bool>> {

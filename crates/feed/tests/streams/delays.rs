@@ -27,7 +27,8 @@ fn delayed(sync_delay: Duration) -> Settings {
     }
 }
 
-/// The first SYNC comes with the backfill; later ones not before their time, however many pages come.
+/// The first SYNC comes with the backfill; later ones not before their time, however many pages
+/// come.
 pub(crate) async fn a_live_page_is_not_synced_at_once(database: Database) {
     let node = Node::with(&database, delayed(NEVER)).await;
     let home = site("home");
@@ -92,17 +93,17 @@ pub(crate) async fn a_long_backfill_lets_others_go_first(database: Database) {
             .await;
     }
     // Nobody else: it goes on at once.
-    let mut alone = fixture.session(&feed(POSTS, &[&home]));
+    let mut alone = fixture.stream(&feed(POSTS, &[&home]));
     assert_eq!(received(&until_sync(&mut alone).await).len(), 25);
     fixture.store.hold_up_next();
-    let mut reader = fixture.session(&feed(POSTS, &[&other]));
+    let mut reader = fixture.stream(&feed(POSTS, &[&other]));
     let reading = tokio::spawn(async move {
         let _ = reader.next().await;
     });
     soon("a page under way", fixture.store.is_held_up()).await;
     // Not a page that is known already.
     fixture.save(&[site("third")]).await;
-    let mut waiting = fixture.session(&feed(POSTS, &[&home]));
+    let mut waiting = fixture.stream(&feed(POSTS, &[&home]));
     let page = timeout(MOMENT * 5, waiting.next()).await;
     assert!(page.is_err(), "{page:?}");
     reading.abort();

@@ -46,7 +46,7 @@ pub(crate) async fn a_slow_reader_is_paused_and_then_ended(database: Database) {
     let mut stream = narrow(&node, &path).await;
     // Nothing is read, so no more pages are asked for; and then nothing is left of it.
     node.is_left().await;
-    assert!(node.store.slices() < MUCH / 1_000);
+    assert!(node.store.delta_pages() < MUCH / 1_000);
     let mut frames = stream.rest().await;
     let bookmark = &frames.last().unwrap().bookmark;
     let long_limits = Node::new(&database).await;
@@ -95,11 +95,11 @@ pub(crate) async fn a_silent_stream_shows_that_it_lives(database: Database) {
     stream.until_sync().await;
     stream.heartbeat().await;
     // Nothing is asked for them.
-    let asked = node.store.asked();
+    let request_text = node.store.calls();
     for _ in 0..5 {
         stream.heartbeat().await;
     }
-    assert_eq!(node.store.asked(), asked);
+    assert_eq!(node.store.calls(), request_text);
 }
 
 pub(crate) async fn an_old_stream_ends_properly(database: Database) {
@@ -145,8 +145,8 @@ pub(crate) async fn a_drain_ends_a_page_that_is_waited_for(database: Database) {
     node.save(&[home.clone(), post(&home, "old")]).await;
     let path = node.declare(POSTS, &[&home]).await;
     let bookmark = node.get(&path, &[]).await.page().bookmark;
-    let asked = format!("{path}?b={bookmark}");
-    let held = node.get(&asked, &[("Prefer", "wait=60")]);
+    let request_text = format!("{path}?b={bookmark}");
+    let held = node.get(&request_text, &[("Prefer", "wait=60")]);
     let draining = async {
         eventually("the request to be held", async || node.engine.held() == 2).await;
         node.engine.drain();

@@ -104,7 +104,7 @@ pub(crate) fn feed(text: &str, given: &[&Fact]) -> Arc<Feed> {
 }
 
 /// As a client asks for feeds: the facts by their hashes, then the specification.
-pub(crate) fn asked(text: &str, given: &[&Fact]) -> String {
+pub(crate) fn request_text(text: &str, given: &[&Fact]) -> String {
     let names = text[1..text.find(')').unwrap()].split(',');
     let mut out = String::new();
     for (name, fact) in names.zip(given) {

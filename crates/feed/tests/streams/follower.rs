@@ -92,12 +92,12 @@ pub(crate) async fn many_predecessors_are_no_product(database: Database) {
         "(a: One, b: Other) { c: Both [c->one: One = a c->other: Other = b] d: Last [d->both: Both = c] }",
         &[&ones[7], &others[11]],
     );
-    let mut session = fixture.session(&feed);
-    until_sync(&mut session).await;
+    let mut stream = fixture.stream(&feed);
+    until_sync(&mut stream).await;
     let last = fact("Last", "last", &[("both", &both)]);
     fixture.save(std::slice::from_ref(&both)).await;
     let at = fixture.save(std::slice::from_ref(&last)).await;
-    let frames = until_sync(&mut session).await;
+    let frames = until_sync(&mut stream).await;
     assert_eq!(received(&frames), references(&[both, last]));
     let found = fixture.store.concerns(ConcernQuery {
         query: feed.query.clone(),
@@ -108,8 +108,8 @@ pub(crate) async fn many_predecessors_are_no_product(database: Database) {
     assert_eq!(found.await.unwrap().len(), MAX_CONCERNS);
 }
 
-/// SaveOutcome without a word to anybody: the periodic question to the store finds it, and the answer says
-/// so.
+/// SaveOutcome without a word to anybody: the periodic question to the store finds it, and the
+/// answer says so.
 pub(crate) async fn a_lost_hint_is_found_again(database: Database) {
     let node = Node::new(&database).await;
     let home = site("home");

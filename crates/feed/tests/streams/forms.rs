@@ -8,7 +8,7 @@ use wakeline_testkit::{eventually, soon};
 use crate::{
     client::{EVENTS, Frame, JINAGA, Stream, request},
     database::Database,
-    facts::{POSTS, asked, fact, post, posts, references, site},
+    facts::{POSTS, fact, post, posts, references, request_text, site},
     node::Node,
     stream_fixture::received,
 };
@@ -107,10 +107,10 @@ pub(crate) async fn upstreams_bookmarks_are_the_beginning(database: Database) {
     node.save(&[vec![home.clone()], all.clone()].concat()).await;
     let path = node.declare(POSTS, &[&home]).await;
     for bookmark in ["254", "254.253", "99999999999999999999"] {
-        let asked = format!("{path}?b={bookmark}");
-        let frames = node.stream(&asked).await.until_sync().await;
+        let request_text = format!("{path}?b={bookmark}");
+        let frames = node.stream(&request_text).await.until_sync().await;
         assert_eq!(received(&frames), references(&all), "{bookmark}");
-        let page = node.get(&asked, &[]).await.page();
+        let page = node.get(&request_text, &[]).await.page();
         assert_eq!(page.references, references(&all), "{bookmark}");
     }
 }
@@ -121,10 +121,10 @@ pub(crate) async fn a_bookmark_of_another_store_is_the_beginning(database: Datab
     let all = posts(&home, "post", 3);
     node.save(&[vec![home.clone()], all.clone()].concat()).await;
     let path = node.declare(POSTS, &[&home]).await;
-    let asked = format!("{path}?b=w1-1000000");
-    let frames = node.stream(&asked).await.until_sync().await;
+    let request_text = format!("{path}?b=w1-1000000");
+    let frames = node.stream(&request_text).await.until_sync().await;
     assert_eq!(received(&frames), references(&all));
-    let page = node.get(&asked, &[]).await.page();
+    let page = node.get(&request_text, &[]).await.page();
     assert_eq!(page.references, references(&all));
 }
 
@@ -137,11 +137,11 @@ pub(crate) async fn a_bad_bookmark_is_refused(database: Database) {
     let of_others = ["w1-0-5-0-1.1.1", "w1-0-5-0-", "w1-1-5-1-1"];
     let unreadable = ["xyz", "w1-", "w1-x", "w1-3-2-0-1", "w2-3", "-1", &long];
     for bookmark in unreadable.into_iter().chain(of_others) {
-        let asked = format!("{path}?b={bookmark}");
-        let answer = node.get(&asked, &[]).await;
+        let request_text = format!("{path}?b={bookmark}");
+        let answer = node.get(&request_text, &[]).await;
         assert_eq!(answer.head.status, 400, "{bookmark}: {answer:?}");
         assert!(answer.body.starts_with("b: "), "{bookmark}: {answer:?}");
-        let stream = Stream::open(node.address, &asked, &[("Accept", JINAGA)]).await;
+        let stream = Stream::open(node.address, &request_text, &[("Accept", JINAGA)]).await;
         assert_eq!(stream.head.status, 400, "{bookmark}");
         // It is called by the name that it was sent under, as a page or as a stream.
         for form in ["application/json", EVENTS] {
@@ -193,7 +193,7 @@ pub(crate) async fn a_feed_of_more_facts_is_refused(database: Database) {
     );
     for text in [chain(MAX_TOGETHER), within] {
         for path in ["/jinaga/feeds", "/jinaga/read"] {
-            let text = asked(&text, &[&home]);
+            let text = request_text(&text, &[&home]);
             let what = format!("POST {path}");
             let kind = ("Content-Type", "text/plain");
             let answer = request(node.address, &what, &[kind], &text).await;

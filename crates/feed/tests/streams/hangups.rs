@@ -13,7 +13,7 @@ use wakeline_testkit::eventually;
 
 use crate::{
     database::Database,
-    facts::{POSTS, asked, envelopes, post, posts, references, site, sorted},
+    facts::{POSTS, envelopes, post, posts, references, request_text, site, sorted},
     node::{Node, settings},
     stream_fixture::received,
 };
@@ -26,10 +26,10 @@ async fn hang_up(
     call: impl Future<Output = ()> + Send + 'static,
 ) {
     let _blocked = database.block_saves().await;
-    let before = node.store.asked();
+    let before = node.store.calls();
     let call = tokio::spawn(call);
-    eventually("the save to be asked for", async || {
-        node.store.asked() >= before + questions && database.is_write_blocked().await
+    eventually("the save to be request_text for", async || {
+        node.store.calls() >= before + questions && database.is_write_blocked().await
     })
     .await;
     // A task that is running is dropped when it waits for the answer, not before.
@@ -55,7 +55,8 @@ pub(crate) async fn a_save_whose_caller_has_gone_is_heard_of(database: Database)
     assert_eq!(received(&stream.until(1).await), references(&[new]));
 }
 
-/// Every route that may be somebody's first: each stores the user's fact before it does anything else.
+/// Every route that may be somebody's first: each stores the user's fact before it does anything
+/// else.
 const FIRST_CALLS: [&str; 4] = ["login", "feeds", "load", "read"];
 
 const SEEN_BY: &str = "(s: Site, u: Jinaga.User) { p: Post [p->site: Site = s
@@ -87,7 +88,7 @@ pub(crate) async fn a_first_login_whose_caller_has_gone_is_heard_of(database: Da
         let mut stream = node.stream(&path).await;
         assert_eq!(stream.until_sync().await.len(), 1);
 
-        let (feeds, text) = (node.feeds.clone(), asked(SEEN_BY, &[&home, &user]));
+        let (feeds, text) = (node.feeds.clone(), request_text(SEEN_BY, &[&home, &user]));
         let call = async move {
             let caller = Caller {
                 principal: Some(principal),

@@ -44,7 +44,7 @@ async fn save_in(session: &Client, home: &Fact, post: &Fact) {
     session.batch_execute(&sql).await.unwrap();
 }
 
-struct StreamServices {
+struct LateFixture {
     database: Database,
     node: Node,
     home: Fact,
@@ -52,7 +52,7 @@ struct StreamServices {
     path: String,
 }
 
-impl StreamServices {
+impl LateFixture {
     async fn new() -> Self {
         let database = Database::postgres().await;
         let node = Node::new(&database).await;
@@ -84,22 +84,22 @@ fn assert_in_order(frames: &[Frame]) {
 /// A save is under way while two others commit; then it `ends`, while streams are open and as one
 /// comes.
 async fn held_until(ends: &str, is_kept: bool) {
-    let services = StreamServices::new().await;
-    let (node, home) = (&services.node, &services.home);
-    let mut before = node.stream(&services.path).await;
+    let fixture = LateFixture::new().await;
+    let (node, home) = (&fixture.node, &fixture.home);
+    let mut before = node.stream(&fixture.path).await;
     let mut frames = before.until_sync().await;
     let held = post(home, "held");
-    let session = services.held(&held).await;
+    let session = fixture.held(&held).await;
     let later = ["a", "b"].map(|name| post(home, name));
     for post in &later {
         node.add(post).await;
     }
     // It comes while the save is held, and is told of what is settled.
-    let mut between = node.stream(&services.path).await;
+    let mut between = node.stream(&fixture.path).await;
     let mut seen = between.until_sync().await;
     assert_eq!(
         received(&seen),
-        references(std::slice::from_ref(&services.first))
+        references(std::slice::from_ref(&fixture.first))
     );
     session.batch_execute(ends).await.unwrap();
     let mut all = later.to_vec();
@@ -110,7 +110,7 @@ async fn held_until(ends: &str, is_kept: bool) {
     frames.extend(before.until_sync().await);
     seen.extend(between.until(all.len()).await);
     seen.extend(between.until_sync().await);
-    all.push(services.first.clone());
+    all.push(fixture.first.clone());
     for frames in [frames, seen] {
         assert_eq!(sorted(received(&frames)), sorted(references(&all)));
         assert_in_order(&frames);
@@ -130,13 +130,13 @@ async fn what_is_rolled_back_holds_nobody_up() {
 /// Nobody is told of a commit that no node has made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_commits_last_is_not_missed() {
-    let services = StreamServices::new().await;
-    let mut stream = services.node.stream(&services.path).await;
+    let fixture = LateFixture::new().await;
+    let mut stream = fixture.node.stream(&fixture.path).await;
     stream.until_sync().await;
-    let held = post(&services.home, "held");
-    let session = services.held(&held).await;
-    let later = post(&services.home, "later");
-    services.node.add(&later).await;
+    let held = post(&fixture.home, "held");
+    let session = fixture.held(&held).await;
+    let later = post(&fixture.home, "later");
+    fixture.node.add(&later).await;
     let silent = tokio::time::timeout(Duration::from_millis(300), stream.line()).await;
     assert!(silent.is_err(), "it is not settled: {silent:?}");
     session.batch_execute("COMMIT").await.unwrap();
@@ -151,27 +151,30 @@ async fn what_commits_last_is_not_missed() {
 /// transaction that somebody forgot must not keep the node busy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn much_behind_an_open_transaction_holds_nobody_up() {
-    let services = StreamServices::new().await;
-    let (node, home) = (&services.node, &services.home);
+    let fixture = LateFixture::new().await;
+    let (node, home) = (&fixture.node, &fixture.home);
     let mut streams = [
-        node.stream(&services.path).await,
-        node.stream(&services.path).await,
+        node.stream(&fixture.path).await,
+        node.stream(&fixture.path).await,
     ];
     for stream in &mut streams {
         stream.until_sync().await;
     }
     let held = post(home, "held");
-    let session = services.held(&held).await;
+    let session = fixture.held(&held).await;
     let sequence = "'wakeline.feed_seq'";
     let skip = format!("SELECT setval({sequence}, nextval({sequence}) + 200000)");
     session.batch_execute(&skip).await.unwrap();
     let later = post(home, "later");
     node.add(&later).await;
     // The follower finds it, and can tell nothing; the node answers as before.
-    let asked = node.store.asked();
-    eventually("the follower", async || node.store.asked() > asked + 3).await;
-    let mut third = node.stream(&services.path).await;
-    let first = references(std::slice::from_ref(&services.first));
+    let request_text = node.store.calls();
+    eventually("the follower", async || {
+        node.store.calls() > request_text + 3
+    })
+    .await;
+    let mut third = node.stream(&fixture.path).await;
+    let first = references(std::slice::from_ref(&fixture.first));
     assert_eq!(received(&third.until_sync().await), first);
     session.batch_execute("COMMIT").await.unwrap();
     let both = sorted(references(&[held, later]));
@@ -183,45 +186,40 @@ async fn much_behind_an_open_transaction_holds_nobody_up() {
 /// A bookmark that was given while a save was under way, used after it has ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bookmark_from_before_a_late_commit_misses_nothing() {
-    let services = StreamServices::new().await;
-    let held = post(&services.home, "held");
-    let session = services.held(&held).await;
-    let later = post(&services.home, "later");
-    services.node.add(&later).await;
-    let page = services.node.get(&services.path, &[]).await.page();
+    let fixture = LateFixture::new().await;
+    let held = post(&fixture.home, "held");
+    let session = fixture.held(&held).await;
+    let later = post(&fixture.home, "later");
+    fixture.node.add(&later).await;
+    let page = fixture.node.get(&fixture.path, &[]).await.page();
     assert_eq!(
         page.references,
-        references(std::slice::from_ref(&services.first))
+        references(std::slice::from_ref(&fixture.first))
     );
     session.batch_execute("COMMIT").await.unwrap();
-    let path = format!("{}?b={}", services.path, page.bookmark);
-    let page = services.node.get(&path, &[]).await.page();
+    let path = format!("{}?b={}", fixture.path, page.bookmark);
+    let page = fixture.node.get(&path, &[]).await.page();
     assert_eq!(sorted(page.references), sorted(references(&[held, later])));
 }
 
-/// A save holds a floor that it read before others were settled: a horizon can be behind one that was
-/// told before, on another node or on this one.
+/// A save holds a floor that it read before others were settled: a horizon can be behind one that
+/// was told before, on another node or on this one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bookmark_never_goes_back() {
-    let services = StreamServices::new().await;
-    let said = services
-        .node
-        .stream(&services.path)
-        .await
-        .until_sync()
-        .await;
+    let fixture = LateFixture::new().await;
+    let said = fixture.node.stream(&fixture.path).await.until_sync().await;
     let bookmark = &said.last().unwrap().bookmark;
-    let session = services.database.session().await;
+    let session = fixture.database.session().await;
     let floor = "BEGIN; SELECT pg_advisory_xact_lock_shared(1717921124, 1)";
     session.batch_execute(floor).await.unwrap();
     // A node that has not seen more.
-    let other = Node::new(&services.database).await;
-    let asked = format!("{}?b={bookmark}", services.path);
-    let mut stream = other.stream(&asked).await;
+    let other = Node::new(&fixture.database).await;
+    let request_text = format!("{}?b={bookmark}", fixture.path);
+    let mut stream = other.stream(&request_text).await;
     let frames = stream.until_sync().await;
     assert_eq!((frames.len(), &frames[0].bookmark), (1, bookmark));
     session.batch_execute("COMMIT").await.unwrap();
-    let new = post(&services.home, "new");
+    let new = post(&fixture.home, "new");
     other.add(&new).await;
     assert_eq!(received(&stream.until_sync().await), references(&[new]));
 }
@@ -233,17 +231,17 @@ async fn clients_miss_nothing_whatever_is_held_open() {
     let given = std::env::var("WAKELINE_SEED").ok();
     let seed: u64 = given.map_or_else(rand::random, |seed| seed.parse().unwrap());
     eprintln!("WAKELINE_SEED={seed}");
-    let services = StreamServices::new().await;
-    let last = post(&services.home, "last");
-    let services = Arc::new(services);
+    let fixture = LateFixture::new().await;
+    let last = post(&fixture.home, "last");
+    let fixture = Arc::new(fixture);
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
-            let (services, last) = (services.clone(), last.reference.clone());
+            let (fixture, last) = (fixture.clone(), last.reference.clone());
             tokio::spawn(async move {
                 let (mut frames, mut bookmark) = (Vec::new(), String::new());
                 while !received(&frames).contains(&last) {
-                    let path = format!("{}?b={bookmark}", services.path);
-                    let stream = services.node.stream(&path).await;
+                    let path = format!("{}?b={bookmark}", fixture.path);
+                    let stream = fixture.node.stream(&path).await;
                     frames.extend(read(stream, client % 2 == 0, &last).await);
                     bookmark = frames.last().unwrap().bookmark.clone();
                 }
@@ -254,13 +252,13 @@ async fn clients_miss_nothing_whatever_is_held_open() {
     let mut writers = Vec::new();
     for number in 0..WRITERS {
         let random = StdRng::seed_from_u64(seed.wrapping_add(number as u64));
-        writers.push(tokio::spawn(write(services.clone(), random, number)));
+        writers.push(tokio::spawn(write(fixture.clone(), random, number)));
     }
-    let mut all = vec![services.first.reference.clone()];
+    let mut all = vec![fixture.first.reference.clone()];
     for writer in writers {
         all.extend(soon("a writer", writer).await.unwrap());
     }
-    services.node.add(&last).await;
+    fixture.node.add(&last).await;
     all.push(last.reference);
     let all = sorted(all);
     for client in clients {
@@ -284,20 +282,20 @@ async fn read(mut stream: Stream, comes_again: bool, last: &Reference) -> Vec<Fr
 }
 
 /// What it has committed.
-async fn write(services: Arc<StreamServices>, mut random: StdRng, number: usize) -> Vec<Reference> {
-    let session = services.database.session().await;
+async fn write(fixture: Arc<LateFixture>, mut random: StdRng, number: usize) -> Vec<Reference> {
+    let session = fixture.database.session().await;
     let mut committed = Vec::new();
     for round in 0..ROUNDS {
         session.batch_execute("BEGIN").await.unwrap();
         let held: Vec<Fact> = (0..random.random_range(0..3))
-            .map(|which| post(&services.home, &format!("held {number} {round} {which}")))
+            .map(|which| post(&fixture.home, &format!("held {number} {round} {which}")))
             .collect();
         for post in &held {
-            save_in(&session, &services.home, post).await;
+            save_in(&session, &fixture.home, post).await;
         }
         for which in 0..random.random_range(0..3) {
-            let new = post(&services.home, &format!("{number} {round} {which}"));
-            services.node.add(&new).await;
+            let new = post(&fixture.home, &format!("{number} {round} {which}"));
+            fixture.node.add(&new).await;
             committed.push(new.reference);
         }
         let is_kept = random.random_bool(0.7);

@@ -118,14 +118,14 @@ pub(crate) async fn a_given_that_comes_later_brings_what_is_older(database: Data
     // A bookmark of before it came misses nothing either.
     let other = fact("Mark", "other", &[("site", &home)]);
     let path = node.declare(marked, &[&other]).await;
-    let asked = format!("{path}?b={}", frames[0].bookmark);
-    let mut stream = node.stream(&asked).await;
+    let request_text = format!("{path}?b={}", frames[0].bookmark);
+    let mut stream = node.stream(&request_text).await;
     stream.until_sync().await;
     node.add(&other).await;
     let again = stream.until(2).await;
     assert_eq!(sorted(received(&again)), sorted(references(&old)));
-    let asked = format!("{path}?b={}", frames[0].bookmark);
-    let frames = node.stream(&asked).await.until_sync().await;
+    let request_text = format!("{path}?b={}", frames[0].bookmark);
+    let frames = node.stream(&request_text).await.until_sync().await;
     assert_eq!(sorted(received(&frames)), sorted(references(&old)));
 }
 

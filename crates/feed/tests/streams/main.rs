@@ -1,6 +1,6 @@
-//! Streams, from their sessions to the bytes on the wire: the seed's test plan by its names, and what
-//! the door promises beyond it, on both databases. The cases are listed here once, so that a backend
-//! cannot forget one.
+//! Streams, from their sessions to the bytes on the wire: the seed's test plan by its names, and
+//! what the door promises beyond it, on both databases. The cases are listed here once, so that a
+//! backend cannot forget one.
 
 mod client;
 mod counting_store;

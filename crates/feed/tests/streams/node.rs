@@ -19,7 +19,7 @@ use crate::{
     client::{Answer, JINAGA, Stream, request},
     counting_store::CountingStore,
     database::Database,
-    facts::{as_graph, asked},
+    facts::{as_graph, request_text},
     stream_fixture::long_limits,
 };
 
@@ -196,7 +196,7 @@ impl Node {
         given: &[&Fact],
     ) -> Vec<String> {
         let headers = [("Content-Type", "text/plain"), (USER, user)];
-        let text = asked(text, given);
+        let text = request_text(text, given);
         let answer = request(self.address, "POST /jinaga/feeds", &headers, &text).await;
         assert_eq!(answer.head.status, 200, "{answer:?}");
         let said = answer.json();

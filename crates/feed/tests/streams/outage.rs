@@ -65,10 +65,13 @@ async fn a_backfill_goes_on_after_an_outage() {
         let mut frames = vec![stream.next().await.unwrap()];
         soon("a page", node.store.is_held_up()).await;
         server.crash().unwrap();
-        let asked = node.store.slices();
+        let request_text = node.store.delta_pages();
         node.store.let_go();
         frames.push(stream.next().await.unwrap());
-        eventually("pages in vain", async || node.store.slices() > asked + 1).await;
+        eventually("pages in vain", async || {
+            node.store.delta_pages() > request_text + 1
+        })
+        .await;
         server.start_again().unwrap();
         frames.extend(stream.until_sync().await);
         assert_eq!(received(&frames), references(&all));

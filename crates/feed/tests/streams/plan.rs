@@ -47,19 +47,19 @@ pub(crate) async fn backfill_to_exhaustion(database: Database) {
     fixture
         .save(&[vec![home.clone(), full.clone()], some.clone(), all.clone()].concat())
         .await;
-    let mut session = fixture.session(&feed(POSTS, &[&home]));
-    let frames = until_sync(&mut session).await;
+    let mut stream = fixture.stream(&feed(POSTS, &[&home]));
+    let frames = until_sync(&mut stream).await;
     assert_eq!(sizes(&frames), [10, 10, 5, 0]);
     assert_eq!(received(&frames), references(&some));
     assert_never_back(&frames);
     assert_eq!(frames[2].bookmark, frames[3].bookmark);
-    assert_eq!(session.telemetry().pages, 3);
+    assert_eq!(stream.telemetry().pages, 3);
     // No page more than there are.
-    let asked = fixture.store.slices();
-    let frames = until_sync(&mut fixture.session(&feed(POSTS, &[&full]))).await;
+    let request_text = fixture.store.delta_pages();
+    let frames = until_sync(&mut fixture.stream(&feed(POSTS, &[&full]))).await;
     assert_eq!(sizes(&frames), [10, 10, 0]);
     assert_eq!(received(&frames), references(&all));
-    assert_eq!(fixture.store.slices() - asked, 2);
+    assert_eq!(fixture.store.delta_pages() - request_text, 2);
 }
 
 pub(crate) async fn waitlist_triggers_continuation(database: Database) {
@@ -67,21 +67,21 @@ pub(crate) async fn waitlist_triggers_continuation(database: Database) {
     let home = site("home");
     fixture.save(std::slice::from_ref(&home)).await;
     let feed = feed(POSTS, &[&home]);
-    let mut session = fixture.session(&feed);
+    let mut stream = fixture.stream(&feed);
     // The last page is empty, and known to be so, when something comes.
     fixture.store.hold_up(0);
     let reading = tokio::spawn(async move {
-        let frames = until_sync(&mut session).await;
-        (session, frames)
+        let frames = until_sync(&mut stream).await;
+        (stream, frames)
     });
     soon("an empty page", fixture.store.is_held_up()).await;
     let late = posts(&home, "late", 3);
     fixture.save_and_tell(&late).await;
     fixture.store.let_go();
-    let (session, frames) = soon("SYNC", reading).await.unwrap();
+    let (stream, frames) = soon("SYNC", reading).await.unwrap();
     assert_eq!(sizes(&frames), [3, 0]);
     assert_eq!(received(&frames), references(&late));
-    let telemetry = session.telemetry();
+    let telemetry = stream.telemetry();
     assert_eq!((telemetry.cycles, telemetry.restarts), (2, 1));
     assert_eq!(telemetry.syncs, 1);
 }
@@ -92,12 +92,12 @@ pub(crate) async fn no_concurrent_cycles(database: Database) {
     fixture.save(std::slice::from_ref(&home)).await;
     let feed = feed(POSTS, &[&home]);
     let all = posts(&home, "post", 60);
-    let mut session = fixture.session(&feed);
+    let mut stream = fixture.stream(&feed);
     let count = all.len();
     let reading = tokio::spawn(async move {
-        let mut frames = until_sync(&mut session).await;
+        let mut frames = until_sync(&mut stream).await;
         while received(&frames).len() < count {
-            frames.extend(until_sync(&mut session).await);
+            frames.extend(until_sync(&mut stream).await);
         }
         frames
     });
@@ -120,8 +120,8 @@ pub(crate) async fn deduplication(database: Database) {
     let comments = ["a", "b", "c"].map(|name| comment(&said, name));
     let all = [&[home.clone(), said.clone()], &comments[..]].concat();
     fixture.save(&all).await;
-    let mut session = fixture.session(&feed(COMMENTS, &[&home]));
-    let frames = until_sync(&mut session).await;
+    let mut stream = fixture.stream(&feed(COMMENTS, &[&home]));
+    let frames = until_sync(&mut stream).await;
     assert_eq!(sizes(&frames), [4, 0]);
     assert_eq!(sorted(received(&frames)), sorted(references(&all[1..])));
 }
@@ -130,52 +130,52 @@ pub(crate) async fn tuple_completeness(database: Database) {
     let fixture = StreamFixture::new(database, 10).await;
     let home = site("home");
     fixture.save(std::slice::from_ref(&home)).await;
-    let mut session = fixture.session(&feed(COMMENTS, &[&home]));
-    assert_eq!(sizes(&until_sync(&mut session).await), [0]);
+    let mut stream = fixture.stream(&feed(COMMENTS, &[&home]));
+    assert_eq!(sizes(&until_sync(&mut stream).await), [0]);
     let said = post(&home, "said");
     fixture.save_and_tell(std::slice::from_ref(&said)).await;
     let comments = ["a", "b"].map(|name| comment(&said, name));
     for one in &comments {
         fixture.save_and_tell(std::slice::from_ref(one)).await;
         // Half of a tuple was never sent, and the other half comes with it.
-        let frames = until_sync(&mut session).await;
+        let frames = until_sync(&mut stream).await;
         let whole = [said.clone(), one.clone()];
         assert_eq!(received(&frames), references(&whole));
     }
 
     // What will never be a tuple is looked for once.
     let kept = feed(KEPT_POSTS, &[&home]);
-    let mut session = fixture.session(&kept);
-    until_sync(&mut session).await;
-    let before = session.telemetry().cycles;
+    let mut stream = fixture.stream(&kept);
+    until_sync(&mut stream).await;
+    let before = stream.telemetry().cycles;
     let gone = post(&home, "gone");
     let delete = fact("Delete", "it", &[("post", &gone)]);
     fixture.save_and_tell(&[gone, delete]).await;
-    assert_eq!(sizes(&until_sync(&mut session).await), [0]);
+    assert_eq!(sizes(&until_sync(&mut stream).await), [0]);
     let last = post(&home, "last");
     fixture.save_and_tell(std::slice::from_ref(&last)).await;
-    let frames = until_sync(&mut session).await;
+    let frames = until_sync(&mut stream).await;
     assert_eq!(received(&frames), references(&[last]));
-    assert_eq!(session.telemetry().cycles, before + 2);
+    assert_eq!(stream.telemetry().cycles, before + 2);
 }
 
 pub(crate) async fn sync_emission(database: Database) {
     let fixture = StreamFixture::new(database, 2).await;
     let home = site("home");
     fixture.save(std::slice::from_ref(&home)).await;
-    let mut session = fixture.session(&feed(POSTS, &[&home]));
-    let frames = until_sync(&mut session).await;
+    let mut stream = fixture.stream(&feed(POSTS, &[&home]));
+    let frames = until_sync(&mut stream).await;
     assert_eq!(sizes(&frames), [0]);
     assert_eq!(frames[0].bookmark, "");
     for (name, pages) in [("a", vec![2, 1, 0]), ("b", vec![2, 1, 0])] {
         fixture.save_and_tell(&posts(&home, name, 3)).await;
-        let frames = until_sync(&mut session).await;
+        let frames = until_sync(&mut stream).await;
         assert_eq!(sizes(&frames), pages);
     }
-    assert_eq!(session.telemetry().syncs, 3);
+    assert_eq!(stream.telemetry().syncs, 3);
     // More that comes between the pages is sent before SYNC is said.
     fixture.store.hold_up(1);
-    let reading = tokio::spawn(async move { until_sync(&mut session).await });
+    let reading = tokio::spawn(async move { until_sync(&mut stream).await });
     fixture.save_and_tell(&posts(&home, "c", 3)).await;
     soon("a page", fixture.store.is_held_up()).await;
     fixture.save_and_tell(&posts(&home, "d", 1)).await;
@@ -191,7 +191,7 @@ pub(crate) async fn bookmark_monotonicity(database: Database) {
     let mut all = vec![home.clone(), first.clone()];
     all.extend((0..20).map(|number| comment(&first, &format!("old {number}"))));
     fixture.save(&all).await;
-    let mut session = fixture.session(&feed(COMMENTS, &[&home]));
+    let mut stream = fixture.stream(&feed(COMMENTS, &[&home]));
     let writing = {
         let (fixture, home, first) = (fixture.clone(), home.clone(), first.clone());
         tokio::spawn(async move {
@@ -212,7 +212,7 @@ pub(crate) async fn bookmark_monotonicity(database: Database) {
             .count()
     };
     while comments(&frames) < 60 {
-        frames.extend(until_sync(&mut session).await);
+        frames.extend(until_sync(&mut stream).await);
     }
     writing.await.unwrap();
     assert_eq!(comments(&frames), 60);
@@ -255,9 +255,9 @@ pub(crate) async fn lifecycle_cleanup(database: Database) {
     all.extend(posts(&home, "post", 20));
     fixture.save(&all).await;
     let feed = feed(POSTS, &[&home]);
-    let mut live = fixture.session(&feed);
+    let mut live = fixture.stream(&feed);
     until_sync(&mut live).await;
-    let mut halfway = fixture.session(&feed);
+    let mut halfway = fixture.stream(&feed);
     assert!(matches!(
         soon("a page", halfway.next()).await,
         Some(StreamEvent::Page {
@@ -272,7 +272,7 @@ pub(crate) async fn lifecycle_cleanup(database: Database) {
     let pages = fixture.services.pages.clone();
     fixture.save_and_tell(&[site("other")]).await;
     fixture.store.hold_up(0);
-    let mut asking = fixture.session(&feed);
+    let mut asking = fixture.stream(&feed);
     let asking = tokio::spawn(async move { asking.next().await.is_some() });
     soon("a page", fixture.store.is_held_up()).await;
     asking.abort();
@@ -286,9 +286,9 @@ pub(crate) async fn lifecycle_cleanup(database: Database) {
     assert_eq!(fixture.services.hub.streams(), 0);
     assert_eq!(engine.topic_count(), 0);
     assert_eq!(fixture.services.follower.at(), None);
-    let asked = fixture.store.slices();
+    let request_text = fixture.store.delta_pages();
     fixture.save(&posts(&home, "more", 1)).await;
-    assert_eq!(fixture.store.slices(), asked);
+    assert_eq!(fixture.store.delta_pages(), request_text);
 }
 
 pub(crate) async fn limits(database: Database) {
@@ -303,16 +303,16 @@ pub(crate) async fn limits(database: Database) {
     fixture
         .save(&[vec![home.clone()], old.clone()].concat())
         .await;
-    let mut session = fixture.session(&feed(POSTS, &[&home]));
+    let mut stream = fixture.stream(&feed(POSTS, &[&home]));
     // Cycles have a limit, and all the history is sent.
-    let frames = until_sync(&mut session).await;
+    let frames = until_sync(&mut stream).await;
     assert_eq!(received(&frames), references(&old));
-    assert_eq!(session.telemetry().cycles, 4);
+    assert_eq!(stream.telemetry().cycles, 4);
     fixture.save_and_tell(&posts(&home, "few", 5)).await;
-    assert_eq!(received(&until_sync(&mut session).await).len(), 5);
+    assert_eq!(received(&until_sync(&mut stream).await).len(), 5);
     fixture.save_and_tell(&posts(&home, "too many", 6)).await;
-    assert!(soon("the end", session.next()).await.is_none());
-    assert_eq!(session.telemetry().ending, Some(EndReason::Overrun));
-    drop(session);
+    assert!(soon("the end", stream.next()).await.is_none());
+    assert_eq!(stream.telemetry().ending, Some(EndReason::Overrun));
+    drop(stream);
     assert_eq!(fixture.services.hub.streams(), 0);
 }

@@ -6,7 +6,7 @@ use wakeline_testkit::eventually;
 use crate::{
     client::{Answer, request},
     database::Database,
-    facts::{POSTS, asked, fact, posts, site},
+    facts::{POSTS, fact, posts, request_text, site},
     node::{Node, settings},
 };
 
@@ -25,7 +25,7 @@ async fn ask(node: &Node, path: &str, given: &Fact) -> Answer {
         ("Content-Type", "text/plain"),
         ("Accept", "application/json"),
     ];
-    let text = asked(POSTS, &[given]) + " => p";
+    let text = request_text(POSTS, &[given]) + " => p";
     request(node.address, path, &headers, &text).await
 }
 

@@ -5,7 +5,7 @@ use wakeline_feed::fact::Fact;
 use crate::{
     client::{Answer, request},
     database::Database,
-    facts::{POSTS, asked, comment, fact, post, posts, site},
+    facts::{POSTS, comment, fact, post, posts, request_text, site},
     node::{Node, USER},
     rules::{member, ruled, ruled_by, user},
 };
@@ -16,7 +16,7 @@ async fn read(node: &Node, who: &str, text: &str, given: &[&Fact]) -> Answer {
         ("Accept", "application/json"),
         (USER, who),
     ];
-    let text = asked(text, given);
+    let text = request_text(text, given);
     request(node.address, "POST /jinaga/read", &headers, &text).await
 }
 

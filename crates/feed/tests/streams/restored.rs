@@ -7,7 +7,7 @@ use wakeline_feed::fact::{Fact, Reference};
 use crate::{
     client::{Stream, request},
     database::Database,
-    facts::{KEPT_COMMENTS, asked, comment, fact, post, references, site, sorted},
+    facts::{KEPT_COMMENTS, comment, fact, post, references, request_text, site, sorted},
     node::{Node, USER},
     rules::{member, ruled_by, user},
     stream_fixture::received,
@@ -124,8 +124,8 @@ pub(crate) async fn a_rule_shares_what_follows_a_restored_fact(database: Databas
     assert_eq!(load(&node, "ben", &about.reference).await, 403);
 }
 
-/// Rules that name upstream's feeds one by one say nothing of the one that is added: it is left out,
-/// and the others are served as before.
+/// Rules that name upstream's feeds one by one say nothing of the one that is added: it is left
+/// out, and the others are served as before.
 pub(crate) async fn rules_for_upstreams_feeds_are_enough(database: Database) {
     let rules = format!(
         "{AUTHORIZATION} distribution {{
@@ -143,12 +143,12 @@ pub(crate) async fn rules_for_upstreams_feeds_are_enough(database: Database) {
     let about = comment(&said, "about");
     node.save(&[home.clone(), said, about.clone()]).await;
     let headers = [("Content-Type", "text/plain"), (USER, "anna")];
-    let text = asked(KEPT_COMMENTS, &[&home]);
+    let text = request_text(KEPT_COMMENTS, &[&home]);
     let answer = request(node.address, "POST /jinaga/feeds", &headers, &text).await;
-    let said = answer.json();
-    let decisions = said["decisions"].as_array().unwrap().iter();
+    let json = answer.json();
+    let decisions = json["decisions"].as_array().unwrap().iter();
     let decisions: Vec<_> = decisions.map(|one| &one["decision"]).collect();
-    assert_eq!(decisions, ["authorized"; 3], "{said}");
+    assert_eq!(decisions, ["authorized"; 3], "{json}");
     let mut streams = open(&node, "anna", &home).await;
     assert_eq!(streams.len(), 3);
     assert!(follow(&mut streams).await.contains(&about.reference));

@@ -79,8 +79,8 @@ fn made(kind: &str, predecessors: &[(&str, &Reference)]) -> Fact {
 async fn denied(stream: &mut Stream) -> Frame {
     let frame = stream.next().await.unwrap();
     assert!(frame.is_denied(), "{frame:?}");
-    assert_eq!(frame.said["decision"], "denied");
-    assert_eq!(frame.said["code"], "principal-excluded");
+    assert_eq!(frame.json["decision"], "denied");
+    assert_eq!(frame.json["code"], "principal-excluded");
     assert!(frame.references.is_empty());
     frame
 }
@@ -169,7 +169,8 @@ pub(crate) async fn a_denied_page_is_empty(database: Database) {
     assert_eq!(node.get_as("ben", &path).await.head.status, 404);
 }
 
-/// Who is out hears of it with the next post, and gets nothing of that; who is in again, everything.
+/// Who is out hears of it with the next post, and gets nothing of that; who is in again,
+/// everything.
 pub(crate) async fn a_feed_that_is_taken_away_is_denied_at_once(database: Database) {
     let node = ruled_by(&database, REVOCABLE).await;
     let home = site("home");

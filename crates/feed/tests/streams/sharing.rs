@@ -23,7 +23,7 @@ pub(crate) async fn streams_of_a_feed_share_its_pages(database: Database) {
         assert_eq!(received(&stream.until_sync().await).len(), 10);
         streams.push(stream);
     }
-    assert_eq!(node.store.slices(), 1);
+    assert_eq!(node.store.delta_pages(), 1);
     // A new post says itself whose it is: what the log has of it is the page.
     for number in 1..=3 {
         let new = post(&home, &format!("new {number}"));
@@ -33,7 +33,7 @@ pub(crate) async fn streams_of_a_feed_share_its_pages(database: Database) {
             assert_eq!(received(&frames), references(std::slice::from_ref(&new)));
         }
     }
-    assert_eq!(node.store.slices(), 1);
+    assert_eq!(node.store.delta_pages(), 1);
 }
 
 /// Of feeds with more than one step a page is asked for, for all streams at once.
@@ -49,7 +49,7 @@ pub(crate) async fn live_pages_are_asked_for_once(database: Database) {
         streams.push(stream);
     }
     for number in 1..=3 {
-        let before = node.store.slices();
+        let before = node.store.delta_pages();
         let new = comment(&said, &format!("new {number}"));
         node.add(&new).await;
         for stream in &mut streams {
@@ -57,7 +57,7 @@ pub(crate) async fn live_pages_are_asked_for_once(database: Database) {
             assert_eq!(received(&frames), references(&[said.clone(), new.clone()]));
         }
         // Two outputs are two slices.
-        assert_eq!(node.store.slices() - before, 2);
+        assert_eq!(node.store.delta_pages() - before, 2);
     }
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn a_save_wakes_only_whom_it_can_concern(database: Database) {
         stream.until_sync().await;
         streams.push(stream);
     }
-    let before = node.store.slices();
+    let before = node.store.delta_pages();
     for (stream, said) in streams.iter_mut().zip(&said) {
         let new = comment(said, "new");
         node.add(&new).await;
@@ -83,7 +83,7 @@ pub(crate) async fn a_save_wakes_only_whom_it_can_concern(database: Database) {
         assert_eq!(received(&frames), references(&[said.clone(), new]));
     }
     // Two outputs are two slices, of one stream each time.
-    assert_eq!(node.store.slices() - before, 2 * STREAMS);
+    assert_eq!(node.store.delta_pages() - before, 2 * STREAMS);
     // Of a stream that was woken in vain there would be a SYNC before this.
     for (stream, said) in streams.iter_mut().zip(&said) {
         let new = comment(said, "newer");
@@ -110,11 +110,11 @@ pub(crate) async fn nothing_is_asked_while_nothing_happens(database: Database) {
         waiting.iter().map(|topic| topic.waiters).sum::<usize>() == STREAMS + 1
     };
     eventually("all to wait", async || waits()).await;
-    let before = node.store.asked();
+    let before = node.store.calls();
     let other = site("other");
     node.save(std::slice::from_ref(&other)).await;
     eventually("the log to be read", async || {
-        node.store.asked() == before + 2
+        node.store.calls() == before + 2
     })
     .await;
     let new = post(&home, "new");
@@ -123,7 +123,7 @@ pub(crate) async fn nothing_is_asked_while_nothing_happens(database: Database) {
         assert_eq!(received(&stream.until_sync().await).len(), 1);
     }
     // A save and the log, which has the page for all of them; of time that passes, nothing.
-    assert_eq!(node.store.asked(), before + 2 + 2);
+    assert_eq!(node.store.calls(), before + 2 + 2);
 }
 
 pub(crate) async fn a_follower_ends_with_the_last_stream(database: Database) {
@@ -135,11 +135,11 @@ pub(crate) async fn a_follower_ends_with_the_last_stream(database: Database) {
     stream.until_sync().await;
     drop(stream);
     node.is_left().await;
-    let before = node.store.asked();
+    let before = node.store.calls();
     for number in 0..5 {
         node.add(&post(&home, &number.to_string())).await;
     }
-    assert_eq!(node.store.asked(), before + 5);
+    assert_eq!(node.store.calls(), before + 5);
     // Who comes next starts it again.
     let mut stream = node.stream(&path).await;
     assert_eq!(received(&stream.until_sync().await).len(), 5);

@@ -66,7 +66,7 @@ impl StreamFixture {
         }
     }
 
-    pub(crate) fn session(&self, feed: &Arc<Feed>) -> FeedStream {
+    pub(crate) fn stream(&self, feed: &Arc<Feed>) -> FeedStream {
         let allowed: DecideAccess = Arc::new(|| Box::pin(async { Ok(Decision::Allowed) }));
         let services = self.services.clone();
         FeedStream::open(services, feed.clone(), allowed, Bookmark::Start).unwrap()
@@ -90,10 +90,10 @@ impl StreamFixture {
 }
 
 /// Every event until the stream is live, as the frames that a client would get.
-pub(crate) async fn until_sync(session: &mut FeedStream) -> Vec<Frame> {
+pub(crate) async fn until_sync(stream: &mut FeedStream) -> Vec<Frame> {
     let mut frames = Vec::new();
     loop {
-        let event = soon("a frame", session.next()).await.expect("it goes on");
+        let event = soon("a frame", stream.next()).await.expect("it goes on");
         let is_synced = match &event {
             StreamEvent::Page { is_synced, .. } => *is_synced,
             StreamEvent::Sync(_) => true,

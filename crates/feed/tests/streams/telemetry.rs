@@ -22,17 +22,17 @@ use crate::{
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<HashMap<String, Vec<f64>>>>);
 
-struct Told {
+struct MetricValue {
     sink: Sink,
     name: String,
 }
 
 impl Sink {
-    fn told(&self, key: &Key) -> Arc<Told> {
+    fn metric(&self, key: &Key) -> Arc<MetricValue> {
         let labels: Vec<_> = key.labels().map(metrics::Label::value).collect();
         let name = [&[key.name()], &labels[..]].concat().join(" ");
         let sink = self.clone();
-        Arc::new(Told { sink, name })
+        Arc::new(MetricValue { sink, name })
     }
 
     fn values(&self, name: &str) -> Vec<f64> {
@@ -45,16 +45,16 @@ impl Sink {
     }
 }
 
-impl Told {
-    fn tell(&self, value: f64) {
+impl MetricValue {
+    fn observe(&self, value: f64) {
         let mut all = self.sink.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(self.name.clone()).or_default().push(value);
     }
 }
 
-impl CounterFn for Told {
+impl CounterFn for MetricValue {
     fn increment(&self, value: u64) {
-        self.tell(value as f64);
+        self.observe(value as f64);
     }
 
     fn absolute(&self, _: u64) {
@@ -62,13 +62,13 @@ impl CounterFn for Told {
     }
 }
 
-impl GaugeFn for Told {
+impl GaugeFn for MetricValue {
     fn increment(&self, value: f64) {
-        self.tell(value);
+        self.observe(value);
     }
 
     fn decrement(&self, value: f64) {
-        self.tell(-value);
+        self.observe(-value);
     }
 
     fn set(&self, _: f64) {
@@ -76,9 +76,9 @@ impl GaugeFn for Told {
     }
 }
 
-impl HistogramFn for Told {
+impl HistogramFn for MetricValue {
     fn record(&self, value: f64) {
-        self.tell(value);
+        self.observe(value);
     }
 }
 
@@ -90,15 +90,15 @@ impl Recorder for Sink {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        Counter::from_arc(self.told(key))
+        Counter::from_arc(self.metric(key))
     }
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        Gauge::from_arc(self.told(key))
+        Gauge::from_arc(self.metric(key))
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        Histogram::from_arc(self.told(key))
+        Histogram::from_arc(self.metric(key))
     }
 }
 
@@ -115,15 +115,15 @@ pub(crate) async fn telemetry_validation(database: Database) {
     let mut all = vec![home.clone()];
     all.extend(posts(&home, "old", 25));
     fixture.save(&all).await;
-    let mut session = fixture.session(&feed(POSTS, &[&home]));
+    let mut stream = fixture.stream(&feed(POSTS, &[&home]));
     assert_eq!(sink.sum("wakeline_feed_streams"), 1.0);
-    until_sync(&mut session).await;
+    until_sync(&mut stream).await;
     assert_eq!(sink.values("wakeline_feed_time_to_sync_seconds").len(), 1);
     fixture.save_and_tell(&posts(&home, "new", 3)).await;
-    until_sync(&mut session).await;
+    until_sync(&mut stream).await;
     fixture.save_and_tell(&posts(&home, "too many", 5)).await;
-    assert!(soon("the end", session.next()).await.is_none());
-    let told = session.telemetry();
+    assert!(soon("the end", stream.next()).await.is_none());
+    let told = stream.telemetry();
     assert_eq!((told.frames, told.pages, told.references), (6, 4, 28));
     assert_eq!((told.cycles, told.syncs, told.restarts), (2, 2, 0));
     assert!(told.seconds_to_sync.is_some());
@@ -138,7 +138,7 @@ pub(crate) async fn telemetry_validation(database: Database) {
     ] {
         assert_eq!(sink.sum(name), expected, "{name}");
     }
-    drop(session);
+    drop(stream);
     assert_eq!(sink.sum("wakeline_feed_streams"), 0.0);
     assert_eq!(sink.sum("wakeline_feed_frames_total"), 6.0);
     assert_eq!(sink.sum("wakeline_feed_dropped_total overrun"), 1.0);

@@ -1,9 +1,10 @@
 //! A feed that no rule shares as a whole, but several share piece by piece.
 //!
 //! Every edge of the feed must belong to a piece, and a piece begins at givens of the feed or at
-//! facts of pieces before it. A rule for some users only covers a piece that begins at the feed's own
-//! givens, for which it was checked that the rule admits this user: which facts come further on is
-//! not known. (Upstream lets a rule that admits the user for one fact of a type admit them for all.)
+//! facts of pieces before it. A rule for some users only covers a piece that begins at the feed's
+//! own givens, for which it was checked that the rule admits this user: which facts come further on
+//! is not known. (Upstream lets a rule that admits the user for one fact of a type admit them for
+//! all.)
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -30,7 +31,7 @@ pub(super) fn covers(target: &Skeleton, pieces: &[RulePiece<'_>]) -> bool {
     if target.edges.is_empty() && target.not_exists_conditions.is_empty() {
         return false;
     }
-    // Rules that leave something out say nothing about what is left.
+    // A rule with negative conditions shares only some tuples, so it cannot cover a part of others.
     let pieces: Vec<&RulePiece<'_>> = pieces
         .iter()
         .filter(|piece| {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     fact::Reference,
-    feeds::{self, Feed, TooMany},
+    feeds::{self, Feed, TooManyFeeds},
     policy::SeqsByFact,
     skeleton::Skeleton,
     specification::Specification,
@@ -71,8 +71,8 @@ pub struct Decision {
     pub feeds: Vec<FeedOffer>,
 }
 
-/// A feed in the answer to a client. Whether it is served then is decided by [`Distribution::answer`]
-/// with this specification and these facts, whatever the verdict was.
+/// A feed in the answer to a client. Whether it is served then is decided by
+/// [`Distribution::answer`] with this specification and these facts, whatever the verdict was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedOffer {
     pub hash: String,
@@ -86,14 +86,17 @@ pub struct FeedOffer {
 #[derive(Debug, thiserror::Error)]
 pub enum DecideError {
     #[error(transparent)]
-    TooMany(#[from] TooMany),
+    TooManyFeeds(#[from] TooManyFeeds),
     #[error(transparent)]
     Store(#[from] Error),
 }
 
 impl Decision {
     /// Without any rules everything is served.
-    pub fn unlimited(specification: &Specification, given: &[Reference]) -> Result<Self, TooMany> {
+    pub fn unlimited(
+        specification: &Specification,
+        given: &[Reference],
+    ) -> Result<Self, TooManyFeeds> {
         Ok(Self::authorized(feeds::of(specification, given)?))
     }
 
@@ -204,7 +207,7 @@ impl Distribution {
         given: &[Reference],
         feeds: &[Feed],
         user: &Reference,
-    ) -> Result<Vec<FeedOffer>, TooMany> {
+    ) -> Result<Vec<FeedOffer>, TooManyFeeds> {
         let targets: Vec<Skeleton> = feeds
             .iter()
             .filter(|feed| !feed.is_added)
@@ -245,8 +248,8 @@ fn with_givens(feeds: &[Feed]) -> Vec<(&Specification, &[Reference])> {
         .collect()
 }
 
-/// The refusal of a specification. Rules are written for upstream's feeds: one that was added is left
-/// out where no rule shares it, and nothing else is refused for it.
+/// The refusal of a specification. Rules are written for upstream's feeds: one that was added is
+/// left out where no rule shares it, and nothing else is refused for it.
 fn refused(feeds: &[Feed], answers: &[Answer]) -> Option<(Code, String)> {
     let upstreams = feeds.iter().zip(answers).filter(|(feed, _)| !feed.is_added);
     let mut refused: Option<(Code, Vec<&str>)> = None;
@@ -267,7 +270,7 @@ fn rows_of(
     narrowed: &Specification,
     given: &[Reference],
     user: &Reference,
-) -> Result<Vec<FeedOffer>, TooMany> {
+) -> Result<Vec<FeedOffer>, TooManyFeeds> {
     let named = feeds::of(narrowed, given)?;
     let named = named.into_iter().filter_map(|named| {
         let matches = &named.specification.matches;
@@ -287,8 +290,8 @@ fn rows_of(
     Ok(named.collect())
 }
 
-/// In upstream's order: the path that makes a fact the user comes after the fact's other paths, while
-/// our feeds begin with it. The two orders have different hashes.
+/// In upstream's order: the path that makes a fact the user comes after the fact's other paths,
+/// while our feeds begin with it. The two orders have different hashes.
 fn pinned_last(feed: &Specification) -> Specification {
     let mut feed = feed.clone();
     for one in &mut feed.matches {

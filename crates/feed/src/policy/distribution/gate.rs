@@ -27,9 +27,9 @@ pub(super) struct GateTemplate {
 }
 
 impl GateTemplate {
-    /// Every feed of the users is one: what must exist is in it beside what is found, and what takes
-    /// a refusal back has a feed of its own. `places` says which of the users' givens each input of
-    /// the feed is; a given that the feed lacks can be any.
+    /// Every feed of the users is one: what must exist is in it beside what is found, and what
+    /// takes a refusal back has a feed of its own. `places` says which of the users' givens each
+    /// input of the feed is; a given that the feed lacks can be any.
     pub(super) fn all(users: &Specification, places: &[usize]) -> Result<Vec<Self>, InvalidRule> {
         let unfit = |error: &dyn std::fmt::Display| InvalidRule(error.to_string());
         let users = conditions_as_matches(users);
@@ -71,7 +71,8 @@ impl GateTemplate {
     }
 }
 
-/// Feeds are built of matches alone: a condition on a given becomes one on a match that is the given.
+/// Feeds are built of matches alone: a condition on a given becomes one on a match that is the
+/// given.
 fn conditions_as_matches(users: &Specification) -> Specification {
     let mut users = users.clone();
     let mut matches = Vec::new();

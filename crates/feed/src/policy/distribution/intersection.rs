@@ -1,9 +1,9 @@
 //! A specification narrowed to what a rule's users may see: the rule's user specification becomes
 //! part of it, with the user as one more given.
 //!
-//! The feeds of the narrowed specification are those of a user who is not admitted yet. Their hashes
-//! are upstream's, and so they are bound to the user. What such a feed delivers is decided elsewhere:
-//! see [`super::Distribution::decide`].
+//! The feeds of the narrowed specification are those of a user who is not admitted yet. Their
+//! hashes are upstream's, and so they are bound to the user. What such a feed delivers is decided
+//! elsewhere: see [`super::Distribution::decide`].
 
 use std::{
     cell::RefCell,
@@ -13,7 +13,7 @@ use std::{
 use crate::{
     login::USER,
     specification::{
-        Condition, Given, Label, Match, Name, Path, Projection, Single, Specification,
+        Condition, GivenLabel, Label, Match, Name, Path, Projection, Single, Specification,
     },
 };
 
@@ -48,7 +48,7 @@ pub fn intersect(specification: &Specification, users: &Specification) -> Option
         }),
     }
     let mut givens = specification.givens.clone();
-    givens.push(Given {
+    givens.push(GivenLabel {
         label: Label {
             name: DISTRIBUTION_USER.into(),
             kind: USER.into(),
@@ -74,7 +74,7 @@ pub(in crate::policy) fn projected(users: &Specification) -> Option<(Name, crate
     Some((label.clone(), found.kind.clone()))
 }
 
-fn are_alike(ours: &[Given], theirs: &[Given]) -> bool {
+fn are_alike(ours: &[GivenLabel], theirs: &[GivenLabel]) -> bool {
     ours.len() == theirs.len()
         && ours
             .iter()
@@ -100,7 +100,7 @@ struct NewNames {
 impl NewNames {
     fn new(specification: &Specification, users: &Specification, used: HashSet<Name>) -> Self {
         let givens = users.givens.iter().zip(&specification.givens);
-        let name = |given: &Given| given.label.name.clone();
+        let name = |given: &GivenLabel| given.label.name.clone();
         Self {
             names: givens
                 .map(|(theirs, ours)| (name(theirs), name(ours)))

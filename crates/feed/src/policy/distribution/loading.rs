@@ -7,9 +7,9 @@
 //!
 //! It is sound: where the query finds something there are givens for which the rule's feed, or a
 //! part of it that [`super::shape::contains`] allows, has the fact in a row and the rule admits the
-//! user, who could ask for that very feed. It is also enough: a feed is only served if every fact of
-//! its rows stands at such a place. What a feed leaves out of the rule's are predecessors, so these
-//! are left out here too where the fact does not depend on them.
+//! user, who could ask for that very feed. It is also enough: a feed is only served if every fact
+//! of its rows stands at such a place. What a feed leaves out of the rule's are predecessors, so
+//! these are left out here too where the fact does not depend on them.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -97,7 +97,7 @@ fn with_users(feed: &Specification, share: &Specification, users: &Specification
     }
 }
 
-/// What a label of the users is called beside the feed: a given as what is shared calls it.
+/// The name of a users' label beside the feed's: a given has the shared specification's name.
 fn name_of(name: &Name, share: &Specification, users: &Specification) -> Name {
     let mut givens = users.givens.iter().zip(&share.givens);
     match givens.find(|(given, _)| given.label.name == *name) {
@@ -152,7 +152,8 @@ fn ways(query: &Query) -> BTreeMap<usize, usize> {
 }
 
 impl Distribution {
-    /// For each of the references whether the user may load it. One that is not stored may be loaded.
+    /// For each of the references whether the user may load it. One that is not stored may be
+    /// loaded.
     pub async fn may_load(
         &self,
         store: &dyn Store,
@@ -179,10 +180,10 @@ impl Distribution {
         }
         for (kind, mut waiting) in kinds {
             for load in self.loads(&kind) {
-                let Some(asked) = asked(load, &waiting, &found, user_seq) else {
+                let Some(givens) = givens_of(load, &waiting, &found, user_seq) else {
                     continue;
                 };
-                let held = store.matches(load.query.clone(), asked).await?;
+                let held = store.matches(load.query.clone(), givens).await?;
                 for (index, holds) in waiting.iter().zip(held) {
                     may[*index] = holds;
                 }
@@ -219,7 +220,7 @@ impl Distribution {
     }
 }
 
-fn asked(
+fn givens_of(
     load: &LoadQuery,
     waiting: &[usize],
     found: &[Option<Seq>],

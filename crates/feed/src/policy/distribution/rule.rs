@@ -44,8 +44,9 @@ pub(super) enum Audience {
 pub(super) enum Admission {
     Everyone,
     Users {
-        /// The feed's input that the user must be. `None` where the users are not named by one: with
-        /// nothing asked it can be any, for the rule names them by a given that this feed lacks.
+        /// The feed's input that the user must be. `None` where the users are not named by one:
+        /// with nothing asked it can be any, for the rule names them by a given that this feed
+        /// lacks.
         input: Option<usize>,
         ask: Option<AdmissionQuery>,
     },
@@ -128,7 +129,7 @@ impl SharedFeed {
             Audience::Everyone => None,
             Audience::Users { specification, .. } => Some(specification),
         };
-        // The givens of the users are those of what is shared, place by place.
+        // The givens of the users are the givens of the shared specification, in the same order.
         let place = |name: &Name| {
             let mut givens = share.givens.iter();
             givens.position(|given| given.label.name == *name)

@@ -58,9 +58,9 @@ pub(super) fn is_narrower(rule: &Skeleton, target: &Skeleton) -> bool {
 }
 
 /// Which input of the target stands for each of the rule's, as indexes into the target's givens, in
-/// the order of the rule's inputs. More than one way where inputs can be exchanged and the rows stay
-/// the same. (Upstream exchanges all inputs of one type, and so shares with the wrong user where a
-/// rule has two givens of a type that play different parts.)
+/// the order of the rule's inputs. More than one way where inputs can be exchanged and the rows
+/// stay the same. (Upstream exchanges all inputs of one type, and so shares with the wrong user
+/// where a rule has two givens of a type that play different parts.)
 pub(super) fn bindings(rule: &Skeleton, target: &Skeleton) -> Vec<Vec<usize>> {
     let indexes: Vec<usize> = rule.inputs.iter().map(|input| input.fact_index).collect();
     let mut found = Vec::new();

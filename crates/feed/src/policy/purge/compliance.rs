@@ -1,5 +1,5 @@
-//! Whether a specification leaves out what is purged: it must say so itself, for else its answer
-//! would change with the moment of the purge.
+//! Whether a specification excludes the facts that are purged. It must do so itself, because else
+//! its answer would change with the moment of the purge.
 
 use crate::{
     fact::Kind,
@@ -92,7 +92,7 @@ fn is_alike(one: &Condition, other: &Condition) -> bool {
     }
 }
 
-/// Whether a path has the type in between, where nothing can be said about it.
+/// Whether a path has the type in between, where it cannot have conditions.
 fn passes_through(one: &Match, kind: &Kind) -> bool {
     one.conditions.iter().any(|condition| match condition {
         Condition::Path(Path { left, right, .. }) => {

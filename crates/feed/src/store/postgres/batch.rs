@@ -1,4 +1,4 @@
-//! Saves of one moment as one: each fact once, as arrays for the database's function.
+//! Saves that arrived together as one call: each fact once, as arrays for the database's function.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// No type has this id: what has an unknown one is looked for in vain.
+/// No type has this id: a fact of an unknown type is not found.
 const NO_KIND: i32 = 0;
 
 type Key = (i32, Hash);
@@ -98,7 +98,8 @@ impl<'a> SaveBatch<'a> {
         self.sorted = sorted.into_iter().map(number).collect();
     }
 
-    /// By keys and facts in the same order everywhere, as two that add the same wait for each other.
+    /// By keys and facts in the same order everywhere, as two that add the same wait for each
+    /// other.
     fn sign(&mut self, signatures: Vec<(usize, &'a Signature)>) {
         if signatures.is_empty() {
             return;

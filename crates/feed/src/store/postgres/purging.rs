@@ -1,4 +1,4 @@
-//! Removing what a purge condition says is not needed any more.
+//! Removing purged facts on PostgreSQL.
 
 use futures_util::FutureExt;
 use tokio_postgres::types::Type;

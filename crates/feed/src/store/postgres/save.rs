@@ -1,5 +1,5 @@
-//! Saves in batches: one statement, which is a transaction by itself. Only where something is missing
-//! is it asked again, without those that are refused.
+//! Saves in batches: one statement, which is a transaction by itself. Only if a predecessor is
+//! missing does it run again, without the saves that are refused.
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::{Client, Row, types::Type};

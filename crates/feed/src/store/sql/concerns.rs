@@ -174,7 +174,8 @@ fn reach(query: &Query, from: usize, is_upward: bool) -> (Vec<usize>, Vec<usize>
     (variables, givens)
 }
 
-/// Without those that lead nowhere: a wake is a hint, so what else a tuple needs is not asked.
+/// Without the variables that lead to no given: a wake is a hint, so other conditions are not
+/// checked.
 fn trim(query: &Query, from: usize, mut variables: Vec<usize>, givens: &[usize]) -> Vec<usize> {
     loop {
         let is_there = |variable: usize| {

@@ -13,8 +13,8 @@ pub(super) enum ConditionSql {
     Sql(String),
 }
 
-/// The statement for which of many givens a query finds anything: `n` of each. An error is the answer
-/// for all of them, which is known without asking.
+/// The statement for which of many givens a query finds anything: `n` of each. An error is the
+/// answer for all of them, which is known without asking.
 pub(in crate::store) fn matching_givens(
     dialect: Dialect,
     ids: &IdsByName,
@@ -106,7 +106,8 @@ impl StatementBuilder<'_> {
         Ok((loops.collect::<Result<_, _>>()?, first))
     }
 
-    /// A tuple counts once: of all ways to it through these hidden variables, the first one is taken.
+    /// A tuple counts once: of all ways to it through these hidden variables, the first one is
+    /// taken.
     pub(super) fn is_first_path(
         &mut self,
         query: &Query,

@@ -1,9 +1,9 @@
-//! In which direction tuples are searched: from the end that has fewer facts. The facts at both ends
-//! are counted no further than needed to know which has fewer.
+//! In which direction tuples are searched: from the end that has fewer facts. The facts at both
+//! ends are counted no further than needed to know which has fewer.
 
 use super::{Dialect, NothingStored, Statement, StatementBuilder, TupleSearch, tuples};
 use crate::{
-    query::{By, Walk, WalkStep},
+    query::{FoundBy, Walk, WalkStep},
     store::{DeltaQuery, ScanDirection, Seq, names::IdsByName},
 };
 
@@ -29,7 +29,7 @@ impl DirectionChoice {
             Some(start) => {
                 let up = delta.query.bottom_up(start);
                 let mut up = up.steps.iter().skip(1);
-                let is_upward = up.all(|step| matches!(step.by, By::Up { .. }));
+                let is_upward = up.all(|step| matches!(step.by, FoundBy::Up { .. }));
                 let is_short = delta.to.saturating_sub(delta.from) <= SHORT_SPAN;
                 (is_short && is_upward).then_some(ScanDirection::FromNew)
             }
@@ -117,8 +117,8 @@ fn counted_steps(search: &TupleSearch<'_>, delta: &DeltaQuery) -> usize {
             };
             let last = steps.iter().rposition(|step| {
                 let by = match &step.by {
-                    By::Down { edge } | By::Up { edge } => Some(edge),
-                    By::Type => None,
+                    FoundBy::Down { edge } | FoundBy::Up { edge } => Some(edge),
+                    FoundBy::Type => None,
                 };
                 by.into_iter().chain(&step.edges).any(is_given)
             });
@@ -126,7 +126,7 @@ fn counted_steps(search: &TupleSearch<'_>, delta: &DeltaQuery) -> usize {
         }
     };
     // A step up does not lead to many facts.
-    let many = |step: &WalkStep| !matches!(step.by, By::Up { .. });
+    let many = |step: &WalkStep| !matches!(step.by, FoundBy::Up { .. });
     let last = steps[..before].iter().rposition(many);
     last.map_or(before.min(1), |last| last + 1)
 }

@@ -80,7 +80,7 @@ impl Facts for SqliteStore {
 
     fn horizon(&self) -> StoreFuture<'_, Horizon> {
         self.read("feed_horizon", |connection, _| {
-            // With one writer nothing is under way behind what is committed.
+            // With one writer everything that is committed is settled.
             let last = save::last_value(connection)?;
             Ok(Horizon {
                 settled: last,

@@ -1,4 +1,4 @@
-//! Removing what a purge condition says is not needed any more.
+//! Removing purged facts on SQLite.
 
 use futures_util::FutureExt;
 use rusqlite::{Connection, Params};
@@ -42,7 +42,7 @@ impl Purging for SqliteStore {
         }))
     }
 
-    /// There is one writer: nothing is under way while something else is done.
+    /// There is one writer, so no save is under way during another write.
     fn fence(&self) -> Write<Seq> {
         let sqlite = self.sqlite.clone();
         silent(async move {

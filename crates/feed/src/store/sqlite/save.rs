@@ -1,5 +1,5 @@
-//! Saving on SQLite: first everything is looked up, so that a save that is refused has written
-//! nothing.
+//! Saving on SQLite: everything is looked up before anything is written, so a refused save has
+//! written nothing.
 
 use std::collections::HashMap;
 
@@ -92,7 +92,7 @@ fn plan(
     Ok(Ok(plan))
 }
 
-/// Each fact is looked for once.
+/// Each fact is looked up once.
 struct FactLookups<'c> {
     select: CachedStatement<'c>,
     found: HashMap<(i32, Hash), Option<Seq>>,

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wakeline_feed::specification::{
-    Component, Condition, Existential, Given, Label, Match, Path, Projection, Role, Single,
+    Component, Condition, Existential, GivenLabel, Label, Match, Path, Projection, Role, Single,
     Specification,
 };
 
@@ -37,7 +37,7 @@ impl Maker {
                 3 => vec![self.existential(&known, &label, 1)],
                 _ => Vec::new(),
             };
-            Given { label, conditions }
+            GivenLabel { label, conditions }
         });
         let givens = givens.collect();
         let matches = self.matches(&mut known, 0, None);

@@ -1,4 +1,5 @@
-//! What a page costs, in steps of SQLite's machine. PostgreSQL's rows are counted in `tests/asking`.
+//! What a page costs, in steps of SQLite's machine. PostgreSQL's rows are counted in
+//! `tests/asking`.
 
 use std::sync::{
     Arc,
@@ -54,8 +55,8 @@ impl Fixture {
     }
 
     /// With the steps that it took.
-    async fn rows(&self, slice: &DeltaQuery) -> (Vec<TupleRow>, u64) {
-        let ids = self.store.ids_of(&slice.query).await.unwrap();
+    async fn rows(&self, delta: &DeltaQuery) -> (Vec<TupleRow>, u64) {
+        let ids = self.store.ids_of(&delta.query).await.unwrap();
         let mut connection = Connection::open(self.database.path()).unwrap();
         let steps = Arc::new(AtomicU64::new(0));
         let counted = steps.clone();
@@ -64,7 +65,7 @@ impl Fixture {
             false
         };
         connection.progress_handler(1, Some(count)).unwrap();
-        let rows = queries::delta_page(&connection, &ids, slice).await.unwrap();
+        let rows = queries::delta_page(&connection, &ids, delta).await.unwrap();
         (rows, steps.load(Ordering::Relaxed))
     }
 
@@ -74,7 +75,7 @@ impl Fixture {
 
     /// A page in the middle of all.
     async fn middle(&self, query: Query) {
-        let mut slice = DeltaQuery {
+        let mut delta = DeltaQuery {
             query: Arc::new(query),
             given: vec![1],
             from: 0,
@@ -83,10 +84,10 @@ impl Fixture {
             after: None,
             limit: MANY / 2 + 7,
         };
-        let (before, _) = self.rows(&slice).await;
-        slice.after = before.last().map(|row| row.at.clone());
-        slice.limit = PAGE;
-        let (page, steps) = self.rows(&slice).await;
+        let (before, _) = self.rows(&delta).await;
+        delta.after = before.last().map(|row| row.at.clone());
+        delta.limit = PAGE;
+        let (page, steps) = self.rows(&delta).await;
         assert!(before.last().unwrap().at < page[0].at);
         assert_small(&page, steps);
     }
@@ -165,7 +166,7 @@ async fn new_page(old: usize, between: &[Fact]) {
         .map(|n| fact("Comment", n, Some(("post", &posts[n * old / PAGE]))))
         .collect();
     fixture.save(&new).await;
-    let slice = DeltaQuery {
+    let delta = DeltaQuery {
         query: Arc::new(comments()),
         given: vec![1],
         from,
@@ -174,7 +175,7 @@ async fn new_page(old: usize, between: &[Fact]) {
         after: None,
         limit: PAGE,
     };
-    let (page, steps) = fixture.rows(&slice).await;
+    let (page, steps) = fixture.rows(&delta).await;
     assert_small(&page, steps);
 }
 
