@@ -36,7 +36,7 @@ async fn rows_read(client: &Client, table: &str) -> i64 {
 
 async fn read_few(client: &Client, what: &str, statement: &str) {
     client.batch_execute("BEGIN").await.expect("a transaction");
-    // Within a transaction what was counted is not told to others: the difference counts.
+    // Within a transaction the statistics are not reset: the difference counts.
     let mut before = Vec::new();
     for table in TABLES {
         before.push(rows_read(client, table).await);

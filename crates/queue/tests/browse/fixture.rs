@@ -192,7 +192,7 @@ pub(crate) fn address(pushed: &PushReceipt) -> MessageAddress {
     }
 }
 
-/// An acknowledgement that is fenced by no lease, and what came of it.
+/// The outcome of an acknowledgement without a lease.
 pub(crate) async fn ack(
     fixture: &Fixture,
     at: &MessageAddress,

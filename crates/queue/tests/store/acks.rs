@@ -140,7 +140,7 @@ pub(crate) async fn without_a_lease_it_moves_forward_only(database: Database) {
     );
     let next = from("q").claim(&*store).await;
     assert_eq!(names(&next), ["c"]);
-    // Under somebody's lease it may complete what that one works on.
+    // While another consumer has the lease, it may complete that consumer's messages.
     assert_eq!(
         outcome(&*store, &unfenced, "c", AckStatus::Completed).await,
         RELEASED

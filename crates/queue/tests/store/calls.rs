@@ -1,4 +1,4 @@
-//! The steps of a store as a test says them.
+//! Calls of a store, in a test's words.
 
 use std::{sync::Arc, time::Duration};
 
@@ -168,7 +168,7 @@ impl Request {
         panic!("it is told to look again for ever: {:?}", self.0);
     }
 
-    /// There is nothing; when to look again. Whoever is told to look again at once does so, as a
+    /// There is nothing; when to look again. A pop that is told to check again at once does so, as a
     /// held request does.
     pub(crate) async fn nothing(&self, store: &dyn Store) -> Option<Duration> {
         for _ in 0..MAX_LOOKS {

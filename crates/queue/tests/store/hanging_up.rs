@@ -50,7 +50,7 @@ fn group(partition: Option<&str>) -> GroupScope {
     }
 }
 
-/// One who waits for the queue, and one who waits for its partition only.
+/// A pop that waits for the queue, and one that waits for its partition only.
 fn waiters() -> [Request; 2] {
     [from("q"), from("q").partition("p")]
 }

@@ -1,4 +1,4 @@
-//! No lost wake: with the fallback off and hour-long holds, whoever is not woken is stuck.
+//! No lost wake: with the fallback off and hour-long holds, a pop that is not woken is stuck.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ use crate::{
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
-/// A wake takes milliseconds; who has not got its message by then never will.
+/// A wake takes milliseconds; a consumer without its message by then never gets it.
 const STUCK: Duration = Duration::from_secs(30);
 const ROUNDS: usize = 120;
 const GROUPS: [&str; 2] = ["one", "two"];

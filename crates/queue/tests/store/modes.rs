@@ -57,7 +57,7 @@ pub(crate) async fn paused_pops_find_nothing(database: Database) {
         assert_eq!(request.nothing(&*one).await, None);
     }
     assert_eq!(crate::calls::of(Some("q"), None).nothing(&*one).await, None);
-    // Who has something may finish it, and producers go on.
+    // A consumer with a claim may finish it, and producers go on.
     let done = outcome(&*one, &claimed, "a", AckStatus::Completed).await;
     assert_eq!(done, RELEASED);
     push(&*one, "q", "p", &["b"]).await;

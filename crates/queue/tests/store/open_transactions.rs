@@ -11,10 +11,10 @@ use crate::{
     database::Database,
 };
 
-/// Far below any lease: whoever finds nothing looks again when the push is done.
+/// Far below any lease: a pop that finds nothing checks again when the push is done.
 const SOON: Duration = Duration::from_secs(1);
 
-/// A push to partition `p` up to its end; it commits `b` when told to.
+/// A push to partition `p` up to its end; the test commits `b`.
 async fn begin_push(database: &Database) -> Client {
     let client = database.session().await;
     // Deferred work is done at once: what is left to do is the commit.
@@ -23,7 +23,7 @@ async fn begin_push(database: &Database) -> Client {
     client
 }
 
-/// Finds nothing and is told to look again soon.
+/// The pop finds nothing and is told to check again soon.
 async fn in_vain(store: &dyn Store, request: &Request) -> Duration {
     let PopOutcome::Empty { recheck_after } = request.pop(store).await else {
         panic!("something was found");
@@ -81,7 +81,7 @@ async fn a_claim_does_not_wait_for_it() {
     assert_eq!(seen, ["other", "p"]);
 }
 
-/// Whoever holds the cursor may leave it as it is, and then wakes nobody.
+/// A claim that has locked the cursor may leave it as it is, and then wakes no pop.
 #[tokio::test]
 async fn what_another_claim_has_in_hand_is_looked_at_again_soon() {
     let database = Database::postgres().await;

@@ -31,7 +31,7 @@ const GROUPS: [&str; 2] = ["one", "two"];
 /// What passes at once: no lease ends near it, so that the time that a test takes on PostgreSQL
 /// makes no difference.
 const TICK: Duration = Duration::from_secs(25);
-/// Whoever is told to look again within this time does so at once.
+/// A pop that is told to check again within this time does so at once.
 const AT_ONCE: Duration = Duration::from_millis(10);
 const MAX_LOOKS: usize = 50;
 
@@ -69,7 +69,7 @@ struct Sequence<'a> {
     queues: [String; 2],
     model: Model,
     claims: Vec<Claim>,
-    /// Whoever would wait now: its last look found nothing, and it has not been woken since. When
+    /// The pops that would wait now: a pop's last check found nothing, and it has not been woken since. When
     /// it looks again by itself, if it does.
     parked: BTreeMap<String, (PopRequest, Option<Duration>)>,
     pushed: usize,
@@ -228,7 +228,7 @@ impl Sequence<'_> {
                 .map(|m| (m.queue.clone(), m.partition.clone()));
             let made = names.filter(|name| self.model.make(name)).count();
             if made > 0 {
-                // Whoever comes to an empty partition looks there once for nothing.
+                // The first pop of an empty partition checks it once in vain.
                 self.parked.clear();
             }
             return;
@@ -414,7 +414,7 @@ impl Sequence<'_> {
         });
     }
 
-    /// Whoever waits without a wake and before its own time has nothing to wait for.
+    /// A pop that waits without a wake and before its own time has no message to get.
     fn nobody_is_stuck(&mut self) {
         for (request, recheck_after) in self.parked.values() {
             let is_asleep =

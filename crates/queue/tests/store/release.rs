@@ -69,7 +69,7 @@ pub(crate) async fn an_auto_ack_is_not_released_behind_a_later_claim(database: D
     assert!(release_claim(&*store, &second).await);
     let leased = from("q").batch(2).claim(&*store).await;
     assert_eq!(names(&leased), ["b", "c"]);
-    // Now the position is where the first claim ended, but somebody works from there.
+    // Now the position is where the first claim ended, but another consumer works from there.
     assert!(!release_claim(&*store, &first).await);
     assert_eq!(
         outcome(&*store, &leased, "c", AckStatus::Completed).await,

@@ -1,4 +1,4 @@
-//! Who is served, and how many.
+//! Which pops are served, and with how many messages.
 
 use tokio::{sync::mpsc, time::timeout};
 use wakeline_queue::ack::AckStatus;

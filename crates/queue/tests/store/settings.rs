@@ -1,4 +1,4 @@
-//! What a queue is told to do with its messages.
+//! The options of a queue.
 
 use std::time::Duration;
 
@@ -302,7 +302,7 @@ pub(crate) async fn what_is_too_old_is_not_handed_out(database: Database) {
     );
     database.pass_for_all(MINUTE).await;
     assert_eq!(from("q").group("late").nothing(&*store).await, None);
-    // Who was given it in time may say so, if its lease holds.
+    // A consumer that got it in time may acknowledge it, if its lease is valid.
     let late = outcome(&*store, &claimed, "a", AckStatus::Completed).await;
     assert_eq!(late, AckOutcome::LeaseLost);
     push(&*store, "q", "p", &["d"]).await;

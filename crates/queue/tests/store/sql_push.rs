@@ -81,7 +81,7 @@ async fn the_order_is_that_of_the_commits() {
     );
     run(&slow, "SELECT wakeline.push('q', '1', 'p', 'c')").await;
     run(&fast, "COMMIT").await;
-    // Whoever takes its time holds up nobody.
+    // An open transaction blocks no other push.
     push(&*store, "q", "p", &["d"]).await;
     let claimed = from("q").batch(9).claim(&*store).await;
     assert_eq!(names(&claimed), ["b", "d"]);

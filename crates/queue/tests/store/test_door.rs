@@ -97,7 +97,7 @@ impl TestDoor {
         self.store.pops.count.load(Ordering::SeqCst)
     }
 
-    /// How often the store was asked to write.
+    /// How many writes of the store were called.
     pub(crate) fn writes(&self) -> usize {
         self.store.writes.load(Ordering::SeqCst)
     }
