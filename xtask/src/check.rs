@@ -7,6 +7,8 @@ mod dependency_table;
 mod links;
 mod locks;
 mod metrics;
+#[cfg(test)]
+mod names;
 mod places;
 mod rust_text;
 mod size;

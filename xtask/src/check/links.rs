@@ -6,13 +6,14 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Result;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::sources;
 
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut failures = Vec::new();
     for document in sources::markdown(root)? {
-        for (line, target) in links(&document.text) {
+        for (line, target) in outline(&document.text).links {
             if let Err(problem) = follow(root, &document.path, &target) {
                 failures.push(format!("{}:{line}: {target}: {problem}", document.path));
             }
@@ -37,7 +38,7 @@ fn follow(root: &Path, document: &str, target: &str) -> Result<(), &'static str>
         return Ok(());
     }
     let text = fs::read_to_string(&path).map_err(|_| "cannot be read")?;
-    if anchors(&text).iter().any(|found| found == anchor) {
+    if outline(&text).anchors.iter().any(|found| found == anchor) {
         return Ok(());
     }
     Err("no such heading")
@@ -55,72 +56,57 @@ fn normal(path: &Path) -> Option<PathBuf> {
     Some(parts)
 }
 
-/// Relative targets with their line numbers: `[text](target)` and
-/// `[name]: target`.
-fn links(markdown: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    for (number, line) in prose(markdown) {
-        let line = without_code(line);
-        let inline = line.match_indices("](").filter_map(|(at, open)| {
-            let rest = &line[at + open.len()..];
-            rest.split([')', ' ']).next()
-        });
-        let definition = line
-            .starts_with('[')
-            .then(|| line.split_once("]: "))
-            .flatten()
-            .and_then(|(_, target)| target.split_whitespace().next());
-        for target in inline.chain(definition) {
-            let target = target.trim_matches(['<', '>']);
-            if !target.is_empty() && !is_external(target) {
-                found.push((number, target.to_owned()));
+/// What a document has for links: its own, relative and with their lines, and where others lead.
+#[derive(Default)]
+struct Outline {
+    links: Vec<(usize, String)>,
+    /// The names GitHub gives to headings, and explicit `<a id="…">`.
+    anchors: Vec<String>,
+}
+
+fn outline(markdown: &str) -> Outline {
+    let mut outline = Outline::default();
+    let mut heading: Option<String> = None;
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let parser = Parser::new_ext(markdown, Options::ENABLE_TABLES);
+    for (event, range) in parser.into_offset_iter() {
+        match event {
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. })
+                if !is_external(&dest_url) =>
+            {
+                let line = markdown[..range.start].matches('\n').count() + 1;
+                outline.links.push((line, dest_url.into_string()));
             }
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::Text(text) | Event::Code(text) => {
+                if let Some(heading) = &mut heading {
+                    heading.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                let slug = slug(&heading.take().unwrap_or_default());
+                let earlier = counts.entry(slug.clone()).or_default();
+                outline.anchors.push(match *earlier {
+                    0 => slug,
+                    again => format!("{slug}-{again}"),
+                });
+                *earlier += 1;
+            }
+            Event::Html(html) | Event::InlineHtml(html) => {
+                let id = html
+                    .split_once("<a id=\"")
+                    .and_then(|(_, rest)| rest.split_once('"'));
+                outline.anchors.extend(id.map(|(id, _)| id.to_owned()));
+            }
+            _ => {}
         }
     }
-    found
-}
-
-/// The lines outside of fenced code.
-fn prose(markdown: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut fenced = false;
-    markdown.lines().enumerate().filter_map(move |(at, line)| {
-        let fence = line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
-        fenced ^= fence;
-        (!fenced && !fence).then_some((at + 1, line))
-    })
-}
-
-fn without_code(line: &str) -> String {
-    // Every second part lies between backquotes; an empty pair keeps `[x](y)` apart.
-    line.split('`').step_by(2).collect::<Vec<_>>().join("``")
+    outline
 }
 
 fn is_external(target: &str) -> bool {
     let scheme = target.split(['/', '#', '?']).next().unwrap_or_default();
-    scheme.contains(':')
-}
-
-/// The names GitHub gives to headings, and explicit `<a id="…">`.
-fn anchors(markdown: &str) -> Vec<String> {
-    let mut anchors = Vec::new();
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for (_, line) in prose(markdown) {
-        let heading = line.trim_start_matches('#');
-        if heading.len() < line.len() && heading.starts_with(' ') {
-            let slug = slug(heading.trim());
-            let earlier = seen.entry(slug.clone()).or_default();
-            anchors.push(match *earlier {
-                0 => slug,
-                again => format!("{slug}-{again}"),
-            });
-            *earlier += 1;
-        }
-        for mark in ["<a id=\"", "<a name=\""] {
-            let named = line.split(mark).skip(1);
-            anchors.extend(named.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
-        }
-    }
-    anchors
+    scheme.contains([':', '@'])
 }
 
 fn slug(heading: &str) -> String {
@@ -144,16 +130,16 @@ mod tests {
         let text = "See [a](docs/a.md#top \"title\") and [b](https://b.example), ![c](c.png).\n\
                     `[code](none.md)` [mail](mailto:x@y)\n\
                     ```\n[fenced](none.md)\n```\n\
-                    [d]: ../d.md\n\
-                    [`e`](e.rs)\n";
+                    [d], [`e`](e.rs)\n\n\
+                    [d]: ../d.md\n";
         let expected = [
             (1, "docs/a.md#top"),
             (1, "c.png"),
             (6, "../d.md"),
-            (7, "e.rs"),
+            (6, "e.rs"),
         ];
         assert_eq!(
-            links(text),
+            outline(text).links,
             expected.map(|(line, target)| (line, target.to_owned()))
         );
     }
@@ -161,7 +147,10 @@ mod tests {
     #[test]
     fn headings_are_named_as_github_names_them() {
         let text = "# The bus\n## `PUT /x`: why?\n## The bus\n```\n# no\n```\n<a id=\"mine\"></a>";
-        assert_eq!(anchors(text), ["the-bus", "put-x-why", "the-bus-1", "mine"]);
+        assert_eq!(
+            outline(text).anchors,
+            ["the-bus", "put-x-why", "the-bus-1", "mine"]
+        );
     }
 
     #[test]

@@ -48,8 +48,7 @@ mod tests {
     use super::*;
 
     fn failures(path: &str, text: &str) -> usize {
-        let (path, text) = (path.to_owned(), text.to_owned());
-        check(&[Source { path, text }]).len()
+        check(&[Source::new(path, text)]).len()
     }
 
     #[test]

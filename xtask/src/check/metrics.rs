@@ -47,28 +47,21 @@ fn metrics(text: &str) -> Vec<(&'static str, bool, String)> {
 mod tests {
     use super::*;
 
-    fn source(path: &str, text: &str) -> Source {
-        Source {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        }
-    }
-
     #[test]
     fn a_metric_without_a_description_in_its_crate_is_named() {
-        let counts = source(
+        let counts = Source::new(
             "crates/bus/src/a.rs",
             "metrics::counter!(\n  \"sent\", \"a\" => b)",
         );
-        let elsewhere = source(
+        let elsewhere = Source::new(
             "crates/web/src/a.rs",
             "describe_counter!(\"sent\", \"Sent\")",
         );
-        let here = source(
+        let here = Source::new(
             "crates/bus/src/b.rs",
             "describe_counter!(\"sent\", \"Sent\")",
         );
-        let failures = |other| check(&[source(&counts.path, &counts.text), other]);
+        let failures = |other| check(&[Source::new(&counts.path, &counts.text), other]);
         assert_eq!(
             failures(elsewhere),
             ["crates/bus: no `describe_counter!(\"sent\", …)`"]

@@ -66,10 +66,7 @@ mod tests {
     use super::*;
 
     fn failures(path: &str, text: &str) -> Vec<String> {
-        check(&[Source {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        }])
+        check(&[Source::new(path, text)])
     }
 
     #[test]

@@ -1,69 +1,89 @@
-//! Rust source taken apart just far enough to tell code, strings and comments
-//! from one another.
+//! Rust source with code, strings and comments told from one another.
+
+use proc_macro2::{Literal, Span, TokenStream, TokenTree};
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct Literal {
+pub(crate) struct StringLiteral {
     pub(crate) line: usize,
     pub(crate) text: String,
 }
 
 pub(crate) struct RustText {
-    /// The source with comments and literals blanked, lines kept.
+    /// The source with comments, strings and characters blanked, lines kept.
     pub(crate) code: String,
-    pub(crate) strings: Vec<Literal>,
+    pub(crate) strings: Vec<StringLiteral>,
 }
 
 impl RustText {
     /// Without the inline test module, which by custom ends a file.
     pub(crate) fn outside_tests(source: &str) -> RustText {
         let whole = RustText::of(source);
-        let Some(start) = start_of_test_module(&whole.code) else {
-            return whole;
-        };
-        let before = whole.code[..start].to_owned();
-        let last = before.lines().count();
-        let strings = whole.strings.into_iter();
-        RustText {
-            strings: strings.filter(|string| string.line <= last).collect(),
-            code: before,
+        match start_of_test_module(&whole.code) {
+            Some(start) => RustText::of(&source[..start]),
+            None => whole,
         }
     }
 
+    /// Of a source that is not Rust there is nothing: the compiler reports it.
     pub(crate) fn of(source: &str) -> RustText {
-        let mut text = RustText {
-            code: String::with_capacity(source.len()),
+        let blank = |byte| if byte == b'\n' { byte } else { b' ' };
+        let mut reader = Reader {
+            source,
+            code: source.bytes().map(blank).collect(),
             strings: Vec::new(),
         };
-        let mut rest = source;
-        while let Some(first) = rest.chars().next() {
-            let after_word = text
-                .code
-                .ends_with(|c: char| c.is_alphanumeric() || c == '_');
-            let (length, content) = if rest.starts_with("//") {
-                (rest.find('\n').unwrap_or(rest.len()), None)
-            } else if rest.starts_with("/*") {
-                (block_comment(rest), None)
-            } else if let Some(found) = string(rest, after_word) {
-                (found.length, Some(found.content))
-            } else if let Some(length) = character(rest) {
-                (length, None)
-            } else {
-                text.code.push(first);
-                rest = &rest[first.len_utf8()..];
-                continue;
-            };
-            if let Some(content) = content {
-                text.strings.push(Literal {
-                    line: text.code.matches('\n').count() + 1,
-                    text: content.to_owned(),
-                });
-            }
-            let blanked = rest[..length].chars();
-            text.code
-                .extend(blanked.map(|c| if c == '\n' { '\n' } else { ' ' }));
-            rest = &rest[length..];
+        reader.read(source.parse().unwrap_or_default());
+        RustText {
+            code: String::from_utf8(reader.code).unwrap_or_default(),
+            strings: reader.strings,
         }
-        text
+    }
+}
+
+struct Reader<'a> {
+    source: &'a str,
+    code: Vec<u8>,
+    strings: Vec<StringLiteral>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            match token {
+                TokenTree::Group(group) => {
+                    self.keep(group.span_open());
+                    // What is written as a comment is not code: `/// text` is `#[doc = "text"]`.
+                    if !self.source[group.span().byte_range()].starts_with('/') {
+                        self.read(group.stream());
+                    }
+                    self.keep(group.span_close());
+                }
+                TokenTree::Literal(literal) => self.read_literal(&literal),
+                other => self.keep(other.span()),
+            }
+        }
+    }
+
+    fn read_literal(&mut self, literal: &Literal) {
+        let text = literal.to_string();
+        if text.ends_with('\'') {
+            return;
+        }
+        match (text.find('"'), text.rfind('"')) {
+            (Some(start), Some(end)) => self.strings.push(StringLiteral {
+                line: literal.span().start().line,
+                text: text[start + 1..end].to_owned(),
+            }),
+            _ => self.keep(literal.span()),
+        }
+    }
+
+    fn keep(&mut self, span: Span) {
+        let range = span.byte_range();
+        let text = &self.source[range.clone()];
+        if !text.starts_with("//") && !text.starts_with("/*") {
+            self.code[range].copy_from_slice(text.as_bytes());
+        }
     }
 }
 
@@ -77,82 +97,6 @@ fn start_of_test_module(code: &str) -> Option<usize> {
         })
 }
 
-/// Block comments nest.
-fn block_comment(text: &str) -> usize {
-    let mut depth = 0_usize;
-    let mut at = 0;
-    while at < text.len() {
-        if text[at..].starts_with("/*") {
-            depth += 1;
-            at += 2;
-        } else if text[at..].starts_with("*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            at += text[at..].chars().next().map_or(1, char::len_utf8);
-        }
-    }
-    text.len()
-}
-
-struct Found<'a> {
-    length: usize,
-    content: &'a str,
-}
-
-/// `"…"` and `r#"…"#`; the prefixes `b` and `c` are left to the code.
-fn string(text: &str, after_word: bool) -> Option<Found<'_>> {
-    if let Some(raw) = text.strip_prefix('r')
-        // `br"` begins after a word character too, but SQL is never bytes.
-        && !after_word
-    {
-        let hashes = raw.len() - raw.trim_start_matches('#').len();
-        if let Some(content) = raw[hashes..].strip_prefix('"') {
-            let end = format!("\"{}", "#".repeat(hashes));
-            let length = content.find(&end).unwrap_or(content.len());
-            let whole = (1 + hashes + 1 + length + end.len()).min(text.len());
-            return Some(Found {
-                length: whole,
-                content: &content[..length],
-            });
-        }
-    }
-    let content = text.strip_prefix('"')?;
-    let mut escaped = false;
-    for (at, c) in content.char_indices() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => {
-                return Some(Found {
-                    length: at + 2,
-                    content: &content[..at],
-                });
-            }
-            _ => {}
-        }
-    }
-    Some(Found {
-        length: text.len(),
-        content,
-    })
-}
-
-/// `'"'` would otherwise open a string. A lifetime is not a character.
-fn character(text: &str) -> Option<usize> {
-    let content = text.strip_prefix('\'')?;
-    if let Some(escape) = content.strip_prefix('\\') {
-        let first = escape.chars().next()?.len_utf8();
-        let end = escape[first..].find('\'')?;
-        return Some(2 + first + end + 1);
-    }
-    let first = content.chars().next()?.len_utf8();
-    content[first..].starts_with('\'').then_some(first + 2)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,8 +108,10 @@ mod tests {
 
     #[test]
     fn strings_are_found_and_comments_are_not() {
-        let source = "// \"no\"\nlet a = \"yes\"; /* \"no\" /* \"no\" */ \"no\" */ let b = r#\"a \"raw\" one\"#;";
+        let source = "// \"no\"\nlet a = \"yes\"; /* \"no\" /* \"no\" */ \"no\" */ let b = r#\"a \"raw\" one\"#;\
+            \n/// \"no\"\nfn f() {}";
         assert_eq!(strings(source), ["yes", "a \"raw\" one"]);
+        assert!(!RustText::of(source).code.contains("no"));
     }
 
     #[test]

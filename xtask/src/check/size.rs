@@ -20,10 +20,7 @@ mod tests {
 
     #[test]
     fn only_sources_over_the_limit_are_named_and_tests_may_be_long() {
-        let source = |path: &str, lines: usize| Source {
-            path: path.to_owned(),
-            text: "\n".repeat(lines),
-        };
+        let source = |path, lines| Source::new(path, &"\n".repeat(lines));
         let found = over_limit(&[
             source("crates/wake/src/long.rs", LINES + 1),
             source("crates/wake/src/fits.rs", LINES),

@@ -12,6 +12,14 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    #[cfg(test)]
+    pub(crate) fn new(path: &str, text: &str) -> Source {
+        Source {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
     /// The crate's directory name: `queue` of `crates/queue/src/lib.rs`.
     pub(crate) fn room(&self) -> &str {
         let mut parts = self.path.split('/');

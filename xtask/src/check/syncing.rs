@@ -123,13 +123,6 @@ fn line_of(text: &RustText, name: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn source(path: &str, text: &str) -> Source {
-        Source {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        }
-    }
-
     #[test]
     fn a_test_that_claims_durability_may_not_use_the_shared_server() {
         let uses = "// PostgresDatabase::new( is said\nlet d = PostgresDatabase::new(&[]).await;";
@@ -137,17 +130,17 @@ mod tests {
             "crates/queue/tests/store/crash.rs",
             "crates/cli/tests/e2e/outages.rs",
         ] {
-            let found = check(&[source(path, uses)]);
+            let found = check(&[Source::new(path, uses)]);
             assert_eq!(found.len(), 1, "{found:?}");
             assert!(found[0].starts_with(&format!("{path}:2: ")), "{found:?}");
         }
-        assert!(check(&[source("crates/queue/tests/store/pops.rs", uses)]).is_empty());
+        assert!(check(&[Source::new("crates/queue/tests/store/pops.rs", uses)]).is_empty());
     }
 
     #[test]
     fn nor_may_one_that_crashes_a_server_whatever_its_file_is_called() {
         let text = "server.crash().unwrap();\nstd::env::var(\"WAKELINE_TEST_POSTGRES\");";
-        let found = check(&[source("crates/queue/tests/store/pops.rs", text)]);
+        let found = check(&[Source::new("crates/queue/tests/store/pops.rs", text)]);
         assert_eq!(found.len(), 1, "{found:?}");
     }
 
@@ -166,9 +159,9 @@ macro_rules! on_both_stores {
 }";
         let failures = |text: &str| {
             check(&[
-                source("crates/queue/tests/store/ground.rs", GROUND),
-                source("crates/queue/tests/store/outage.rs", text),
-                source("crates/queue/tests/browse/outage.rs", "Ground::shared()"),
+                Source::new("crates/queue/tests/store/ground.rs", GROUND),
+                Source::new("crates/queue/tests/store/outage.rs", text),
+                Source::new("crates/queue/tests/browse/outage.rs", "Ground::shared()"),
             ])
         };
         assert_eq!(failures("let ground = Ground::shared().await;").len(), 1);
@@ -187,8 +180,8 @@ impl<T> Thing<T> {
 }";
         let failures = |text: &str| {
             check(&[
-                source("crates/store/tests/postgres/migrations.rs", FREE),
-                source("crates/store/tests/postgres/outages.rs", text),
+                Source::new("crates/store/tests/postgres/migrations.rs", FREE),
+                Source::new("crates/store/tests/postgres/outages.rs", text),
             ])
         };
         assert_eq!(failures("let database = empty().await;").len(), 1);
