@@ -1,4 +1,4 @@
-//! A small table, a batch that fills it, and a lock that stops it.
+//! A small table, a batch that inserts into it, and a lock that blocks it.
 
 use std::{pin::Pin, time::Duration};
 
@@ -7,62 +7,63 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, types::Type};
 use wakeline_store::{
     Error, Migrations, Postgres,
-    postgres::{Batch, Batcher, RunError, Weigh},
+    postgres::{Batch, Batcher, Options, RunError, Weigh},
 };
+use wakeline_testkit::PostgresDatabase;
 
-/// Nothing here takes this long; what does, hangs.
+/// Nothing here takes this long, unless it hangs.
 pub(crate) const HANGS: Duration = Duration::from_secs(60);
-const STOPPED: &str = "FROM pg_stat_activity
+const BLOCKED: &str = "FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'";
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-pub(crate) const THING: Migrations = Migrations {
-    door: "thing",
-    steps: &["CREATE TABLE wakeline.thing (
+pub(crate) const ITEMS: Migrations = Migrations {
+    door: "item",
+    steps: &["CREATE TABLE wakeline.item (
         name text PRIMARY KEY, amount bigint NOT NULL CHECK (amount >= 0))"],
 };
 
 #[derive(Clone, Debug)]
-pub(crate) struct Thing {
+pub(crate) struct Item {
     pub(crate) name: String,
     pub(crate) amount: i64,
     pub(crate) weight: usize,
 }
 
-pub(crate) fn thing(name: impl Into<String>, amount: i64) -> Thing {
-    Thing {
+pub(crate) fn item(name: impl Into<String>, amount: i64) -> Item {
+    Item {
         name: name.into(),
         amount,
         weight: 1,
     }
 }
 
-impl Weigh for Thing {
+impl Weigh for Item {
     fn weight(&self) -> usize {
         self.weight
     }
 }
 
-/// Gives each its amount back.
+/// Returns the amount of each item.
 pub(crate) struct Insert;
 
 impl Batch for Insert {
-    type Operation = Thing;
+    type Operation = Item;
     type Output = i64;
 
-    const KIND: &'static str = "thing";
+    const KIND: &'static str = "item";
 
     fn run<'a>(
         &'a self,
         client: &'a Client,
-        operations: &'a [Thing],
+        operations: &'a [Item],
     ) -> BoxFuture<'a, Result<Vec<i64>, RunError>> {
-        let names: Vec<&str> = operations.iter().map(|thing| &*thing.name).collect();
-        let amounts: Vec<i64> = operations.iter().map(|thing| thing.amount).collect();
+        let names: Vec<&str> = operations.iter().map(|item| &*item.name).collect();
+        let amounts: Vec<i64> = operations.iter().map(|item| item.amount).collect();
         Box::pin(async move {
             let rows = client
                 .query_typed(
-                    "INSERT INTO wakeline.thing SELECT * FROM unnest($1, $2) RETURNING amount",
+                    "INSERT INTO wakeline.item SELECT * FROM unnest($1, $2) RETURNING amount",
                     &[(&names, Type::TEXT_ARRAY), (&amounts, Type::INT8_ARRAY)],
                 )
                 .await?;
@@ -73,7 +74,7 @@ impl Batch for Insert {
 
 pub(crate) type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
-/// In the batcher's line when this returns: an operation is submitted by the first poll.
+/// Submits an operation by polling it once.
 pub(crate) fn submit<B: Batch>(
     batcher: &Batcher<B>,
     operation: B::Operation,
@@ -88,10 +89,10 @@ pub(crate) fn submit<B: Batch>(
     pending
 }
 
-/// Keeps every batch from its end until it is released.
+/// Blocks every batch until it is released.
 pub(crate) struct Lock {
     holding: Client,
-    /// Outside of the transaction, in which the list of sessions would never change.
+    /// Outside of the transaction, which would never see the list of sessions change.
     looking: Client,
 }
 
@@ -99,18 +100,18 @@ impl Lock {
     pub(crate) async fn take(postgres: &Postgres) -> Self {
         let holding = postgres.connector().connect().await.unwrap();
         let looking = postgres.connector().connect().await.unwrap();
-        let lock = "BEGIN; LOCK TABLE wakeline.thing IN EXCLUSIVE MODE";
+        let lock = "BEGIN; LOCK TABLE wakeline.item IN EXCLUSIVE MODE";
         holding.batch_execute(lock).await.unwrap();
         Self { holding, looking }
     }
 
-    /// Waits until `count` sessions of this database stand before a lock.
-    pub(crate) async fn stops(&self, count: i64) {
-        wait_for_stopped(&self.looking, count).await;
+    /// Waits until `count` sessions of this database wait for a lock.
+    pub(crate) async fn blocks(&self, count: i64) {
+        wait_for_blocked(&self.looking, count).await;
     }
 
-    pub(crate) async fn end_stopped_sessions(&self) {
-        let end = format!("SELECT pg_terminate_backend(pid) {STOPPED}");
+    pub(crate) async fn end_blocked_sessions(&self) {
+        let end = format!("SELECT pg_terminate_backend(pid) {BLOCKED}");
         self.looking.batch_execute(&end).await.unwrap();
     }
 
@@ -119,8 +120,8 @@ impl Lock {
     }
 }
 
-pub(crate) async fn wait_for_stopped(client: &Client, count: i64) {
-    let sql = format!("SELECT count(*) {STOPPED}");
+pub(crate) async fn wait_for_blocked(client: &Client, count: i64) {
+    let sql = format!("SELECT count(*) {BLOCKED}");
     eventually("sessions wait for a lock", async || {
         let rows = client.query_typed(&sql, &[]).await.unwrap();
         rows[0].get::<_, i64>(0) == count
@@ -139,21 +140,49 @@ pub(crate) async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
 }
 
 /// A single number from the database.
-pub(crate) async fn ask(postgres: &Postgres, sql: &str) -> i64 {
-    postgres.query("ask", sql, &[]).await.unwrap()[0].get(0)
+pub(crate) async fn number(postgres: &Postgres, sql: &str) -> i64 {
+    postgres.query("number", sql, &[]).await.unwrap()[0].get(0)
 }
 
 pub(crate) async fn names(postgres: &Postgres) -> Vec<String> {
-    let sql = "SELECT name FROM wakeline.thing ORDER BY name COLLATE \"C\"";
+    let sql = "SELECT name FROM wakeline.item ORDER BY name COLLATE \"C\"";
     let rows = postgres.query("names", sql, &[]).await.unwrap();
     rows.iter().map(|row| row.get(0)).collect()
 }
 
 /// The transactions that made the rows: each row carries the id of its own.
 pub(crate) async fn commits(postgres: &Postgres) -> i64 {
-    ask(
+    number(
         postgres,
-        "SELECT count(DISTINCT xmin::text) FROM wakeline.thing",
+        "SELECT count(DISTINCT xmin::text) FROM wakeline.item",
     )
     .await
+}
+
+/// A batcher with one worker, which is blocked in a batch of the item `first`.
+pub(crate) struct BlockedBatcher {
+    pub(crate) postgres: Postgres,
+    pub(crate) batcher: Batcher<Insert>,
+    pub(crate) lock: Lock,
+    pub(crate) first: Pending<i64>,
+    _database: PostgresDatabase,
+}
+
+impl BlockedBatcher {
+    pub(crate) async fn with(options: &Options) -> Self {
+        let database = PostgresDatabase::new(&[ITEMS]).await;
+        let postgres = Postgres::open(&database.url(), options, &[ITEMS]).await;
+        let postgres = postgres.expect("a fresh database can be opened");
+        let batcher = Batcher::start(&postgres, Insert, 1);
+        let lock = Lock::take(&postgres).await;
+        let first = submit(&batcher, item("first", 0));
+        lock.blocks(1).await;
+        Self {
+            postgres,
+            batcher,
+            lock,
+            first,
+            _database: database,
+        }
+    }
 }

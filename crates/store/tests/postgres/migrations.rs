@@ -6,15 +6,15 @@ use futures_util::future::join_all;
 use wakeline_store::{Migrations, Postgres, migrate::OpenError, postgres::Options};
 use wakeline_testkit::{PostgresDatabase, url_for};
 
-use crate::fixture::ask;
+use crate::fixture::number;
 
 const ONE: &str = "CREATE TABLE wakeline.one AS SELECT 1 AS id";
 const TWO: &str = "CREATE TABLE wakeline.two (id bigint)";
-const VERSION: &str = "SELECT version FROM wakeline.migration WHERE door = 'thing'";
+const VERSION: &str = "SELECT version FROM wakeline.migration WHERE door = 'item'";
 
 const fn door(steps: &'static [&'static str]) -> Migrations {
     Migrations {
-        door: "thing",
+        door: "item",
         steps,
     }
 }
@@ -45,12 +45,15 @@ async fn a_second_open_changes_nothing() {
     let postgres = open(&database.url(), &[]).await.unwrap();
     // Written again, a row carries the id of another transaction.
     let row = "SELECT xmin::text::bigint FROM wakeline.migration";
-    let before = ask(&postgres, row).await;
+    let before = number(&postgres, row).await;
 
     drop(open(&database.url(), &[door(&[ONE])]).await.unwrap());
 
-    assert_eq!(ask(&postgres, row).await, before);
-    assert_eq!(ask(&postgres, "SELECT count(*) FROM wakeline.one").await, 1);
+    assert_eq!(number(&postgres, row).await, before);
+    assert_eq!(
+        number(&postgres, "SELECT count(*) FROM wakeline.one").await,
+        1
+    );
 }
 
 #[tokio::test]
@@ -60,9 +63,15 @@ async fn a_newer_program_adds_only_the_steps_that_are_missing() {
 
     let postgres = open(&database.url(), &[door(&[ONE, TWO])]).await.unwrap();
 
-    assert_eq!(ask(&postgres, "SELECT count(*) FROM wakeline.one").await, 1);
-    assert_eq!(ask(&postgres, "SELECT count(*) FROM wakeline.two").await, 0);
-    assert_eq!(ask(&postgres, VERSION).await, 2);
+    assert_eq!(
+        number(&postgres, "SELECT count(*) FROM wakeline.one").await,
+        1
+    );
+    assert_eq!(
+        number(&postgres, "SELECT count(*) FROM wakeline.two").await,
+        0
+    );
+    assert_eq!(number(&postgres, VERSION).await, 2);
 }
 
 #[tokio::test]
@@ -79,7 +88,10 @@ async fn many_that_open_an_empty_database_at_once_all_succeed() {
             opened.unwrap().unwrap();
         }
         let postgres = open(&url, &[]).await.unwrap();
-        assert_eq!(ask(&postgres, "SELECT count(*) FROM wakeline.one").await, 1);
+        assert_eq!(
+            number(&postgres, "SELECT count(*) FROM wakeline.one").await,
+            1
+        );
     }
 }
 
@@ -99,7 +111,7 @@ async fn a_step_that_fails_leaves_the_version_before_it() {
         matches!(
             error,
             OpenError::Step {
-                door: "thing",
+                door: "item",
                 step: 3,
                 ..
             }
@@ -108,9 +120,9 @@ async fn a_step_that_fails_leaves_the_version_before_it() {
     );
     assert!(error.to_string().contains("division by zero"), "{error}");
     let postgres = open(&database.url(), &[]).await.unwrap();
-    assert_eq!(ask(&postgres, VERSION).await, 1);
+    assert_eq!(number(&postgres, VERSION).await, 1);
     let later = "SELECT count(*) FROM pg_tables WHERE tablename IN ('two', 'three')";
-    assert_eq!(ask(&postgres, later).await, 0);
+    assert_eq!(number(&postgres, later).await, 0);
 }
 
 #[tokio::test]
@@ -135,9 +147,9 @@ async fn a_database_from_a_newer_program_is_refused_and_left_alone() {
 
     assert_eq!(
         error.to_string(),
-        "the database is at version 2 of 'thing', this program knows only 1: run the newer program"
+        "the database is at version 2 of 'item', this program knows only 1: run the newer program"
     );
-    assert_eq!(ask(&postgres, VERSION).await, 2);
+    assert_eq!(number(&postgres, VERSION).await, 2);
 }
 
 #[tokio::test]

@@ -8,38 +8,33 @@ use wakeline_store::{
 };
 use wakeline_testkit::PostgresDatabase;
 
-use crate::fixture::{Insert, Lock, THING, Thing, ask, names, submit, thing};
+use crate::fixture::{BlockedBatcher, ITEMS, Insert, Item, Lock, item, names, number, submit};
 
 #[tokio::test]
 async fn an_operation_that_violates_a_check_fails_alone() {
-    among_neighbours(thing("bad", -1), "23514").await;
+    among_neighbours(item("bad", -1), "23514").await;
 }
 
 #[tokio::test]
 async fn an_operation_that_clashes_with_a_neighbour_fails_alone() {
-    among_neighbours(thing("left", 2), "23505").await;
+    among_neighbours(item("left", 2), "23505").await;
 }
 
 #[tokio::test]
 async fn an_operation_that_cannot_be_text_fails_alone() {
-    among_neighbours(thing("nul\0", 2), "22021").await;
+    among_neighbours(item("nul\0", 2), "22021").await;
 }
 
 /// `bad` is refused with `code` though it came in one statement with good ones, which must stand.
-async fn among_neighbours(bad: Thing, code: &str) {
-    let database = PostgresDatabase::new(&[THING]).await;
-    let postgres = database.open(&[THING]).await;
-    let batcher = Batcher::start(&postgres, Insert, 1);
-    let lock = Lock::take(&postgres).await;
-    let first = submit(&batcher, thing("first", 0));
-    lock.stops(1).await;
-    let left = submit(&batcher, thing("left", 1));
-    let bad = submit(&batcher, bad);
-    let right = submit(&batcher, thing("right", 3));
+async fn among_neighbours(bad: Item, code: &str) {
+    let blocked = BlockedBatcher::with(&Options::default()).await;
+    let left = submit(&blocked.batcher, item("left", 1));
+    let bad = submit(&blocked.batcher, bad);
+    let right = submit(&blocked.batcher, item("right", 3));
 
-    lock.release().await;
+    blocked.lock.release().await;
 
-    assert_eq!(first.await, Ok(0));
+    assert_eq!(blocked.first.await, Ok(0));
     assert_eq!(left.await, Ok(1));
     assert_eq!(right.await, Ok(3));
     let refused = bad.await;
@@ -47,23 +42,23 @@ async fn among_neighbours(bad: Thing, code: &str) {
         matches!(&refused, Err(Error::Failed(reason)) if reason.starts_with(code)),
         "{refused:?}"
     );
-    assert_eq!(names(&postgres).await, ["first", "left", "right"]);
+    assert_eq!(names(&blocked.postgres).await, ["first", "left", "right"]);
 }
 
 #[tokio::test]
 async fn a_statement_that_runs_out_of_time_is_unavailable_and_not_tried_one_by_one() {
-    let database = PostgresDatabase::new(&[THING]).await;
-    let postgres = database.open(&[THING]).await;
-    let hurried = Options {
+    let database = PostgresDatabase::new(&[ITEMS]).await;
+    let postgres = database.open(&[ITEMS]).await;
+    let short_options = Options {
         statement_timeout: std::time::Duration::from_millis(500),
         ..Options::default()
     };
-    let hurried = Postgres::open(&database.url(), &hurried, &[THING])
+    let short_options = Postgres::open(&database.url(), &short_options, &[ITEMS])
         .await
         .unwrap();
-    let batcher = Batcher::start(&hurried, Insert, 1);
+    let batcher = Batcher::start(&short_options, Insert, 1);
     let lock = Lock::take(&postgres).await;
-    let pending = ["a", "b", "c"].map(|name| submit(&batcher, thing(name, 0)));
+    let pending = ["a", "b", "c"].map(|name| submit(&batcher, item(name, 0)));
 
     for operation in pending {
         let error = operation.await.unwrap_err();
@@ -74,22 +69,22 @@ async fn a_statement_that_runs_out_of_time_is_unavailable_and_not_tried_one_by_o
     }
     lock.release().await;
 
-    assert_eq!(batcher.submit(thing("d", 0)).await, Ok(0));
+    assert_eq!(batcher.submit(item("d", 0)).await, Ok(0));
     assert_eq!(names(&postgres).await, ["d"]);
 }
 
 /// What a batch does wrong after its statement has been committed.
 #[derive(Clone, Copy)]
-enum Wrong {
+enum Defect {
     TooFew,
     Senseless,
     Panics,
 }
 
-struct InsertThen(Wrong);
+struct InsertThen(Defect);
 
 impl Batch for InsertThen {
-    type Operation = Thing;
+    type Operation = Item;
     type Output = ();
 
     const KIND: &'static str = "wrong";
@@ -97,18 +92,18 @@ impl Batch for InsertThen {
     fn run<'a>(
         &'a self,
         client: &'a Client,
-        operations: &'a [Thing],
+        operations: &'a [Item],
     ) -> BoxFuture<'a, Result<Vec<()>, RunError>> {
-        let names: Vec<&str> = operations.iter().map(|thing| &*thing.name).collect();
+        let names: Vec<&str> = operations.iter().map(|item| &*item.name).collect();
         let insert = "INSERT INTO wakeline.trace SELECT * FROM unnest($1)";
         async move {
             client
                 .query_typed(insert, &[(&names, Type::TEXT_ARRAY)])
                 .await?;
             match self.0 {
-                Wrong::TooFew => Ok(vec![()]),
-                Wrong::Senseless => Err(RunError::Answer("senseless".into())),
-                Wrong::Panics => panic!("meant"),
+                Defect::TooFew => Ok(vec![()]),
+                Defect::Senseless => Err(RunError::Answer("senseless".into())),
+                Defect::Panics => panic!("meant"),
             }
         }
         .boxed()
@@ -117,22 +112,22 @@ impl Batch for InsertThen {
 
 #[tokio::test]
 async fn what_may_have_been_committed_is_never_done_again() {
-    for wrong in [Wrong::TooFew, Wrong::Senseless, Wrong::Panics] {
-        let database = PostgresDatabase::new(&[THING]).await;
-        let postgres = database.open(&[THING]).await;
+    for wrong in [Defect::TooFew, Defect::Senseless, Defect::Panics] {
+        let database = PostgresDatabase::new(&[ITEMS]).await;
+        let postgres = database.open(&[ITEMS]).await;
         let table = "CREATE TABLE wakeline.trace (name text)";
         postgres.query("table", table, &[]).await.unwrap();
         let batcher = Batcher::start(&postgres, InsertThen(wrong), 1);
         // Twice: the worker must outlive the first.
         for _ in 0..2 {
-            let pending = ["a", "b"].map(|name| submit(&batcher, thing(name, 0)));
+            let pending = ["a", "b"].map(|name| submit(&batcher, item(name, 0)));
             for operation in pending {
                 let error = operation.await.unwrap_err();
                 assert!(matches!(error, Error::OutcomeUnknown(_)), "{error:?}");
             }
         }
         assert_eq!(
-            ask(&postgres, "SELECT count(*) FROM wakeline.trace").await,
+            number(&postgres, "SELECT count(*) FROM wakeline.trace").await,
             4
         );
     }

@@ -15,10 +15,10 @@ use wakeline_store::{
     postgres::{Batcher, Options},
 };
 
-use crate::fixture::{HANGS, Insert, Lock, THING, eventually, names, submit, thing};
+use crate::fixture::{HANGS, ITEMS, Insert, Lock, eventually, item, names, submit};
 
 async fn open(server: &wakeline_testbed::Postgres) -> Postgres {
-    Postgres::open(&server.url(), &Options::default(), &[THING])
+    Postgres::open(&server.url(), &Options::default(), &[ITEMS])
         .await
         .unwrap()
 }
@@ -28,7 +28,7 @@ async fn while_the_server_is_away_callers_are_told_and_when_it_is_back_it_works(
     let mut server = wakeline_testbed::Postgres::start().unwrap();
     let postgres = open(&server).await;
     let batcher = Batcher::start(&postgres, Insert, 2);
-    batcher.submit(thing("before", 0)).await.unwrap();
+    batcher.submit(item("before", 0)).await.unwrap();
     // More often than there are connections, here and below, so that each of them is made, found
     // broken, found missing and made again.
     for _ in 0..20 {
@@ -37,14 +37,14 @@ async fn while_the_server_is_away_callers_are_told_and_when_it_is_back_it_works(
 
     server.stop().unwrap();
     for number in 0..20 {
-        let told = timeout(HANGS, batcher.submit(thing(format!("{number}"), 0)))
+        let result = timeout(HANGS, batcher.submit(item(format!("{number}"), 0)))
             .await
             .unwrap();
-        assert!(told.as_ref().is_err_and(Error::is_outage), "{told:?}");
-        let told = timeout(HANGS, postgres.query("one", "SELECT 1", &[]))
+        assert!(result.as_ref().is_err_and(Error::is_outage), "{result:?}");
+        let result = timeout(HANGS, postgres.query("one", "SELECT 1", &[]))
             .await
             .unwrap();
-        assert!(told.as_ref().is_err_and(Error::is_outage), "{told:?}");
+        assert!(result.as_ref().is_err_and(Error::is_outage), "{result:?}");
     }
 
     server.start_again().unwrap();
@@ -53,7 +53,7 @@ async fn while_the_server_is_away_callers_are_told_and_when_it_is_back_it_works(
         join_all(queries).await.iter().all(Result::is_ok)
     })
     .await;
-    batcher.submit(thing("after", 0)).await.unwrap();
+    batcher.submit(item("after", 0)).await.unwrap();
     assert_eq!(names(&postgres).await, ["after", "before"]);
 }
 
@@ -63,16 +63,16 @@ async fn a_batch_whose_session_is_ended_by_the_server_is_told_that_nothing_was_d
     let postgres = open(&server).await;
     let batcher = Batcher::start(&postgres, Insert, 1);
     let lock = Lock::take(&postgres).await;
-    let pending = submit(&batcher, thing("ended", 0));
-    lock.stops(1).await;
+    let pending = submit(&batcher, item("ended", 0));
+    lock.blocks(1).await;
 
-    lock.end_stopped_sessions().await;
+    lock.end_blocked_sessions().await;
 
-    let told = timeout(HANGS, pending).await.unwrap();
-    assert!(matches!(told, Err(Error::Unavailable(_))), "{told:?}");
+    let result = timeout(HANGS, pending).await.unwrap();
+    assert!(matches!(result, Err(Error::Unavailable(_))), "{result:?}");
     lock.release().await;
     eventually("batches work again", async || {
-        batcher.submit(thing("next", 0)).await.is_ok()
+        batcher.submit(item("next", 0)).await.is_ok()
     })
     .await;
     assert_eq!(names(&postgres).await, ["next"]);
@@ -84,13 +84,16 @@ async fn a_batch_that_is_under_way_when_the_server_crashes_has_an_unknown_outcom
     let postgres = open(&server).await;
     let batcher = Batcher::start(&postgres, Insert, 1);
     let lock = Lock::take(&postgres).await;
-    let pending = submit(&batcher, thing("stopped", 0));
-    lock.stops(1).await;
+    let pending = submit(&batcher, item("stopped", 0));
+    lock.blocks(1).await;
 
     server.crash().unwrap();
 
-    let told = timeout(HANGS, pending).await.unwrap();
-    assert!(matches!(told, Err(Error::OutcomeUnknown(_))), "{told:?}");
+    let result = timeout(HANGS, pending).await.unwrap();
+    assert!(
+        matches!(result, Err(Error::OutcomeUnknown(_))),
+        "{result:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,7 +119,7 @@ async fn what_was_acknowledged_is_there_after_a_crash() {
             tokio::spawn(async move {
                 for number in 0.. {
                     let name = format!("{writer}-{number}");
-                    match batcher.submit(thing(&name, 0)).await {
+                    match batcher.submit(item(&name, 0)).await {
                         Ok(_) => {
                             acknowledged.lock().unwrap().insert(name);
                         }

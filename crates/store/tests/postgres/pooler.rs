@@ -10,7 +10,7 @@ use wakeline_store::{
 };
 use wakeline_testbed::Pgbouncer;
 
-use crate::fixture::{HANGS, Insert, Lock, THING, ask, submit, thing};
+use crate::fixture::{HANGS, ITEMS, Insert, Lock, item, number, submit};
 
 fn start() -> (wakeline_testbed::Postgres, Pgbouncer, String) {
     let server = wakeline_testbed::Postgres::start().unwrap();
@@ -25,23 +25,23 @@ async fn migrations_batches_and_queries_work() {
     let (_server, _pooler, url) = start();
     let opening = (0..4).map(|_| {
         let url = url.clone();
-        tokio::spawn(async move { Postgres::open(&url, &Options::default(), &[THING]).await })
+        tokio::spawn(async move { Postgres::open(&url, &Options::default(), &[ITEMS]).await })
     });
     for (handle, opened) in join_all(opening).await.into_iter().enumerate() {
         let postgres = opened.unwrap().unwrap();
         let batcher = Batcher::start(&postgres, Insert, 4);
         let inserts =
-            (0..200).map(|number| batcher.submit(thing(format!("{handle}-{number}"), number)));
-        let queries = (0..50).map(|_| ask(&postgres, "SELECT count(*) FROM wakeline.thing"));
+            (0..200).map(|number| batcher.submit(item(format!("{handle}-{number}"), number)));
+        let queries = (0..50).map(|_| number(&postgres, "SELECT count(*) FROM wakeline.item"));
         let (inserted, _) = tokio::join!(join_all(inserts), join_all(queries));
         let expected: Vec<_> = (0..200).map(Ok).collect();
         assert_eq!(inserted, expected);
     }
-    let postgres = Postgres::open(&url, &Options::default(), &[THING])
+    let postgres = Postgres::open(&url, &Options::default(), &[ITEMS])
         .await
         .unwrap();
     assert_eq!(
-        ask(&postgres, "SELECT count(*) FROM wakeline.thing").await,
+        number(&postgres, "SELECT count(*) FROM wakeline.item").await,
         800
     );
 }
@@ -49,21 +49,24 @@ async fn migrations_batches_and_queries_work() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_lost_in_the_middle_of_a_batch_leaves_an_unknown_outcome() {
     let (mut server, _pooler, url) = start();
-    let postgres = Postgres::open(&url, &Options::default(), &[THING])
+    let postgres = Postgres::open(&url, &Options::default(), &[ITEMS])
         .await
         .unwrap();
-    let direct = Postgres::open(&server.url(), &Options::default(), &[THING])
+    let direct = Postgres::open(&server.url(), &Options::default(), &[ITEMS])
         .await
         .unwrap();
     let batcher = Batcher::start(&postgres, Insert, 1);
     let lock = Lock::take(&direct).await;
-    let pending = submit(&batcher, thing("lost", 0));
-    lock.stops(1).await;
+    let pending = submit(&batcher, item("lost", 0));
+    lock.blocks(1).await;
 
     server.crash().unwrap();
 
-    let told = timeout(HANGS, pending).await.unwrap();
-    assert!(matches!(told, Err(Error::OutcomeUnknown(_))), "{told:?}");
+    let result = timeout(HANGS, pending).await.unwrap();
+    assert!(
+        matches!(result, Err(Error::OutcomeUnknown(_))),
+        "{result:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,25 +77,25 @@ async fn while_the_server_is_away_callers_are_told_though_the_pooler_waits_for_i
         statement_timeout: Duration::from_millis(500),
         ..Options::default()
     };
-    let postgres = Postgres::open(&url, &options, &[THING]).await.unwrap();
+    let postgres = Postgres::open(&url, &options, &[ITEMS]).await.unwrap();
     let batcher = Batcher::start(&postgres, Insert, 1);
-    batcher.submit(thing("before", 0)).await.unwrap();
+    batcher.submit(item("before", 0)).await.unwrap();
 
     server.stop().unwrap();
 
-    let told = timeout(HANGS, batcher.submit(thing("first", 0)))
+    let result = timeout(HANGS, batcher.submit(item("first", 0)))
         .await
         .unwrap();
-    assert!(told.as_ref().is_err_and(Error::is_outage), "{told:?}");
+    assert!(result.as_ref().is_err_and(Error::is_outage), "{result:?}");
     // Not sent after the first into the same silence, whose outcome nobody would know.
-    let told = timeout(HANGS, batcher.submit(thing("second", 0)))
+    let result = timeout(HANGS, batcher.submit(item("second", 0)))
         .await
         .unwrap();
-    assert!(matches!(told, Err(Error::Unavailable(_))), "{told:?}");
+    assert!(matches!(result, Err(Error::Unavailable(_))), "{result:?}");
     for _ in 0..8 {
-        let told = timeout(HANGS, postgres.query("one", "SELECT 1", &[]))
+        let result = timeout(HANGS, postgres.query("one", "SELECT 1", &[]))
             .await
             .unwrap();
-        assert!(told.as_ref().is_err_and(Error::is_outage), "{told:?}");
+        assert!(result.as_ref().is_err_and(Error::is_outage), "{result:?}");
     }
 }

@@ -8,7 +8,7 @@ use wakeline_store::{
 };
 use wakeline_testkit::PostgresDatabase;
 
-use crate::fixture::{THING, ask, submit, wait_for_stopped};
+use crate::fixture::{ITEMS, number, submit, wait_for_blocked};
 
 /// A sequence counts every try, for it is not rolled back.
 const RACES: Migrations = Migrations {
@@ -23,14 +23,14 @@ const RACES: Migrations = Migrations {
              END IF;
              RETURN number;
          END $$",
-        "INSERT INTO wakeline.thing VALUES ('a', 0), ('b', 0);
+        "INSERT INTO wakeline.item VALUES ('a', 0), ('b', 0);
          CREATE FUNCTION wakeline.take_a_then_b(gate bigint) RETURNS bigint LANGUAGE plpgsql
          SET deadlock_timeout = '10ms' AS $$
          DECLARE number bigint := nextval('wakeline.try');
          BEGIN
-             UPDATE wakeline.thing SET amount = amount + 1 WHERE name = 'a';
+             UPDATE wakeline.item SET amount = amount + 1 WHERE name = 'a';
              PERFORM pg_advisory_xact_lock_shared(gate);
-             UPDATE wakeline.thing SET amount = amount + 1 WHERE name = 'b';
+             UPDATE wakeline.item SET amount = amount + 1 WHERE name = 'b';
              RETURN number;
          END $$",
     ],
@@ -69,30 +69,30 @@ impl Batch for Call {
 
 #[tokio::test]
 async fn a_batch_that_loses_a_serialization_race_is_tried_again() {
-    let database = PostgresDatabase::new(&[THING, RACES]).await;
-    let postgres = database.open(&[THING, RACES]).await;
+    let database = PostgresDatabase::new(&[ITEMS, RACES]).await;
+    let postgres = database.open(&[ITEMS, RACES]).await;
     let batcher = Batcher::start(&postgres, Call("lose"), 1);
     assert_eq!(batcher.submit(Argument(2)).await, Ok(3));
 }
 
 #[tokio::test]
 async fn a_batch_that_always_loses_is_given_up() {
-    let database = PostgresDatabase::new(&[THING, RACES]).await;
-    let postgres = database.open(&[THING, RACES]).await;
+    let database = PostgresDatabase::new(&[ITEMS, RACES]).await;
+    let postgres = database.open(&[ITEMS, RACES]).await;
     let batcher = Batcher::start(&postgres, Call("lose"), 1);
     let error = batcher.submit(Argument(i64::MAX)).await.unwrap_err();
     assert!(
         matches!(&error, Error::Failed(reason) if reason.starts_with("40001")),
         "{error:?}"
     );
-    assert_eq!(ask(&postgres, TRIES).await, 5);
+    assert_eq!(number(&postgres, TRIES).await, 5);
 }
 
 #[tokio::test]
 async fn a_batch_that_is_chosen_to_end_a_deadlock_is_tried_again() {
     const GATE: i64 = 1;
-    let database = PostgresDatabase::new(&[THING, RACES]).await;
-    let postgres = database.open(&[THING, RACES]).await;
+    let database = PostgresDatabase::new(&[ITEMS, RACES]).await;
+    let postgres = database.open(&[ITEMS, RACES]).await;
     let batcher = Batcher::start(&postgres, Call("take_a_then_b"), 1);
     let gate = postgres.connector().connect().await.unwrap();
     gate.batch_execute(&format!("SELECT pg_advisory_lock({GATE})"))
@@ -103,18 +103,18 @@ async fn a_batch_that_is_chosen_to_end_a_deadlock_is_tried_again() {
     rival
         .batch_execute(
             "BEGIN; SET LOCAL deadlock_timeout = '1h';
-             UPDATE wakeline.thing SET amount = amount + 10 WHERE name = 'b'",
+             UPDATE wakeline.item SET amount = amount + 10 WHERE name = 'b'",
         )
         .await
         .unwrap();
 
     let pending = submit(&batcher, Argument(GATE));
-    wait_for_stopped(&gate, 1).await;
+    wait_for_blocked(&gate, 1).await;
     let rivalling = tokio::spawn(async move {
-        let rest = "UPDATE wakeline.thing SET amount = amount + 10 WHERE name = 'a'; COMMIT";
+        let rest = "UPDATE wakeline.item SET amount = amount + 10 WHERE name = 'a'; COMMIT";
         rival.batch_execute(rest).await
     });
-    wait_for_stopped(&gate, 2).await;
+    wait_for_blocked(&gate, 2).await;
     gate.batch_execute(&format!("SELECT pg_advisory_unlock({GATE})"))
         .await
         .unwrap();
@@ -122,6 +122,6 @@ async fn a_batch_that_is_chosen_to_end_a_deadlock_is_tried_again() {
     rivalling.await.unwrap().unwrap();
     let tries = pending.await.unwrap();
     assert!(tries >= 2, "nothing was lost");
-    let elevens = "SELECT count(*) FROM wakeline.thing WHERE amount = 11";
-    assert_eq!(ask(&postgres, elevens).await, 2);
+    let elevens = "SELECT count(*) FROM wakeline.item WHERE amount = 11";
+    assert_eq!(number(&postgres, elevens).await, 2);
 }

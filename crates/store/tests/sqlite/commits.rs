@@ -1,31 +1,44 @@
-//! Who shares a commit, when it is answered, and how many may wait for it.
+//! Which operations share a commit, when they are answered, and how many can wait.
 
 use std::sync::mpsc;
 
 use futures_util::{FutureExt, future::join_all};
-use wakeline_store::{Error, sqlite::Options};
+use wakeline_store::{Error, Sqlite, sqlite::Options};
 use wakeline_testkit::SqliteDatabase;
 
-use crate::fixture::{Stopped, commits, insert, is_pending, names, open, outside, submit};
+use crate::fixture::{
+    BlockedWriter, Pending, commits, insert, is_pending, names, open, outside, submit,
+};
+
+fn submit_numbers(sqlite: &Sqlite, count: usize) -> Vec<Pending<usize>> {
+    let names = (0..count).map(|number| number.to_string());
+    names
+        .map(|name| submit(sqlite, move |connection| insert(connection, &name)))
+        .collect()
+}
+
+async fn all_succeed(operations: impl IntoIterator<Item = Pending<usize>>) {
+    for result in join_all(operations).await {
+        result.unwrap();
+    }
+}
+
+async fn write(sqlite: &Sqlite, name: &str) {
+    let name = name.to_owned();
+    let written = sqlite.write("item", move |connection| insert(connection, &name));
+    written.await.unwrap();
+}
 
 #[tokio::test]
 async fn what_arrives_while_the_writer_is_busy_shares_a_commit() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
     let before = commits(&database.path());
-    let stopped = Stopped::at(&sqlite, "first");
-    let arriving: Vec<_> = (0..50)
-        .map(|number| {
-            submit(&sqlite, move |connection| {
-                insert(connection, &format!("{number}"))
-            })
-        })
-        .collect();
+    let stopped = BlockedWriter::at(&sqlite, "first");
+    let arriving = submit_numbers(&sqlite, 50);
 
     stopped.release().await.unwrap();
-    for result in join_all(arriving).await {
-        result.unwrap();
-    }
+    all_succeed(arriving).await;
 
     let shared = commits(&database.path()) - before;
     assert!(shared <= 2, "51 operations took {shared} commits");
@@ -41,19 +54,11 @@ async fn a_commit_holds_no_more_than_the_largest_batch() {
     };
     let sqlite = open(&database, &options);
     let before = commits(&database.path());
-    let stopped = Stopped::at(&sqlite, "first");
-    let arriving: Vec<_> = (0..49)
-        .map(|number| {
-            submit(&sqlite, move |connection| {
-                insert(connection, &format!("{number}"))
-            })
-        })
-        .collect();
+    let stopped = BlockedWriter::at(&sqlite, "first");
+    let arriving = submit_numbers(&sqlite, 49);
 
     stopped.release().await.unwrap();
-    for result in join_all(arriving).await {
-        result.unwrap();
-    }
+    all_succeed(arriving).await;
 
     assert_eq!(commits(&database.path()) - before, 5);
 }
@@ -62,7 +67,7 @@ async fn a_commit_holds_no_more_than_the_largest_batch() {
 async fn an_operation_that_has_run_is_not_answered_before_its_commit() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
-    let first = Stopped::at(&sqlite, "first");
+    let first = BlockedWriter::at(&sqlite, "first");
     let mut early = submit(&sqlite, |connection| insert(connection, "early"));
     let (arrive, arrived) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -78,9 +83,7 @@ async fn an_operation_that_has_run_is_not_answered_before_its_commit() {
     assert!(names(&outside(&database)).is_empty());
 
     release.send(()).unwrap();
-    for operation in [first, early, late] {
-        operation.await.unwrap();
-    }
+    all_succeed([first, early, late]).await;
 }
 
 #[tokio::test]
@@ -89,12 +92,7 @@ async fn what_is_answered_is_visible_to_others() {
     let sqlite = open(&database, &Options::default());
     let outside = outside(&database);
     for number in 1..=100 {
-        sqlite
-            .write("thing", move |connection| {
-                insert(connection, &format!("{number}"))
-            })
-            .await
-            .unwrap();
+        write(&sqlite, &format!("{number}")).await;
         assert_eq!(names(&outside).len(), number);
     }
 }
@@ -108,14 +106,9 @@ async fn every_reader_sees_what_was_answered_before() {
     };
     let sqlite = open(&database, &options);
     for number in 1..=50 {
-        sqlite
-            .write("thing", move |connection| {
-                insert(connection, &format!("{number}"))
-            })
-            .await
-            .unwrap();
+        write(&sqlite, &format!("{number}")).await;
         let reads = (0..6)
-            .map(|_| sqlite.read::<_, Error>("thing", |connection| Ok(names(connection).len())));
+            .map(|_| sqlite.read::<_, Error>("item", |connection| Ok(names(connection).len())));
         for seen in join_all(reads).await {
             assert_eq!(seen, Ok(number));
         }
@@ -131,20 +124,17 @@ async fn a_query_that_leaves_a_transaction_open_does_not_freeze_what_its_reader_
     };
     let sqlite = open(&database, &options);
     sqlite
-        .read::<_, Error>("thing", |connection| {
-            connection.execute_batch("BEGIN; SELECT * FROM thing")?;
+        .read::<_, Error>("item", |connection| {
+            connection.execute_batch("BEGIN; SELECT * FROM item")?;
             Ok(())
         })
         .await
         .unwrap();
 
-    sqlite
-        .write("thing", |connection| insert(connection, "new"))
-        .await
-        .unwrap();
+    write(&sqlite, "new").await;
 
     let seen = sqlite
-        .read::<_, Error>("thing", |connection| Ok(names(connection)))
+        .read::<_, Error>("item", |connection| Ok(names(connection)))
         .await;
     assert_eq!(seen, Ok(vec!["new".to_owned()]));
 }
@@ -154,7 +144,7 @@ async fn a_reader_cannot_write() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
     let refused = sqlite
-        .read("thing", |connection| insert(connection, "sly"))
+        .read("item", |connection| insert(connection, "sly"))
         .await;
     assert!(matches!(refused, Err(Error::Failed(_))), "{refused:?}");
     assert!(names(&outside(&database)).is_empty());
@@ -164,15 +154,12 @@ async fn a_reader_cannot_write() {
 async fn an_operation_whose_caller_has_gone_still_happens() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
-    let stopped = Stopped::at(&sqlite, "first");
+    let stopped = BlockedWriter::at(&sqlite, "first");
     drop(submit(&sqlite, |connection| insert(connection, "nobody's")));
 
     drop(stopped.release());
     // The writer works in order: when this is answered, so is what came before.
-    sqlite
-        .write("thing", |connection| insert(connection, "last"))
-        .await
-        .unwrap();
+    write(&sqlite, "last").await;
 
     assert_eq!(names(&outside(&database)), ["first", "last", "nobody's"]);
 }
@@ -181,7 +168,7 @@ async fn an_operation_whose_caller_has_gone_still_happens() {
 async fn what_was_submitted_happens_though_the_store_is_dropped() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
-    let stopped = Stopped::at(&sqlite, "first");
+    let stopped = BlockedWriter::at(&sqlite, "first");
     let second = submit(&sqlite, |connection| insert(connection, "second"));
     drop(sqlite);
 
@@ -199,19 +186,17 @@ async fn more_than_may_wait_is_refused_at_once_and_nothing_of_it_is_done() {
         ..Options::default()
     };
     let sqlite = open(&database, &options);
-    let stopped = Stopped::at(&sqlite, "first");
+    let stopped = BlockedWriter::at(&sqlite, "first");
     let waiting: Vec<_> = ["a", "b", "c"]
         .map(|name| submit(&sqlite, move |connection| insert(connection, name)))
         .into();
 
     let refused = sqlite
-        .write("thing", |connection| insert(connection, "too many"))
+        .write("item", |connection| insert(connection, "too many"))
         .now_or_never();
     assert_eq!(refused, Some(Err(Error::Overloaded)));
 
     stopped.release().await.unwrap();
-    for result in join_all(waiting).await {
-        result.unwrap();
-    }
+    all_succeed(waiting).await;
     assert_eq!(names(&outside(&database)), ["a", "b", "c", "first"]);
 }

@@ -22,8 +22,8 @@ async fn the_writer_and_the_readers_use_a_log_that_is_synced_at_every_commit() {
         Ok((journal, synchronous, foreign_keys))
     };
     let expected = Ok(("wal".to_owned(), FULL, true));
-    assert_eq!(sqlite.write("thing", settings).await, expected);
-    assert_eq!(sqlite.read("thing", settings).await, expected);
+    assert_eq!(sqlite.write("item", settings).await, expected);
+    assert_eq!(sqlite.read("item", settings).await, expected);
 }
 
 #[test]
@@ -53,7 +53,7 @@ async fn a_long_log_is_moved_into_the_file_while_the_store_is_open() {
     for number in 0..ROWS {
         let name = format!("{number}{}", "x".repeat(ROW));
         let insert = move |connection: &rusqlite::Connection| {
-            connection.execute("INSERT INTO thing VALUES (?1, 1)", [name])?;
+            connection.execute("INSERT INTO item VALUES (?1, 1)", [name])?;
             Ok::<_, Error>(())
         };
         sqlite.write("insert", insert).await.unwrap();

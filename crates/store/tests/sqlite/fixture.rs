@@ -1,4 +1,4 @@
-//! A small table, a writer that can be stopped, and a look at the file from outside.
+//! A small table, a writer that can be blocked, and a connection beside the store.
 
 use std::{fs, path::Path, pin::Pin, sync::mpsc};
 
@@ -7,33 +7,33 @@ use rusqlite::Connection;
 use wakeline_store::{Error, Migrations, Sqlite, sqlite::Options};
 use wakeline_testkit::SqliteDatabase;
 
-pub(crate) const THING: Migrations = Migrations {
-    door: "thing",
-    steps: &["CREATE TABLE thing (name TEXT PRIMARY KEY, amount INTEGER CHECK (amount >= 0))"],
+pub(crate) const ITEMS: Migrations = Migrations {
+    door: "item",
+    steps: &["CREATE TABLE item (name TEXT PRIMARY KEY, amount INTEGER CHECK (amount >= 0))"],
 };
 
 pub(crate) type Pending<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 pub(crate) fn open(database: &SqliteDatabase, options: &Options) -> Sqlite {
-    Sqlite::open(&database.path(), options, &[THING]).unwrap()
+    Sqlite::open(&database.path(), options, &[ITEMS]).unwrap()
 }
 
-/// A connection that the store knows nothing of.
+/// A connection beside the store.
 pub(crate) fn outside(database: &SqliteDatabase) -> Connection {
     Connection::open(database.path()).unwrap()
 }
 
 pub(crate) fn insert(connection: &Connection, name: &str) -> Result<usize, Error> {
-    Ok(connection.execute("INSERT INTO thing VALUES (?1, 1)", [name])?)
+    Ok(connection.execute("INSERT INTO item VALUES (?1, 1)", [name])?)
 }
 
-/// In the writer's line when this returns: an operation is submitted by the first poll.
+/// Submits an operation by polling it once.
 pub(crate) fn submit<T: Send + 'static>(
     sqlite: &Sqlite,
     operation: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
 ) -> Pending<T> {
     let sqlite = sqlite.clone();
-    let mut pending: Pending<T> = Box::pin(async move { sqlite.write("thing", operation).await });
+    let mut pending: Pending<T> = Box::pin(async move { sqlite.write("item", operation).await });
     assert!(
         is_pending(&mut pending),
         "an operation was answered by its first poll"
@@ -45,13 +45,13 @@ pub(crate) fn is_pending<T>(pending: &mut Pending<T>) -> bool {
     pending.as_mut().now_or_never().is_none()
 }
 
-/// An operation in whose middle the writer stands still.
-pub(crate) struct Stopped {
+/// An operation that blocks the writer until it is released.
+pub(crate) struct BlockedWriter {
     release: mpsc::Sender<()>,
     pub(crate) operation: Pending<usize>,
 }
 
-impl Stopped {
+impl BlockedWriter {
     /// The writer is inside the operation, which has inserted `name`, when this returns.
     pub(crate) fn at(sqlite: &Sqlite, name: &'static str) -> Self {
         let (release, released) = mpsc::channel();
@@ -74,7 +74,7 @@ impl Stopped {
 
 pub(crate) fn names(connection: &Connection) -> Vec<String> {
     let mut statement = connection
-        .prepare("SELECT name FROM thing ORDER BY name")
+        .prepare("SELECT name FROM item ORDER BY name")
         .unwrap();
     let rows = statement.query_map([], |row| row.get(0)).unwrap();
     rows.collect::<Result<_, _>>().unwrap()

@@ -13,7 +13,7 @@ const TWO: &str = "CREATE TABLE two (id INTEGER)";
 
 const fn door(steps: &'static [&'static str]) -> Migrations {
     Migrations {
-        door: "thing",
+        door: "item",
         steps,
     }
 }
@@ -23,7 +23,7 @@ fn open(database: &SqliteDatabase, migrations: &[Migrations]) -> Result<Sqlite, 
 }
 
 fn version(connection: &Connection) -> i64 {
-    let sql = "SELECT version FROM migration WHERE door = 'thing'";
+    let sql = "SELECT version FROM migration WHERE door = 'item'";
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
@@ -113,7 +113,7 @@ fn a_step_that_fails_leaves_the_version_before_it() {
         matches!(
             error,
             OpenError::Step {
-                door: "thing",
+                door: "item",
                 step: 3,
                 ..
             }
@@ -140,7 +140,7 @@ fn a_file_from_a_newer_program_is_refused_and_left_alone() {
 
     assert_eq!(
         error.to_string(),
-        "the database is at version 2 of 'thing', this program knows only 1: run the newer program"
+        "the database is at version 2 of 'item', this program knows only 1: run the newer program"
     );
     assert_eq!(version(&outside(&database)), 2);
 }

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use wakeline_store::{Error, sqlite::Options};
 use wakeline_testkit::SqliteDatabase;
 
-use crate::fixture::{Stopped, commits, insert, names, open, outside, submit};
+use crate::fixture::{BlockedWriter, commits, insert, names, open, outside, submit};
 
 #[tokio::test]
 async fn an_operation_that_fails_undoes_its_own_changes_and_no_others() {
@@ -32,7 +32,7 @@ async fn an_operation_that_panics_undoes_its_own_changes_and_no_others() {
 async fn a_statement_that_violates_a_constraint_fails_its_own_operation_only() {
     let bad = |connection: &Connection| {
         insert(connection, "bad")?;
-        Ok(connection.execute("INSERT INTO thing VALUES ('worse', -1)", [])?)
+        Ok(connection.execute("INSERT INTO item VALUES ('worse', -1)", [])?)
     };
     let error = among_neighbours(bad).await;
     assert!(matches!(error, Error::Failed(_)), "{error:?}");
@@ -45,7 +45,7 @@ async fn among_neighbours(
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
     let before = commits(&database.path());
-    let stopped = Stopped::at(&sqlite, "first");
+    let stopped = BlockedWriter::at(&sqlite, "first");
     let left = submit(&sqlite, |connection| insert(connection, "left"));
     let bad = submit(&sqlite, bad);
     let right = submit(&sqlite, |connection| insert(connection, "right"));
@@ -64,11 +64,11 @@ async fn among_neighbours(
 async fn when_the_whole_transaction_is_lost_nobody_in_it_is_told_otherwise() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
-    let stopped = Stopped::at(&sqlite, "first");
+    let stopped = BlockedWriter::at(&sqlite, "first");
     let left = submit(&sqlite, |connection| insert(connection, "left"));
     // As SQLite itself does it on a full disk.
     let fatal = submit(&sqlite, |connection| {
-        let sql = "INSERT OR ROLLBACK INTO thing VALUES ('first', 1)";
+        let sql = "INSERT OR ROLLBACK INTO item VALUES ('first', 1)";
         Ok(connection.execute(sql, [])?)
     });
     let right = submit(&sqlite, |connection| insert(connection, "right"));
@@ -93,7 +93,7 @@ async fn when_the_whole_transaction_is_lost_nobody_in_it_is_told_otherwise() {
         "{results:?}"
     );
     sqlite
-        .write("thing", |connection| insert(connection, "after"))
+        .write("item", |connection| insert(connection, "after"))
         .await
         .unwrap();
 }
@@ -110,14 +110,14 @@ async fn a_file_that_another_process_keeps_locked_is_unavailable_and_then_works_
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
 
     let error = sqlite
-        .write("thing", |connection| insert(connection, "blocked"))
+        .write("item", |connection| insert(connection, "blocked"))
         .await
         .unwrap_err();
     assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
 
     other.execute_batch("ROLLBACK").unwrap();
     sqlite
-        .write("thing", |connection| insert(connection, "free"))
+        .write("item", |connection| insert(connection, "free"))
         .await
         .unwrap();
     assert_eq!(names(&other), ["free"]);
@@ -128,7 +128,7 @@ async fn a_full_disk_is_not_the_operations_fault() {
     let database = SqliteDatabase::new();
     let sqlite = open(&database, &Options::default());
     let error = sqlite
-        .write("thing", |connection| {
+        .write("item", |connection| {
             connection.pragma_update(None, "max_page_count", 1)?;
             insert(connection, &"long".repeat(10_000))
         })
