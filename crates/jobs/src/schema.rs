@@ -120,9 +120,9 @@ fn compile(document: Value) -> Option<(Schemas, SchemaIndex)> {
     Some((schemas, index))
 }
 
-type Invalid<'s, 'v> = boon::ValidationError<'s, 'v>;
+type Violation<'s, 'v> = boon::ValidationError<'s, 'v>;
 
-fn find_faults(error: &Invalid<'_, '_>, schema_faults: &mut Vec<SchemaFault>) {
+fn find_faults(error: &Violation<'_, '_>, schema_faults: &mut Vec<SchemaFault>) {
     let mut path = error.instance_location.tokens.iter();
     let within = path.next().map(|token| match token {
         InstanceToken::Prop(name) => name.to_string(),
@@ -158,7 +158,7 @@ fn find_faults(error: &Invalid<'_, '_>, schema_faults: &mut Vec<SchemaFault>) {
 }
 
 /// With the fault of each of the alternatives.
-fn explain(error: &Invalid<'_, '_>) -> String {
+fn explain(error: &Violation<'_, '_>) -> String {
     let kind = error.kind.to_string();
     if error.causes.is_empty() {
         return kind;

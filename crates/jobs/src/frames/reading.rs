@@ -189,8 +189,8 @@ impl FrameStream {
     pub async fn begin(&mut self) -> Result<Bytes, Error> {
         let mut out = Vec::new();
         put_array(&mut out, u32::try_from(self.left()).unwrap_or(u32::MAX));
-        if let Some(piece) = self.piece().await? {
-            out.extend(piece);
+        if let Some(chunk) = self.chunk().await? {
+            out.extend(chunk);
         }
         Ok(out.into())
     }
@@ -198,13 +198,13 @@ impl FrameStream {
     /// All that is left. If it fails half way, the answer breaks off.
     pub fn rest(self) -> impl Stream<Item = Result<Bytes, Error>> {
         stream::try_unfold(self, async |mut reading| {
-            let piece = reading.piece().await?;
-            Ok(piece.map(|piece| (Bytes::from(piece), reading)))
+            let chunk = reading.chunk().await?;
+            Ok(chunk.map(|chunk| (Bytes::from(chunk), reading)))
         })
     }
 
     /// The next frames; `None` when all have been given.
-    async fn piece(&mut self) -> Result<Option<Vec<u8>>, Error> {
+    async fn chunk(&mut self) -> Result<Option<Vec<u8>>, Error> {
         while self.next.len() < CHUNK_FRAMES {
             let Some(number) = self.numbers.next() else {
                 break;

@@ -266,7 +266,7 @@ pub(super) async fn remove(
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 204, description = "UploadOutcome, and whoever waits has been woken"),
+        (status = 204, description = "Stored, and the waiting readers are woken"),
         (status = 403, description = "It belongs to another user"),
         (status = 404, description = "No such provider"),
         (status = 408, description = "The body stopped arriving"),

@@ -108,8 +108,8 @@ pub(super) async fn submit(
 /// As it was sent: a worker may care for the order of its keys. Of two the last counts, as it does
 /// where the fields are read.
 fn payload(body: &[u8]) -> String {
-    type Given<'a> = HashMap<String, &'a serde_json::value::RawValue>;
-    let given = serde_json::from_slice::<Given<'_>>(body).unwrap_or_default();
+    type RawFields<'a> = HashMap<String, &'a serde_json::value::RawValue>;
+    let given = serde_json::from_slice::<RawFields<'_>>(body).unwrap_or_default();
     let payload = given.get("payload").map(|payload| payload.get());
     payload
         .filter(|text| *text != "null")

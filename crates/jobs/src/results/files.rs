@@ -104,7 +104,7 @@ impl Files {
         };
         let mut incoming_file = self.blocking(IncomingFile::create).await?;
         loop {
-            let (chunks, is_end) = match gather(&mut body_reader).await {
+            let (chunks, is_end) = match next_chunks(&mut body_reader).await {
                 Ok(gathered) => gathered,
                 Err(kept) => {
                     self.discard(incoming_file).await?;
@@ -130,7 +130,7 @@ impl Files {
 }
 
 /// Collects as much as is written at once. Also returns whether it is the end.
-async fn gather(body_reader: &mut UploadBody) -> Result<(Vec<Bytes>, bool), UploadOutcome> {
+async fn next_chunks(body_reader: &mut UploadBody) -> Result<(Vec<Bytes>, bool), UploadOutcome> {
     let (mut chunks, mut bytes) = (Vec::new(), 0);
     while bytes < WRITTEN_AT_ONCE {
         let Some(chunk) = body_reader.next().await? else {

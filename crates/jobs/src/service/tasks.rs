@@ -32,7 +32,7 @@ impl Jobs {
         let job = parse(name)?;
         let is_internal = job.is_internal();
         if is_internal && self.internal.job(&job).is_none() {
-            // A job that is not registered is not found, whoever would run it.
+            // First: a job that is not registered is not found.
             self.job(room, name).await?;
             return Err(Error::problem(
                 &problem::INTERNAL_JOB_NOT_CONFIGURED,

@@ -201,10 +201,10 @@ fn parameter<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
 
 fn opened_id(packet: &[u8]) -> Option<Sid> {
     #[derive(Deserialize)]
-    struct Open {
+    struct OpenPacket {
         sid: Sid,
     }
-    Some(serde_json::from_slice::<Open>(packet).ok()?.sid)
+    Some(serde_json::from_slice::<OpenPacket>(packet).ok()?.sid)
 }
 
 /// The header that shows the client that its WebSocket was understood.

@@ -29,7 +29,7 @@ pub fn refreshing<S: Clone + Send + Sync + 'static>(
     router: OpenApiRouter<S>,
     users: Arc<Users>,
 ) -> OpenApiRouter<S> {
-    router.route_layer(Refresh { users })
+    router.route_layer(RefreshLayer { users })
 }
 
 /// Put into a request whose token is due; set when the token's user was found.
@@ -48,15 +48,15 @@ impl TokenAccepted {
 
 /// A layer of its own and no `from_fn`: its state is kept for as long as a request is held.
 #[derive(Clone, Debug)]
-struct Refresh {
+struct RefreshLayer {
     users: Arc<Users>,
 }
 
-impl Layer<Route> for Refresh {
-    type Service = Refreshing;
+impl Layer<Route> for RefreshLayer {
+    type Service = RefreshService;
 
-    fn layer(&self, route: Route) -> Refreshing {
-        Refreshing {
+    fn layer(&self, route: Route) -> RefreshService {
+        RefreshService {
             route,
             users: self.users.clone(),
         }
@@ -64,14 +64,14 @@ impl Layer<Route> for Refresh {
 }
 
 #[derive(Clone, Debug)]
-struct Refreshing {
+struct RefreshService {
     route: Route,
     users: Arc<Users>,
 }
 
 type Answer = Result<Response, Infallible>;
 
-impl Service<Request> for Refreshing {
+impl Service<Request> for RefreshService {
     type Response = Response;
     type Error = Infallible;
     /// Most requests are only passed on, and keep nothing of this.
@@ -107,7 +107,7 @@ impl Service<Request> for Refreshing {
     }
 }
 
-impl Refreshing {
+impl RefreshService {
     fn claims(&self, request: &Request) -> Option<Claims> {
         let given = request.headers().get(header::AUTHORIZATION)?;
         self.users.claims(bearer(given)?)

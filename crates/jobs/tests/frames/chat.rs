@@ -1,9 +1,9 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::fixture::{Answered, Fixture, ME};
+use crate::fixture::{Fixture, ME, TestAnswer};
 
-async fn say(fixture: &Fixture, room: &str, content: &str) -> Answered {
+async fn say(fixture: &Fixture, room: &str, content: &str) -> TestAnswer {
     let line = format!("POST /v1/rooms/{room}/chat/messages");
     fixture.ask(ME, &line, json!({ "content": content })).await
 }

@@ -84,30 +84,30 @@ impl Fixture {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    pub(crate) async fn ask(&self, caller: Caller, line: &str, body: Value) -> Answered {
+    pub(crate) async fn ask(&self, caller: Caller, line: &str, body: Value) -> TestAnswer {
         let body = match body {
             Value::Null => Body::empty(),
             body => Body::from(body.to_string()),
         };
         let request = request(Some(caller), line).header(header::CONTENT_TYPE, JSON);
-        Answered::of(self.send(request.body(body).unwrap()).await).await
+        TestAnswer::of(self.send(request.body(body).unwrap()).await).await
     }
 
-    pub(crate) async fn upload(&self, line: &str, body: impl Into<Vec<u8>>) -> Answered {
+    pub(crate) async fn upload(&self, line: &str, body: impl Into<Vec<u8>>) -> TestAnswer {
         let request = request(Some(ME), line).header(header::CONTENT_TYPE, MSGPACK);
         let request = request.body(Body::from(body.into())).unwrap();
-        Answered::of(self.send(request).await).await
+        TestAnswer::of(self.send(request).await).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answered {
+    pub(crate) async fn get(&self, path: &str) -> TestAnswer {
         self.ask(ME, &format!("GET {path}"), Value::Null).await
     }
 
     /// With `Prefer: wait=…`.
-    pub(crate) async fn get_within(&self, seconds: u32, path: &str) -> Answered {
+    pub(crate) async fn get_within(&self, seconds: u32, path: &str) -> TestAnswer {
         let request = request(Some(ME), &format!("GET {path}"));
         let request = request.header("prefer", format!("wait={seconds}"));
-        Answered::of(self.send(request.body(Body::empty()).unwrap()).await).await
+        TestAnswer::of(self.send(request.body(Body::empty()).unwrap()).await).await
     }
 
     pub(crate) async fn make_room(&self, room: &str) {
@@ -194,13 +194,13 @@ pub(crate) fn in_json(frame: &Frame) -> Value {
     Value::Object(members.collect())
 }
 
-pub(crate) struct Answered {
+pub(crate) struct TestAnswer {
     pub(crate) status: StatusCode,
     pub(crate) headers: ::http::HeaderMap,
     pub(crate) body: bytes::Bytes,
 }
 
-impl Answered {
+impl TestAnswer {
     pub(crate) async fn of(response: Response) -> Self {
         let (parts, body) = response.into_parts();
         Self {

@@ -45,7 +45,7 @@ wakeline_testkit::conformance! {
         only_the_keys_that_are_asked_for,
         what_a_frame_has,
         numbers_that_are_none_are_refused,
-        a_long_read_comes_in_pieces,
+        a_long_read_comes_in_chunks,
         a_read_that_loses_a_frame_breaks_off,
         a_read_goes_on_across_gaps_and_later_deletes;
     mounted:
@@ -57,7 +57,7 @@ wakeline_testkit::conformance! {
         the_problem_of_the_provider_is_the_answer,
         what_is_no_frame_is_a_failure_of_the_provider,
         an_answer_on_disk_is_read,
-        an_answer_in_pieces_is_read,
+        an_answer_in_chunks_is_read,
         more_than_is_asked_for_at_once_is_refused,
         stored_frames_come_before_the_providers;
     mounting:

@@ -205,7 +205,7 @@ pub(crate) async fn an_answer_on_disk_is_read(fixture: Fixture) {
     }
 }
 
-pub(crate) async fn an_answer_in_pieces_is_read(fixture: Fixture) {
+pub(crate) async fn an_answer_in_chunks_is_read(fixture: Fixture) {
     mounted(&fixture, 1, 0).await;
     let large = frame(&"x".repeat(3 * CHUNK_BYTES));
     let file = SqliteDatabase::new();

@@ -2,7 +2,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
-    fixture::{ADMIN, Answered, Fixture, ME, OTHER, frame, in_json},
+    fixture::{ADMIN, Fixture, ME, OTHER, TestAnswer, frame, in_json},
     ports::{answer, provider},
 };
 
@@ -10,7 +10,7 @@ async fn set_count(
     fixture: &Fixture,
     caller: wakeline_jobs::caller::Caller,
     count: i64,
-) -> Answered {
+) -> TestAnswer {
     let body = json!({ "frame_count": count });
     fixture.ask(caller, "PATCH /v1/rooms/room", body).await
 }

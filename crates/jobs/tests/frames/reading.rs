@@ -120,17 +120,17 @@ async fn long_room(fixture: &Fixture) -> Vec<String> {
     [marks, vec![large, "last".to_owned()]].concat()
 }
 
-pub(crate) async fn a_long_read_comes_in_pieces(fixture: Fixture) {
+pub(crate) async fn a_long_read_comes_in_chunks(fixture: Fixture) {
     let marks = long_room(&fixture).await;
     let request = request(Some(ME), "GET /v1/rooms/room/frames").body(Body::empty());
     let response = fixture.send(request.unwrap()).await;
     let mut body = response.into_body();
-    let (mut pieces, mut all) = (0, Vec::new());
-    while let Some(piece) = body.frame().await {
-        all.extend_from_slice(&piece.unwrap().into_data().unwrap());
-        pieces += 1;
+    let (mut chunks, mut all) = (0, Vec::new());
+    while let Some(chunk) = body.frame().await {
+        all.extend_from_slice(&chunk.unwrap().into_data().unwrap());
+        chunks += 1;
     }
-    assert!(pieces > 3, "{pieces}");
+    assert!(chunks > 3, "{chunks}");
     let found: Vec<_> = frames_in(&all).iter().map(mark).collect();
     assert_eq!(found, marks);
     let some = fixture

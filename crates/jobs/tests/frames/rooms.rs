@@ -1,9 +1,9 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::fixture::{Answered, Fixture, ME, request};
+use crate::fixture::{Fixture, ME, TestAnswer, request};
 
-async fn make(fixture: &Fixture, room: &str, from: Option<&str>) -> Answered {
+async fn make(fixture: &Fixture, room: &str, from: Option<&str>) -> TestAnswer {
     let body = match from {
         Some(from) => json!({"room_id": room, "copy_from": from}),
         None => json!({ "room_id": room }),
@@ -168,7 +168,7 @@ pub(crate) async fn nobody_does_anything(fixture: Fixture) {
         "DELETE /v1/rooms/room/frames/0",
     ] {
         let request = request(None, line).body(axum::body::Body::empty()).unwrap();
-        let refused = Answered::of(fixture.send(request).await).await;
+        let refused = TestAnswer::of(fixture.send(request).await).await;
         assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{line}");
         assert_eq!(refused.text(), r#"{"detail":"Unauthorized"}"#);
     }

@@ -10,10 +10,10 @@ use std::{
 
 use futures_util::FutureExt;
 
-use crate::place::{Place, read, refusal, seen};
+use crate::tree::{TestTree, read, refusal, seen};
 
-fn house() -> Place {
-    Place::with(&[
+fn house() -> TestTree {
+    TestTree::with(&[
         "root/inside",
         "root/sub/below",
         "outside/secret",
@@ -145,7 +145,7 @@ fn until(is_over: &AtomicBool, swap: impl Fn()) {
     }
 }
 
-impl Place {
+impl TestTree {
     fn swap_directory(&self) {
         let (swapped, aside) = (self.at("root/sub"), self.at("aside"));
         fs::rename(&swapped, &aside).unwrap();

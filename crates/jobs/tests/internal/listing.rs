@@ -2,10 +2,10 @@ use std::{os::unix::net::UnixListener, time::Duration};
 
 use wakeline_jobs::internal::filesystem::{BadRoots, FilesystemRead, Limits};
 
-use crate::place::{Place, read, refusal, seen};
+use crate::tree::{TestTree, read, refusal, seen};
 
-fn house() -> Place {
-    Place::with(&[
+fn house() -> TestTree {
+    TestTree::with(&[
         "root/b.xyz",
         "root/a.xyz",
         "root/notes.txt",
@@ -239,7 +239,7 @@ async fn many_reads_are_done_a_few_at_a_time() {
 
 #[test]
 fn roots_that_cannot_be_used_are_named_at_the_start() {
-    let house = Place::with(&["one/data/", "two/data/", "file"]);
+    let house = TestTree::with(&["one/data/", "two/data/", "file"]);
     let bad = |roots: &[&str]| {
         let roots = roots.iter().map(|root| house.at(root)).collect();
         FilesystemRead::new(roots, Limits::default()).unwrap_err()

@@ -2,5 +2,5 @@
 
 mod escapes;
 mod listing;
-mod place;
 mod registry;
+mod tree;

@@ -8,7 +8,7 @@ use wakeline_jobs::{
     name::FullName,
 };
 
-use crate::place::Place;
+use crate::tree::TestTree;
 
 #[derive(Debug)]
 struct Sum;
@@ -39,8 +39,8 @@ impl InternalJob for Sum {
 
 #[tokio::test]
 async fn what_is_registered_is_found_by_its_name() {
-    let place = Place::with(&["root/file"]);
-    let provider = Arc::new(place.provider(&["root"]));
+    let tree = TestTree::with(&["root/file"]);
+    let provider = Arc::new(tree.provider(&["root"]));
     let registry = Registry::new().with_provider(provider.clone()).unwrap();
     let registry = registry.with_job(Arc::new(Sum)).unwrap();
 
@@ -52,7 +52,7 @@ async fn what_is_registered_is_found_by_its_name() {
     let answer = found.read(BTreeMap::new()).await.unwrap();
     let expected = br#"[{"name":"file","path":"/file","size":4,"type":"file"}]"#;
     assert_eq!(answer, Bytes::from_static(expected));
-    assert!(!place.provider(&["root"]).for_everybody().superusers_only());
+    assert!(!tree.provider(&["root"]).for_everybody().superusers_only());
 
     let name = FullName::parse("@internal:analysis:Sum").unwrap();
     let job = registry.job(&name).unwrap();

@@ -137,7 +137,7 @@ pub(crate) async fn a_large_answer_comes_back(backend: TestBackend) {
     assert!(found(&*backend, &key("a")).await.unwrap() == large);
 }
 
-pub(crate) async fn answers_around_the_length_of_a_piece_come_back(backend: TestBackend) {
+pub(crate) async fn answers_around_the_length_of_a_chunk_come_back(backend: TestBackend) {
     let backend = backend.node().await;
     for length in [
         CHUNK_BYTES - 1,

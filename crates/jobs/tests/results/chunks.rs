@@ -113,7 +113,7 @@ pub(crate) async fn a_large_answer_is_never_in_memory_as_a_whole(backend: TestBa
 }
 
 /// It never looks as if it were all.
-pub(crate) async fn one_that_has_lost_a_piece_breaks_off(backend: TestBackend) {
+pub(crate) async fn an_answer_that_has_lost_a_chunk_breaks_off(backend: TestBackend) {
     let node = backend.node().await;
     put(&*node, &key("a"), patterned(3 * CHUNK_BYTES), LONG).await;
     let found = answer(&*node, &key("a")).await.unwrap();
@@ -129,7 +129,7 @@ pub(crate) async fn one_that_has_lost_a_piece_breaks_off(backend: TestBackend) {
 }
 
 /// In slices; Redis does it by itself.
-pub(crate) async fn pieces_are_over_some_time_after_their_answer(backend: TestBackend) {
+pub(crate) async fn chunks_expire_some_time_after_their_answer(backend: TestBackend) {
     let node = backend.node().await;
     put(&*node, &key("a"), patterned(MANY * CHUNK_BYTES), SHORT).await;
     eventually("the end of the answer", async || {
@@ -231,7 +231,7 @@ pub(crate) async fn one_that_was_swept_before_its_end_is_not_kept(backend: TestB
     }
 }
 
-pub(crate) async fn a_broken_upload_of_many_pieces_leaves_nothing(backend: TestBackend) {
+pub(crate) async fn a_broken_upload_of_many_chunks_leaves_nothing(backend: TestBackend) {
     let node = backend.node().await;
     put(&*node, &key("a"), "before", LONG).await;
     let before = backend.stored().await;
@@ -251,7 +251,7 @@ pub(crate) async fn a_broken_upload_of_many_pieces_leaves_nothing(backend: TestB
 
 /// Redis is a cache that may throw out what it likes.
 #[tokio::test]
-async fn an_answer_whose_pieces_redis_has_thrown_out_is_none() {
+async fn an_answer_whose_chunks_redis_has_evicted_is_none() {
     let backend = TestBackend::redis().await;
     let node = backend.node().await;
     put(&*node, &key("a"), patterned(2 * CHUNK_BYTES), LONG).await;

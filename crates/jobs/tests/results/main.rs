@@ -18,8 +18,8 @@ mod shared;
 mod uploads;
 
 macro_rules! conformance {
-    (in_pieces $($module:ident: $($case:ident),+ $(,)?;)+) => {
-        mod in_pieces {
+    (in_chunks $($module:ident: $($case:ident),+ $(,)?;)+) => {
+        mod in_chunks {
             conformance! { @backend sqlite { $($module: $($case),+;)+ } }
             conformance! { @backend postgres { $($module: $($case),+;)+ } }
             conformance! { @backend redis { $($module: $($case),+;)+ } }
@@ -53,7 +53,7 @@ conformance! {
         any_bytes_come_back,
         an_empty_answer_is_one,
         a_large_answer_comes_back,
-        answers_around_the_length_of_a_piece_come_back,
+        answers_around_the_length_of_a_chunk_come_back,
         who_reads_one_that_goes_gets_all_of_it,
         the_same_bytes_have_the_same_tag_everywhere,
         another_node_finds_what_was_put;
@@ -69,7 +69,7 @@ conformance! {
         a_mark_is_taken_off_without_a_token,
         what_is_in_flight_is_told_oldest_first,
         what_is_in_flight_belongs_to_a_registration,
-        a_glance_tells_who_can_be_answered_or_is_asked;
+        a_ready_check_holds_for_an_answer_or_an_unsent_request;
     races:
         one_of_fifty_on_two_nodes_asks,
         two_nodes_that_ask_the_same_in_another_order_do_not_fail,
@@ -93,13 +93,13 @@ conformance! {
 
 // What is kept as values, and in pieces if it is long.
 conformance! {
-    in_pieces
+    in_chunks
     chunks:
         a_large_answer_is_never_in_memory_as_a_whole,
-        one_that_has_lost_a_piece_breaks_off,
-        pieces_are_over_some_time_after_their_answer,
+        an_answer_that_has_lost_a_chunk_breaks_off,
+        chunks_expire_some_time_after_their_answer,
         what_is_replaced_or_forgotten_is_left_to_its_readers,
         reading_keeps_the_rest,
         one_that_was_swept_before_its_end_is_not_kept,
-        a_broken_upload_of_many_pieces_leaves_nothing;
+        a_broken_upload_of_many_chunks_leaves_nothing;
 }

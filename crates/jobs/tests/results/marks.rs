@@ -146,7 +146,7 @@ pub(crate) async fn what_is_in_flight_belongs_to_a_registration(backend: TestBac
     assert_eq!(backend.in_flight(PROVIDER, 3).await.unwrap(), []);
 }
 
-pub(crate) async fn a_glance_tells_who_can_be_answered_or_is_asked(backend: TestBackend) {
+pub(crate) async fn a_ready_check_holds_for_an_answer_or_an_unsent_request(backend: TestBackend) {
     let backend = backend.node().await;
     let check = async || {
         let at = |version, hash: Option<&str>| ReadyCheck {

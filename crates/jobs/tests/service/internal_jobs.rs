@@ -22,11 +22,11 @@ use crate::{
 
 /// Does what its payload says.
 #[derive(Debug)]
-struct Obey(Arc<Semaphore>);
+struct ObeyJob(Arc<Semaphore>);
 
 const SCHEMA: &str = r#"{"type":"object"}"#;
 
-impl InternalJob for Obey {
+impl InternalJob for ObeyJob {
     fn category(&self) -> &str {
         "modifiers"
     }
@@ -63,7 +63,7 @@ struct Fixture {
 impl Fixture {
     async fn new(database: &Database, settings: Settings) -> Self {
         let gate = Arc::new(Semaphore::new(0));
-        let internal = Registry::new().with_job(Arc::new(Obey(gate.clone())));
+        let internal = Registry::new().with_job(Arc::new(ObeyJob(gate.clone())));
         let wiring = Wiring {
             settings,
             internal: internal.unwrap(),

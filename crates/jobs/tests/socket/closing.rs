@@ -12,7 +12,7 @@ async fn at_the_end_connections_are_cut_without_a_farewell() -> Result<()> {
         r#"42["join_provider_room",{{"provider_name":"anna:fs:x","worker_id":"{WORKER}"}}]"#
     );
     websocket.say(&join).await?;
-    websocket.settle().await?;
+    websocket.receive_all().await?;
     let mut poller = fixture.poller("ben").await?;
     poller.say(r#"421["room_join",{"room_id":"r"}]"#).await?;
     assert!(poller.hear().await?.starts_with("431["));

@@ -63,7 +63,7 @@ async fn a_session_goes_over_before_it_connects() -> Result<()> {
     websocket.say("5").await?;
     let connected = websocket.connect("anna").await?;
     assert_eq!(connected, format!(r#"40{{"sid":"{}"}}"#, poller.sid));
-    websocket.settle().await?;
+    websocket.receive_all().await?;
     assert_eq!(fixture.sockets.connected(), 1);
     drop(websocket);
     let gone = async || fixture.sockets.connected() == 0;

@@ -65,12 +65,12 @@ async fn who_may_not_serve_does_not_join() -> Result<()> {
     ben.say(&join("anna:fs:x")).await?;
     let job = r#"42["join_job_room",{"job_name":"anna:m:Rot","worker_id":null}]"#;
     ben.say(job).await?;
-    ben.settle().await?;
+    ben.receive_all().await?;
     assert_eq!(fixture.sockets.members("providers:anna:fs:x"), 0);
     assert_eq!(fixture.sockets.members("jobs:anna:m:Rot"), 0);
     let mut root = fixture.websocket("root").await?;
     root.say(job).await?;
-    root.settle().await?;
+    root.receive_all().await?;
     assert_eq!(fixture.sockets.members("jobs:anna:m:Rot"), 1);
     assert!(fixture.door.told().is_empty());
     Ok(())
@@ -89,7 +89,7 @@ async fn what_has_another_form_is_ignored() -> Result<()> {
     ] {
         root.say(packet).await?;
     }
-    root.settle().await?;
+    root.receive_all().await?;
     assert!(fixture.door.told().is_empty());
     assert_eq!(fixture.sockets.connected(), 1);
     Ok(())
@@ -103,7 +103,7 @@ async fn a_leave_does_not_overtake_its_join() -> Result<()> {
     anna.say(&join("anna:fs:x")).await?;
     anna.say(&leave("anna:fs:x")).await?;
     drop(silent);
-    anna.settle().await?;
+    anna.receive_all().await?;
     assert_eq!(fixture.sockets.members("providers:anna:fs:x"), 0);
     fixture
         .door
@@ -116,7 +116,7 @@ async fn a_leave_does_not_overtake_its_join() -> Result<()> {
 async fn who_goes_while_it_is_asked_about_does_not_join() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut anna = fixture.websocket("anna").await?;
-    anna.settle().await?;
+    anna.receive_all().await?;
     let silent = fixture.door.keep_silent().await;
     anna.say(&join("anna:fs:x")).await?;
     drop(anna);
@@ -125,7 +125,7 @@ async fn who_goes_while_it_is_asked_about_does_not_join() -> Result<()> {
     // Asked after the one that went, and by the same lock.
     let mut root = fixture.websocket("root").await?;
     root.say(&join("root:fs:y")).await?;
-    root.settle().await?;
+    root.receive_all().await?;
     assert_eq!(fixture.sockets.members("providers:anna:fs:x"), 0);
     fixture.door.is_told(&["joined root:fs:y"]).await;
     Ok(())
@@ -138,14 +138,14 @@ async fn the_door_hears_when_the_last_has_left() -> Result<()> {
     let two = fixture.poller("anna").await?;
     let mut three = fixture.websocket("anna").await?;
     one.say(&join("anna:fs:x")).await?;
-    one.settle().await?;
+    one.receive_all().await?;
     three.say(&join("anna:fs:x")).await?;
-    three.settle().await?;
+    three.receive_all().await?;
     two.say(&join("anna:fs:x")).await?;
     let joined = ["joined anna:fs:x"; 3];
     fixture.door.is_told(&joined).await;
     one.say(&leave("anna:fs:x")).await?;
-    one.settle().await?;
+    one.receive_all().await?;
     drop(three);
     eventually("the connection to be gone", async || {
         fixture.sockets.connected() == 2

@@ -25,7 +25,7 @@ async fn a_client_that_does_not_read_is_cut() -> Result<()> {
     let fixture = Fixture::with(impatient).await?;
     let mut anna = fixture.websocket("anna").await?;
     anna.say(&join()).await?;
-    anna.settle().await?;
+    anna.receive_all().await?;
     // More than the connection holds, and less than its buffer: only the standstill tells.
     let long = format!("\"{}\"", "x".repeat(10_000));
     for _ in 0..5_000 {
@@ -71,7 +71,7 @@ async fn a_client_that_misses_an_event_is_cut() -> Result<()> {
 async fn a_client_that_asks_for_too_much_at_once_is_cut() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut anna = fixture.websocket("anna").await?;
-    anna.settle().await?;
+    anna.receive_all().await?;
     let _silent = fixture.door.keep_silent().await;
     let mut sent = Ok(());
     for _ in 0..5_000 {

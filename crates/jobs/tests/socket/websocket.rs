@@ -60,7 +60,7 @@ impl WebSocket {
     }
 
     /// Everything that was sent before is done when this is answered.
-    pub(crate) async fn settle(&mut self) -> Result<()> {
+    pub(crate) async fn receive_all(&mut self) -> Result<()> {
         self.say(r#"4277["room_join",{"room_id":"settled"}]"#)
             .await?;
         loop {

@@ -19,7 +19,7 @@ mod workers;
 wakeline_testkit::conformance! {
     crate::database::Database;
     workers:
-        only_its_owners_heart_beats_for_it,
+        only_its_owner_sends_heartbeats,
         it_is_known_whose_it_is,
         only_its_owner_removes_it,
         they_are_listed_newest_first,

@@ -18,7 +18,7 @@ pub(crate) struct Task {
 
 /// What became of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum ModelOutcome {
     NotClaimed,
     NotOwner,
     NoSuchTransition(Status),
@@ -99,24 +99,24 @@ impl Model {
         user: Uuid,
         is_superuser: bool,
         to: Status,
-    ) -> Said {
+    ) -> ModelOutcome {
         let owner = |worker| self.workers.get(&worker).copied();
         let task = &mut self.tasks[index];
         let from = task.status;
         let takes_back = from == Status::Pending && to == Status::Cancelled && task.user == user;
         if !is_superuser && !takes_back {
             match task.worker {
-                None => return Said::NotClaimed,
-                Some(worker) if owner(worker) != Some(user) => return Said::NotOwner,
+                None => return ModelOutcome::NotClaimed,
+                Some(worker) if owner(worker) != Some(user) => return ModelOutcome::NotOwner,
                 Some(_) => {}
             }
         }
         if !from.leads_to(to) {
-            return Said::NoSuchTransition(from);
+            return ModelOutcome::NoSuchTransition(from);
         }
         task.status = to;
         let job = task.job;
-        Said::Done {
+        ModelOutcome::Done {
             is_orphan: to.is_terminal() && self.orphan(job),
         }
     }

@@ -15,7 +15,7 @@ use wakeline_testkit::CommitAlone;
 use crate::{
     database::Database,
     fixture::{ALL, Fixture, named, new_job, new_task, of, page},
-    model::{Model, Said},
+    model::{Model, ModelOutcome},
 };
 
 const SEQUENCES: usize = 12;
@@ -134,10 +134,10 @@ impl Sequence<'_> {
             worker: None,
         };
         let told = match store.update(update).done().await {
-            UpdateOutcome::NotClaimed => Said::NotClaimed,
-            UpdateOutcome::NotOwner => Said::NotOwner,
-            UpdateOutcome::NoSuchTransition(status) => Said::NoSuchTransition(status),
-            UpdateOutcome::Done { orphan, .. } => Said::Done {
+            UpdateOutcome::NotClaimed => ModelOutcome::NotClaimed,
+            UpdateOutcome::NotOwner => ModelOutcome::NotOwner,
+            UpdateOutcome::NoSuchTransition(status) => ModelOutcome::NoSuchTransition(status),
+            UpdateOutcome::Done { orphan, .. } => ModelOutcome::Done {
                 is_orphan: orphan.is_some(),
             },
             other @ (UpdateOutcome::NotFound | UpdateOutcome::WrongWorker) => panic!("{other:?}"),

@@ -17,7 +17,7 @@ fn ids(workers: &ListPage<WorkerSummary>) -> Vec<Uuid> {
     workers.map(|summary| summary.worker.id).collect()
 }
 
-pub(crate) async fn only_its_owners_heart_beats_for_it(database: Database) {
+pub(crate) async fn only_its_owner_sends_heartbeats(database: Database) {
     let fixture = Fixture::new(database).await;
     let worker = fixture.store.create_worker(fixture.anna).done().await;
     fixture.database.pass(Duration::from_secs(10)).await;

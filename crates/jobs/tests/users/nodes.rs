@@ -62,12 +62,12 @@ pub(crate) async fn what_another_node_changes_is_seen_soon(database: Database) {
 
 /// The real store, and how often it was asked for a user.
 #[derive(Debug)]
-struct Counted {
+struct CountingStore {
     store: Arc<dyn store::Users>,
     questions: AtomicU64,
 }
 
-impl Query for Counted {
+impl Query for CountingStore {
     fn rows(
         &self,
         kind: &'static str,
@@ -81,7 +81,7 @@ impl Query for Counted {
     }
 }
 
-impl store::Users for Counted {
+impl store::Users for CountingStore {
     fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>> {
         self.store.secret(fresh)
     }
@@ -100,11 +100,11 @@ impl store::Users for Counted {
 }
 
 pub(crate) async fn a_known_user_costs_no_question(database: Database) {
-    let counted = Arc::new(Counted {
+    let counting = Arc::new(CountingStore {
         store: database.store().await,
         questions: AtomicU64::new(0),
     });
-    let users = Users::open(counted.clone(), local_bus(), open())
+    let users = Users::open(counting.clone(), local_bus(), open())
         .await
         .unwrap();
     let door = TestDoor::of(Arc::new(users));
@@ -118,6 +118,6 @@ pub(crate) async fn a_known_user_costs_no_question(database: Database) {
     }
     // One in five seconds; here most likely one.
     let most = 1 + began.elapsed().as_secs() / 5;
-    let questions = counted.questions.load(Ordering::Relaxed);
+    let questions = counting.questions.load(Ordering::Relaxed);
     assert!((1..=most).contains(&questions), "{questions} of {most}");
 }

@@ -22,12 +22,12 @@ use crate::{
 const BASE64_KEY: &str = "b64:";
 
 #[derive(Deserialize)]
-struct Several {
+struct FramesBody {
     frames: Vec<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
-struct Whole {
+struct FrameBody {
     data: Box<RawValue>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn several(
         walk.end().map_err(malformed)?;
         frames
     } else {
-        let body: Several = json(body)?;
+        let body: FramesBody = json(body)?;
         check_count(body.frames.len(), limits.request)?;
         let frames = body
             .frames
@@ -72,7 +72,7 @@ pub(super) fn whole(headers: &HeaderMap, body: &[u8], limits: FrameLimits) -> Re
     let (at, frame) = if is(headers, "msgpack") {
         ("body", from_msgpack(body, limits)?)
     } else {
-        let Whole { data } = json(body)?;
+        let FrameBody { data } = json(body)?;
         ("body.data", from_json("data", &data, limits)?)
     };
     let required = frame.check_required();
@@ -83,7 +83,7 @@ pub(super) fn whole(headers: &HeaderMap, body: &[u8], limits: FrameLimits) -> Re
 /// The keys of a merge. ZnDraw's page sends no content type.
 pub(super) fn part(headers: &HeaderMap, body: &[u8], limits: FrameLimits) -> Result<Frame, Error> {
     if is(headers, "json") {
-        let Whole { data } = json(body)?;
+        let FrameBody { data } = json(body)?;
         return from_json("data", &data, limits);
     }
     from_msgpack(body, limits)

@@ -13,11 +13,11 @@ pub(super) struct Glob {
 enum Part {
     /// Any number of parts.
     Any,
-    One(Vec<Piece>),
+    One(Vec<Token>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum Token {
     /// Any number of characters.
     Many,
     Single,
@@ -38,7 +38,7 @@ impl Glob {
             .map(|part| match part {
                 ".." | "." => Err(format!("glob: '{part}' is no part of a pattern")),
                 "**" => Ok(Part::Any),
-                part => Ok(Part::One(pieces(part))),
+                part => Ok(Part::One(tokens(part))),
             })
             .collect::<Result<_, _>>()?;
         if parts.is_empty() {
@@ -54,7 +54,7 @@ impl Glob {
     }
 
     /// Whether it fits the path of these names, and whether it can fit one below that.
-    pub(super) fn fits(&self, names: &[&str]) -> Fits {
+    pub(super) fn fits(&self, names: &[&str]) -> GlobMatch {
         // Where in the pattern one can be after the names so far.
         let mut at = vec![false; self.parts.len() + 1];
         at[0] = true;
@@ -67,7 +67,7 @@ impl Glob {
                 }
                 match part {
                     Part::Any => next[index] = true,
-                    Part::One(pieces) if matches(pieces, name) => next[index + 1] = true,
+                    Part::One(tokens) if matches(tokens, name) => next[index + 1] = true,
                     Part::One(_) => {}
                 }
             }
@@ -75,7 +75,7 @@ impl Glob {
             at = next;
         }
         let (end, within) = at.split_last().expect("there is always an end");
-        Fits {
+        GlobMatch {
             here: *end,
             below: within.contains(&true),
         }
@@ -92,38 +92,38 @@ impl Glob {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fits {
+pub(super) struct GlobMatch {
     pub(super) here: bool,
     pub(super) below: bool,
 }
 
-fn pieces(part: &str) -> Vec<Piece> {
+fn tokens(part: &str) -> Vec<Token> {
     let chars: Vec<char> = part.chars().collect();
-    let mut pieces = Vec::new();
+    let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(char) = chars.get(at) {
         at += 1;
-        let piece = match char {
-            '*' if pieces.last() == Some(&Piece::Many) => continue,
-            '*' => Piece::Many,
-            '?' => Piece::Single,
+        let token = match char {
+            '*' if tokens.last() == Some(&Token::Many) => continue,
+            '*' => Token::Many,
+            '?' => Token::Single,
             '[' => match one_of(&chars[at..]) {
-                Some((piece, length)) => {
+                Some((token, length)) => {
                     at += length;
-                    piece
+                    token
                 }
                 // A bracket that is never closed is a bracket.
-                None => Piece::Exactly('['),
+                None => Token::Exactly('['),
             },
-            other => Piece::Exactly(*other),
+            other => Token::Exactly(*other),
         };
-        pieces.push(piece);
+        tokens.push(token);
     }
-    pieces
+    tokens
 }
 
 /// What stands behind `[`, and how long it is with its `]`.
-fn one_of(chars: &[char]) -> Option<(Piece, usize)> {
+fn one_of(chars: &[char]) -> Option<(Token, usize)> {
     let is_not = matches!(chars.first(), Some('!' | '^'));
     let begin = usize::from(is_not);
     // A bracket that comes first is one of the characters.
@@ -142,37 +142,37 @@ fn one_of(chars: &[char]) -> Option<(Piece, usize)> {
             }
         }
     }
-    Some((Piece::OneOf { ranges, is_not }, begin + length + 2))
+    Some((Token::OneOf { ranges, is_not }, begin + length + 2))
 }
 
 /// By the last `*` seen: each character of the name is looked at once per `*` at most.
-fn matches(pieces: &[Piece], name: &str) -> bool {
+fn matches(tokens: &[Token], name: &str) -> bool {
     // As shells and Python have it: what is hidden is asked for by its dot.
-    if name.starts_with('.') && pieces.first() != Some(&Piece::Exactly('.')) {
+    if name.starts_with('.') && tokens.first() != Some(&Token::Exactly('.')) {
         return false;
     }
     let name: Vec<char> = name.chars().collect();
-    let (mut piece, mut at) = (0, 0);
+    let (mut token, mut at) = (0, 0);
     let mut retry = None;
     while at < name.len() {
-        if pieces.get(piece) == Some(&Piece::Many) {
-            retry = Some((piece, at));
-            piece += 1;
-        } else if pieces.get(piece).is_some_and(|piece| piece.fits(name[at])) {
-            piece += 1;
+        if tokens.get(token) == Some(&Token::Many) {
+            retry = Some((token, at));
+            token += 1;
+        } else if tokens.get(token).is_some_and(|token| token.fits(name[at])) {
+            token += 1;
             at += 1;
         } else if let Some((many, from)) = retry {
             retry = Some((many, from + 1));
-            piece = many + 1;
+            token = many + 1;
             at = from + 1;
         } else {
             return false;
         }
     }
-    pieces[piece..].iter().all(|piece| *piece == Piece::Many)
+    tokens[token..].iter().all(|token| *token == Token::Many)
 }
 
-impl Piece {
+impl Token {
     fn fits(&self, char: char) -> bool {
         match self {
             Self::Many => false,

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf, time::Instant};
 use cap_std::fs::{Dir, DirEntry, Metadata};
 use serde::Serialize;
 
-use super::{Limits, ListRequest, glob::Fits};
+use super::{Limits, ListRequest, glob::GlobMatch};
 use crate::internal::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -139,10 +139,10 @@ impl Walk {
 }
 
 /// Whether an entry is shown, and whether the directory is entered.
-pub(super) fn wanted(asked: &ListRequest, names: &[&str]) -> Fits {
+pub(super) fn wanted(asked: &ListRequest, names: &[&str]) -> GlobMatch {
     match &asked.glob {
         Some(glob) => glob.fits(names),
-        None => Fits {
+        None => GlobMatch {
             here: names.len() == 1 || asked.is_recursive,
             below: asked.is_recursive,
         },

@@ -16,7 +16,7 @@ use crate::{
 pub(super) const HEAD: usize = 1 + Etag::BYTES;
 /// The flags.
 const PROBLEM: u8 = 1;
-const IN_PIECES: u8 = 2;
+const IN_CHUNKS: u8 = 2;
 /// Of an answer in chunks, instead of the bytes: the upload's id as text, and the length.
 const UPLOAD: usize = 32;
 const LENGTH: usize = 8;
@@ -33,7 +33,7 @@ pub(super) fn head(bytes: &mut [u8], is_error: bool, etag: &Etag) {
 pub(super) fn chunked_answer(is_error: bool, etag: &Etag, upload: &str, length: i64) -> Vec<u8> {
     let mut bytes = vec![0; HEAD];
     head(&mut bytes, is_error, etag);
-    bytes[0] |= IN_PIECES;
+    bytes[0] |= IN_CHUNKS;
     bytes.extend_from_slice(upload.as_bytes());
     bytes.extend_from_slice(&length.to_be_bytes());
     bytes
@@ -65,7 +65,7 @@ fn parse_answer(bytes: Bytes, chunks: &Arc<dyn ChunkStore>) -> Option<(Answer, O
     let (what, rest) = bytes.split_first()?;
     let etag = Etag::from_bytes(*rest.first_chunk()?);
     let rest = bytes.slice(HEAD..);
-    let (body, upload) = if what & IN_PIECES == 0 {
+    let (body, upload) = if what & IN_CHUNKS == 0 {
         (AnswerBody::Bytes(rest), None)
     } else {
         let (upload, length) = rest.split_at_checked(UPLOAD)?;

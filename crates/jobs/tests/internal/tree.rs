@@ -14,20 +14,20 @@ use wakeline_jobs::internal::{
     filesystem::{FilesystemRead, Limits},
 };
 
-pub(crate) struct Place {
+pub(crate) struct TestTree {
     directory: TempDir,
 }
 
-impl Place {
+impl TestTree {
     /// With files and directories: what ends in a slash is one, and what is in between is made.
     pub(crate) fn with(paths: &[&str]) -> Self {
-        let place = Self {
+        let tree = Self {
             directory: tempfile::tempdir().unwrap(),
         };
         for path in paths {
-            place.put(path);
+            tree.put(path);
         }
-        place
+        tree
     }
 
     pub(crate) fn put(&self, path: &str) {
