@@ -46,7 +46,7 @@ const WRITE_COUNTERS_EVERY: Duration = Duration::from_secs(10);
 
 /// The state of this crate's routes.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ServerState {
     pub(crate) engine: Arc<Engine>,
     pub(crate) bus: Arc<Bus>,
     pub(crate) stores: Stores,
@@ -100,7 +100,7 @@ async fn run(config: Config) -> Result<()> {
         intervals,
     ));
 
-    let shared = Shared {
+    let shared = ServerState {
         engine: engine.clone(),
         bus: bus.clone(),
         stores,
@@ -204,7 +204,7 @@ struct Doors {
 }
 
 /// All routes, and the document that describes them.
-fn router(shared: &Shared, doors: Doors, metering: metering::Metering, auth: &Auth) -> Router {
+fn router(shared: &ServerState, doors: Doors, metering: metering::Metering, auth: &Auth) -> Router {
     let jobs = doors.jobs;
     let (router, document) = OpenApiRouter::with_openapi(document::empty())
         .merge(wakeline_queue::http::router(doors.queue))
@@ -240,7 +240,7 @@ fn router(shared: &Shared, doors: Doors, metering: metering::Metering, auth: &Au
 /// The message at the start.
 struct Announcement<'a> {
     address: std::net::SocketAddr,
-    shared: &'a Shared,
+    shared: &'a ServerState,
     config: &'a Config,
 }
 
@@ -292,4 +292,15 @@ impl fmt::Display for Announcement<'_> {
 fn announce(announcement: &Announcement<'_>) {
     let _ = writeln!(std::io::stdout(), "{announcement}");
     let _ = std::io::stdout().flush();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_the_settings_are_those_of_the_queue_door() {
+        let limits = queue_limits(&Config::default());
+        assert_eq!(limits, wakeline_queue::Limits::default());
+    }
 }
