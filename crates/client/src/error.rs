@@ -20,7 +20,7 @@ pub enum Error {
     },
 
     /// The token contains a character that no HTTP header can have.
-    #[error("the token cannot stand in a header: it has a control character or a line break")]
+    #[error("the token cannot be sent in a header: it has a control character or a line break")]
     Token,
 
     /// The connection failed, or no response arrived in time.

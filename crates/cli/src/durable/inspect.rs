@@ -308,7 +308,7 @@ impl Stats {
              instances   {}: {} running, {} completed, {} failed\n\
              executions  {}\n\
              events      {}\n\
-             messages    {} ready or taken, {} for later; {} instances with a dispatcher\n\
+             messages    {} ready or leased, {} for later; {} instances with a dispatcher\n\
              activities  {} waiting, {} with a worker; {} unreadable\n\
              sessions    {}\n",
             plain(&totals.schema),

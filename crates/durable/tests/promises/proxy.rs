@@ -32,11 +32,11 @@ pub(crate) enum Loss {
 #[derive(Debug)]
 pub(crate) struct Proxy {
     port: u16,
-    shared: Arc<Shared>,
+    state: Arc<ProxyState>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ProxyState {
     statements: Mutex<Vec<String>>,
     /// Statements and the bytes of their parameters.
     sizes: Mutex<Vec<(String, usize)>>,
@@ -68,8 +68,8 @@ impl Proxy {
     pub(crate) fn start(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let own_port = listener.local_addr().expect("an address").port();
-        let shared = Arc::new(Shared::default());
-        let serving = shared.clone();
+        let state = Arc::new(ProxyState::default());
+        let serving = state.clone();
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 // Without a server the client's connection ends.
@@ -81,7 +81,7 @@ impl Proxy {
         });
         Self {
             port: own_port,
-            shared,
+            state,
         }
     }
 
@@ -91,64 +91,64 @@ impl Proxy {
 
     /// How many statements that contain `text` were sent until now.
     pub(crate) fn count(&self, text: &str) -> usize {
-        let statements = lock(&self.shared.statements);
+        let statements = lock(&self.state.statements);
         statements.iter().filter(|said| said.contains(text)).count()
     }
 
     /// The bytes of the parameters of each statement that contains `text`. A statement that several
     /// callers share has more.
     pub(crate) fn sizes(&self, text: &str) -> Vec<usize> {
-        let sizes = lock(&self.shared.sizes);
+        let sizes = lock(&self.state.sizes);
         let sizes = sizes.iter().filter(|(said, _)| said.contains(text));
         sizes.map(|(_, size)| *size).collect()
     }
 
     pub(crate) fn statements(&self) -> Vec<String> {
-        lock(&self.shared.statements).clone()
+        lock(&self.state.statements).clone()
     }
 
     /// Whether every request has been answered.
     pub(crate) fn is_idle(&self) -> bool {
-        let unanswered = lock(&self.shared.unanswered);
+        let unanswered = lock(&self.state.unanswered);
         unanswered.values().all(|count| *count <= 0)
     }
 
     /// The bytes of all answers until now.
     pub(crate) fn answered_bytes(&self) -> u64 {
-        self.shared.answered_bytes.load(Ordering::SeqCst)
+        self.state.answered_bytes.load(Ordering::SeqCst)
     }
 
     /// Loses the request or the answer of the next `times` statements that contain `text`, and cuts
     /// their connections.
     pub(crate) fn lose(&self, text: &'static str, what: Loss, times: u32) {
-        *lock(&self.shared.losses) = Some((text, what, times));
+        *lock(&self.state.losses) = Some((text, what, times));
     }
 
     /// Whether everything that was to be lost is lost.
     pub(crate) fn has_lost(&self) -> bool {
-        lock(&self.shared.losses).is_none()
+        lock(&self.state.losses).is_none()
     }
 
     /// Keeps answers back until [`Self::resume_answers`].
     pub(crate) fn pause_answers(&self) {
-        *lock(&self.shared.is_paused) = true;
+        *lock(&self.state.is_paused) = true;
     }
 
     pub(crate) fn resume_answers(&self) {
-        *lock(&self.shared.is_paused) = false;
-        self.shared.resumed.notify_all();
+        *lock(&self.state.is_paused) = false;
+        self.state.resumed.notify_all();
     }
 
     /// Cuts every connection.
     pub(crate) fn cut(&self) {
-        for line in lock(&self.shared.lines).drain(..) {
+        for line in lock(&self.state.lines).drain(..) {
             // It may have ended by itself.
             let _ = line.shutdown(Shutdown::Both);
         }
     }
 }
 
-impl Shared {
+impl ProxyState {
     fn carry(self: Arc<Self>, client: TcpStream, server: TcpStream) {
         let both = || {
             Some((

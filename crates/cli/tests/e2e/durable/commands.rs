@@ -183,7 +183,7 @@ async fn stats_count_states_and_queues() {
     instances   6: 1 running, 4 completed, 1 failed
     executions  9
     events      28
-    messages    1 ready or taken, 0 for later; 0 instances with a dispatcher
+    messages    1 ready or leased, 0 for later; 0 instances with a dispatcher
     activities  0 waiting, 0 with a worker; 0 unreadable
     sessions    0
     "#);
