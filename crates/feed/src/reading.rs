@@ -210,7 +210,7 @@ fn fill<'a>(
             let PlanPart::Collection(inner) = part else {
                 continue;
             };
-            let (owners, tuples) = gather(store, inner, to, &branches, left).await?;
+            let (owners, tuples) = collection_tuples(store, inner, to, &branches, left).await?;
             let filled = fill(store, inner, to, tuples, left).await?;
             let mut collections: HashMap<usize, Vec<Branch>> = HashMap::new();
             for (owner, branch) in owners.into_iter().zip(filled) {
@@ -226,7 +226,7 @@ fn fill<'a>(
     .boxed()
 }
 
-async fn gather(
+async fn collection_tuples(
     store: &dyn Store,
     level: &LevelPlan,
     to: Seq,
@@ -238,14 +238,14 @@ async fn gather(
     let (mut owners, mut tuples) = (Vec::new(), Vec::new());
     let mut after = None;
     loop {
-        let gather = TuplesQuery {
+        let query = TuplesQuery {
             query: level.query.clone(),
             givens: givens.clone(),
             to,
             after: after.take(),
             limit: PAGE,
         };
-        let found = store.tuples_of(gather).await?;
+        let found = store.tuples_of(query).await?;
         left.take(found.len())?;
         let is_done = found.len() < PAGE;
         after = found.last().map(|last| (last.given, last.row.at.clone()));

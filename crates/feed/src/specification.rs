@@ -72,7 +72,7 @@ pub struct Existential {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Projection {
     Composite(Vec<(Name, Component)>),
-    Single(Single),
+    Single(SingleProjection),
 }
 
 impl Projection {
@@ -88,11 +88,11 @@ pub enum Component {
         matches: Vec<Match>,
         projection: Projection,
     },
-    Single(Single),
+    Single(SingleProjection),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Single {
+pub enum SingleProjection {
     /// `x.f`
     Field { label: Name, field: Name },
     /// `#x`
@@ -142,7 +142,7 @@ impl Projection {
     }
 }
 
-impl Single {
+impl SingleProjection {
     #[must_use]
     pub fn label(&self) -> &Name {
         match self {

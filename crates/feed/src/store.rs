@@ -48,12 +48,12 @@ pub struct Horizon {
 }
 
 pub trait Store:
-    Facts + Queries + Definitions + Keys + Purging + Send + Sync + std::fmt::Debug
+    Facts + Queries + Definitions + Keys + Removals + Send + Sync + std::fmt::Debug
 {
 }
 
 impl<S> Store for S where
-    S: Facts + Queries + Definitions + Keys + Purging + Send + Sync + std::fmt::Debug
+    S: Facts + Queries + Definitions + Keys + Removals + Send + Sync + std::fmt::Debug
 {
 }
 
@@ -257,7 +257,7 @@ pub struct Concern {
     pub given: Vec<Option<Seq>>,
 }
 
-pub trait Purging {
+pub trait Removals {
     /// Facts of a type after a seq, in order: at most `limit`.
     fn facts_of_type(&self, kind: Kind, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Seq>>;
 
@@ -272,7 +272,7 @@ pub trait Purging {
     fn fence(&self) -> Write<Seq>;
 
     /// Removes what was saved onto facts while they were purged, by saves that had found them. To
-    /// be called when a [`fence`](Purging::fence) that was drawn after the purge is settled. A
+    /// be called when a [`fence`](Removals::fence) that was drawn after the purge is settled. A
     /// repeat removes nothing.
     fn purge_orphans(&self, of: Vec<Seq>) -> Write<usize>;
 }

@@ -314,7 +314,7 @@ fn envelopes() -> impl Strategy<Value = Vec<Envelope>> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_in_any_pieces(envelopes in envelopes(), cuts: Vec<prop::sample::Index>) {
+    fn what_is_written_is_read_in_any_chunks(envelopes in envelopes(), cuts: Vec<prop::sample::Index>) {
         let text = write(&envelopes);
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         cuts.extend([0, text.len()]);

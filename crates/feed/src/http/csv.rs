@@ -6,7 +6,7 @@ use crate::{
     error::Error,
     json,
     reading::Value,
-    specification::{Component, Projection, Single, Specification},
+    specification::{Component, Projection, SingleProjection, Specification},
 };
 
 /// The names of the columns, if a result is a row.
@@ -29,7 +29,11 @@ pub(super) fn columns(specification: &Specification) -> Result<Vec<Arc<str>>, Er
     let is_flat = |component: &Component| {
         matches!(
             component,
-            Component::Single(Single::Field { .. } | Single::Hash(_) | Single::Time(_))
+            Component::Single(
+                SingleProjection::Field { .. }
+                    | SingleProjection::Hash(_)
+                    | SingleProjection::Time(_)
+            )
         )
     };
     let errors: Vec<String> = components

@@ -20,7 +20,7 @@ use crate::{
     login::user_fact,
     policy_file::{self, AllowedUsers},
     query::Query,
-    specification::{Name, Projection, Single, Specification},
+    specification::{Name, Projection, SingleProjection, Specification},
     store::Store,
 };
 
@@ -308,7 +308,7 @@ fn users_rule(specification: &Specification) -> Result<Rule, String> {
     }
     roots.push(user);
     let head = Specification {
-        projection: Projection::Single(Single::Fact(label)),
+        projection: Projection::Single(SingleProjection::Fact(label)),
         ..head
     };
     Ok(Rule::Users {

@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use wakeline_store::Error;
 
 use self::{
-    composition::{RulePiece, StartPoints},
+    composition::{RuleFeed, StartPoints},
     rule::{Admission, Audience, LoadQuery, Rule, SharedFeed},
 };
 use super::InvalidRule;
@@ -184,7 +184,7 @@ impl Distribution {
         given: &LocatedGivens<'_>,
         user: Option<LocatedUser<'_>>,
     ) -> Result<bool, Error> {
-        let mut pieces = Vec::new();
+        let mut rule_feeds = Vec::new();
         for shared in self.rules.iter().flat_map(|rule| &rule.feeds) {
             let from = match (&shared.admission, user) {
                 (Admission::Everyone, _) => StartPoints::Anywhere,
@@ -198,12 +198,12 @@ impl Distribution {
                     StartPoints::Givens(admitted.map(|((_, facts), _)| facts).collect())
                 }
             };
-            pieces.push(RulePiece {
+            rule_feeds.push(RuleFeed {
                 skeleton: &shared.skeleton,
                 from,
             });
         }
-        Ok(composition::covers(target, &pieces))
+        Ok(composition::covers(target, &rule_feeds))
     }
 
     fn loads(&self, kind: &Kind) -> &[LoadQuery] {

@@ -1,4 +1,4 @@
-//! Purging: if a root has facts that match a purge condition, all its descendants are removed but
+//! Removals: if a root has facts that match a purge condition, all its descendants are removed but
 //! those facts.
 
 mod compliance;
@@ -181,7 +181,7 @@ async fn tuple_facts(
     givens: &[Vec<Seq>],
     most: usize,
 ) -> Result<Vec<Seq>, Error> {
-    let mut gather = TuplesQuery {
+    let mut tuples_query = TuplesQuery {
         query: query.clone(),
         givens: givens.into(),
         to: Seq::MAX,
@@ -191,12 +191,12 @@ async fn tuple_facts(
     let mut facts = Vec::new();
     let mut tuples = 0;
     loop {
-        let page = store.tuples_of(gather.clone()).await?;
+        let page = store.tuples_of(tuples_query.clone()).await?;
         tuples += page.len();
         let outputs = page.iter().flat_map(|one| &one.row.outputs);
         facts.extend(outputs.map(|(at, _)| *at));
         match page.into_iter().last() {
-            Some(last) if tuples < most => gather.after = Some((last.given, last.row.at)),
+            Some(last) if tuples < most => tuples_query.after = Some((last.given, last.row.at)),
             _ => break,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Error;
 use crate::{
     query::Query,
-    specification::{Component, Label, Match, Name, Projection, Single, Specification},
+    specification::{Component, Label, Match, Name, Projection, SingleProjection, Specification},
 };
 
 /// A specification that can be read.
@@ -106,12 +106,12 @@ fn level(
     })
 }
 
-fn take(labels: &[Label], single: &Single) -> Result<FactProjection, Error> {
+fn take(labels: &[Label], single: &SingleProjection) -> Result<FactProjection, Error> {
     let (label, what) = match single {
-        Single::Field { label, field } => (label, FactPart::Field(field.clone())),
-        Single::Hash(label) => (label, FactPart::Hash),
-        Single::Time(label) => (label, FactPart::Time),
-        Single::Fact(label) => (label, FactPart::Fact),
+        SingleProjection::Field { label, field } => (label, FactPart::Field(field.clone())),
+        SingleProjection::Hash(label) => (label, FactPart::Hash),
+        SingleProjection::Time(label) => (label, FactPart::Time),
+        SingleProjection::Fact(label) => (label, FactPart::Fact),
     };
     // An inner label hides an outer one of the same name.
     let place = labels.iter().rposition(|known| known.name == *label);

@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::specification::{
-    Component, Condition, Existential, GivenLabel, Match, Name, Path, Projection, Role, Single,
-    Specification,
+    Component, Condition, Existential, GivenLabel, Match, Name, Path, Projection, Role,
+    SingleProjection, Specification,
 };
 
 impl Specification {
@@ -131,7 +131,7 @@ fn write_projection(out: &mut String, projection: &Projection, depth: usize) -> 
     write!(out, "{}}}", Indent(depth))
 }
 
-impl fmt::Display for Single {
+impl fmt::Display for SingleProjection {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Field { label, field } => write!(out, "{label}.{field}"),

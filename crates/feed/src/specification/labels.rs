@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::specification::{
-    Component, Condition, Existential, GivenLabel, Label, Match, Name, Path, Projection, Single,
-    Specification,
+    Component, Condition, Existential, GivenLabel, Label, Match, Name, Path, Projection,
+    SingleProjection, Specification,
 };
 
 impl Specification {
@@ -162,15 +162,15 @@ trait LabelNames {
         Projection::Composite(components.collect())
     }
 
-    fn single(&self, single: &Single) -> Single {
+    fn single(&self, single: &SingleProjection) -> SingleProjection {
         match single {
-            Single::Field { label, field } => Single::Field {
+            SingleProjection::Field { label, field } => SingleProjection::Field {
                 label: self.of(label),
                 field: field.clone(),
             },
-            Single::Hash(label) => Single::Hash(self.of(label)),
-            Single::Time(label) => Single::Time(self.of(label)),
-            Single::Fact(label) => Single::Fact(self.of(label)),
+            SingleProjection::Hash(label) => SingleProjection::Hash(self.of(label)),
+            SingleProjection::Time(label) => SingleProjection::Time(self.of(label)),
+            SingleProjection::Fact(label) => SingleProjection::Fact(self.of(label)),
         }
     }
 }

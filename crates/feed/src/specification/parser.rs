@@ -2,7 +2,7 @@
 
 use crate::specification::{
     Component, Condition, Existential, GivenLabel, Label, Match, Name, Path, Projection, Role,
-    Single, Specification,
+    SingleProjection, Specification,
     scanner::{Error, MAX_PARTS, MAX_TEXT, Scanner},
     scope::{Scope, based_on, findable, used},
 };
@@ -233,19 +233,19 @@ impl<'c, 'a> Parser<'c, 'a> {
         })
     }
 
-    fn single(&mut self) -> Result<Single, Error> {
+    fn single(&mut self) -> Result<SingleProjection, Error> {
         if self.scanner.takes("#") {
-            return Ok(Single::Hash(self.named()?));
+            return Ok(SingleProjection::Hash(self.named()?));
         }
         if self.scanner.takes("@") {
-            return Ok(Single::Time(self.named()?));
+            return Ok(SingleProjection::Time(self.named()?));
         }
         let label = self.named()?;
         if self.scanner.takes(".") {
             let field = self.scanner.identifier()?;
-            return Ok(Single::Field { label, field });
+            return Ok(SingleProjection::Field { label, field });
         }
-        Ok(Single::Fact(label))
+        Ok(SingleProjection::Fact(label))
     }
 
     /// The name of a label in the scope.

@@ -2,7 +2,7 @@
 //! be searched.
 
 use crate::specification::{
-    Component, Condition, GivenLabel, Label, Match, Name, Path, Projection, Role, Single,
+    Component, Condition, GivenLabel, Label, Match, Name, Path, Projection, Role, SingleProjection,
     Specification, labels::fresh,
 };
 
@@ -117,11 +117,14 @@ fn needs_looking(found: &Match) -> bool {
 
 fn facts(givens: &[GivenLabel]) -> Projection {
     if let [given] = givens {
-        return Projection::Single(Single::Fact(given.label.name.clone()));
+        return Projection::Single(SingleProjection::Fact(given.label.name.clone()));
     }
     let components = givens.iter().map(|given| {
         let name = &given.label.name;
-        (name.clone(), Component::Single(Single::Fact(name.clone())))
+        (
+            name.clone(),
+            Component::Single(SingleProjection::Fact(name.clone())),
+        )
     });
     Projection::Composite(components.collect())
 }

@@ -8,7 +8,7 @@ use wakeline_feed::{
     fact::{Fact, Reference},
     query::Query,
     reading::{Plan, Reading},
-    specification::{Label, Match, Projection, Single},
+    specification::{Label, Match, Projection, SingleProjection},
     store::{ConcernQuery, Seq, Store},
 };
 use wakeline_testkit::local_bus;
@@ -240,7 +240,7 @@ async fn reading_all_costs_what_there_is() {
         facts.extend((0..count).map(|n| fact("Post", n, &[("site", &site)])));
         save(&*database.store().await, &facts).await;
         let (givens, matches) = posts();
-        let hash = Projection::Single(Single::Hash("post".into()));
+        let hash = Projection::Single(SingleProjection::Hash("post".into()));
         let specification = specification(&givens, matches, hash);
         let ask = async |store: Arc<dyn Store>| {
             let plan = Arc::new(Plan::of(&specification).unwrap());

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use wakeline_feed::{
     fact::{Fact, Reference},
     specification::{
-        Component, Condition, Existential, Match, Name, Path, Projection, Role, Single,
+        Component, Condition, Existential, Match, Name, Path, Projection, Role, SingleProjection,
         Specification,
     },
 };
@@ -151,16 +151,18 @@ impl PlainEvaluator {
         }
     }
 
-    fn single(&self, known: &FactsByLabel, single: &Single) -> Option<Value> {
+    fn single(&self, known: &FactsByLabel, single: &SingleProjection) -> Option<Value> {
         match single {
-            Single::Field { label, field } => self.fields(known[label]).get(&**field).cloned(),
-            Single::Hash(label) => {
+            SingleProjection::Field { label, field } => {
+                self.fields(known[label]).get(&**field).cloned()
+            }
+            SingleProjection::Hash(label) => {
                 let hash = self.facts[known[label]].reference.hash;
                 Some(json!(hash.to_string()))
             }
-            Single::Fact(label) => Some(self.whole(known[label])),
+            SingleProjection::Fact(label) => Some(self.whole(known[label])),
             // The store knows when; nobody else does.
-            Single::Time(_) => None,
+            SingleProjection::Time(_) => None,
         }
     }
 

@@ -5,7 +5,7 @@ use wakeline_feed::{
     fact::{Fact, Predecessors},
     specification::{
         Component, Condition, Existential, GivenLabel, Label, Match, Name, Path, Projection, Role,
-        Single, Specification,
+        SingleProjection, Specification,
     },
 };
 
@@ -206,16 +206,16 @@ impl Random {
         }
     }
 
-    fn single(&mut self, known: &[Label]) -> Single {
+    fn single(&mut self, known: &[Label]) -> SingleProjection {
         let label = known.choose(&mut self.0).unwrap().name.clone();
         match self.0.random_range(0..5) {
-            0 => Single::Hash(label),
-            1 => Single::Fact(label),
-            2 => Single::Field {
+            0 => SingleProjection::Hash(label),
+            1 => SingleProjection::Fact(label),
+            2 => SingleProjection::Field {
                 label,
                 field: "f".into(),
             },
-            _ => Single::Field {
+            _ => SingleProjection::Field {
                 label,
                 field: "n".into(),
             },

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wakeline_feed::{
     fact::Reference,
     reading::{CHUNK, Error, Plan, Reading},
-    specification::{Component, Projection, Single, Specification},
+    specification::{Component, Projection, SingleProjection, Specification},
     store::Store,
 };
 
@@ -67,8 +67,8 @@ pub(crate) async fn random_readings_are_as_plain_ones(database: Database) {
     assert!(found > 0, "nothing was looked for that there is");
 }
 
-fn field(label: &str, field: &str) -> Single {
-    Single::Field {
+fn field(label: &str, field: &str) -> SingleProjection {
+    SingleProjection::Field {
         label: label.into(),
         field: field.into(),
     }
@@ -101,14 +101,20 @@ pub(crate) async fn a_result_has_the_shape_of_its_projection(database: Database)
         projection,
     };
     let components = vec![
-        ("z".into(), Component::Single(Single::Hash("post".into()))),
+        (
+            "z".into(),
+            Component::Single(SingleProjection::Hash("post".into())),
+        ),
         ("missing".into(), Component::Single(field("post", "none"))),
         (
             "titles".into(),
             nested(Projection::Single(field("title", "value"))),
         ),
         ("none".into(), nested(Projection::empty())),
-        ("a".into(), Component::Single(Single::Fact("post".into()))),
+        (
+            "a".into(),
+            Component::Single(SingleProjection::Fact("post".into())),
+        ),
     ];
     let specification = specification(&givens, matches.clone(), Projection::Composite(components));
     let plan = Arc::new(Plan::of(&specification).unwrap());
@@ -124,7 +130,7 @@ pub(crate) async fn a_result_has_the_shape_of_its_projection(database: Database)
          \"a\":{{\"n\":1,\"type\":\"Post\",\"site\":{{\"domain\":\"a.com\",\"type\":\"Site\"}}}}}}]"
     );
     assert_eq!(text, wanted);
-    let time = Projection::Single(Single::Time("post".into()));
+    let time = Projection::Single(SingleProjection::Time("post".into()));
     let (times, _) = read(
         &store,
         &crate::specifications::specification(&givens, matches, time),

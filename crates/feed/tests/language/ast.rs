@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use wakeline_feed::specification::{
-    Component, Condition, Existential, Label, Match, Projection, Role, Single, Specification,
+    Component, Condition, Existential, Label, Match, Projection, Role, SingleProjection,
+    Specification,
 };
 
 pub(crate) fn of(specification: &Specification) -> Value {
@@ -79,13 +80,13 @@ fn composed(projection: &Projection) -> Value {
     json!({ "type": "composite", "components": components.collect::<Vec<_>>() })
 }
 
-fn single(single: &Single) -> Value {
+fn single(single: &SingleProjection) -> Value {
     match single {
-        Single::Field { label, field } => {
+        SingleProjection::Field { label, field } => {
             json!({ "type": "field", "label": &**label, "field": &**field })
         }
-        Single::Hash(label) => json!({ "type": "hash", "label": &**label }),
-        Single::Time(label) => json!({ "type": "time", "label": &**label }),
-        Single::Fact(label) => json!({ "type": "fact", "label": &**label }),
+        SingleProjection::Hash(label) => json!({ "type": "hash", "label": &**label }),
+        SingleProjection::Time(label) => json!({ "type": "time", "label": &**label }),
+        SingleProjection::Fact(label) => json!({ "type": "fact", "label": &**label }),
     }
 }

@@ -1,5 +1,7 @@
 //! Expected values that `vectors/make-specifications.mjs` had from the npm package.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use wakeline_feed::{
     fact::Reference,
@@ -70,7 +72,7 @@ fn specifications_are_described_as_upstream_does() {
 /// not.
 #[test]
 fn projections_that_find_nothing_are_not_in_the_hash() {
-    let hashes = |specification: &Specification, given: &[Reference]| -> Vec<String> {
+    let hashes = |specification: &Specification, given: &[Reference]| -> BTreeSet<String> {
         let feeds = feeds::of(specification, given).unwrap();
         feeds.into_iter().map(|feed| feed.hash).collect()
     };

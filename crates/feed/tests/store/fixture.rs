@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use sha2::{Digest, Sha512};
 use tokio::{sync::watch, task::JoinHandle};
 use wakeline_feed::{
-    fact::{Envelope, Fact, Hash, Predecessors, Reference, Signature},
+    fact::{Envelope, Fact, Hash, Predecessors, Reference, Roles, Signature},
+    json,
     store::{LogEntry, SaveOutcome, Seq, StoredFact},
 };
 use wakeline_testkit::{CommitAlone, DatabaseKind};
@@ -148,12 +149,14 @@ pub(crate) fn fact(kind: &str, name: &str, predecessors: &[(&str, Predecessors)]
     let predecessors = predecessors
         .iter()
         .map(|(role, predecessors)| ((*role).into(), predecessors.clone()));
+    let mut predecessors: Roles = predecessors.collect();
+    predecessors.sort_by(|(one, _), (other, _)| json::compare(one, other));
     Fact {
         reference: Reference {
             kind: kind.into(),
             hash: Hash(Sha512::digest(name).into()),
         },
-        predecessors: predecessors.collect(),
+        predecessors,
         fields: format!(r#"{{"name":"{name}"}}"#).into(),
     }
 }

@@ -66,10 +66,10 @@ struct Wire {
 impl Wire {
     /// More, or `false` when the other side has closed.
     async fn more(&mut self) -> bool {
-        let mut piece = [0; 16_384];
-        match self.socket.read(&mut piece).await {
+        let mut chunk = [0; 16_384];
+        match self.socket.read(&mut chunk).await {
             Ok(0) | Err(_) => self.is_closed = true,
-            Ok(read) => self.raw.extend_from_slice(&piece[..read]),
+            Ok(read) => self.raw.extend_from_slice(&chunk[..read]),
         }
         !self.is_closed
     }

@@ -14,7 +14,7 @@ use wakeline_feed::{
     query::Query,
     store::{
         Concern, ConcernQuery, Definition, Definitions, DeltaQuery, Facts, GivenTuple, Horizon,
-        KeyPair, Keys, Log, Principal, Purging, Queries, SaveOutcome, Seq, Store, StoreFuture,
+        KeyPair, Keys, Log, Principal, Queries, Removals, SaveOutcome, Seq, Store, StoreFuture,
         StoredDefinition, StoredFact, TupleRow, TuplesQuery,
     },
 };
@@ -160,8 +160,8 @@ impl Queries for CountingStore {
         .boxed()
     }
 
-    fn tuples_of(&self, gather: TuplesQuery) -> StoreFuture<'_, Vec<GivenTuple>> {
-        self.count().tuples_of(gather)
+    fn tuples_of(&self, query: TuplesQuery) -> StoreFuture<'_, Vec<GivenTuple>> {
+        self.count().tuples_of(query)
     }
 
     fn concerns(&self, request_text: ConcernQuery) -> StoreFuture<'_, Vec<Concern>> {
@@ -177,7 +177,7 @@ impl Queries for CountingStore {
     }
 }
 
-impl Purging for CountingStore {
+impl Removals for CountingStore {
     fn facts_of_type(&self, kind: Kind, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Seq>> {
         self.count().facts_of_type(kind, after, limit)
     }

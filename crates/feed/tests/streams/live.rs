@@ -58,7 +58,7 @@ pub(crate) async fn waitlist_stress(database: Database) {
     assert_eq!(sorted(received(&frames)), sorted(references(&all)));
 }
 
-pub(crate) async fn an_anchor_that_comes_later(database: Database) {
+pub(crate) async fn an_unresolved_given_that_comes_later(database: Database) {
     let node = Node::new(&database).await;
     let home = site("home");
     let path = node.declare(POSTS, &[&home]).await;
@@ -77,7 +77,7 @@ pub(crate) async fn an_anchor_that_comes_later(database: Database) {
 }
 
 /// Whether it comes before, while or after the streams look for it, each of them gets it.
-pub(crate) async fn an_anchor_that_comes_while_streams_open(database: Database) {
+pub(crate) async fn an_unresolved_given_that_comes_while_streams_open(database: Database) {
     let node = &Node::new(&database).await;
     for round in 0..20 {
         let home = site(&format!("home {round}"));

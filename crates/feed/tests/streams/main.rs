@@ -54,8 +54,8 @@ wakeline_testkit::conformance! {
     live:
         post_sync_updates,
         waitlist_stress,
-        an_anchor_that_comes_later,
-        an_anchor_that_comes_while_streams_open,
+        an_unresolved_given_that_comes_later,
+        an_unresolved_given_that_comes_while_streams_open,
         a_given_that_comes_later_brings_what_is_older,
         a_user_who_comes_later_is_heard_of,
         what_was_read_is_not_sent_again;

@@ -1,4 +1,4 @@
-//! Purging, through the door.
+//! Removals, through the door.
 
 use wakeline_feed::{fact::Fact, policy::Policies, policy_file::PolicyFile};
 use wakeline_testkit::eventually;

@@ -1,7 +1,7 @@
-//! A feed that no rule shares as a whole, but several share piece by piece.
+//! A feed that no rule shares as a whole, but several share rule_feed by rule_feed.
 //!
-//! Every edge of the feed must belong to a piece, and a piece begins at givens of the feed or at
-//! facts of pieces before it. A rule for some users only covers a piece that begins at the feed's
+//! Every edge of the feed must belong to a rule_feed, and a rule_feed begins at givens of the feed or at
+//! facts of rule_feeds before it. A rule for some users only covers a rule_feed that begins at the feed's
 //! own givens, for which it was checked that the rule admits this user: which facts come further on
 //! is not known. (Upstream lets a rule that admits the user for one fact of a type admit them for
 //! all.)
@@ -15,7 +15,7 @@ const MAX_STATES: usize = 2_000;
 
 /// A rule's feed, and the inputs from which on it may be used: any, or facts of the target.
 #[derive(Debug)]
-pub(super) struct RulePiece<'a> {
+pub(super) struct RuleFeed<'a> {
     pub(super) skeleton: &'a Skeleton,
     pub(super) from: StartPoints,
 }
@@ -27,22 +27,22 @@ pub(super) enum StartPoints {
     Givens(HashSet<Vec<usize>>),
 }
 
-pub(super) fn covers(target: &Skeleton, pieces: &[RulePiece<'_>]) -> bool {
+pub(super) fn covers(target: &Skeleton, rule_feeds: &[RuleFeed<'_>]) -> bool {
     if target.edges.is_empty() && target.not_exists_conditions.is_empty() {
         return false;
     }
     // A rule with negative conditions shares only some tuples, so it cannot cover a part of others.
-    let pieces: Vec<&RulePiece<'_>> = pieces
+    let rule_feeds: Vec<&RuleFeed<'_>> = rule_feeds
         .iter()
-        .filter(|piece| {
-            let skeleton = piece.skeleton;
+        .filter(|rule_feed| {
+            let skeleton = rule_feed.skeleton;
             skeleton.not_exists_conditions.is_empty() && !skeleton.edges.is_empty()
         })
         .collect();
     let mut left = MAX_STATES;
     let mut cover = Cover {
         target,
-        pieces: &pieces,
+        rule_feeds: &rule_feeds,
         seen: HashSet::new(),
         left: &mut left,
     };
@@ -70,7 +70,7 @@ impl State {
 
 struct Cover<'a> {
     target: &'a Skeleton,
-    pieces: &'a [&'a RulePiece<'a>],
+    rule_feeds: &'a [&'a RuleFeed<'a>],
     seen: HashSet<State>,
     left: &'a mut usize,
 }
@@ -86,8 +86,8 @@ impl Cover<'_> {
         *self.left -= 1;
         for &index in &state.conditions {
             let condition = &self.target.not_exists_conditions[index];
-            if let Some(anchor) = anchor(condition, &state.live)
-                && self.condition(condition, anchor)
+            if let Some(start) = start_fact(condition, &state.live)
+                && self.condition(condition, start)
             {
                 let mut next = state.clone();
                 next.conditions.remove(&index);
@@ -96,11 +96,11 @@ impl Cover<'_> {
                 }
             }
         }
-        for piece in self.pieces {
-            for place in places(piece, self.target, &state) {
+        for rule_feed in self.rule_feeds {
+            for place in places(rule_feed, self.target, &state) {
                 let mut next = state.clone();
                 next.live.extend(place.values());
-                for edge in &piece.skeleton.edges {
+                for edge in &rule_feed.skeleton.edges {
                     if let Some(index) = edge_at(edge, &place, self.target) {
                         next.edges.remove(&index);
                     }
@@ -114,8 +114,8 @@ impl Cover<'_> {
     }
 
     /// That a fact does not exist is information, too, so the condition must be shared as well.
-    fn condition(&mut self, condition: &NotExists, anchor: usize) -> bool {
-        let mut facts = BTreeSet::from([anchor]);
+    fn condition(&mut self, condition: &NotExists, start: usize) -> bool {
+        let mut facts = BTreeSet::from([start]);
         facts_of(condition, &mut facts);
         let of_target = self.target.facts.iter();
         let inner = Skeleton {
@@ -129,15 +129,15 @@ impl Cover<'_> {
         };
         let mut cover = Cover {
             target: &inner,
-            pieces: self.pieces,
+            rule_feeds: self.rule_feeds,
             seen: HashSet::new(),
             left: &mut *self.left,
         };
-        cover.rest(State::of(&inner, BTreeSet::from([anchor])))
+        cover.rest(State::of(&inner, BTreeSet::from([start])))
     }
 }
 
-fn anchor(condition: &NotExists, live: &BTreeSet<usize>) -> Option<usize> {
+fn start_fact(condition: &NotExists, live: &BTreeSet<usize>) -> Option<usize> {
     let edges = condition.edges.iter();
     let mut ends = edges.flat_map(|edge| [edge.predecessor_fact_index, edge.successor_fact_index]);
     ends.find(|fact| live.contains(fact))
@@ -152,29 +152,29 @@ fn facts_of(condition: &NotExists, into: &mut BTreeSet<usize>) {
     }
 }
 
-/// Which fact of the target stands for each fact of a piece.
+/// Which fact of the target stands for each fact of a rule_feed.
 type FactMapping = BTreeMap<usize, usize>;
 
-/// All ways to lay a piece onto what is not covered yet.
-fn places(piece: &RulePiece<'_>, target: &Skeleton, state: &State) -> Vec<FactMapping> {
+/// All ways to lay a rule_feed onto what is not covered yet.
+fn places(rule_feed: &RuleFeed<'_>, target: &Skeleton, state: &State) -> Vec<FactMapping> {
     let mut places = vec![FactMapping::new()];
-    for input in &piece.skeleton.inputs {
+    for input in &rule_feed.skeleton.inputs {
         places = places
             .iter()
             .flat_map(|place| {
                 let free = state.live.iter().filter(|live| {
-                    target.kind(**live) == piece.skeleton.kind(input.fact_index)
+                    target.kind(**live) == rule_feed.skeleton.kind(input.fact_index)
                         && !place.values().any(|used| used == *live)
                 });
                 free.map(|live| with(place, [(input.fact_index, *live)]))
             })
             .collect();
     }
-    places.retain(|place| is_allowed(piece, place));
+    places.retain(|place| is_allowed(rule_feed, place));
     let mut found = Vec::new();
     for place in places {
         lay(
-            piece.skeleton,
+            rule_feed.skeleton,
             target,
             state,
             place,
@@ -185,11 +185,11 @@ fn places(piece: &RulePiece<'_>, target: &Skeleton, state: &State) -> Vec<FactMa
     found
 }
 
-fn is_allowed(piece: &RulePiece<'_>, place: &FactMapping) -> bool {
-    match &piece.from {
-        StartPoints::Anywhere => !piece.skeleton.inputs.is_empty(),
+fn is_allowed(rule_feed: &RuleFeed<'_>, place: &FactMapping) -> bool {
+    match &rule_feed.from {
+        StartPoints::Anywhere => !rule_feed.skeleton.inputs.is_empty(),
         StartPoints::Givens(admitted) => {
-            let inputs = piece.skeleton.inputs.iter();
+            let inputs = rule_feed.skeleton.inputs.iter();
             let at: Vec<usize> = inputs.map(|input| place[&input.fact_index]).collect();
             admitted.contains(&at)
         }
@@ -198,7 +198,7 @@ fn is_allowed(piece: &RulePiece<'_>, place: &FactMapping) -> bool {
 
 /// Lays the edges one by one, each where one of its ends already is.
 fn lay(
-    piece: &Skeleton,
+    rule_feed: &Skeleton,
     target: &Skeleton,
     state: &State,
     place: FactMapping,
@@ -208,11 +208,11 @@ fn lay(
     if found.len() >= MAX_STATES {
         return;
     }
-    if laid.len() == piece.edges.len() {
+    if laid.len() == rule_feed.edges.len() {
         found.push(place);
         return;
     }
-    let next = piece.edges.iter().find(|edge| {
+    let next = rule_feed.edges.iter().find(|edge| {
         !laid.contains(&edge.edge_index)
             && (place.contains_key(&edge.predecessor_fact_index)
                 || place.contains_key(&edge.successor_fact_index))
@@ -226,14 +226,14 @@ fn lay(
             (edge.successor_fact_index, onto.successor_fact_index),
         ];
         let fits = ends.iter().all(|(ours, theirs)| {
-            piece.kind(*ours) == target.kind(*theirs)
+            rule_feed.kind(*ours) == target.kind(*theirs)
                 && match place.get(ours) {
                     Some(known) => known == theirs,
                     None => !place.values().any(|used| used == theirs),
                 }
         });
         if onto.role == edge.role && fits && state.edges.contains(&onto.edge_index) {
-            lay(piece, target, state, with(&place, ends), &laid, found);
+            lay(rule_feed, target, state, with(&place, ends), &laid, found);
         }
     }
 }

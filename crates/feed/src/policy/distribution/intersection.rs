@@ -13,7 +13,8 @@ use std::{
 use crate::{
     login::USER,
     specification::{
-        Condition, GivenLabel, Label, Match, Name, Path, Projection, Single, Specification,
+        Condition, GivenLabel, Label, Match, Name, Path, Projection, SingleProjection,
+        Specification,
     },
 };
 
@@ -65,7 +66,7 @@ pub fn intersect(specification: &Specification, users: &Specification) -> Option
 
 /// The label that a rule's user specification is about, and its type.
 pub(in crate::policy) fn projected(users: &Specification) -> Option<(Name, crate::fact::Kind)> {
-    let Projection::Single(Single::Fact(label)) = &users.projection else {
+    let Projection::Single(SingleProjection::Fact(label)) = &users.projection else {
         return None;
     };
     let givens = users.givens.iter().map(|given| &given.label);

@@ -8,14 +8,14 @@ use wakeline_store::Error;
 use super::{PostgresStore, only};
 use crate::{
     fact::Kind,
-    store::{Purging, Seq, StoreFuture, silent, sql_limit},
+    store::{Removals, Seq, StoreFuture, silent, sql_limit},
 };
 
 const OF_KIND: &str = "SELECT seq FROM wakeline.feed_fact
     WHERE type_id = (SELECT id FROM wakeline.feed_type WHERE name = $1) AND seq > $2
     ORDER BY seq LIMIT $3";
 
-impl Purging for PostgresStore {
+impl Removals for PostgresStore {
     fn facts_of_type(&self, kind: Kind, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Seq>> {
         async move {
             let limit = sql_limit(limit);

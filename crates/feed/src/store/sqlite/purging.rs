@@ -7,7 +7,7 @@ use wakeline_bus::Write;
 use super::{SqliteStore, save::last_value};
 use crate::{
     fact::Kind,
-    store::{Purging, Seq, StoreFuture, silent, sql_limit},
+    store::{Removals, Seq, StoreFuture, silent, sql_limit},
 };
 
 const OF_KIND: &str = "SELECT seq FROM feed_fact
@@ -26,7 +26,7 @@ const DESCENDANTS: &str = "WITH RECURSIVE kept (seq) AS (
     SELECT seq FROM descendant EXCEPT SELECT seq FROM kept
     ORDER BY seq DESC LIMIT ?3";
 
-impl Purging for SqliteStore {
+impl Removals for SqliteStore {
     fn facts_of_type(&self, kind: Kind, after: Seq, limit: usize) -> StoreFuture<'_, Vec<Seq>> {
         self.sqlite
             .read("feed_facts_of_type", move |connection| {

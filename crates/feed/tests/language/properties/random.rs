@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use wakeline_feed::specification::{
-    Component, Condition, Existential, GivenLabel, Label, Match, Path, Projection, Role, Single,
-    Specification,
+    Component, Condition, Existential, GivenLabel, Label, Match, Path, Projection, Role,
+    SingleProjection, Specification,
 };
 
 const KINDS: [&str; 3] = ["A", "B", "C.D"];
@@ -150,13 +150,13 @@ impl Maker {
         Projection::Composite(components.collect())
     }
 
-    fn single(&mut self, known: &[Label]) -> Single {
+    fn single(&mut self, known: &[Label]) -> SingleProjection {
         let label = known[self.below(known.len())].name.clone();
         match self.below(4) {
-            0 => Single::Fact(label),
-            1 => Single::Hash(label),
-            2 => Single::Time(label),
-            _ => Single::Field {
+            0 => SingleProjection::Fact(label),
+            1 => SingleProjection::Hash(label),
+            2 => SingleProjection::Time(label),
+            _ => SingleProjection::Field {
                 label,
                 field: "f".into(),
             },
