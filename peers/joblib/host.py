@@ -111,7 +111,7 @@ def sockets(url, auth):
             token = (payload or {}).get("token") or ""
             decode_jwt(token, auth.secret_key.get_secret_value(), ["fastapi-users:auth"])
         except jwt.PyJWTError:
-            # Python's own, as in ZnDraw: the client then reads a text without a reason.
+            # Python's own error, as in ZnDraw: the client then reads a text without a reason.
             raise ConnectionRefusedError from None
 
     @server.on(RoomJoin)

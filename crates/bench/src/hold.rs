@@ -21,7 +21,7 @@ use wakes::Pusher;
 
 use crate::connection::ServerAddress;
 use crate::failures::Failures;
-use crate::meter::{DatabaseCounters, Meter, Reading};
+use crate::meter::{DatabaseCounters, Meter};
 
 use crate::server::run_name;
 
@@ -69,15 +69,17 @@ async fn measure(args: &HoldArgs) -> anyhow::Result<Report> {
         !args.lease,
         Arc::clone(&failures),
     );
-    let held_count =
+    let held =
         held_count::until_all(&waiters, args.waiters, &clients, held_before, &failures).await?;
     let open_time = start.elapsed();
-    if held_count.is_none() {
+    if held.is_none() {
         eprintln!("the server does not say how many it holds: letting it settle");
         tokio::time::sleep(args.settle).await;
     }
 
-    let (idle, after) = watch_idle(args, &meter).await?;
+    eprintln!("watching the idle server for {:?}", args.idle);
+    let (from, after, time) = meter.watch(args.idle).await?;
+    let idle = IdleUsage::between(&from, &after, time);
 
     let pusher = Pusher {
         client: push_client,
@@ -101,7 +103,7 @@ async fn measure(args: &HoldArgs) -> anyhow::Result<Report> {
     };
 
     let memory = Memory::between(before.memory_bytes, after.memory_bytes, args.waiters);
-    let mut report = Report::new(args, open_time, held_count, memory, idle);
+    let mut report = Report::new(args, open_time, held, memory, idle);
     if args.wakes > 0 {
         report.add_wakes(wakes);
     }
@@ -111,19 +113,6 @@ async fn measure(args: &HoldArgs) -> anyhow::Result<Report> {
     report.failures = failures.summary();
     report.judge(args);
     Ok(report)
-}
-
-async fn watch_idle(args: &HoldArgs, meter: &Meter) -> anyhow::Result<(IdleUsage, Reading)> {
-    if let Some(time) = meter.settle_time() {
-        eprintln!("waiting until PostgreSQL has all its counters");
-        tokio::time::sleep(time).await;
-    }
-    eprintln!("watching the idle server for {:?}", args.idle);
-    let from = meter.read().await?;
-    let start = Instant::now();
-    tokio::time::sleep(args.idle).await;
-    let to = meter.read().await?;
-    Ok((IdleUsage::between(&from, &to, start.elapsed()), to))
 }
 
 /// The queues of one run: named after it, so that nothing is left in them from before.

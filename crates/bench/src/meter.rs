@@ -39,7 +39,7 @@ pub(crate) enum Work {
 }
 
 /// When a server counts as having nothing to do.
-pub(crate) struct Rest {
+pub(crate) struct RestCriteria {
     pub(crate) check_interval: Duration,
     /// It uses less than this share of a core between two checks.
     pub(crate) cpu_share: f64,
@@ -70,11 +70,6 @@ impl Meter {
         }
     }
 
-    /// How long the counters lag behind the work, if they do.
-    pub(crate) fn settle_time(&self) -> Option<Duration> {
-        self.database.as_ref()?.settle_time()
-    }
-
     pub(crate) async fn read(&self) -> anyhow::Result<Reading> {
         let metrics = self.metrics().await;
         let sum = |name| metrics.as_ref().and_then(|metrics| metrics.sum(name));
@@ -103,25 +98,33 @@ impl Meter {
         Ok(reading)
     }
 
-    /// StatementCount per second over `time`; `None` where they are not counted.
-    pub(crate) async fn idle_statements(&self, time: Duration) -> anyhow::Result<Option<f64>> {
-        if let Some(settle) = self.settle_time() {
-            tokio::time::sleep(settle).await;
+    /// The readings before and after `time`, and how long it really was.
+    pub(crate) async fn watch(
+        &self,
+        time: Duration,
+    ) -> anyhow::Result<(Reading, Reading, Duration)> {
+        if let Some(lag) = self.database.as_ref().and_then(DatabaseCounters::lag) {
+            eprintln!("waiting until PostgreSQL has all its counters");
+            tokio::time::sleep(lag).await;
         }
-        let from = self.read().await?;
+        let before = self.read().await?;
         let start = Instant::now();
         tokio::time::sleep(time).await;
-        let to = self.read().await?;
-        let time = start.elapsed().as_secs_f64();
-        let counts = from.statements.zip(to.statements);
-        Ok(counts.map(|(from, to)| (to.count - from.count) / time))
+        Ok((before, self.read().await?, start.elapsed()))
+    }
+
+    /// Statements per second over `time`; `None` where they are not counted.
+    pub(crate) async fn idle_statements(&self, time: Duration) -> anyhow::Result<Option<f64>> {
+        let (before, after, time) = self.watch(time).await?;
+        let counts = before.statements.zip(after.statements);
+        Ok(counts.map(|(before, after)| (after.count - before.count) / time.as_secs_f64()))
     }
 
     /// Returns when the server has done its work, as the caller knows or as its processor time
     /// shows, and after `rest.timeout` in any case.
     pub(crate) async fn until_at_rest(
         &self,
-        rest: &Rest,
+        rest: &RestCriteria,
         work: impl AsyncFn() -> Work,
     ) -> anyhow::Result<()> {
         let start = Instant::now();

@@ -129,9 +129,14 @@ async fn measure<B: Benchmark>(benchmark: &B) -> anyhow::Result<Report> {
         only: &benchmark.run_args().only,
         phases: Vec::new(),
     };
-    phases.add_calibration("before");
+    let has_servers = setup.contestants.iter().any(|one| one.server().is_some());
+    if has_servers {
+        phases.add_calibration("before");
+    }
     benchmark.phases(&mut phases);
-    phases.add_calibration("after");
+    if has_servers {
+        phases.add_calibration("after");
+    }
     for (label, measure) in phases.phases {
         for (column, contestant) in setup.contestants.iter_mut().enumerate() {
             // No contestant pays for what the one before it has left to be written.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::args::FeedArgs;
 use crate::figure::{Figure, Unit};
 use crate::load::random_pause;
-use crate::meter::{Rest, Work};
+use crate::meter::{RestCriteria, Work};
 use crate::percentiles::Percentiles;
 use crate::server::Server;
 use crate::units::show_count;
@@ -20,7 +20,7 @@ use open_streams::OpenStreams;
 /// Milliseconds between two saves.
 const PAUSE: std::ops::Range<u64> = 10..50;
 /// When the server has done the work of the phase before.
-const AT_REST: Rest = Rest {
+const AT_REST: RestCriteria = RestCriteria {
     check_interval: Duration::from_millis(250),
     cpu_share: 0.05,
     quiet_checks: 3,

@@ -76,8 +76,8 @@ impl DatabaseCounters {
         })
     }
 
-    /// `pg_stat_statements` counts at once.
-    pub(crate) fn settle_time(&self) -> Option<Duration> {
+    /// How long the counters lag behind the work; `pg_stat_statements` does not.
+    pub(crate) fn lag(&self) -> Option<Duration> {
         (!self.has_statements).then_some(COUNTED_WITHIN)
     }
 

@@ -24,7 +24,7 @@ const PILOT_ROUNDS: usize = 2;
 const MIN_ROUNDS: usize = 4;
 const MAX_MESSAGES: usize = 500_000;
 /// A queue that is not empty after so many times `--seconds` is left as it is.
-pub(super) const OVERTIME: u32 = 4;
+const OVERTIME: u32 = 4;
 
 /// A queue and the consumers that drain it.
 #[derive(Debug, Clone)]
@@ -62,36 +62,9 @@ pub(super) async fn measure(
     args: &QueueArgs,
     batch: usize,
 ) -> anyhow::Result<Vec<Figure>> {
-    let drain = |phase: &str| Drain {
-        queue: server.unique_name(&format!("drain-{batch}-{phase}")),
-        groups: Vec::new(),
-        connections: args.connections,
-        batch,
-        messages: 0,
-        limit: args.seconds * OVERTIME,
-    };
-    let drained = pilot_and_run(server, args, drain).await?;
+    let drain = Drain::new(server.unique_name(&format!("drain-{batch}")), args, batch);
+    let drained = drain.pilot_and_run(server, args).await?;
     Ok(figures(&format!("drain, batch {batch}"), drained))
-}
-
-/// Drains a short queue to learn the rate, then one that takes about `--seconds`.
-pub(super) async fn pilot_and_run(
-    server: &Server,
-    args: &QueueArgs,
-    drain: impl Fn(&str) -> Drain,
-) -> anyhow::Result<DrainResult> {
-    let run = async |phase: &str, messages: usize| {
-        let mut drain = drain(phase);
-        drain.messages = fill(server, args, &drain.queue, messages).await?;
-        drain.run(server).await
-    };
-    let shape = drain("shape");
-    let at_once = shape.connections * shape.batch;
-    let pilot = run("pilot", at_once * PILOT_ROUNDS).await?;
-    let groups = shape.groups.len().max(1);
-    let fitting = pilot.per_second() * args.seconds.as_secs_f64() / groups as f64;
-    let messages = (fitting as usize).clamp(at_once * MIN_ROUNDS, MAX_MESSAGES);
-    run("full", messages).await
 }
 
 pub(super) fn figures(name: &str, drained: DrainResult) -> Vec<Figure> {
@@ -103,6 +76,38 @@ pub(super) fn figures(name: &str, drained: DrainResult) -> Vec<Figure> {
 }
 
 impl Drain {
+    /// By all connections, without groups.
+    pub(super) fn new(queue: String, args: &QueueArgs, batch: usize) -> Self {
+        Self {
+            queue,
+            groups: Vec::new(),
+            connections: args.connections,
+            batch,
+            messages: 0,
+            limit: args.seconds * OVERTIME,
+        }
+    }
+
+    /// Drains a short queue to learn the rate, then one that takes about `--seconds`.
+    pub(super) async fn pilot_and_run(
+        &self,
+        server: &Server,
+        args: &QueueArgs,
+    ) -> anyhow::Result<DrainResult> {
+        let run = async |phase: &str, messages: usize| {
+            let mut drain = self.clone();
+            drain.queue = format!("{}-{phase}", self.queue);
+            drain.messages = fill(server, args, &drain.queue, messages).await?;
+            drain.run(server).await
+        };
+        let at_once = self.connections * self.batch;
+        let pilot = run("pilot", at_once * PILOT_ROUNDS).await?;
+        let groups = self.groups.len().max(1);
+        let fitting = pilot.per_second() * args.seconds.as_secs_f64() / groups as f64;
+        let messages = (fitting as usize).clamp(at_once * MIN_ROUNDS, MAX_MESSAGES);
+        run("full", messages).await
+    }
+
     pub(super) async fn run(&self, server: &Server) -> anyhow::Result<DrainResult> {
         let start = Instant::now();
         let mut tasks = JoinSet::new();

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::args::QueueArgs;
 use super::push::Pusher;
-use super::push_bodies::{PushBodies, PushTemplate, shape};
+use super::push_bodies::{PushBodies, PushTemplate};
 use crate::figure::{Figure, Unit};
 use crate::server::{REQUEST_TIMEOUT, RETRY_PAUSE, Server};
 
@@ -24,7 +24,7 @@ pub(super) async fn measure(server: &Server, args: &QueueArgs) -> anyhow::Result
     for waiter in 0..WAITERS {
         let queue = server.unique_name(&format!("idle-{waiter}"));
         // Used before, as a real queue has been.
-        let template = PushTemplate::new(&shape(args, &queue), std::iter::once("p"));
+        let template = PushTemplate::new(args, &queue, ["p"]);
         let mut pusher = Pusher::new(server, PushBodies::new([template].into(), 0));
         pusher.push().await.context("making the queues")?;
         let mut connection = server.connection();

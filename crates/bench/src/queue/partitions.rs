@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::args::QueueArgs;
 use super::drain::{Drain, figures};
 use super::push::{FILL_BATCH, PUSH, check_queued, fill_with};
-use super::push_bodies::{PushBodies, PushTemplate, shape};
+use super::push_bodies::{PushBodies, PushTemplate};
 use super::responses::{ack_of, check_acknowledged};
 use crate::figure::{Figure, Unit};
 use crate::load::join_all;
@@ -26,11 +26,10 @@ pub(super) async fn measure(server: &Server, args: &QueueArgs) -> anyhow::Result
     let count = args.many_partitions;
     let label = format!("{} partitions", show_count(count));
     let queue = server.unique_name("partitions");
-    let shape = shape(args, &queue);
     let names: Vec<String> = (0..count).map(|number| format!("p{number}")).collect();
     let templates = names
         .chunks(FILL_BATCH)
-        .map(|names| PushTemplate::new(&shape, names.iter().map(String::as_str)));
+        .map(|names| PushTemplate::new(args, &queue, names.iter().map(String::as_str)));
     let templates: Arc<[PushTemplate]> = templates.collect();
     let pushes = templates.len();
 
@@ -41,12 +40,9 @@ pub(super) async fn measure(server: &Server, args: &QueueArgs) -> anyhow::Result
     let mut found = vec![Figure::new(name, Unit::MESSAGES_PER_SECOND, rate)];
 
     let drain = Drain {
-        queue: queue.clone(),
-        groups: Vec::new(),
-        connections: args.connections,
-        batch: DRAIN_BATCH,
         messages: count,
         limit: args.seconds,
+        ..Drain::new(queue.clone(), args, DRAIN_BATCH)
     };
     let drained = drain.run(server).await?;
     let left = !drained.is_empty;
@@ -55,7 +51,7 @@ pub(super) async fn measure(server: &Server, args: &QueueArgs) -> anyhow::Result
     if left {
         take_the_rest(server, args, &queue).await?;
     }
-    let template = PushTemplate::new(&shape, std::iter::once(&*names[count / 2]));
+    let template = PushTemplate::new(args, &queue, [&*names[count / 2]]);
     if let Some(times) = find_one(server, &queue, template, args.wakes).await? {
         let name = |percentile| format!("{label}, one is ready, pop {percentile}");
         found.push(Figure::time(name("p50"), times.p50));

@@ -10,15 +10,6 @@ use super::args::QueueArgs;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const ID_DIGITS: usize = 16;
 
-/// The shape of all messages of one phase.
-#[derive(Debug, Clone)]
-pub(super) struct MessageShape {
-    pub(super) queue: String,
-    /// Bytes of a payload as JSON, its quotation marks included.
-    pub(super) payload: usize,
-    pub(super) transaction_ids: bool,
-}
-
 /// A body with gaps for the parts that differ from request to request.
 #[derive(Debug)]
 pub(super) struct PushTemplate {
@@ -31,29 +22,33 @@ pub(super) struct PushTemplate {
 }
 
 impl PushTemplate {
-    /// One item for each of `partitions`.
-    pub(super) fn new<'a>(shape: &MessageShape, partitions: impl Iterator<Item = &'a str>) -> Self {
+    /// A push to `queue` of one item for each of `partitions`.
+    pub(super) fn new<'a>(
+        args: &QueueArgs,
+        queue: &str,
+        partitions: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
         let mut template = Self {
             text: br#"{"items":["#.to_vec(),
             payloads: Vec::new(),
-            payload_chars: shape.payload - 2,
+            // Without the quotation marks.
+            payload_chars: args.payload - 2,
             ids: Vec::new(),
         };
-        for (index, partition) in partitions.enumerate() {
+        for (index, partition) in partitions.into_iter().enumerate() {
             if index > 0 {
                 template.text.push(b',');
             }
-            template.item(shape, partition);
+            template.item(args, queue, partition);
         }
         template.text.extend(b"]}");
         template
     }
 
-    fn item(&mut self, shape: &MessageShape, partition: &str) {
-        let MessageShape { queue, .. } = shape;
+    fn item(&mut self, args: &QueueArgs, queue: &str, partition: &str) {
         let head = format!(r#"{{"queue":"{queue}","partition":"{partition}","#);
         self.text.extend(head.as_bytes());
-        if shape.transaction_ids {
+        if args.transaction_ids {
             self.text.extend(br#""transactionId":""#);
             self.ids.push(self.text.len());
             self.text.extend([b'0'; ID_DIGITS]);
@@ -71,21 +66,12 @@ impl PushTemplate {
     }
 }
 
-pub(super) fn shape(args: &QueueArgs, queue: &str) -> MessageShape {
-    MessageShape {
-        queue: queue.to_owned(),
-        payload: args.payload,
-        transaction_ids: args.transaction_ids,
-    }
-}
-
-/// One template for each of the queue's partitions, whose items all go there.
+/// One template for each partition of the queue, whose items all go there.
 pub(super) fn templates(args: &QueueArgs, queue: &str, batch: usize) -> Arc<[PushTemplate]> {
-    let shape = shape(args, queue);
     (0..args.partitions)
         .map(|partition| {
             let name = format!("p{partition}");
-            PushTemplate::new(&shape, std::iter::repeat_n(&*name, batch))
+            PushTemplate::new(args, queue, std::iter::repeat_n(&*name, batch))
         })
         .collect()
 }
@@ -153,14 +139,11 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::args::parse;
 
-    fn bodies(transaction_ids: bool, connection: usize) -> PushBodies {
-        let shape = MessageShape {
-            queue: "q".to_owned(),
-            payload: 100,
-            transaction_ids,
-        };
-        let templates = ["a", "b"].map(|p| PushTemplate::new(&shape, [p, p].into_iter()));
+    fn bodies(line: &str, connection: usize) -> PushBodies {
+        let args: QueueArgs = parse(line);
+        let templates = ["a", "b"].map(|p| PushTemplate::new(&args, "q", [p, p]));
         PushBodies::new(Arc::new(templates), connection)
     }
 
@@ -173,7 +156,7 @@ mod tests {
     fn no_two_payloads_are_alike_and_each_has_its_length() {
         let mut seen = HashSet::new();
         for connection in 0..3 {
-            let mut bodies = bodies(false, connection);
+            let mut bodies = bodies("queue", connection);
             for item in (0..10).flat_map(|_| items(&bodies.next().1)) {
                 assert_eq!(item["payload"].to_string().len(), 100);
                 assert!(seen.insert(item["payload"].to_string()));
@@ -186,7 +169,7 @@ mod tests {
     fn partitions_take_turns_and_transaction_ids_are_never_used_twice() {
         let mut seen = HashSet::new();
         for connection in 0..2 {
-            let mut bodies = bodies(true, connection);
+            let mut bodies = bodies("queue --transaction-ids", connection);
             let turns: Vec<String> = (0..4)
                 .map(|_| {
                     let items = items(&bodies.next().1);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::args::QueueArgs;
 use super::push::{PUSH, check_queued};
-use super::push_bodies::{PushBodies, PushTemplate, shape};
+use super::push_bodies::{PushBodies, PushTemplate};
 use super::responses::{ack_of, check_acknowledged};
 use crate::figure::Figure;
 use crate::load::random_pause;
@@ -20,7 +20,7 @@ const PAUSE: std::ops::Range<u64> = 20..120;
 
 pub(super) async fn measure(server: &Server, args: &QueueArgs) -> anyhow::Result<Vec<Figure>> {
     let queue = server.unique_name("wake");
-    let template = PushTemplate::new(&shape(args, &queue), std::iter::once("p"));
+    let template = PushTemplate::new(args, &queue, ["p"]);
     let mut bodies = PushBodies::new(Arc::new([template]), 0);
     let hold = HOLD.as_millis();
     let pop = server.path(&format!(

@@ -49,15 +49,12 @@ impl Report {
     }
 
     fn cost(&self, f: &mut Formatter<'_>) -> Result {
+        let open_time = show_duration(self.open_time);
         let held = match self.held {
             Some(held) => format!("{} counted by the server", show_count(held as usize)),
             None => "not counted by the server".to_owned(),
         };
-        row(
-            f,
-            "held",
-            &format!("{held}, opened in {}", show_duration(self.open_time)),
-        )?;
+        row(f, "held", format_args!("{held}, opened in {open_time}"))?;
         let memory = match self.memory {
             Some(memory) => format!(
                 "{} per waiter ({} before, {} after)",
@@ -67,46 +64,34 @@ impl Report {
             ),
             None => "not known (no process metrics; try --pid)".to_owned(),
         };
-        row(f, "memory", &memory)?;
+        row(f, "memory", memory)?;
         let watched = show_duration(self.idle.time);
         let statements = match (self.idle.statements_per_second, self.idle.statements_source) {
             (Some(rate), Some(source)) => format!("{rate:.2}/s over {watched} ({source})"),
             _ => "not known (no such metric; try --postgres)".to_owned(),
         };
-        row(f, "idle statements", &statements)?;
+        row(f, "idle statements", statements)?;
         let cpu = match self.idle.cpu_percent_of_one_core {
             Some(percent) => format!("{percent:.2} % of one core over {watched}"),
             None => "not known (no process metrics; try --pid)".to_owned(),
         };
-        row(f, "idle CPU", &cpu)
+        row(f, "idle CPU", cpu)
     }
 
     fn trouble_found(&self, f: &mut Formatter<'_>) -> Result {
         if self.early_answers > 0 {
             let count = show_count(self.early_answers);
-            row(
-                f,
-                "not held",
-                &format!("{count} pops were answered empty before half their hold"),
-            )?;
+            let text = format!("{count} pops were answered empty before half their hold");
+            row(f, "not held", text)?;
         }
         if let Some(left) = self.left_behind.filter(|left| *left > 0) {
             let count = show_count(left as usize);
-            row(
-                f,
-                "left behind",
-                &format!("{count} are still held after all have hung up"),
-            )?;
+            let text = format!("{count} are still held after all have hung up");
+            row(f, "left behind", text)?;
         }
+        let count = show_count(self.failures.count);
         match &self.failures.first {
-            Some(first) => {
-                let count = show_count(self.failures.count);
-                row(
-                    f,
-                    "failed requests",
-                    &format!("{count}; the first: {first}"),
-                )
-            }
+            Some(first) => row(f, "failed requests", format!("{count}; the first: {first}")),
             None => row(f, "failed requests", "none"),
         }
     }
@@ -129,18 +114,15 @@ impl Report {
                 target.name, target.wanted
             )?;
         }
-        let met = self
-            .targets
-            .iter()
-            .filter(|target| target.met == Some(true))
-            .count();
+        let met = self.targets.iter().filter(|one| one.met == Some(true));
+        let met = met.count();
         writeln!(f, "{met} of {} targets met", self.targets.len())
     }
 }
 
 fn wake_times(f: &mut Formatter<'_>, wakes: &WakePercentiles) -> Result {
     let Some(sent) = &wakes.push_sent_to_answer else {
-        return row(f, "wakes", &format!("none answered, {} lost", wakes.lost));
+        return row(f, "wakes", format!("none answered, {} lost", wakes.lost));
     };
     writeln!(f)?;
     let heading = format!("{} wakes, one by one", show_count(sent.count));
@@ -155,17 +137,12 @@ fn wake_times(f: &mut Formatter<'_>, wakes: &WakePercentiles) -> Result {
     }
     if wakes.answered_before_push > 0 {
         let count = show_count(wakes.answered_before_push);
-        writeln!(
-            f,
-            "  ({count} pops were answered before their push; they count as 0 here)"
-        )?;
+        let note = "pops were answered before their push; they count as 0 here";
+        writeln!(f, "  ({count} {note})")?;
     }
     if wakes.lost > 0 {
-        writeln!(
-            f,
-            "  LOST: {} messages reached no waiter",
-            show_count(wakes.lost)
-        )?;
+        let lost = show_count(wakes.lost);
+        writeln!(f, "  LOST: {lost} messages reached no waiter")?;
     }
     writeln!(f)
 }
@@ -188,10 +165,10 @@ fn wake_of_all(f: &mut Formatter<'_>, wake: &WakeAll) -> Result {
         show_count(rate as usize),
         show_duration(wake.push_time),
     );
-    row(f, "wake of all", &text)
+    row(f, "wake of all", text)
 }
 
-fn row(f: &mut Formatter<'_>, name: &str, text: &str) -> Result {
+fn row(f: &mut Formatter<'_>, name: &str, text: impl Display) -> Result {
     writeln!(f, "{name:<18}{text}")
 }
 

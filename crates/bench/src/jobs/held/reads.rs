@@ -14,7 +14,7 @@ use crate::connection::{Connection, Request};
 use crate::jobs::provider::{Provider, body};
 use crate::jobs::server::HOLD;
 use crate::load;
-use crate::meter::{Meter, Rest, Work};
+use crate::meter::{Meter, RestCriteria, Work};
 use crate::server::{REQUEST_TIMEOUT, Server};
 
 /// More would overrun the server's accept queue.
@@ -22,7 +22,7 @@ const OPENING_AT_ONCE: usize = 256;
 const UPLOADS_AT_ONCE: usize = 16;
 /// How a server shows that it has taken in all reads, if it does not say how many it holds. At most
 /// 12 s, as the reads run out of time.
-const TAKEN_IN: Rest = Rest {
+const TAKEN_IN: RestCriteria = RestCriteria {
     check_interval: Duration::from_millis(200),
     cpu_share: 0.1,
     quiet_checks: 2,

@@ -7,7 +7,7 @@ use crate::verify::history::{Ack, AckOutcome, Effect, Group, Push, Repeat};
 
 const SECOND: Time = 1_000_000;
 
-/// Two groups with leases of two seconds and one without, on one place, with another beside it.
+/// Two groups with leases of two seconds and one without, on one partition, with another beside it.
 struct HistoryBuilder(History);
 
 impl HistoryBuilder {

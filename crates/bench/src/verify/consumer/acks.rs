@@ -208,29 +208,30 @@ impl Consumer {
         let response = self.caller.post("/api/v1/transaction", body).await;
         let end = self.caller.run.now();
         self.record.events.count("transactions");
-        let (acked, outcome) = match response {
-            Ok(response) => match serde_json::from_slice(&response.body) {
-                Ok(TransactionResponse { success: true }) => (
-                    AckOutcome::Done {
-                        // The answer does not say.
-                        released: true,
-                        dead: false,
-                        noop: false,
-                    },
-                    PushOutcome::Stored,
-                ),
-                Ok(TransactionResponse { success: false }) => {
-                    self.record.events.count("transactions refused");
-                    (AckOutcome::Refused, PushOutcome::Refused)
-                }
-                Err(_) => {
-                    self.caller
-                        .run
-                        .unexpected
-                        .add("transaction", &response.describe());
-                    (AckOutcome::Unknown, PushOutcome::Unknown)
-                }
-            },
+        let success = response.and_then(|response| {
+            let parsed = serde_json::from_slice(&response.body);
+            parsed
+                .map(|TransactionResponse { success }| success)
+                .map_err(|_| {
+                    let unexpected = &self.caller.run.unexpected;
+                    unexpected.add("transaction", &response.describe());
+                    CallFailure::Unknown
+                })
+        });
+        let (acked, outcome) = match success {
+            Ok(true) => (
+                AckOutcome::Done {
+                    // The answer does not say.
+                    released: true,
+                    dead: false,
+                    noop: false,
+                },
+                PushOutcome::Stored,
+            ),
+            Ok(false) => {
+                self.record.events.count("transactions refused");
+                (AckOutcome::Refused, PushOutcome::Refused)
+            }
             Err(CallFailure::Refused) => (AckOutcome::Refused, PushOutcome::Refused),
             Err(CallFailure::Unknown) => (AckOutcome::Unknown, PushOutcome::Unknown),
         };
