@@ -125,11 +125,11 @@ impl From<Wake> for Wakes {
 #[must_use = "nothing is written until `commit` runs it"]
 pub struct Write<T> {
     door: &'static str,
-    run: BoxFuture<'static, Result<Committed<T>, Error>>,
+    run: BoxFuture<'static, Result<CommittedWrite<T>, Error>>,
 }
 
 /// What is left to do once the write is on disk.
-struct Committed<T> {
+struct CommittedWrite<T> {
     wakes: Wakes,
     follow_ups: BoxFuture<'static, T>,
 }
@@ -151,7 +151,7 @@ impl<T: Send + 'static> Write<T> {
     ) -> Self {
         let run = async move {
             let value = run.await?;
-            Ok(Committed {
+            Ok(CommittedWrite {
                 wakes: wakes(&value),
                 follow_ups: std::future::ready(value).boxed(),
             })
@@ -178,7 +178,7 @@ impl<T: Send + 'static> Write<T> {
         F: Future<Output = U> + Send + 'static,
     {
         let run = self.run.map(|committed| {
-            committed.map(|Committed { wakes, follow_ups }| Committed {
+            committed.map(|CommittedWrite { wakes, follow_ups }| CommittedWrite {
                 wakes,
                 follow_ups: follow_ups.then(follow_up).boxed(),
             })

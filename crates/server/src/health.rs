@@ -14,12 +14,12 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_web::{Params, Problem, ProblemDocument};
 
-use crate::Shared;
+use crate::ServerState;
 
 /// A database that takes longer counts as not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(crate) fn router(shared: Shared) -> OpenApiRouter {
+pub(crate) fn router(shared: ServerState) -> OpenApiRouter {
     OpenApiRouter::new()
         .routes(routes!(livez))
         .routes(routes!(readyz))
@@ -75,7 +75,7 @@ struct BusReadiness {
         (status = 503, description = "Not ready", body = ProblemDocument<'static>),
     )
 )]
-async fn readyz(State(shared): State<Shared>, params: Params) -> Response {
+async fn readyz(State(shared): State<ServerState>, params: Params) -> Response {
     let error = store_error(&shared).await;
     let is_stopping = shared.stopping.is_received();
     let is_ready = error.is_none() && !is_stopping;
@@ -118,7 +118,7 @@ async fn readyz(State(shared): State<Shared>, params: Params) -> Response {
     .into_response()
 }
 
-async fn store_error(shared: &Shared) -> Option<String> {
+async fn store_error(shared: &ServerState) -> Option<String> {
     match timeout(PATIENCE, shared.stores.ping()).await {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(error.to_string()),
@@ -144,7 +144,7 @@ struct Health {
         (status = 503, description = "Not healthy", body = Health),
     )
 )]
-async fn health(State(shared): State<Shared>) -> (StatusCode, Json<Health>) {
+async fn health(State(shared): State<ServerState>) -> (StatusCode, Json<Health>) {
     let answers = store_error(&shared).await.is_none();
     let is_healthy = answers && !shared.stopping.is_received();
     let (code, status) = if is_healthy {

@@ -11,7 +11,7 @@ use wakeline_bus::BusMode;
 use wakeline_wake::Cause;
 use wakeline_web::{Right, require};
 
-use crate::{Shared, process, requests};
+use crate::{ServerState, process, requests};
 
 /// From a tenth of a millisecond to ten minutes.
 const SECONDS: [f64; 17] = [
@@ -72,7 +72,7 @@ fn describe() {
     );
 }
 
-pub(crate) fn router(shared: Shared, metering: Metering) -> OpenApiRouter {
+pub(crate) fn router(shared: ServerState, metering: Metering) -> OpenApiRouter {
     let routes = OpenApiRouter::new()
         .routes(routes!(metrics_text))
         .routes(routes!(prometheus_text));
@@ -85,7 +85,7 @@ pub(crate) fn router(shared: Shared, metering: Metering) -> OpenApiRouter {
     responses((status = 200, description = "Prometheus' text form", content_type = "text/plain", body = String))
 )]
 async fn metrics_text(
-    State((shared, metering)): State<(Shared, Metering)>,
+    State((shared, metering)): State<(ServerState, Metering)>,
 ) -> ([(header::HeaderName, &'static str); 1], String) {
     read_engine(&shared);
     read_bus(&shared);
@@ -100,14 +100,14 @@ async fn metrics_text(
     responses((status = 200, description = "Prometheus' text form", content_type = "text/plain", body = String))
 )]
 async fn prometheus_text(
-    state: State<(Shared, Metering)>,
+    state: State<(ServerState, Metering)>,
 ) -> ([(header::HeaderName, &'static str); 1], String) {
     metrics_text(state).await
 }
 
 /// The engine counts by itself; its numbers are copied when `/metrics` is read.
 #[allow(clippy::cast_precision_loss, reason = "a gauge is a float")]
-fn read_engine(shared: &Shared) {
+fn read_engine(shared: &ServerState) {
     metrics::gauge!("wakeline_topics").set(shared.engine.topic_count() as f64);
     metrics::gauge!("wakeline_timers").set(shared.engine.timer_count() as f64);
     for (door, counters) in shared.engine.doors() {
@@ -132,7 +132,7 @@ fn read_engine(shared: &Shared) {
     }
 }
 
-fn read_bus(shared: &Shared) {
+fn read_bus(shared: &ServerState) {
     let status = shared.bus.status();
     let is_live = f64::from(u8::from(status.mode != BusMode::Polling));
     metrics::gauge!("wakeline_bus_live", "bus" => status.kind).set(is_live);

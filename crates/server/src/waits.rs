@@ -8,13 +8,13 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_wake::{Cause, EngineTime, WaiterView};
 use wakeline_web::{Params, Problem, ProblemDocument, Right, require};
 
-use crate::Shared;
+use crate::ServerState;
 
 const DEFAULT_PAGE: usize = 100;
 const MAX_PAGE: usize = 1_000;
 const MAX_OFFSET: usize = 100_000_000;
 
-pub(crate) fn router(shared: Shared) -> OpenApiRouter {
+pub(crate) fn router(shared: ServerState) -> OpenApiRouter {
     let routes = OpenApiRouter::new().routes(routes!(waits));
     require(routes, Right::Read).with_state(shared)
 }
@@ -60,7 +60,7 @@ struct LastWake {
         (status = 400, body = ProblemDocument<'static>, description = "Refused; the parameter is named", content_type = "application/problem+json"),
     )
 )]
-async fn waits(State(shared): State<Shared>, params: Params) -> Result<Json<Waits>, Problem> {
+async fn waits(State(shared): State<ServerState>, params: Params) -> Result<Json<Waits>, Problem> {
     let limit = params
         .number("limit", &(1..=MAX_PAGE))?
         .unwrap_or(DEFAULT_PAGE);

@@ -18,13 +18,13 @@ const MANY: usize = 100_000;
 const HOLD: Duration = Duration::from_secs(3600);
 
 /// Counts what is allocated, to know what a waiter costs.
-struct Counting;
+struct CountingAllocator;
 
 static ALLOCATED: AtomicIsize = AtomicIsize::new(0);
 
 // SAFETY: every call goes to the system's allocator unchanged; only the sizes are added up.
 #[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.fetch_add(layout.size().cast_signed(), Ordering::Relaxed);
         unsafe { System.alloc(layout) }
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn topic(index: usize) -> Topic {
     Topic::new("queue", [format!("orders-{index:06}").as_str()])

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use wakeline_testbed::issuer::{SigningKey, unsigned};
 
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     server::{Serve, Server, wakeline},
     wire::{Answer, get, post, request, with_header},
 };
@@ -67,8 +67,8 @@ on_both_stores! {
     a_message_is_stamped_with_who_pushed_it,
 }
 
-async fn a_message_is_stamped_with_who_pushed_it(ground: Ground) {
-    let server = ground
+async fn a_message_is_stamped_with_who_pushed_it(fixture: Fixture) {
+    let server = fixture
         .serve()
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
         .env("WAKELINE_AUTH_TOKENS", TOKEN)
@@ -94,7 +94,7 @@ async fn a_message_is_stamped_with_who_pushed_it(ground: Ground) {
 
 #[tokio::test]
 async fn a_token_that_is_wrong_is_refused_with_the_reason() {
-    let server = Ground::sqlite()
+    let server = Fixture::sqlite()
         .serve()
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
         .flags(&["--auth-jwt-issuer", "https://issuer"])
@@ -145,8 +145,8 @@ async fn a_token_that_is_wrong_is_refused_with_the_reason() {
 
 #[tokio::test]
 async fn what_is_open_is_configured() {
-    let ground = Ground::sqlite();
-    let serve = || ground.serve().env("WAKELINE_AUTH_JWT_SECRET", SECRET);
+    let fixture = Fixture::sqlite();
+    let serve = || fixture.serve().env("WAKELINE_AUTH_JWT_SECRET", SECRET);
     let server = serve().start().await;
     for (path, status) in [
         ("/livez", 200),
@@ -170,8 +170,8 @@ async fn what_is_open_is_configured() {
 
 #[tokio::test]
 async fn the_document_says_where_a_token_is_needed() {
-    let ground = Ground::sqlite();
-    let serve = ground.serve().env("WAKELINE_AUTH_JWT_SECRET", SECRET);
+    let fixture = Fixture::sqlite();
+    let serve = fixture.serve().env("WAKELINE_AUTH_JWT_SECRET", SECRET);
     let flags = ["--auth-jwt-skip-paths", "/openapi.json,/health"];
     let server = serve.flags(&flags).start().await;
     let document = server.get("/openapi.json").await.json();
@@ -202,7 +202,7 @@ async fn the_document_says_where_a_token_is_needed() {
     }
     assert_eq!(open, ["/health", "/livez", "/readyz"]);
     drop(server);
-    let server = ground.serve().start().await;
+    let server = fixture.serve().start().await;
     let document = server.get("/openapi.json").await.json();
     assert!(document["components"]["securitySchemes"].is_null());
     assert!(document["paths"]["/v1/waits"]["get"]["security"].is_null());
@@ -210,8 +210,8 @@ async fn the_document_says_where_a_token_is_needed() {
 
 #[tokio::test]
 async fn whom_the_server_lets_in_is_a_user_of_jobs_with_its_role() {
-    let ground = Ground::sqlite();
-    let server = ground
+    let fixture = Fixture::sqlite();
+    let server = fixture
         .serve()
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
         .start()
@@ -247,8 +247,8 @@ async fn whom_the_server_lets_in_is_a_user_of_jobs_with_its_role() {
 
 #[tokio::test]
 async fn a_key_for_signed_tokens_is_authentication_enough_for_any_address() {
-    let ground = Ground::sqlite();
-    let server = ground
+    let fixture = Fixture::sqlite();
+    let server = fixture
         .serve()
         .flags(&["--listen", "0.0.0.0:0"])
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
@@ -280,9 +280,9 @@ async fn settings_that_contradict_one_another_are_told_at_once() {
 
 #[tokio::test]
 async fn a_public_key_that_is_none_is_named() {
-    let ground = Ground::sqlite();
-    let missing = ground.data().join("none.pem").display().to_string();
-    let log = ground
+    let fixture = Fixture::sqlite();
+    let missing = fixture.data().join("none.pem").display().to_string();
+    let log = fixture
         .serve()
         .flags(&["--auth-jwt-public-key", &missing])
         .refused()

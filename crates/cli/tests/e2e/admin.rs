@@ -1,7 +1,7 @@
 //! The routes for people and dashboards, on both stores. The shapes are Queen 1.3.0's.
 
 mod analytics;
-mod curate;
+mod message_admin;
 mod messages;
 mod numbers;
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     server::Server,
     wire::{Answer, request},
 };
@@ -103,8 +103,8 @@ fn assert_has(value: &Value, members: &[&str]) {
     }
 }
 
-async fn queues_are_listed_and_shown(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn queues_are_listed_and_shown(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     push(&server, "n.t", "p", &["a", "b", "c"]).await;
     push(&server, "n.t", "r", &["x"]).await;
     push(&server, "plain", "p", &["a"]).await;
@@ -209,8 +209,8 @@ async fn queues_are_listed_and_shown(ground: Ground) {
     assert_eq!(all["messages"]["total"], 5);
 }
 
-async fn a_queue_of_any_name_is_shown(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_queue_of_any_name_is_shown(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     for (name, encoded) in [
         ("sl/ash", "sl%2Fash"),
         ("sp ace", "sp%20ace"),
@@ -241,8 +241,8 @@ async fn a_queue_of_any_name_is_shown(ground: Ground) {
     }
 }
 
-async fn groups_are_listed_and_shown(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn groups_are_listed_and_shown(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let partition = push(&server, "q", "p", &["a", "b", "c"]).await;
     complete(&server, "q", "g", 1).await;
     let (lease, _) = pop(&server, "q", "h", 2).await;
@@ -319,8 +319,8 @@ async fn groups_are_listed_and_shown(ground: Ground) {
     );
 }
 
-async fn what_is_wrong_is_named(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn what_is_wrong_is_named(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     for (path, field) in [
         ("/api/v1/messages?limit=1001", "limit"),
         ("/api/v1/messages?limit=x", "limit"),
@@ -367,8 +367,8 @@ async fn what_is_wrong_is_named(ground: Ground) {
     assert_eq!(refused.problem()["field"], "queue");
 }
 
-async fn nothing_is_shown_of_an_empty_server(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn nothing_is_shown_of_an_empty_server(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     for (path, empty) in [
         ("/api/v1/resources/queues", "queues"),
         ("/api/v1/resources/partitions", "partitions"),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     server::Server,
     wire::{Answer, Line},
 };
@@ -27,7 +27,7 @@ on_both_stores! {
 
 #[tokio::test]
 async fn what_is_hardly_http_is_refused() {
-    let server = Ground::sqlite().serve().start().await;
+    let server = Fixture::sqlite().serve().start().await;
     flood::hardly_http(&server).await;
     still_works(&server).await;
 }
@@ -35,8 +35,8 @@ async fn what_is_hardly_http_is_refused() {
 /// Slow, so that it is certain that the neighbours were there at the same time.
 const NEIGHBOURS: usize = 4;
 
-async fn bad_input_is_refused_and_neighbours_are_served(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn bad_input_is_refused_and_neighbours_are_served(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let document = server.get("/openapi.json").await.json();
     let cases = cases::all(&document);
     assert!(cases.len() > 1_200, "only {} cases", cases.len());
@@ -63,8 +63,8 @@ async fn bad_input_is_refused_and_neighbours_are_served(ground: Ground) {
     still_works(&server).await;
 }
 
-async fn bad_input_of_feeds_is_refused(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn bad_input_of_feeds_is_refused(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let wrong = beside_neighbours(&server, feeds::wrong(&server)).await;
     assert!(
         wrong.is_empty(),
@@ -75,8 +75,8 @@ async fn bad_input_of_feeds_is_refused(ground: Ground) {
     still_works(&server).await;
 }
 
-async fn bad_input_of_jobs_and_providers_is_refused(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn bad_input_of_jobs_and_providers_is_refused(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let document = server.get("/openapi.json").await.json();
     let wrong = beside_neighbours(&server, jobs::wrong(&server, &document)).await;
     assert!(
@@ -88,8 +88,8 @@ async fn bad_input_of_jobs_and_providers_is_refused(ground: Ground) {
     still_works(&server).await;
 }
 
-async fn bodies_past_the_limit_are_refused_and_neighbours_are_served(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn bodies_past_the_limit_are_refused_and_neighbours_are_served(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     beside_neighbours(&server, flood::bodies(&server)).await;
     still_works(&server).await;
 }

@@ -5,7 +5,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use crate::{
-    ground::Ground,
+    fixture::Fixture,
     redact::redacted,
     server::{Server, wakeline},
 };
@@ -31,7 +31,7 @@ async fn json(server: &Server, arguments: &[&str]) -> Value {
 
 #[tokio::test]
 async fn a_message_can_be_pushed_popped_and_acknowledged_by_hand() {
-    let server = Ground::sqlite()
+    let server = Fixture::sqlite()
         .serve()
         .flags(&["--auth-tokens", TOKEN])
         .start()
@@ -126,7 +126,7 @@ async fn a_message_can_be_pushed_popped_and_acknowledged_by_hand() {
 
 #[tokio::test]
 async fn a_pop_by_hand_waits_and_is_seen_waiting() {
-    let server = Ground::sqlite()
+    let server = Fixture::sqlite()
         .serve()
         .flags(&["--auth-tokens", TOKEN])
         .start()

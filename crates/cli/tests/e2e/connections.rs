@@ -8,14 +8,14 @@ use tokio::{
 };
 
 use crate::{
-    ground::Ground,
+    fixture::Fixture,
     server::{PATIENCE, Server},
     wire::{Line, get, post, raw, with_header},
 };
 
 #[tokio::test]
 async fn http2_is_spoken_with_prior_knowledge() {
-    let server = Ground::sqlite().serve().start().await;
+    let server = Fixture::sqlite().serve().start().await;
     let mut line = Line::http2(server.address()).await;
     let held = line.begin(get("/api/v1/pop/queue/q?wait=true&timeout=60000"));
     let held = tokio::spawn(held);
@@ -29,7 +29,7 @@ async fn http2_is_spoken_with_prior_knowledge() {
 
 #[tokio::test]
 async fn an_upgrade_that_is_offered_is_passed_over() {
-    let server = Ground::sqlite().serve().start().await;
+    let server = Fixture::sqlite().serve().start().await;
     let mut offer = with_header(get("/livez"), "upgrade", "h2c");
     offer = with_header(offer, "http2-settings", "AAMAAABkAAQAAP__");
     offer = with_header(offer, "connection", "Upgrade, HTTP2-Settings");
@@ -40,7 +40,7 @@ async fn an_upgrade_that_is_offered_is_passed_over() {
 #[tokio::test]
 async fn a_connection_that_does_not_finish_its_head_is_closed() {
     let flags = ["--http-header-timeout", "300ms"];
-    let server = Ground::sqlite().serve().flags(&flags).start().await;
+    let server = Fixture::sqlite().serve().flags(&flags).start().await;
     let beginnings: [&[u8]; 7] = [
         b"",
         b"G",
@@ -81,7 +81,7 @@ async fn until_closed(server: &Server, beginning: &[u8]) {
 #[tokio::test]
 async fn a_body_that_stops_coming_is_given_up() {
     let flags = ["--http-body-timeout", "300ms"];
-    let server = Ground::sqlite().serve().flags(&flags).start().await;
+    let server = Fixture::sqlite().serve().flags(&flags).start().await;
     for head in [
         "content-length: 100\r\n\r\n{",
         "transfer-encoding: chunked\r\n\r\n1\r\n{\r\n",
@@ -97,7 +97,7 @@ async fn a_body_that_stops_coming_is_given_up() {
 #[tokio::test]
 async fn a_client_that_does_not_read_is_given_up() {
     let flags = ["--http-write-timeout", "300ms"];
-    let server = Ground::sqlite().serve().flags(&flags).start().await;
+    let server = Fixture::sqlite().serve().flags(&flags).start().await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     let mut stream = socket.connect(server.address()).await.unwrap();

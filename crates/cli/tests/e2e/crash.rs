@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 use wakeline_client::{Client, PopRequest, PushItem};
 use wakeline_testbed::Postgres;
 
-use crate::{ground::Ground, server::until};
+use crate::{fixture::Fixture, server::until};
 
 mod on_sqlite {
     use super::*;
 
     #[tokio::test]
     async fn every_acknowledged_push_survives_a_kill() {
-        super::every_acknowledged_push_survives_a_kill(Ground::sqlite()).await;
+        super::every_acknowledged_push_survives_a_kill(Fixture::sqlite()).await;
     }
 
     #[tokio::test]
     async fn a_lease_survives_a_kill() {
-        super::a_lease_survives_a_kill(Ground::sqlite()).await;
+        super::a_lease_survives_a_kill(Fixture::sqlite()).await;
     }
 }
 
@@ -29,21 +29,21 @@ mod on_postgres {
     #[tokio::test]
     async fn every_acknowledged_push_survives_a_kill() {
         let postgres = Postgres::start().unwrap();
-        let ground = Ground::postgres_at(postgres.url());
-        super::every_acknowledged_push_survives_a_kill(ground).await;
+        let fixture = Fixture::postgres_at(postgres.url());
+        super::every_acknowledged_push_survives_a_kill(fixture).await;
     }
 
     #[tokio::test]
     async fn a_lease_survives_a_kill() {
         let postgres = Postgres::start().unwrap();
-        super::a_lease_survives_a_kill(Ground::postgres_at(postgres.url())).await;
+        super::a_lease_survives_a_kill(Fixture::postgres_at(postgres.url())).await;
     }
 }
 
 const PRODUCERS: usize = 8;
 
-async fn every_acknowledged_push_survives_a_kill(ground: Ground) {
-    let mut server = ground.serve().start().await;
+async fn every_acknowledged_push_survives_a_kill(fixture: Fixture) {
+    let mut server = fixture.serve().start().await;
     let producers: Vec<_> = (0..PRODUCERS)
         .map(|producer| tokio::spawn(produce(server.url(), producer)))
         .collect();
@@ -63,7 +63,7 @@ async fn every_acknowledged_push_survives_a_kill(ground: Ground) {
     }
     assert!(acknowledged.iter().sum::<u64>() >= 200);
 
-    let server = ground.serve().start().await;
+    let server = fixture.serve().start().await;
     for (producer, acknowledged) in acknowledged.into_iter().enumerate() {
         let path = format!("/api/v1/pop/queue/q/partition/{producer}?batch=10000&autoAck=true");
         let found = server.get(&path).await.payloads();
@@ -95,16 +95,16 @@ async fn produce(url: String, producer: usize) -> u64 {
     }
 }
 
-async fn a_lease_survives_a_kill(ground: Ground) {
+async fn a_lease_survives_a_kill(fixture: Fixture) {
     let lease = ["--queue-lease", "5s"];
-    let mut server = ground.serve().flags(&lease).start().await;
+    let mut server = fixture.serve().flags(&lease).start().await;
     server.push("q", json!("once")).await;
     let client = Client::new(server.url(), None).unwrap();
     let first = client.pop(&PopRequest::new("q")).await.unwrap().unwrap();
     let created = std::time::Instant::now();
     server.kill();
 
-    let server = ground.serve().flags(&lease).start().await;
+    let server = fixture.serve().flags(&lease).start().await;
     let again = server.get("/api/v1/pop/queue/q").await;
     // Only within the lease; a start that took longer than that says nothing.
     if created.elapsed() < Duration::from_secs(4) {

@@ -7,7 +7,7 @@ use tokio::{
 };
 
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     server::{Server, until},
     wire::{Line, get},
 };
@@ -19,8 +19,8 @@ on_both_stores! {
 
 const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=60000&batch=1";
 
-async fn every_held_request_is_answered_on_sigterm(ground: Ground) {
-    let mut server = ground.serve().start().await;
+async fn every_held_request_is_answered_on_sigterm(fixture: Fixture) {
+    let mut server = fixture.serve().start().await;
     let mut held: Vec<_> = (0..10).map(|_| server.hold(POP)).collect();
     let mut http2 = Line::http2(server.address()).await;
     for _ in 0..10 {
@@ -38,8 +38,12 @@ async fn every_held_request_is_answered_on_sigterm(ground: Ground) {
     assert_eq!(server.exit().await.code(), Some(0));
 }
 
-async fn a_push_under_way_is_finished_on_sigterm(ground: Ground) {
-    let mut server = ground.serve().flags(&["--http-drain", "60s"]).start().await;
+async fn a_push_under_way_is_finished_on_sigterm(fixture: Fixture) {
+    let mut server = fixture
+        .serve()
+        .flags(&["--http-drain", "60s"])
+        .start()
+        .await;
     let mut push = HalfSent::push(&server).await;
     server.signal("TERM");
     until("readyz to say 503", async || {
@@ -66,15 +70,19 @@ async fn a_push_under_way_is_finished_on_sigterm(ground: Ground) {
     assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
     assert_eq!(server.exit().await.code(), Some(0));
 
-    let server = ground.serve().start().await;
+    let server = fixture.serve().start().await;
     let found = server.get("/api/v1/pop/queue/q").await;
     assert_eq!(found.payloads(), [json!("half")]);
 }
 
 #[tokio::test]
 async fn a_second_sigterm_ends_at_once() {
-    let ground = Ground::sqlite();
-    let mut server = ground.serve().flags(&["--http-drain", "10m"]).start().await;
+    let fixture = Fixture::sqlite();
+    let mut server = fixture
+        .serve()
+        .flags(&["--http-drain", "10m"])
+        .start()
+        .await;
     let _push = HalfSent::push(&server).await;
     server.signal("TERM");
     until("the log to say so", async || {
@@ -87,8 +95,8 @@ async fn a_second_sigterm_ends_at_once() {
 
 #[tokio::test]
 async fn a_client_that_never_finishes_is_cut_at_the_end_of_the_drain() {
-    let ground = Ground::sqlite();
-    let mut server = ground
+    let fixture = Fixture::sqlite();
+    let mut server = fixture
         .serve()
         .flags(&["--http-drain", "300ms"])
         .start()
@@ -101,9 +109,9 @@ async fn a_client_that_never_finishes_is_cut_at_the_end_of_the_drain() {
 
 #[tokio::test]
 async fn an_idle_connection_does_not_hold_up_the_end() {
-    let ground = Ground::sqlite();
+    let fixture = Fixture::sqlite();
     let flags = ["--http-drain", "10m", "--http-header-timeout", "5m"];
-    let mut server = ground.serve().flags(&flags).start().await;
+    let mut server = fixture.serve().flags(&flags).start().await;
     // One that has said nothing yet, and two that have nothing more to say.
     let _silent = TcpStream::connect(server.address()).await.unwrap();
     let mut http1 = Line::http1(server.address()).await;

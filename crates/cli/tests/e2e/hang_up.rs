@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio_postgres::NoTls;
 
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     server::until,
     wire::{Line, get},
 };
@@ -18,8 +18,8 @@ on_both_stores! {
 
 const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000&batch=1";
 
-async fn a_hang_up_frees_its_waiter_and_the_next_is_served(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_hang_up_frees_its_waiter_and_the_next_is_served(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let gone: Vec<_> = (0..3).map(|_| server.hold(POP)).collect();
     server.until_waiting(3).await;
     for held in &gone {
@@ -32,8 +32,8 @@ async fn a_hang_up_frees_its_waiter_and_the_next_is_served(ground: Ground) {
     assert_eq!(next.payloads(), [json!("for the next")]);
 }
 
-async fn a_reset_stream_frees_its_waiter_and_its_neighbours_stay(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_reset_stream_frees_its_waiter_and_its_neighbours_stay(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let mut line = Line::http2(server.address()).await;
     let mut held: Vec<_> = (0..3).map(|_| tokio::spawn(line.begin(get(POP)))).collect();
     server.until_waiting(3).await;
@@ -58,11 +58,15 @@ async fn a_reset_stream_frees_its_waiter_and_its_neighbours_stay(ground: Ground)
 /// until its lease of an hour ends.
 #[tokio::test]
 async fn what_was_claimed_for_a_client_that_is_gone_goes_to_the_next() {
-    let ground = Ground::postgres().await;
-    let server = ground.serve().flags(&["--queue-lease", "1h"]).start().await;
+    let fixture = Fixture::postgres().await;
+    let server = fixture
+        .serve()
+        .flags(&["--queue-lease", "1h"])
+        .start()
+        .await;
     server.push("q", json!("precious")).await;
 
-    let (client, connection) = tokio_postgres::connect(ground.postgres_url(), NoTls)
+    let (client, connection) = tokio_postgres::connect(fixture.postgres_url(), NoTls)
         .await
         .unwrap();
     tokio::spawn(connection);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     server::{Server, until},
     wire::{Answer, get, post, request, with_header},
 };
@@ -56,10 +56,10 @@ async fn guest(server: &Server) -> String {
     answer.json()["access_token"].as_str().unwrap().to_owned()
 }
 
-async fn what_lies_in_a_root_is_shown_and_nothing_else(ground: Ground) {
+async fn what_lies_in_a_root_is_shown_and_nothing_else(fixture: Fixture) {
     let directory = directory();
     let serve = || {
-        ground
+        fixture
             .serve()
             .flags(&["--jobs-filesystem-roots", &root(&directory)])
     };
@@ -92,15 +92,15 @@ async fn what_lies_in_a_root_is_shown_and_nothing_else(ground: Ground) {
 
 #[tokio::test]
 async fn only_on_loopback_everybody_is_a_superuser() {
-    let ground = Ground::sqlite();
-    let server = ground.serve().start().await;
+    let fixture = Fixture::sqlite();
+    let server = fixture.serve().start().await;
     assert_eq!(server.get("/v1/joblib/workers").await.status, 200);
     let own = json!({ "category": "modifiers", "name": "a" }).to_string();
     let global = || request("PUT", "/v1/joblib/rooms/@global/jobs", own.clone().into());
     assert_eq!(server.call(global()).await.status, 201);
     drop(server);
     let flags = ["--listen", "0.0.0.0:0", "--insecure"];
-    let server = ground.serve().flags(&flags).start().await;
+    let server = fixture.serve().flags(&flags).start().await;
     assert_eq!(server.get("/v1/joblib/workers").await.status, 401);
     assert_eq!(server.call(global()).await.status, 401);
     let answer = server.call(post("/v1/auth/guest", "")).await;
@@ -116,13 +116,13 @@ async fn register(server: &Server, category: &str) -> String {
     answer.json()["id"].as_str().unwrap().to_owned()
 }
 
-async fn categories_have_the_places_that_are_configured(ground: Ground) {
+async fn categories_have_the_places_that_are_configured(fixture: Fixture) {
     // Of a read without parameters.
     const HASH: &str = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
     let flags = ["--jobs-results-by-category", "large=files"];
-    let server = ground.serve().flags(&flags).start().await;
+    let server = fixture.serve().flags(&flags).start().await;
     let files = || {
-        let entries = fs::read_dir(ground.data().join("results")).unwrap();
+        let entries = fs::read_dir(fixture.data().join("results")).unwrap();
         entries.map(|entry| fs::read(entry.unwrap().path()).unwrap())
     };
     for (category, expected) in [("small", 0), ("large", 1)] {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     server::until,
     wire::{Line, get},
 };
@@ -15,8 +15,8 @@ on_both_stores! {
 // One message each: a pop that does not say takes all there are.
 const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000&autoAck=true&batch=1";
 
-async fn a_hold_past_the_limit_is_refused_and_the_held_ones_are_served(ground: Ground) {
-    let server = ground
+async fn a_hold_past_the_limit_is_refused_and_the_held_ones_are_served(fixture: Fixture) {
+    let server = fixture
         .serve()
         .flags(&["--wake-max-waiters", "2"])
         .start()
@@ -47,7 +47,7 @@ async fn a_hold_past_the_limit_is_refused_and_the_held_ones_are_served(ground: G
 #[tokio::test]
 async fn one_topic_cannot_take_all_places() {
     let flags = ["--wake-max-waiters-per-topic", "1"];
-    let server = Ground::sqlite().serve().flags(&flags).start().await;
+    let server = Fixture::sqlite().serve().flags(&flags).start().await;
     let held = server.hold(POP);
     server.until_waiting(1).await;
     let refused = server.get(POP).await;
@@ -63,7 +63,7 @@ async fn one_topic_cannot_take_all_places() {
 #[tokio::test]
 async fn a_connection_past_the_limit_waits_for_a_place() {
     let flags = ["--http-max-connections", "2"];
-    let server = Ground::sqlite().serve().flags(&flags).start().await;
+    let server = Fixture::sqlite().serve().flags(&flags).start().await;
     let mut one = Line::http1(server.address()).await;
     let mut other = Line::http1(server.address()).await;
     for line in [&mut one, &mut other] {
@@ -87,7 +87,7 @@ async fn a_connection_past_the_limit_waits_for_a_place() {
 #[tokio::test]
 async fn a_hold_longer_than_the_longest_is_refused_or_shortened() {
     let flags = ["--http-max-hold", "1s", "--http-default-hold", "1s"];
-    let server = Ground::sqlite().serve().flags(&flags).start().await;
+    let server = Fixture::sqlite().serve().flags(&flags).start().await;
     let demanded = server
         .get("/api/v1/pop/queue/q?wait=true&timeout=1001")
         .await;

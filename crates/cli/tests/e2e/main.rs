@@ -10,7 +10,7 @@ mod connections;
 mod crash;
 mod drain;
 mod durable;
-mod ground;
+mod fixture;
 mod hang_up;
 mod jobs;
 mod limits;

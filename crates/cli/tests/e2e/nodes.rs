@@ -4,7 +4,7 @@ use serde_json::json;
 use wakeline_testbed::{Redis, psql};
 
 use crate::{
-    ground::Ground,
+    fixture::Fixture,
     server::{Server, until},
 };
 
@@ -46,20 +46,20 @@ async fn a_push_on_one_node_wakes_the_other(one: &Server, other: &Server, kind: 
 
 #[tokio::test]
 async fn a_push_on_one_node_wakes_the_other_by_postgres() {
-    let ground = Ground::postgres().await;
-    let start = || ground.serve().flags(&NO_FALLBACK).start();
+    let fixture = Fixture::postgres().await;
+    let start = || fixture.serve().flags(&NO_FALLBACK).start();
     let (one, other) = tokio::join!(start(), start());
     a_push_on_one_node_wakes_the_other(&one, &other, "postgres").await;
 }
 
 #[tokio::test]
 async fn a_push_on_one_node_wakes_the_other_by_redis() {
-    let ground = Ground::postgres().await;
+    let fixture = Fixture::postgres().await;
     // Its own, so that other tests on the same channel do not speak in between.
     let redis = Redis::start().unwrap();
     let bus = redis.url();
     let start = || {
-        ground
+        fixture
             .serve()
             .flags(&NO_FALLBACK)
             .flags(&["--bus", &bus])
@@ -71,15 +71,15 @@ async fn a_push_on_one_node_wakes_the_other_by_redis() {
 
 #[tokio::test]
 async fn what_is_pushed_while_the_listener_is_cut_reaches_the_waiter() {
-    let ground = Ground::postgres().await;
+    let fixture = Fixture::postgres().await;
     let flags = ["--bus-canary", "500ms"];
-    let waits = ground
+    let waits = fixture
         .serve()
         .flags(&NO_FALLBACK)
         .flags(&flags)
         .start()
         .await;
-    let pushes = ground.serve().start().await;
+    let pushes = fixture.serve().start().await;
     until_mode(&waits, "postgres", "live").await;
     let before = waits.get("/readyz?verbose").await.json()["bus"]["connects"].clone();
     let held = waits.hold(POP);
@@ -88,7 +88,7 @@ async fn what_is_pushed_while_the_listener_is_cut_reaches_the_waiter() {
     // Every session that listens, and the push right behind it.
     let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                WHERE datname = current_database() AND query LIKE 'LISTEN%'";
-    let rows = psql(ground.postgres_url(), cut).unwrap();
+    let rows = psql(fixture.postgres_url(), cut).unwrap();
     assert!(rows.contains('t'), "nobody listened: {rows:?}");
     pushes.push("q", json!("meanwhile")).await;
     assert_eq!(held.await.unwrap().payloads(), [json!("meanwhile")]);

@@ -4,7 +4,7 @@ use serde_json::json;
 use wakeline_testbed::Postgres;
 
 use crate::{
-    ground::Ground,
+    fixture::Fixture,
     nodes::until_mode,
     server::{Server, until},
 };
@@ -14,8 +14,8 @@ const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=85000&autoAck=true&batc
 #[tokio::test]
 async fn held_pops_survive_an_outage_of_postgres() {
     let mut postgres = Postgres::start().unwrap();
-    let ground = Ground::postgres_at(postgres.url());
-    let start = || ground.serve().flags(&["--bus-canary", "500ms"]).start();
+    let fixture = Fixture::postgres_at(postgres.url());
+    let start = || fixture.serve().flags(&["--bus-canary", "500ms"]).start();
     let (one, other) = tokio::join!(start(), start());
     let held: Vec<_> = (0..4).map(|_| one.hold(POP)).collect();
     one.until_waiting(4).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     redact::redacted,
     wire::{get, with_header},
 };
@@ -23,8 +23,8 @@ on_both_stores! {
     an_ack_is_answered_as_queen_does,
 }
 
-async fn a_held_pop_is_answered_by_a_push(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_held_pop_is_answered_by_a_push(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let held = server.hold("/api/v1/pop/queue/q?wait=true&timeout=60000");
     server.until_waiting(1).await;
     server.until_looked(1).await;
@@ -41,8 +41,8 @@ async fn a_held_pop_is_answered_by_a_push(ground: Ground) {
     server.until_waiting(0).await;
 }
 
-async fn a_wait_is_preferred_by_a_header(ground: Ground) {
-    let server = ground
+async fn a_wait_is_preferred_by_a_header(fixture: Fixture) {
+    let server = fixture
         .serve()
         .flags(&["--http-max-hold", "60s"])
         .start()
@@ -74,8 +74,8 @@ async fn a_wait_is_preferred_by_a_header(ground: Ground) {
     assert_eq!(answer.header("preference-applied"), "wait=1");
 }
 
-async fn nothing_by_the_deadline_is_204(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn nothing_by_the_deadline_is_204(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     for query in [
         "",
         "?wait=false&timeout=60000",
@@ -99,8 +99,8 @@ async fn nothing_by_the_deadline_is_204(ground: Ground) {
     assert_eq!(waits["total"], 0);
 }
 
-async fn a_pop_of_one_partition_sees_only_that(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_pop_of_one_partition_sees_only_that(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let held = server.hold("/api/v1/pop/queue/q/partition/b?wait=true&timeout=60000");
     server.until_waiting(1).await;
     let push = async |partition: &str| {
@@ -122,8 +122,8 @@ async fn a_pop_of_one_partition_sees_only_that(ground: Ground) {
     assert_eq!(rest.payloads(), [json!("a")]);
 }
 
-async fn names_may_hold_any_character(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn names_may_hold_any_character(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let names = [
         ("sp ace", "sp%20ace"),
         ("sl/ash", "sl%2Fash"),
@@ -162,8 +162,8 @@ async fn names_may_hold_any_character(ground: Ground) {
     assert_eq!(answer.json()["consumerGroup"], "a b+c");
 }
 
-async fn consumer_groups_are_independent(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn consumer_groups_are_independent(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let pop = |group: &str| format!("/api/v1/pop/queue/q?batch=10&wait=true&timeout=60000{group}");
     let held = [
         server.hold(&pop("&consumerGroup=a")),
@@ -187,8 +187,8 @@ async fn consumer_groups_are_independent(ground: Ground) {
     );
 }
 
-async fn auto_ack_takes_for_good(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn auto_ack_takes_for_good(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     for n in 1..=3 {
         server.push("q", json!(n)).await;
     }
@@ -201,8 +201,12 @@ async fn auto_ack_takes_for_good(ground: Ground) {
     assert_eq!(server.get(path).await.status, 204);
 }
 
-async fn a_lease_keeps_others_away_until_the_ack(ground: Ground) {
-    let server = ground.serve().flags(&["--queue-lease", "1h"]).start().await;
+async fn a_lease_keeps_others_away_until_the_ack(fixture: Fixture) {
+    let server = fixture
+        .serve()
+        .flags(&["--queue-lease", "1h"])
+        .start()
+        .await;
     for n in 1..=2 {
         server.push("q", json!(n)).await;
     }
@@ -233,8 +237,8 @@ async fn a_lease_keeps_others_away_until_the_ack(ground: Ground) {
     assert_eq!(held.await.unwrap().payloads(), [json!(2)]);
 }
 
-async fn a_payload_comes_back_as_it_was_sent(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_payload_comes_back_as_it_was_sent(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let payloads = [
         r#"{"big":12345678901234567890123,"f":1.10,"k2":1,"k1":2,"k2":3}"#,
         r#""nul\u0000x""#,
@@ -252,8 +256,8 @@ async fn a_payload_comes_back_as_it_was_sent(ground: Ground) {
     }
 }
 
-async fn a_push_is_answered_as_queen_does(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_push_is_answered_as_queen_does(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let trace = "2dfa3891-d7e1-4c8a-8630-4e74ab943073";
     let items = json!({"items": [
         {"queue": "p", "payload": {"n": 1}},
@@ -304,8 +308,8 @@ async fn a_push_is_answered_as_queen_does(ground: Ground) {
     assert_eq!((none.status, none.text().as_str()), (201, "[]"));
 }
 
-async fn a_pop_is_answered_as_queen_does(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_pop_is_answered_as_queen_does(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let trace = "2dfa3891-d7e1-4c8a-8630-4e74ab943073";
     let items = json!({"items": [
         {"queue": "p", "partition": "x", "payload": {"n": 1}, "transactionId": "t-1", "traceId": trace},
@@ -386,8 +390,8 @@ async fn a_pop_is_answered_as_queen_does(ground: Ground) {
     "#);
 }
 
-async fn an_ack_is_answered_as_queen_does(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn an_ack_is_answered_as_queen_does(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let item = json!({"queue": "p", "payload": 1, "transactionId": "t-1"});
     server.post("/api/v1/push", &json!({"items": [item]})).await;
     let popped = server.get("/api/v1/pop/queue/p").await.json();

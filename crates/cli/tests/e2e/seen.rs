@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     metrics::Metrics,
     server::until,
 };
@@ -14,9 +14,9 @@ on_both_stores! {
     metrics_say_who_waits_and_what_woke_them,
 }
 
-async fn metrics_say_who_waits_and_what_woke_them(ground: Ground) {
+async fn metrics_say_who_waits_and_what_woke_them(fixture: Fixture) {
     let flags = ["--wake-fallback", "1h", "--wake-fallback-degraded", "1h"];
-    let server = ground.serve().flags(&flags).start().await;
+    let server = fixture.serve().flags(&flags).start().await;
     // A bus that has just come up asks the store, and might find the message before the wake does.
     until("a bus that is up", async || {
         let ready = server.get("/readyz?verbose").await.json();
@@ -82,7 +82,7 @@ async fn metrics_say_who_waits_and_what_woke_them(ground: Ground) {
 
 #[tokio::test]
 async fn a_wait_is_seen_with_its_topic_and_its_times() {
-    let server = Ground::sqlite().serve().start().await;
+    let server = Fixture::sqlite().serve().start().await;
     let _late = server.hold("/api/v1/pop/queue/a%2Fb?wait=true&timeout=90000&consumerGroup=g");
     let _soon = server.hold("/api/v1/pop/queue/c/partition/p?wait=true&timeout=60000");
     server.until_waiting(2).await;
@@ -123,7 +123,7 @@ async fn a_wait_is_seen_with_its_topic_and_its_times() {
 
 #[tokio::test]
 async fn the_document_of_the_api_is_as_committed() {
-    let server = Ground::sqlite().serve().start().await;
+    let server = Fixture::sqlite().serve().start().await;
     let answer = server.get("/openapi.json").await;
     assert_eq!(answer.header("content-type"), "application/json");
     insta::assert_json_snapshot!("openapi", answer.json());
@@ -132,7 +132,7 @@ async fn the_document_of_the_api_is_as_committed() {
 #[tokio::test]
 async fn a_log_in_json_is_one_object_per_line() {
     let flags = ["--log-format", "json", "--log-level", "debug"];
-    let mut server = Ground::sqlite().serve().flags(&flags).start().await;
+    let mut server = Fixture::sqlite().serve().flags(&flags).start().await;
     server.push("q", json!("one\ntwo")).await;
     server.signal("TERM");
     server.exit().await;

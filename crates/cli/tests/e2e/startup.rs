@@ -3,7 +3,7 @@
 use std::{fs, net::TcpListener};
 
 use crate::{
-    ground::Ground,
+    fixture::Fixture,
     server::{Serve, wakeline},
     wire::{get, with_header},
 };
@@ -21,16 +21,16 @@ async fn an_open_address_without_authentication_is_refused_with_both_ways_out() 
 
 #[tokio::test]
 async fn an_open_address_is_allowed_when_told_so_and_says_what_that_means() {
-    let ground = Ground::sqlite();
+    let fixture = Fixture::sqlite();
     let flags = ["--listen", "0.0.0.0:0", "--insecure"];
-    let server = ground.serve().flags(&flags).start().await;
+    let server = fixture.serve().flags(&flags).start().await;
     assert!(server.output().contains("WARNING"), "{}", server.output());
 }
 
 #[tokio::test]
 async fn with_a_token_only_the_probes_are_open() {
-    let ground = Ground::sqlite();
-    let server = ground
+    let fixture = Fixture::sqlite();
+    let server = fixture
         .serve()
         .env("WAKELINE_AUTH_TOKENS", TOKEN)
         .start()
@@ -72,8 +72,8 @@ async fn with_a_token_only_the_probes_are_open() {
 
 #[tokio::test]
 async fn all_mistakes_of_a_configuration_are_told_at_once() {
-    let ground = Ground::sqlite();
-    let file = ground.data().join("wakeline.toml");
+    let fixture = Fixture::sqlite();
+    let file = fixture.data().join("wakeline.toml");
     fs::write(
         &file,
         "[http]\nmax_bdy = \"1MiB\"\nheader_timeout = \"soon\"\n",
@@ -91,7 +91,7 @@ async fn all_mistakes_of_a_configuration_are_told_at_once() {
         .refused()
         .await;
     assert!(!log.contains("hidden"), "{log}");
-    insta::assert_snapshot!(log.replace(&ground.data().display().to_string(), "<data>"), @r#"
+    insta::assert_snapshot!(log.replace(&fixture.data().display().to_string(), "<data>"), @r#"
     wakeline: 6 mistakes in the configuration:
       - http.max_bdy (<data>/wakeline.toml:2): no such setting; did you mean http.max_body?
       - http.header_timeout (<data>/wakeline.toml:3): found "soon", expected a duration such as 30s or 500ms, from 100ms to 10m
@@ -137,10 +137,10 @@ async fn the_printed_configuration_hides_secrets() {
 
 #[tokio::test]
 async fn a_second_server_on_the_same_data_is_refused() {
-    let ground = Ground::sqlite();
-    let first = ground.serve().start().await;
-    let log = ground.serve().refused().await;
-    insta::assert_snapshot!(log.replace(&ground.data().display().to_string(), "<data>"), @"wakeline: data: another wakeline serves <data>; give this one its own --data, or run several nodes on PostgreSQL (--store postgres://…)");
+    let fixture = Fixture::sqlite();
+    let first = fixture.serve().start().await;
+    let log = fixture.serve().refused().await;
+    insta::assert_snapshot!(log.replace(&fixture.data().display().to_string(), "<data>"), @"wakeline: data: another wakeline serves <data>; give this one its own --data, or run several nodes on PostgreSQL (--store postgres://…)");
     assert_eq!(first.get("/readyz").await.status, 200);
 }
 
@@ -148,7 +148,7 @@ async fn a_second_server_on_the_same_data_is_refused() {
 async fn a_port_in_use_is_refused_with_its_address() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let log = Ground::sqlite()
+    let log = Fixture::sqlite()
         .serve()
         .flags(&["--listen", &address])
         .refused()
@@ -160,7 +160,7 @@ async fn a_port_in_use_is_refused_with_its_address() {
 async fn a_postgres_that_is_not_there_is_named_without_its_password() {
     let port = wakeline_testbed::free_port().unwrap();
     let url = format!("postgres://user:hidden@127.0.0.1:{port}/db");
-    let log = Ground::postgres_at(url).serve().refused().await;
+    let log = Fixture::postgres_at(url).serve().refused().await;
     assert!(!log.contains("hidden"), "{log}");
     let last = log.lines().last().unwrap();
     insta::assert_snapshot!(last.replace(&port.to_string(), "<port>"), @"wakeline: store: postgres://user:***@127.0.0.1:<port>/db: the database cannot be opened: the database cannot be reached; nothing was done, try again later (error connecting to server: Connection refused (os error 111))");
@@ -168,9 +168,9 @@ async fn a_postgres_that_is_not_there_is_named_without_its_password() {
 
 #[tokio::test]
 async fn a_postgres_that_refuses_the_database_is_told_in_its_words() {
-    let ground = Ground::postgres().await;
-    let (server, _) = ground.postgres_url().rsplit_once('/').unwrap();
-    let log = Ground::postgres_at(format!("{server}/no_such_database"))
+    let fixture = Fixture::postgres().await;
+    let (server, _) = fixture.postgres_url().rsplit_once('/').unwrap();
+    let log = Fixture::postgres_at(format!("{server}/no_such_database"))
         .serve()
         .refused()
         .await;

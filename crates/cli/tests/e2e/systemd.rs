@@ -2,12 +2,12 @@
 
 use std::os::unix::net::UnixDatagram;
 
-use crate::{ground::Ground, server::PATIENCE};
+use crate::{fixture::Fixture, server::PATIENCE};
 
 #[tokio::test]
 async fn systemd_hears_when_it_listens_and_when_it_stops() {
-    let ground = Ground::sqlite();
-    let path = ground.data().join("notify");
+    let fixture = Fixture::sqlite();
+    let path = fixture.data().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let hear = || {
@@ -16,7 +16,7 @@ async fn systemd_hears_when_it_listens_and_when_it_stops() {
         String::from_utf8_lossy(&text[..length]).trim().to_owned()
     };
     let path = path.display().to_string();
-    let mut server = ground.serve().env("NOTIFY_SOCKET", &path).start().await;
+    let mut server = fixture.serve().env("NOTIFY_SOCKET", &path).start().await;
     assert_eq!(hear(), "READY=1");
     assert_eq!(server.get("/readyz").await.status, 200);
     server.signal("TERM");

@@ -197,9 +197,9 @@ pub(crate) async fn raw(address: SocketAddr, bytes: &[u8]) -> Answer {
     };
     let mut answer = Vec::new();
     let read = async {
-        let mut piece = [0; 4096];
-        while let Ok(length @ 1..) = reading.read(&mut piece).await {
-            answer.extend_from_slice(&piece[..length]);
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = reading.read(&mut buffer).await {
+            answer.extend_from_slice(&buffer[..length]);
             if is_whole(&answer) {
                 break;
             }
@@ -228,11 +228,11 @@ pub(crate) async fn raw_sent_first(address: SocketAddr, bytes: &[u8]) -> Answer 
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     let exchange = async {
         stream.write_all(bytes).await.expect("everything is taken");
-        // The connection may stay open: one piece holds a problem.
-        let mut piece = vec![0; 4096];
-        let length = stream.read(&mut piece).await.expect("an answer");
-        piece.truncate(length);
-        piece
+        // The connection may stay open: one buffer holds a problem.
+        let mut buffer = vec![0; 4096];
+        let length = stream.read(&mut buffer).await.expect("an answer");
+        buffer.truncate(length);
+        buffer
     };
     match timeout(NO_ANSWER, exchange).await {
         Ok(answer) => parse(&answer),

@@ -38,7 +38,7 @@ pub enum Mistake {
     #[error("{origin}: not valid TOML: {message}")]
     Syntax { origin: Origin, message: String },
     /// No setting has this name.
-    #[error("{}: no such setting{}", Named(.name, .origin), DidYouMean(.suggestions))]
+    #[error("{}: no such setting{}", NamedOrigin(.name, .origin), DidYouMean(.suggestions))]
     Unknown {
         /// As it was written.
         name: String,
@@ -78,9 +78,9 @@ impl Mistake {
     }
 }
 
-struct Named<'a>(&'a str, &'a Origin);
+struct NamedOrigin<'a>(&'a str, &'a Origin);
 
-impl fmt::Display for Named<'_> {
+impl fmt::Display for NamedOrigin<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1 {
             // A variable is its own name.

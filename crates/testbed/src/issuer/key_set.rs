@@ -27,14 +27,14 @@ const MAX_REQUEST: usize = 16 * 1024;
 #[derive(Debug)]
 pub struct KeySet {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<KeySetState>,
     accepting: Option<JoinHandle<()>>,
     /// In PEM; of a set over HTTPS.
     certificate: Option<String>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct KeySetState {
     /// Status and body.
     answer: Mutex<(u16, String)>,
     fetched: AtomicUsize,
@@ -66,7 +66,7 @@ impl KeySet {
     ) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(KeySetState {
             answer: Mutex::new((200, body(keys))),
             fetched: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
@@ -132,7 +132,7 @@ fn body(keys: &[&SigningKey]) -> String {
     json!({ "keys": keys }).to_string()
 }
 
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, shared: &Arc<KeySetState>) {
     for stream in listener.incoming() {
         if shared.is_over.load(Ordering::SeqCst) {
             return;
@@ -144,7 +144,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-fn serve(stream: TcpStream, shared: &Shared) -> Result<()> {
+fn serve(stream: TcpStream, shared: &KeySetState) -> Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     match &shared.tls {
@@ -156,13 +156,13 @@ fn serve(stream: TcpStream, shared: &Shared) -> Result<()> {
     }
 }
 
-fn answer(mut stream: impl Read + Write, shared: &Shared) -> Result<()> {
+fn answer(mut stream: impl Read + Write, shared: &KeySetState) -> Result<()> {
     let mut request = Vec::new();
-    let mut piece = [0; 1024];
+    let mut buffer = [0; 1024];
     while !request.ends_with(b"\r\n\r\n") {
-        let length = stream.read(&mut piece).context("reading a request")?;
+        let length = stream.read(&mut buffer).context("reading a request")?;
         ensure!(length > 0 && request.len() < MAX_REQUEST, "no request");
-        request.extend_from_slice(&piece[..length]);
+        request.extend_from_slice(&buffer[..length]);
     }
     shared.fetched.fetch_add(1, Ordering::SeqCst);
     let (status, body) = {

@@ -9,7 +9,7 @@ use wakeline_testbed::{
 
 use super::{SECRET, TOKEN, as_admin, call, status};
 use crate::{
-    ground::Ground,
+    fixture::Fixture,
     server::{Serve, until},
     wire::get,
 };
@@ -22,10 +22,10 @@ fn with_keys_of(serve: Serve, set: &KeySet) -> Serve {
 
 #[tokio::test]
 async fn each_algorithm_is_checked_with_its_own_key() {
-    let ground = Ground::sqlite();
+    let fixture = Fixture::sqlite();
     let (rsa, eddsa) = (SigningKey::rs256("rsa"), SigningKey::eddsa("ed"));
     let secret = SigningKey::hs256("s", SECRET.as_bytes());
-    let file = ground.data().join("issuer.pem");
+    let file = fixture.data().join("issuer.pem");
     fs::write(&file, rsa.public_pem()).unwrap();
     let set = KeySet::http(&[&rsa, &eddsa]).unwrap();
     let path = file.display().to_string();
@@ -45,7 +45,7 @@ async fn each_algorithm_is_checked_with_its_own_key() {
             [true, true, true],
         ),
     ] {
-        let mut serve = ground.serve();
+        let mut serve = fixture.serve();
         serve = serve.env("WAKELINE_AUTH_JWT_JWKS_TIMEOUT", "60s");
         for (name, value) in &settings {
             serve = serve.env(&format!("WAKELINE_AUTH_JWT_{name}"), value);
@@ -70,7 +70,7 @@ async fn each_algorithm_is_checked_with_its_own_key() {
 async fn a_new_key_is_found_when_a_token_names_it_and_strangers_cannot_hurry_that() {
     let (first, second) = (SigningKey::eddsa("first"), SigningKey::eddsa("second"));
     let set = KeySet::http(&[&first]).unwrap();
-    let server = with_keys_of(Ground::sqlite().serve(), &set).start().await;
+    let server = with_keys_of(Fixture::sqlite().serve(), &set).start().await;
     assert_eq!(set.fetched(), 0, "nobody needed it yet");
     for _ in 0..3 {
         assert_eq!(status(&server, &as_admin(&first)).await, 200);
@@ -101,7 +101,7 @@ async fn without_the_issuers_keys_nobody_is_told_that_their_token_is_wrong() {
     let key = SigningKey::eddsa("ed");
     let set = KeySet::http(&[]).unwrap();
     set.answer(500, String::new());
-    let server = with_keys_of(Ground::sqlite().serve(), &set)
+    let server = with_keys_of(Fixture::sqlite().serve(), &set)
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
         .env("WAKELINE_AUTH_TOKENS", TOKEN)
         .start()
@@ -131,7 +131,7 @@ async fn without_the_issuers_keys_nobody_is_told_that_their_token_is_wrong() {
 #[tokio::test]
 async fn an_issuer_that_is_not_there_is_an_outage() {
     let url = format!("http://127.0.0.1:{}/jwks.json", free_port().unwrap());
-    let server = Ground::sqlite()
+    let server = Fixture::sqlite()
         .serve()
         .flags(&["--auth-jwt-jwks-url", &url])
         .start()
@@ -143,16 +143,16 @@ async fn an_issuer_that_is_not_there_is_an_outage() {
 
 #[tokio::test]
 async fn a_key_set_over_https_needs_a_certificate_that_is_trusted() {
-    let ground = Ground::sqlite();
+    let fixture = Fixture::sqlite();
     let key = SigningKey::eddsa("ed");
     let (set, stranger) = (
         KeySet::https(&[&key]).unwrap(),
         KeySet::https(&[&key]).unwrap(),
     );
-    let roots = ground.data().join("roots.pem");
+    let roots = fixture.data().join("roots.pem");
     fs::write(&roots, set.certificate()).unwrap();
     for (set, expected) in [(&set, 200), (&stranger, 503)] {
-        let server = with_keys_of(ground.serve(), set)
+        let server = with_keys_of(fixture.serve(), set)
             .env("SSL_CERT_FILE", &roots.display().to_string())
             .start()
             .await;

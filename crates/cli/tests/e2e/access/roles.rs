@@ -6,15 +6,15 @@ use wakeline_testbed::issuer::SigningKey;
 
 use super::{SECRET, call, claims};
 use crate::{
-    ground::Ground,
+    fixture::Fixture,
     server::Server,
     wire::{get, post, request},
 };
 
 const ROLES: [&str; 4] = ["admin", "read-write", "read-only", "write-only"];
 
-async fn start(ground: &Ground) -> Server {
-    ground
+async fn start(fixture: &Fixture) -> Server {
+    fixture
         .serve()
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
         // Closed, so that they are seen to need something.
@@ -34,7 +34,7 @@ fn token(role: &str) -> String {
 /// line in the snapshot: it says who may call it.
 #[tokio::test]
 async fn every_route_says_who_may_call_it() {
-    let server = start(&Ground::sqlite()).await;
+    let server = start(&Fixture::sqlite()).await;
     let document = call(&server, get("/openapi.json"), &token("admin")).await;
     let document = document.json();
     let mut lines = Vec::new();
@@ -65,7 +65,7 @@ async fn every_route_says_who_may_call_it() {
 
 #[tokio::test]
 async fn a_producer_produces_and_a_consumer_consumes() {
-    let server = start(&Ground::sqlite()).await;
+    let server = start(&Fixture::sqlite()).await;
     let items = json!({"items": [{"queue": "q", "payload": 1, "transactionId": "t"}]});
     let push = || post("/api/v1/push", items.to_string());
     let pushed = call(&server, push(), &token("write-only")).await;
@@ -94,7 +94,7 @@ async fn a_producer_produces_and_a_consumer_consumes() {
 
 #[tokio::test]
 async fn a_token_without_a_known_role_may_do_nothing() {
-    let server = start(&Ground::sqlite()).await;
+    let server = start(&Fixture::sqlite()).await;
     let key = SigningKey::hs256("s", SECRET.as_bytes());
     for claims in [
         claims(&json!({"role": "king"})),
@@ -114,7 +114,7 @@ async fn a_token_without_a_known_role_may_do_nothing() {
 
 #[tokio::test]
 async fn an_issuer_has_its_own_names() {
-    let server = Ground::sqlite()
+    let server = Fixture::sqlite()
         .serve()
         .env("WAKELINE_AUTH_JWT_SECRET", SECRET)
         .flags(&["--auth-jwt-roles-claim", "realm_access.roles"])

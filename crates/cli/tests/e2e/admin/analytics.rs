@@ -8,7 +8,7 @@ use wakeline_testbed::Postgres;
 
 use super::{assert_has, bury, complete, delete, numbers::refresh, pop, push, read};
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     server::{Server, until},
 };
 
@@ -38,9 +38,9 @@ async fn swept(server: &Server, path: &str, total: i64) -> Value {
     .await
 }
 
-async fn what_is_swept_is_counted_by_its_rule(ground: Ground) {
+async fn what_is_swept_is_counted_by_its_rule(fixture: Fixture) {
     let flags = ["--queue-sweep-interval", "100ms"];
-    let server = ground.serve().flags(&flags).start().await;
+    let server = fixture.serve().flags(&flags).start().await;
     let none = read(&server, "/api/v1/analytics/retention").await;
     assert_eq!(none["series"], json!([]));
     assert_eq!(
@@ -109,8 +109,8 @@ async fn until_held(asked: &Server, at: &Server, queue: &str, count: u32) {
     .await;
 }
 
-async fn held_pops_are_counted(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn held_pops_are_counted(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     refresh(&server).await;
     let none = read(&server, "/api/v1/analytics/queue-parked-replicas").await;
     assert_eq!(
@@ -147,8 +147,8 @@ async fn held_pops_are_counted(ground: Ground) {
 
 #[tokio::test]
 async fn held_pops_are_counted_by_node() {
-    let ground = Ground::postgres().await;
-    let (one, other) = tokio::join!(ground.serve().start(), ground.serve().start());
+    let fixture = Fixture::postgres().await;
+    let (one, other) = tokio::join!(fixture.serve().start(), fixture.serve().start());
     let path = "/api/v1/pop/queue/q?wait=true&timeout=85000";
     let holding = [one.hold(path), one.hold(path), other.hold(path)];
     one.until_waiting(2).await;
@@ -175,8 +175,8 @@ fn sum(rows: &Value, field: &str) -> i64 {
     rows.iter().map(number).sum()
 }
 
-async fn calls_are_counted(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn calls_are_counted(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     push(&server, "q", "p", &["a", "b", "c", "d"]).await;
     complete(&server, "q", "g", 2).await;
     bury(&server, "q", "g").await;
@@ -243,8 +243,8 @@ async fn calls_are_counted(ground: Ground) {
     assert_eq!(sum(&ops["series"], "partitionsDeleted"), 2);
 }
 
-async fn a_node_tells_what_it_uses(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_node_tells_what_it_uses(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     push(&server, "q", "p", &["a", "b"]).await;
     refresh(&server).await;
     let port = server.address().port();
@@ -281,8 +281,8 @@ async fn a_node_tells_what_it_uses(ground: Ground) {
 /// It has seen neither the push nor the pop.
 #[tokio::test]
 async fn what_another_node_acknowledges_is_counted() {
-    let ground = Ground::postgres().await;
-    let (one, other) = tokio::join!(ground.serve().start(), ground.serve().start());
+    let fixture = Fixture::postgres().await;
+    let (one, other) = tokio::join!(fixture.serve().start(), fixture.serve().start());
     push(&one, "q", "p", &["a", "b"]).await;
     let (_, messages) = pop(&one, "q", "g", 2).await;
     super::ack(&other, &messages[0], "g", "completed").await;
@@ -316,8 +316,8 @@ fn nulls(value: &Value, name: &str, found: &mut std::collections::BTreeSet<Strin
 }
 
 /// The docs name each of these, with the reason.
-async fn what_is_not_known_is_said(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn what_is_not_known_is_said(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     push(&server, "q", "p", &["a"]).await;
     complete(&server, "q", "g", 1).await;
     refresh(&server).await;
@@ -381,11 +381,11 @@ async fn refused_push(server: &Server) {
 
 #[tokio::test]
 async fn a_file_that_cannot_be_written_is_counted() {
-    let ground = Ground::sqlite();
+    let fixture = Fixture::sqlite();
     let flags = ["--sqlite-busy-timeout", "50ms"];
-    let server = ground.serve().flags(&flags).start().await;
+    let server = fixture.serve().flags(&flags).start().await;
     assert_eq!(errors(&server).await, (0, 0));
-    let path = ground.data().join("wakeline.db");
+    let path = fixture.data().join("wakeline.db");
     let file = Sqlite::open(&path, &wakeline_store::sqlite::Options::default(), &[]).unwrap();
     let (held, is_held) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -418,8 +418,8 @@ async fn a_file_that_cannot_be_written_is_counted() {
 #[tokio::test]
 async fn a_stopped_database_is_counted() {
     let mut postgres = Postgres::start().unwrap();
-    let ground = Ground::postgres_at(postgres.url());
-    let server = ground.serve().start().await;
+    let fixture = Fixture::postgres_at(postgres.url());
+    let server = fixture.serve().start().await;
     assert_eq!(errors(&server).await, (0, 0));
     postgres.stop().unwrap();
     refused_push(&server).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{assert_has, bury, complete, names, pop, push, read};
-use crate::ground::{Ground, on_both_stores};
+use crate::fixture::{Fixture, on_both_stores};
 
 on_both_stores! {
     messages_are_listed_in_pages,
@@ -12,8 +12,8 @@ on_both_stores! {
     traces_are_told_and_read,
 }
 
-async fn messages_are_listed_in_pages(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn messages_are_listed_in_pages(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     push(&server, "q", "p", &["a", "b", "c", "d"]).await;
     push(&server, "q", "r", &["x"]).await;
     let list = async |query: &str| {
@@ -87,8 +87,8 @@ async fn messages_are_listed_in_pages(ground: Ground) {
     );
 }
 
-async fn a_message_is_shown_with_its_groups(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_message_is_shown_with_its_groups(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let partition = push(&server, "q", "p", &["a", "b"]).await;
     let path = format!("/api/v1/messages/{partition}/a");
     let message = read(&server, &path).await;
@@ -135,8 +135,8 @@ async fn a_message_is_shown_with_its_groups(ground: Ground) {
     assert_eq!(missing.problem()["error"], "Message not found");
 }
 
-async fn dead_letters_are_listed_in_pages(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn dead_letters_are_listed_in_pages(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     push(&server, "q", "p", &["a", "b", "c"]).await;
     for _ in 0..3 {
         bury(&server, "q", "g").await;
@@ -178,8 +178,8 @@ async fn dead_letters_are_listed_in_pages(ground: Ground) {
     );
 }
 
-async fn traces_are_told_and_read(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn traces_are_told_and_read(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let partition = push(&server, "q", "p", &["a"]).await;
     let tell = async |body: Value| server.post("/api/v1/traces", &body).await;
     let told = tell(json!({

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{assert_has, bury, complete, pop, push, read};
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     server::Server,
 };
 
@@ -29,8 +29,8 @@ async fn work(server: &Server) {
     pop(server, "q", "g", 1).await;
 }
 
-async fn what_is_done_is_counted(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn what_is_done_is_counted(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     work(&server).await;
     let refreshed = refresh(&server).await;
     assert_eq!(refreshed["queuesUpdated"], 1);
@@ -146,18 +146,18 @@ async fn what_is_done_is_counted(ground: Ground) {
     );
 }
 
-async fn counts_outlive_the_server(ground: Ground) {
-    let mut server = ground.serve().start().await;
+async fn counts_outlive_the_server(fixture: Fixture) {
+    let mut server = fixture.serve().start().await;
     work(&server).await;
     server.signal("TERM");
     assert!(server.exit().await.success(), "{}", server.log());
-    let server = ground.serve().start().await;
+    let server = fixture.serve().start().await;
     let workers = read(&server, "/api/v1/analytics/worker-metrics").await;
     assert_eq!(workers["summary"]["totalPushMessages"], 4);
 }
 
-async fn the_state_of_the_server_is_told(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn the_state_of_the_server_is_told(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let health = read(&server, "/health").await;
     assert_eq!(
         (&health["status"], &health["database"]),
@@ -184,8 +184,8 @@ async fn the_state_of_the_server_is_told(ground: Ground) {
     );
 }
 
-async fn the_other_routes_of_queen_have_their_shapes(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn the_other_routes_of_queen_have_their_shapes(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     for (path, members) in [
         (
             "system-metrics",

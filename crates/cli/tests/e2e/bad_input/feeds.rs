@@ -11,7 +11,7 @@ const HASH: &str =
     "fSS1hK7OGAeSX4ocN3acuFF87jvzCdPN3vLFUtcej0lOAsVV859UIYZLRcHUoMbyd/J31TdVn5QuE7094oqUPg==";
 
 /// Path, type of the body, body, status, and what the answer must speak of.
-type Bad = (&'static str, &'static str, String, u16, &'static str);
+type BadBody = (&'static str, &'static str, String, u16, &'static str);
 
 /// What is wrong with the answers, if anything is.
 pub(super) async fn wrong(server: &Server) -> Vec<String> {
@@ -44,7 +44,7 @@ pub(super) async fn wrong(server: &Server) -> Vec<String> {
     wrong
 }
 
-fn all() -> Vec<Bad> {
+fn all() -> Vec<BadBody> {
     let nested = format!("[{}]", "[".repeat(200));
     let inner = (1..200).map(|n| format!("{{ x{n}: A [x{n}->a: A = x{} E ", n - 1));
     let deep = format!("let x0: A = {{}} (x0: A) {}", inner.collect::<String>());

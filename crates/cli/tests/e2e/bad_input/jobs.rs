@@ -18,7 +18,7 @@ const JSON: &str = "application/json";
 /// Fewer would mean that the document is not what this walks.
 const AT_LEAST: usize = 250;
 
-struct Bad {
+struct BadRequest {
     what: String,
     request: Request<Bytes>,
     named: String,
@@ -47,7 +47,7 @@ fn judge(what: &str, named: &str, answer: &Answer) -> Option<String> {
     (!is_refused || !is_named).then(|| format!("expected {named:?} to be named; {about}"))
 }
 
-fn all(document: &Value) -> Vec<Bad> {
+fn all(document: &Value) -> Vec<BadRequest> {
     let mut cases = Vec::new();
     let paths = document["paths"].as_object().expect("paths").iter();
     for (path, operations) in paths.filter(|(path, _)| has_own_users(path)) {
@@ -87,19 +87,19 @@ impl Route<'_> {
         parts.collect::<Vec<_>>().join("/")
     }
 
-    fn bad(&self, url: &str, body: Vec<u8>, named: &str) -> Bad {
+    fn bad(&self, url: &str, body: Vec<u8>, named: &str) -> BadRequest {
         let shown: String = String::from_utf8_lossy(&body).chars().take(80).collect();
         let mut request = request(&self.method, url, body.into());
         let json = HeaderValue::from_static(JSON);
         request.headers_mut().insert("content-type", json);
-        Bad {
+        BadRequest {
             what: format!("{} {url} {shown}", self.method),
             request,
             named: named.to_owned(),
         }
     }
 
-    fn queries(&self, cases: &mut Vec<Bad>) {
+    fn queries(&self, cases: &mut Vec<BadRequest>) {
         for parameter in parameters(self.operation, "query") {
             let name = parameter["name"].as_str().expect("a name");
             let bad: &[&str] = match (name, parameter["schema"]["type"].as_str()) {
@@ -117,7 +117,7 @@ impl Route<'_> {
         }
     }
 
-    fn ids(&self, cases: &mut Vec<Bad>) {
+    fn ids(&self, cases: &mut Vec<BadRequest>) {
         let url = self.url();
         // A user's id that cannot be one is that of nobody: fastapi-users says 404 and no more.
         if !url.contains(UUID) || self.path.starts_with("/v1/auth/users/") {
@@ -131,7 +131,7 @@ impl Route<'_> {
     }
 
     /// A NUL, which is no text for PostgreSQL.
-    fn names(&self, cases: &mut Vec<Bad>) {
+    fn names(&self, cases: &mut Vec<BadRequest>) {
         for (part, good, named) in [
             ("{*job_name}", "x:modifiers:x", "job name"),
             ("{*provider_name}", "x:filesystem:x", "provider name"),
@@ -150,7 +150,7 @@ impl Route<'_> {
         }
     }
 
-    fn waits(&self, cases: &mut Vec<Bad>) {
+    fn waits(&self, cases: &mut Vec<BadRequest>) {
         let mut headers = parameters(self.operation, "header");
         if !headers.any(|header| header["name"] == "Prefer") {
             return;
@@ -164,7 +164,7 @@ impl Route<'_> {
         }
     }
 
-    fn bodies(&self, cases: &mut Vec<Bad>, document: &Value) {
+    fn bodies(&self, cases: &mut Vec<BadRequest>, document: &Value) {
         let content = &self.operation["requestBody"]["content"];
         let Some(schema) = content[JSON]["schema"]["$ref"].as_str() else {
             return;

@@ -5,7 +5,7 @@ use wakeline_testbed::Postgres;
 
 use super::{CHILD, Workflows};
 use crate::{
-    ground::Ground,
+    fixture::Fixture,
     redact::redacted,
     server::{Server, until},
 };
@@ -20,7 +20,7 @@ const ROUTES: [&str; 4] = [
 /// A server of another store that shows them.
 async fn serve(workflows: &Workflows) -> Server {
     let flags = ["--durable-database", &workflows.url];
-    Ground::sqlite().serve().flags(&flags).start().await
+    Fixture::sqlite().serve().flags(&flags).start().await
 }
 
 async fn json(server: &Server, path: &str) -> Value {
@@ -186,7 +186,7 @@ async fn instances_are_filtered_and_paged() {
 #[tokio::test]
 async fn the_stores_own_database_is_shown_when_only_a_schema_is_named() {
     let workflows = Workflows::with_one_of_each().await;
-    let server = Ground::postgres_at(workflows.url.clone())
+    let server = Fixture::postgres_at(workflows.url.clone())
         .serve()
         .flags(&["--durable-schema", "durable"])
         .start()
@@ -196,7 +196,7 @@ async fn the_stores_own_database_is_shown_when_only_a_schema_is_named() {
 
 #[tokio::test]
 async fn without_a_schema_there_is_nothing_to_show() {
-    let server = Ground::sqlite().serve().start().await;
+    let server = Fixture::sqlite().serve().start().await;
     for path in ROUTES {
         let answer = server.get(path).await;
         assert_eq!(answer.status, 404, "{path}");
@@ -205,7 +205,7 @@ async fn without_a_schema_there_is_nothing_to_show() {
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains("durable.schema"), "{detail}");
     }
-    let log = Ground::sqlite()
+    let log = Fixture::sqlite()
         .serve()
         .flags(&["--durable-schema", "durable"])
         .refused()
@@ -254,15 +254,15 @@ async fn what_cannot_be_read_is_refused_with_its_name() {
 
 #[tokio::test]
 async fn a_schema_that_is_not_there_yet_is_shown_when_it_is() {
-    let ground = Ground::postgres().await;
+    let fixture = Fixture::postgres().await;
     let flags = ["--durable-schema", "durable"];
-    let server = ground.serve().flags(&flags).start().await;
+    let server = fixture.serve().flags(&flags).start().await;
     let answer = server.get("/v1/durable").await;
     assert_eq!(answer.status, 503, "{}", answer.text());
     assert_eq!(answer.header("retry-after"), "1");
     assert_eq!(answer.problem()["type"], "urn:wakeline:durable-schema");
 
-    let _workflows = Workflows::at(ground.postgres_url().to_owned()).await;
+    let _workflows = Workflows::at(fixture.postgres_url().to_owned()).await;
     let totals = until("the schema", async || {
         let answer = server.get("/v1/durable").await;
         (answer.status == 200).then(|| answer.json())

@@ -13,7 +13,7 @@ use tokio::{task::JoinHandle, time::timeout};
 use tokio_postgres::{Client, NoTls};
 
 use crate::{
-    ground::Ground,
+    fixture::Fixture,
     nodes::until_mode,
     server::{Server, until},
     wire::{Answer, Line, get, post, request, with_header},
@@ -455,23 +455,23 @@ struct Nodes {
     writes: Server,
     waits: Server,
     client: Client,
-    _grounds: [Ground; 3],
+    _fixtures: [Fixture; 3],
 }
 
 impl Nodes {
     async fn start() -> Self {
-        let ground = Ground::postgres().await;
+        let fixture = Fixture::postgres().await;
         let node = |name: &str| {
-            let url = format!("{}?application_name={name}", ground.postgres_url());
-            Ground::postgres_at(url)
+            let url = format!("{}?application_name={name}", fixture.postgres_url());
+            Fixture::postgres_at(url)
         };
         let (writing, waiting) = (node(WRITES), node(WAITS));
-        let start = |node: &Ground| node.serve().flags(&NO_FALLBACK).start();
+        let start = |node: &Fixture| node.serve().flags(&NO_FALLBACK).start();
         let (writes, waits) = tokio::join!(start(&writing), start(&waiting));
         for server in [&writes, &waits] {
             until_mode(server, "postgres", "live").await;
         }
-        let (client, connection) = tokio_postgres::connect(ground.postgres_url(), NoTls)
+        let (client, connection) = tokio_postgres::connect(fixture.postgres_url(), NoTls)
             .await
             .unwrap();
         tokio::spawn(connection);
@@ -479,7 +479,7 @@ impl Nodes {
             writes,
             waits,
             client,
-            _grounds: [ground, writing, waiting],
+            _fixtures: [fixture, writing, waiting],
         }
     }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{bury, complete, delete, names, pop, push, read};
 use crate::{
-    ground::{Ground, on_both_stores},
+    fixture::{Fixture, on_both_stores},
     wire::post,
 };
 
@@ -16,8 +16,8 @@ on_both_stores! {
     a_notice_is_taken,
 }
 
-async fn a_deleted_message_is_delivered_to_nobody(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_deleted_message_is_delivered_to_nobody(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let partition = push(&server, "q", "p", &["a", "b/ü", "c"]).await;
     let path = format!("/api/v1/messages/{partition}/b%2F%C3%BC");
     let answer = delete(&server, &path).await;
@@ -34,8 +34,8 @@ async fn a_deleted_message_is_delivered_to_nobody(ground: Ground) {
     assert_eq!(complete(&server, "q", "g", 9).await, ["a", "c"]);
 }
 
-async fn a_dead_letter_is_retried(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_dead_letter_is_retried(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let partition = push(&server, "q", "p", &["a"]).await;
     let path = format!("/api/v1/messages/{partition}/a/retry");
     let refused = server.post(&path, &json!({})).await;
@@ -58,8 +58,8 @@ async fn a_dead_letter_is_retried(ground: Ground) {
     assert_eq!(server.post(&path, &json!({})).await.status, 404);
 }
 
-async fn a_retry_wakes_who_waits(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_retry_wakes_who_waits(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let partition = push(&server, "q", "p", &["a"]).await;
     bury(&server, "q", "g").await;
     let held = server.hold("/api/v1/pop/queue/q?consumerGroup=g&wait=true&timeout=60000");
@@ -70,8 +70,8 @@ async fn a_retry_wakes_who_waits(ground: Ground) {
     assert_eq!(answer.payloads(), [json!({"name": "a"})]);
 }
 
-async fn a_message_is_moved_to_the_dead_letters(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_message_is_moved_to_the_dead_letters(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let partition = push(&server, "q", "p", &["a", "b"]).await;
     let path = format!("/api/v1/messages/{partition}/b/dlq");
     let unread = server.post(&path, &json!({})).await;
@@ -90,8 +90,8 @@ async fn a_message_is_moved_to_the_dead_letters(ground: Ground) {
     assert_eq!(server.post(&missing, &json!({})).await.status, 404);
 }
 
-async fn a_notice_is_taken(ground: Ground) {
-    let server = ground.serve().start().await;
+async fn a_notice_is_taken(fixture: Fixture) {
+    let server = fixture.serve().start().await;
     let notify = async |body| server.post("/internal/api/notify", &body).await;
     let noticed = notify(json!({"queue": "q", "partition": "p"})).await;
     assert_eq!(

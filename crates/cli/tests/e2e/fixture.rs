@@ -7,13 +7,13 @@ use wakeline_testkit::PostgresDatabase;
 
 use crate::server::Serve;
 
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     data: TempDir,
     /// Its URL, and the database that goes away with this.
     postgres: Option<(String, Option<PostgresDatabase>)>,
 }
 
-impl Ground {
+impl Fixture {
     pub(crate) fn sqlite() -> Self {
         Self {
             data: tempfile::tempdir().expect("a temporary directory"),
@@ -43,7 +43,7 @@ impl Ground {
     }
 
     pub(crate) fn postgres_url(&self) -> &str {
-        let (url, _) = self.postgres.as_ref().expect("this ground is PostgreSQL");
+        let (url, _) = self.postgres.as_ref().expect("this fixture is PostgreSQL");
         url
     }
 
@@ -65,13 +65,13 @@ macro_rules! on_both_stores {
         mod on_sqlite {
             $(#[tokio::test]
             async fn $name() {
-                super::$name(crate::ground::Ground::sqlite()).await;
+                super::$name(crate::fixture::Fixture::sqlite()).await;
             })*
         }
         mod on_postgres {
             $(#[tokio::test]
             async fn $name() {
-                super::$name(crate::ground::Ground::postgres().await).await;
+                super::$name(crate::fixture::Fixture::postgres().await).await;
             })*
         }
     };
