@@ -7,7 +7,6 @@ mod dependency_table;
 mod links;
 mod locks;
 mod metrics;
-#[cfg(test)]
 mod names;
 mod places;
 mod rust_text;
@@ -74,6 +73,8 @@ pub(crate) fn without_lints(workspace: &Workspace) -> Result<Vec<String>> {
     failures.extend(places::check(&sources));
     failures.extend(locks::check(&sources));
     failures.extend(metrics::check(&sources));
+    failures.extend(names::check(&sources));
+    failures.extend(names::check(&sources::sql(&workspace.root)?));
     failures.extend(syncing::check(&sources));
     failures.extend(links::check(&workspace.root)?);
     failures.extend(dependency_table::check(&workspace.root)?);

@@ -44,6 +44,12 @@ pub(crate) fn rust(root: &Path) -> Result<Vec<Source>> {
     Ok(found)
 }
 
+pub(crate) fn sql(root: &Path) -> Result<Vec<Source>> {
+    let mut found = Vec::new();
+    collect(root, &root.join("crates"), "sql", &mut found)?;
+    Ok(found)
+}
+
 /// The documents at the top and everything under `docs/`.
 pub(crate) fn markdown(root: &Path) -> Result<Vec<Source>> {
     let mut found = Vec::new();

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn nor_by_a_function_or_macro_beside_it() {
-        const GROUND: &str = "impl Ground {
+        const FIXTURE: &str = "impl Fixture {
     pub async fn shared() -> Self {
         Self(PostgresDatabase::new(&[]).await)
     }
@@ -155,18 +155,18 @@ mod tests {
     }
 }
 macro_rules! on_both_stores {
-    () => { Ground::shared().await }
+    () => { Fixture::shared().await }
 }";
         let failures = |text: &str| {
             check(&[
-                Source::new("crates/queue/tests/store/ground.rs", GROUND),
+                Source::new("crates/queue/tests/store/fixture.rs", FIXTURE),
                 Source::new("crates/queue/tests/store/outage.rs", text),
-                Source::new("crates/queue/tests/browse/outage.rs", "Ground::shared()"),
+                Source::new("crates/queue/tests/browse/outage.rs", "Fixture::shared()"),
             ])
         };
-        assert_eq!(failures("let ground = Ground::shared().await;").len(), 1);
+        assert_eq!(failures("let fixture = Fixture::shared().await;").len(), 1);
         assert_eq!(failures("on_both_stores! { a_test }").len(), 1);
-        assert!(failures("let ground = Ground::on(&server).await;").is_empty());
+        assert!(failures("let fixture = Fixture::on(&server).await;").is_empty());
     }
 
     #[test]

@@ -36,9 +36,9 @@ struct Row {
 }
 
 /// Ends the saying, also when the work panics.
-struct Over<'a>(&'a Board);
+struct EndOnDrop<'a>(&'a Board);
 
-impl Drop for Over<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.state().is_over = true;
     }
@@ -72,7 +72,7 @@ impl Board {
                     thread::sleep(LOOK_EVERY);
                 }
             });
-            let _over = Over(self);
+            let _over = EndOnDrop(self);
             work()
         })
     }

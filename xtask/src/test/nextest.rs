@@ -20,7 +20,7 @@ pub(crate) const ARGUMENTS: [&str; 6] = [
 
 /// `PASS [   1.552s] ( 1/10) wakeline-testbed::postgres a_dropped_server_is_gone`
 #[derive(Debug, PartialEq)]
-struct Ended<'a> {
+struct EndedTest<'a> {
     passed: bool,
     seconds: f64,
     all: u64,
@@ -51,13 +51,13 @@ pub(crate) fn run_nextest(command: &mut Command, phase: &Phase<'_>) -> Result<Co
     Ok(counts)
 }
 
-fn ended(line: &str) -> Option<Ended<'_>> {
+fn ended(line: &str) -> Option<EndedTest<'_>> {
     let (status, rest) = line.trim_start().split_once(" [")?;
     let (time, rest) = rest.split_once("] ")?;
     let seconds = time.trim().strip_suffix('s')?.parse().ok()?;
     let (_, rest) = rest.strip_prefix('(')?.split_once('/')?;
     let (all, name) = rest.split_once(')')?;
-    Some(Ended {
+    Some(EndedTest {
         passed: matches!(status, "PASS" | "LEAK"),
         seconds,
         all: all.trim().parse().ok()?,
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_test_that_ended_is_known_by_its_line() {
         let line = "        PASS [   1.552s] ( 1/10) wakeline-testbed::postgres a_server_answers";
-        let found = Ended {
+        let found = EndedTest {
             passed: true,
             seconds: 1.552,
             all: 10,
