@@ -97,6 +97,8 @@ DECLARE
     v_claimed_by bigint;
     v_more boolean;
     v_locked_count bigint;
+    v_delay_ms bigint;
+    v_window_ms bigint;
     v_due timestamptz;
 BEGIN
     SELECT m.pop_paused INTO v_paused FROM wakeline.queue_mode m;
@@ -149,13 +151,18 @@ BEGIN
             v_claimed := coalesce(v_ids, '{}');
         END IF;
         v_locked_count := coalesce(cardinality(v_ids), 0);
+        -- Other delays may have been configured before the cursors were locked; now that waits.
+        IF v_locked_count > 0 THEN
+            SELECT q.delay_ms, q.window_ms INTO v_delay_ms, v_window_ms
+            FROM wakeline.queue q WHERE q.id = v_queue.id;
+        END IF;
 
         RETURN QUERY
         SELECT r.item, v_now_us, NULL::bigint, c.partition_id, v_group.id, p.name,
             c.position, c.flags_end, p.first_position, p.next_position,
             CASE WHEN p.last_at = '-infinity' THEN 0
                 ELSE (extract(epoch FROM p.last_at) * 1000000)::bigint END,
-            v_queue.namespace, v_queue.task, v_queue.lease_ms, v_queue.delay_ms, v_queue.window_ms, v_queue.max_age_ms,
+            v_queue.namespace, v_queue.task, v_queue.lease_ms, coalesce(v_delay_ms, 0), coalesce(v_window_ms, 0), v_queue.max_age_ms,
             CASE WHEN greatest(c.flags_end, p.deletions_end) > c.position THEN (
                 SELECT array_agg(m.position) FROM wakeline.queue_message_flag m
                 WHERE m.partition_id = c.partition_id AND m.group_id IN (0, v_group.id)

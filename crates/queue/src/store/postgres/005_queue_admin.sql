@@ -19,7 +19,12 @@ BEGIN
     SELECT * INTO v_before FROM wakeline.queue q WHERE q.name = p_name FOR NO KEY UPDATE;
     v_is_other_delay := v_before.delay_ms <> p_delay_ms OR v_before.window_ms <> p_window_ms;
     IF v_is_other_delay THEN
-        -- Claims look again at what is held back, by the new rules.
+        -- Claims look again at what is held back, by the new rules. A claim by the old ones may hold
+        -- a cursor back in this moment: this waits for its end.
+        PERFORM FROM wakeline.queue_cursor c
+        WHERE c.group_id IN (SELECT g.id FROM wakeline.queue_group g WHERE g.queue_id = v_before.id)
+            AND c.lease_id IS NULL AND c.ready_at IS NOT NULL
+        ORDER BY c.partition_id, c.group_id FOR NO KEY UPDATE;
         UPDATE wakeline.queue_cursor c SET ready_at = clock_timestamp()
         WHERE c.group_id IN (SELECT g.id FROM wakeline.queue_group g WHERE g.queue_id = v_before.id)
             AND c.lease_id IS NULL AND c.ready_at > clock_timestamp();
