@@ -5,11 +5,14 @@
 
 use std::fmt;
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64},
+};
 use ring::{hmac, signature};
 use rsa::{
     pkcs1,
-    pkcs8::{Document, ObjectIdentifier, SubjectPublicKeyInfoRef},
+    pkcs8::{ObjectIdentifier, SubjectPublicKeyInfoRef},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -201,19 +204,18 @@ pub enum KeyError {
 impl Key {
     /// A public key in PEM: `PUBLIC KEY`, or `RSA PUBLIC KEY`.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
-        let begins = |label: &str| text.contains(&format!("-----BEGIN {label}-----"));
         if text.contains("PRIVATE KEY") {
             return Err(KeyError::Private);
         }
-        if !begins("PUBLIC KEY") && !begins("RSA PUBLIC KEY") {
-            return Err(KeyError::NotPem);
-        }
-        let (label, document) = Document::from_pem(text.trim()).map_err(|_| KeyError::OtherKind)?;
+        let (label, der) = ["PUBLIC KEY", "RSA PUBLIC KEY"]
+            .into_iter()
+            .find_map(|label| Some((label, pem_body(text, label)?)))
+            .ok_or(KeyError::NotPem)?;
+        let der = der.map_err(|_| KeyError::OtherKind)?;
         if label == "RSA PUBLIC KEY" {
-            return Self::from_pkcs1(document.as_bytes());
+            return Self::from_pkcs1(&der);
         }
-        let info = SubjectPublicKeyInfoRef::try_from(document.as_bytes())
-            .map_err(|_| KeyError::OtherKind)?;
+        let info = SubjectPublicKeyInfoRef::try_from(&*der).map_err(|_| KeyError::OtherKind)?;
         let key = info.subject_public_key.raw_bytes();
         match info.algorithm.oid {
             RSA => Self::from_pkcs1(key),
@@ -252,6 +254,14 @@ impl Key {
             Self::Ed25519(_) => "EdDSA",
         }
     }
+}
+
+/// What is between the lines of `label`, wherever its own lines break.
+fn pem_body(text: &str, label: &str) -> Option<Result<Vec<u8>, base64::DecodeError>> {
+    let (_, rest) = text.split_once(&format!("-----BEGIN {label}-----"))?;
+    let body = rest.split("-----END ").next().unwrap_or(rest);
+    let body: String = body.split_whitespace().collect();
+    Some(STANDARD.decode(body))
 }
 
 /// Shows the kind only: a secret must not reach a log.
