@@ -103,10 +103,13 @@ pub(crate) async fn the_first_that_is_missing_is_named(fixture: Fixture) {
         .map(|name| fact("Site", name, &[]))
         .into();
     fixture.save(&[&sites[0]]).await;
-    let by_role: Vec<_> = ["z", "y", "x", "w"]
-        .into_iter()
-        .zip(sites.iter().map(one))
-        .collect();
+    // The ids of the roles descend, while the roles of a fact ascend.
+    let roles = ["w", "x", "y", "z"];
+    for role in roles.iter().rev() {
+        let first = fact("Post", role, &[(role, one(&sites[0]))]);
+        fixture.save(&[&first]).await;
+    }
+    let by_role: Vec<_> = roles.into_iter().zip(sites.iter().map(one)).collect();
     let post = fact("Post", "post", &by_role);
     assert_eq!(fixture.save(&[&post]).await, missing(&sites[1]));
 }
