@@ -105,7 +105,7 @@ pub(crate) async fn the_first_that_is_missing_is_named(fixture: Fixture) {
     fixture.save(&[&sites[0]]).await;
     // The ids of the roles descend, while the roles of a fact ascend.
     let roles = ["w", "x", "y", "z"];
-    for role in roles.iter().rev() {
+    for role in roles.into_iter().rev() {
         let first = fact("Post", role, &[(role, one(&sites[0]))]);
         fixture.save(&[&first]).await;
     }
