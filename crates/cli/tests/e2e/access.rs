@@ -273,7 +273,7 @@ async fn settings_that_contradict_one_another_are_told_at_once() {
     insta::assert_snapshot!(log, @r#"
     wakeline: 3 mistakes in the configuration:
       - auth.jwt.clock_skew (flag --auth-jwt-clock-skew): found "30", expected a duration such as 30s or 500ms, from 0s to 10m
-      - auth.jwt.algorithm (flag --auth-jwt-algorithm), auth.jwt.secret (environment WAKELINE_AUTH_JWT_SECRET), auth.jwt.public_key (default), auth.jwt.jwks_url (default): RS256 and EdDSA are checked with a public key, not with a secret: leave auth.jwt.secret empty, or set auth.jwt.algorithm to auto
+      - auth.jwt.algorithm (flag --auth-jwt-algorithm), auth.jwt.secret (environment WAKELINE_AUTH_JWT_SECRET), auth.jwt.public_key (default), auth.jwt.jwks_url (default): RS256 and EdDSA are verified with a public key, not with a secret: leave auth.jwt.secret empty, or set auth.jwt.algorithm to auto
       - auth.jwt.role_admin (default), auth.jwt.role_read_write (default), auth.jwt.role_read_only (flag --auth-jwt-role-read-only), auth.jwt.role_write_only (flag --auth-jwt-role-write-only): two roles are called "reader": each needs a name of its own
     "#);
 }
