@@ -193,11 +193,14 @@ impl Server {
     pub(crate) async fn until_looked(&self, times: u32) {
         until(&format!("{times} looks at the store"), async || {
             let metrics = Metrics::parse(&self.get("/metrics").await.text());
-            let pop = [("kind", "pop")];
-            // PostgreSQL makes many looks in one statement, SQLite one in each.
+            // PostgreSQL counts the checks of a batch when it has ended. On SQLite each check is a
+            // statement, counted when it begins; a later write waits for its end.
             let looks = metrics
-                .value("wakeline_batch_size_sum", &pop)
-                .or_else(|| metrics.value("wakeline_statements_total", &pop))?;
+                .value("wakeline_batch_size_sum", &[("kind", "pop")])
+                .or_else(|| {
+                    let pop = [("store", "sqlite"), ("kind", "pop")];
+                    metrics.value("wakeline_statements_total", &pop)
+                })?;
             (looks >= f64::from(times)).then_some(())
         })
         .await;
