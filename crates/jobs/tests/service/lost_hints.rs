@@ -68,7 +68,9 @@ pub(crate) async fn another_job_for_a_claim(database: Database) {
     let task = new_task("a");
     let id = task.id;
     node.store.submit(task).done().await;
-    assert_eq!(node.recheck().await, 1);
+    // The request counts as held before its first check, which may just see this: then no
+    // recheck is needed, and the answer is the same.
+    node.recheck().await;
     assert_eq!(answered(held).await.json()["task"]["id"], json!(id));
 }
 
@@ -89,7 +91,9 @@ pub(crate) async fn the_end_of_a_task(database: Database) {
         worker: None,
     };
     node.store.update(update).done().await;
-    assert_eq!(node.recheck().await, 1);
+    // The request counts as held before its first check, which may just see this: then no
+    // recheck is needed, and the answer is the same.
+    node.recheck().await;
     assert_eq!(answered(wait).await.json()["status"], "cancelled");
 }
 
