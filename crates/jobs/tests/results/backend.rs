@@ -35,7 +35,7 @@ pub(crate) enum TestBackend {
     },
     Files {
         directory: TempDir,
-        marks: Box<Self>,
+        locks: Box<Self>,
     },
 }
 
@@ -76,10 +76,10 @@ impl TestBackend {
         Self::files_over(Self::postgres().await)
     }
 
-    fn files_over(marks: Self) -> Self {
+    fn files_over(locks: Self) -> Self {
         Self::Files {
             directory: tempfile::tempdir().unwrap(),
-            marks: Box::new(marks),
+            locks: Box::new(locks),
         }
     }
 
@@ -95,10 +95,10 @@ impl TestBackend {
                 OpenStore::Postgres(postgres) => Arc::new(PostgresStore::new(postgres)),
             },
             Self::Redis { url, prefix } => Arc::new(Redis::new(url, prefix).unwrap()),
-            Self::Files { directory, marks } => {
-                let marks = Box::pin(marks.node()).await;
+            Self::Files { directory, locks } => {
+                let locks = Box::pin(locks.node()).await;
                 let directory = directory.path().join("answers");
-                Arc::new(Files::open(&directory, cap, marks, local_bus()).unwrap())
+                Arc::new(Files::open(&directory, cap, locks, local_bus()).unwrap())
             }
         }
     }
@@ -127,12 +127,12 @@ impl TestBackend {
                     .await
                     .len()
             }
-            Self::Files { marks, .. } => {
+            Self::Files { locks, .. } => {
                 let files = match fs::read_dir(self.files()) {
                     Err(error) if error.kind() == ErrorKind::NotFound => 0,
                     entries => entries.unwrap().count(),
                 };
-                files + Box::pin(marks.stored()).await
+                files + Box::pin(locks.stored()).await
             }
         }
     }

@@ -11,7 +11,7 @@ mod chunks;
 mod crash;
 mod directory;
 mod forgetting;
-mod marks;
+mod locks;
 mod outage;
 mod races;
 mod shared;
@@ -57,7 +57,7 @@ conformance! {
         who_reads_one_that_goes_gets_all_of_it,
         the_same_bytes_have_the_same_tag_everywhere,
         another_node_finds_what_was_put;
-    marks:
+    locks:
         a_question_is_asked_once,
         a_mark_is_seen_by_those_who_look,
         a_mark_whose_time_is_over_is_taken_over,

@@ -137,7 +137,7 @@ pub(super) fn refused(refusal: PushRefusal, queue: &str) -> Problem {
         PushRefusal::Full { max_size } => Problem::overload(
             "queue-full",
             format!(
-                "queue {queue} is full: it has {max_size} messages that are not consumed, its maxSize; nothing was stored, try again when some are"
+                "queue {queue} is full: its maxSize of {max_size} unconsumed messages is reached; nothing was stored, try again when some are consumed"
             ),
         ),
         PushRefusal::Paused => Problem::unavailable(

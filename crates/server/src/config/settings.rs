@@ -174,7 +174,7 @@ settings! {
         max_transaction_id: usize = "255", integer(1, 1_024), "Characters in a transaction id at most.";
         default_batch: usize = "200", integer(1, 100_000), "Messages in a pop that gives no `batch`.";
         max_partitions: usize = "1000", integer(1, 100_000), "Partitions in one pop at most.";
-        lease: Duration = "300s", duration(SECOND, DAY), "Lease of popped messages when neither the queue nor the pop gives one.";
+        lease: Duration = "300s", duration(SECOND, DAY), "Lease of popped messages of a queue that was not configured with a leaseTime.";
         max_lease: Duration = "24h", duration(SECOND, 30 * DAY), "Longest time by which a lease can be extended at once.";
         default_subscription: Subscription = "all", Kind::Choice(&["all", "new"]), "Where a new consumer group begins when its first pop does not say: with all messages, or with those pushed from then on.";
         encryption_key: Option<Secret> = "", optional_text(64), "Key that encrypts messages of queues with `encryptionEnabled`: 64 hexadecimal digits.", secret;
