@@ -65,14 +65,14 @@ async fn a_node_that_starts_leaves_the_uploads_of_others_alone() {
     assert_eq!(found(&*there, &key("a")).await.unwrap().len(), 2 * MEGABYTE);
 }
 
-/// The configuration has changed: what is kept where the marks are is served until it is over.
+/// The configuration has changed: what is kept where the locks are is served until it is over.
 #[tokio::test]
 async fn an_answer_from_before_the_files_is_found() {
     let backend = TestBackend::files_over_sqlite().await;
-    let TestBackend::Files { marks, .. } = &backend else {
+    let TestBackend::Files { locks, .. } = &backend else {
         unreachable!()
     };
-    let store = marks.node().await;
+    let store = locks.node().await;
     put(&*store, &key("a"), "before", LONG).await;
     let node = backend.node().await;
     assert_eq!(found(&*node, &key("a")).await.unwrap(), b"before");
