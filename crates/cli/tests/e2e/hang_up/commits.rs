@@ -531,7 +531,7 @@ impl Nodes {
         let mut line = Line::http1(self.waits.address()).await;
         let gone = self.begin_write(claim).await;
         // Behind the other claim in the lock's line, so that it finds nothing left.
-        let waiter = tokio::spawn(line.begin(wait));
+        let waiter = tokio::spawn(async move { line.call(wait).await });
         self.until_blocked(WAITS).await;
         self.leave(gone).await;
         self.client.batch_execute("COMMIT").await.unwrap();
@@ -600,7 +600,10 @@ impl Nodes {
 
     /// Whether the waiter is answered, and with what it waited for.
     async fn heard(&self, waiter: JoinHandle<hyper::Result<Answer>>) -> Result<(), String> {
+        // One that was not woken hangs up, so that the next case does not count it.
+        let hang_up = waiter.abort_handle();
         let answered = timeout(HEARD_WITHIN, waiter).await;
+        hang_up.abort();
         let heard = match answered {
             Err(_) => Err("the waiter was not woken".to_owned()),
             Ok(answer) => match answer.expect("no panic") {
