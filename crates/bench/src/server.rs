@@ -48,7 +48,7 @@ impl Server {
         })
     }
 
-    /// One that was started for this run.
+    /// A server that was started for this run.
     pub(crate) async fn of(
         name: &str,
         process: ServerProcess,

@@ -1,5 +1,5 @@
-//! A panic must not spread by a lock: whoever takes a `Mutex` or `RwLock` of the standard library
-//! after a panic goes on with what is in it (`unwrap_or_else(PoisonError::into_inner)`).
+//! A panic must not spread by a lock: code that takes a `Mutex` or `RwLock` of the standard library
+//! after a panic goes on with its content (`unwrap_or_else(PoisonError::into_inner)`).
 
 use super::rust_text::RustText;
 use super::sources::Source;

@@ -199,8 +199,8 @@ impl Drop for Session {
 }
 
 /// Sends the client's own farewell for it. The session of a WebSocket ends with its connection, but
-/// a polling session would last until its heartbeat fails, and one that was cut in the middle of an
-/// upgrade for ever.
+/// a polling session would last until its heartbeat fails, and a session that was cut in the middle
+/// of an upgrade for ever.
 async fn forget(sessions: Arc<Sessions>, id: Sid) {
     let mut request = Request::new(Body::from("1"));
     *request.method_mut() = Method::POST;

@@ -46,7 +46,7 @@ pub(crate) async fn a_mark_whose_time_is_over_is_taken_over(backend: TestBackend
     assert_eq!(asked(&*backend).await, []);
     assert!(backend.begin(second.clone(), LONG).done().await);
     assert_eq!(asked(&*backend).await, std::slice::from_ref(&second));
-    // Whoever was the first has nothing to say any more.
+    // The first holder cannot end the lock of the second.
     backend
         .end(key("a"), Some(first.token), Wakes::none())
         .done()

@@ -174,7 +174,7 @@ pub(crate) async fn a_parameter_that_does_not_fit_is_named(database: Database) {
     assert_eq!(answered(read).await.status, StatusCode::OK);
 }
 
-/// Its text is changed past the store: whoever is judged by that has compiled it anew.
+/// The schema's text is changed past the store: a read that follows the new text has compiled again.
 pub(crate) async fn a_schema_is_compiled_once_for_all_reads_of_a_registration(database: Database) {
     let node = Node::new(&database).await;
     let needs_path = json!({ "schema_": { "required": ["path"] } });

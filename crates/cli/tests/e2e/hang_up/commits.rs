@@ -600,7 +600,7 @@ impl Nodes {
 
     /// Whether the waiter is answered, and with what it waited for.
     async fn heard(&self, waiter: JoinHandle<hyper::Result<Answer>>) -> Result<(), String> {
-        // One that was not woken hangs up, so that the next case does not count it.
+        // A waiter that was not woken hangs up, so that the next case does not count it.
         let hang_up = waiter.abort_handle();
         let answered = timeout(HEARD_WITHIN, waiter).await;
         hang_up.abort();

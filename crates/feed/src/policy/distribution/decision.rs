@@ -248,7 +248,7 @@ fn with_givens(feeds: &[Feed]) -> Vec<(&Specification, &[Reference])> {
         .collect()
 }
 
-/// The refusal of a specification. Rules are written for upstream's feeds: one that was added is
+/// The refusal of a specification. Rules are written for upstream's feeds: an added feed is
 /// left out where no rule shares it, and nothing else is refused for it.
 fn refused(feeds: &[Feed], answers: &[Answer]) -> Option<(Code, String)> {
     let upstreams = feeds.iter().zip(answers).filter(|(feed, _)| !feed.is_added);

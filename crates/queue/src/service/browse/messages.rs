@@ -74,7 +74,7 @@ impl Queue {
         })
     }
 
-    /// A message with its dead letters. One that was swept is found by a dead letter.
+    /// A message with its dead letters. A message that was swept is found by its dead letter.
     pub async fn message(&self, address: &MessageAddress) -> Result<Option<MessageDetails>, Error> {
         let (position, partition, readers, letters) = try_join!(
             self.position(address),
