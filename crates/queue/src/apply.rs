@@ -141,8 +141,8 @@ pub struct NewMessageFlag {
 pub type Destinations = [Option<i64>];
 
 impl BatchState {
-    /// Applies one batch. [`BatchState::woken`] then says whom its pushes wake, when the store has
-    /// written them.
+    /// Applies one batch. When the store has written its pushes, [`BatchState::wakes_of_pushes`] says
+    /// whom they wake.
     pub fn apply(
         &mut self,
         batch: &WriteBatch,
@@ -161,7 +161,7 @@ impl BatchState {
             pushed: self.push(&batch.pushes, destinations),
             ..BatchOutcome::default()
         };
-        (done.acked, done.ready) = self.acknowledge(batch, targets);
+        (done.acked, done.wakes) = self.acknowledge(batch, targets);
         self.changes.states.extend(batch.state.clone());
         done
     }
@@ -198,7 +198,7 @@ impl BatchState {
 
     /// The wakes for the pushes of a batch, given by partition the groups whose cursors the store has
     /// made ready. Each partition is woken once, for the first batch that pushed to it.
-    pub fn woken(
+    pub fn wakes_of_pushes(
         &self,
         destinations: &Destinations,
         groups: &mut HashMap<i64, Vec<String>>,
@@ -218,11 +218,16 @@ impl BatchState {
             let queue = partition.queue.names();
             if segments[0].first == 0 {
                 // The partition's first message: pops of groups that have no cursor yet may wait.
-                wakes.push(topic::ready(queue, &partition.name, None, 1));
+                wakes.push(topic::wake_of_partition(queue, &partition.name, None, 1));
                 continue;
             }
             for group in groups.remove(number).unwrap_or_default() {
-                wakes.push(topic::ready(queue, &partition.name, Some(&group), 1));
+                wakes.push(topic::wake_of_partition(
+                    queue,
+                    &partition.name,
+                    Some(&group),
+                    1,
+                ));
             }
         }
         wakes
@@ -252,7 +257,7 @@ impl BatchState {
             let group = acks[0].ack.group.clone();
             let is_ready = self.apply_acks(key, &acks, &batch.required, &mut outcomes);
             if is_ready && let Some(partition) = self.partitions.get(&key.0) {
-                wakes.push(topic::ready(
+                wakes.push(topic::wake_of_partition(
                     partition.queue.names(),
                     &partition.name,
                     Some(&group),

@@ -365,7 +365,7 @@ impl DeadLetter {
             entry_with_id: entry(transaction_id.clone()),
             entry_without_id: entry(None),
             transaction_id,
-            wake: topic::ready(
+            wake: topic::wake_of_partition(
                 self.location.queue_name(),
                 &self.location.partition,
                 Some(&self.group),

@@ -141,7 +141,7 @@ impl Claim {
 
     /// Wakes for other pops that can be served from the same partitions.
     #[must_use]
-    pub fn ready(&self) -> Vec<Wake> {
+    pub fn wakes(&self) -> Vec<Wake> {
         self.parts
             .iter()
             .filter(|part| part.remaining > 0)
@@ -152,6 +152,6 @@ impl Claim {
     /// A wake: `count` messages of the partition can be claimed again.
     #[must_use]
     pub fn wake(&self, part: &ClaimedPartition, count: u32) -> Wake {
-        topic::ready(self.queue_name(), &part.partition, Some(&self.group), count)
+        topic::wake_of_partition(self.queue_name(), &part.partition, Some(&self.group), count)
     }
 }

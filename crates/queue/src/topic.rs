@@ -65,7 +65,12 @@ pub fn keys_of_queue(queue: QueueName<'_>, group: &str) -> Vec<WaitKey> {
 /// A wake: `count` claims can be made from a partition, by this group or by any. The pops that wait for
 /// the queue, for its namespace or task, and for just this partition compete for them.
 #[must_use]
-pub fn ready(queue: QueueName<'_>, partition: &str, group: Option<&str>, count: u32) -> Wake {
+pub fn wake_of_partition(
+    queue: QueueName<'_>,
+    partition: &str,
+    group: Option<&str>,
+    count: u32,
+) -> Wake {
     let mut topics = topics(queue);
     topics.insert(0, Topic::new(DOOR, [queue.name, partition]));
     let wake = Wake::count(topics, count);

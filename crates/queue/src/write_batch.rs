@@ -71,5 +71,5 @@ pub struct BatchOutcome {
     pub acked: Vec<AckOutcome>,
     pub rejection: Option<Rejection>,
     /// Wakes for the groups that it makes ready.
-    pub ready: Vec<Wake>,
+    pub wakes: Vec<Wake>,
 }

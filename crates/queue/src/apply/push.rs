@@ -69,11 +69,11 @@ impl BatchState {
         partition: &Partition,
     ) -> Option<(i64, Micros)> {
         let transaction_id = message.transaction_id.as_deref()?;
-        let known_transactions = self
+        let known = self
             .known_transactions
             .get(&(number, id::hash(transaction_id)));
         // An id that the server made contains the message's position.
-        known_transactions.copied().or_else(|| {
+        known.copied().or_else(|| {
             let given: uuid::Uuid = transaction_id.parse().ok()?;
             let (of, position) = id::partition_and_position(&given)?;
             let created = i64::try_from(given.as_u128() >> 80)

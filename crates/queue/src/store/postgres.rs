@@ -165,7 +165,7 @@ impl PostgresStore {
             for (index, pushed) in deleted.into_iter().zip(again.pushed) {
                 done.pushed[index] = pushed;
             }
-            done.ready.extend(again.ready);
+            done.wakes.extend(again.wakes);
         }
         Ok(done)
     }

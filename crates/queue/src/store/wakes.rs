@@ -24,13 +24,13 @@ pub(super) fn whole_door<T>(_: &T) -> Wakes {
 }
 
 pub(super) fn of_batch(done: &BatchOutcome) -> Wakes {
-    done.ready.clone().into()
+    done.wakes.clone().into()
 }
 
 /// Messages that an auto-acknowledged claim leaves in its partitions are for the next pop.
 pub(super) fn of_pop(popped: &PopOutcome) -> Wakes {
     match popped {
-        PopOutcome::Claimed(claimed) => claimed.ready().into(),
+        PopOutcome::Claimed(claimed) => claimed.wakes().into(),
         PopOutcome::Empty { .. } => Wakes::none(),
     }
 }

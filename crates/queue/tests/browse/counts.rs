@@ -27,12 +27,7 @@ pub(crate) async fn counts_add_up_across_writes(fixture: Fixture) {
         ..CounterRow::default()
     };
     let write = async |counts: Vec<CounterRow>| {
-        fixture
-            .store
-            .add_counts(counts)
-            .commit_alone()
-            .await
-            .unwrap();
+        fixture.store.add_counts(counts).done().await;
     };
     write(vec![count("q", 0, 1, 5), count("r", 0, 2, 7)]).await;
     write(vec![count("q", 0, 10, 3), count("q", 5, 100, 1)]).await;
@@ -94,12 +89,7 @@ pub(crate) async fn calls_of_several_queues_are_one_of_the_server(fixture: Fixtu
         ..CounterRow::default()
     };
     let counts = vec![count("", 1, 0, 7), count("q", 1, 2, 0), count("r", 1, 3, 0)];
-    fixture
-        .store
-        .add_counts(counts)
-        .commit_alone()
-        .await
-        .unwrap();
+    fixture.store.add_counts(counts).done().await;
     let (by_queue, whole) = counted(&fixture).await;
     let shown: Vec<_> = by_queue
         .iter()
@@ -138,12 +128,7 @@ pub(crate) async fn a_count_of_a_partition_goes_to_its_queue(fixture: Fixture) {
         count("q", None),
         count("", Some(number + 1_000)),
     ];
-    fixture
-        .store
-        .add_counts(counts)
-        .commit_alone()
-        .await
-        .unwrap();
+    fixture.store.add_counts(counts).done().await;
     let (by_queue, whole) = counted(&fixture).await;
     assert_eq!(by_queue.len(), 1, "{by_queue:?}");
     assert_eq!(

@@ -88,12 +88,7 @@ impl Fixture {
             ..NewMessage::default()
         };
         let batch = WriteBatch::of_pushes(ids.iter().map(message).collect());
-        let done = self
-            .store
-            .apply(Arc::new(batch))
-            .commit_alone()
-            .await
-            .unwrap();
+        let done = self.store.apply(Arc::new(batch)).done().await;
         done.pushed.into_iter().map(Result::unwrap).collect()
     }
 
@@ -140,12 +135,7 @@ impl Fixture {
                 keeps_lease: false,
             };
             let batch = WriteBatch::of_acks(vec![ack]);
-            let done = self
-                .store
-                .apply(Arc::new(batch))
-                .commit_alone()
-                .await
-                .unwrap();
+            let done = self.store.apply(Arc::new(batch)).done().await;
             assert!(done.acked[0].is_success(), "{id}: {:?}", done.acked[0]);
         }
     }
@@ -209,11 +199,5 @@ pub(crate) async fn ack(
         keeps_lease: false,
     };
     let batch = WriteBatch::of_acks(vec![ack]);
-    fixture
-        .store
-        .apply(Arc::new(batch))
-        .commit_alone()
-        .await
-        .unwrap()
-        .acked[0]
+    fixture.store.apply(Arc::new(batch)).done().await.acked[0]
 }

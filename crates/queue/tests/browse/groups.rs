@@ -49,12 +49,7 @@ pub(crate) async fn who_lags_is_found_by_time(fixture: Fixture) {
 pub(crate) async fn a_deleted_queue_is_shown_no_more(fixture: Fixture) {
     fixture.push("q", "p", &["a", "b"]).await;
     fixture.make_next_dead_letter("q", "g").await;
-    let deleted = fixture
-        .store
-        .delete_queue("q".into())
-        .commit_alone()
-        .await
-        .unwrap();
+    let deleted = fixture.store.delete_queue("q".into()).done().await;
     assert_eq!(deleted, Some(1));
     assert_eq!(fixture.queue.groups(9).await.unwrap(), []);
     assert_eq!(fixture.queue.lagging_groups(0, 9).await.unwrap(), []);

@@ -12,22 +12,8 @@ pub(crate) async fn a_deleted_message_is_gone_for_everyone(fixture: Fixture) {
     fixture.complete("q", "early", 1).await;
     for index in [0, 1, 3] {
         let at = address(&pushed[index]);
-        assert!(
-            fixture
-                .store
-                .delete_message(at.clone())
-                .commit_alone()
-                .await
-                .unwrap()
-        );
-        assert!(
-            !fixture
-                .store
-                .delete_message(at.clone())
-                .commit_alone()
-                .await
-                .unwrap()
-        );
+        assert!(fixture.store.delete_message(at.clone()).done().await);
+        assert!(!fixture.store.delete_message(at.clone()).done().await);
         assert!(fixture.queue.message(&at).await.unwrap().is_none());
     }
     for group in ["early", "late", QUEUE_MODE] {
@@ -46,14 +32,11 @@ pub(crate) async fn a_deleted_message_may_be_pushed_again(fixture: Fixture) {
         .commit_alone()
         .await;
     assert!(deleted.unwrap());
-    let recheck_after = fixture.push("q", "p", &["a"]).await;
-    assert!(!recheck_after[0].duplicate);
-    assert_ne!(recheck_after[0].id, pushed[0].id);
-    let found = fixture.queue.message(&address(&recheck_after[0])).await;
-    assert_eq!(
-        found.unwrap().unwrap().message.message.id,
-        recheck_after[0].id
-    );
+    let again = fixture.push("q", "p", &["a"]).await;
+    assert!(!again[0].duplicate);
+    assert_ne!(again[0].id, pushed[0].id);
+    let found = fixture.queue.message(&address(&again[0])).await;
+    assert_eq!(found.unwrap().unwrap().message.message.id, again[0].id);
     assert_eq!(fixture.complete("q", "g", 9).await, ["a"]);
 }
 
@@ -74,11 +57,11 @@ pub(crate) async fn a_retried_letter_comes_to_its_group_only(fixture: Fixture) {
     let letters = fixture.queue.dead_letters(&of_queue("q"), ALL).await;
     assert_eq!(letters.unwrap().total, 0);
     assert!(fixture.pop("q", "other", 9).await.is_none());
-    let recheck_after = fixture.pop("q", "g", 9).await.unwrap();
-    assert_eq!(ids(&recheck_after), [transaction_id.as_str()]);
-    assert_eq!(recheck_after.messages().next().unwrap().payload, "\"a\"");
+    let again = fixture.pop("q", "g", 9).await.unwrap();
+    assert_eq!(ids(&again), [transaction_id.as_str()]);
+    assert_eq!(again.messages().next().unwrap().payload, "\"a\"");
     fixture
-        .say(&recheck_after, &[transaction_id], AckStatus::Completed)
+        .say(&again, &[transaction_id], AckStatus::Completed)
         .await;
     assert!(fixture.pop("q", "g", 9).await.is_none());
     assert_eq!(door.retry(&at).await.unwrap(), []);
@@ -124,14 +107,7 @@ pub(crate) async fn a_letter_is_found_by_either_id(fixture: Fixture) {
     };
     let found = fixture.queue.dead_letters_of(&other).await.unwrap();
     assert_eq!(found[0].message.transaction_id, "a");
-    assert!(
-        fixture
-            .store
-            .delete_message(at)
-            .commit_alone()
-            .await
-            .unwrap()
-    );
+    assert!(fixture.store.delete_message(at).done().await);
     let letters = fixture.queue.dead_letters(&of_queue("q"), ALL).await;
     assert_eq!(letters.unwrap().total, 0);
 }
@@ -153,12 +129,7 @@ pub(crate) async fn a_letter_of_a_deleted_group_stays(fixture: Fixture) {
         queue: None,
         partition: None,
     };
-    fixture
-        .store
-        .delete_group(scope, true)
-        .commit_alone()
-        .await
-        .unwrap();
+    fixture.store.delete_group(scope, true).done().await;
     let retried = fixture.door().retry(&address(&pushed[0])).await.unwrap();
     assert_eq!(retried, [RetryOutcome::NoGroup]);
     let letters = fixture.queue.dead_letters(&of_queue("q"), ALL).await;
@@ -209,9 +180,8 @@ pub(crate) async fn a_leased_message_is_not_moved_to_the_dead_letters(fixture: F
         fixture
             .store
             .move_to_dead_letters(at, None, "why".into())
-            .commit_alone()
+            .done()
             .await
-            .unwrap()
     };
     assert_eq!(move_to_dead_letters(0).await, 0);
     assert_eq!(move_to_dead_letters(1).await, 1);

@@ -165,12 +165,7 @@ pub(crate) async fn a_node_is_shown_by_step(fixture: Fixture) {
         node_stats(now, "a", 10),
         node_stats(now, "b", 100),
     ] {
-        fixture
-            .store
-            .set_node_stats(node_stats)
-            .commit_alone()
-            .await
-            .unwrap();
+        fixture.store.set_node_stats(node_stats).done().await;
     }
     let found = nodes(&fixture, around(now)).await;
     let gauge = |number: i64| {
@@ -209,7 +204,7 @@ pub(crate) async fn a_node_is_shown_by_step(fixture: Fixture) {
     let keys: Vec<_> = nodes(&fixture, minutes)
         .await
         .into_iter()
-        .map(|batch| (batch.hostname, batch.bucket_us))
+        .map(|step| (step.hostname, step.bucket_us))
         .collect();
     assert_eq!(
         keys,

@@ -20,7 +20,7 @@ pub(crate) async fn traces_are_found_by_message_and_by_name(fixture: Fixture) {
             names: names.iter().map(ToString::to_string).collect(),
         };
         let id = trace.id;
-        fixture.store.add_trace(trace).commit_alone().await.unwrap();
+        fixture.store.add_trace(trace).done().await;
         id
     };
     let (a, b) = (address(&pushed[0]), address(&pushed[1]));

@@ -10,7 +10,7 @@ use crate::{
     calls::{
         GOES_ON, LEASE, RELEASED, apply, assert_about, from, names, outcome, push, say, say_all,
     },
-    database::Database,
+    test_store::TestStore,
 };
 
 fn acks(claimed: &Claim, said: &[(&str, AckStatus)]) -> Vec<Ack> {
@@ -24,8 +24,7 @@ async fn next(store: &dyn Store) -> Vec<String> {
     names(&claimed).into_iter().map(str::to_owned).collect()
 }
 
-pub(crate) async fn the_order_within_a_call_does_not_matter(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn the_order_within_a_call_does_not_matter(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
     let claimed = from("q").batch(4).claim(&*store).await;
     let said = ["b", "a"].map(|name| (name, AckStatus::Completed));
@@ -38,8 +37,7 @@ pub(crate) async fn the_order_within_a_call_does_not_matter(database: Database) 
     assert_eq!(from("q").nothing(&*store).await, None);
 }
 
-pub(crate) async fn what_failed_and_what_follows_it_comes_again(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn what_failed_and_what_follows_it_comes_again(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c", "d", "e", "f"]).await;
     let claimed = from("q").batch(5).claim(&*store).await;
     let said = [
@@ -60,8 +58,7 @@ pub(crate) async fn what_failed_and_what_follows_it_comes_again(database: Databa
     assert_eq!(next(&*store).await, ["b", "c", "e", "f"]);
 }
 
-pub(crate) async fn retry_holds_up_what_follows_it_too(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn retry_holds_up_what_follows_it_too(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
     let said = [
@@ -73,8 +70,7 @@ pub(crate) async fn retry_holds_up_what_follows_it_too(database: Database) {
     assert_eq!(next(&*store).await, ["b", "c"]);
 }
 
-pub(crate) async fn each_failed_one_counts_for_itself(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn each_failed_one_counts_for_itself(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     for _ in 0..3 {
         let claimed = from("q").batch(3).claim(&*store).await;
@@ -99,11 +95,10 @@ pub(crate) async fn each_failed_one_counts_for_itself(database: Database) {
     assert_eq!(outcomes, [dead, dead, RELEASED]);
     assert_eq!(from("q").nothing(&*store).await, None);
     let letters = "SELECT position, CAST(failures AS bigint) FROM queue_dead_letter ORDER BY 1";
-    assert_eq!(database.pairs(letters).await, [(0, 4), (1, 4)]);
+    assert_eq!(store.database.pairs(letters).await, [(0, 4), (1, 4)]);
 }
 
-pub(crate) async fn several_partitions_are_claimed_and_acknowledged_at_once(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn several_partitions_are_claimed_and_acknowledged_at_once(store: TestStore) {
     for partition in ["p1", "p2", "p3"] {
         let of = |name: &str| format!("{partition}-{name}");
         push(&*store, "q", partition, &[&of("a"), &of("b")]).await;
@@ -126,8 +121,7 @@ pub(crate) async fn several_partitions_are_claimed_and_acknowledged_at_once(data
     assert_eq!(names(&rest), [left]);
 }
 
-pub(crate) async fn partitions_of_a_claim_are_not_more_than_asked_for(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn partitions_of_a_claim_are_not_more_than_asked_for(store: TestStore) {
     for partition in ["p1", "p2", "p3", "p4"] {
         push(&*store, "q", partition, &["a"]).await;
     }
@@ -147,11 +141,10 @@ pub(crate) async fn partitions_of_a_claim_are_not_more_than_asked_for(database: 
 }
 
 /// One answer for each, whatever becomes of the others.
-pub(crate) async fn groups_and_lost_leases_in_one_call(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn groups_and_lost_leases_in_one_call(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let lost = from("q").group("lost").claim(&*store).await;
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     let held = from("q").group("held").batch(2).claim(&*store).await;
     let said = vec![
         say(&lost, "a", AckStatus::Completed),
@@ -168,14 +161,13 @@ pub(crate) async fn groups_and_lost_leases_in_one_call(database: Database) {
             RELEASED
         ]
     );
-    let recheck_after = from("q").group("held").batch(9).claim(&*store).await;
-    assert_eq!(names(&recheck_after), ["b"]);
-    let recheck_after = from("q").group("lost").batch(9).claim(&*store).await;
-    assert_eq!(names(&recheck_after), ["a", "b"]);
+    let again = from("q").group("held").batch(9).claim(&*store).await;
+    assert_eq!(names(&again), ["b"]);
+    let again = from("q").group("lost").batch(9).claim(&*store).await;
+    assert_eq!(names(&again), ["a", "b"]);
 }
 
-pub(crate) async fn nobody_speaks_of_what_it_was_not_given(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn nobody_speaks_of_what_it_was_not_given(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*store).await;
     for status in [
@@ -196,8 +188,7 @@ pub(crate) async fn nobody_speaks_of_what_it_was_not_given(database: Database) {
 }
 
 /// A nack without a lease ends nobody's.
-pub(crate) async fn without_a_lease_nobody_is_interrupted(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn without_a_lease_nobody_is_interrupted(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     let unfenced = Claim {
@@ -214,7 +205,7 @@ pub(crate) async fn without_a_lease_nobody_is_interrupted(database: Database) {
         outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         GOES_ON
     );
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     assert_eq!(
         outcome(&*store, &unfenced, "b", AckStatus::DeadLetter).await,
         AckOutcome::Done {
@@ -225,20 +216,18 @@ pub(crate) async fn without_a_lease_nobody_is_interrupted(database: Database) {
     assert_eq!(from("q").nothing(&*store).await, None);
 }
 
-pub(crate) async fn a_lease_can_go_on_when_all_is_done(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_lease_can_go_on_when_all_is_done(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*store).await;
     let mut ack = say(&claimed, "a", AckStatus::Completed);
     ack.keeps_lease = true;
     assert_eq!(say_all(&*store, vec![ack]).await, [GOES_ON]);
     assert_about(from("q").nothing(&*store).await, LEASE);
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     assert_eq!(next(&*store).await, ["b"]);
 }
 
-pub(crate) async fn a_message_without_a_transaction_id_has_its_own(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_message_without_a_transaction_id_has_its_own(store: TestStore) {
     let mut new = crate::calls::message("q", "p", "");
     new.transaction_id = None;
     let pushes = vec![new.clone(), new.clone()];
@@ -256,9 +245,9 @@ pub(crate) async fn a_message_without_a_transaction_id_has_its_own(database: Dat
     assert_ne!(ids[0], ids[1]);
     // The same id given by a producer is that message.
     new.transaction_id = Some(ids[1].clone());
-    let recheck_after = crate::calls::push_all(&*store, vec![new]).await.remove(0);
+    let again = crate::calls::push_all(&*store, vec![new]).await.remove(0);
     assert_eq!(
-        (recheck_after.duplicate, recheck_after.id.to_string()),
+        (again.duplicate, again.id.to_string()),
         (true, ids[1].clone())
     );
     assert_eq!(

@@ -7,7 +7,7 @@ use wakeline_queue::{
 
 use crate::{
     calls::{GOES_ON, LEASE, RELEASED, ack, assert_about, from, names, outcome, push},
-    database::Database,
+    test_store::TestStore,
 };
 
 /// The same claim by someone who does not name its lease.
@@ -18,8 +18,7 @@ fn without_lease(claimed: &Claim) -> Claim {
     }
 }
 
-pub(crate) async fn a_completed_batch_moves_on_and_releases(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_completed_batch_moves_on_and_releases(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     assert_eq!(
@@ -33,23 +32,21 @@ pub(crate) async fn a_completed_batch_moves_on_and_releases(database: Database) 
     assert_eq!(names(&from("q").claim(&*store).await), ["c"]);
 }
 
-pub(crate) async fn a_part_of_a_batch_keeps_the_lease(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_part_of_a_batch_keeps_the_lease(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
-    database.pass(LEASE / 2).await;
+    store.pass(LEASE / 2).await;
     assert_eq!(
         outcome(&*store, &claimed, "b", AckStatus::Completed).await,
         GOES_ON
     );
     // As it was, not prolonged.
     assert_about(from("q").nothing(&*store).await, LEASE / 2);
-    database.pass(LEASE / 2).await;
+    store.pass(LEASE / 2).await;
     assert_eq!(names(&from("q").batch(3).claim(&*store).await), ["c"]);
 }
 
-pub(crate) async fn a_later_message_completes_those_before_it(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_later_message_completes_those_before_it(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
     assert_eq!(
@@ -59,8 +56,7 @@ pub(crate) async fn a_later_message_completes_those_before_it(database: Database
     assert_eq!(from("q").nothing(&*store).await, None);
 }
 
-pub(crate) async fn below_the_cursor_nothing_changes(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn below_the_cursor_nothing_changes(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
     ack(&*store, &claimed, "b", AckStatus::Completed).await;
@@ -73,16 +69,15 @@ pub(crate) async fn below_the_cursor_nothing_changes(database: Database) {
             assert_eq!(refused, AckOutcome::Passed);
         }
     }
-    assert_eq!(database.count("queue_message_flag").await, 0);
-    assert_eq!(database.count("queue_dead_letter").await, 0);
+    assert_eq!(store.database.count("queue_message_flag").await, 0);
+    assert_eq!(store.database.count("queue_dead_letter").await, 0);
     assert_eq!(
         outcome(&*store, &claimed, "c", AckStatus::Completed).await,
         RELEASED
     );
 }
 
-pub(crate) async fn an_unknown_message_is_told_and_keeps_the_lease(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn an_unknown_message_is_told_and_keeps_the_lease(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     push(&*store, "q", "p2", &["elsewhere"]).await;
     let claimed = from("q").partition("p").claim(&*store).await;
@@ -98,8 +93,7 @@ pub(crate) async fn an_unknown_message_is_told_and_keeps_the_lease(database: Dat
     );
 }
 
-pub(crate) async fn a_group_that_never_claimed_has_nothing_to_acknowledge(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_group_that_never_claimed_has_nothing_to_acknowledge(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     let stranger = Claim {
@@ -111,24 +105,23 @@ pub(crate) async fn a_group_that_never_claimed_has_nothing_to_acknowledge(databa
     for claimed in [stranger, nowhere] {
         let fenced = ack(&*store, &claimed, "a", AckStatus::Completed).await;
         assert_eq!(
-            (fenced.outcome, fenced.ready),
+            (fenced.outcome, fenced.wakes),
             (AckOutcome::LeaseLost, vec![])
         );
         let unfenced = without_lease(&claimed);
         let unfenced = ack(&*store, &unfenced, "a", AckStatus::Completed).await;
         assert_eq!(
-            (unfenced.outcome, unfenced.ready),
+            (unfenced.outcome, unfenced.wakes),
             (AckOutcome::Unknown, vec![])
         );
     }
 }
 
-pub(crate) async fn without_a_lease_it_moves_forward_only(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn without_a_lease_it_moves_forward_only(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     let unfenced = without_lease(&claimed);
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     assert_eq!(
         outcome(&*store, &unfenced, "b", AckStatus::Completed).await,
         GOES_ON,
@@ -152,8 +145,7 @@ pub(crate) async fn without_a_lease_it_moves_forward_only(database: Database) {
     assert_eq!(names(&from("q").claim(&*store).await), ["d"]);
 }
 
-pub(crate) async fn retry_comes_again_and_does_not_count(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn retry_comes_again_and_does_not_count(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     for _ in 0..10 {
         let claimed = from("q").batch(2).claim(&*store).await;
@@ -168,22 +160,22 @@ pub(crate) async fn retry_comes_again_and_does_not_count(database: Database) {
             "what follows it comes again with it"
         );
     }
-    assert_eq!(database.count("queue_message_flag").await, 0);
+    assert_eq!(store.database.count("queue_message_flag").await, 0);
 }
 
-pub(crate) async fn a_failed_message_is_held_back_as_long_as_the_queue_says(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_failed_message_is_held_back_as_long_as_the_queue_says(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
-    database
+    store
+        .database
         .execute("UPDATE queue SET retry_delay_ms = 40000")
         .await;
     let delay = Duration::from_secs(40);
     let claimed = from("q").claim(&*store).await;
     let acked = ack(&*store, &claimed, "a", AckStatus::Failed).await;
     assert_eq!(acked.outcome, RELEASED);
-    assert_eq!(acked.ready.len(), 1, "waiters learn the new time");
+    assert_eq!(acked.wakes.len(), 1, "waiters learn the new time");
     assert_about(from("q").nothing(&*store).await, delay);
-    database.pass(delay).await;
+    store.pass(delay).await;
     let claimed = from("q").claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
     assert_eq!(

@@ -53,11 +53,11 @@ pub(crate) async fn push(
         .map(|pushed| pushed.as_ref().is_ok_and(|pushed| !pushed.duplicate))
         .collect();
     assert_eq!(stored, vec![true; transactions.len()]);
-    done.ready
+    done.wakes
 }
 
 pub(crate) async fn apply(store: &dyn Store, batch: WriteBatch) -> BatchOutcome {
-    store.apply(Arc::new(batch)).commit_alone().await.unwrap()
+    store.apply(Arc::new(batch)).done().await
 }
 
 pub(crate) async fn try_push(store: &dyn Store, pushes: Vec<NewMessage>) -> BatchOutcome {
@@ -133,11 +133,7 @@ impl Request {
 
     pub(crate) async fn pop(&self, store: &dyn Store) -> PopOutcome {
         let request = Arc::new(self.0.clone());
-        store
-            .pop(request, Uuid::now_v7(), LEASE)
-            .commit_alone()
-            .await
-            .unwrap()
+        store.pop(request, Uuid::now_v7(), LEASE).done().await
     }
 
     /// There is something.
@@ -225,7 +221,7 @@ pub(crate) fn say(claimed: &Claim, transaction: &str, status: AckStatus) -> Ack 
 #[derive(Debug)]
 pub(crate) struct AckResult {
     pub(crate) outcome: AckOutcome,
-    pub(crate) ready: Vec<Wake>,
+    pub(crate) wakes: Vec<Wake>,
 }
 
 pub(crate) async fn say_one(store: &dyn Store, ack: Ack) -> AckResult {
@@ -233,7 +229,7 @@ pub(crate) async fn say_one(store: &dyn Store, ack: Ack) -> AckResult {
     let done = apply(store, acking).await;
     AckResult {
         outcome: done.acked[0],
-        ready: done.ready,
+        wakes: done.wakes,
     }
 }
 
@@ -273,11 +269,7 @@ pub(crate) const RELEASED: AckOutcome = AckOutcome::Done {
 };
 
 pub(crate) async fn release_claim(store: &dyn Store, claimed: &Claim) -> bool {
-    let returned = store
-        .release_claim(Arc::new(claimed.clone()))
-        .commit_alone()
-        .await
-        .unwrap();
+    let returned = store.release_claim(Arc::new(claimed.clone())).done().await;
     !returned.is_empty()
 }
 
@@ -290,7 +282,7 @@ pub(crate) async fn configure(store: &dyn Store, queue: &str, options: Options) 
         options,
         given: serde_json::Map::new(),
     };
-    store.configure(new).commit_alone().await.unwrap();
+    store.configure(new).done().await;
 }
 
 #[track_caller]

@@ -5,7 +5,7 @@ use wakeline_queue::{
 
 use crate::{
     calls::{GOES_ON, RELEASED, ack, from, names, outcome, part, push},
-    database::Database,
+    test_store::TestStore,
 };
 
 /// Failures that a queue forgives if it is not told otherwise.
@@ -17,8 +17,9 @@ const DEAD_AND_RELEASED: AckOutcome = AckOutcome::Done {
 };
 
 /// Position and failures of every dead letter.
-async fn dead(database: &Database) -> Vec<(i64, i64)> {
-    database
+async fn dead(store: &TestStore) -> Vec<(i64, i64)> {
+    store
+        .database
         .pairs("SELECT position, CAST(failures AS bigint) FROM queue_dead_letter ORDER BY 1")
         .await
 }
@@ -31,22 +32,20 @@ async fn fail(store: &dyn Store, times: usize, transaction: &str) {
     }
 }
 
-pub(crate) async fn a_message_that_fails_too_often_is_dead(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_message_that_fails_too_often_is_dead(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     fail(&*store, RETRIES, "a").await;
-    assert_eq!(dead(&database).await, []);
+    assert_eq!(dead(&store).await, []);
     let claimed = from("q").claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
     let last = ack(&*store, &claimed, "a", AckStatus::Failed).await;
     assert_eq!(last.outcome, DEAD_AND_RELEASED);
-    assert_eq!(last.ready.len(), 1);
-    assert_eq!(dead(&database).await, [(0, 4)]);
+    assert_eq!(last.wakes.len(), 1);
+    assert_eq!(dead(&store).await, [(0, 4)]);
     assert_eq!(names(&from("q").batch(9).claim(&*store).await), ["b"]);
 }
 
-pub(crate) async fn failures_belong_to_the_message(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn failures_belong_to_the_message(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     fail(&*store, RETRIES, "a").await;
     let claimed = from("q").batch(9).claim(&*store).await;
@@ -64,11 +63,10 @@ pub(crate) async fn failures_belong_to_the_message(database: Database) {
         outcome(&*store, &claimed, "b", AckStatus::Failed).await,
         DEAD_AND_RELEASED
     );
-    assert_eq!(dead(&database).await, [(1, 4)]);
+    assert_eq!(dead(&store).await, [(1, 4)]);
 }
 
-pub(crate) async fn dead_at_once(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn dead_at_once(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     for name in ["a", "b"] {
         let claimed = from("q").batch(2).claim(&*store).await;
@@ -78,13 +76,12 @@ pub(crate) async fn dead_at_once(database: Database) {
             DEAD_AND_RELEASED
         );
     }
-    assert_eq!(dead(&database).await, [(0, 0), (1, 0)]);
+    assert_eq!(dead(&store).await, [(0, 0), (1, 0)]);
     assert_eq!(names(&from("q").batch(9).claim(&*store).await), ["c"]);
 }
 
 /// It is not passed before them, and it does not come again with them.
-pub(crate) async fn a_dead_message_waits_for_those_before_it(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_dead_message_waits_for_those_before_it(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
     fail(&*store, RETRIES, "b").await;
     let claimed = from("q").batch(3).claim(&*store).await;
@@ -93,24 +90,23 @@ pub(crate) async fn a_dead_message_waits_for_those_before_it(database: Database)
         DEAD_AND_RELEASED
     );
     // A batch is of so many places in line.
-    let recheck_after = from("q").batch(3).claim(&*store).await;
-    assert_eq!(names(&recheck_after), ["a", "c"]);
+    let redelivered = from("q").batch(3).claim(&*store).await;
+    assert_eq!(names(&redelivered), ["a", "c"]);
     assert_eq!(
-        outcome(&*store, &recheck_after, "a", AckStatus::Failed).await,
+        outcome(&*store, &redelivered, "a", AckStatus::Failed).await,
         RELEASED
     );
-    let recheck_after = from("q").batch(3).claim(&*store).await;
-    assert_eq!(names(&recheck_after), ["a", "c"]);
+    let redelivered = from("q").batch(3).claim(&*store).await;
+    assert_eq!(names(&redelivered), ["a", "c"]);
     assert_eq!(
-        outcome(&*store, &recheck_after, "c", AckStatus::Completed).await,
+        outcome(&*store, &redelivered, "c", AckStatus::Completed).await,
         RELEASED
     );
     assert_eq!(names(&from("q").claim(&*store).await), ["d"]);
-    assert_eq!(dead(&database).await, [(1, 4)]);
+    assert_eq!(dead(&store).await, [(1, 4)]);
 }
 
-pub(crate) async fn the_lease_ends_when_only_dead_messages_are_left(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn the_lease_ends_when_only_dead_messages_are_left(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
     for name in ["c", "b"] {
         let claimed = from("q").batch(3).claim(&*store).await;
@@ -124,13 +120,12 @@ pub(crate) async fn the_lease_ends_when_only_dead_messages_are_left(database: Da
     // All three are answered for now.
     let last = ack(&*store, &claimed, "a", AckStatus::Completed).await;
     assert_eq!(last.outcome, RELEASED);
-    assert_eq!(last.ready.len(), 1);
+    assert_eq!(last.wakes.len(), 1);
     let claimed = from("q").claim(&*store).await;
     assert_eq!((names(&claimed), part(&claimed).first), (vec!["d"], 3));
 }
 
-pub(crate) async fn dead_messages_are_skipped_by_their_group_only(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn dead_messages_are_skipped_by_their_group_only(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     ack(&*store, &claimed, "b", AckStatus::DeadLetter).await;
@@ -140,8 +135,7 @@ pub(crate) async fn dead_messages_are_skipped_by_their_group_only(database: Data
     assert_eq!(names(&other), ["a", "b"]);
 }
 
-pub(crate) async fn only_dead_messages_left_is_nothing_left(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn only_dead_messages_left_is_nothing_left(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     ack(&*store, &claimed, "b", AckStatus::DeadLetter).await;

@@ -2,35 +2,32 @@ use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     calls::{from, message, names, part, push, push_all},
-    database::Database,
+    test_store::TestStore,
 };
 
 /// More than two claims make known.
 const MANY: usize = 1_050;
 
-pub(crate) async fn an_unknown_queue_is_empty_and_stays_unknown(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn an_unknown_queue_is_empty_and_stays_unknown(store: TestStore) {
     assert_eq!(from("q").nothing(&*store).await, None);
     assert_eq!(from("q").partition("p").nothing(&*store).await, None);
     for table in ["queue", "queue_partition", "queue_group", "queue_cursor"] {
-        assert_eq!(database.count(table).await, 0, "{table}");
+        assert_eq!(store.database.count(table).await, 0, "{table}");
     }
     push(&*store, "q", "p", &["a"]).await;
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
 }
 
-pub(crate) async fn an_unknown_partition_is_empty_and_stays_unknown(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn an_unknown_partition_is_empty_and_stays_unknown(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let other = || from("q").partition("other");
     assert_eq!(other().nothing(&*store).await, None);
-    assert_eq!(database.count("queue_partition").await, 1);
+    assert_eq!(store.database.count("queue_partition").await, 1);
     push(&*store, "q", "other", &["b"]).await;
     assert_eq!(names(&other().claim(&*store).await), ["b"]);
 }
 
-pub(crate) async fn a_group_finds_more_partitions_than_one_claim_makes_known(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_group_finds_more_partitions_than_one_claim_makes_known(store: TestStore) {
     let partitions: BTreeSet<String> = (0..MANY).map(|number| format!("p{number}")).collect();
     let sent = partitions.iter().map(|name| message("q", name, "a"));
     push_all(&*store, sent.collect()).await;
@@ -44,7 +41,7 @@ pub(crate) async fn a_group_finds_more_partitions_than_one_claim_makes_known(dat
     // All known and all caught up with; the next is found at once.
     push(&*store, "q", "p7", &["b"]).await;
     push(&*store, "q", "new", &["c"]).await;
-    database.pass(Duration::from_millis(1)).await;
+    store.pass(Duration::from_millis(1)).await;
     let both = [
         from("q").auto_ack().claim(&*store).await,
         from("q").auto_ack().claim(&*store).await,
@@ -55,8 +52,7 @@ pub(crate) async fn a_group_finds_more_partitions_than_one_claim_makes_known(dat
     );
 }
 
-pub(crate) async fn partitions_of_other_queues_are_not_served(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn partitions_of_other_queues_are_not_served(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     push(&*store, "r", "p", &["b"]).await;
     push(&*store, "r", "p2", &["c"]).await;

@@ -9,16 +9,16 @@ use wakeline_web::DeliveryGuard;
 
 use crate::{
     calls::{Request, from, names, part, push, say},
-    database::Database,
     lost_wakes::acknowledge,
     test_door::{ANSWERS, TestDoor, answer, taken},
+    test_store::TestStore,
 };
 
 /// A real lease that a test waits for.
 const SHORT: Duration = Duration::from_millis(250);
 
-pub(crate) async fn a_push_answers_a_waiting_pop(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn a_push_answers_a_waiting_pop(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
         let pop = door.parked(request).await;
         door.push(&["p"], &Uuid::new_v4().to_string()).await;
@@ -31,8 +31,8 @@ pub(crate) async fn a_push_answers_a_waiting_pop(database: Database) {
     }
 }
 
-pub(crate) async fn each_partition_that_is_pushed_answers_a_waiter(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn each_partition_that_is_pushed_answers_a_waiter(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     let partitions = ["p0", "p1", "p2", "p3", "p4"];
     let mut pops = Vec::new();
     for _ in partitions {
@@ -49,8 +49,8 @@ pub(crate) async fn each_partition_that_is_pushed_answers_a_waiter(database: Dat
     another.abort();
 }
 
-async fn hang_up_during_the_claim(database: Database, request: Request) {
-    let door = TestDoor::open(&database).await;
+async fn hang_up_during_the_claim(store: TestStore, request: Request) {
+    let door = TestDoor::open(&store).await;
     push(&*door.store.inner, "q", "p", &["a"]).await;
     let kept_back = door.store.pops.answers.acquire_many(ANSWERS).await.unwrap();
     let pop = door.pop(request.clone());
@@ -63,16 +63,16 @@ async fn hang_up_during_the_claim(database: Database, request: Request) {
     assert_eq!(names(&claimed), ["a"]);
 }
 
-pub(crate) async fn a_pop_that_hangs_up_during_its_claim_releases_it(database: Database) {
-    hang_up_during_the_claim(database, from("q")).await;
+pub(crate) async fn a_pop_that_hangs_up_during_its_claim_releases_it(store: TestStore) {
+    hang_up_during_the_claim(store, from("q")).await;
 }
 
-pub(crate) async fn an_auto_ack_that_hangs_up_during_its_claim_releases_it(database: Database) {
-    hang_up_during_the_claim(database, from("q").auto_ack()).await;
+pub(crate) async fn an_auto_ack_that_hangs_up_during_its_claim_releases_it(store: TestStore) {
+    hang_up_during_the_claim(store, from("q").auto_ack()).await;
 }
 
-async fn drop_the_claim(database: Database, request: Request) {
-    let door = TestDoor::open(&database).await;
+async fn drop_the_claim(store: TestStore, request: Request) {
+    let door = TestDoor::open(&store).await;
     let first = door.parked(request.clone()).await;
     let second = door.parked(request).await;
     door.push(&["p"], "a").await;
@@ -82,27 +82,27 @@ async fn drop_the_claim(database: Database, request: Request) {
     assert_eq!(names(&taken(second).await), ["a"]);
 }
 
-pub(crate) async fn a_claim_that_is_dropped_is_released_and_wakes(database: Database) {
-    drop_the_claim(database, from("q")).await;
+pub(crate) async fn a_claim_that_is_dropped_is_released_and_wakes(store: TestStore) {
+    drop_the_claim(store, from("q")).await;
 }
 
-pub(crate) async fn an_auto_ack_that_is_dropped_is_released_and_wakes(database: Database) {
-    drop_the_claim(database, from("q").auto_ack()).await;
+pub(crate) async fn an_auto_ack_that_is_dropped_is_released_and_wakes(store: TestStore) {
+    drop_the_claim(store, from("q").auto_ack()).await;
 }
 
 /// The group has caught up with the queue, and its leases are short.
-async fn with_short_leases(database: &Database, door: &TestDoor) {
+async fn with_short_leases(store: &TestStore, door: &TestDoor) {
     push(&*door.store.inner, "q", "p", &["first"]).await;
     from("q").auto_ack().claim(&*door.store.inner).await;
-    database.set_lease("q", SHORT).await;
+    store.set_lease("q", SHORT).await;
 }
 
-pub(crate) async fn the_end_of_a_lease_wakes_who_came_after_it(database: Database) {
+pub(crate) async fn the_end_of_a_lease_wakes_who_came_after_it(store: TestStore) {
     for is_one in [false, true] {
-        let door = TestDoor::open(&database).await;
+        let door = TestDoor::open(&store).await;
         let queue = Uuid::new_v4().to_string();
         push(&*door.store.inner, &queue, "p", &["a"]).await;
-        database.set_lease(&queue, SHORT).await;
+        store.set_lease(&queue, SHORT).await;
         let mut request = from(&queue);
         if is_one {
             request = request.partition("p");
@@ -117,9 +117,9 @@ pub(crate) async fn the_end_of_a_lease_wakes_who_came_after_it(database: Databas
     }
 }
 
-pub(crate) async fn the_end_of_a_lease_wakes_who_waited_before_it(database: Database) {
-    let door = TestDoor::open(&database).await;
-    with_short_leases(&database, &door).await;
+pub(crate) async fn the_end_of_a_lease_wakes_who_waited_before_it(store: TestStore) {
+    let door = TestDoor::open(&store).await;
+    with_short_leases(&store, &door).await;
     let first = door.parked(from("q")).await;
     let second = door.parked(from("q")).await;
     let third = door.parked(from("q").partition("p")).await;
@@ -129,8 +129,8 @@ pub(crate) async fn the_end_of_a_lease_wakes_who_waited_before_it(database: Data
     assert_eq!(names(&taken(third).await), ["a"]);
 }
 
-pub(crate) async fn a_wait_without_news_asks_the_store_once(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn a_wait_without_news_asks_the_store_once(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     push(&*door.store.inner, "q", "p", &["a"]).await;
     from("q").auto_ack().claim(&*door.store.inner).await;
     let pop = door.queue.pop(from("q").0, Duration::from_millis(200));

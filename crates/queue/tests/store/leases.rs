@@ -10,43 +10,40 @@ use crate::{
     calls::{
         GOES_ON, LEASE, RELEASED, assert_about, from, names, outcome, part, push, release_claim,
     },
-    database::Database,
+    test_store::TestStore,
 };
 
-pub(crate) async fn a_leased_partition_is_not_served_again_before_its_time(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_leased_partition_is_not_served_again_before_its_time(store: TestStore) {
     push(&*store, "q", "p1", &["a", "b"]).await;
     from("q").claim(&*store).await;
     assert_about(from("q").nothing(&*store).await, LEASE);
     assert_about(from("q").partition("p1").nothing(&*store).await, LEASE);
     assert_about(from("q").auto_ack().nothing(&*store).await, LEASE);
     push(&*store, "q", "p2", &["c"]).await;
-    database.pass(LEASE / 2).await;
+    store.pass(LEASE / 2).await;
     assert_eq!(names(&from("q").claim(&*store).await), ["c"]);
     // The next to end.
     assert_about(from("q").nothing(&*store).await, LEASE / 2);
     assert_about(from("q").partition("p2").nothing(&*store).await, LEASE);
 }
 
-pub(crate) async fn the_queue_says_how_long_a_lease_lasts(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn the_queue_says_how_long_a_lease_lasts(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let time = LEASE * 3;
-    database.set_lease("q", time).await;
+    store.set_lease("q", time).await;
     let claimed = from("q").claim(&*store).await;
     assert_about(from("q").nothing(&*store).await, time);
-    database.pass(LEASE * 2).await;
+    store.pass(LEASE * 2).await;
     assert_eq!(
         outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         RELEASED
     );
 }
 
-pub(crate) async fn an_expired_lease_is_delivered_again(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn an_expired_lease_is_delivered_again(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let first = from("q").batch(2).claim(&*store).await;
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     let second = from("q").batch(2).claim(&*store).await;
     assert_eq!(names(&first), names(&second));
     assert_ne!(first.lease, second.lease);
@@ -55,7 +52,7 @@ pub(crate) async fn an_expired_lease_is_delivered_again(database: Database) {
         outcome(&*store, &second, "a", AckStatus::Completed).await,
         GOES_ON
     );
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["b", "c"]);
 }
 
@@ -63,11 +60,10 @@ pub(crate) async fn an_expired_lease_is_delivered_again(database: Database) {
 const SHORT_LEASE: Duration = Duration::from_secs(1);
 
 /// The same with a real, short lease.
-pub(crate) async fn a_lease_ends_by_the_clock(database: Database) {
-    let store = database.store().await;
-    database.let_the_clock_run();
+pub(crate) async fn a_lease_ends_by_the_clock(store: TestStore) {
+    store.let_the_clock_run();
     push(&*store, "q", "p", &["a"]).await;
-    database.set_lease("q", SHORT_LEASE).await;
+    store.set_lease("q", SHORT_LEASE).await;
     let first = from("q").claim(&*store).await;
     let recheck_after = from("q").nothing(&*store).await.unwrap();
     assert!(recheck_after <= SHORT_LEASE, "{recheck_after:?}");
@@ -78,8 +74,7 @@ pub(crate) async fn a_lease_ends_by_the_clock(database: Database) {
     assert_eq!(late, AckOutcome::LeaseLost);
 }
 
-pub(crate) async fn who_has_lost_its_lease_changes_nothing(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn who_has_lost_its_lease_changes_nothing(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let lost = from("q").batch(2).claim(&*store).await;
     let statuses = [
@@ -88,7 +83,7 @@ pub(crate) async fn who_has_lost_its_lease_changes_nothing(database: Database) {
         AckStatus::Retry,
         AckStatus::DeadLetter,
     ];
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     // Expired, and nobody else has it yet.
     for status in statuses {
         assert_eq!(
@@ -117,8 +112,8 @@ pub(crate) async fn who_has_lost_its_lease_changes_nothing(database: Database) {
         }
         assert!(!release_claim(&*store, loser).await);
     }
-    assert_eq!(database.count("queue_message_flag").await, 0);
-    assert_eq!(database.count("queue_dead_letter").await, 0);
+    assert_eq!(store.database.count("queue_message_flag").await, 0);
+    assert_eq!(store.database.count("queue_dead_letter").await, 0);
     assert_eq!(
         outcome(&*store, &held, "a", AckStatus::Completed).await,
         GOES_ON
@@ -133,8 +128,7 @@ pub(crate) async fn who_has_lost_its_lease_changes_nothing(database: Database) {
     );
 }
 
-pub(crate) async fn auto_ack_moves_on_without_a_lease(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn auto_ack_moves_on_without_a_lease(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
     let auto = || from("q").auto_ack();
     let one = auto().claim(&*store).await;
@@ -154,11 +148,10 @@ pub(crate) async fn auto_ack_moves_on_without_a_lease(database: Database) {
     assert_eq!(part(&from("q").claim(&*store).await).remaining, 0);
 }
 
-pub(crate) async fn auto_ack_after_an_expired_lease_fences_the_old_holder(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn auto_ack_after_an_expired_lease_fences_the_old_holder(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let lost = from("q").batch(2).claim(&*store).await;
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     assert_eq!(names(&from("q").auto_ack().claim(&*store).await), ["a"]);
     assert_eq!(
         outcome(&*store, &lost, "b", AckStatus::Completed).await,

@@ -14,8 +14,8 @@ use wakeline_queue::{ack::AckStatus, claim::PopOutcome, store::Store};
 
 use crate::{
     calls::{RELEASED, from, message, outcome, push_all},
-    database::Database,
     races::finished,
+    test_store::TestStore,
 };
 
 const LARGE: usize = 2_000;
@@ -36,9 +36,9 @@ struct Run {
     delivered: [Mutex<Vec<String>>; 2],
 }
 
-pub(crate) async fn nothing_acknowledged_is_lost(database: Database) {
-    database.let_the_clock_run();
-    let nodes = [database.store().await, database.store().await];
+pub(crate) async fn nothing_acknowledged_is_lost(store: TestStore) {
+    store.let_the_clock_run();
+    let nodes = store.nodes().await;
     let run = Arc::new(Run::default());
     run.large_left.store(LARGE_PRODUCERS, Ordering::SeqCst);
     let producers = LARGE_PRODUCERS + SINGLE_PRODUCERS;

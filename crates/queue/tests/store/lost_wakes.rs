@@ -26,7 +26,7 @@ use wakeline_web::DeliveryGuard;
 
 use crate::{
     calls::{from, message, say},
-    database::Database,
+    test_store::TestStore,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -37,12 +37,12 @@ const GROUPS: [&str; 2] = ["one", "two"];
 const PARTITIONS: usize = 3;
 
 /// Two nodes. On SQLite they are two stores on one file that share the engine.
-pub(crate) async fn nodes(database: &Database) -> [Arc<Queue>; 2] {
+pub(crate) async fn nodes(store: &TestStore) -> [Arc<Queue>; 2] {
     let limits = Limits::default();
-    let Some(connector) = database.connector() else {
+    let Some(connector) = store.database.connector() else {
         let engine = engine();
         let bus = Bus::local(engine.clone());
-        let (one, two) = (database.store().await, database.store().await);
+        let [one, two] = store.nodes().await;
         return [one, two]
             .map(|store| Queue::new(store, engine.clone(), bus.clone(), limits.clone(), None));
     };
@@ -55,7 +55,7 @@ pub(crate) async fn nodes(database: &Database) -> [Arc<Queue>; 2] {
         };
         let bus = Bus::postgres(engine.clone(), connector.clone(), &options);
         eventually("the bus to be live", async || bus.mode() == BusMode::Live).await;
-        let store = database.store().await;
+        let store = store.another_node().await;
         nodes.push(Queue::new(store, engine, bus, limits.clone(), None));
     }
     nodes.try_into().expect("there are two")
@@ -67,17 +67,17 @@ pub(crate) fn engine() -> Arc<Engine> {
     engine
 }
 
-pub(crate) async fn with_leases_nobody_is_left_waiting(database: Database) {
-    nobody_is_left_waiting(database, ConsumerKind::Lease).await;
+pub(crate) async fn with_leases_nobody_is_left_waiting(store: TestStore) {
+    nobody_is_left_waiting(store, ConsumerKind::Lease).await;
 }
 
-pub(crate) async fn with_auto_ack_nobody_is_left_waiting(database: Database) {
-    nobody_is_left_waiting(database, ConsumerKind::AutoAck).await;
+pub(crate) async fn with_auto_ack_nobody_is_left_waiting(store: TestStore) {
+    nobody_is_left_waiting(store, ConsumerKind::AutoAck).await;
 }
 
 /// Consumers that fail, hang up during a claim, and drop what they were given.
-pub(crate) async fn with_failures_nobody_is_left_waiting(database: Database) {
-    nobody_is_left_waiting(database, ConsumerKind::Clumsy).await;
+pub(crate) async fn with_failures_nobody_is_left_waiting(store: TestStore) {
+    nobody_is_left_waiting(store, ConsumerKind::Clumsy).await;
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -112,13 +112,13 @@ impl ConsumedMessages {
     }
 }
 
-async fn nobody_is_left_waiting(database: Database, manner: ConsumerKind) {
-    database.let_the_clock_run();
+async fn nobody_is_left_waiting(store: TestStore, manner: ConsumerKind) {
+    store.let_the_clock_run();
     let seed =
         std::env::var("WAKELINE_SEED").map_or_else(|_| rand::random(), |s| s.parse().unwrap());
     eprintln!("WAKELINE_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let nodes = nodes(&database).await;
+    let nodes = nodes(&store).await;
     let consumed = Arc::new(ConsumedMessages::default());
     let mut consumers = JoinSet::new();
     for node in &nodes {

@@ -4,7 +4,6 @@
 mod ack_batches;
 mod acks;
 mod calls;
-mod database;
 mod dead_letters;
 mod discovery;
 mod extending;
@@ -21,7 +20,6 @@ mod order;
 mod pushes;
 mod races;
 mod random;
-mod ready;
 mod recheck;
 mod release;
 mod sealed;
@@ -34,12 +32,14 @@ mod starts;
 mod streams;
 mod sweeping;
 mod test_door;
+mod test_store;
 mod transactions;
 mod unknown_outcome;
+mod wakes;
 mod watched_store;
 
 wakeline_testkit::conformance! {
-    crate::database::Database;
+    crate::test_store::TestStore;
     pushes:
         a_push_gives_each_message_its_place_in_line,
         everything_of_a_message_comes_back,
@@ -88,7 +88,7 @@ wakeline_testkit::conformance! {
         a_lease_of_somebody_else_is_not_released,
         what_was_acknowledged_in_part_is_not_released,
         an_auto_ack_is_not_released_behind_a_later_claim;
-    ready:
+    wakes:
         a_new_partition_wakes_every_group,
         a_group_that_has_caught_up_is_woken,
         a_group_that_is_behind_is_not_woken,
@@ -96,7 +96,7 @@ wakeline_testkit::conformance! {
         a_leased_partition_wakes_by_its_ack_and_not_by_a_push,
         each_partition_of_a_push_is_woken,
         a_failure_wakes_its_group,
-        what_auto_ack_leaves_is_announced;
+        an_auto_ack_wakes_for_what_it_leaves;
     recheck:
         places_of_a_queue,
         places_of_a_partition,

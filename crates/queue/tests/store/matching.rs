@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use wakeline_queue::{ack::AckStatus, options::Options, store::Store, topic};
+use wakeline_queue::{ack::AckStatus, options::Options, topic};
 use wakeline_wake::WaitedKey;
 
 use crate::{
     calls::{LEASE, Request, ack, assert_about, configure, from, names, of, push},
-    database::Database,
     test_door::{TestDoor, taken},
+    test_store::TestStore,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -17,8 +17,7 @@ fn auto(request: Request) -> Request {
     request.auto_ack()
 }
 
-pub(crate) async fn by_namespace_by_task_and_by_both(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn by_namespace_by_task_and_by_both(store: TestStore) {
     for queue in ["a.x", "a.y", "b.x", "c"] {
         push(&*store, queue, "p", &[queue]).await;
     }
@@ -44,8 +43,7 @@ pub(crate) async fn by_namespace_by_task_and_by_both(database: Database) {
     }
 }
 
-pub(crate) async fn a_claim_is_of_one_queue(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_claim_is_of_one_queue(store: TestStore) {
     for queue in ["n.a", "n.b"] {
         for partition in ["p1", "p2"] {
             push(&*store, queue, partition, &[queue]).await;
@@ -65,49 +63,47 @@ pub(crate) async fn a_claim_is_of_one_queue(database: Database) {
         .await;
     assert_ne!(claimed.queue, other.queue);
     assert_about(of(Some("n"), None).nothing(&*store).await, LEASE);
-    database.pass(LEASE / 2).await;
+    store.pass(LEASE / 2).await;
     let transaction = names(&claimed)[0].to_owned();
     ack(&*store, &claimed, &transaction, AckStatus::Completed).await;
     assert_about(of(Some("n"), None).nothing(&*store).await, LEASE / 2);
 }
 
 /// Both are known to the group, and there is something in both: first in one, then in the other.
-async fn in_both(store: &dyn Store, database: &Database, between: Duration) -> Request {
+async fn in_both(store: &TestStore, between: Duration) -> Request {
     for (queue, priority) in [("n.low", 0), ("n.high", 10)] {
         let options = Options {
             priority,
             ..Options::default()
         };
-        configure(store, queue, options).await;
-        push(store, queue, "p", &["first"]).await;
+        configure(&**store, queue, options).await;
+        push(&**store, queue, "p", &["first"]).await;
     }
     let request = auto(of(Some("n"), None));
     for _ in 0..2 {
-        request.claim_soon(store).await;
+        request.claim_soon(&**store).await;
     }
-    assert_eq!(request.nothing(store).await, None);
-    push(store, "n.low", "p", &["low"]).await;
-    database.pass(between).await;
-    push(store, "n.high", "p", &["high"]).await;
+    assert_eq!(request.nothing(&**store).await, None);
+    push(&**store, "n.low", "p", &["low"]).await;
+    store.pass(between).await;
+    push(&**store, "n.high", "p", &["high"]).await;
     request
 }
 
-pub(crate) async fn the_higher_priority_comes_first(database: Database) {
-    let store = database.store().await;
-    let request = in_both(&*store, &database, Duration::from_secs(1)).await;
+pub(crate) async fn the_higher_priority_comes_first(store: TestStore) {
+    let request = in_both(&store, Duration::from_secs(1)).await;
     assert_eq!(names(&request.claim(&*store).await), ["high"]);
     assert_eq!(names(&request.claim(&*store).await), ["low"]);
 }
 
-pub(crate) async fn who_has_waited_long_comes_before_a_higher_priority(database: Database) {
-    let store = database.store().await;
-    let request = in_both(&*store, &database, HOUR).await;
+pub(crate) async fn who_has_waited_long_comes_before_a_higher_priority(store: TestStore) {
+    let request = in_both(&store, HOUR).await;
     assert_eq!(names(&request.claim(&*store).await), ["low"]);
     assert_eq!(names(&request.claim(&*store).await), ["high"]);
 }
 
-pub(crate) async fn a_push_answers_who_waits_for_its_namespace_or_task(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn a_push_answers_who_waits_for_its_namespace_or_task(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     for (number, request) in [
         of(Some("n"), None),
         of(None, Some("t")),
@@ -126,8 +122,7 @@ pub(crate) async fn a_push_answers_who_waits_for_its_namespace_or_task(database:
     }
 }
 
-pub(crate) async fn they_are_rechecked(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn they_are_rechecked(store: TestStore) {
     push(&*store, "n.t", "p", &["a"]).await;
     let requests = [
         of(Some("n"), None),

@@ -10,15 +10,15 @@ use wakeline_testkit::CommitAlone;
 
 use crate::{
     calls::{RELEASED, apply, from, message, names, outcome, push, say, try_push},
-    database::Database,
     test_door::{TestDoor, taken},
+    test_store::TestStore,
 };
 
-pub(crate) async fn paused_pushes_are_refused(database: Database) {
-    let (one, two) = (database.store().await, database.store().await);
+pub(crate) async fn paused_pushes_are_refused(store: TestStore) {
+    let [one, two] = store.nodes().await;
     push(&*one, "q", "p", &["a"]).await;
     assert_eq!(one.modes().await.unwrap(), PauseModes::default());
-    let modes = one.set_push_paused(true).commit_alone().await.unwrap();
+    let modes = one.set_push_paused(true).done().await;
     assert!(modes.push_paused && !modes.pop_paused);
     assert_eq!(two.modes().await.unwrap(), modes);
     let sent = vec![
@@ -28,7 +28,7 @@ pub(crate) async fn paused_pushes_are_refused(database: Database) {
     ];
     let refused = try_push(&*two, sent).await;
     assert_eq!(refused.pushed, vec![Err(PushRefusal::Paused); 3]);
-    assert_eq!(refused.ready, []);
+    assert_eq!(refused.wakes, []);
     // What is there is consumed.
     let claimed = from("q").claim(&*two).await;
     let whole = WriteBatch {
@@ -42,17 +42,17 @@ pub(crate) async fn paused_pushes_are_refused(database: Database) {
         refused.rejection,
         Some(Rejection::Push(0, PushRefusal::Paused))
     );
-    one.set_push_paused(false).commit_alone().await.unwrap();
+    one.set_push_paused(false).done().await;
     assert_eq!(apply(&*two, whole).await.acked, [RELEASED]);
     push(&*two, "q", "p", &["b"]).await;
     assert_eq!(names(&from("r").claim(&*one).await), ["c"]);
 }
 
-pub(crate) async fn paused_pops_find_nothing(database: Database) {
-    let (one, two) = (database.store().await, database.store().await);
+pub(crate) async fn paused_pops_find_nothing(store: TestStore) {
+    let [one, two] = store.nodes().await;
     push(&*one, "q", "p", &["a"]).await;
     let claimed = from("q").group("early").claim(&*one).await;
-    two.set_pop_paused(true).commit_alone().await.unwrap();
+    two.set_pop_paused(true).done().await;
     for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
         assert_eq!(request.nothing(&*one).await, None);
     }
@@ -61,12 +61,12 @@ pub(crate) async fn paused_pops_find_nothing(database: Database) {
     let done = outcome(&*one, &claimed, "a", AckStatus::Completed).await;
     assert_eq!(done, RELEASED);
     push(&*one, "q", "p", &["b"]).await;
-    two.set_pop_paused(false).commit_alone().await.unwrap();
+    two.set_pop_paused(false).done().await;
     assert_eq!(names(&from("q").batch(9).claim(&*one).await), ["a", "b"]);
 }
 
-pub(crate) async fn who_is_held_during_a_pause_is_served_after_it(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn who_is_held_during_a_pause_is_served_after_it(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     door.watch();
     door.queue.pause_pops(true).await.unwrap();
     push(&*door.store.inner, "q", "p", &["a"]).await;

@@ -8,15 +8,15 @@ use wakeline_queue::{ack::AckStatus, claim::PopOutcome, store::Store};
 
 use crate::{
     calls::{Request, ack, from, names, part, push, release_claim},
-    database::Database,
+    test_store::TestStore,
 };
 
 /// Far below any lease: a pop that finds nothing checks again when the push is done.
 const SOON: Duration = Duration::from_secs(1);
 
 /// A push to partition `p` up to its end; the test commits `b`.
-async fn begin_push(database: &Database) -> Client {
-    let client = database.session().await;
+async fn begin_push(store: &TestStore) -> Client {
+    let client = store.database.session().await;
     // Deferred work is done at once: what is left to do is the commit.
     let sql = "BEGIN; SELECT wakeline.push('q', '1', 'p', 'b'); SET CONSTRAINTS ALL IMMEDIATE";
     client.batch_execute(sql).await.unwrap();
@@ -35,14 +35,13 @@ async fn in_vain(store: &dyn Store, request: &Request) -> Duration {
 
 #[tokio::test]
 async fn an_auto_ack_announces_that_there_may_be_more() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
+    let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
-    let under_way = begin_push(&database).await;
+    let under_way = begin_push(&store).await;
     // The push has seen that the group is not at the end, so it wakes nobody: the claim must.
     let claimed = from("q").auto_ack().claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
-    assert_eq!(claimed.ready().len(), 1);
+    assert_eq!(claimed.wakes().len(), 1);
     let recheck_after = in_vain(&*store, &from("q").auto_ack()).await;
     under_way.batch_execute("COMMIT").await.unwrap();
     tokio::time::sleep(recheck_after).await;
@@ -51,27 +50,25 @@ async fn an_auto_ack_announces_that_there_may_be_more() {
 
 #[tokio::test]
 async fn an_ack_waits_until_it_knows_whether_there_is_more() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
+    let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
-    let under_way = begin_push(&database).await;
+    let under_way = begin_push(&store).await;
     let commit = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         under_way.batch_execute("COMMIT").await.unwrap();
     };
     let (acked, ()) = tokio::join!(ack(&*store, &claimed, "a", AckStatus::Completed), commit);
-    assert_eq!(acked.ready.len(), 1);
+    assert_eq!(acked.wakes.len(), 1);
     assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
 }
 
 #[tokio::test]
 async fn a_claim_does_not_wait_for_it() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
+    let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
     push(&*store, "q", "other", &["c"]).await;
-    let _under_way = begin_push(&database).await;
+    let _under_way = begin_push(&store).await;
     let mut seen = [
         from("q").claim(&*store).await,
         from("q").claim(&*store).await,
@@ -84,12 +81,11 @@ async fn a_claim_does_not_wait_for_it() {
 /// A claim that has locked the cursor may leave it as it is, and then wakes no pop.
 #[tokio::test]
 async fn what_another_claim_has_in_hand_is_looked_at_again_soon() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
+    let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     release_claim(&*store, &claimed).await;
-    let other = database.session().await;
+    let other = store.database.session().await;
     let lock = "BEGIN; SELECT FROM wakeline.queue_cursor FOR NO KEY UPDATE";
     other.batch_execute(lock).await.unwrap();
     for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
@@ -103,14 +99,13 @@ async fn what_another_claim_has_in_hand_is_looked_at_again_soon() {
 /// whether it goes on cannot be seen.
 #[tokio::test]
 async fn an_ack_over_dead_messages_does_not_hide_it() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
+    let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a", "dead"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     ack(&*store, &claimed, "dead", AckStatus::DeadLetter).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
-    let under_way = begin_push(&database).await;
+    let under_way = begin_push(&store).await;
     ack(&*store, &claimed, "a", AckStatus::Completed).await;
     under_way.batch_execute("COMMIT").await.unwrap();
     assert_eq!(names(&from("q").claim_soon(&*store).await), ["b"]);
@@ -119,19 +114,18 @@ async fn an_ack_over_dead_messages_does_not_hide_it() {
 /// In one batch, a push behind the acknowledgement that has caught up.
 #[tokio::test]
 async fn a_push_behind_an_ack_of_the_same_batch_is_seen() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
+    let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     push(&*store, "other", "p", &["x"]).await;
-    let lock = database.session().await;
+    let lock = store.database.session().await;
     let hold = "BEGIN; SELECT FROM wakeline.queue_partition WHERE queue_id = (
         SELECT id FROM wakeline.queue WHERE name = 'other') FOR UPDATE";
     lock.batch_execute(hold).await.unwrap();
     // Every worker is held up, so that what follows is gathered.
     let mut held_up = Vec::new();
     for number in 0..4 {
-        let store = store.clone();
+        let store = store.node.clone();
         held_up.push(tokio::spawn(async move {
             push(&*store, "other", "p", &[&format!("y{number}")]).await;
         }));
@@ -146,7 +140,7 @@ async fn a_push_behind_an_ack_of_the_same_batch_is_seen() {
         push(&*store, "q", "p", &["b"]),
         release
     );
-    assert_eq!(acked.ready.len() + pushed.len(), 1, "its group is woken");
+    assert_eq!(acked.wakes.len() + pushed.len(), 1, "its group is woken");
     assert_eq!(names(&from("q").claim_soon(&*store).await), ["b"]);
     for held_up in held_up {
         held_up.await.unwrap();

@@ -4,11 +4,10 @@ use wakeline_queue::ack::AckStatus;
 
 use crate::{
     calls::{ack, from, names, part, push},
-    database::Database,
+    test_store::TestStore,
 };
 
-pub(crate) async fn a_batch_is_taken_in_order_and_the_next_goes_on(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_batch_is_taken_in_order_and_the_next_goes_on(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c", "d", "e"]).await;
     let mut seen = Vec::new();
     for _ in 0..3 {
@@ -26,8 +25,7 @@ pub(crate) async fn a_batch_is_taken_in_order_and_the_next_goes_on(database: Dat
     assert_eq!(from("q").nothing(&*store).await, None);
 }
 
-pub(crate) async fn groups_are_independent(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn groups_are_independent(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let one = from("q").group("one").claim(&*store).await;
     let two = from("q").group("two").batch(2).claim(&*store).await;
@@ -38,8 +36,7 @@ pub(crate) async fn groups_are_independent(database: Database) {
     assert_eq!(names(&from("q").group("one").claim(&*store).await), ["a"]);
 }
 
-pub(crate) async fn a_group_that_comes_later_sees_everything(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_group_that_comes_later_sees_everything(store: TestStore) {
     push(&*store, "q", "p1", &["a"]).await;
     from("q").group("early").auto_ack().claim(&*store).await;
     push(&*store, "q", "p2", &["b"]).await;
@@ -52,20 +49,19 @@ pub(crate) async fn a_group_that_comes_later_sees_everything(database: Database)
     assert_eq!(late().nothing(&*store).await, None);
 }
 
-pub(crate) async fn partitions_are_served_longest_ready_first(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn partitions_are_served_longest_ready_first(store: TestStore) {
     for name in ["p1", "p2", "p3"] {
         push(&*store, "q", name, &["a"]).await;
         from("q").auto_ack().claim(&*store).await;
     }
     // A busy partition does not keep the others waiting.
     for (name, transactions) in [("p2", ["b", "c"]), ("p3", ["b", "c"]), ("p1", ["b", "c"])] {
-        database.pass(Duration::from_millis(1)).await;
+        store.pass(Duration::from_millis(1)).await;
         push(&*store, "q", name, &transactions).await;
     }
     let mut seen = Vec::new();
     for _ in 0..6 {
-        database.pass(Duration::from_millis(1)).await;
+        store.pass(Duration::from_millis(1)).await;
         let claimed = from("q").claim(&*store).await;
         let name = names(&claimed)[0].to_owned();
         ack(&*store, &claimed, &name, AckStatus::Completed).await;

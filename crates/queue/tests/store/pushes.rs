@@ -3,11 +3,11 @@ use wakeline_queue::message::{NewMessage, PushReceipt};
 
 use crate::{
     calls::{from, message, names, part, push, push_all},
-    database::Database,
+    test_store::TestStore,
 };
 
-pub(crate) async fn a_push_gives_each_message_its_place_in_line(database: Database) {
-    let (one, two) = (database.store().await, database.store().await);
+pub(crate) async fn a_push_gives_each_message_its_place_in_line(store: TestStore) {
+    let [one, two] = store.nodes().await;
     push(&*one, "q", "p", &["a", "b"]).await;
     push(&*two, "q", "p", &["c"]).await;
     push(&*one, "q", "p", &["d", "e"]).await;
@@ -16,8 +16,7 @@ pub(crate) async fn a_push_gives_each_message_its_place_in_line(database: Databa
     assert_eq!((part(&claimed).first, part(&claimed).end), (0, 5));
 }
 
-pub(crate) async fn everything_of_a_message_comes_back(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn everything_of_a_message_comes_back(store: TestStore) {
     let sent = NewMessage {
         trace_id: Some(Uuid::new_v4()),
         payload: r#"{"text": "Zażółć \u0041 \\ \" '"}"#.into(),
@@ -48,8 +47,7 @@ pub(crate) async fn everything_of_a_message_comes_back(database: Database) {
     assert!(got.created_us > 1_600_000_000_000_000);
 }
 
-pub(crate) async fn a_transaction_id_is_stored_once_within_a_push(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_transaction_id_is_stored_once_within_a_push(store: TestStore) {
     let sent = ["a", "b", "a"].map(|name| message("q", "p", name));
     let pushed = push_all(&*store, sent.to_vec()).await;
     let results: Vec<_> = pushed.iter().map(|p| (p.id, p.duplicate)).collect();
@@ -64,18 +62,18 @@ pub(crate) async fn a_transaction_id_is_stored_once_within_a_push(database: Data
     assert_eq!(names(&from("q").batch(9).claim(&*store).await), ["a", "b"]);
 }
 
-pub(crate) async fn a_transaction_id_is_stored_once_across_pushes(database: Database) {
-    let (one, two) = (database.store().await, database.store().await);
+pub(crate) async fn a_transaction_id_is_stored_once_across_pushes(store: TestStore) {
+    let [one, two] = store.nodes().await;
     let first = push_all(&*one, vec![message("q", "p", "a")])
         .await
         .remove(0);
     // Repeating a push is safe, also when it has something new beside it.
-    let recheck_after = vec![
+    let messages = vec![
         message("q", "p", "a"),
         message("q", "p", "b"),
         message("q", "p", "a"),
     ];
-    let pushed = push_all(&*two, recheck_after).await;
+    let pushed = push_all(&*two, messages).await;
     let results: Vec<_> = pushed.iter().map(|p| (p.id, p.duplicate)).collect();
     let new = pushed[1].id;
     assert_eq!(results, [(first.id, true), (new, false), (first.id, true)]);
@@ -85,8 +83,7 @@ pub(crate) async fn a_transaction_id_is_stored_once_across_pushes(database: Data
     assert_eq!(part(&claimed).end, 2, "a duplicate takes no position");
 }
 
-pub(crate) async fn a_transaction_id_belongs_to_its_partition(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_transaction_id_belongs_to_its_partition(store: TestStore) {
     let keys = [("q", "p1"), ("q", "p2"), ("r", "p1")];
     let sent: Vec<_> = keys.map(|(q, p)| message(q, p, "a")).to_vec();
     let pushed = push_all(&*store, sent).await;

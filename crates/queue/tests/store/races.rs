@@ -15,7 +15,7 @@ use wakeline_queue::{
 
 use crate::{
     calls::{RELEASED, from, message, names, outcome, part, push, push_all},
-    database::Database,
+    test_store::TestStore,
 };
 
 /// Nothing here takes this long; what does, hangs.
@@ -27,11 +27,11 @@ pub(crate) async fn finished(tasks: JoinSet<()>) {
         .expect("a race hangs");
 }
 
-pub(crate) async fn a_partition_is_leased_to_one_node(database: Database) {
+pub(crate) async fn a_partition_is_leased_to_one_node(store: TestStore) {
     const PARTITIONS: usize = 4;
     const MESSAGES: usize = 30;
-    database.let_the_clock_run();
-    let nodes = [database.store().await, database.store().await];
+    store.let_the_clock_run();
+    let nodes = store.nodes().await;
     for partition in 0..PARTITIONS {
         let name = format!("p{partition}");
         let sent = (0..MESSAGES).map(|number| message("q", &name, &number.to_string()));
@@ -81,9 +81,9 @@ pub(crate) async fn a_partition_is_leased_to_one_node(database: Database) {
     }
 }
 
-pub(crate) async fn one_of_many_same_transaction_ids_is_stored(database: Database) {
+pub(crate) async fn one_of_many_same_transaction_ids_is_stored(store: TestStore) {
     const WRITERS: usize = 8;
-    let nodes = [database.store().await, database.store().await];
+    let nodes = store.nodes().await;
     for round in 0..25 {
         let start = Arc::new(Barrier::new(WRITERS));
         let mut tasks = JoinSet::new();
@@ -108,14 +108,14 @@ pub(crate) async fn one_of_many_same_transaction_ids_is_stored(database: Databas
         assert!(pushed.iter().all(|pushed| pushed.id == stored[0].id));
     }
     let count = i64::try_from(25 * (WRITERS + 1)).unwrap();
-    assert_eq!(database.messages().await, count);
+    assert_eq!(store.messages().await, count);
 }
 
 /// Known and new queues and partitions, each node in its own order.
-pub(crate) async fn pushes_across_each_other_do_not_fail(database: Database) {
+pub(crate) async fn pushes_across_each_other_do_not_fail(store: TestStore) {
     const ROUNDS: usize = 20;
     const WRITERS: usize = 6;
-    let nodes = [database.store().await, database.store().await];
+    let nodes = store.nodes().await;
     let names: Vec<(String, String)> = (0..12)
         .map(|number| (format!("q{}", number % 4), format!("p{}", number / 4)))
         .collect();
@@ -149,19 +149,19 @@ pub(crate) async fn pushes_across_each_other_do_not_fail(database: Database) {
     }
     drop(nodes);
     let messages = i64::try_from(ROUNDS * WRITERS * 36).unwrap();
-    assert_eq!(database.messages().await, messages);
+    assert_eq!(store.messages().await, messages);
     let ordinals = "SELECT q.partitions, max(p.ordinal) FROM queue q \
                     JOIN queue_partition p ON p.queue_id = q.id GROUP BY q.id, q.partitions";
-    for (partitions, last) in database.pairs(ordinals).await {
+    for (partitions, last) in store.database.pairs(ordinals).await {
         assert_eq!(partitions, last);
     }
-    database.saw_no_deadlock().await;
+    store.saw_no_deadlock().await;
 }
 
 /// Groups that meet a queue's partitions for the first time, each node in its own order.
-pub(crate) async fn pops_across_each_other_do_not_fail(database: Database) {
+pub(crate) async fn pops_across_each_other_do_not_fail(store: TestStore) {
     const PARTITIONS: usize = 80;
-    let nodes = [database.store().await, database.store().await];
+    let nodes = store.nodes().await;
     // Names against the order of their making.
     let partitions: Vec<String> = (0..PARTITIONS).map(|n| format!("p{}", 999 - n)).collect();
     let sent = partitions.iter().map(|name| message("q", name, "a"));
@@ -172,7 +172,7 @@ pub(crate) async fn pops_across_each_other_do_not_fail(database: Database) {
         let first = from("q").group(&group).partition(&partitions[0]);
         first.claim(&*nodes[0]).await;
         let start = Arc::new(Barrier::new(3));
-        let held_up = database.hold_pops_up().await;
+        let held_up = store.hold_pops_up().await;
         let mut tasks = JoinSet::new();
         for (node, store) in nodes.iter().enumerate() {
             let (store, start) = (store.clone(), start.clone());
@@ -211,12 +211,12 @@ pub(crate) async fn pops_across_each_other_do_not_fail(database: Database) {
         assert_eq!(claimed.len(), claims.len(), "a partition was leased twice");
     }
     drop(nodes);
-    database.saw_no_deadlock().await;
+    store.saw_no_deadlock().await;
 }
 
-pub(crate) async fn acks_and_pushes_across_each_other_do_not_fail(database: Database) {
+pub(crate) async fn acks_and_pushes_across_each_other_do_not_fail(store: TestStore) {
     const PARTITIONS: usize = 12;
-    let nodes = [database.store().await, database.store().await];
+    let nodes = store.nodes().await;
     let partitions: Vec<String> = (0..PARTITIONS).map(|n| format!("p{n}")).collect();
     let everywhere = |transaction: &str| -> Vec<_> {
         let sent = partitions.iter();
@@ -262,12 +262,12 @@ pub(crate) async fn acks_and_pushes_across_each_other_do_not_fail(database: Data
     }
     push(&*nodes[1], "q", "p0", &["end"]).await;
     drop(nodes);
-    database.saw_no_deadlock().await;
+    store.saw_no_deadlock().await;
 }
 
-pub(crate) async fn acks_of_one_batch_only_move_forward(database: Database) {
+pub(crate) async fn acks_of_one_batch_only_move_forward(store: TestStore) {
     const BATCH: u32 = 12;
-    let nodes = [database.store().await, database.store().await];
+    let nodes = store.nodes().await;
     for round in 0..40 {
         let sent = (0..BATCH).map(|number| message("q", "p", &format!("{round}-{number}")));
         push_all(&*nodes[0], sent.collect()).await;

@@ -20,8 +20,8 @@ use wakeline_wake::{Topic, WaitKey, WaitedKey, Wake};
 
 use crate::{
     calls::{LEASE, assert_about, from, message, say},
-    database::Database,
     model::{AckedMessage, Model, Name},
+    test_store::TestStore,
 };
 
 const STEPS: usize = 80;
@@ -35,17 +35,17 @@ const TICK: Duration = Duration::from_secs(25);
 const AT_ONCE: Duration = Duration::from_millis(10);
 const MAX_LOOKS: usize = 50;
 
-pub(crate) async fn random_sequences_follow_the_model(database: Database) {
+pub(crate) async fn random_sequences_follow_the_model(store: TestStore) {
     let given = std::env::var("WAKELINE_SEED").ok();
     let given: Option<u64> = given.map(|seed| seed.parse().unwrap());
     let sequences = if given.is_some() { 1 } else { SEQUENCES };
-    let stores = [database.store().await, database.store().await];
+    let stores = store.nodes().await;
     for number in 0..sequences {
         let seed = given.unwrap_or_else(rand::random);
         eprintln!("WAKELINE_SEED={seed}");
         let prefix = format!("s{number}");
         let mut sequence = Sequence {
-            database: &database,
+            fixture: &store,
             stores: &stores,
             random: StdRng::seed_from_u64(seed),
             queues: [format!("{prefix}-a"), format!("{prefix}-b")],
@@ -63,7 +63,7 @@ pub(crate) async fn random_sequences_follow_the_model(database: Database) {
 }
 
 struct Sequence<'a> {
-    database: &'a Database,
+    fixture: &'a TestStore,
     stores: &'a [Arc<dyn Store>; 2],
     random: StdRng,
     queues: [String; 2],
@@ -97,7 +97,7 @@ impl Sequence<'_> {
             84..88 => self.extend().await,
             88..94 => self.recheck().await,
             _ => {
-                self.database.pass(TICK).await;
+                self.fixture.pass(TICK).await;
                 self.model.now += TICK;
             }
         }
@@ -210,17 +210,12 @@ impl Sequence<'_> {
             required: required.clone(),
             state: None,
         };
-        let done = self
-            .store()
-            .apply(Arc::new(batch))
-            .commit_alone()
-            .await
-            .unwrap();
+        let done = self.store().apply(Arc::new(batch)).done().await;
         let rejection = self.model.rejection(&required, &acks).filter(|_| is_whole);
         assert_eq!(done.rejection, rejection, "{acks:?} {required:?}");
         if rejection.is_some() {
             assert_eq!(
-                (&*done.pushed, &*done.acked, &*done.ready),
+                (&*done.pushed, &*done.acked, &*done.wakes),
                 (&[][..], &[][..], &[][..])
             );
             let names = pushes
@@ -245,9 +240,9 @@ impl Sequence<'_> {
         let said = self.model.ack(&acks, &required, &located);
         assert_eq!(done.acked, said.outcomes, "{acks:?}");
         if pushes.is_empty() {
-            assert_told(&said, &done.ready);
+            assert_told(&said, &done.wakes);
         }
-        self.wake(&done.ready);
+        self.wake(&done.wakes);
     }
 
     fn request(&mut self) -> PopRequest {
@@ -282,12 +277,7 @@ impl Sequence<'_> {
         let lease = Uuid::now_v7();
         let mut looks = 0;
         let popped = loop {
-            let popped = self
-                .store()
-                .pop(asked.clone(), lease, LEASE)
-                .commit_alone()
-                .await
-                .unwrap();
+            let popped = self.store().pop(asked.clone(), lease, LEASE).done().await;
             match popped {
                 PopOutcome::Empty {
                     recheck_after: Some(recheck_after),
@@ -315,7 +305,7 @@ impl Sequence<'_> {
                 assert!(from.is_subset(&available), "{claimed:?} of {available:?}");
                 assert!(request.auto_ack || claimed.lease == Some(lease));
                 self.model.claim(&request, &claimed, LEASE);
-                self.wake(&claimed.ready());
+                self.wake(&claimed.wakes());
                 self.claims.push(claimed);
             }
             PopOutcome::Empty { recheck_after } => {
@@ -342,12 +332,7 @@ impl Sequence<'_> {
             return;
         };
         let claim = Arc::new(claimed.clone());
-        let mut returned = self
-            .store()
-            .release_claim(claim)
-            .commit_alone()
-            .await
-            .unwrap();
+        let mut returned = self.store().release_claim(claim).done().await;
         returned.sort_unstable();
         assert_eq!(returned, expected, "{claimed:?}");
         let parts = claimed.parts.iter();
@@ -364,12 +349,7 @@ impl Sequence<'_> {
             return;
         };
         let time = TICK * self.random.random_range(1..4) + TICK / 2;
-        let extended = self
-            .store()
-            .extend(lease, time)
-            .commit_alone()
-            .await
-            .unwrap();
+        let extended = self.store().extend(lease, time).done().await;
         let expected = self.model.extend(lease, time);
         assert_eq!(
             extended.map(|(count, _)| count),
@@ -459,7 +439,10 @@ impl Sequence<'_> {
              JOIN queue_partition p ON p.id = d.partition_id JOIN queue q ON q.id = p.queue_id \
              WHERE q.name LIKE '{prefix}-%' ORDER BY 1, 2"
         );
-        assert_eq!(self.database.pairs(&dead).await, self.model.dead_letters());
+        assert_eq!(
+            self.fixture.database.pairs(&dead).await,
+            self.model.dead_letters()
+        );
     }
 }
 

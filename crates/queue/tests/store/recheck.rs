@@ -5,7 +5,7 @@ use wakeline_wake::WaitedKey;
 
 use crate::{
     calls::{LEASE, assert_about, from, push},
-    database::Database,
+    test_store::TestStore,
 };
 
 /// What is said of each of these places (queue, partition, group), in their order.
@@ -39,8 +39,7 @@ async fn ask(store: &dyn Store, keys: &[(&str, Option<&str>, &str)]) -> Vec<Opti
 
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
-pub(crate) async fn places_of_a_queue(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn places_of_a_queue(store: TestStore) {
     let keys = [
         ("q", None, "leased"),
         ("q", None, "done"),
@@ -58,15 +57,14 @@ pub(crate) async fn places_of_a_queue(database: Database) {
     let due = ask(&*store, &keys).await;
     assert_about(due[0], LEASE);
     assert_eq!(due[1..], [None, NOW, NOW, None]);
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     assert_eq!(ask(&*store, &keys).await, [NOW, None, NOW, NOW, None]);
     // A partition that the groups have not met.
     push(&*store, "q", "p2", &["a"]).await;
     assert_eq!(ask(&*store, &keys).await, [NOW, NOW, NOW, NOW, None]);
 }
 
-pub(crate) async fn places_of_a_partition(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn places_of_a_partition(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     push(&*store, "q", "p2", &["a"]).await;
     let keys = [
@@ -89,12 +87,11 @@ pub(crate) async fn places_of_a_partition(database: Database) {
     assert_eq!(due[1..5], [None, NOW, None, None]);
     push(&*store, "q", "p2", &["b"]).await;
     assert_eq!(ask(&*store, &keys).await[1], NOW);
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     assert_eq!(ask(&*store, &keys).await[0], NOW);
 }
 
-pub(crate) async fn no_places_are_no_answer(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn no_places_are_no_answer(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     assert_eq!(store.recheck(Vec::new()).await.unwrap(), []);
 }

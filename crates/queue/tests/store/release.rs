@@ -2,28 +2,26 @@ use wakeline_queue::ack::{AckOutcome, AckStatus};
 
 use crate::{
     calls::{GOES_ON, LEASE, ack, from, names, outcome, part, push, release_claim},
-    database::Database,
+    test_store::TestStore,
 };
 
-pub(crate) async fn a_lease_that_is_released_is_free_at_once(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_lease_that_is_released_is_free_at_once(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*store).await;
     assert!(release_claim(&*store, &claimed).await);
-    let recheck_after = from("q").batch(2).claim(&*store).await;
-    assert_eq!(names(&recheck_after), ["a", "b"]);
+    let again = from("q").batch(2).claim(&*store).await;
+    assert_eq!(names(&again), ["a", "b"]);
     assert_eq!(
         outcome(&*store, &claimed, "a", AckStatus::Completed).await,
         AckOutcome::LeaseLost
     );
     assert_eq!(
-        outcome(&*store, &recheck_after, "a", AckStatus::Completed).await,
+        outcome(&*store, &again, "a", AckStatus::Completed).await,
         GOES_ON
     );
 }
 
-pub(crate) async fn an_auto_ack_that_is_released_comes_again(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn an_auto_ack_that_is_released_comes_again(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let auto = from("q").auto_ack().batch(2);
     let claimed = auto.claim(&*store).await;
@@ -36,11 +34,11 @@ pub(crate) async fn an_auto_ack_that_is_released_comes_again(database: Database)
     assert_eq!(names(&auto.claim(&*store).await), ["c"]);
 }
 
-pub(crate) async fn a_lease_of_somebody_else_is_not_released(database: Database) {
-    let (one, two) = (database.store().await, database.store().await);
+pub(crate) async fn a_lease_of_somebody_else_is_not_released(store: TestStore) {
+    let [one, two] = store.nodes().await;
     push(&*one, "q", "p", &["a"]).await;
     let lost = from("q").claim(&*one).await;
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     let held = from("q").claim(&*two).await;
     assert!(!release_claim(&*one, &lost).await);
     assert!(from("q").nothing(&*one).await.is_some());
@@ -50,8 +48,7 @@ pub(crate) async fn a_lease_of_somebody_else_is_not_released(database: Database)
     assert_eq!(from("q").nothing(&*one).await, None);
 }
 
-pub(crate) async fn what_was_acknowledged_in_part_is_not_released(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn what_was_acknowledged_in_part_is_not_released(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     ack(&*store, &claimed, "a", AckStatus::Completed).await;
@@ -59,8 +56,7 @@ pub(crate) async fn what_was_acknowledged_in_part_is_not_released(database: Data
     assert!(from("q").nothing(&*store).await.is_some(), "still leased");
 }
 
-pub(crate) async fn an_auto_ack_is_not_released_behind_a_later_claim(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn an_auto_ack_is_not_released_behind_a_later_claim(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let auto = from("q").auto_ack();
     let first = auto.claim(&*store).await;

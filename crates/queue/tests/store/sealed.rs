@@ -16,8 +16,8 @@ use wakeline_web::DeliveryGuard;
 
 use crate::{
     calls::{RELEASED, from, message, names, part, push, say, try_push},
-    database::Database,
     test_door::{STUCK, TestDoor, taken},
+    test_store::TestStore,
 };
 
 const SECRET: &str = r#"{"secret": "Zażółć"}"#;
@@ -40,8 +40,8 @@ fn sealed(queue: &str) -> ConfigureRequest {
 }
 
 /// A door with a key, and a sealed queue `q` with one message.
-async fn with_a_secret(database: &Database) -> TestDoor {
-    let door = TestDoor::with_key(database, key()).await;
+async fn with_a_secret(store: &TestStore) -> TestDoor {
+    let door = TestDoor::with_key(store, key()).await;
     door.queue.configure(sealed("q")).await.unwrap();
     let mut secret = message("q", "p", "a");
     secret.payload = SECRET.into();
@@ -50,8 +50,8 @@ async fn with_a_secret(database: &Database) -> TestDoor {
     door
 }
 
-pub(crate) async fn what_is_stored_is_sealed_and_what_is_handed_out_is_not(database: Database) {
-    let door = with_a_secret(&database).await;
+pub(crate) async fn what_is_stored_is_sealed_and_what_is_handed_out_is_not(store: TestStore) {
+    let door = with_a_secret(&store).await;
     let stored = from("q").group("looks").claim(&*door.store.inner).await;
     let stored = &part(&stored).messages[0];
     assert!(
@@ -64,13 +64,13 @@ pub(crate) async fn what_is_stored_is_sealed_and_what_is_handed_out_is_not(datab
     assert_eq!(got.transaction_id, "a");
 }
 
-pub(crate) async fn sealed_and_plain_queues_in_one_push(database: Database) {
-    let door = with_a_secret(&database).await;
+pub(crate) async fn sealed_and_plain_queues_in_one_push(store: TestStore) {
+    let door = with_a_secret(&store).await;
     push(&*door.store.inner, "plain", "p", &["x"]).await;
     let sent = [("plain", "y"), ("q", "b"), ("plain", "z"), ("q", "a")];
     let sent = sent.map(|(queue, name)| message(queue, "p", name));
     // A node that has not seen the queue yet learns by being refused.
-    let other = TestDoor::with_key(&database, key()).await;
+    let other = TestDoor::with_key(&store, key()).await;
     let pushed = other.queue.push(sent.to_vec()).await.unwrap();
     let told: Vec<bool> = pushed
         .into_iter()
@@ -87,8 +87,8 @@ pub(crate) async fn sealed_and_plain_queues_in_one_push(database: Database) {
     assert_eq!(names(&plain), ["x", "y", "z"]);
 }
 
-pub(crate) async fn a_transaction_into_a_sealed_queue(database: Database) {
-    let door = with_a_secret(&database).await;
+pub(crate) async fn a_transaction_into_a_sealed_queue(store: TestStore) {
+    let door = with_a_secret(&store).await;
     let claimed = taken(door.pop(from("q"))).await;
     let batch = WriteBatch {
         pushes: vec![message("q", "p2", "b")],
@@ -96,7 +96,7 @@ pub(crate) async fn a_transaction_into_a_sealed_queue(database: Database) {
         is_whole: true,
         ..WriteBatch::default()
     };
-    let other = TestDoor::with_key(&database, key()).await;
+    let other = TestDoor::with_key(&store, key()).await;
     let done = other.queue.apply(batch).await.unwrap();
     assert_eq!((done.rejection, &*done.acked), (None, &[RELEASED][..]));
     let claimed = taken(other.pop(from("q"))).await;
@@ -117,12 +117,12 @@ async fn released(door: &TestDoor) -> ClaimGuard {
     timeout(STUCK, looking).await.expect("it is there again")
 }
 
-pub(crate) async fn without_the_key_nothing_is_taken_and_nothing_lost(database: Database) {
-    let door = with_a_secret(&database).await;
+pub(crate) async fn without_the_key_nothing_is_taken_and_nothing_lost(store: TestStore) {
+    let door = with_a_secret(&store).await;
     let another_key = Sealer::from_hex(&"0b".repeat(32));
     for blind in [
-        TestDoor::open(&database).await,
-        TestDoor::with_key(&database, another_key).await,
+        TestDoor::open(&store).await,
+        TestDoor::with_key(&store, another_key).await,
     ] {
         for request in [from("q"), from("q").auto_ack()] {
             let refused = blind.queue.pop(request.0, Duration::ZERO).await;
@@ -131,15 +131,15 @@ pub(crate) async fn without_the_key_nothing_is_taken_and_nothing_lost(database: 
             assert_eq!(claim.claim().parts[0].messages[0].payload, SECRET);
             let claimed = claim.claim().clone();
             claim.delivered();
-            let recheck_after = say(&claimed, "a", AckStatus::Retry);
-            crate::lost_wakes::acknowledge(&door.queue, recheck_after).await;
+            let retry = say(&claimed, "a", AckStatus::Retry);
+            crate::lost_wakes::acknowledge(&door.queue, retry).await;
         }
     }
 }
 
-pub(crate) async fn without_a_key_nothing_is_sealed(database: Database) {
-    let door = with_a_secret(&database).await;
-    let blind = TestDoor::open(&database).await;
+pub(crate) async fn without_a_key_nothing_is_sealed(store: TestStore) {
+    let door = with_a_secret(&store).await;
+    let blind = TestDoor::open(&store).await;
     assert!(blind.queue.configure(sealed("r")).await.is_err());
     let pushed = blind
         .queue

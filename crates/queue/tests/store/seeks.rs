@@ -12,8 +12,8 @@ use wakeline_testkit::CommitAlone;
 
 use crate::{
     calls::{RELEASED, Request, ack, from, names, outcome, push},
-    database::Database,
     test_door::{TestDoor, answer},
+    test_store::TestStore,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -32,11 +32,10 @@ fn all() -> Request {
 }
 
 async fn seek(store: &dyn Store, scope: GroupScope, to: Seek) -> u64 {
-    store.seek(scope, to).commit_alone().await.unwrap()
+    store.seek(scope, to).done().await
 }
 
-pub(crate) async fn to_the_end(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn to_the_end(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     from("q").auto_ack().claim(&*store).await;
     assert_eq!(seek(&*store, group(Some("q"), None), Seek::End).await, 1);
@@ -46,14 +45,13 @@ pub(crate) async fn to_the_end(database: Database) {
     assert_eq!(names(&all().claim(&*store).await), ["c"]);
 }
 
-pub(crate) async fn to_a_time(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn to_a_time(store: TestStore) {
     for name in ["a", "b", "c"] {
         push(&*store, "q", "p", &[name]).await;
-        database.pass_for_all(HOUR).await;
+        store.pass_for_all(HOUR).await;
     }
     assert_eq!(names(&all().claim(&*store).await), ["a", "b", "c"]);
-    let now = database.now().await;
+    let now = store.now().await;
     for (since, expected) in [(5, vec!["a", "b", "c"]), (1, vec![]), (2, vec!["c"])] {
         let to = Seek::At(now - since * HOUR_US + HOUR_US / 2);
         assert_eq!(seek(&*store, group(Some("q"), None), to).await, 1);
@@ -65,8 +63,7 @@ pub(crate) async fn to_a_time(database: Database) {
     }
 }
 
-pub(crate) async fn one_partition(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn one_partition(store: TestStore) {
     push(&*store, "q", "p1", &["a"]).await;
     push(&*store, "q", "p2", &["b"]).await;
     push(&*store, "r", "p1", &["c"]).await;
@@ -84,19 +81,17 @@ pub(crate) async fn one_partition(database: Database) {
     }
 }
 
-pub(crate) async fn the_dead_stay_dead(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn the_dead_stay_dead(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
     ack(&*store, &claimed, "a", AckStatus::DeadLetter).await;
     assert_eq!(names(&all().claim(&*store).await), ["b", "c"]);
     seek(&*store, group(Some("q"), None), Seek::At(0)).await;
     assert_eq!(names(&all().claim_soon(&*store).await), ["b", "c"]);
-    assert_eq!(database.count("queue_dead_letter").await, 1);
+    assert_eq!(store.database.count("queue_dead_letter").await, 1);
 }
 
-pub(crate) async fn leases_and_failures_are_forgotten(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn leases_and_failures_are_forgotten(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     for _ in 0..3 {
         let claimed = from("q").claim(&*store).await;
@@ -118,8 +113,7 @@ pub(crate) async fn leases_and_failures_are_forgotten(database: Database) {
     );
 }
 
-pub(crate) async fn other_groups_stay_where_they_are(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn other_groups_stay_where_they_are(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     from("q").auto_ack().claim(&*store).await;
     from("q").group("other").auto_ack().claim(&*store).await;
@@ -128,8 +122,8 @@ pub(crate) async fn other_groups_stay_where_they_are(database: Database) {
     assert_eq!(names(&other), ["b"]);
 }
 
-pub(crate) async fn who_waits_is_woken_by_a_seek(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn who_waits_is_woken_by_a_seek(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     door.watch();
     push(&*door.store.inner, "q", "p", &["a"]).await;
     all().claim(&*door.store.inner).await;
@@ -143,13 +137,12 @@ pub(crate) async fn who_waits_is_woken_by_a_seek(database: Database) {
     }
 }
 
-pub(crate) async fn a_deleted_group_begins_where_it_began(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_deleted_group_begins_where_it_began(store: TestStore) {
     push(&*store, "q", "p", &["old"]).await;
-    database.pass_for_all(HOUR).await;
+    store.pass_for_all(HOUR).await;
     let new = all().start(Start::New);
     assert_eq!(new.nothing(&*store).await, None);
-    database.pass_for_all(HOUR).await;
+    store.pass_for_all(HOUR).await;
     push(&*store, "q", "p", &["a"]).await;
     push(&*store, "q", "p2", &["b"]).await;
     new.clone().partitions(9).claim_soon(&*store).await;
@@ -159,17 +152,16 @@ pub(crate) async fn a_deleted_group_begins_where_it_began(database: Database) {
         .commit_alone()
         .await;
     assert_eq!(deleted.unwrap(), 2);
-    let recheck_after = all().partitions(9).claim_soon(&*store).await;
-    let mut seen = names(&recheck_after);
+    let again = all().partitions(9).claim_soon(&*store).await;
+    let mut seen = names(&again);
     seen.sort_unstable();
     assert_eq!(seen, ["a", "b"], "as new as it was");
 }
 
-pub(crate) async fn a_group_deleted_with_its_start_is_a_new_one(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_group_deleted_with_its_start_is_a_new_one(store: TestStore) {
     push(&*store, "q", "p", &["old"]).await;
     push(&*store, "r", "p", &["elsewhere"]).await;
-    database.pass_for_all(HOUR).await;
+    store.pass_for_all(HOUR).await;
     for queue in ["q", "r"] {
         let new = from(queue).start(Start::New);
         assert_eq!(new.nothing(&*store).await, None);
@@ -181,27 +173,18 @@ pub(crate) async fn a_group_deleted_with_its_start_is_a_new_one(database: Databa
     assert_eq!(deleted.unwrap(), 1);
     assert_eq!(names(&from("q").claim(&*store).await), ["old"]);
     assert_eq!(from("r").nothing(&*store).await, None, "only there");
-    assert_eq!(
-        store
-            .delete_group(group(None, None), true)
-            .commit_alone()
-            .await
-            .unwrap(),
-        2
-    );
+    assert_eq!(store.delete_group(group(None, None), true).done().await, 2);
     assert_eq!(names(&from("r").claim(&*store).await), ["elsewhere"]);
     assert_eq!(
         store
             .delete_group(group(Some("none"), None), true)
-            .commit_alone()
-            .await
-            .unwrap(),
+            .done()
+            .await,
         0
     );
 }
 
-pub(crate) async fn a_deleted_group_has_no_lease_and_no_dead(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_deleted_group_has_no_lease_and_no_dead(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     ack(&*store, &claimed, "a", AckStatus::DeadLetter).await;
@@ -209,17 +192,16 @@ pub(crate) async fn a_deleted_group_has_no_lease_and_no_dead(database: Database)
     assert_eq!(names(&claimed), ["b"]);
     store
         .delete_group(group(Some("q"), None), false)
-        .commit_alone()
-        .await
-        .unwrap();
+        .done()
+        .await;
     assert_eq!(
         outcome(&*store, &claimed, "b", AckStatus::Completed).await,
         AckOutcome::LeaseLost
     );
-    let recheck_after = from("q").batch(2).claim(&*store).await;
-    assert_eq!(names(&recheck_after), ["a", "b"]);
+    let again = from("q").batch(2).claim(&*store).await;
+    assert_eq!(names(&again), ["a", "b"]);
     assert_eq!(
-        outcome(&*store, &recheck_after, "b", AckStatus::Failed).await,
+        outcome(&*store, &again, "b", AckStatus::Failed).await,
         RELEASED
     );
     assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["a", "b"]);

@@ -9,7 +9,7 @@ use wakeline_testkit::CommitAlone;
 
 use crate::{
     calls::{GOES_ON, RELEASED, from, message, names, outcome, push, push_all},
-    database::Database,
+    test_store::TestStore,
 };
 
 fn numbered(count: usize) -> Vec<NewMessage> {
@@ -22,11 +22,10 @@ fn numbers(names: &[&str]) -> Vec<usize> {
     names.iter().map(|name| name.parse().unwrap()).collect()
 }
 
-pub(crate) async fn a_batch_goes_across_them(database: Database) {
+pub(crate) async fn a_batch_goes_across_them(store: TestStore) {
     const COUNT: usize = MAX_MESSAGES * 2 + 40;
-    let store = database.store().await;
     push_all(&*store, numbered(COUNT)).await;
-    assert_eq!(database.count("queue_segment").await, 3);
+    assert_eq!(store.database.count("queue_segment").await, 3);
     let mut seen = Vec::new();
     for batch in [1, MAX_MESSAGES - 1, 1, 100, 28, 39] {
         let request = from("q").batch(u32::try_from(batch).unwrap());
@@ -42,8 +41,7 @@ pub(crate) async fn a_batch_goes_across_them(database: Database) {
     assert_eq!(from("q").nothing(&*store).await, None);
 }
 
-pub(crate) async fn large_messages_have_their_own(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn large_messages_have_their_own(store: TestStore) {
     let large: Vec<NewMessage> = (0..6)
         .map(|number| {
             let mut large = message("q", "p", &number.to_string());
@@ -57,7 +55,7 @@ pub(crate) async fn large_messages_have_their_own(database: Database) {
         })
         .collect();
     push_all(&*store, large.clone()).await;
-    assert_eq!(database.count("queue_segment").await, 6);
+    assert_eq!(store.database.count("queue_segment").await, 6);
     let claimed = from("q").batch(9).claim(&*store).await;
     assert_eq!(numbers(&names(&claimed)), [0, 1, 2, 3, 4, 5]);
     for (got, sent) in claimed.messages().zip(&large) {
@@ -65,9 +63,8 @@ pub(crate) async fn large_messages_have_their_own(database: Database) {
     }
 }
 
-pub(crate) async fn many_small_ones_are_one_batch(database: Database) {
+pub(crate) async fn many_small_ones_are_one_batch(store: TestStore) {
     const COUNT: usize = 150;
-    let store = database.store().await;
     for one in numbered(COUNT) {
         push_all(&*store, vec![one]).await;
     }
@@ -85,8 +82,7 @@ pub(crate) async fn many_small_ones_are_one_batch(database: Database) {
     assert_eq!(numbers(&names(&claimed)), (42..COUNT).collect::<Vec<_>>());
 }
 
-pub(crate) async fn the_dead_on_both_sides_of_a_boundary(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn the_dead_on_both_sides_of_a_boundary(store: TestStore) {
     push_all(&*store, numbered(MAX_MESSAGES + 2)).await;
     let all = from("q").batch(1_000);
     for dead in [MAX_MESSAGES - 1, MAX_MESSAGES] {
@@ -108,12 +104,11 @@ pub(crate) async fn the_dead_on_both_sides_of_a_boundary(database: Database) {
     );
     let letters = "SELECT position, CAST(failures AS bigint) FROM queue_dead_letter ORDER BY 1";
     let (one, two) = (MAX_MESSAGES as i64 - 1, MAX_MESSAGES as i64);
-    assert_eq!(database.pairs(letters).await, [(one, 0), (two, 0)]);
+    assert_eq!(store.database.pairs(letters).await, [(one, 0), (two, 0)]);
 }
 
-pub(crate) async fn ten_thousand_of_one_push_come_in_order(database: Database) {
+pub(crate) async fn ten_thousand_of_one_push_come_in_order(store: TestStore) {
     const COUNT: usize = 10_000;
-    let store = database.store().await;
     let pushed = push_all(&*store, numbered(COUNT)).await;
     assert!(pushed.iter().all(|pushed| !pushed.duplicate));
     assert!(pushed.is_sorted_by_key(|pushed| pushed.id));
@@ -140,8 +135,7 @@ pub(crate) async fn ten_thousand_of_one_push_come_in_order(database: Database) {
 }
 
 /// Characters that JSON, SQL and PostgreSQL's texts each have their troubles with.
-pub(crate) async fn every_text_comes_back(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn every_text_comes_back(store: TestStore) {
     let payloads = [
         r#""\u0000""#,
         r#"["\ud800", "\\u0000"]"#,
@@ -181,12 +175,8 @@ pub(crate) async fn every_text_comes_back(database: Database) {
         let name = message.transaction_id.as_deref().unwrap();
         outcome(&*store, &claimed, name, AckStatus::DeadLetter).await;
     }
-    assert_eq!(database.count("queue_dead_letter").await, 7);
-    store
-        .delete_queue("q ' \" %".to_owned())
-        .commit_alone()
-        .await
-        .unwrap();
-    while store.sweep(500).commit_alone().await.unwrap().is_more {}
-    assert_eq!(database.count("queue_transaction").await, 0);
+    assert_eq!(store.database.count("queue_dead_letter").await, 7);
+    store.delete_queue("q ' \" %".to_owned()).done().await;
+    while store.sweep(500).done().await.is_more {}
+    assert_eq!(store.database.count("queue_transaction").await, 0);
 }

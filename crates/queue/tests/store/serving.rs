@@ -5,13 +5,13 @@ use wakeline_queue::ack::AckStatus;
 
 use crate::{
     calls::{from, message, names, part, say},
-    database::Database,
     lost_wakes::acknowledge,
     test_door::{STUCK, TestDoor, taken},
+    test_store::TestStore,
 };
 
-pub(crate) async fn first_come_first_served(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn first_come_first_served(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     let mut waiting = Vec::new();
     for _ in 0..4 {
         waiting.push(door.parked(from("q")).await);
@@ -26,8 +26,8 @@ pub(crate) async fn first_come_first_served(database: Database) {
 }
 
 /// What is left when a lease ends goes to the next in line.
-pub(crate) async fn an_ack_serves_the_next(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn an_ack_serves_the_next(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     let first = door.parked(from("q")).await;
     let second = door.parked(from("q").partition("p")).await;
     let third = door.parked(from("q")).await;
@@ -42,9 +42,9 @@ pub(crate) async fn an_ack_serves_the_next(database: Database) {
     }
 }
 
-pub(crate) async fn a_push_serves_as_many_as_it_has_messages_for(database: Database) {
+pub(crate) async fn a_push_serves_as_many_as_it_has_messages_for(store: TestStore) {
     const WAITERS: usize = 6;
-    let door = TestDoor::open(&database).await;
+    let door = TestDoor::open(&store).await;
     let (answered, mut answers) = mpsc::unbounded_channel();
     for _ in 0..WAITERS {
         let pop = door.parked(from("q").auto_ack()).await;
@@ -71,8 +71,8 @@ pub(crate) async fn a_push_serves_as_many_as_it_has_messages_for(database: Datab
 }
 
 /// Batches are full before the next waiter gets something.
-pub(crate) async fn a_batch_goes_to_one(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn a_batch_goes_to_one(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     let first = door.parked(from("q").batch(10).auto_ack()).await;
     let second = door.parked(from("q").batch(10).auto_ack()).await;
     let sent = (0..15).map(|number| message("q", "p", &number.to_string()));
@@ -84,8 +84,8 @@ pub(crate) async fn a_batch_goes_to_one(database: Database) {
 }
 
 /// Ask for many partitions, and the others still get theirs.
-pub(crate) async fn partitions_are_shared_out(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn partitions_are_shared_out(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     let partitions = ["p0", "p1", "p2", "p3"];
     door.push(&partitions, "a").await;
     let pops: Vec<_> = (0..2)
@@ -100,8 +100,8 @@ pub(crate) async fn partitions_are_shared_out(database: Database) {
     assert_eq!(seen, partitions);
 }
 
-pub(crate) async fn groups_do_not_wait_for_each_other(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn groups_do_not_wait_for_each_other(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     let mut waiting = Vec::new();
     for group in ["g", "h", "i"] {
         waiting.push(door.parked(from("q").group(group)).await);

@@ -14,8 +14,8 @@ use crate::{
         GOES_ON, RELEASED, ack, assert_about, configure, from, message, names, outcome, part, push,
         say, say_all, try_push,
     },
-    database::Database,
     test_door::{TestDoor, answer},
+    test_store::TestStore,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -31,8 +31,7 @@ fn ms(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap()
 }
 
-pub(crate) async fn without_retries_the_first_failure_is_the_last(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn without_retries_the_first_failure_is_the_last(store: TestStore) {
     let options = Options {
         retry_limit: 0,
         ..Options::default()
@@ -44,7 +43,7 @@ pub(crate) async fn without_retries_the_first_failure_is_the_last(database: Data
         outcome(&*store, &claimed, "a", AckStatus::Failed).await,
         DEAD
     );
-    assert_eq!(database.count("queue_dead_letter").await, 1);
+    assert_eq!(store.database.count("queue_dead_letter").await, 1);
     let claimed = from("q").claim(&*store).await;
     assert_eq!(names(&claimed), ["b"]);
     // "Again" does not count, however few failures are forgiven.
@@ -55,8 +54,7 @@ pub(crate) async fn without_retries_the_first_failure_is_the_last(database: Data
     assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
 }
 
-pub(crate) async fn what_fails_too_often_can_be_dropped(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn what_fails_too_often_can_be_dropped(store: TestStore) {
     let options = Options {
         retry_limit: 1,
         keeps_dead_letters: false,
@@ -72,18 +70,17 @@ pub(crate) async fn what_fails_too_often_can_be_dropped(database: Database) {
             RELEASED
         );
     }
-    assert_eq!(database.count("queue_dead_letter").await, 0);
+    assert_eq!(store.database.count("queue_dead_letter").await, 0);
     // Who says "dead" wants to keep it.
     let claimed = from("q").claim(&*store).await;
     assert_eq!(
         outcome(&*store, &claimed, "b", AckStatus::DeadLetter).await,
         DEAD
     );
-    assert_eq!(database.count("queue_dead_letter").await, 1);
+    assert_eq!(store.database.count("queue_dead_letter").await, 1);
 }
 
-pub(crate) async fn a_failure_in_a_batch_holds_the_partition_back(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_failure_in_a_batch_holds_the_partition_back(store: TestStore) {
     let options = Options {
         retry_delay_ms: ms(MINUTE),
         retry_limit: 1,
@@ -106,7 +103,7 @@ pub(crate) async fn a_failure_in_a_batch_holds_the_partition_back(database: Data
     // What is pushed meanwhile waits with it.
     push(&*store, "q", "p", &["e"]).await;
     assert_about(from("q").nothing(&*store).await, MINUTE);
-    database.pass(MINUTE).await;
+    store.pass(MINUTE).await;
     let claimed = from("q").batch(9).claim(&*store).await;
     assert_eq!(names(&claimed), ["b", "c", "e"]);
     // What is dead is waited for no longer.
@@ -117,8 +114,7 @@ pub(crate) async fn a_failure_in_a_batch_holds_the_partition_back(database: Data
     assert_eq!(names(&from("q").batch(9).claim(&*store).await), ["c", "e"]);
 }
 
-pub(crate) async fn a_delayed_message_is_handed_out_when_it_is_due(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_delayed_message_is_handed_out_when_it_is_due(store: TestStore) {
     let options = Options {
         delay_ms: ms(MINUTE),
         ..Options::default()
@@ -127,22 +123,21 @@ pub(crate) async fn a_delayed_message_is_handed_out_when_it_is_due(database: Dat
     push(&*store, "q", "p", &["a"]).await;
     assert_about(from("q").nothing(&*store).await, MINUTE);
     assert_about(from("q").partition("p").nothing(&*store).await, MINUTE);
-    database.pass_for_all(MINUTE / 2).await;
+    store.pass_for_all(MINUTE / 2).await;
     push(&*store, "q", "p", &["b"]).await;
     assert_about(from("q").nothing(&*store).await, MINUTE / 2);
-    database.pass_for_all(MINUTE / 2).await;
+    store.pass_for_all(MINUTE / 2).await;
     let auto = from("q").batch(9).auto_ack();
     assert_eq!(names(&auto.claim(&*store).await), ["a"]);
     assert_about(auto.nothing(&*store).await, MINUTE / 2);
-    database.pass_for_all(MINUTE / 2).await;
+    store.pass_for_all(MINUTE / 2).await;
     assert_eq!(names(&auto.claim(&*store).await), ["b"]);
     // A group that had caught up waits too.
     push(&*store, "q", "p", &["c"]).await;
     assert_about(auto.nothing(&*store).await, MINUTE);
 }
 
-pub(crate) async fn a_shorter_delay_holds_for_what_is_there(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_shorter_delay_holds_for_what_is_there(store: TestStore) {
     let delayed = |time| Options {
         delay_ms: ms(time),
         ..Options::default()
@@ -154,8 +149,7 @@ pub(crate) async fn a_shorter_delay_holds_for_what_is_there(database: Database) 
     assert_eq!(names(&from("q").claim_soon(&*store).await), ["a"]);
 }
 
-pub(crate) async fn a_window_gathers_until_it_is_calm(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_window_gathers_until_it_is_calm(store: TestStore) {
     let options = Options {
         window_ms: ms(MINUTE),
         ..Options::default()
@@ -163,11 +157,11 @@ pub(crate) async fn a_window_gathers_until_it_is_calm(database: Database) {
     configure(&*store, "q", options).await;
     push(&*store, "q", "p", &["a"]).await;
     assert_about(from("q").nothing(&*store).await, MINUTE);
-    database.pass_for_all(MINUTE / 2).await;
+    store.pass_for_all(MINUTE / 2).await;
     push(&*store, "q", "p", &["b"]).await;
-    database.pass_for_all(MINUTE / 2).await;
+    store.pass_for_all(MINUTE / 2).await;
     assert_about(from("q").nothing(&*store).await, MINUTE / 2);
-    database.pass_for_all(MINUTE / 2).await;
+    store.pass_for_all(MINUTE / 2).await;
     assert_eq!(
         names(&from("q").batch(9).claim_soon(&*store).await),
         ["a", "b"]
@@ -175,28 +169,27 @@ pub(crate) async fn a_window_gathers_until_it_is_calm(database: Database) {
 }
 
 /// One that never becomes calm must not hide one that is.
-pub(crate) async fn a_busy_partition_does_not_hide_a_calm_one(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_busy_partition_does_not_hide_a_calm_one(store: TestStore) {
     let options = Options {
         window_ms: ms(MINUTE),
         ..Options::default()
     };
     configure(&*store, "q", options).await;
     push(&*store, "q", "busy", &["a"]).await;
-    database.pass_for_all(SECOND).await;
+    store.pass_for_all(SECOND).await;
     push(&*store, "q", "calm", &["b"]).await;
     // The group knows both.
     from("q").partition("none").nothing(&*store).await;
-    database.pass_for_all(MINUTE).await;
+    store.pass_for_all(MINUTE).await;
     push(&*store, "q", "busy", &["c"]).await;
-    database.pass_for_all(SECOND).await;
+    store.pass_for_all(SECOND).await;
     let claimed = from("q").batch(9).claim_soon(&*store).await;
     assert_eq!(part(&claimed).partition, "calm");
     assert_about(from("q").nothing(&*store).await, MINUTE);
 }
 
-async fn timer_wakes(database: Database, options: Options) {
-    let door = TestDoor::open(&database).await;
+async fn timer_wakes(store: TestStore, options: Options) {
+    let door = TestDoor::open(&store).await;
     configure(&*door.store.inner, "q", options).await;
     let first = door.parked(from("q")).await;
     door.push(&["p"], "a").await;
@@ -205,24 +198,24 @@ async fn timer_wakes(database: Database, options: Options) {
     assert_eq!(woken_by, Some(Cause::Timer));
 }
 
-pub(crate) async fn a_waiter_is_woken_when_a_delay_is_over(database: Database) {
+pub(crate) async fn a_waiter_is_woken_when_a_delay_is_over(store: TestStore) {
     let options = Options {
         delay_ms: 400,
         ..Options::default()
     };
-    timer_wakes(database, options).await;
+    timer_wakes(store, options).await;
 }
 
-pub(crate) async fn a_waiter_is_woken_when_a_window_is_over(database: Database) {
+pub(crate) async fn a_waiter_is_woken_when_a_window_is_over(store: TestStore) {
     let options = Options {
         window_ms: 400,
         ..Options::default()
     };
-    timer_wakes(database, options).await;
+    timer_wakes(store, options).await;
 }
 
-pub(crate) async fn a_waiter_is_woken_when_a_retry_is_due(database: Database) {
-    let door = TestDoor::open(&database).await;
+pub(crate) async fn a_waiter_is_woken_when_a_retry_is_due(store: TestStore) {
+    let door = TestDoor::open(&store).await;
     let options = Options {
         retry_delay_ms: 400,
         ..Options::default()
@@ -237,8 +230,7 @@ pub(crate) async fn a_waiter_is_woken_when_a_retry_is_due(database: Database) {
     assert_eq!(woken_by, Some(Cause::Timer));
 }
 
-pub(crate) async fn a_full_queue_refuses(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_full_queue_refuses(store: TestStore) {
     let options = Options {
         max_size: 3,
         ..Options::default()
@@ -274,33 +266,32 @@ pub(crate) async fn a_full_queue_refuses(database: Database) {
         .batch(2)
         .claim(&*store)
         .await;
-    let recheck_after = || try_push(&*store, vec![message("q", "p1", "d")]);
-    assert_eq!(recheck_after().await.pushed, [Err(full)]);
+    let one_more = || try_push(&*store, vec![message("q", "p1", "d")]);
+    assert_eq!(one_more().await.pushed, [Err(full)]);
     ack(&*store, &slow, "a", AckStatus::Completed).await;
-    assert!(recheck_after().await.pushed[0].is_ok());
+    assert!(one_more().await.pushed[0].is_ok());
     let more = try_push(&*store, vec![message("q", "p3", "e")]).await;
     assert_eq!(more.pushed, [Err(full)]);
     // Another queue is another matter.
     push(&*store, "r", "p", &["x", "y", "z", "u"]).await;
 }
 
-pub(crate) async fn what_is_too_old_is_not_handed_out(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn what_is_too_old_is_not_handed_out(store: TestStore) {
     let options = Options {
         max_age_ms: Some(ms(MINUTE)),
         ..Options::default()
     };
     configure(&*store, "q", options).await;
     push(&*store, "q", "p", &["a", "b"]).await;
-    database.pass_for_all(MINUTE / 2).await;
+    store.pass_for_all(MINUTE / 2).await;
     push(&*store, "q", "p", &["c"]).await;
     let claimed = from("q").group("early").batch(2).claim(&*store).await;
-    database.pass_for_all(MINUTE / 2 + SECOND).await;
+    store.pass_for_all(MINUTE / 2 + SECOND).await;
     assert_eq!(
         names(&from("q").batch(9).auto_ack().claim(&*store).await),
         ["c"]
     );
-    database.pass_for_all(MINUTE).await;
+    store.pass_for_all(MINUTE).await;
     assert_eq!(from("q").group("late").nothing(&*store).await, None);
     // A consumer that got it in time may acknowledge it, if its lease is valid.
     let late = outcome(&*store, &claimed, "a", AckStatus::Completed).await;
@@ -310,8 +301,7 @@ pub(crate) async fn what_is_too_old_is_not_handed_out(database: Database) {
     assert_eq!(names(&claimed), ["d"]);
 }
 
-pub(crate) async fn what_is_not_said_is_at_its_default_again(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn what_is_not_said_is_at_its_default_again(store: TestStore) {
     let options = Options {
         lease_ms: Some(ms(HOUR)),
         retry_limit: 0,
@@ -334,13 +324,12 @@ pub(crate) async fn what_is_not_said_is_at_its_default_again(database: Database)
 }
 
 /// The tables and the options name each default once more: they must agree.
-pub(crate) async fn a_queue_that_nobody_configured_is_at_the_defaults(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_queue_that_nobody_configured_is_at_the_defaults(store: TestStore) {
     push(&*store, "pushed", "p", &["a"]).await;
     configure(&*store, "configured", Options::default()).await;
     let kinds = "SELECT count(*), CAST(sum(o.queues) AS bigint) FROM (
          SELECT count(*) AS queues FROM queue GROUP BY lease_ms, retry_limit, retry_delay_ms,
              keeps_dead_letters, priority, delay_ms, window_ms, max_size, max_age_ms, age_limits_waiting, completed_retention_ms,
              is_sealed) o";
-    assert_eq!(database.pairs(kinds).await, [(1, 2)]);
+    assert_eq!(store.database.pairs(kinds).await, [(1, 2)]);
 }

@@ -11,16 +11,16 @@ use wakeline_wake::Cause;
 
 use crate::{
     calls::{ack, configure, from, message, names, part, push, push_all, try_push},
-    database::Database,
     lost_wakes::nodes,
     races::finished,
     test_door::answer,
+    test_store::TestStore,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-async fn application(database: &Database) -> Client {
-    database.session().await
+async fn application(store: &TestStore) -> Client {
+    store.database.session().await
 }
 
 async fn run(client: &Client, sql: &str) {
@@ -36,9 +36,8 @@ async fn refused(client: &Client, sql: &str) -> String {
 
 #[tokio::test]
 async fn everything_of_a_message_comes_back() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
-    let client = application(&database).await;
+    let store = TestStore::postgres().await;
+    let client = application(&store).await;
     let rows = client
         .query_typed(
             r#"SELECT wakeline.push('q', '{"a":  1, "z": "\u0000"}', 'π', 't ü',
@@ -69,9 +68,8 @@ async fn everything_of_a_message_comes_back() {
 
 #[tokio::test]
 async fn the_order_is_that_of_the_commits() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
-    let (slow, fast) = (application(&database).await, application(&database).await);
+    let store = TestStore::postgres().await;
+    let (slow, fast) = (application(&store).await, application(&store).await);
     run(&slow, "BEGIN; SELECT wakeline.push('q', '1', 'p', 'a')").await;
     run(&fast, "BEGIN; SELECT wakeline.push('q', '1', 'p', 'b')").await;
     assert_eq!(
@@ -95,9 +93,8 @@ async fn the_order_is_that_of_the_commits() {
 
 #[tokio::test]
 async fn what_is_rolled_back_was_never_pushed() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
-    let client = application(&database).await;
+    let store = TestStore::postgres().await;
+    let client = application(&store).await;
     run(
         &client,
         "BEGIN; SELECT wakeline.push('q', '1', 'p', 'a'); ROLLBACK",
@@ -115,29 +112,25 @@ async fn what_is_rolled_back_was_never_pushed() {
         names(&from("q").batch(9).claim(&*store).await),
         ["a", "c", "d"]
     );
-    assert_eq!(database.count("queue_outbox").await, 0);
+    assert_eq!(store.database.count("queue_outbox").await, 0);
 }
 
 #[tokio::test]
 async fn a_transaction_id_is_stored_once() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
+    let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
-    let client = application(&database).await;
+    let client = application(&store).await;
     let pushes = "BEGIN; SELECT wakeline.push('q', '1', 'p', 'a');
         SELECT wakeline.push('q', '1', 'p', 'b'); SELECT wakeline.push('q', '2', 'p', 'b');
         SELECT wakeline.push('q', '1', 'p2', 'a'); COMMIT";
     run(&client, pushes).await;
     run(&client, "SELECT wakeline.push('q', '3', 'p', 'b')").await;
-    let recheck_after = push_all(
+    let again = push_all(
         &*store,
         vec![message("q", "p", "b"), message("q", "p", "c")],
     )
     .await;
-    assert_eq!(
-        (recheck_after[0].duplicate, recheck_after[1].duplicate),
-        (true, false)
-    );
+    assert_eq!((again[0].duplicate, again[1].duplicate), (true, false));
     let request = from("q").batch(9).partition("p");
     assert_eq!(names(&request.claim(&*store).await), ["a", "b", "c"]);
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
@@ -145,10 +138,9 @@ async fn a_transaction_id_is_stored_once() {
 
 #[tokio::test]
 async fn three_hundred_of_one_transaction_come_in_order() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
+    let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["first"]).await;
-    let client = application(&database).await;
+    let client = application(&store).await;
     let many = "SELECT count(wakeline.push('q', to_json(n), 'p' || n % 2, n::text))
         FROM generate_series(0, 599) n";
     run(&client, many).await;
@@ -164,9 +156,8 @@ async fn three_hundred_of_one_transaction_come_in_order() {
 
 #[tokio::test]
 async fn what_the_door_refuses_is_refused_here() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
-    let client = application(&database).await;
+    let store = TestStore::postgres().await;
+    let client = application(&store).await;
     let options = Options {
         max_size: 2,
         ..Options::default()
@@ -193,12 +184,12 @@ async fn what_the_door_refuses_is_refused_here() {
         refused(&client, "SELECT wakeline.push('sealed', '1')").await,
         "55000"
     );
-    store.set_push_paused(true).commit_alone().await.unwrap();
+    store.set_push_paused(true).done().await;
     assert_eq!(
         refused(&client, "SELECT wakeline.push('q', '1')").await,
         "55000"
     );
-    store.set_push_paused(false).commit_alone().await.unwrap();
+    store.set_push_paused(false).done().await;
     run(&client, "SELECT wakeline.push('q', '1')").await;
 
     for bad in [
@@ -221,9 +212,8 @@ async fn what_the_door_refuses_is_refused_here() {
 
 #[tokio::test]
 async fn a_push_is_one_with_what_the_application_writes() {
-    let database = Database::postgres().await;
-    let store = database.store().await;
-    let client = application(&database).await;
+    let store = TestStore::postgres().await;
+    let client = application(&store).await;
     run(&client, "CREATE TABLE orders (id int PRIMARY KEY)").await;
     let order = |id: i32| {
         format!(
@@ -253,10 +243,9 @@ async fn a_push_is_one_with_what_the_application_writes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_is_woken_on_every_node() {
-    let database = Database::postgres().await;
-    let nodes = nodes(&database).await;
-    let client = application(&database).await;
-    let store = database.store().await;
+    let store = TestStore::postgres().await;
+    let nodes = nodes(&store).await;
+    let client = application(&store).await;
     run(&client, "SELECT wakeline.push('q', '1', 'p', 'first')").await;
     for (number, node) in nodes.iter().enumerate() {
         let intervals = Intervals {
@@ -312,7 +301,7 @@ async fn across_each_other_and_across_the_door() {
     const NODES: usize = 2;
     const ROUNDS: usize = 15;
     const PARTITIONS: [&str; 3] = ["p0", "p1", "p2"];
-    let database = Database::postgres().await;
+    let store = TestStore::postgres().await;
     let start = Arc::new(Barrier::new(APPLICATIONS + NODES));
     let mut tasks = JoinSet::new();
     for number in 0..APPLICATIONS + NODES {
@@ -320,7 +309,7 @@ async fn across_each_other_and_across_the_door() {
         let mut partitions = PARTITIONS.to_vec();
         partitions.rotate_left(number % PARTITIONS.len());
         if number < APPLICATIONS {
-            let client = application(&database).await;
+            let client = application(&store).await;
             tasks.spawn(async move {
                 start.wait().await;
                 for round in 0..ROUNDS {
@@ -334,7 +323,7 @@ async fn across_each_other_and_across_the_door() {
                 }
             });
         } else {
-            let store = database.store().await;
+            let store = store.another_node().await;
             tasks.spawn(async move {
                 start.wait().await;
                 for round in 0..ROUNDS {
@@ -346,7 +335,6 @@ async fn across_each_other_and_across_the_door() {
         }
     }
     finished(tasks).await;
-    let store = database.store().await;
     for partition in PARTITIONS {
         let request = from("q").partition(partition).batch(1_000);
         let claimed = request.claim(&*store).await;
@@ -361,6 +349,5 @@ async fn across_each_other_and_across_the_door() {
             assert_eq!(*rounds, (0..ROUNDS).collect::<Vec<_>>());
         }
     }
-    drop(store);
-    database.saw_no_deadlock().await;
+    store.saw_no_deadlock().await;
 }

@@ -7,7 +7,7 @@ use wakeline_testkit::CommitAlone;
 
 use crate::{
     calls::{Request, from, names, of, push},
-    database::Database,
+    test_store::TestStore,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -16,13 +16,12 @@ fn all_of(request: Request) -> Request {
     request.batch(9).partitions(9).auto_ack()
 }
 
-pub(crate) async fn with_everything_or_with_what_is_new(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn with_everything_or_with_what_is_new(store: TestStore) {
     push(&*store, "q", "p", &["old"]).await;
-    database.pass_for_all(HOUR).await;
+    store.pass_for_all(HOUR).await;
     let new = all_of(from("q").group("new").start(Start::New));
     assert_eq!(new.nothing(&*store).await, None);
-    database.pass_for_all(HOUR).await;
+    store.pass_for_all(HOUR).await;
     push(&*store, "q", "p", &["newer"]).await;
     push(&*store, "q", "p2", &["newest"]).await;
     let mut seen = names(&new.claim_soon(&*store).await).join(" ");
@@ -34,14 +33,13 @@ pub(crate) async fn with_everything_or_with_what_is_new(database: Database) {
     assert_eq!(names(&all.claim(&*store).await), ["old", "newer", "newest"]);
 }
 
-pub(crate) async fn at_a_time(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn at_a_time(store: TestStore) {
     for name in ["a", "b", "c"] {
         push(&*store, "q", "p", &[name]).await;
-        database.pass_for_all(HOUR).await;
+        store.pass_for_all(HOUR).await;
     }
     let hours = |count: i64| count * 3_600_000_000;
-    let now = database.now().await;
+    let now = store.now().await;
     for (group, since, expected) in [
         ("two and a half", hours(5) / 2, vec!["b", "c"]),
         ("ten", hours(10), vec!["a", "b", "c"]),
@@ -58,10 +56,9 @@ pub(crate) async fn at_a_time(database: Database) {
     assert_eq!(future.nothing(&*store).await, None);
 }
 
-pub(crate) async fn it_is_said_once(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn it_is_said_once(store: TestStore) {
     push(&*store, "q", "p", &["old"]).await;
-    database.pass_for_all(HOUR).await;
+    store.pass_for_all(HOUR).await;
     let new = all_of(from("q")).start(Start::New);
     assert_eq!(new.nothing(&*store).await, None);
     let all = all_of(from("q")).start(Start::All);
@@ -70,57 +67,37 @@ pub(crate) async fn it_is_said_once(database: Database) {
 }
 
 /// The moment that counts is that of the first question, not that of the first queue.
-pub(crate) async fn a_namespace_is_new_from_the_first_question_on(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_namespace_is_new_from_the_first_question_on(store: TestStore) {
     push(&*store, "ns.a", "p", &["old"]).await;
-    database.pass_for_all(HOUR).await;
+    store.pass_for_all(HOUR).await;
     let new = all_of(of(Some("ns"), None)).start(Start::New);
     let nowhere = all_of(of(Some("nowhere"), None)).start(Start::New);
     assert_eq!(new.nothing(&*store).await, None);
     assert_eq!(nowhere.nothing(&*store).await, None);
-    database.pass_for_all(HOUR).await;
+    store.pass_for_all(HOUR).await;
     push(&*store, "ns.b", "p", &["b"]).await;
     push(&*store, "nowhere.a", "p", &["c"]).await;
-    database.pass_for_all(HOUR).await;
+    store.pass_for_all(HOUR).await;
     assert_eq!(names(&new.claim_soon(&*store).await), ["b"]);
     assert_eq!(names(&nowhere.claim_soon(&*store).await), ["c"]);
     push(&*store, "ns.a", "p", &["a"]).await;
     assert_eq!(names(&new.claim_soon(&*store).await), ["a"]);
 }
 
-pub(crate) async fn it_can_be_told_afterwards_and_holds_for_what_is_not_seen(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn it_can_be_told_afterwards_and_holds_for_what_is_not_seen(store: TestStore) {
     push(&*store, "q", "p", &["old"]).await;
-    database.pass_for_all(HOUR).await;
-    let now = database.now().await;
-    assert_eq!(
-        store
-            .subscribe("g".to_owned(), now)
-            .commit_alone()
-            .await
-            .unwrap(),
-        0
-    );
+    store.pass_for_all(HOUR).await;
+    let now = store.now().await;
+    assert_eq!(store.subscribe("g".to_owned(), now).done().await, 0);
     let new = all_of(from("q")).start(Start::New);
     assert_eq!(new.nothing(&*store).await, None);
-    assert_eq!(
-        store
-            .subscribe("g".to_owned(), 0)
-            .commit_alone()
-            .await
-            .unwrap(),
-        1
-    );
+    assert_eq!(store.subscribe("g".to_owned(), 0).done().await, 1);
     assert_eq!(new.nothing(&*store).await, None, "it has seen this");
     let scope = GroupScope {
         group: "g".to_owned(),
         queue: None,
         partition: None,
     };
-    store
-        .delete_group(scope, false)
-        .commit_alone()
-        .await
-        .unwrap();
+    store.delete_group(scope, false).done().await;
     assert_eq!(names(&new.claim_soon(&*store).await), ["old"]);
 }

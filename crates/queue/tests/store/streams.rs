@@ -11,7 +11,7 @@ use wakeline_testkit::CommitAlone;
 
 use crate::{
     calls::{LEASE, RELEASED, apply, from, message, names, part, push, say},
-    database::Database,
+    test_store::TestStore,
 };
 
 fn query(hash: &str, reset: bool) -> StreamRegistration {
@@ -25,12 +25,7 @@ fn query(hash: &str, reset: bool) -> StreamRegistration {
 }
 
 async fn register(store: &dyn Store) -> Uuid {
-    store
-        .register(query("one", false))
-        .commit_alone()
-        .await
-        .unwrap()
-        .id
+    store.register(query("one", false)).done().await.id
 }
 
 fn change(stream: Uuid, partition: i64, values: &[(&str, Option<&str>)]) -> StateChange {
@@ -76,50 +71,28 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
         .collect()
 }
 
-pub(crate) async fn a_stream_is_registered_once(database: Database) {
-    let store = database.store().await;
-    let first = store
-        .register(query("one", false))
-        .commit_alone()
-        .await
-        .unwrap();
+pub(crate) async fn a_stream_is_registered_once(store: TestStore) {
+    let first = store.register(query("one", false)).done().await;
     assert!(first.is_new && !first.is_reset && !first.is_mismatch);
-    let recheck_after = store
-        .register(query("one", false))
-        .commit_alone()
-        .await
-        .unwrap();
+    let again = store.register(query("one", false)).done().await;
     let known = RegisterResult {
         is_new: false,
         ..first.clone()
     };
-    assert_eq!(recheck_after, known);
+    assert_eq!(again, known);
     write(&*store, change(first.id, 1, &[("k", Some("1"))])).await;
     // Another chain of operators does not fit the state, unless it begins anew.
-    let other = store
-        .register(query("two", false))
-        .commit_alone()
-        .await
-        .unwrap();
+    let other = store.register(query("two", false)).done().await;
     assert_eq!((other.id, other.is_mismatch), (first.id, true));
     assert_eq!(states(&*store, everything(first.id, 1)).await.len(), 1);
-    let reset = store
-        .register(query("two", true))
-        .commit_alone()
-        .await
-        .unwrap();
+    let reset = store.register(query("two", true)).done().await;
     assert!(reset.is_reset && !reset.is_mismatch && !reset.is_new);
     assert_eq!(states(&*store, everything(first.id, 1)).await, []);
-    let fits = store
-        .register(query("two", false))
-        .commit_alone()
-        .await
-        .unwrap();
+    let fits = store.register(query("two", false)).done().await;
     assert!(!fits.is_mismatch);
 }
 
-pub(crate) async fn state_and_messages_change_together(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn state_and_messages_change_together(store: TestStore) {
     let stream = register(&*store).await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*store).await;
@@ -153,13 +126,12 @@ pub(crate) async fn state_and_messages_change_together(database: Database) {
     );
 }
 
-pub(crate) async fn a_refused_cycle_changes_no_state(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_refused_cycle_changes_no_state(store: TestStore) {
     let stream = register(&*store).await;
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     let number = part(&claimed).number;
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     let cycle = WriteBatch {
         acks: vec![say(&claimed, "a", AckStatus::Completed)],
         is_whole: true,
@@ -176,8 +148,7 @@ pub(crate) async fn a_refused_cycle_changes_no_state(database: Database) {
     assert_eq!(unknown, Some(Rejection::Stream));
 }
 
-pub(crate) async fn the_last_value_of_a_key_counts(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn the_last_value_of_a_key_counts(store: TestStore) {
     let stream = register(&*store).await;
     let values = [
         ("a", Some("1")),
@@ -204,8 +175,7 @@ pub(crate) async fn the_last_value_of_a_key_counts(database: Database) {
     );
 }
 
-pub(crate) async fn states_are_found(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn states_are_found(store: TestStore) {
     let stream = register(&*store).await;
     let values = [
         ("w:1", Some(r#"{"windowEnd": 100}"#)),
@@ -242,8 +212,7 @@ pub(crate) async fn states_are_found(database: Database) {
 }
 
 /// Two cycles of one moment, each with its own.
-pub(crate) async fn cycles_beside_each_other(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn cycles_beside_each_other(store: TestStore) {
     let stream = register(&*store).await;
     let writes = (0..20).map(|number| {
         let key = format!("k{number:02}");

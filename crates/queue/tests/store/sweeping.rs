@@ -12,7 +12,7 @@ use wakeline_testkit::CommitAlone;
 
 use crate::{
     calls::{ack, apply, configure, from, message, names, part, push, push_all},
-    database::Database,
+    test_store::TestStore,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -30,7 +30,7 @@ async fn aged(store: &dyn Store, queue: &str) {
 async fn sweep(store: &dyn Store, limit: u32) -> (u64, usize) {
     let mut messages = 0;
     for slices in 1..1_000 {
-        let swept: SweepResult = store.sweep(limit).commit_alone().await.unwrap();
+        let swept: SweepResult = store.sweep(limit).done().await;
         messages += swept.messages;
         if !swept.is_more {
             return (messages, slices);
@@ -39,17 +39,16 @@ async fn sweep(store: &dyn Store, limit: u32) -> (u64, usize) {
     panic!("it never ends");
 }
 
-pub(crate) async fn what_is_too_old_is_removed(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn what_is_too_old_is_removed(store: TestStore) {
     aged(&*store, "q").await;
     for queue in ["q", "kept"] {
         push(&*store, queue, "p", &["a", "b"]).await;
     }
-    database.pass_for_all(HOUR * 2).await;
+    store.pass_for_all(HOUR * 2).await;
     push(&*store, "q", "p", &["c"]).await;
     assert_eq!(sweep(&*store, 500).await, (2, 1));
     assert_eq!(sweep(&*store, 500).await, (0, 1));
-    assert_eq!(database.messages().await, 3);
+    assert_eq!(store.messages().await, 3);
     // Its transaction ids are free again, and the line goes on.
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").batch(9).claim(&*store).await;
@@ -60,15 +59,14 @@ pub(crate) async fn what_is_too_old_is_removed(database: Database) {
     );
 }
 
-pub(crate) async fn a_reader_that_is_behind_goes_on_with_what_is_left(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_reader_that_is_behind_goes_on_with_what_is_left(store: TestStore) {
     aged(&*store, "q").await;
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     ack(&*store, &claimed, "a", AckStatus::Failed).await;
-    database.pass_for_all(HOUR * 2).await;
+    store.pass_for_all(HOUR * 2).await;
     sweep(&*store, 500).await;
-    assert_eq!(database.count("queue_message_flag").await, 0);
+    assert_eq!(store.database.count("queue_message_flag").await, 0);
     assert_eq!(from("q").nothing(&*store).await, None);
     push(&*store, "q", "p", &["c"]).await;
     assert_eq!(names(&from("q").claim_soon(&*store).await), ["c"]);
@@ -76,8 +74,7 @@ pub(crate) async fn a_reader_that_is_behind_goes_on_with_what_is_left(database: 
     assert_eq!(names(&late), ["c"]);
 }
 
-pub(crate) async fn what_everyone_has_consumed_is_removed(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn what_everyone_has_consumed_is_removed(store: TestStore) {
     let options = Options {
         completed_retention_ms: Some(HOUR_MS),
         ..Options::default()
@@ -85,7 +82,7 @@ pub(crate) async fn what_everyone_has_consumed_is_removed(database: Database) {
     configure(&*store, "q", options).await;
     push(&*store, "q", "p", &["a"]).await;
     push(&*store, "q", "p", &["b"]).await;
-    database.pass_for_all(HOUR * 2).await;
+    store.pass_for_all(HOUR * 2).await;
     assert_eq!(sweep(&*store, 500).await.0, 0, "nobody has consumed it");
     from("q")
         .group("fast")
@@ -103,11 +100,10 @@ pub(crate) async fn what_everyone_has_consumed_is_removed(database: Database) {
     from("q").group("fast").auto_ack().claim(&*store).await;
     from("q").group("slow").auto_ack().claim(&*store).await;
     assert_eq!(sweep(&*store, 500).await.0, 1, "the last one is young");
-    assert_eq!(database.messages().await, 1);
+    assert_eq!(store.messages().await, 1);
 }
 
-pub(crate) async fn what_was_removed_is_told_by_queue_and_rule(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn what_was_removed_is_told_by_queue_and_rule(store: TestStore) {
     let rules = [
         ("old", Some(HOUR_MS), false, None),
         ("late", Some(HOUR_MS), true, None),
@@ -134,21 +130,17 @@ pub(crate) async fn what_was_removed_is_told_by_queue_and_rule(database: Databas
         }
     }
     assert_eq!(
-        store
-            .delete_queue("deleted".to_owned())
-            .commit_alone()
-            .await
-            .unwrap(),
+        store.delete_queue("deleted".to_owned()).done().await,
         Some(2)
     );
-    database.pass_for_all(HOUR * 2).await;
+    store.pass_for_all(HOUR * 2).await;
     let removed = |queue: &str, retained, completed, evicted| SweptQueue {
         queue: queue.into(),
         retained,
         completed,
         evicted,
     };
-    let mut swept = store.sweep(500).commit_alone().await.unwrap();
+    let mut swept = store.sweep(500).done().await;
     swept
         .queues
         .sort_by(|one, other| one.queue.cmp(&other.queue));
@@ -162,19 +154,18 @@ pub(crate) async fn what_was_removed_is_told_by_queue_and_rule(database: Databas
         ]
     );
     assert_eq!(swept.messages, 30, "and what is left of the deleted one");
-    let after = store.sweep(500).commit_alone().await.unwrap();
+    let after = store.sweep(500).done().await;
     assert_eq!((after.messages, after.queues), (0, vec![]));
 }
 
-pub(crate) async fn it_is_done_in_slices(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn it_is_done_in_slices(store: TestStore) {
     aged(&*store, "q").await;
     for number in 0..7 {
         let name = number.to_string();
         push(&*store, "q", ["p1", "p2"][number % 2], &[&name]).await;
     }
-    database.pass_for_all(HOUR * 2).await;
-    let first = store.sweep(3).commit_alone().await.unwrap();
+    store.pass_for_all(HOUR * 2).await;
+    let first = store.sweep(3).done().await;
     assert_eq!(
         first,
         SweepResult {
@@ -187,14 +178,13 @@ pub(crate) async fn it_is_done_in_slices(database: Database) {
             }],
         }
     );
-    assert_eq!(database.messages().await, 4);
+    assert_eq!(store.messages().await, 4);
     assert_eq!(sweep(&*store, 3).await.0, 4);
-    assert_eq!(database.messages().await, 0);
+    assert_eq!(store.messages().await, 0);
     assert_eq!(from("q").nothing(&*store).await, None);
 }
 
-pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(store: TestStore) {
     let options = Options {
         retry_limit: 0,
         ..Options::default()
@@ -203,22 +193,8 @@ pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(databas
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     ack(&*store, &claimed, "a", AckStatus::Failed).await;
-    assert_eq!(
-        store
-            .delete_queue("q".to_owned())
-            .commit_alone()
-            .await
-            .unwrap(),
-        Some(1)
-    );
-    assert_eq!(
-        store
-            .delete_queue("q".to_owned())
-            .commit_alone()
-            .await
-            .unwrap(),
-        None
-    );
+    assert_eq!(store.delete_queue("q".to_owned()).done().await, Some(1));
+    assert_eq!(store.delete_queue("q".to_owned()).done().await, None);
     assert_eq!(from("q").nothing(&*store).await, None);
     // Before anything is swept.
     push(&*store, "q", "p", &["a", "b"]).await;
@@ -226,12 +202,8 @@ pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(databas
     assert_eq!((names(&new), part(&new).first), (vec!["a", "b"], 0));
     assert_eq!(sweep(&*store, 2).await.0, 3);
     ack(&*store, &new, "a", AckStatus::Failed).await;
-    let recheck_after = from("q").batch(9).claim(&*store).await;
-    assert_eq!(
-        names(&recheck_after),
-        ["a", "b"],
-        "with the options of a new queue"
-    );
+    let again = from("q").batch(9).claim(&*store).await;
+    assert_eq!(names(&again), ["a", "b"], "with the options of a new queue");
     for (table, count) in [
         ("queue", 1),
         ("queue_partition", 1),
@@ -243,25 +215,19 @@ pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(databas
         ("queue_dead_letter", 0),
         ("queue_deleted", 0),
     ] {
-        assert_eq!(database.count(table).await, count, "{table}");
+        assert_eq!(store.database.count(table).await, count, "{table}");
     }
 }
 
 /// Another node may know the old queue's partitions.
-pub(crate) async fn a_node_that_knows_the_deleted_queue_pushes_to_the_new_one(database: Database) {
-    let (one, two) = (database.store().await, database.store().await);
+pub(crate) async fn a_node_that_knows_the_deleted_queue_pushes_to_the_new_one(store: TestStore) {
+    let [one, two] = store.nodes().await;
     push(&*one, "q", "p", &["a"]).await;
     push(&*two, "q", "p", &["b"]).await;
-    one.delete_queue("q".to_owned())
-        .commit_alone()
-        .await
-        .unwrap();
+    one.delete_queue("q".to_owned()).done().await;
     push(&*two, "q", "p", &["b"]).await;
     assert_eq!(names(&from("q").batch(9).claim(&*one).await), ["b"]);
-    two.delete_queue("q".to_owned())
-        .commit_alone()
-        .await
-        .unwrap();
+    two.delete_queue("q".to_owned()).done().await;
     sweep(&*two, 500).await;
     let whole = wakeline_queue::write_batch::WriteBatch {
         pushes: vec![message("q", "p", "c"), message("q", "p2", "d")],
@@ -275,29 +241,19 @@ pub(crate) async fn a_node_that_knows_the_deleted_queue_pushes_to_the_new_one(da
     assert_eq!(seen, ["c", "d"]);
 }
 
-pub(crate) async fn a_lease_in_a_deleted_queue_is_lost(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_lease_in_a_deleted_queue_is_lost(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
-    store
-        .delete_queue("q".to_owned())
-        .commit_alone()
-        .await
-        .unwrap();
+    store.delete_queue("q".to_owned()).done().await;
     let late = ack(&*store, &claimed, "a", AckStatus::Completed).await;
     assert_eq!(late.outcome, wakeline_queue::ack::AckOutcome::LeaseLost);
 }
 
-pub(crate) async fn many_partitions_of_a_deleted_queue_go_in_slices(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn many_partitions_of_a_deleted_queue_go_in_slices(store: TestStore) {
     let sent = (0..25).map(|number| message("q", &format!("p{number}"), "a"));
     push_all(&*store, sent.collect()).await;
     from("q").claim(&*store).await;
-    store
-        .delete_queue("q".to_owned())
-        .commit_alone()
-        .await
-        .unwrap();
+    store.delete_queue("q".to_owned()).done().await;
     let (messages, slices) = sweep(&*store, 10).await;
     assert_eq!(messages, 25);
     assert!(slices > 5, "{slices}");
@@ -307,6 +263,6 @@ pub(crate) async fn many_partitions_of_a_deleted_queue_go_in_slices(database: Da
         "queue_transaction",
         "queue_deleted",
     ] {
-        assert_eq!(database.count(table).await, 0, "{table}");
+        assert_eq!(store.database.count(table).await, 0, "{table}");
     }
 }

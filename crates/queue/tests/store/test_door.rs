@@ -20,8 +20,8 @@ use wakeline_web::{DeliveryGuard, HoldOutcome};
 
 use crate::{
     calls::{Request, message},
-    database::Database,
     lost_wakes::engine,
+    test_store::TestStore,
     watched_store::{Pops, WatchedStore},
 };
 
@@ -37,14 +37,14 @@ pub(crate) struct TestDoor {
 }
 
 impl TestDoor {
-    pub(crate) async fn open(database: &Database) -> Self {
-        Self::with_key(database, None).await
+    pub(crate) async fn open(store: &TestStore) -> Self {
+        Self::with_key(store, None).await
     }
 
-    pub(crate) async fn with_key(database: &Database, sealer: Option<Sealer>) -> Self {
-        database.let_the_clock_run();
+    pub(crate) async fn with_key(store: &TestStore, sealer: Option<Sealer>) -> Self {
+        store.let_the_clock_run();
         let store = Arc::new(WatchedStore {
-            inner: database.store().await,
+            inner: store.another_node().await,
             pops: Arc::new(Pops {
                 count: AtomicUsize::new(0),
                 counted: Notify::new(),

@@ -19,8 +19,8 @@ use crate::{
         GOES_ON, LEASE, RELEASED, apply, configure, from, message, names, outcome, push, push_all,
         say,
     },
-    database::Database,
     races::HANGS,
+    test_store::TestStore,
 };
 
 async fn whole(store: &dyn Store, acks: Vec<Ack>, pushes: Vec<NewMessage>) -> BatchOutcome {
@@ -45,8 +45,7 @@ async fn is_empty(store: &dyn Store, queue: &str) {
     );
 }
 
-pub(crate) async fn an_ack_and_pushes_are_done_together(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn an_ack_and_pushes_are_done_together(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     let pushes = vec![message("r", "p", "x"), message("s", "p", "y")];
@@ -62,12 +61,11 @@ pub(crate) async fn an_ack_and_pushes_are_done_together(database: Database) {
     assert_eq!(names(&from("s").claim(&*store).await), ["y"]);
 }
 
-pub(crate) async fn a_lost_lease_undoes_everything(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_lost_lease_undoes_everything(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     push(&*store, "q2", "p", &["b"]).await;
     let lost = from("q").claim(&*store).await;
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     let held = from("q2").claim(&*store).await;
     let acks = vec![done(&held, "b"), done(&lost, "a")];
     let refused = whole(&*store, acks, vec![message("r", "p", "x")]).await;
@@ -90,8 +88,7 @@ pub(crate) async fn a_lost_lease_undoes_everything(database: Database) {
     assert_eq!(names(&from("r").claim(&*store).await), ["x"]);
 }
 
-pub(crate) async fn an_unknown_message_undoes_everything(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn an_unknown_message_undoes_everything(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     let acks = vec![done(&claimed, "a"), done(&claimed, "unknown")];
@@ -107,8 +104,7 @@ pub(crate) async fn an_unknown_message_undoes_everything(database: Database) {
     );
 }
 
-pub(crate) async fn a_required_lease_must_be_alive(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_required_lease_must_be_alive(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     let lease = claimed.lease.unwrap();
@@ -123,15 +119,14 @@ pub(crate) async fn a_required_lease_must_be_alive(database: Database) {
     let foreign = Uuid::now_v7();
     let refused = apply(&*store, requiring(vec![lease, foreign], "y")).await;
     assert_eq!(refused.rejection, Some(Rejection::Lease(foreign)));
-    database.pass(LEASE).await;
+    store.pass(LEASE).await;
     let refused = apply(&*store, requiring(vec![lease], "z")).await;
     assert_eq!(refused.rejection, Some(Rejection::Lease(lease)));
     assert_eq!(names(&from("r").batch(9).claim(&*store).await), ["x"]);
 }
 
 /// Clients name it for the whole transaction only.
-pub(crate) async fn a_required_lease_fences_the_acks(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_required_lease_fences_the_acks(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     for (transaction, status, expected) in [
@@ -151,8 +146,7 @@ pub(crate) async fn a_required_lease_fences_the_acks(database: Database) {
     assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["b"]);
 }
 
-pub(crate) async fn a_duplicate_push_is_told_and_the_rest_done(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_duplicate_push_is_told_and_the_rest_done(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let known = push_all(&*store, vec![message("r", "p", "x")])
         .await
@@ -168,8 +162,7 @@ pub(crate) async fn a_duplicate_push_is_told_and_the_rest_done(database: Databas
     assert_eq!(names(&from("r").batch(9).claim(&*store).await), ["x", "y"]);
 }
 
-pub(crate) async fn a_refused_push_undoes_the_acks(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn a_refused_push_undoes_the_acks(store: TestStore) {
     let options = Options {
         max_size: 2,
         ..Options::default()
@@ -200,8 +193,7 @@ pub(crate) async fn a_refused_push_undoes_the_acks(database: Database) {
     assert_eq!(names(&from("r").batch(9).claim(&*store).await), ["x", "y"]);
 }
 
-pub(crate) async fn an_ack_of_what_is_done_already_undoes_nothing(database: Database) {
-    let store = database.store().await;
+pub(crate) async fn an_ack_of_what_is_done_already_undoes_nothing(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     outcome(&*store, &claimed, "a", AckStatus::Completed).await;
@@ -214,9 +206,8 @@ pub(crate) async fn an_ack_of_what_is_done_already_undoes_nothing(database: Data
 }
 
 /// Those that share a commit do not share a fate.
-pub(crate) async fn a_refused_step_leaves_its_neighbours_alone(database: Database) {
+pub(crate) async fn a_refused_step_leaves_its_neighbours_alone(store: TestStore) {
     const STEPS: usize = 30;
-    let store = database.store().await;
     let mut claims = Vec::new();
     for number in 0..STEPS {
         push(&*store, "q", &format!("p{number}"), &["a"]).await;
@@ -249,8 +240,8 @@ pub(crate) async fn a_refused_step_leaves_its_neighbours_alone(database: Databas
 }
 
 /// Of two that transform the same message, one does.
-pub(crate) async fn one_of_two_nodes_commits_what_both_have_made(database: Database) {
-    let nodes = [database.store().await, database.store().await];
+pub(crate) async fn one_of_two_nodes_commits_what_both_have_made(store: TestStore) {
+    let nodes = store.nodes().await;
     for round in 0..20 {
         let transaction = format!("t{round}");
         push(&*nodes[0], "q", "p", &[&transaction]).await;

@@ -37,8 +37,8 @@ fn mean(of: impl Iterator<Item = f64>) -> Option<f64> {
 /// The statistics of all nodes together, by time step. A share or a size is the mean of the nodes.
 pub(in crate::http) fn by_step(steps: &[NodeStatsBucket]) -> BTreeMap<i64, Map<String, Value>> {
     let mut nodes: BTreeMap<i64, Vec<&NodeStatsBucket>> = BTreeMap::new();
-    for batch in steps {
-        nodes.entry(batch.bucket_us).or_default().push(batch);
+    for step in steps {
+        nodes.entry(step.bucket_us).or_default().push(step);
     }
     nodes
         .into_iter()

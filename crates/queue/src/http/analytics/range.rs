@@ -61,7 +61,7 @@ impl Range {
             ));
         }
         let steps = [1, 5, 15, 60, 6 * 60, 24 * 60].map(|minutes| minutes * Self::MINUTE);
-        let fits = |batch: &i64| (to_us - from_us) / batch <= POINTS;
+        let fits = |step: &i64| (to_us - from_us) / step <= POINTS;
         Ok(Self {
             from_us,
             to_us,
@@ -95,8 +95,8 @@ impl Range {
                 format!("more than {MAX_POINTS} steps in the time asked for"),
             ));
         }
-        let batch = self.bucket_us;
-        Ok((first..=last).map(move |at| at * batch))
+        let step = self.bucket_us;
+        Ok((first..=last).map(move |at| at * step))
     }
 
     /// With the whole of its first step.

@@ -28,23 +28,23 @@ fn gauge(gauge: Option<Gauge>) -> Value {
     })
 }
 
-fn point(batch: &NodeStatsBucket) -> Value {
+fn point(step: &NodeStatsBucket) -> Value {
     json!({
-        "timestamp": short_time_text(batch.bucket_us),
-        "sampleCount": batch.minutes,
+        "timestamp": short_time_text(step.bucket_us),
+        "sampleCount": step.minutes,
         "metrics": {
             // Hundredths of a percent, whatever Queen's names say.
-            "cpu": {"user_us": gauge(batch.cpu_user), "system_us": gauge(batch.cpu_system)},
+            "cpu": {"user_us": gauge(step.cpu_user), "system_us": gauge(step.cpu_system)},
             "memory": {
-                "rss_bytes": gauge(batch.resident_bytes),
-                "virtual_bytes": gauge(batch.virtual_bytes),
+                "rss_bytes": gauge(step.resident_bytes),
+                "virtual_bytes": gauge(step.virtual_bytes),
             },
             "database": {
-                "pool_size": gauge(batch.connections),
-                "pool_idle": gauge(idle(batch)),
-                "pool_active": gauge(batch.busy_connections),
+                "pool_size": gauge(step.connections),
+                "pool_idle": gauge(idle(step)),
+                "pool_active": gauge(step.busy_connections),
             },
-            "registries": {"response": gauge(batch.held)},
+            "registries": {"response": gauge(step.held)},
             // There is no pool of threads that jobs wait for, and nodes share no state.
             "threadpool": null,
             "shared_state": null,
@@ -72,12 +72,10 @@ pub(in crate::http) async fn system_metrics(
     let range = Range::read(&door, &params, Range::HOUR).await?;
     let is = |field: &str, value: &str| params.text(field).is_none_or(|asked| asked == value);
     let mut nodes: BTreeMap<(String, i64), Vec<Value>> = BTreeMap::new();
-    for batch in steps(&door, &range).await? {
-        if is("hostname", &batch.hostname) && is("workerId", &worker_name(batch.port)) {
-            let series = nodes
-                .entry((batch.hostname.clone(), batch.port))
-                .or_default();
-            series.push(point(&batch));
+    for step in steps(&door, &range).await? {
+        if is("hostname", &step.hostname) && is("workerId", &worker_name(step.port)) {
+            let series = nodes.entry((step.hostname.clone(), step.port)).or_default();
+            series.push(point(&step));
         }
     }
     let replicas = nodes.iter().map(|((hostname, port), series)| {

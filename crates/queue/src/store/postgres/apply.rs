@@ -73,8 +73,8 @@ async fn run(client: &Client, batches: &[RoutedBatch]) -> Result<Vec<BatchOutcom
     let mut groups = flush(client, &state).await?;
     let mut notified = HashSet::new();
     for (routed, done) in batches.iter().zip(&mut done) {
-        let woken = state.woken(&routed.destinations, &mut groups, &mut notified);
-        done.ready.extend(woken);
+        let wakes = state.wakes_of_pushes(&routed.destinations, &mut groups, &mut notified);
+        done.wakes.extend(wakes);
     }
     Ok(done)
 }

@@ -60,8 +60,8 @@ pub(super) fn apply(connection: &Connection, batch: &WriteBatch, now: i64) -> Re
         refuse_as_paused(&mut done);
     }
     let mut groups = flush(connection, &state)?;
-    let woken = state.woken(&destinations, &mut groups, &mut HashSet::new());
-    done.ready.extend(woken);
+    let wakes = state.wakes_of_pushes(&destinations, &mut groups, &mut HashSet::new());
+    done.wakes.extend(wakes);
     Ok(done)
 }
 
@@ -77,7 +77,7 @@ fn destinations(
     for message in messages {
         let name = (&*message.queue, &*message.partition);
         let destination = match found.get(&name) {
-            Some(known_transactions) => *known_transactions,
+            Some(known) => *known,
             // No partition is created for messages that will be refused.
             None if is_paused => find(connection, message)?,
             None => Some(find_or_make(connection, message, now)?),
@@ -98,11 +98,11 @@ fn targets(
     let mut targets = Vec::with_capacity(acks.len());
     for ack in acks {
         let name = (ack.partition, &*ack.group);
-        let known_transactions = match found.entry(name) {
-            Entry::Occupied(known_transactions) => known_transactions.into_mut(),
+        let known = match found.entry(name) {
+            Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => unknown.insert(load_cursor(connection, state, ack)?),
         };
-        let target = match known_transactions {
+        let target = match known {
             Some(target) => Some(AckedMessage {
                 position: position(connection, ack)?,
                 ..target.clone()
@@ -181,11 +181,11 @@ fn find_or_make(connection: &Connection, message: &NewMessage, now: i64) -> Resu
 }
 
 pub(super) fn find_or_make_queue(connection: &Connection, name: &str, now: i64) -> Result<i64> {
-    let known_transactions = connection
+    let known = connection
         .prepare_cached("SELECT id FROM queue WHERE name = ?1")?
         .query_row([name], |row| row.get("id"))
         .optional()?;
-    if let Some(id) = known_transactions {
+    if let Some(id) = known {
         return Ok(id);
     }
     let (namespace, task) = parts_of_name(name);
@@ -257,7 +257,7 @@ fn load_transaction(
         return Ok(());
     };
     let hash = id::hash(transaction_id);
-    let known_transactions = connection
+    let known = connection
         .prepare_cached(
             "SELECT t.position, (
                  SELECT s.created_at FROM queue_segment s
@@ -272,7 +272,7 @@ fn load_transaction(
             ))
         })
         .optional()?;
-    if let Some((position, Some(created))) = known_transactions {
+    if let Some((position, Some(created))) = known {
         state
             .known_transactions
             .insert((number, hash), (position, created));
