@@ -18,6 +18,8 @@ import { loadClient } from "./client.mjs";
 import { chosen, runAll } from "./runner.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
+// The client is the one of which the real server is made.
+const PACKAGES = join(HERE, "..", "..", "peers", "jinaga");
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -37,7 +39,7 @@ if (host === "wakeline") {
   process.env.WAKELINE_BIN = resolve(process.env.WAKELINE_BIN ?? "target/debug/wakeline");
   target = dirname(dirname(process.env.WAKELINE_BIN));
 }
-const client = ensure(HERE, join(target, "compat", "jinaga"));
+const client = ensure(PACKAGES, join(target, "compat", "jinaga"));
 if (values.install) {
   process.exit(0);
 }

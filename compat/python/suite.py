@@ -8,6 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+# What pytest itself needs, beside the packages of a client.
+REQUIREMENTS = HERE / "requirements.txt"
+# Most cases wait rather than work.
+SIDE_BY_SIDE = ["-n", "4"]
+RUNS_AT_ONCE = 2
 # A whole run takes a minute or two; a run that takes so long hangs.
 ENDS_WITHIN = 1200
 NOTHING_COLLECTED = 5
@@ -19,10 +24,12 @@ class Run:
     def __init__(self, name):
         self.name = name
         self.passed = self.failed = 0
+        # Those that `serve` has started. They are stopped after it.
+        self.nodes = []
         self._output = []
 
     def serve(self):
-        """Starts the servers, calls `pytest`, stops them."""
+        """Starts the servers and calls `pytest`."""
         raise NotImplementedError
 
     def run(self):
@@ -30,6 +37,11 @@ class Run:
             self.serve()
         except Exception as error:  # One that cannot run must not hide the others.
             self.fail(str(error))
+        for node in self.nodes:
+            if node.has_ended():
+                self.fail("a server has ended by itself")
+            self.tell(f"a server's log:\n{node.log()}")
+            node.stop()
         return self
 
     def fail(self, text):
@@ -77,9 +89,9 @@ class Run:
             self.tell(line)
 
 
-def run_all(runs, at_once):
+def run_all(runs):
     """Ends with `N passed, N failed`; returns whether any failed."""
-    with ThreadPoolExecutor(at_once) as pool:
+    with ThreadPoolExecutor(RUNS_AT_ONCE) as pool:
         for run in pool.map(Run.run, runs):
             if run.output():
                 print(run.output(), flush=True)

@@ -14,34 +14,15 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-
-
-class Api:
-    """The API that a JobManager needs: one HTTP client, as a guest."""
-
-    def __init__(self, url):
-        import httpx
-
-        self.base_url = url.rstrip("/")
-        self.http = httpx.Client(timeout=60)
-        answer = self.http.post(f"{self.base_url}/v1/auth/guest")
-        answer.raise_for_status()
-        self.token = answer.json()["access_token"]
-
-    def get_headers(self):
-        return {"Authorization": f"Bearer {self.token}"}
-
-    def raise_for_status(self, response):
-        raised = {404: KeyError, 401: PermissionError, 403: PermissionError, 409: ValueError, 422: ValueError}
-        if response.status_code in raised:
-            raise raised[response.status_code](response.text)
-        response.raise_for_status()
+# What a JobManager asks of its ApiManager is there.
+sys.path.insert(0, str(HERE.parents[1] / "compat" / "joblib"))
 
 
 def serve(url, room, name):
     from typing import ClassVar
 
     import socketio
+    import user
     from zndraw_joblib import JobManager, Provider
     from zndraw_socketio import wrap
 
@@ -52,7 +33,7 @@ def serve(url, room, name):
         def read(self, handler):
             return {"key": self.key, "text": handler}
 
-    api = Api(url)
+    api = user.guest(url.rstrip("/"))
     client = socketio.Client()
     with JobManager(api, wrap(client)) as manager:
         client.connect(api.base_url, auth={"token": api.token}, wait=True)
@@ -70,7 +51,7 @@ def main():
     # Runs in the environment of the host, which has the client too.
     host = runpy.run_path(str(HERE / "start"))
     if Path(sys.prefix) != host["HOME"]:
-        python = str(host["python"]())
+        python = host["python"]()
         os.execv(python, [python, __file__, *sys.argv[1:]])
     serve(given.url, given.room, given.name)
 

@@ -1,5 +1,5 @@
-//! `cargo xtask check`: what is true of the sources without running them.
-//! Everything is looked at; the failures are shown together at the end.
+//! `cargo xtask check`: rules that the sources must keep, checked without running them. All rules are
+//! checked; the failures are shown together at the end.
 
 mod arrows;
 mod dependencies;
@@ -20,7 +20,8 @@ use crate::run::{Line, run, run_shown};
 use crate::tools;
 use crate::workspace::Workspace;
 
-/// `cargo xtask check`. Returns whether all is well. An error means that we could not look.
+/// `cargo xtask check`. Returns whether no rule is broken. An error means that a rule could not be
+/// checked.
 pub(crate) fn check(workspace: &Workspace, advisories: bool) -> Result<bool> {
     let mut failures = Vec::new();
 
@@ -33,8 +34,8 @@ pub(crate) fn check(workspace: &Workspace, advisories: bool) -> Result<bool> {
         Ok(())
     };
     cargo("clippy --workspace --all-targets -- -D warnings")?;
-    // The RustSec database is a git repository, out of reach for machines that
-    // only see package registries: so only on request.
+    // Only on request: the RustSec database is a git repository, which machines that reach only
+    // package registries cannot read.
     if advisories {
         tools::DENY.ensure(workspace)?;
         cargo("deny check advisories")?;
@@ -42,17 +43,17 @@ pub(crate) fn check(workspace: &Workspace, advisories: bool) -> Result<bool> {
     failures.extend(without_lints(workspace)?);
 
     if failures.is_empty() {
-        println!("check: all is well");
+        println!("check: no failures");
         return Ok(true);
     }
-    eprintln!("\ncheck: {} found", failures.len());
+    eprintln!("\ncheck: {} failures", failures.len());
     for failure in &failures {
         eprintln!("  {failure}");
     }
     Ok(false)
 }
 
-/// What needs no compiler: `cargo xtask test` has its lints from the build of the tests.
+/// The checks that need no compiler. `cargo xtask test` has its lints from the build of the tests.
 pub(crate) fn without_lints(workspace: &Workspace) -> Result<Vec<String>> {
     let mut failures = Vec::new();
     let mut format = workspace.cargo(&["fmt", "--all", "--check"]);

@@ -1,6 +1,5 @@
-//! Ctrl-C and SIGTERM. The signal only leaves a note; whoever waits sees it,
-//! ends its child and returns `Interrupted`, so every server and directory on
-//! the way out is dropped as usual.
+//! Ctrl-C and SIGTERM. A signal is only counted. The function that waits for a child checks the count,
+//! ends the child and returns `Interrupted`, so every server and directory is dropped as usual.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +26,7 @@ pub(crate) fn watch() -> Result<()> {
     Ok(())
 }
 
-/// How often we were asked to end: the second time means "at once".
+/// How many signals came: the second one means "at once".
 pub(crate) fn signals() -> usize {
     SIGNALS.load(Ordering::SeqCst)
 }

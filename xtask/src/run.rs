@@ -11,11 +11,10 @@ use anyhow::{Context, Result};
 
 use crate::interrupt::{self, Interrupted};
 
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// nextest itself gives its tests ten seconds to end.
 const END_WITHIN: Duration = Duration::from_secs(15);
-/// A stray grandchild may hold the pipe open for ever; what the child itself
-/// wrote is there at once.
+/// A stray grandchild may hold the pipe open for ever; the child's own lines are there at once.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
 
 pub(crate) enum Line {
@@ -23,7 +22,7 @@ pub(crate) enum Line {
     Err(String),
 }
 
-/// Runs to the end, and shows every line.
+/// Runs the command to its end and shows every line.
 pub(crate) fn run_shown(command: &mut Command) -> Result<ExitStatus> {
     run(command, |line| match line {
         Line::Out(text) => println!("{text}"),
@@ -31,8 +30,8 @@ pub(crate) fn run_shown(command: &mut Command) -> Result<ExitStatus> {
     })
 }
 
-/// Runs to the end; `seen` gets every line, and nothing is shown.
-pub(crate) fn run(command: &mut Command, mut seen: impl FnMut(Line)) -> Result<ExitStatus> {
+/// Runs the command to its end. `on_line` gets every line; nothing is shown.
+pub(crate) fn run(command: &mut Command, mut on_line: impl FnMut(Line)) -> Result<ExitStatus> {
     interrupt::check()?;
     if io::stderr().is_terminal() && std::env::var_os("CARGO_TERM_COLOR").is_none() {
         // Cargo and nextest see our pipe and would drop their colours.
@@ -42,25 +41,25 @@ pub(crate) fn run(command: &mut Command, mut seen: impl FnMut(Line)) -> Result<E
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // Its own group: a Ctrl-C reaches only us, and we end the whole group once.
+        // The child's own group: a Ctrl-C reaches only xtask, which ends the whole group once.
         .process_group(0)
         .spawn()
         .with_context(|| format!("starting {}", command.get_program().display()))?;
 
     let (sender, lines) = channel();
-    pass_on(child.stdout.take(), Line::Out, sender.clone());
-    pass_on(child.stderr.take(), Line::Err, sender);
+    send_lines(child.stdout.take(), Line::Out, sender.clone());
+    send_lines(child.stderr.take(), Line::Err, sender);
 
-    let ended = wait(&mut child, &lines, &mut seen);
-    if ended.is_err() {
-        // A leader that is gone says nothing about the rest of its group.
+    let status = wait(&mut child, &lines, &mut on_line);
+    if status.is_err() {
+        // The group may go on after the process that leads it has ended.
         signal_group(&child, "KILL");
         let _ = child.wait();
     }
-    ended
+    status
 }
 
-fn pass_on(
+fn send_lines(
     from: Option<impl Read + Send + 'static>,
     kind: fn(String) -> Line,
     lines: Sender<Line>,
@@ -82,22 +81,22 @@ fn pass_on(
 fn wait(
     child: &mut Child,
     lines: &Receiver<Line>,
-    seen: &mut impl FnMut(Line),
+    on_line: &mut impl FnMut(Line),
 ) -> Result<ExitStatus> {
-    let mut told_to_end: Option<Instant> = None;
+    let mut asked_to_end: Option<Instant> = None;
     let status = loop {
-        if let Ok(line) = lines.recv_timeout(LOOK_EVERY) {
-            seen(line);
-            lines.try_iter().for_each(&mut *seen);
+        if let Ok(line) = lines.recv_timeout(CHECK_INTERVAL) {
+            on_line(line);
+            lines.try_iter().for_each(&mut *on_line);
         }
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        match (interrupt::signals(), told_to_end) {
+        match (interrupt::signals(), asked_to_end) {
             (0, _) => {}
             (_, None) => {
                 signal_group(child, "TERM");
-                told_to_end = Some(Instant::now());
+                asked_to_end = Some(Instant::now());
             }
             (signals, Some(since)) if signals > 1 || since.elapsed() > END_WITHIN => {
                 return Err(Interrupted.into());
@@ -108,7 +107,7 @@ fn wait(
     interrupt::check()?;
     let deadline = Instant::now() + LAST_LINES_WITHIN;
     while let Ok(line) = lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-        seen(line);
+        on_line(line);
     }
     Ok(status)
 }

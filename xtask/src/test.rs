@@ -20,7 +20,6 @@ use self::compat::Suite;
 use self::counts::Counts;
 use self::nextest::run_nextest;
 use self::servers::Servers;
-use crate::run::{Line, run};
 use crate::workspace::Workspace;
 use crate::{check, tools};
 
@@ -38,7 +37,7 @@ pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<bool> 
         choice,
         board: &board,
     };
-    board.while_saying(|| run.phases())?;
+    board.while_reporting(|| run.phases())?;
     board.print();
     let total = board.total();
     // A filter that fits no test, or a summary that could not be read, proves nothing.
@@ -65,25 +64,25 @@ impl Run<'_> {
         if !tools {
             return Ok(());
         }
-        // While the compiler works, others can wait for the network and the disk.
+        // While the compiler works, other phases can wait for the network and the disk.
         let (servers, built) = thread::scope(|scope| {
-            let beside = [scope.spawn(|| self.check()), scope.spawn(|| self.clients())];
+            let phases = [scope.spawn(|| self.check()), scope.spawn(|| self.clients())];
             let servers = scope.spawn(|| self.servers());
             let built = self.compile();
-            all_well(beside)?;
+            join_all(phases)?;
             anyhow::Ok((join(servers)?, built?))
         })?;
         let Some(servers) = servers.filter(|_| built) else {
             return Ok(());
         };
-        // Most tests and nearly all cases of clients wait rather than work.
+        // At the same time: most tests and nearly all cases of clients wait rather than work.
         thread::scope(|scope| {
-            let beside = [
+            let phases = [
                 scope.spawn(|| self.suites(&servers)),
-                scope.spawn(|| self.rest(&servers)),
+                scope.spawn(|| self.schedules_and_doc_tests(&servers)),
             ];
             self.tests(&servers)?;
-            all_well(beside)
+            join_all(phases)
         })
     }
 
@@ -121,10 +120,10 @@ impl Run<'_> {
         Ok(servers)
     }
 
-    /// Whether there is something to run; a lint is a failure, but no reason not to.
+    /// Returns whether the tests can run: a lint is a failure, but does not stop them.
     fn compile(&self) -> Result<bool> {
         if let Choice::Nextest(_) = self.choice {
-            // It builds what it is asked for by itself.
+            // nextest itself builds the packages that its arguments name.
             return Ok(true);
         }
         let mut built = false;
@@ -167,7 +166,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn rest(&self, servers: &Servers) -> Result<()> {
+    fn schedules_and_doc_tests(&self, servers: &Servers) -> Result<()> {
+        if self.choice.is_everything() {
+            // The tests' server is built with the features of the whole workspace; a user builds
+            // `wakeline` alone.
+            self.board
+                .phase("wakeline alone", |phase| self.build.server(phase))?;
+        }
         if self.choice.has_schedules() {
             self.board.phase("schedules", |phase| {
                 let mut command = self.build.cargo(&["nextest", "run"]);
@@ -179,31 +184,24 @@ impl Run<'_> {
             self.board.phase("doc tests", |phase| {
                 let arguments = ["test", "--workspace", "--doc", "--no-fail-fast"];
                 let mut command = self.build.cargo(&arguments);
-                let (mut counts, mut said) = (Counts::none(), Vec::new());
-                let status = run(servers.pass_to(&mut command), |line| {
-                    let (Line::Out(line) | Line::Err(line)) = line;
-                    counts = counts.and(counts::of_libtest(&line));
-                    said.push(line);
-                })?;
-                let counts = counts.settled(status);
-                if counts.failed.unwrap_or(0) > 0 {
-                    phase.show(&said);
-                }
-                Ok(counts)
+                phase.run(servers.pass_to(&mut command), |line, counts| {
+                    *counts = counts.and(counts::of_libtest(line));
+                    true
+                })
             })?;
         }
         Ok(())
     }
 }
 
-/// `--workspace` would override them.
+/// `--workspace` would override the packages.
 fn names_packages(filter: &[String]) -> bool {
     filter
         .iter()
         .any(|argument| argument.starts_with("-p") || argument.starts_with("--package"))
 }
 
-fn all_well<const N: usize>(handles: [ScopedJoinHandle<'_, Result<()>>; N]) -> Result<()> {
+fn join_all<const N: usize>(handles: [ScopedJoinHandle<'_, Result<()>>; N]) -> Result<()> {
     handles.into_iter().try_for_each(join)
 }
 

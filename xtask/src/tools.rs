@@ -1,5 +1,5 @@
-//! What the tests need on the machine: found, or installed, or named. Nothing
-//! is ever skipped because it is missing.
+//! The programs that the tests need. A missing one is installed, or the run fails and names it. No test
+//! is skipped because a program is missing.
 
 use std::path::Path;
 use std::process::Command;
@@ -48,55 +48,55 @@ impl CargoTool {
     }
 }
 
-/// A Debian package and how to see that what we need of it is there.
-struct Package {
+struct DebianPackage {
     name: &'static str,
-    present: fn() -> bool,
+    /// Whether what we need of it is there.
+    is_present: fn() -> bool,
 }
 
-const SERVERS: [Package; 3] = [
-    Package {
+const SERVERS: [DebianPackage; 3] = [
+    DebianPackage {
         name: "postgresql",
-        present: || find_postgres().is_some(),
+        is_present: || find_postgres().is_some(),
     },
-    Package {
+    DebianPackage {
         name: "redis-server",
-        present: || find_program("redis-server").is_some(),
+        is_present: || find_program("redis-server").is_some(),
     },
-    Package {
+    DebianPackage {
         name: "pgbouncer",
-        present: || find_program("pgbouncer").is_some(),
+        is_present: || find_program("pgbouncer").is_some(),
     },
 ];
 
 /// Only for the clients under `compat/`, which live in virtual environments and need Python 3.11.
-const PYTHON: Package = Package {
+const PYTHON: DebianPackage = DebianPackage {
     name: "python3-venv",
-    present: || {
+    is_present: || {
         let needed = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))";
         succeeds("python3", &["-c", needed])
     },
 };
 
 /// Only for the clients under `compat/` that npm installs; they need Node.js 18.
-const NODE: Package = Package {
+const NODE: DebianPackage = DebianPackage {
     name: "nodejs",
-    present: || {
+    is_present: || {
         let needed = "process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)";
         succeeds("node", &["-e", needed])
     },
 };
-const NPM: Package = Package {
+const NPM: DebianPackage = DebianPackage {
     name: "npm",
-    present: || find_program("npm").is_some(),
+    is_present: || find_program("npm").is_some(),
 };
 
 pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
-    let mut needed: Vec<&Package> = SERVERS.iter().collect();
+    let mut needed: Vec<&DebianPackage> = SERVERS.iter().collect();
     if workspace.root.join("compat").is_dir() {
         needed.extend([&PYTHON, &NODE, &NPM]);
     }
-    let missing = absent(&needed);
+    let missing = missing_of(&needed);
     if missing.is_empty() {
         return Ok(());
     }
@@ -111,16 +111,16 @@ pub(crate) fn ensure_packages(workspace: &Workspace) -> Result<()> {
         );
     }
     println!("missing: {}. Installing", missing.join(", "));
-    // Debian may start what it installs, on the usual ports. The tests use
-    // servers of their own on other ports and never notice.
+    // Debian may start what it installs, on the usual ports. The tests start servers of their own on
+    // other ports.
     apt_get(&["update"])?;
     let mut install = vec!["install", "-y", "--no-install-recommends"];
     install.extend(&missing);
     apt_get(&install)?;
-    let still = absent(&needed);
+    let still = missing_of(&needed);
     ensure!(
         still.is_empty(),
-        "apt-get ended well, yet {} is not to be found; try: {by_hand}",
+        "apt-get succeeded, but {} is still missing; try: {by_hand}",
         still.join(", ")
     );
     Ok(())
@@ -131,9 +131,9 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-fn absent(needed: &[&Package]) -> Vec<&'static str> {
-    let absent = needed.iter().filter(|package| !(package.present)());
-    absent.map(|package| package.name).collect()
+fn missing_of(needed: &[&DebianPackage]) -> Vec<&'static str> {
+    let missing = needed.iter().filter(|package| !(package.is_present)());
+    missing.map(|package| package.name).collect()
 }
 
 fn apt_get(arguments: &[&str]) -> Result<()> {

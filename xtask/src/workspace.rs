@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
-    /// The answer of `cargo metadata --no-deps`.
+    /// The output of `cargo metadata --no-deps`.
     pub(crate) metadata: Value,
 }
 
@@ -62,19 +62,19 @@ impl Workspace {
         command
     }
 
-    /// Where tools are installed that the machine does not have.
+    /// The directory for tools that the machine does not have.
     pub(crate) fn tools(&self) -> PathBuf {
         self.target.join("tools")
     }
 
-    /// Cargo in the repository, with our own tools as subcommands.
+    /// Cargo in the repository, with the tools of that directory as subcommands.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let path = env::var_os("PATH").unwrap_or_default();
         let dirs = env::split_paths(&path).chain([self.tools().join("bin")]);
         let mut command = Command::new(cargo());
         command.args(arguments).current_dir(&self.root);
-        // `cargo run` told us these about ourselves. The build script of ring looks at them, and with
-        // it all that stands on ring would be built again.
+        // `cargo run` sets these variables for xtask. The build script of ring reads them, so ring and
+        // all that uses it would be built again.
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
             if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {

@@ -28,23 +28,16 @@ pub(crate) struct Comparison {
 
 /// Their names.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Contestants {
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Contestants {
     Servers(Vec<String>),
+    /// Of duroxide.
     Providers(Vec<String>),
+    CommitModes(Vec<String>),
 }
 
 impl Comparison {
-    pub(crate) fn of_servers(names: Vec<String>, goals: Goals) -> Self {
-        Self::of(Contestants::Servers(names), goals)
-    }
-
-    /// Of duroxide.
-    pub(crate) fn of_providers(names: Vec<String>, goals: Goals) -> Self {
-        Self::of(Contestants::Providers(names), goals)
-    }
-
-    fn of(contestants: Contestants, goals: Goals) -> Self {
+    pub(crate) fn new(contestants: Contestants, goals: Goals) -> Self {
         Self {
             contestants,
             rows: Vec::new(),
@@ -56,7 +49,9 @@ impl Comparison {
 
     fn names(&self) -> &[String] {
         match &self.contestants {
-            Contestants::Servers(names) | Contestants::Providers(names) => names,
+            Contestants::Servers(names)
+            | Contestants::Providers(names)
+            | Contestants::CommitModes(names) => names,
         }
     }
 
@@ -73,7 +68,7 @@ impl Comparison {
                 });
                 self.rows.len() - 1
             });
-            self.rows[index].values[column] = Some(value);
+            self.rows[index].values[column] = value;
         }
     }
 
@@ -88,6 +83,7 @@ impl Comparison {
         let what = match self.contestants {
             Contestants::Servers(_) => "requests",
             Contestants::Providers(_) => "orchestrations",
+            Contestants::CommitModes(_) => "writes",
         };
         let mut failures = self.names().iter().zip(&self.failures);
         failures.find_map(|(name, summary)| summary.describe(&format!("{what} failed at {name}")))
@@ -185,17 +181,20 @@ pub(crate) mod tests {
         comparison
     }
 
+    pub(crate) fn empty(benchmark: &impl Benchmark, names: &[&str]) -> Comparison {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        Comparison::new(benchmark.contestants(names), benchmark.goals())
+    }
+
     /// The report of a benchmark whose settings need no database.
     pub(crate) fn compare<B: Benchmark>(
         benchmark: &B,
         names: &[&str],
         figures: &[(&str, Unit, &[f64])],
     ) -> String {
-        let names = names.iter().map(|&name| name.to_owned()).collect();
-        let setup: Setup<B::Contestant> = Setup::new(false).unwrap();
         let report = Report {
-            settings: benchmark.settings(&setup.databases).unwrap(),
-            comparison: finished(B::comparison(names), figures),
+            settings: benchmark.settings(&Setup::new(false).unwrap()).unwrap(),
+            comparison: finished(empty(benchmark, names), figures),
             note: benchmark.note(),
         };
         report.to_string()
@@ -220,7 +219,7 @@ pub(crate) mod tests {
             ("loads", Unit::READS_PER_SECOND, &[500.0, 600.0]),
             ("  loads, p99", Unit::MILLIS, &[4.25, 30.5, 5.5]),
         ];
-        finished(Comparison::of_servers(names, goals), figures)
+        finished(Comparison::new(Contestants::Servers(names), goals), figures)
     }
 
     #[test]

@@ -22,12 +22,11 @@ use measured_provider::MeasuredProvider;
 pub use measured_provider::{PeerProvider, ProviderFuture};
 use workload::Workload;
 
-use crate::args::RunArgs;
-use crate::comparison::Comparison;
+use crate::comparison::Contestants;
 use crate::failures::Failures;
 use crate::figure::Figure;
 use crate::report::Settings;
-use crate::setup::{Databases, Setup};
+use crate::setup::Setup;
 use crate::suite::{self, Benchmark, Contestant, Phases};
 use crate::target::{Goal, Goals};
 use crate::units::{millis, show_count, show_duration};
@@ -71,15 +70,16 @@ impl Benchmark for DurableBenchmark {
     type Contestant = MeasuredProvider;
     type PhaseName = PhaseName;
 
-    fn check(&self) -> anyhow::Result<()> {
-        self.args.check(&self.peers)
+    fn json(&self) -> bool {
+        self.args.run.json
     }
 
-    fn run_args(&self) -> &RunArgs<PhaseName> {
-        &self.args.run
+    fn only(&self) -> &[PhaseName] {
+        &self.args.run.only
     }
 
     async fn prepare(&self) -> anyhow::Result<Setup<MeasuredProvider>> {
+        self.args.check(&self.peers)?;
         let mut setup = Setup::new(true)?;
         let wakeline = MeasuredProvider::wakeline(&setup.databases).await?;
         setup.contestants.push(wakeline);
@@ -109,12 +109,12 @@ impl Benchmark for DurableBenchmark {
         }
     }
 
-    fn settings(&self, databases: &Databases) -> anyhow::Result<Settings> {
-        let url = databases.postgres()?.url();
+    fn settings(&self, setup: &Setup<MeasuredProvider>) -> anyhow::Result<Settings> {
+        let url = setup.databases.postgres()?.url();
         Ok(self.settings_on(&psql(&url, "SHOW server_version")?))
     }
 
-    fn goals() -> Goals {
+    fn goals(&self) -> Goals {
         let third = Goal::AtMostTimes(1.0 / 3.0);
         let goals = [
             ("idle", Goal::AtMost(0.1)),
@@ -133,8 +133,8 @@ impl Benchmark for DurableBenchmark {
         }
     }
 
-    fn comparison(names: Vec<String>) -> Comparison {
-        Comparison::of_providers(names, Self::goals())
+    fn contestants(&self, names: Vec<String>) -> Contestants {
+        Contestants::Providers(names)
     }
 
     fn note(&self) -> Option<String> {
@@ -196,13 +196,19 @@ async fn measure(
 mod tests {
     use super::*;
     use crate::args::parse;
-    use crate::comparison::tests::finished;
+    use crate::comparison::Comparison;
+    use crate::comparison::tests::{empty, finished};
     use crate::figure::Unit;
     use crate::report::Report;
 
+    fn benchmark() -> DurableBenchmark {
+        DurableBenchmark {
+            args: parse("durable"),
+            peers: Vec::new(),
+        }
+    }
+
     fn compare(names: &[&str]) -> Comparison {
-        let names = names.iter().map(|&name| name.to_owned()).collect();
-        let comparison = DurableBenchmark::comparison(names);
         let figures: &[(&str, Unit, &[f64])] = &[
             ("idle", Unit::STATEMENTS_PER_SECOND, &[0.05, 0.3, 39.6]),
             (
@@ -233,7 +239,7 @@ mod tests {
                 &[11.0, 44.0, 48.0],
             ),
         ];
-        finished(comparison, figures)
+        finished(empty(&benchmark(), names), figures)
     }
 
     #[test]
@@ -260,10 +266,7 @@ mod tests {
 
     #[test]
     fn alone_it_is_judged_by_what_it_promises_by_itself() {
-        let benchmark = DurableBenchmark {
-            args: parse("durable"),
-            peers: Vec::new(),
-        };
+        let benchmark = benchmark();
         let report = Report {
             settings: benchmark.settings_on("15.1"),
             comparison: compare(&[WAKELINE]),

@@ -16,11 +16,11 @@ pub use args::FeedArgs;
 use args::PhaseName;
 use live::StreamRoots;
 
-use crate::args::{ContestantName, RunArgs};
+use crate::args::ContestantName;
 use crate::peer::Peer;
 use crate::report::Settings;
 use crate::server::Server;
-use crate::setup::{Databases, Setup, WAKELINE_POSTGRES, WAKELINE_SQLITE};
+use crate::setup::{Setup, WAKELINE_POSTGRES, WAKELINE_SQLITE};
 use crate::suite::{Benchmark, Phases};
 use crate::target::{Goal, Goals};
 use crate::units::{millis, show_count, show_duration};
@@ -33,15 +33,16 @@ impl Benchmark for FeedArgs {
     type Contestant = Server;
     type PhaseName = PhaseName;
 
-    fn check(&self) -> anyhow::Result<()> {
-        self.check()
+    fn json(&self) -> bool {
+        self.run.json
     }
 
-    fn run_args(&self) -> &RunArgs<PhaseName> {
-        &self.run
+    fn only(&self) -> &[PhaseName] {
+        &self.run.only
     }
 
     async fn prepare(&self) -> anyhow::Result<Setup<Server>> {
+        self.check()?;
         // From npm.
         let peer = Peer {
             name: UPSTREAM,
@@ -81,7 +82,7 @@ impl Benchmark for FeedArgs {
         }
     }
 
-    fn settings(&self, _: &Databases) -> anyhow::Result<Settings> {
+    fn settings(&self, _: &Setup<Server>) -> anyhow::Result<Settings> {
         let text = format!(
             "saves for {}, up to {} of them while streams are open, idle for {}; live is from a save \
              sent to its frame",
@@ -97,7 +98,7 @@ impl Benchmark for FeedArgs {
         Ok(Settings { text, json })
     }
 
-    fn goals() -> Goals {
+    fn goals(&self) -> Goals {
         let live = |roots| (live::p99_name(roots, GOAL_STREAMS), Goal::AtMostTimes(0.1));
         let single = |connections| (save::name(connections), Goal::AtLeastTimes(5.0));
         let mut goals = vec![

@@ -6,14 +6,15 @@ use serde::{Serialize, Serializer};
 
 use crate::load::Throughput;
 use crate::percentiles::Percentiles;
-use crate::units::show_count;
+use crate::units::{millis, show_count};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Figure {
     /// The same for all contestants, so that rows can be made of them.
     pub(crate) name: String,
     pub(crate) unit: Unit,
-    pub(crate) value: f64,
+    /// Nothing where it could not be measured.
+    pub(crate) value: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,11 @@ impl Unit {
     pub(crate) const ORCHESTRATIONS_PER_SECOND: Self = Self::of("orchestrations/s", 1);
     pub(crate) const ORCHESTRATIONS: Self = Self::of("orchestrations", 0);
     pub(crate) const READS: Self = Self::of("reads", 0);
+    pub(crate) const POPS: Self = Self::of("pops", 0);
+    pub(crate) const POPS_PER_SECOND: Self = Self::of("pops/s", 0);
+    pub(crate) const WRITES: Self = Self::of("writes", 1);
+    pub(crate) const WRITES_PER_SECOND: Self = Self::of("writes/s", 0);
+    pub(crate) const PERCENT_OF_A_CORE: Self = Self::of("% of a core", 2);
     pub(crate) const STATEMENTS: Self = Self::of("statements", 1);
     pub(crate) const BYTES: Self = Self::of("bytes", 0);
     pub(crate) const MILLIS: Self = Self::of("ms", 2);
@@ -61,11 +67,11 @@ impl Serialize for Unit {
 }
 
 impl Figure {
-    pub(crate) fn new(name: impl Into<String>, unit: Unit, value: f64) -> Self {
+    pub(crate) fn new(name: impl Into<String>, unit: Unit, value: impl Into<Option<f64>>) -> Self {
         Self {
             name: name.into(),
             unit,
-            value,
+            value: value.into(),
         }
     }
 
@@ -102,12 +108,16 @@ impl Figure {
         ]
     }
 
-    /// How long a wake took, `from` such as "push sent".
-    pub(crate) fn wakes(name: &str, from: &str, times: Vec<Duration>) -> anyhow::Result<Vec<Self>> {
-        let times = Percentiles::of(times).ok_or_else(|| anyhow::anyhow!("nothing was woken"))?;
-        let shown = [("p50", times.p50), ("p99", times.p99), ("max", times.max)];
-        let figure = |(which, time)| Self::time(format!("{name} {which}, from {from}"), time);
-        Ok(shown.map(figure).into())
+    /// How long a wake took, `from` such as "push sent"; not measured where nothing was woken.
+    pub(crate) fn wakes(name: &str, from: &str, times: Vec<Duration>) -> Vec<Self> {
+        let times = Percentiles::of(times);
+        let times = times.map(|times| [times.p50, times.p90, times.p99, times.max]);
+        let figure = |(number, which)| {
+            let time = times.map(|times| millis(times[number]));
+            Self::new(format!("{name} {which}, from {from}"), Unit::MILLIS, time)
+        };
+        let shown = ["p50", "p90", "p99", "max"];
+        shown.into_iter().enumerate().map(figure).collect()
     }
 }
 

@@ -23,12 +23,12 @@ use held::{ReadKeys, memory_name};
 use server::JobsServer;
 use tasks::ClaimMode;
 
-use crate::args::{ContestantName, RunArgs};
+use crate::args::ContestantName;
 use crate::failures::Failures;
 use crate::peer::Peer;
 use crate::report::Settings;
 use crate::server::Server;
-use crate::setup::{Databases, Setup, WAKELINE_POSTGRES, WAKELINE_SQLITE};
+use crate::setup::{Setup, WAKELINE_POSTGRES, WAKELINE_SQLITE};
 use crate::suite::{Benchmark, Contestant, Phases};
 use crate::target::{Goal, Goals};
 use crate::units::{millis, show_count, show_duration};
@@ -56,15 +56,16 @@ impl Benchmark for JobsArgs {
     type Contestant = JobsServer;
     type PhaseName = PhaseName;
 
-    fn check(&self) -> anyhow::Result<()> {
-        self.check()
+    fn json(&self) -> bool {
+        self.run.json
     }
 
-    fn run_args(&self) -> &RunArgs<PhaseName> {
-        &self.run
+    fn only(&self) -> &[PhaseName] {
+        &self.run.only
     }
 
     async fn prepare(&self) -> anyhow::Result<Setup<JobsServer>> {
+        self.check()?;
         let peer = self.peer();
         if self.run.wants(&PhaseName::Cold) || self.servers.starts(ContestantName::Upstream) {
             peer.prepare()?;
@@ -116,7 +117,7 @@ impl Benchmark for JobsArgs {
         });
     }
 
-    fn settings(&self, _: &Databases) -> anyhow::Result<Settings> {
+    fn settings(&self, _: &Setup<JobsServer>) -> anyhow::Result<Settings> {
         let text = format!(
             "{} cold reads, {} rounds of {} of warm reads, {} tasks or as many as fill {}, {} task \
              wakes, idle for {}",
@@ -139,7 +140,7 @@ impl Benchmark for JobsArgs {
         Ok(Settings { text, json })
     }
 
-    fn goals() -> Goals {
+    fn goals(&self) -> Goals {
         let mut goals = vec![
             (
                 warm::name(GOAL_BYTES, GOAL_CONNECTIONS),

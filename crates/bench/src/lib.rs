@@ -89,11 +89,11 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Durable(args) => durable::run(args, &[]).await,
         Command::Feed(args) => suite::run_on_one_thread(args).await,
-        Command::Hold(args) => hold::run(args).await,
+        Command::Hold(args) => suite::run(args).await,
         Command::Jobs(args) => suite::run_on_one_thread(args).await,
         Command::Queue(args) => suite::run_on_one_thread(args).await,
         #[cfg(feature = "store")]
-        Command::Store(args) => store::run(args).await,
+        Command::Store(args) => suite::run(args).await,
         Command::Verify(args) => verify::run(args).await,
     }
 }

@@ -13,8 +13,6 @@ use wakeline_client::Client;
 pub(crate) use postgres::{COUNTED_WITHIN, DatabaseCounters, DatabaseUsage};
 pub(crate) use prometheus::Metrics;
 
-const STATEMENTS: &str = "wakeline_statements_total";
-
 /// Reads the cost of all nodes of a run together. Each number is there or not by itself: another
 /// server than Wakeline may expose none of them.
 pub(crate) struct Meter {
@@ -27,7 +25,16 @@ pub(crate) struct Meter {
 pub(crate) struct Reading {
     pub(crate) memory_bytes: Option<f64>,
     pub(crate) cpu_seconds: Option<f64>,
-    pub(crate) statements: Option<StatementCount>,
+    pub(crate) statements: Option<f64>,
+}
+
+/// What a server costs while it has nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct IdleUsage {
+    pub(crate) statements_per_second: Option<f64>,
+    pub(crate) cpu_percent_of_a_core: Option<f64>,
+    /// At the end.
+    pub(crate) memory_bytes: Option<f64>,
 }
 
 /// What a caller knows of the work that it gave to the server.
@@ -50,11 +57,19 @@ pub(crate) struct RestCriteria {
     pub(crate) timeout: Duration,
 }
 
-/// A count of statements and where it was counted. Counts of different sources do not compare.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct StatementCount {
-    pub(crate) count: f64,
-    pub(crate) source: &'static str,
+impl IdleUsage {
+    pub(crate) fn between(from: &Reading, to: &Reading, time: Duration) -> Self {
+        let per_second = |counted: fn(&Reading) -> Option<f64>| {
+            let used = (counted(to)? - counted(from)?).max(0.0);
+            Some(used / time.as_secs_f64())
+        };
+        Self {
+            statements_per_second: per_second(|reading| reading.statements),
+            cpu_percent_of_a_core: per_second(|reading| reading.cpu_seconds)
+                .map(|cores| 100.0 * cores),
+            memory_bytes: to.memory_bytes,
+        }
+    }
 }
 
 impl Meter {
@@ -76,10 +91,7 @@ impl Meter {
         let mut reading = Reading {
             memory_bytes: sum("process_resident_memory_bytes"),
             cpu_seconds: sum("process_cpu_seconds_total"),
-            statements: sum(STATEMENTS).map(|count| StatementCount {
-                count,
-                source: STATEMENTS,
-            }),
+            statements: sum("wakeline_statements_total"),
         };
         if !self.pids.is_empty() {
             let (mut memory, mut cpu) = (0.0, 0.0);
@@ -98,26 +110,17 @@ impl Meter {
         Ok(reading)
     }
 
-    /// The readings before and after `time`, and how long it really was.
-    pub(crate) async fn watch(
-        &self,
-        time: Duration,
-    ) -> anyhow::Result<(Reading, Reading, Duration)> {
+    /// Over `time`, in which the caller gives the server nothing to do.
+    pub(crate) async fn idle_usage(&self, time: Duration) -> anyhow::Result<IdleUsage> {
         if let Some(lag) = self.database.as_ref().and_then(DatabaseCounters::lag) {
-            eprintln!("waiting until PostgreSQL has all its counters");
+            eprintln!("this PostgreSQL counts transactions only: waiting until it has counted all");
             tokio::time::sleep(lag).await;
         }
         let before = self.read().await?;
         let start = Instant::now();
         tokio::time::sleep(time).await;
-        Ok((before, self.read().await?, start.elapsed()))
-    }
-
-    /// Statements per second over `time`; `None` where they are not counted.
-    pub(crate) async fn idle_statements(&self, time: Duration) -> anyhow::Result<Option<f64>> {
-        let (before, after, time) = self.watch(time).await?;
-        let counts = before.statements.zip(after.statements);
-        Ok(counts.map(|(before, after)| (after.count - before.count) / time.as_secs_f64()))
+        let after = self.read().await?;
+        Ok(IdleUsage::between(&before, &after, start.elapsed()))
     }
 
     /// Returns when the server has done its work, as the caller knows or as its processor time

@@ -2,20 +2,11 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
-use crate::units::as_millis;
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Percentiles {
-    pub(crate) count: usize,
-    #[serde(rename = "p50Ms", serialize_with = "as_millis")]
     pub(crate) p50: Duration,
-    #[serde(rename = "p90Ms", serialize_with = "as_millis")]
     pub(crate) p90: Duration,
-    #[serde(rename = "p99Ms", serialize_with = "as_millis")]
     pub(crate) p99: Duration,
-    #[serde(rename = "maxMs", serialize_with = "as_millis")]
     pub(crate) max: Duration,
 }
 
@@ -28,7 +19,6 @@ impl Percentiles {
             times.get(rank.saturating_sub(1)).copied()
         };
         Some(Self {
-            count: times.len(),
             p50: rank(50)?,
             p90: rank(90)?,
             p99: rank(99)?,

@@ -19,11 +19,11 @@ use serde_json::json;
 use args::PhaseName;
 pub use args::QueueArgs;
 
-use crate::args::{RunArgs, StoreKind};
+use crate::args::StoreKind;
 use crate::report::Settings;
 use crate::server::Server;
 use crate::server_process::ServerProcess;
-use crate::setup::{Databases, Setup, WAKELINE_POSTGRES};
+use crate::setup::{Setup, WAKELINE_POSTGRES};
 use crate::suite::{Benchmark, Phases};
 use crate::target::{Goal, Goals};
 use crate::units::{millis, show_duration};
@@ -34,15 +34,16 @@ impl Benchmark for QueueArgs {
     type Contestant = Server;
     type PhaseName = PhaseName;
 
-    fn check(&self) -> anyhow::Result<()> {
-        self.check()
+    fn json(&self) -> bool {
+        self.run.json
     }
 
-    fn run_args(&self) -> &RunArgs<PhaseName> {
-        &self.run
+    fn only(&self) -> &[PhaseName] {
+        &self.run.only
     }
 
     async fn prepare(&self) -> anyhow::Result<Setup<Server>> {
+        self.check()?;
         let starts = |kind| self.url.is_none() && (self.side_by_side || self.store == kind);
         let postgres = starts(StoreKind::Postgres);
         let mut setup = Setup::new(postgres)?;
@@ -94,7 +95,7 @@ impl Benchmark for QueueArgs {
         });
     }
 
-    fn settings(&self, _: &Databases) -> anyhow::Result<Settings> {
+    fn settings(&self, _: &Setup<Server>) -> anyhow::Result<Settings> {
         let ids = match self.transaction_ids {
             true => " with transactionIds",
             false => "",
@@ -120,7 +121,7 @@ impl Benchmark for QueueArgs {
         self.connections
     }
 
-    fn goals() -> Goals {
+    fn goals(&self) -> Goals {
         let goals = [
             ("push, batch 1", Goal::AtLeastTimes(8.0)),
             ("drain, batch 1", Goal::AtLeastTimes(20.0)),

@@ -1,26 +1,24 @@
-//! The harness of the benchmarks that compare: every phase runs on one contestant after the other,
-//! so that a machine that gets slower on the way does so for all of them, and one report has a row
-//! for each figure.
+//! The harness of the benchmarks: every phase runs on one contestant after the other, so that a
+//! machine that gets slower on the way does so for all of them, and one report has a row for each
+//! figure.
 
-use clap::ValueEnum;
 use futures_util::future::LocalBoxFuture;
 
-use crate::args::RunArgs;
 use crate::calibrate;
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, Contestants};
 use crate::failures::Failures;
 use crate::figure::Figure;
 use crate::report::{self, Report, Settings};
 use crate::server::Server;
-use crate::setup::{Databases, Setup};
+use crate::setup::Setup;
 use crate::target::Goals;
 
-/// What is measured: a server, or a provider of duroxide.
+/// What is measured: a server, a provider of duroxide, or a way to commit.
 pub(crate) trait Contestant {
     fn name(&self) -> &str;
     fn failures(&self) -> &Failures;
 
-    /// A provider has none.
+    /// `None` for what is measured without one.
     fn server(&self) -> Option<&Server> {
         None
     }
@@ -30,25 +28,35 @@ pub(crate) trait Contestant {
 pub(crate) trait Benchmark: Sized + 'static {
     type Contestant: Contestant;
     /// The phases as `--only` names them.
-    type PhaseName: ValueEnum + PartialEq + Send + Sync + 'static;
+    type PhaseName: PartialEq + 'static;
 
-    /// Fails with everything that can be known before the first server is started.
-    fn check(&self) -> anyhow::Result<()>;
-    fn run_args(&self) -> &RunArgs<Self::PhaseName>;
+    /// Whether the report is printed as JSON.
+    fn json(&self) -> bool;
+    /// Checks the arguments before it starts anything.
     async fn prepare(&self) -> anyhow::Result<Setup<Self::Contestant>>;
     /// In the order of the report.
     fn phases(&self, phases: &mut Phases<'_, Self>);
-    fn settings(&self, databases: &Databases) -> anyhow::Result<Settings>;
-    fn goals() -> Goals;
+    fn settings(&self, setup: &Setup<Self::Contestant>) -> anyhow::Result<Settings>;
+    fn goals(&self) -> Goals;
+
+    /// The phases to run; none for all.
+    fn only(&self) -> &[Self::PhaseName] {
+        &[]
+    }
 
     /// How many connections show before and after all phases how fast a server can be.
     fn calibration_connections(&self) -> usize {
         16
     }
 
-    /// An empty report for these contestants.
-    fn comparison(names: Vec<String>) -> Comparison {
-        Comparison::of_servers(names, Self::goals())
+    /// What the names are those of.
+    fn contestants(&self, names: Vec<String>) -> Contestants {
+        Contestants::Servers(names)
+    }
+
+    /// Removes what must not be left after the phases, also when one of them has failed.
+    async fn clean_up(&self, _: &Setup<Self::Contestant>) -> anyhow::Result<()> {
+        Ok(())
     }
 
     /// The last line of a text report.
@@ -111,22 +119,18 @@ pub(crate) async fn run_on_one_thread(benchmark: impl Benchmark + Send) -> anyho
 /// Prints the report to standard output. Fails after that when requests failed: a missed target is
 /// a finding, a failed request spoils the numbers.
 pub(crate) async fn run<B: Benchmark>(benchmark: B) -> anyhow::Result<()> {
-    benchmark.check()?;
     let measured = measure(&benchmark).await?;
-    report::print(
-        &measured,
-        benchmark.run_args().json,
-        measured.comparison.trouble(),
-    )
+    report::print(&measured, benchmark.json(), measured.comparison.trouble())
 }
 
-async fn measure<B: Benchmark>(benchmark: &B) -> anyhow::Result<Report> {
+pub(crate) async fn measure<B: Benchmark>(benchmark: &B) -> anyhow::Result<Report> {
     let mut setup = benchmark.prepare().await?;
-    let settings = benchmark.settings(&setup.databases)?;
+    let settings = benchmark.settings(&setup)?;
     let names = setup.contestants.iter().map(|one| one.name().to_owned());
-    let mut comparison = B::comparison(names.collect());
+    let contestants = benchmark.contestants(names.collect());
+    let mut comparison = Comparison::new(contestants, benchmark.goals());
     let mut phases = Phases {
-        only: &benchmark.run_args().only,
+        only: benchmark.only(),
         phases: Vec::new(),
     };
     let has_servers = setup.contestants.iter().any(|one| one.server().is_some());
@@ -154,6 +158,7 @@ async fn measure<B: Benchmark>(benchmark: &B) -> anyhow::Result<Report> {
     }
     let failures = setup.contestants.iter().map(|one| one.failures().summary());
     comparison.finish(failures.collect());
+    benchmark.clean_up(&setup).await?;
     Ok(Report {
         settings,
         comparison,

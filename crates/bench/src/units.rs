@@ -67,25 +67,12 @@ pub(crate) fn show_duration(time: Duration) -> String {
     }
 }
 
-pub(crate) fn show_bytes(bytes: f64) -> String {
-    let size = bytes.abs();
-    if size >= 1e9 {
-        format!("{:.2} GB", bytes / 1e9)
-    } else if size >= 1e6 {
-        format!("{:.1} MB", bytes / 1e6)
-    } else if size >= 1e3 {
-        format!("{:.1} kB", bytes / 1e3)
-    } else {
-        format!("{bytes:.0} B")
-    }
-}
-
 /// `10,000`: a count of waiters is misread without its separators.
 pub(crate) fn show_count(count: usize) -> String {
     let digits = count.to_string();
     let mut shown = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             shown.push(',');
         }
         shown.push(digit);
@@ -144,8 +131,6 @@ mod tests {
     fn numbers_are_shown_with_their_units() {
         assert_eq!(show_duration(Duration::from_micros(1234)), "1.23 ms");
         assert_eq!(show_duration(Duration::from_millis(1234)), "1.23 s");
-        assert_eq!(show_bytes(12_345_678.0), "12.3 MB");
-        assert_eq!(show_bytes(-2_500.0), "-2.5 kB");
         assert_eq!(show_count(1_000_000), "1,000,000");
         assert_eq!(show_count(999), "999");
     }

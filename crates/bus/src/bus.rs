@@ -1,8 +1,10 @@
-//! The bus of one process: it publishes and receives wakes, and knows whether they arrive.
+//! The bus of one process: it wakes the waiters here and in the other processes, and knows whether
+//! the wakes arrive.
 
-mod running;
-
-pub use running::describe_metrics;
+mod backoff;
+mod canary;
+mod receive;
+mod send;
 
 use std::{
     sync::{
@@ -12,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use metrics::describe_counter;
 use tokio::{sync::Notify, time::timeout};
 use tokio_util::task::TaskTracker;
 use wakeline_store::postgres::Connector;
@@ -24,6 +27,22 @@ use crate::{
 
 /// Instead of a door's name: all of them.
 const EVERYTHING: &str = "*";
+
+/// For `/metrics`.
+pub fn describe_metrics() {
+    describe_counter!(
+        "wakeline_bus_sent_total",
+        "Messages sent to the other nodes"
+    );
+    describe_counter!(
+        "wakeline_bus_received_total",
+        "Messages received from the other nodes"
+    );
+    describe_counter!(
+        "wakeline_bus_texts_lost_total",
+        "Broadcast texts dropped because too many waited to be sent"
+    );
+}
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -167,28 +186,28 @@ impl Bus {
 
     /// Wakes the waiters of this process now, and those of the others as soon as the bus carries it.
     /// Call it after the commit: a woken waiter must find what it was woken for.
-    pub fn publish(&self, wakes: &[Wake]) {
+    pub fn wake(&self, wakes: &[Wake]) {
         if wakes.is_empty() {
             return;
         }
         for wake in wakes {
             self.engine.wake(wake, Cause::Notify);
         }
-        self.publish_elsewhere(wakes);
+        self.wake_others(wakes);
     }
 
-    /// Wakes only the waiters of the other processes.
-    pub fn publish_elsewhere(&self, wakes: &[Wake]) {
+    /// Wakes only the waiters of the other processes. The send loop takes the wakes from the outbox.
+    pub fn wake_others(&self, wakes: &[Wake]) {
         if let Some(remote) = self.remote_if_any_peer() {
-            remote.outbox.put(wakes, Duration::ZERO);
+            remote.outbox.put_wakes(wakes, Duration::ZERO);
         }
     }
 
-    /// Wakes all waiters after `delay`. The other processes get the wake now and set timers of their
-    /// own.
-    pub fn publish_after(&self, wake: Wake, delay: Duration) {
+    /// Wakes the waiters of all processes after `delay`. The other processes get the wake now and set
+    /// timers of their own.
+    pub fn wake_after(&self, wake: Wake, delay: Duration) {
         if let Some(remote) = self.remote_if_any_peer() {
-            remote.outbox.put([&wake], delay);
+            remote.outbox.put_wakes(std::slice::from_ref(&wake), delay);
         }
         self.engine.wake_after(wake, delay);
     }
@@ -219,11 +238,11 @@ impl Bus {
         self.recheck_requests.load(Ordering::SeqCst)
     }
 
-    /// Anything of `door` may have become ready: it rechecks its waiters, in every process.
-    pub fn publish_door(&self, door: &str) {
+    /// There may be something for any waiter of `door`: it rechecks all of them, in every process.
+    pub fn recheck_door(&self, door: &str) {
         self.request_recheck();
         if let Some(remote) = self.remote_if_any_peer() {
-            remote.outbox.put_doors(vec![door.to_owned()]);
+            remote.outbox.put_doors([door.to_owned()]);
         }
     }
 

@@ -8,9 +8,9 @@
 //!   recheck every second instead of every minute;
 //! * they recheck at the fallback interval anyway.
 //!
-//! Publishing never waits: waiters of this process are woken at once, and a background task sends
-//! the wakes to the other processes, coalesced. It is called after the commit and outside the
-//! caller's transaction, because `NOTIFY` takes a database-wide lock at commit.
+//! ARCHITECTURE.md lists the way of a wake from function to function. The caller of a write waits for
+//! none of it. Nothing is sent within its transaction, because `NOTIFY` takes a database-wide lock at
+//! commit.
 
 mod bus;
 mod chunks;

@@ -30,11 +30,11 @@ pub(crate) struct Message {
     pub(crate) hello: bool,
 }
 
-/// A wake and its delay.
+/// A wake that the receiver gives to its engine after `delay`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct OutgoingWake {
+pub(crate) struct DelayedWake {
     pub(crate) wake: Wake,
-    pub(crate) after: Duration,
+    pub(crate) delay: Duration,
 }
 
 /// A wake as text: its topics, its group if it has one, and `all`, `chain` or a count.
@@ -64,10 +64,10 @@ enum ModeText {
     Count(u32),
 }
 
-impl From<&OutgoingWake> for WakeText {
-    fn from(OutgoingWake { wake, after }: &OutgoingWake) -> Self {
+impl From<&DelayedWake> for WakeText {
+    fn from(DelayedWake { wake, delay }: &DelayedWake) -> Self {
         Self {
-            delay: milliseconds(*after),
+            delay: milliseconds(*delay),
             topics: wake
                 .topics
                 .iter()
@@ -83,12 +83,12 @@ impl From<&OutgoingWake> for WakeText {
     }
 }
 
-/// Rounded up: a wake that comes a little late finds what it was published for.
+/// Rounded up: a wake that comes a little late still finds what is due.
 pub(crate) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
 
-impl From<&WakeText> for OutgoingWake {
+impl From<&WakeText> for DelayedWake {
     fn from(text: &WakeText) -> Self {
         let wake = Wake {
             topics: text
@@ -105,84 +105,90 @@ impl From<&WakeText> for OutgoingWake {
         };
         Self {
             wake,
-            after: Duration::from_millis(text.delay),
+            delay: Duration::from_millis(text.delay),
         }
     }
 }
 
-/// Packs `wakes` into as few messages as fit `max_bytes` each. More than `max_messages`, or a wake
-/// that does not fit at all, becomes "everything of the door".
+/// Packs `wakes` and `texts` into as few messages as fit `max_bytes` each. More than `max_messages`,
+/// or a wake that does not fit at all, becomes "everything of the door".
 pub(crate) fn pack(
     from: u64,
-    wakes: &[OutgoingWake],
+    wakes: &[DelayedWake],
     texts: &[Chunk],
     mut doors: Vec<String>,
     max_bytes: usize,
     max_messages: usize,
 ) -> Vec<String> {
-    let envelope = text(&Message {
+    let mut packer = Packer {
         from,
-        doors: vec!["x".repeat(64)],
-        ..Message::default()
-    })
-    .len();
-    let mut messages: Vec<Message> = Vec::new();
-    let mut room = 0;
+        max_bytes: max_bytes - ENVELOPE,
+        max_messages,
+        messages: Vec::new(),
+        room: 0,
+    };
     for wake in wakes {
         let entry = WakeText::from(wake);
         let size = serde_json::to_string(&entry).map_or(usize::MAX, |text| text.len() + 1);
-        if size > room {
-            if size > max_bytes - envelope || messages.len() == max_messages {
-                let door = wake
-                    .wake
-                    .topics
-                    .first()
-                    .map(Topic::door)
-                    .unwrap_or_default();
-                if !doors.iter().any(|listed| listed == door) {
-                    doors.push(door.to_owned());
-                }
-                continue;
-            }
-            messages.push(Message {
-                from,
-                ..Message::default()
-            });
-            room = max_bytes - envelope;
-        }
-        room -= size;
-        if let Some(message) = messages.last_mut() {
+        if let Some(message) = packer.message_with_room(size) {
             message.wakes.push(entry);
+        } else {
+            let door = wake.wake.topics.first().map(Topic::door);
+            let door = door.unwrap_or_default();
+            if !doors.iter().any(|listed| listed == door) {
+                doors.push(door.to_owned());
+            }
         }
     }
     // A text that does not fit is lost.
-    for (chunk, size) in texts
-        .iter()
-        .flat_map(|text| text.split(max_bytes - envelope))
-    {
-        if size > room {
-            if messages.len() >= max_messages {
-                break;
-            }
-            messages.push(Message {
-                from,
-                ..Message::default()
-            });
-            room = max_bytes - envelope;
-        }
-        room -= size;
-        if let Some(message) = messages.last_mut() {
-            message.texts.push(chunk);
-        }
+    let most = packer.max_bytes;
+    for (chunk, size) in texts.iter().flat_map(|text| text.split(most)) {
+        let Some(message) = packer.message_with_room(size) else {
+            break;
+        };
+        message.texts.push(chunk);
     }
     if !doors.is_empty() {
-        messages.push(Message {
+        packer.messages.push(Message {
             from,
             doors,
             ..Message::default()
         });
     }
-    messages.iter().map(text).collect()
+    packer.messages.iter().map(text).collect()
+}
+
+/// Bytes of a message around its entries.
+const ENVELOPE: usize = 128;
+
+/// The messages of one send.
+struct Packer {
+    from: u64,
+    /// Of the entries of one message.
+    max_bytes: usize,
+    max_messages: usize,
+    messages: Vec<Message>,
+    /// Bytes that the last message has left.
+    room: usize,
+}
+
+impl Packer {
+    /// The last message, or a new one if that has no room for `size` bytes. `None` if there may be no
+    /// further message, or if none is long enough.
+    fn message_with_room(&mut self, size: usize) -> Option<&mut Message> {
+        if size > self.room {
+            if size > self.max_bytes || self.messages.len() >= self.max_messages {
+                return None;
+            }
+            self.messages.push(Message {
+                from: self.from,
+                ..Message::default()
+            });
+            self.room = self.max_bytes;
+        }
+        self.room -= size;
+        self.messages.last_mut()
+    }
 }
 
 pub(crate) fn text(message: &Message) -> String {
@@ -193,23 +199,23 @@ pub(crate) fn text(message: &Message) -> String {
 mod tests {
     use super::*;
 
-    fn now(wake: Wake) -> OutgoingWake {
-        let after = Duration::ZERO;
-        OutgoingWake { wake, after }
+    fn now(wake: Wake) -> DelayedWake {
+        let delay = Duration::ZERO;
+        DelayedWake { wake, delay }
     }
 
-    fn wake(name: &str, count: u32) -> OutgoingWake {
+    fn wake(name: &str, count: u32) -> DelayedWake {
         now(Wake::count([Topic::new("queue", [name, "p\"1"])], count).in_group(WaitGroup::new("g")))
     }
 
-    fn unpack(texts: &[String]) -> (Vec<OutgoingWake>, Vec<String>) {
+    fn unpack(texts: &[String]) -> (Vec<DelayedWake>, Vec<String>) {
         let messages: Vec<Message> = texts
             .iter()
             .map(|text| serde_json::from_str(text).expect("it is JSON"))
             .collect();
         let wakes = messages
             .iter()
-            .flat_map(|m| m.wakes.iter().map(OutgoingWake::from))
+            .flat_map(|m| m.wakes.iter().map(DelayedWake::from))
             .collect();
         (wakes, messages.into_iter().flat_map(|m| m.doors).collect())
     }
@@ -217,9 +223,9 @@ mod tests {
     #[test]
     fn what_is_packed_is_unpacked() {
         let topic = || Topic::new("durable", ["orchestration"]);
-        let later = OutgoingWake {
+        let later = DelayedWake {
             wake: Wake::count([topic()], 1),
-            after: Duration::from_millis(1_500),
+            delay: Duration::from_millis(1_500),
         };
         let wakes = [
             wake("orders", 3),

@@ -12,7 +12,7 @@ use wakeline_wake::{Topic, WaitGroup, Wake, WakeMode};
 
 use crate::{
     chunks::Chunk,
-    message::{OutgoingWake, milliseconds},
+    message::{DelayedWake, milliseconds},
 };
 
 /// Past this many different wakes in one send, "everything of the door" is cheaper for everyone.
@@ -36,21 +36,14 @@ pub(crate) struct OutboxBatch {
     pub(crate) texts: Vec<Chunk>,
 }
 
-/// Topics, group, kind and delay in milliseconds.
-type Key = (Arc<[Topic]>, Option<WaitGroup>, Kind, u64);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    All,
-    Count,
-    Chain,
-}
+/// Topics, group, mode (a count is 0 here) and delay in milliseconds.
+type Key = (Arc<[Topic]>, Option<WaitGroup>, WakeMode, u64);
 
 impl Outbox {
-    pub(crate) fn put<'a>(&self, wakes: impl IntoIterator<Item = &'a Wake>, after: Duration) {
+    pub(crate) fn put_wakes(&self, wakes: &[Wake], delay: Duration) {
         self.fill(|batch| {
             for wake in wakes {
-                batch.add(wake, after);
+                batch.add_wake(wake, delay);
             }
         });
     }
@@ -116,7 +109,7 @@ impl OutboxBatch {
         self.counts.is_empty() && self.doors.is_empty() && self.texts.is_empty()
     }
 
-    fn add(&mut self, wake: &Wake, after: Duration) {
+    fn add_wake(&mut self, wake: &Wake, delay: Duration) {
         let Some(door) = wake.topics.first().map(Topic::door) else {
             return;
         };
@@ -127,20 +120,13 @@ impl OutboxBatch {
             self.add_door(door);
             return;
         }
-        let (kind, more) = match wake.mode {
-            WakeMode::All => (Kind::All, 0),
-            WakeMode::Chain => (Kind::Chain, 0),
-            WakeMode::Count(count) => (Kind::Count, count),
+        let (mode, more) = match wake.mode {
+            WakeMode::Count(count) => (WakeMode::Count(0), count),
+            mode => (mode, 0),
         };
-        let count = self
-            .counts
-            .entry((
-                wake.topics.clone(),
-                wake.group.clone(),
-                kind,
-                milliseconds(after),
-            ))
-            .or_default();
+        let (topics, group) = (wake.topics.clone(), wake.group.clone());
+        let key = (topics, group, mode, milliseconds(delay));
+        let count = self.counts.entry(key).or_default();
         *count = count.saturating_add(more);
     }
 
@@ -152,20 +138,19 @@ impl OutboxBatch {
         }
     }
 
-    pub(crate) fn wakes(&self) -> Vec<OutgoingWake> {
+    pub(crate) fn wakes(&self) -> Vec<DelayedWake> {
         self.counts
             .iter()
-            .map(|((topics, group, kind, after), count)| OutgoingWake {
+            .map(|((topics, group, mode, delay), count)| DelayedWake {
                 wake: Wake {
                     topics: topics.clone(),
                     group: group.clone(),
-                    mode: match kind {
-                        Kind::All => WakeMode::All,
-                        Kind::Count => WakeMode::Count(*count),
-                        Kind::Chain => WakeMode::Chain,
+                    mode: match mode {
+                        WakeMode::Count(_) => WakeMode::Count(*count),
+                        mode => *mode,
                     },
                 },
-                after: Duration::from_millis(*after),
+                delay: Duration::from_millis(*delay),
             })
             .collect()
     }
@@ -195,11 +180,11 @@ mod tests {
     async fn the_same_topic_is_sent_once_with_the_sum() {
         let outbox = Outbox::default();
         for _ in 0..3 {
-            outbox.put(&[Wake::count([topic("a")], 2)], Duration::ZERO);
+            outbox.put_wakes(&[Wake::count([topic("a")], 2)], Duration::ZERO);
         }
-        let sum = OutgoingWake {
+        let sum = DelayedWake {
             wake: Wake::count([topic("a")], 6),
-            after: Duration::ZERO,
+            delay: Duration::ZERO,
         };
         assert_eq!(outbox.take().await.wakes(), [sum]);
     }
@@ -208,10 +193,8 @@ mod tests {
     async fn too_many_topics_become_everything_of_the_door() {
         let outbox = Outbox::default();
         for number in 0..=MAX_WAKES {
-            outbox.put(
-                &[Wake::count([topic(&number.to_string())], 1)],
-                Duration::ZERO,
-            );
+            let wake = Wake::count([topic(&number.to_string())], 1);
+            outbox.put_wakes(&[wake], Duration::ZERO);
         }
         let batch = outbox.take().await;
         assert_eq!(

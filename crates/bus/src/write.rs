@@ -39,13 +39,13 @@ impl PartialEq for BatchWakes {
 impl Eq for BatchWakes {}
 
 impl Wakes {
-    /// Nobody can be waiting for what was written.
+    /// No request can wait for what was written.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The write may have made anything of its door ready: the door rechecks all its waiters.
+    /// There may be something for any waiter of the door: it rechecks all of them.
     #[must_use]
     pub fn whole_door() -> Self {
         Self {
@@ -91,13 +91,14 @@ impl Wakes {
         self
     }
 
+    /// Wakes the waiters, here and in the other processes.
     fn publish(&self, bus: &Bus, door: &str) {
-        bus.publish(&self.wakes);
+        bus.wake(&self.wakes);
         for (wake, delay) in &self.later {
-            bus.publish_after(wake.clone(), *delay);
+            bus.wake_after(wake.clone(), *delay);
         }
         if self.whole_door {
-            bus.publish_door(door);
+            bus.recheck_door(door);
         }
         for batch in &self.batches {
             batch.published.call_once(|| batch.wakes.publish(bus, door));
@@ -245,7 +246,7 @@ struct RecheckOnDrop {
 impl Drop for RecheckOnDrop {
     fn drop(&mut self) {
         if self.is_armed {
-            self.bus.publish_door(self.door);
+            self.bus.recheck_door(self.door);
         }
     }
 }

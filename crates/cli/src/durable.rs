@@ -11,12 +11,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use wakeline_durable::{Options, Policy, PoolOptions, PostgresProvider, View};
+use wakeline_durable::{InstanceAdmin, PoolOptions, View};
 
 /// How long a command waits for its wakes to be sent before it ends.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a command repeats its calls during an outage.
-const OUTAGE_PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -67,25 +65,20 @@ struct SchemaArgs {
 impl SchemaArgs {
     /// To read the schema; it neither sends nor receives wakes.
     fn view(&self) -> View {
-        let pool = PoolOptions {
-            connections: 1,
-            ..PoolOptions::default()
-        };
-        View::new(&self.database, &self.schema, pool)
+        View::new(&self.database, &self.schema, pool())
     }
 
     /// To change the schema and wake the runtimes that wait for it.
-    async fn provider(&self) -> Result<PostgresProvider> {
-        let options = Options {
-            schema: self.schema.clone(),
-            pool_size: 1,
-            migrations: Policy::Verify,
-            history_cache_bytes: 0,
-            outage_patience: OUTAGE_PATIENCE,
-            ..Options::default()
-        };
-        PostgresProvider::connect_with(&self.database, options)
+    async fn admin(&self) -> Result<InstanceAdmin> {
+        InstanceAdmin::connect(&self.database, &self.schema, &pool())
             .await
             .context("--database")
+    }
+}
+
+fn pool() -> PoolOptions {
+    PoolOptions {
+        connections: 1,
+        ..PoolOptions::default()
     }
 }

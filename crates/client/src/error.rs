@@ -191,8 +191,8 @@ mod tests {
             @"push was refused with 503 Service Unavailable: 10000 requests are held (retry after 7 s)"
         );
         insta::assert_snapshot!(
-            refused(400, None, r#"{"error":"bad body: missing field `items` at line 1 column 2"}"#),
-            @"push was refused with 400 Bad Request: bad body: missing field `items` at line 1 column 2"
+            refused(400, None, r#"{"error":"items: missing at line 1 column 2"}"#),
+            @"push was refused with 400 Bad Request: items: missing at line 1 column 2"
         );
     }
 

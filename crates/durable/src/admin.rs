@@ -1,307 +1,179 @@
-//! The provider's management calls.
+//! What operators change in a durable schema, without the workflow runtime: cancelling, deleting and
+//! pruning instances. The writes are in `store/admin.rs`.
 
-use duroxide::{
-    Event,
-    providers::{
-        DeleteInstanceResult, ExecutionInfo, InstanceFilter, InstanceInfo, Provider, ProviderAdmin,
-        ProviderError, PruneOptions, PruneResult, QueueDepths, SystemMetrics,
-    },
+use std::{ops::AddAssign, sync::Arc, time::Duration};
+
+use wakeline_bus::{Bus, Write};
+use wakeline_store::{
+    Error,
+    migrate::OpenError,
+    postgres::{Options as PoolOptions, Policy},
 };
-use tokio_postgres::{Row, types::Type};
+use wakeline_wake::{Engine, Limits};
 
 use crate::{
-    item::{count, number, text_of, unsigned},
-    provider::PostgresProvider,
-    store::{Parameter, owned, statements},
+    bus::{self, BusThread},
+    store::{
+        Store,
+        admin::{DeleteRefusal, IS_ENDED_ROOT},
+    },
+    view::PruneCriteria,
 };
 
-/// Instances that a bulk call handles without a limit in its filter.
-const DEFAULT_LIMIT: u32 = 1_000;
+/// How long a call is repeated during an outage.
+const OUTAGE_PATIENCE: Duration = Duration::from_secs(5);
 
-fn names(rows: &[Row]) -> Vec<String> {
-    rows.iter().map(|row| row.get("id")).collect()
+/// Why a call of [`InstanceAdmin`] failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AdminError {
+    /// There is no instance with this id.
+    #[error("there is no instance {0:?}")]
+    UnknownInstance(String),
+    /// The instance is deleted only with its parent.
+    #[error("instance {instance:?} is a sub-orchestration of {parent:?}; delete that one")]
+    SubOrchestration {
+        /// The instance's id.
+        instance: String,
+        /// The id of its parent.
+        parent: String,
+    },
+    /// This instance, or this descendant of it, is running.
+    #[error("instance {0:?} is running; cancel it first, or force the deletion")]
+    Running(String),
+    /// This sub-orchestration was started while its parent was deleted.
+    #[error("sub-orchestration {0:?} was started meanwhile; nothing was deleted: try again")]
+    NewSubOrchestration(String),
+    /// A statement failed.
+    #[error(transparent)]
+    Store(#[from] Error),
 }
 
-fn not_found(operation: &str, instance: &str) -> ProviderError {
-    ProviderError::permanent(operation, format!("Instance {instance} not found"))
+impl From<DeleteRefusal> for AdminError {
+    fn from(refusal: DeleteRefusal) -> Self {
+        match refusal {
+            DeleteRefusal::Running(instance) => Self::Running(instance),
+            DeleteRefusal::Orphan(instance) => Self::NewSubOrchestration(instance),
+        }
+    }
 }
 
-fn size(count: i64) -> usize {
-    usize::try_from(count).unwrap_or(0)
+/// How much a call has deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeletedCounts {
+    /// Instances, sub-orchestrations included.
+    pub instances: u64,
+    /// Executions.
+    pub executions: u64,
+    /// Events of histories.
+    pub events: u64,
+    /// Queued messages and activities.
+    pub queued: u64,
 }
 
-#[async_trait::async_trait]
-impl ProviderAdmin for PostgresProvider {
-    async fn list_instances(&self) -> Result<Vec<String>, ProviderError> {
-        let rows = self
-            .query("list_instances", statements::LIST_INSTANCES, &[])
-            .await?;
-        Ok(names(&rows))
+impl AddAssign for DeletedCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.instances += other.instances;
+        self.executions += other.executions;
+        self.events += other.events;
+        self.queued += other.queued;
     }
+}
 
-    async fn list_instances_by_status(&self, status: &str) -> Result<Vec<String>, ProviderError> {
-        let rows = self
-            .query_by(
-                "list_instances_by_status",
-                statements::LIST_INSTANCES_BY_STATUS,
-                status,
-            )
-            .await?;
-        Ok(names(&rows))
-    }
+/// Cancels, deletes and prunes the instances of one durable schema. It runs no workflows; what it
+/// changes wakes the processes that do. A call is repeated for five seconds during an outage, and
+/// goes on when its future is dropped.
+#[derive(Debug)]
+pub struct InstanceAdmin {
+    store: Arc<Store>,
+    bus: Arc<Bus>,
+    _thread: BusThread,
+}
 
-    async fn list_executions(&self, instance: &str) -> Result<Vec<u64>, ProviderError> {
-        let rows = self
-            .query_by("list_executions", statements::LIST_EXECUTIONS, instance)
-            .await?;
-        Ok(rows.iter().map(|row| unsigned(row.get("number"))).collect())
-    }
-
-    async fn read_history_with_execution_id(
-        &self,
-        instance: &str,
-        execution_id: u64,
-    ) -> Result<Vec<Event>, ProviderError> {
-        self.read_with_execution(instance, execution_id).await
-    }
-
-    async fn read_history(&self, instance: &str) -> Result<Vec<Event>, ProviderError> {
-        self.history("read_history", instance).await
-    }
-
-    async fn latest_execution_id(&self, instance: &str) -> Result<u64, ProviderError> {
-        let rows = self
-            .query_by(
-                "latest_execution_id",
-                statements::LATEST_EXECUTION_ID,
-                instance,
-            )
-            .await?;
-        Ok(unsigned(rows[0].get("number")))
-    }
-
-    async fn get_instance_info(&self, instance: &str) -> Result<InstanceInfo, ProviderError> {
-        let operation = "get_instance_info";
-        let rows = self
-            .query_by(operation, statements::GET_INSTANCE_INFO, instance)
-            .await?;
-        let row = rows.first().ok_or_else(|| not_found(operation, instance))?;
-        let status: Option<String> = row.get("status");
-        Ok(InstanceInfo {
-            instance_id: row.get("id"),
-            orchestration_name: row.get("name"),
-            orchestration_version: row.get("version"),
-            current_execution_id: count(row, "execution"),
-            status: status.unwrap_or_else(|| "Unknown".into()),
-            output: row.get::<_, Option<Vec<u8>>>("output").map(text_of),
-            created_at: count(row, "created"),
-            updated_at: count(row, "updated"),
-            parent_instance_id: row.get("parent"),
+impl InstanceAdmin {
+    /// Connects to the schema `schema` of the database at `url`. A schema that is missing or old is
+    /// refused.
+    pub async fn connect(url: &str, schema: &str, pool: &PoolOptions) -> Result<Self, OpenError> {
+        let store = Store::open(url, pool, schema, Policy::Verify).await?;
+        let engine = Engine::new(Limits::default());
+        let connector = store.postgres.connector();
+        let (bus, thread) = BusThread::start(connector, &engine, |_| std::future::ready(()))
+            .map_err(|error| OpenError::Open(error.to_string()))?;
+        Ok(Self {
+            store,
+            bus,
+            _thread: thread,
         })
     }
 
-    async fn get_execution_info(
-        &self,
-        instance: &str,
-        execution_id: u64,
-    ) -> Result<ExecutionInfo, ProviderError> {
-        let operation = "get_execution_info";
-        let parameters: [Parameter<'_>; 2] =
-            [(&instance, Type::TEXT), (&number(execution_id), Type::INT8)];
-        let rows = self
-            .query(operation, statements::GET_EXECUTION_INFO, &parameters)
-            .await?;
-        let row = rows.first().ok_or_else(|| {
-            let message = format!("Execution {execution_id} not found for instance {instance}");
-            ProviderError::permanent(operation, message)
-        })?;
-        Ok(ExecutionInfo {
-            execution_id: count(row, "number"),
-            status: row.get("status"),
-            output: row.get::<_, Option<Vec<u8>>>("output").map(text_of),
-            started_at: count(row, "started"),
-            completed_at: row.get::<_, Option<i64>>("completed").map(unsigned),
-            event_count: size(row.get("events")),
-        })
+    /// Requests that an instance ends with `reason` as its error; a runtime with its orchestration
+    /// ends it. Nothing happens if it has ended already.
+    pub async fn cancel(&self, instance: &str, reason: &str) -> Result<(), AdminError> {
+        let cancel = self.store.cancel(instance, reason, OUTAGE_PATIENCE);
+        self.commit(cancel).await
     }
 
-    async fn get_system_metrics(&self) -> Result<SystemMetrics, ProviderError> {
-        let rows = self
-            .query("get_system_metrics", statements::GET_SYSTEM_METRICS, &[])
-            .await?;
-        let row = &rows[0];
-        Ok(SystemMetrics {
-            total_instances: count(row, "instances"),
-            total_executions: count(row, "executions"),
-            running_instances: count(row, "running"),
-            completed_instances: count(row, "completed"),
-            failed_instances: count(row, "failed"),
-            total_events: count(row, "events"),
-        })
+    /// Deletes an instance that has no parent, and its descendants. If one of them is running, `force`
+    /// is needed; an activity that runs is not stopped.
+    pub async fn delete(&self, instance: &str, force: bool) -> Result<DeletedCounts, AdminError> {
+        match self.store.parent(instance, OUTAGE_PATIENCE).await? {
+            None => Err(AdminError::UnknownInstance(instance.to_owned())),
+            Some(Some(parent)) => Err(AdminError::SubOrchestration {
+                instance: instance.to_owned(),
+                parent,
+            }),
+            Some(None) => self.delete_tree(instance, force).await,
+        }
     }
 
-    async fn get_queue_depths(&self) -> Result<QueueDepths, ProviderError> {
-        let rows = self
-            .query("get_queue_depths", statements::GET_QUEUE_DEPTHS, &[])
-            .await?;
-        Ok(QueueDepths {
-            orchestrator_queue: size(rows[0].get("messages")),
-            worker_queue: size(rows[0].get("activities")),
-            // Timers are messages: they count in the orchestrator queue.
-            timer_queue: 0,
-        })
-    }
-
-    async fn list_children(&self, instance_id: &str) -> Result<Vec<String>, ProviderError> {
-        let rows = self
-            .query_by("list_children", statements::LIST_CHILDREN, instance_id)
-            .await?;
-        Ok(names(&rows))
-    }
-
-    async fn get_parent_id(&self, instance_id: &str) -> Result<Option<String>, ProviderError> {
-        let operation = "get_parent_id";
-        let rows = self
-            .query_by(operation, statements::GET_PARENT_ID, instance_id)
-            .await?;
-        let row = rows
-            .first()
-            .ok_or_else(|| not_found(operation, instance_id))?;
-        Ok(row.get("parent"))
-    }
-
-    async fn delete_instances_atomic(
+    /// Deletes those of `ids` that have no parent and ended before a time (milliseconds since 1970),
+    /// and their descendants.
+    pub async fn delete_ended(
         &self,
         ids: &[String],
-        force: bool,
-    ) -> Result<DeleteInstanceResult, ProviderError> {
-        let operation = "delete_instances_atomic";
-        if ids.is_empty() {
-            return Ok(DeleteInstanceResult::default());
+        before_ms: u64,
+    ) -> Result<DeletedCounts, AdminError> {
+        let limit = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+        let roots = self.store.matching(
+            "delete_instance_bulk",
+            IS_ENDED_ROOT,
+            Some(ids),
+            Some(before_ms),
+            limit,
+            OUTAGE_PATIENCE,
+        );
+        let mut deleted = DeletedCounts::default();
+        for root in roots.await? {
+            deleted += self.delete_tree(&root, true).await?;
         }
-        let parameters = vec![
-            owned(ids.to_vec(), Type::TEXT_ARRAY),
-            owned(force, Type::BOOL),
-        ];
-        let (inner, deleted_ids) = (self.inner.clone(), ids.to_vec());
-        let delete = self
-            .silent_write(operation, statements::DELETE_INSTANCES_ATOMIC, parameters)
-            .map(move |rows| {
-                for id in &deleted_ids {
-                    inner.cache.evict(id);
-                }
-                rows
-            });
-        let rows = self.commit(operation, delete).await?;
-        let row = &rows[0];
-        if let Some(running) = row.get::<_, Option<String>>("running") {
-            let message = format!(
-                "Instance {running} is still running. Use force=true to delete anyway, or cancel first."
-            );
-            return Err(ProviderError::permanent(operation, message));
-        }
-        if let Some(orphan) = row.get::<_, Option<String>>("orphan") {
-            let message = format!(
-                "Cannot delete: the child {orphan} would be left behind. Read the tree of instances again and retry."
-            );
-            return Err(ProviderError::permanent(operation, message));
-        }
-        Ok(DeleteInstanceResult {
-            instances_deleted: ids.len() as u64,
-            executions_deleted: count(row, "executions"),
-            events_deleted: count(row, "events"),
-            queue_messages_deleted: count(row, "messages"),
-        })
+        Ok(deleted)
     }
 
-    async fn delete_instance_bulk(
+    /// Deletes finished executions of an instance that meet the criteria, never the current one.
+    pub async fn prune(
         &self,
-        filter: InstanceFilter,
-    ) -> Result<DeleteInstanceResult, ProviderError> {
-        let roots = self
-            .matching(
-                "delete_instance_bulk",
-                &filter,
-                "i.parent IS NULL AND x.status IN ('Completed', 'Failed', 'ContinuedAsNew')",
-            )
-            .await?;
-        let mut result = DeleteInstanceResult::default();
-        for root in &roots {
-            let tree = self.get_instance_tree(root).await?;
-            let deleted = self.delete_instances_atomic(&tree.all_ids, true).await?;
-            result.instances_deleted += deleted.instances_deleted;
-            result.executions_deleted += deleted.executions_deleted;
-            result.events_deleted += deleted.events_deleted;
-            result.queue_messages_deleted += deleted.queue_messages_deleted;
-        }
-        Ok(result)
+        instance: &str,
+        criteria: PruneCriteria,
+    ) -> Result<DeletedCounts, AdminError> {
+        let prune = self
+            .store
+            .prune_executions(instance, criteria, OUTAGE_PATIENCE);
+        let pruned = self.commit(prune).await?;
+        pruned.ok_or_else(|| AdminError::UnknownInstance(instance.to_owned()))
     }
 
-    async fn prune_executions(
-        &self,
-        instance_id: &str,
-        options: PruneOptions,
-    ) -> Result<PruneResult, ProviderError> {
-        let operation = "prune_executions";
-        let keep = options.keep_last.map(i64::from);
-        let before = options.completed_before.map(number);
-        let parameters = vec![
-            owned(instance_id.to_owned(), Type::TEXT),
-            owned(keep, Type::INT8),
-            owned(before, Type::INT8),
-        ];
-        let prune = self.silent_write(operation, statements::PRUNE_EXECUTIONS, parameters);
-        let rows = self.commit(operation, prune).await?;
-        let row = rows
-            .first()
-            .ok_or_else(|| not_found(operation, instance_id))?;
-        Ok(PruneResult {
-            instances_processed: 1,
-            executions_deleted: count(row, "executions"),
-            events_deleted: count(row, "events"),
-        })
+    /// Waits at most `timeout` until all wakes have been sent. Call it before the process ends: a wake
+    /// that was not sent is found by the other processes only at their next fallback.
+    pub async fn flush(&self, timeout: Duration) {
+        bus::flush(&self.bus, timeout).await;
     }
 
-    async fn prune_executions_bulk(
-        &self,
-        filter: InstanceFilter,
-        options: PruneOptions,
-    ) -> Result<PruneResult, ProviderError> {
-        let instances = self
-            .matching("prune_executions_bulk", &filter, "true")
-            .await?;
-        let mut result = PruneResult::default();
-        for instance in &instances {
-            let pruned = self.prune_executions(instance, options.clone()).await?;
-            result.instances_processed += pruned.instances_processed;
-            result.executions_deleted += pruned.executions_deleted;
-            result.events_deleted += pruned.events_deleted;
-        }
-        Ok(result)
+    async fn delete_tree(&self, root: &str, force: bool) -> Result<DeletedCounts, AdminError> {
+        let ids = self.store.tree(root, OUTAGE_PATIENCE).await?;
+        let delete = self.store.delete_instances(ids, force, OUTAGE_PATIENCE);
+        Ok(self.commit(delete).await??)
     }
-}
 
-impl PostgresProvider {
-    /// The instances of a filter that meet a condition; those that ended first come first.
-    async fn matching(
-        &self,
-        operation: &'static str,
-        filter: &InstanceFilter,
-        condition: &str,
-    ) -> Result<Vec<String>, ProviderError> {
-        let before = filter.completed_before.map(number);
-        let limit = i64::from(filter.limit.unwrap_or(DEFAULT_LIMIT));
-        let rows = self
-            .query(
-                operation,
-                &statements::MATCHING.replace("@condition@", condition),
-                &[
-                    (&filter.instance_ids, Type::TEXT_ARRAY),
-                    (&before, Type::INT8),
-                    (&limit, Type::INT8),
-                ],
-            )
-            .await?;
-        Ok(names(&rows))
+    async fn commit<T: Send + 'static>(&self, write: Write<T>) -> Result<T, AdminError> {
+        Ok(write.commit(&self.bus).await?)
     }
 }

@@ -19,26 +19,24 @@
 //!   the same answer whether the cached history is current.
 //! * **An outage fails no workflow.** An interrupted call is repeated until its lease has certainly
 //!   ended; the database alone decides who has a lease.
+//!
+//! The feature `provider`, on by default, is all that needs the runtime. Without it there are the
+//! parts for operators: [`View`] reads a schema, and [`InstanceAdmin`] cancels, deletes and prunes its
+//! instances.
 
 #![warn(missing_docs)]
 
-mod admin;
-mod cache;
-mod empty_polls;
-mod error;
-mod hold;
-mod item;
-mod lease;
-mod options;
+pub mod admin;
+mod bus;
+#[cfg(feature = "provider")]
 mod provider;
-mod shared_bus;
+mod row;
 mod store;
-mod topic;
 pub mod view;
-mod wait;
 
-pub use options::{LongPollConfig, Options};
-pub use provider::PostgresProvider;
+pub use admin::InstanceAdmin;
+#[cfg(feature = "provider")]
+pub use provider::{LongPollConfig, Options, PostgresProvider};
 pub use store::MIGRATIONS;
 pub use view::View;
 pub use wakeline_store::{

@@ -1,8 +1,19 @@
 //! The provider, and what its calls share.
 
+mod admin;
+pub(crate) mod cache;
 mod calls;
+mod empty_polls;
+mod error;
 mod fetch;
+mod held_leases;
+mod hold;
+mod item;
 mod lease;
+mod options;
+pub(crate) mod shared_bus;
+pub(crate) mod topics;
+mod wait;
 
 use std::{
     collections::HashMap,
@@ -15,22 +26,27 @@ use std::{
 use duroxide::{Event, providers::ProviderError};
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::Type};
-use wakeline_bus::{Wakes, Write};
-use wakeline_store::migrate::OpenError;
+use wakeline_bus::Write;
+use wakeline_store::{migrate::OpenError, postgres};
 
-use crate::{
+pub use self::options::{LongPollConfig, Options};
+use self::{
     cache::{CacheUpdate, HistoryCache, HistoryVersion},
     empty_polls::EmptyPolls,
     error::provider_error,
-    item,
-    lease::{FetchedHistory, Leases},
-    options::Options,
-    store::{
-        OwnedParameter, Parameter, Store,
-        history::{HistoryRead, StoredHistory},
-        retry,
-    },
+    held_leases::{FetchedHistory, Leases},
+    shared_bus::SharedBus,
+    topics::Topics,
 };
+use crate::store::{
+    OwnedParameter, Parameter, Store,
+    batches::Batches,
+    history::{HistoryRead, StoredHistory},
+    retry,
+};
+
+/// Operations per statement at most.
+const MAX_BATCH: usize = 200;
 
 /// A duroxide provider on one schema of a PostgreSQL database. Cheap to clone; clones share
 /// everything.
@@ -49,6 +65,9 @@ pub struct PostgresProvider {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Arc<Store>,
+    pub(crate) batches: Batches,
+    pub(crate) shared: Arc<SharedBus>,
+    pub(crate) topics: Topics,
     pub(crate) options: Options,
     pub(crate) cache: HistoryCache,
     /// Names this process' cache of histories in the database.
@@ -91,12 +110,24 @@ impl PostgresProvider {
 
     /// Connects to the database at `url` with other [`Options`].
     pub async fn connect_with(url: &str, options: Options) -> Result<Self, OpenError> {
-        options.check()?;
+        let pool = postgres::Options {
+            connections: options.pool_size.max(1),
+            connect_timeout: options.connect_timeout,
+            statement_timeout: options.statement_timeout,
+            max_batch: MAX_BATCH,
+            ..postgres::Options::default()
+        };
+        let store = Store::open(url, &pool, &options.schema, options.migrations).await?;
+        let shared = SharedBus::join(url, store.postgres.connector(), &options.long_poll)?;
+        let topics = Topics::new(&options.schema);
         let node = rand::random();
-        let store = Store::open(url, &options, node).await?;
+        let grace = options.long_poll.timer_grace;
         Ok(Self {
             inner: Arc::new(Inner {
+                batches: Batches::start(&store, &shared, &topics, grace, node),
                 store,
+                shared,
+                topics,
                 cache: HistoryCache::new(options.history_cache_bytes),
                 node,
                 leases: Leases::default(),
@@ -112,7 +143,7 @@ impl PostgresProvider {
     /// its schemas.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.inner.store.shared.engine.held()
+        self.inner.shared.engine.held()
     }
 
     /// Until when a call without a lease is repeated during an outage.
@@ -153,22 +184,21 @@ impl PostgresProvider {
         write: Write<T>,
     ) -> Result<T, ProviderError> {
         write
-            .commit(&self.inner.store.shared.bus)
+            .commit(&self.inner.shared.bus)
             .await
             .map_err(|error| provider_error(operation, &error))
     }
 
     /// A statement that changes nothing more when it is repeated, and wakes nobody.
-    pub(crate) fn silent_write(
+    fn silent_write(
         &self,
         operation: &'static str,
         statement: &'static str,
         parameters: Vec<OwnedParameter>,
     ) -> Write<Vec<Row>> {
+        let until = self.retry_until();
         let store = &self.inner.store;
-        store.write(operation, statement, parameters, self.retry_until(), |_| {
-            Wakes::none()
-        })
+        store.silent_write(operation, statement, parameters, until)
     }
 
     async fn read_stored(
@@ -176,7 +206,7 @@ impl PostgresProvider {
         operation: &str,
         read: HistoryRead,
     ) -> Result<StoredHistory, ProviderError> {
-        let histories = &self.inner.store.histories;
+        let histories = &self.inner.batches.histories;
         retry(self.retry_until(), || histories.submit(read.clone()))
             .await
             .map_err(|error| provider_error(operation, &error))

@@ -3,15 +3,24 @@
 //! A read is a future: dropping it does nothing. A write is a [`Write`], which goes on when its
 //! caller is gone. Both ride out an outage: they are repeated until a given time. A repeat of a
 //! write is safe because the statements are: a lease is known by its token, and an `is_repeat` tells
-//! [`Change`]s that an earlier attempt may have been committed. After a repeat the whole door is
-//! woken, because the wakes of the lost attempt are not known.
+//! a change of a batch that an earlier attempt may have been committed. After a repeat the whole door
+//! is woken, because the wakes of the lost attempt are not known.
 
+pub(crate) mod admin;
+pub(crate) mod apply_changes;
+#[cfg(feature = "provider")]
+pub(crate) mod batches;
+#[cfg(feature = "provider")]
 pub(crate) mod changes;
+#[cfg(feature = "provider")]
 pub(crate) mod due;
+#[cfg(feature = "provider")]
 pub(crate) mod fetch;
+#[cfg(feature = "provider")]
 pub(crate) mod history;
+#[cfg(feature = "provider")]
 pub(crate) mod statements;
-pub(crate) mod view;
+mod view;
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -24,23 +33,13 @@ use wakeline_bus::{Wakes, Write};
 use wakeline_store::{
     Error, Migrations, Postgres,
     migrate::OpenError,
-    postgres::{Batcher, Options as PoolOptions, quoted},
+    postgres::{Options as PoolOptions, Policy, quoted},
 };
 
-use self::{
-    changes::{Change, ChangeAttempt, ChangeBatches, ChangeResult},
-    fetch::{ActivityFetches, InstanceFetches},
-    history::HistoryReads,
-};
-use crate::{
-    error::is_transient,
-    options::Options,
-    shared_bus::SharedBus,
-    topic::{DOOR, Topics},
-};
+use crate::bus::DOOR;
 
-/// The tables and functions of a durable schema, as [`crate::PostgresProvider::connect`] applies
-/// them. `@schema@` in the statements stands for the schema's name.
+/// The tables and functions of a durable schema, as a provider applies them when it connects.
+/// `@schema@` in the statements stands for the schema's name.
 pub const MIGRATIONS: Migrations = Migrations {
     door: "durable",
     steps: &[concat!(
@@ -66,51 +65,33 @@ pub(crate) fn owned(value: impl ToSql + Send + Sync + 'static, kind: Type) -> Ow
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// PostgreSQL truncates longer names, so that two schemas could be one.
+const MAX_NAME_BYTES: usize = 63;
+
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) postgres: Postgres,
-    /// Quoted.
-    pub(crate) schema: Arc<str>,
-    pub(crate) shared: Arc<SharedBus>,
-    pub(crate) topics: Topics,
-    pub(crate) changes: Batcher<ChangeBatches>,
-    pub(crate) instances: Batcher<InstanceFetches>,
-    pub(crate) activities: Batcher<ActivityFetches>,
-    pub(crate) histories: Batcher<HistoryReads>,
+    pub(crate) schema: String,
+    quoted_schema: String,
 }
 
 impl Store {
-    /// `node` names this process' cache of histories.
     pub(crate) async fn open(
         url: &str,
-        options: &Options,
-        node: i64,
+        pool: &PoolOptions,
+        schema: &str,
+        policy: Policy,
     ) -> Result<Arc<Self>, OpenError> {
-        let pool = PoolOptions {
-            connections: options.pool_size.max(1),
-            connect_timeout: options.connect_timeout,
-            statement_timeout: options.statement_timeout,
-            max_batch: 200,
-            ..PoolOptions::default()
-        };
+        if schema.is_empty() || schema.len() > MAX_NAME_BYTES || schema.contains('\0') {
+            return Err(OpenError::Open(format!(
+                "the schema {schema:?} must have a name of 1 to {MAX_NAME_BYTES} bytes without U+0000"
+            )));
+        }
         let migrations = &[MIGRATIONS];
-        let postgres =
-            Postgres::open_schema(url, &pool, &options.schema, options.migrations, migrations)
-                .await?;
-        let shared = SharedBus::join(url, postgres.connector(), &options.long_poll)?;
-        let schema: Arc<str> = quoted(&options.schema).into();
-        let topics = Topics::new(&options.schema);
-        let grace = options.long_poll.timer_grace;
-        let changes = ChangeBatches::new(&schema, topics.clone(), shared.clone(), grace);
         Ok(Arc::new(Self {
-            changes: Batcher::start(&postgres, changes, 2),
-            instances: Batcher::start(&postgres, InstanceFetches::new(&schema, node), 2),
-            activities: Batcher::start(&postgres, ActivityFetches::new(&schema), 2),
-            histories: Batcher::start(&postgres, HistoryReads::new(&schema), 1),
-            postgres,
-            schema,
-            shared,
-            topics,
+            postgres: Postgres::open_schema(url, pool, schema, policy, migrations).await?,
+            schema: schema.to_owned(),
+            quoted_schema: quoted(schema),
         }))
     }
 
@@ -121,7 +102,7 @@ impl Store {
         statement: &str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, Error> {
-        let statement = statement.replace("@schema@", &self.schema);
+        let statement = statement.replace("@schema@", &self.quoted_schema);
         self.postgres.query(kind, &statement, parameters).await
     }
 
@@ -146,25 +127,25 @@ impl Store {
         write(run, |rows| wakes(rows))
     }
 
-    /// Applies a change; it is tried until `until` while `may_repeat` allows it. The value says
-    /// whether the change's lease was held; without the lease nothing is changed.
-    pub(crate) fn apply(
-        &self,
-        change: Change,
+    /// The same for a statement that wakes nobody.
+    pub(crate) fn silent_write(
+        self: &Arc<Self>,
+        kind: &'static str,
+        statement: &'static str,
+        parameters: Vec<OwnedParameter>,
         until: Instant,
-        may_repeat: impl Fn(&Error) -> bool + Send + Sync + 'static,
-    ) -> Write<bool> {
-        let (changes, change) = (self.changes.clone(), Arc::new(change));
-        let run = async move {
-            let attempt = |is_repeat| {
-                changes.submit(ChangeAttempt {
-                    change: change.clone(),
-                    is_repeat,
-                })
-            };
-            retry_while(may_repeat, until, attempt).await
-        };
-        write(run, |result: &ChangeResult| result.wakes.clone()).map(|result| result.is_held)
+    ) -> Write<Vec<Row>> {
+        self.write(kind, statement, parameters, until, |_| Wakes::none())
+    }
+}
+
+/// Whether a repeat may succeed. Trouble of the database itself is never permanent: the runtime fails
+/// an orchestration for a permanent error.
+pub(crate) fn is_transient(error: &Error) -> bool {
+    match error {
+        Error::Unavailable(_) | Error::Overloaded | Error::OutcomeUnknown(_) => true,
+        // A serialization failure or a deadlock, after the store's own repeats.
+        Error::Failed(text) => text.starts_with("40"),
     }
 }
 

@@ -29,7 +29,7 @@ pub enum Bookmark {
         from: Seq,
         to: Seq,
         first_new_output: usize,
-        after: RowCursor,
+        cursor: RowCursor,
     },
 }
 
@@ -72,9 +72,9 @@ impl Bookmark {
             Self::Within {
                 to,
                 first_new_output,
-                after,
+                cursor,
                 ..
-            } => Some((*first_new_output, after.clone(), *to)),
+            } => Some((*first_new_output, cursor.clone(), *to)),
         };
         let bases = self.base().cmp(&other.base());
         bases.then_with(|| inside(self).cmp(&inside(other)))
@@ -90,13 +90,13 @@ impl fmt::Display for Bookmark {
                 from,
                 to,
                 first_new_output,
-                after,
+                cursor,
             } => {
-                let direction = match after.direction {
+                let direction = match cursor.direction {
                     ScanDirection::FromGiven => FROM_GIVEN,
                     ScanDirection::FromNew => FROM_NEW,
                 };
-                let at: Vec<String> = after.at.iter().map(Seq::to_string).collect();
+                let at: Vec<String> = cursor.at.iter().map(Seq::to_string).collect();
                 write!(
                     out,
                     "{FORM}-{from}-{to}-{first_new_output}-{direction}-{}",
@@ -163,7 +163,7 @@ fn within(
         from,
         to,
         first_new_output,
-        after: RowCursor { direction, at },
+        cursor: RowCursor { direction, at },
     })
 }
 

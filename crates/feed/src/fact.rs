@@ -133,5 +133,15 @@ pub struct Envelope {
     pub signatures: Vec<Signature>,
 }
 
+impl Envelope {
+    #[must_use]
+    pub fn unsigned(fact: Fact) -> Self {
+        Self {
+            fact,
+            signatures: Vec::new(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

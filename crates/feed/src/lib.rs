@@ -41,3 +41,15 @@ pub mod waitlist;
 
 /// The door's name: of its topics, its tables and in the metrics.
 pub const DOOR: &str = "feed";
+
+#[cfg(test)]
+extern crate self as wakeline_feed;
+#[cfg(test)]
+#[path = "../tests/shared/database.rs"]
+mod test_database;
+#[cfg(test)]
+#[path = "../tests/shared/facts.rs"]
+mod test_facts;
+#[cfg(test)]
+#[path = "../tests/shared/saving.rs"]
+mod test_saving;

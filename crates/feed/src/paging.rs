@@ -102,7 +102,7 @@ pub async fn page_at(
                 from: progress.from,
                 to: progress.to,
                 first_new_output: progress.first_new_output,
-                after: progress.after.take(),
+                cursor: progress.cursor.take(),
                 limit: limit + 1 - tuples.len(),
             };
             for row in store.delta_page(delta).await? {
@@ -135,7 +135,7 @@ struct SpanProgress {
     from: Seq,
     to: Seq,
     first_new_output: usize,
-    after: Option<RowCursor>,
+    cursor: Option<RowCursor>,
 }
 
 impl SpanProgress {
@@ -145,18 +145,18 @@ impl SpanProgress {
                 from: bookmark.base(),
                 to,
                 first_new_output: 0,
-                after: None,
+                cursor: None,
             },
             Bookmark::Within {
                 from,
                 to,
                 first_new_output,
-                after,
+                cursor,
             } => Self {
                 from: *from,
                 to: *to,
                 first_new_output: *first_new_output,
-                after: Some(after.clone()),
+                cursor: Some(cursor.clone()),
             },
         }
     }
@@ -167,7 +167,7 @@ impl SpanProgress {
         if self.from > 0 && given.iter().any(|given| *given > self.from) {
             self.from = 0;
             self.first_new_output = 0;
-            self.after = None;
+            self.cursor = None;
         }
     }
 
@@ -185,7 +185,7 @@ impl SpanProgress {
             from: self.from,
             to: self.to,
             first_new_output: self.first_new_output,
-            after: row.at.clone(),
+            cursor: row.at.clone(),
         }
     }
 }

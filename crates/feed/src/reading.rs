@@ -64,7 +64,7 @@ pub struct Reading {
     plan: Arc<Plan>,
     given: Vec<LocatedFact>,
     to: Seq,
-    after: Option<RowCursor>,
+    cursor: Option<RowCursor>,
     is_done: bool,
     /// Results per chunk: fewer and fewer where they need too many rows.
     chunk: usize,
@@ -91,7 +91,7 @@ impl Reading {
             is_done: found.is_none(),
             given: found.unwrap_or_default().into_iter().zip(given).collect(),
             to,
-            after: None,
+            cursor: None,
             chunk: CHUNK,
             max_rows: MAX_ROWS,
             store,
@@ -109,7 +109,7 @@ impl Reading {
     pub async fn next(&mut self) -> Result<Option<Vec<Value>>, Error> {
         let plan = self.plan.clone();
         let (branches, shown) = loop {
-            let before = self.after.clone();
+            let before = self.cursor.clone();
             let Some(tuples) = self.next_tuples(self.chunk).await? else {
                 return Ok(None);
             };
@@ -118,7 +118,7 @@ impl Reading {
                 Ok(filled) => break filled,
                 Err(Error::TooLarge(_)) if count > 1 => {
                     self.chunk = count / 2;
-                    self.after = before;
+                    self.cursor = before;
                     self.is_done = false;
                 }
                 Err(error) => return Err(error),
@@ -157,12 +157,12 @@ impl Reading {
             from: 0,
             to: self.to,
             first_new_output: 0,
-            after: self.after.take(),
+            cursor: self.cursor.take(),
             limit,
         };
         let rows = self.store.delta_page(delta).await?;
         self.is_done = rows.len() < limit;
-        self.after = rows.last().map(|row| row.at.clone());
+        self.cursor = rows.last().map(|row| row.at.clone());
         if rows.is_empty() {
             return Ok(None);
         }
@@ -236,19 +236,19 @@ async fn collection_tuples(
     let seqs = |branch: &Branch| -> Vec<Seq> { branch.tuple.iter().map(|(at, _)| *at).collect() };
     let givens: Arc<[Vec<Seq>]> = parents.iter().map(seqs).collect();
     let (mut owners, mut tuples) = (Vec::new(), Vec::new());
-    let mut after = None;
+    let mut cursor = None;
     loop {
         let query = TuplesQuery {
             query: level.query.clone(),
             givens: givens.clone(),
             to,
-            after: after.take(),
+            cursor: cursor.take(),
             limit: PAGE,
         };
         let found = store.tuples_of(query).await?;
         left.take(found.len())?;
         let is_done = found.len() < PAGE;
-        after = found.last().map(|last| (last.given, last.row.at.clone()));
+        cursor = found.last().map(|last| (last.given, last.row.at.clone()));
         for each in found {
             let mut tuple = parents[each.given].tuple.clone();
             tuple.extend(each.row.outputs);

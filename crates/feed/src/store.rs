@@ -189,7 +189,7 @@ pub struct DeltaQuery {
     /// Index into the query's outputs.
     pub first_new_output: usize,
     /// Where the last page ended.
-    pub after: Option<RowCursor>,
+    pub cursor: Option<RowCursor>,
     pub limit: usize,
 }
 
@@ -212,7 +212,7 @@ pub enum ScanDirection {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TupleRow {
-    /// For [`DeltaQuery::after`].
+    /// For [`DeltaQuery::cursor`].
     pub at: RowCursor,
     /// The tuple.
     pub outputs: Vec<(Seq, Reference)>,
@@ -224,7 +224,7 @@ pub struct TuplesQuery {
     pub givens: Arc<[Vec<Seq>]>,
     pub to: Seq,
     /// Where the last page ended: the index of its given, and a row.
-    pub after: Option<(usize, RowCursor)>,
+    pub cursor: Option<(usize, RowCursor)>,
     pub limit: usize,
 }
 

@@ -18,11 +18,11 @@ use wakeline_store::Error;
 
 use crate::{name::FullName, page::ListPage};
 
-pub(crate) use self::query::values_of;
+pub(crate) use self::query::{values_of, write};
 pub use self::{
     jobs::Jobs,
     providers::Providers,
-    query::{Column, Query, Row, Value},
+    query::{Column, Commit, Query, Row, Value},
     tasks::Tasks,
     users::Users,
     workers::Workers,

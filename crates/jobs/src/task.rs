@@ -206,7 +206,7 @@ pub struct SweepAges {
 pub struct SweepOutcome {
     pub loss: LostWorkers,
     /// How many ended tasks were deleted.
-    pub forgotten: i64,
+    pub deleted_tasks: i64,
     /// Microseconds until the next sweep is due.
     pub next: Option<i64>,
     /// There is more to sweep already.

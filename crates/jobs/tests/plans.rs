@@ -1,5 +1,6 @@
-//! What a claim reads must not grow with the line or with what has ended, nor what a read looks at
-//! with all that is kept and asked, whatever the planner believes of the tables.
+//! The rows that a claim reads must not grow with the pending and the ended tasks, nor those that a
+//! read needs with the stored answers and the requests in flight, whatever the planner believes of
+//! the tables.
 
 use tokio_postgres::{Client, types::Type};
 use wakeline_jobs::store::postgres::MIGRATIONS;
@@ -55,50 +56,51 @@ async fn a_claim_reads_few(jobs: i64, before: &str, after: &str) {
     client.batch_execute(&fill).await.expect("a full database");
     client.batch_execute("BEGIN").await.expect("a transaction");
     let read = rows_read(&client, &["jobs_task"]).await;
-    let claim = format!("SELECT * FROM wakeline.jobs_task_claim('{WORKER}', '{USER}')");
-    let told = client.query_typed(&claim, &[]).await.expect("a claim");
-    assert_eq!(told[0].get::<_, i16>(0), 0, "a task is claimed");
+    let claim = format!("SELECT outcome FROM wakeline.jobs_task_claim('{WORKER}', '{USER}')");
+    let claimed = client.query_typed(&claim, &[]).await.expect("a claim");
+    assert_eq!(claimed[0].get::<_, i16>(0), 0, "a task is claimed");
     let read = rows_read(&client, &["jobs_task"]).await - read;
     assert!(read < FEW, "a claim of {jobs} jobs read {read} rows");
     client.batch_execute("COMMIT").await.expect("a commit");
 }
 
 #[tokio::test]
-async fn without_statistics() {
+async fn a_claim_without_statistics() {
     a_claim_reads_few(1, "", "").await;
     a_claim_reads_few(3, "", "").await;
 }
 
 #[tokio::test]
-async fn with_statistics_from_before_the_line() {
+async fn a_claim_with_statistics_from_before_the_tasks_were_pending() {
     a_claim_reads_few(1, ANALYZE, "").await;
     a_claim_reads_few(3, ANALYZE, "").await;
 }
 
 #[tokio::test]
-async fn with_statistics_of_the_line() {
+async fn a_claim_with_statistics_of_the_pending_tasks() {
     a_claim_reads_few(1, "", ANALYZE).await;
     a_claim_reads_few(3, "", ANALYZE).await;
 }
 
 const ANSWERS: [&str; 2] = ["jobs_result", "jobs_inflight"];
-const LOOKS: [&str; 4] = [
-    "SELECT * FROM wakeline.jobs_provider_answers('{r,r,r}', '{c,c,c}', '{p,p,p}', '{r4000,m4000,x}')",
-    "SELECT l.* FROM wakeline.jobs_provider p CROSS JOIN LATERAL wakeline.jobs_result_find(
-         ARRAY[p.id, p.id], ARRAY[p.version, p.version], '{r4000,m4000}') l",
+const READS: [&str; 4] = [
+    "SELECT etag, in_flight FROM wakeline.jobs_answers(
+         '{r,r,r}', '{c,c,c}', '{p,p,p}', '{}', '{}', '{r4000,m4000,x}')",
+    "SELECT etag, in_flight FROM wakeline.jobs_provider p CROSS JOIN LATERAL wakeline.jobs_answers(
+         '{}', '{}', '{}', ARRAY[p.id, p.id], ARRAY[p.version, p.version], '{r4000,m4000}')",
     "SELECT wakeline.jobs_inflight_lock(p.id, p.version, 'm4000', gen_random_uuid(), '{}', 1)
      FROM wakeline.jobs_provider p",
     "SELECT wakeline.jobs_inflight_lock(p.id, p.version, 'r4000', gen_random_uuid(), '{}', 1)
      FROM wakeline.jobs_provider p",
 ];
 
-/// Of a provider that has answered a lot and has been asked a lot, in a session that has looked
-/// before, when there was nothing.
-async fn a_look_reads_few(before: &[&str], after: &[&str]) {
+/// Of a provider with many answers and many requests in flight, in a session that has planned these
+/// reads before, when the tables were empty.
+async fn an_answer_costs_few_rows(before: &[&str], after: &[&str]) {
     let database = PostgresDatabase::new(&[MIGRATIONS]).await;
     let postgres = database.open(&[MIGRATIONS]).await;
     let client = postgres.connector().connect().await.expect("it answers");
-    let kept = format!(
+    let fill = format!(
         "INSERT INTO wakeline.jobs_result (provider_id, version, hash, is_error, etag, body, expires_at)
          SELECT p.id, p.version, 'r' || n, false, 'e', 'x', 9e15
          FROM wakeline.jobs_provider p CROSS JOIN generate_series(1, {MANY}) n;
@@ -106,56 +108,53 @@ async fn a_look_reads_few(before: &[&str], after: &[&str]) {
          SELECT p.id, p.version, 'm' || n, gen_random_uuid(), '{{}}', 9e15, 0
          FROM wakeline.jobs_provider p CROSS JOIN generate_series(1, {MANY}) n"
     );
-    let used = format!(
+    let prepare = format!(
         "ALTER TABLE wakeline.jobs_result SET (autovacuum_enabled = false);
          ALTER TABLE wakeline.jobs_inflight SET (autovacuum_enabled = false);
          INSERT INTO wakeline.jobs_user (id, email, created_at) VALUES ('{USER}', 'u', 0);
          INSERT INTO wakeline.jobs_provider
              (id, room, category, name, schema, content_type, user_id, created_at)
          VALUES ('{WORKER}', 'r', 'c', 'p', '{{}}', 'text/plain', '{USER}', 0);
-         {kept}; {EMPTIED}"
+         {fill}; {EMPTY}"
     );
     // A VACUUM is no part of a transaction, nor of several statements that are sent as one.
-    let full = [&*used].into_iter().chain(before.iter().copied());
-    for statement in full.chain(LOOKS).chain([EMPTIED, &kept]) {
+    let statements = [&*prepare].into_iter().chain(before.iter().copied());
+    let statements = statements.chain(READS).chain([EMPTY, &fill]);
+    for statement in statements.chain(after.iter().copied()) {
         let done = client.batch_execute(statement).await;
-        done.expect("a database that was used");
+        done.expect("a full database");
     }
-    for statement in after {
-        let done = client.batch_execute(statement).await;
-        done.expect("statistics");
-    }
-    for look in LOOKS {
+    for statement in READS {
         client.batch_execute("BEGIN").await.expect("a transaction");
         let read = rows_read(&client, &ANSWERS).await;
-        client.query_typed(look, &[]).await.expect("an answer");
+        client.query_typed(statement, &[]).await.expect("an answer");
         let read = rows_read(&client, &ANSWERS).await - read;
-        assert!(read < FEW, "{look} read {read} rows");
+        assert!(read < FEW, "{statement} read {read} rows");
         client.batch_execute("COMMIT").await.expect("a commit");
     }
 }
 
-const EMPTIED: &str = "DELETE FROM wakeline.jobs_result; DELETE FROM wakeline.jobs_inflight";
+const EMPTY: &str = "DELETE FROM wakeline.jobs_result; DELETE FROM wakeline.jobs_inflight";
 
 #[tokio::test]
-async fn a_look_without_statistics() {
-    a_look_reads_few(&[], &[]).await;
+async fn an_answer_without_statistics() {
+    an_answer_costs_few_rows(&[], &[]).await;
 }
 
 #[tokio::test]
-async fn a_look_with_statistics_of_emptied_tables() {
+async fn an_answer_with_statistics_of_emptied_tables() {
     let vacuum = [
         "VACUUM ANALYZE wakeline.jobs_result",
         "VACUUM ANALYZE wakeline.jobs_inflight",
     ];
-    a_look_reads_few(&vacuum, &[]).await;
+    an_answer_costs_few_rows(&vacuum, &[]).await;
 }
 
 #[tokio::test]
-async fn a_look_with_statistics_of_full_tables() {
+async fn an_answer_with_statistics_of_full_tables() {
     let analyze = [
         "ANALYZE wakeline.jobs_result",
         "ANALYZE wakeline.jobs_inflight",
     ];
-    a_look_reads_few(&[], &analyze).await;
+    an_answer_costs_few_rows(&[], &analyze).await;
 }

@@ -64,4 +64,18 @@ impl AckOutcome {
     pub fn is_success(self) -> bool {
         matches!(self, Self::Done { .. } | Self::AlreadyDone)
     }
+
+    /// Whether the message became a dead letter.
+    #[must_use]
+    pub fn is_dead(self) -> bool {
+        matches!(self, Self::Done { dead: true, .. })
+    }
+
+    #[must_use]
+    pub fn has_released_lease(self) -> bool {
+        let Self::Done { lease_released, .. } = self else {
+            return false;
+        };
+        lease_released
+    }
 }

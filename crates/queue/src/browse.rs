@@ -156,21 +156,18 @@ pub enum MessageStatus {
 }
 
 impl MessageStatus {
-    pub const ALL: [Self; 4] = [
-        Self::Pending,
-        Self::Processing,
-        Self::Completed,
-        Self::DeadLetter,
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("pending", Self::Pending),
+        ("processing", Self::Processing),
+        ("completed", Self::Completed),
+        ("dead_letter", Self::DeadLetter),
     ];
 
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Processing => "processing",
-            Self::Completed => "completed",
-            Self::DeadLetter => "dead_letter",
-        }
+        let mut names = Self::NAMES.into_iter();
+        let name = names.find(|(_, status)| *status == self);
+        name.expect("each status has a name").0
     }
 }
 

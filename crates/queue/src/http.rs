@@ -25,10 +25,15 @@ mod transaction;
 
 use std::sync::Arc;
 
+use axum::{Json, extract::State};
 use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_web::{Problem, Right, require};
 
 use crate::service::Queue;
+
+type Door = State<Arc<Queue>>;
+/// What most handlers return.
+type Answer<T> = Result<Json<T>, Problem>;
 
 /// All routes of this door.
 pub fn router(door: Arc<Queue>) -> OpenApiRouter {
@@ -115,8 +120,22 @@ fn quoted(text: &str) -> String {
 
 /// A time as text.
 fn time_text(micros: i64) -> String {
-    jiff::Timestamp::from_microsecond(micros)
-        .map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string())
+    formatted(micros, "%Y-%m-%dT%H:%M:%S%.6fZ")
+}
+
+/// Milliseconds, as Queen shows them in lists.
+fn short_time_text(micros: i64) -> String {
+    formatted(micros, "%Y-%m-%dT%H:%M:%S%.3fZ")
+}
+
+/// Whole seconds, as Queen shows the steps of a series.
+fn second_text(micros: i64) -> String {
+    formatted(micros, "%Y-%m-%dT%H:%M:%SZ")
+}
+
+fn formatted(micros: i64, format: &str) -> String {
+    let time = jiff::Timestamp::from_microsecond(micros);
+    time.map(|time| time.strftime(format).to_string())
         .unwrap_or_default()
 }
 

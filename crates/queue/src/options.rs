@@ -1,5 +1,5 @@
 //! The options of queues, and their defaults. The tables have the same defaults, which a test compares
-//! (`a_queue_that_nobody_configured_is_at_the_defaults`).
+//! (`a_queue_without_configuration_has_the_default_options`).
 
 use std::time::Duration;
 

@@ -15,5 +15,6 @@ pub use clock::TestClock;
 pub use database::{DatabaseKind, OpenStore, TestDatabase, WriteBlock};
 pub use fresh::{PostgresDatabase, SqliteDatabase, url_for};
 pub use listen::listen;
+pub use suite::{Fixture, run_case};
 pub use wait::{PATIENCE, eventually, soon};
 pub use write::{CommitAlone, local_bus};

@@ -74,10 +74,10 @@ impl Engine {
     /// Something may be there for the waiters at the wake's topics.
     pub fn wake(&self, wake: &Wake, cause: Cause) {
         let now = self.now();
-        self.act(|state, woken| state.publish(wake, cause, now, woken));
+        self.act(|state, woken| state.wake(wake, cause, now, woken));
     }
 
-    /// Publishes `wake` after `delay`. `None` when there are too many timers; then the fallback
+    /// Wakes after `delay`. `None` when there are too many timers; then the fallback
     /// finds what is due.
     pub fn wake_after(&self, wake: Wake, delay: Duration) -> Option<TimerId> {
         let due = self.now().after(delay);
@@ -144,10 +144,10 @@ impl Engine {
         self.inner.lock().state.page(offset, limit, now)
     }
 
-    /// How many wakes have been published for `door`: see [`State::published`].
+    /// How many wakes there were for `door`: see [`State::wake_count`].
     #[must_use]
-    pub fn published(&self, door: &str) -> u64 {
-        self.inner.lock().state.published(door)
+    pub fn wake_count(&self, door: &str) -> u64 {
+        self.inner.lock().state.wake_count(door)
     }
 
     #[must_use]

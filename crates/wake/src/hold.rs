@@ -85,7 +85,7 @@ impl Hold<'_> {
             in_checks: Duration::ZERO,
             last_wake: None,
         };
-        // Before the first check, not after it: what is published in between must not be missed.
+        // Before the first check, not after it: a wake that comes in between must not be missed.
         let mut waiter = if self.time.is_zero() {
             None
         } else {

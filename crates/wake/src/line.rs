@@ -54,12 +54,4 @@ impl Line {
             .map(|(seq, id)| (*seq, *id)),
         }
     }
-
-    pub(crate) fn ids(&self) -> Vec<WaiterId> {
-        match self {
-            Self::Empty => Vec::new(),
-            Self::One(_, id) => vec![*id],
-            Self::Many(all) => all.values().copied().collect(),
-        }
-    }
 }

@@ -149,23 +149,13 @@ impl State {
         Ok(())
     }
 
-    /// Gives the wake to the longest waiters.
-    pub fn publish(
-        &mut self,
-        wake: &Wake,
-        cause: Cause,
-        now: EngineTime,
-        woken: &mut Vec<WaiterId>,
-    ) {
-        self.count(wake);
-        self.give(wake, None, cause, now, woken);
-    }
-
-    fn count(&mut self, wake: &Wake) {
+    /// Gives the wake to those that have waited longest.
+    pub fn wake(&mut self, wake: &Wake, cause: Cause, now: EngineTime, woken: &mut Vec<WaiterId>) {
         let door = wake.topics.first().map(Topic::door).unwrap_or_default();
         if let Some(counters) = self.topics.known_counters(door) {
-            counters.published += 1;
+            counters.wakes += 1;
         }
+        self.give(wake, None, cause, now, woken);
     }
 
     fn give(
@@ -181,31 +171,18 @@ impl State {
             .iter()
             .filter_map(|topic| self.topics.find(topic))
             .collect();
+        let count = match wake.mode {
+            WakeMode::All => u32::MAX,
+            WakeMode::Count(count) => count,
+            WakeMode::Chain => 1,
+        };
         for group in self.topics.groups_of(&topics, wake.group.as_ref()) {
-            match wake.mode {
-                WakeMode::All => {
-                    for slot in group {
-                        for id in self.topics.group_mut(slot).line.ids() {
-                            self.hand_over(id, slot, wake, after, cause, now);
-                            woken.push(id);
-                        }
-                    }
-                }
-                WakeMode::Count(count) => {
-                    for _ in 0..count {
-                        let Some((id, slot)) = self.longest(&group, after) else {
-                            break;
-                        };
-                        self.hand_over(id, slot, wake, after, cause, now);
-                        woken.push(id);
-                    }
-                }
-                WakeMode::Chain => {
-                    if let Some((id, slot)) = self.longest(&group, after) {
-                        self.hand_over(id, slot, wake, after, cause, now);
-                        woken.push(id);
-                    }
-                }
+            for _ in 0..count {
+                let Some((id, slot)) = self.longest(&group, after) else {
+                    break;
+                };
+                self.hand_over(id, slot, wake, after, cause, now);
+                woken.push(id);
             }
         }
     }
@@ -270,8 +247,7 @@ impl State {
     /// How the park of `id` ends now; `None`: it goes on waiting.
     ///
     /// A pending wake comes before the deadline, so that no wake is lost. From here on the waiter
-    /// can be given the next wake: one that is published while it checks makes its next park return
-    /// at once.
+    /// can be given the next wake: one that comes while it checks makes its next park return at once.
     pub fn take(&mut self, id: WaiterId) -> Option<ParkOutcome> {
         if self.draining {
             return Some(ParkOutcome::Drain);
@@ -370,7 +346,7 @@ impl State {
         }
     }
 
-    /// Publishes `wake` at `due`. `None` past the limit of timers: the fallback finds what is due.
+    /// Wakes at `due`. `None` past the limit of timers: the fallback finds what is due.
     pub fn wake_at(&mut self, wake: Wake, due: EngineTime) -> Option<TimerId> {
         self.timers.set(due, wake)
     }
@@ -410,11 +386,10 @@ impl State {
             .min()
     }
 
-    /// Publishes the timers that are due, and ends the parks whose deadline has come.
+    /// Fires the timers that are due, and ends the parks whose deadline has come.
     pub fn advance(&mut self, now: EngineTime, woken: &mut Vec<WaiterId>) {
         while let Some(wake) = self.timers.take_due(now) {
-            self.count(&wake);
-            self.give(&wake, None, Cause::Timer, now, woken);
+            self.wake(&wake, Cause::Timer, now, woken);
         }
         while let Some(&(until, id)) = self.deadlines.first() {
             if until > now {
@@ -457,14 +432,14 @@ impl State {
         self.topics.doors()
     }
 
-    /// How many wakes have been published for `door`. As long as it stays the same, a check that
-    /// found nothing in the store need not be repeated.
+    /// How many wakes there were for `door`. As long as it stays the same, a check that found
+    /// nothing in the store need not be repeated.
     #[must_use]
-    pub fn published(&self, door: &str) -> u64 {
+    pub fn wake_count(&self, door: &str) -> u64 {
         let mut doors = self.topics.doors().iter();
         doors
             .find(|(name, _)| name == door)
-            .map_or(0, |(_, counters)| counters.published)
+            .map_or(0, |(_, counters)| counters.wakes)
     }
 
     pub(crate) fn topics(&self) -> &Topics {

@@ -175,7 +175,8 @@ pub enum Cause {
     Notify,
     /// A timer was due.
     Timer,
-    /// The door's periodic recheck found it.
+    /// A recheck of the whole door found it: at the fallback interval, after a reconnect of the bus, or
+    /// because a write asked for it.
     Fallback,
 }
 

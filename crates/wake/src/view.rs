@@ -8,8 +8,8 @@ use crate::{
 /// Counted per door since the start, except `waiters`: the number of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DoorCounters {
-    /// Wakes that were published, with or without waiters for them.
-    pub published: u64,
+    /// With or without waiters for them.
+    pub wakes: u64,
     pub waiters: u64,
     pub registered: u64,
     pub refused: u64,

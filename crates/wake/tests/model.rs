@@ -123,7 +123,7 @@ impl Model {
         }
     }
 
-    fn publish(
+    fn wake(
         &mut self,
         topics: &[usize],
         group: Option<usize>,
@@ -164,7 +164,7 @@ impl Model {
         } else {
             WakeMode::Count(1)
         };
-        self.publish(&permit.topics, Some(group), mode, after, permit.cause);
+        self.wake(&permit.topics, Some(group), mode, after, permit.cause);
     }
 
     fn complete(&mut self, seq: usize, result: WakeResult) {
@@ -209,7 +209,7 @@ impl Model {
             .is_some_and(|(due, ..)| *due <= self.now)
         {
             let (_, _, topic, mode) = self.timers.remove(0);
-            self.publish(&[topic], None, mode, None, Cause::Timer);
+            self.wake(&[topic], None, mode, None, Cause::Timer);
         }
         let now = self.now;
         for waiter in self
@@ -307,8 +307,8 @@ fn run(events: &[Event]) {
                 group,
                 mode,
             } => {
-                state.publish(&wake(topics, *group, *mode), Cause::Notify, now, &mut woken);
-                model.publish(topics, *group, *mode, None, Cause::Notify);
+                state.wake(&wake(topics, *group, *mode), Cause::Notify, now, &mut woken);
+                model.wake(topics, *group, *mode, None, Cause::Notify);
             }
             Event::Take(number) => {
                 let Some(seq) = pick(*number) else { continue };

@@ -48,7 +48,7 @@ async fn woken_among(waiters: &mut [Waiter]) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_publish_after_the_registration_makes_the_next_park_return_at_once() {
+async fn a_wake_after_the_registration_makes_the_next_park_return_at_once() {
     let engine = engine();
     let mut waiter = waiter(&engine, "a");
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
@@ -59,7 +59,7 @@ async fn a_publish_after_the_registration_makes_the_next_park_return_at_once() {
             ..
         }
     ));
-    // Published while the waiter checks the store: its next park returns at once as well.
+    // While the waiter checks the store: its next park returns at once as well.
     engine.wake(&Wake::count([topic("a")], 1), Cause::Notify);
     waiter.complete(WakeResult::Nothing);
     assert!(is_woken(&mut waiter).await);

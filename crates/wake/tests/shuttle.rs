@@ -1,4 +1,4 @@
-//! The engine under explored schedules: no interleaving of a waiter and a publisher loses a wake.
+//! The engine under explored schedules: no interleaving of a waiter and a producer loses a wake.
 //! The same test must catch the classic bug, check-then-register.
 
 use std::{sync::Arc, time::Duration};
@@ -50,7 +50,7 @@ async fn wait_for_one(engine: Arc<Engine>, items: Arc<Items>) {
     waiter.complete(WakeResult::Found);
 }
 
-/// The classic bug: what is published between the check and the registration is lost.
+/// The classic bug: an item that comes between the check and the registration is lost.
 async fn wait_for_one_checking_first(engine: Arc<Engine>, items: Arc<Items>) {
     loop {
         if items.take() {
@@ -61,7 +61,7 @@ async fn wait_for_one_checking_first(engine: Arc<Engine>, items: Arc<Items>) {
     }
 }
 
-fn publish(engine: &Engine, items: &Items, mode: impl Fn() -> Wake) {
+fn put_and_wake(engine: &Engine, items: &Items, mode: impl Fn() -> Wake) {
     items.put();
     engine.wake(&mode(), Cause::Notify);
 }
@@ -81,7 +81,7 @@ fn every_waiter_gets_its_item_whatever_the_schedule() {
                 .collect();
             for _ in 0..3 {
                 let (engine, items) = (engine.clone(), items.clone());
-                shuttle::thread::spawn(move || publish(&engine, &items, counted));
+                shuttle::thread::spawn(move || put_and_wake(&engine, &items, counted));
             }
             for waiter in waiters {
                 future::block_on(waiter).expect("the waiter ends");
@@ -102,7 +102,7 @@ fn a_chain_reaches_every_waiter_that_is_needed() {
             let waiters: Vec<_> = (0..3)
                 .map(|_| future::spawn(wait_for_one(engine.clone(), items.clone())))
                 .collect();
-            let publisher = {
+            let producer = {
                 let (engine, items) = (engine.clone(), items.clone());
                 shuttle::thread::spawn(move || {
                     for _ in 0..3 {
@@ -114,7 +114,7 @@ fn a_chain_reaches_every_waiter_that_is_needed() {
             for waiter in waiters {
                 future::block_on(waiter).expect("the waiter ends");
             }
-            publisher.join().expect("the publisher ends");
+            producer.join().expect("the producer ends");
         },
         ITERATIONS,
     );
@@ -129,13 +129,13 @@ fn a_waiter_that_leaves_passes_its_wake_on() {
             let fickle = engine.register(&keys(), HOLD).expect("there is room");
             let steady = future::spawn(wait_for_one(engine.clone(), items.clone()));
             let leaving = shuttle::thread::spawn(move || drop(fickle));
-            let publisher = {
+            let producer = {
                 let (engine, items) = (engine.clone(), items.clone());
-                shuttle::thread::spawn(move || publish(&engine, &items, counted))
+                shuttle::thread::spawn(move || put_and_wake(&engine, &items, counted))
             };
             future::block_on(steady).expect("the waiter ends");
             leaving.join().expect("leaving ends");
-            publisher.join().expect("the publisher ends");
+            producer.join().expect("the producer ends");
             assert_eq!(engine.held(), 0);
         },
         ITERATIONS,
@@ -171,7 +171,7 @@ fn every_park_returns_on_drain() {
     );
 }
 
-/// Shows that the exploration finds what it is there to find: under the same publisher, the
+/// Shows that the exploration finds what it is there to find: under the same producer, the
 /// waiter that checks before it registers sleeps for ever in some schedule (a deadlock).
 #[test]
 #[should_panic(expected = "deadlock")]
@@ -181,12 +181,12 @@ fn checking_before_registering_is_caught() {
             let engine = Engine::new(Limits::default());
             let items = Arc::new(Items::default());
             let waiter = future::spawn(wait_for_one_checking_first(engine.clone(), items.clone()));
-            let publisher = {
+            let producer = {
                 let (engine, items) = (engine.clone(), items.clone());
-                shuttle::thread::spawn(move || publish(&engine, &items, counted))
+                shuttle::thread::spawn(move || put_and_wake(&engine, &items, counted))
             };
             future::block_on(waiter).expect("the waiter ends");
-            publisher.join().expect("the publisher ends");
+            producer.join().expect("the producer ends");
         },
         ITERATIONS,
     );

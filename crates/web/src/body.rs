@@ -117,7 +117,8 @@ fn too_slow(time: Duration) -> Problem {
     )
 }
 
-/// `bytes` as a JSON object. A refusal names the path of the field, as `items[3].queue`.
+/// `bytes` as a JSON object. A refusal names the path of the field, as `items[3].queue`, whether the
+/// field is wrong or missing.
 pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if bytes.is_empty() {
         return Err(Problem::invalid("body", "empty; JSON is expected"));
@@ -132,14 +133,22 @@ pub fn json_at<T: DeserializeOwned>(at: &str, bytes: &[u8]) -> Result<T, Problem
     let Object(value) = serde_path_to_error::deserialize(&mut source).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
-        let field = if path == "." || inner.is_syntax() || inner.is_eof() {
-            whole.to_owned()
-        } else if at.is_empty() {
-            path
-        } else {
-            format!("{at}.{path}")
-        };
-        Problem::invalid(&field, inner.to_string())
+        let mut text = inner.to_string();
+        if path != "." && (inner.is_syntax() || inner.is_eof()) {
+            return Problem::invalid(whole, text);
+        }
+        let mut parts = vec![at.to_owned(), path];
+        // serde says which field an object lacks in its text only.
+        let missing = text.strip_prefix("missing field `");
+        if let Some((name, place)) = missing.and_then(|rest| rest.split_once('`')) {
+            parts.push(name.to_owned());
+            text = format!("missing{place}");
+        }
+        parts.retain(|part| !part.is_empty() && part != ".");
+        match parts.join(".") {
+            field if field.is_empty() => Problem::invalid(whole, text),
+            field => Problem::invalid(&field, text),
+        }
     })?;
     source
         .end()
@@ -171,10 +180,11 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_field() {
-        let bodies: [&[u8]; 6] = [
+        let bodies: [&[u8]; 7] = [
             b"",
             b"{",
             b"{}",
+            br#"{"items":[{}]}"#,
             br#"{"items":[{"queue":"a"},{"queue":5}]}"#,
             b"{\"items\":[{\"queue\":\"\xff\"}]}",
             br#"{"items":[]} x"#,
@@ -184,7 +194,8 @@ mod tests {
         [
           "body: empty; JSON is expected",
           "body: EOF while parsing an object at line 1 column 1",
-          "body: missing field `items` at line 1 column 2",
+          "items: missing at line 1 column 2",
+          "items[0].queue: missing at line 1 column 12",
           "items[1].queue: invalid type: integer `5`, expected a string at line 1 column 34",
           "body: invalid unicode code point at line 1 column 21",
           "body: trailing characters at line 1 column 14"

@@ -1,5 +1,4 @@
-//! Which crate may depend on which. The table is the architecture: a crate or
-//! an edge that is not in it is a failure.
+//! Which crate may depend on which. A crate or a dependency that is not in the table is a failure.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +15,8 @@ const FOR_DOORS: &[&str] = &["web", "store", "bus", "wake"];
 const FOR_TESTS: [&str; 4] = ["testbed", "testkit", "client", "store"];
 
 /// `None` for a crate the table does not know.
-fn allowed(room: &str) -> Option<Vec<&'static str>> {
-    let rooms: &[&'static str] = match room {
+fn allowed(name: &str) -> Option<Vec<&'static str>> {
+    let crates: &[&'static str] = match name {
         "wake" | "store" | "client" | "testbed" => &[],
         "bus" => &["wake", "store"],
         "web" => &["wake"],
@@ -29,7 +28,7 @@ fn allowed(room: &str) -> Option<Vec<&'static str>> {
         door if DOORS.contains(&door) => FOR_DOORS,
         _ => return None,
     };
-    Some(rooms.to_vec())
+    Some(crates.to_vec())
 }
 
 pub(crate) fn check(metadata: &Value) -> Result<Vec<String>> {
@@ -39,7 +38,7 @@ pub(crate) fn check(metadata: &Value) -> Result<Vec<String>> {
     let members: BTreeSet<&str> = packages.iter().filter_map(|p| p["name"].as_str()).collect();
     let mut failures = Vec::new();
     for package in packages {
-        let from = room(package["name"].as_str().unwrap_or_default());
+        let from = crate_name(package["name"].as_str().unwrap_or_default());
         let Some(allowed) = allowed(from) else {
             failures.push(format!("crate `{from}` is not in the table of arrows"));
             continue;
@@ -50,11 +49,11 @@ pub(crate) fn check(metadata: &Value) -> Result<Vec<String>> {
             if !members.contains(name) && dependency["path"].is_null() {
                 continue;
             }
-            let to = room(name);
+            let to = crate_name(name);
             let in_tests = dependency["kind"] == "dev";
-            let fits =
+            let is_allowed =
                 allowed.contains(&to) || (in_tests && (FOR_TESTS.contains(&to) || to == from));
-            if !fits {
+            if !is_allowed {
                 let kind = if in_tests {
                     "dev-dependency"
                 } else {
@@ -69,7 +68,7 @@ pub(crate) fn check(metadata: &Value) -> Result<Vec<String>> {
     Ok(failures)
 }
 
-fn room(package: &str) -> &str {
+fn crate_name(package: &str) -> &str {
     match package {
         "wakeline" => CLI,
         other => other.strip_prefix(PREFIX).unwrap_or(other),
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arrows_of_the_design_are_allowed() {
+    fn the_dependencies_of_the_table_are_allowed() {
         let found = failures(&[
             ("wakeline-wake", &[("serde", "")]),
             (
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tests_may_use_is_not_for_the_crate_itself() {
+    fn a_crate_that_is_only_for_tests_is_no_dependency() {
         let found = failures(&[("wakeline-wake", &[("wakeline-store", "")])]);
         assert_eq!(
             found,
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_crate_is_named() {
+    fn a_crate_that_is_not_in_the_table_is_a_failure() {
         let found = failures(&[("wakeline-types", &[])]);
         assert_eq!(found, ["crate `types` is not in the table of arrows"]);
     }

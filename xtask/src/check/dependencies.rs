@@ -13,7 +13,7 @@ use toml::Table;
 const FILE: &str = "deny.toml";
 const REGISTRY: &str = "registry+";
 
-/// What the file says, of what is looked at here.
+/// The rules of the file that are checked here.
 struct Rules {
     licences: Vec<Licensee>,
     banned: BTreeSet<String>,
@@ -26,7 +26,7 @@ pub(crate) fn check(root: &Path, metadata: &Value) -> Result<Vec<String>> {
     failures(&Rules::read(&text)?, metadata)
 }
 
-/// The platforms that dependencies are looked at for.
+/// The platforms whose dependencies are checked.
 pub(crate) fn platforms(root: &Path) -> Result<Vec<String>> {
     let text = fs::read_to_string(root.join(FILE)).with_context(|| format!("reading {FILE}"))?;
     let table: Table = text.parse()?;
@@ -36,7 +36,7 @@ pub(crate) fn platforms(root: &Path) -> Result<Vec<String>> {
 impl Rules {
     fn read(text: &str) -> Result<Rules> {
         let table: Table = text.parse()?;
-        // A rule that only cargo-deny knows would be believed and never looked at.
+        // A rule that only cargo-deny knows would never be checked.
         for (section, known) in [
             (
                 "licenses",
@@ -142,9 +142,9 @@ fn of_package(rules: &Rules, package: &Value) -> Vec<String> {
     let dependencies = package["dependencies"].as_array().into_iter().flatten();
     for dependency in dependencies.filter(|found| found["path"].is_null() && found["req"] == "*") {
         let other = dependency["name"].as_str().unwrap_or_default();
-        // What the tests of a dependency use never comes here.
+        // The crates that a dependency's own tests use are never built here.
         if package["source"].is_null() || dependency["kind"] != "dev" {
-            failures.push(format!("{name} takes any version of {other}"));
+            failures.push(format!("{name} allows any version of {other}"));
         }
     }
     failures
@@ -153,7 +153,7 @@ fn of_package(rules: &Rules, package: &Value) -> Vec<String> {
 fn is_allowed(licence: &str, allowed: &[Licensee]) -> bool {
     // Old crates write `/` for OR.
     Expression::parse_mode(licence, ParseMode::LAX).is_ok_and(|expression| {
-        expression.evaluate(|asked| allowed.iter().any(|one| one.satisfies(asked)))
+        expression.evaluate(|required| allowed.iter().any(|one| one.satisfies(required)))
     })
 }
 
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_from_the_registry_under_an_allowed_licence_is_well() {
+    fn a_crate_from_the_registry_under_an_allowed_licence_is_allowed() {
         for licence in [
             "MIT",
             "MIT/Apache-2.0",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_licence_that_is_not_listed_or_not_there_is_named() {
+    fn a_licence_that_is_missing_or_not_allowed_is_a_failure() {
         for licence in [
             "GPL-3.0",
             "MIT AND GPL-3.0",
@@ -219,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn a_banned_crate_is_named() {
+    fn a_banned_crate_is_a_failure() {
         let found = found(|package| package["name"] = json!("openssl"));
         assert_eq!(found, ["openssl is banned by deny.toml"]);
     }
 
     #[test]
-    fn a_source_that_is_not_listed_is_named() {
+    fn a_source_that_is_not_allowed_is_a_failure() {
         let found = found(|package| package["source"] = json!("git+https://example.org/one"));
         assert_eq!(
             found,
@@ -234,10 +234,10 @@ mod tests {
     }
 
     #[test]
-    fn any_version_is_taken_only_of_our_own_crates() {
+    fn only_our_own_crates_are_used_in_any_version() {
         let any = |kind: &str, path: Value| json!([{"name": "other", "req": "*", "kind": kind, "path": path}]);
         let outside = found(|package| package["dependencies"] = any("build", Value::Null));
-        assert_eq!(outside, ["one takes any version of other"]);
+        assert_eq!(outside, ["one allows any version of other"]);
         let tests = found(|package| package["dependencies"] = any("dev", Value::Null));
         assert_eq!(tests, Vec::<String>::new());
         let ours = found(|package| package["dependencies"] = any("normal", json!("/crates/other")));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_not_looked_at_here_is_refused() {
+    fn a_rule_that_is_not_checked_here_is_refused() {
         let text = RULES.replace("[bans]", "[bans]\nskip = []");
         let error = Rules::read(&text).err().unwrap().to_string();
         assert!(error.contains("bans.skip"), "{error}");

@@ -1,6 +1,5 @@
-//! ARCHITECTURE.md says why each external crate is there: every crate of
-//! `[workspace.dependencies]` has a row in its table of dependencies, and no
-//! row outlives its crate.
+//! The table of dependencies in ARCHITECTURE.md has a row for each external crate of
+//! `[workspace.dependencies]`, and no other rows.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_stale_rows_are_both_named() {
+    fn a_missing_row_and_a_row_without_its_crate_are_failures() {
         let found = differences(&set(&["axum", "bytes"]), &set(&["axum", "rand"]));
         assert_eq!(
             found,

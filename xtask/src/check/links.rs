@@ -56,7 +56,7 @@ fn normal(path: &Path) -> Option<PathBuf> {
     Some(parts)
 }
 
-/// What a document has for links: its own, relative and with their lines, and where others lead.
+/// The relative links of a document with their lines, and the anchors that other links may name.
 #[derive(Default)]
 struct Outline {
     links: Vec<(usize, String)>,

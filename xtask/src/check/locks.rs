@@ -4,16 +4,16 @@
 use super::rust_text::RustText;
 use super::sources::Source;
 
-/// What takes a lock without waiting; tokio's locks are awaited, and are never poisoned.
+/// Calls that take a lock of the standard library. tokio's locks are awaited and never poisoned.
 const TAKES: [&str; 3] = [".lock()", ".read()", ".write()"];
 const PANICS: [&str; 2] = [".unwrap()", ".expect("];
-/// Not served to anybody: a panic there may end the process.
+/// Crates that are no part of the server: a panic there may end the process.
 const TOOLS: [&str; 3] = ["bench", "testbed", "xtask"];
 
 pub(crate) fn check(sources: &[Source]) -> Vec<String> {
     let mut failures = Vec::new();
     for source in sources {
-        if source.is_test() || TOOLS.contains(&source.room()) {
+        if source.is_test() || TOOLS.contains(&source.crate_name()) {
             continue;
         }
         let code = RustText::outside_tests(&source.text).code;
@@ -28,7 +28,7 @@ pub(crate) fn check(sources: &[Source]) -> Vec<String> {
     failures
 }
 
-/// The lines where a lock is taken by a call that panics, which may stand on the next line.
+/// The lines of the calls that take a lock and panic if it is poisoned.
 fn panics(code: &str) -> Vec<usize> {
     let mut lines = Vec::new();
     for take in TAKES {
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_panics_is_named_wherever_its_line_breaks() {
+    fn a_lock_that_panics_is_a_failure_wherever_its_line_breaks() {
         let path = "crates/queue/src/a.rs";
         assert_eq!(failures(path, "a.lock().unwrap();"), 1);
         assert_eq!(failures(path, "a\n    .read()\n    .expect(\"x\");"), 1);

@@ -11,7 +11,7 @@ pub(crate) fn check(sources: &[Source]) -> Vec<String> {
     let mut described = BTreeSet::new();
     for source in sources
         .iter()
-        .filter(|source| !source.is_test() && source.room() != "xtask")
+        .filter(|source| !source.is_test() && source.crate_name() != "xtask")
     {
         for (kind, is_description, name) in metrics(&source.text) {
             let known = if is_description {
@@ -19,12 +19,14 @@ pub(crate) fn check(sources: &[Source]) -> Vec<String> {
             } else {
                 &mut counted
             };
-            known.insert((source.room(), kind, name));
+            known.insert((source.crate_name(), kind, name));
         }
     }
     let missing = counted.difference(&described);
     missing
-        .map(|(room, kind, name)| format!("crates/{room}: no `describe_{kind}!(\"{name}\", …)`"))
+        .map(|(crate_name, kind, name)| {
+            format!("crates/{crate_name}: no `describe_{kind}!(\"{name}\", …)`")
+        })
         .collect()
 }
 
@@ -48,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_metric_without_a_description_in_its_crate_is_named() {
+    fn a_metric_without_a_description_in_its_crate_is_a_failure() {
         let counts = Source::new(
             "crates/bus/src/a.rs",
             "metrics::counter!(\n  \"sent\", \"a\" => b)",

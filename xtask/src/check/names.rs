@@ -1,4 +1,4 @@
-//! Names that say nothing without their context, and words that were replaced by the field's own.
+//! Names of types must have a noun, and no name has a word that the field's own word has replaced.
 
 use super::rust_text::RustText;
 use super::sources::Source;
@@ -88,7 +88,7 @@ const BARE: &[&str] = &[
 /// Types that may have such a name: the file, the name, and why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[];
 
-/// Words of an earlier vocabulary, as a part of any name, and what is said today.
+/// Words that are no part of any name any more, each with the word to use instead.
 const REPLACED: &[(&str, &str)] = &[
     ("alarm", "recheck timer"),
     ("anchor", "unresolved given"),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_without_a_noun_is_named() {
+    fn a_type_without_a_noun_is_a_failure() {
         assert_eq!(
             failures("use x;\npub(crate) struct Taken<T> {}"),
             ["crates/queue/src/a.rs:2: the type `Taken` needs its noun, as `ClaimResult` has"]
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_word_is_named_as_a_part_of_a_name_and_not_in_other_words() {
+    fn a_replaced_word_is_a_failure_as_a_part_of_a_name_and_not_within_a_word() {
         let named = ["crates/queue/src/a.rs:1: `lane` is called wait group here"];
         assert_eq!(failures("fn in_lane(x: LaneEntry) {}"), named);
         assert_eq!(failures("let sql = \"FROM queue_lane\";"), named);

@@ -1,4 +1,4 @@
-//! What may be written only in its place: SQL, and reading the environment.
+//! SQL stands only in stores, and only the server and the command line read the environment.
 
 use super::rust_text::RustText;
 use super::sources::Source;
@@ -32,7 +32,7 @@ pub(crate) fn check(sources: &[Source]) -> Vec<String> {
 
 fn may_hold_sql(source: &Source) -> bool {
     let path = &source.path;
-    matches!(source.room(), "store" | "bench" | "testkit" | "xtask")
+    matches!(source.crate_name(), "store" | "bench" | "testkit" | "xtask")
         || path.contains("/src/store/")
         || path.ends_with("/src/store.rs")
         || path.starts_with("crates/bus/src/postgres")
@@ -40,13 +40,12 @@ fn may_hold_sql(source: &Source) -> bool {
 
 fn may_read_environment(source: &Source) -> bool {
     matches!(
-        source.room(),
+        source.crate_name(),
         "server" | "cli" | "testbed" | "testkit" | "xtask"
     )
 }
 
-/// By uppercase statements at the start of a word: that is how the house
-/// writes SQL, and prose does not.
+/// Whether the text has an SQL statement, which this project writes in upper case and prose does not.
 fn is_sql(text: &str) -> bool {
     let has = |words: &str| {
         text.match_indices(words).any(|(at, _)| {

@@ -1,4 +1,4 @@
-//! Rust source with code, strings and comments told from one another.
+//! Rust source, separated into code, strings and comments.
 
 use proc_macro2::{Literal, Span, TokenStream, TokenTree};
 
@@ -24,7 +24,7 @@ impl RustText {
         }
     }
 
-    /// Of a source that is not Rust there is nothing: the compiler reports it.
+    /// Empty for a source that is not Rust, which the compiler reports.
     pub(crate) fn of(source: &str) -> RustText {
         let blank = |byte| if byte == b'\n' { byte } else { b' ' };
         let mut reader = Reader {
@@ -52,7 +52,7 @@ impl Reader<'_> {
             match token {
                 TokenTree::Group(group) => {
                     self.keep(group.span_open());
-                    // What is written as a comment is not code: `/// text` is `#[doc = "text"]`.
+                    // The tokens of `/// text` are `#[doc = "text"]`, but it is a comment.
                     if !self.source[group.span().byte_range()].starts_with('/') {
                         self.read(group.stream());
                     }

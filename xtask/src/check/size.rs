@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_sources_over_the_limit_are_named_and_tests_may_be_long() {
+    fn a_source_over_the_limit_is_named_and_a_test_may_be_long() {
         let source = |path, lines| Source::new(path, &"\n".repeat(lines));
         let found = over_limit(&[
             source("crates/wake/src/long.rs", LINES + 1),

@@ -21,7 +21,7 @@ impl Source {
     }
 
     /// The crate's directory name: `queue` of `crates/queue/src/lib.rs`.
-    pub(crate) fn room(&self) -> &str {
+    pub(crate) fn crate_name(&self) -> &str {
         let mut parts = self.path.split('/');
         match parts.next() {
             Some("crates") => parts.next().unwrap_or_default(),

@@ -1,14 +1,14 @@
 //! The PostgreSQL that the tests share does not sync. A test of crashes, outages or durability must
-//! not stand on it: neither by its own text, nor by a function or macro beside it that does.
+//! not use it, neither itself nor by a function or macro of its test program.
 
 use std::collections::BTreeSet;
 
 use super::rust_text::RustText;
 use super::sources::Source;
 
-/// Part of a file's name that says what it is about.
-const CLAIMS: [&str; 4] = ["crash", "outage", "durability", "verify"];
-/// What only a server of the test's own can do.
+/// Words in the names of files whose tests are about durability.
+const DURABLE_FILES: [&str; 4] = ["crash", "outage", "durability", "verify"];
+/// A call that only a server of the test's own has.
 const CRASHES: &str = ".crash()";
 const SHARED: [&str; 4] = [
     "PostgresDatabase::new(",
@@ -20,16 +20,19 @@ const SHARED: [&str; 4] = [
 pub(crate) fn check(sources: &[Source]) -> Vec<String> {
     let tests: Vec<(&Source, RustText)> = sources
         .iter()
-        .filter(|source| !matches!(source.room(), "xtask" | "testbed"))
+        .filter(|source| !matches!(source.crate_name(), "xtask" | "testbed"))
         .filter(|source| source.is_test() || source.text.contains("#[cfg(test)]"))
         .map(|source| (source, RustText::of(&source.text)))
         .collect();
     let mut failures = Vec::new();
-    for (source, text) in tests.iter().filter(|(source, text)| claims(source, text)) {
-        let beside = tests
+    for (source, text) in tests
+        .iter()
+        .filter(|(source, text)| needs_sync(source, text))
+    {
+        let program = tests
             .iter()
-            .filter(|(other, _)| place(other) == place(source));
-        for name in all_shared(beside.map(|(_, text)| text)) {
+            .filter(|(other, _)| test_program(other) == test_program(source));
+        for name in shared_names(program.map(|(_, text)| text)) {
             if let Some(line) = line_of(text, &name) {
                 failures.push(format!(
                     "{}:{line}: `{name}` is the shared PostgreSQL, which does not sync: start one \
@@ -42,24 +45,24 @@ pub(crate) fn check(sources: &[Source]) -> Vec<String> {
     failures
 }
 
-fn claims(source: &Source, text: &RustText) -> bool {
+fn needs_sync(source: &Source, text: &RustText) -> bool {
     let file = source.path.rsplit('/').next().unwrap_or_default();
-    let claims = CLAIMS.iter().any(|claim| file.contains(claim)) && !file.contains("redis");
-    claims || text.code.contains(CRASHES)
+    let is_durable = DURABLE_FILES.iter().any(|word| file.contains(word));
+    is_durable && !file.contains("redis") || text.code.contains(CRASHES)
 }
 
-/// Files of one test program share their helpers: `crates/cli/tests/e2e`.
-fn place(source: &Source) -> Vec<&str> {
+/// The directory of a test program, whose files share their functions: `crates/cli/tests/e2e`.
+fn test_program(source: &Source) -> Vec<&str> {
     source.path.split('/').take(4).collect()
 }
 
-/// The names that lead to the shared server, directly or by others of them.
-fn all_shared<'a>(texts: impl Iterator<Item = &'a RustText> + Clone) -> BTreeSet<String> {
+/// The names of everything that leads to the shared server, directly or by another such name.
+fn shared_names<'a>(texts: impl Iterator<Item = &'a RustText> + Clone) -> BTreeSet<String> {
     let mut names = BTreeSet::from(SHARED.map(str::to_owned));
     loop {
         let found: Vec<String> = texts
             .clone()
-            .flat_map(|text| makers(text, &names))
+            .flat_map(|text| users_of(&names, text))
             .collect();
         let before = names.len();
         names.extend(found);
@@ -69,9 +72,9 @@ fn all_shared<'a>(texts: impl Iterator<Item = &'a RustText> + Clone) -> BTreeSet
     }
 }
 
-/// `Type::function(`, `function(` and `macro!` of everything in whose body one of `names` is.
-fn makers(text: &RustText, names: &BTreeSet<String>) -> Vec<String> {
-    let (mut of, mut function, mut makers) = (None, None, Vec::new());
+/// `Type::function(`, `function(` and `macro!` of everything that uses one of `names` in its body.
+fn users_of(names: &BTreeSet<String>, text: &RustText) -> Vec<String> {
+    let (mut of, mut function, mut users) = (None, None, Vec::new());
     for line in text.code.lines() {
         if let Some(name) = line.strip_prefix("macro_rules! ") {
             of = Some(("", name.trim_end_matches([' ', '{'])));
@@ -90,7 +93,7 @@ fn makers(text: &RustText, names: &BTreeSet<String>) -> Vec<String> {
             function = rest.split(['(', '<']).next();
         }
         if names.iter().any(|name| is_used(line, name)) {
-            makers.extend(match (of, function) {
+            users.extend(match (of, function) {
                 (Some(("", name)), _) => Some(format!("{name}!")),
                 (Some((_, of)), Some(function)) => Some(format!("{of}::{function}(")),
                 (None, Some(function)) => Some(format!("{function}(")),
@@ -98,10 +101,10 @@ fn makers(text: &RustText, names: &BTreeSet<String>) -> Vec<String> {
             });
         }
     }
-    makers
+    users
 }
 
-/// Not as the end of a longer name, nor as a method of something else.
+/// Whether the line has `name`, but not as the end of a longer name or as a method of another value.
 fn is_used(line: &str, name: &str) -> bool {
     line.match_indices(name).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -124,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_that_claims_durability_may_not_use_the_shared_server() {
+    fn a_test_of_durability_may_not_use_the_shared_server() {
         let uses = "// PostgresDatabase::new( is said\nlet d = PostgresDatabase::new(&[]).await;";
         for path in [
             "crates/queue/tests/store/crash.rs",
@@ -138,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn nor_may_one_that_crashes_a_server_whatever_its_file_is_called() {
+    fn a_test_that_crashes_a_server_may_not_use_the_shared_server() {
         let text = "server.crash().unwrap();\nstd::env::var(\"WAKELINE_TEST_POSTGRES\");";
         let found = check(&[Source::new("crates/queue/tests/store/pops.rs", text)]);
         assert_eq!(found.len(), 1, "{found:?}");
     }
 
     #[test]
-    fn nor_by_a_function_or_macro_beside_it() {
+    fn a_function_or_macro_of_its_program_may_not_use_it_either() {
         const FIXTURE: &str = "impl Fixture {
     pub async fn shared() -> Self {
         Self(PostgresDatabase::new(&[]).await)
@@ -161,7 +164,7 @@ macro_rules! on_both_stores {
             check(&[
                 Source::new("crates/queue/tests/store/fixture.rs", FIXTURE),
                 Source::new("crates/queue/tests/store/outage.rs", text),
-                Source::new("crates/queue/tests/browse/outage.rs", "Fixture::shared()"),
+                Source::new("crates/queue/tests/wakes/outage.rs", "Fixture::shared()"),
             ])
         };
         assert_eq!(failures("let fixture = Fixture::shared().await;").len(), 1);
@@ -170,7 +173,7 @@ macro_rules! on_both_stores {
     }
 
     #[test]
-    fn nor_by_a_function_that_belongs_to_no_type() {
+    fn a_function_of_no_type_may_not_use_it_either() {
         const FREE: &str = "async fn empty() -> PostgresDatabase {
     PostgresDatabase::new(&[]).await
 }

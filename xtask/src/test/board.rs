@@ -1,17 +1,19 @@
-//! The phases of a run: what is under way and how far it is, said as it goes, and how each went.
+//! The phases of a run: their progress while they run, and their results.
 
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
-use super::counts::Counts;
+use super::counts::{Counts, plain};
 use crate::interrupt::{self, Interrupted};
+use crate::run::{Line, run};
 
-/// How often it is said how far everything is.
-const SAY_EVERY: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const REPORT_INTERVAL: Duration = Duration::from_secs(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// How many tests the list of the slowest has.
 const SLOWEST: usize = 10;
 
 pub(crate) struct Board {
@@ -35,7 +37,7 @@ struct Row {
     counts: Counts,
 }
 
-/// Ends the saying, also when the work panics.
+/// Ends the progress reports, also when the work panics.
 struct EndOnDrop<'a>(&'a Board);
 
 impl Drop for EndOnDrop<'_> {
@@ -44,10 +46,10 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// What a phase says of itself while it runs.
+/// A phase that runs, with its row on the board.
 pub(crate) struct Phase<'a> {
     board: &'a Board,
-    at: usize,
+    row: usize,
     name: &'a str,
 }
 
@@ -59,17 +61,17 @@ impl Board {
         }
     }
 
-    /// Says how far everything is, again and again, until `work` has ended.
-    pub(crate) fn while_saying<T>(&self, work: impl FnOnce() -> T) -> T {
+    /// Prints the progress of the running phases at an interval until `work` has ended.
+    pub(crate) fn while_reporting<T>(&self, work: impl FnOnce() -> T) -> T {
         thread::scope(|scope| {
             scope.spawn(|| {
-                let mut said = Instant::now();
+                let mut reported = Instant::now();
                 while !self.state().is_over {
-                    if said.elapsed() >= SAY_EVERY {
-                        self.say(&self.under_way());
-                        said = Instant::now();
+                    if reported.elapsed() >= REPORT_INTERVAL {
+                        self.print_line(&self.progress());
+                        reported = Instant::now();
                     }
-                    thread::sleep(LOOK_EVERY);
+                    thread::sleep(CHECK_INTERVAL);
                 }
             });
             let _over = EndOnDrop(self);
@@ -77,15 +79,15 @@ impl Board {
         })
     }
 
-    /// Runs one phase and returns whether it went well. Its error is shown and counted here; only
-    /// an interruption is handed on.
+    /// Runs one phase and returns whether it succeeded. Its error is shown and counted here; only an
+    /// interruption is returned.
     pub(crate) fn phase(
         &self,
         name: &str,
         work: impl FnOnce(&Phase<'_>) -> Result<Counts>,
     ) -> Result<bool> {
         let began = Instant::now();
-        let at = {
+        let row = {
             let mut state = self.state();
             state.phases.push(Row {
                 name: name.to_owned(),
@@ -97,16 +99,16 @@ impl Board {
             });
             state.phases.len() - 1
         };
-        self.say(&format!("{name} begins"));
+        self.print_line(&format!("{name} begins"));
         let board = self;
-        let result = work(&Phase { board, at, name });
-        // A Ctrl-C may also show as a failure of what it hit; it is none.
+        let result = work(&Phase { board, row, name });
+        // A program that a Ctrl-C ends may report a failure, which does not count.
         interrupt::check()?;
         let counts = match result {
             Ok(counts) => counts,
             Err(error) if error.is::<Interrupted>() => return Err(error),
             Err(error) => {
-                self.say(&format!("{name}: {error:#}"));
+                self.print_line(&format!("{name}: {error:#}"));
                 Counts::without_tests(false)
             }
         };
@@ -118,10 +120,10 @@ impl Board {
             (Some(passed), 0) => format!("is done, {passed} passed"),
             (Some(passed), failed) => format!("FAILED, {passed} passed, {failed} failed"),
         };
-        self.say(&format!("{name} {how}, in {}", clock(took)));
+        self.print_line(&format!("{name} {how}, in {}", clock(took)));
         let mut state = self.state();
-        state.phases[at].took = Some(took);
-        state.phases[at].counts = counts;
+        state.phases[row].took = Some(took);
+        state.phases[row].counts = counts;
         Ok(failed == 0)
     }
 
@@ -131,7 +133,7 @@ impl Board {
         phases.fold(Counts::new(0, 0), |sum, phase| sum.and(Some(phase.counts)))
     }
 
-    /// The tables; then the line that everyone looks for.
+    /// Prints the table of the phases, the slowest tests, and the line `N passed, N failed`.
     pub(crate) fn print(&self) {
         println!("\n{}{}", self.table(), self.slowest());
         let total = self.total();
@@ -142,7 +144,7 @@ impl Board {
         );
     }
 
-    fn under_way(&self) -> String {
+    fn progress(&self) -> String {
         let state = self.state();
         let running = state.phases.iter().filter(|row| row.took.is_none());
         let running: Vec<String> = running
@@ -155,7 +157,7 @@ impl Board {
         format!("  … {}", running.join(", "))
     }
 
-    fn say(&self, text: &str) {
+    fn print_line(&self, text: &str) {
         use io::Write;
         // A closed terminal must not stop the tests.
         let _ = writeln!(io::stdout(), "[{:>5}] {text}", clock(self.began.elapsed()));
@@ -205,30 +207,56 @@ impl Board {
 }
 
 impl Phase<'_> {
-    /// So many are to come.
+    /// The phase has so many tests.
     pub(crate) fn expect(&self, all: u64) {
-        self.board.state().phases[self.at].expected = all;
+        self.board.state().phases[self.row].expected = all;
     }
 
-    /// One of them has ended.
+    /// One test has ended, or one crate was compiled.
     pub(crate) fn ended(&self) {
-        self.board.state().phases[self.at].ended += 1;
+        self.board.state().phases[self.row].ended += 1;
     }
 
-    /// A test has ended; one that failed is told at once.
+    /// A test has ended; a failure is printed at once.
     pub(crate) fn test(&self, name: &str, seconds: f64, passed: bool) {
         self.ended();
         if !passed {
-            self.board.say(&format!("{}: FAILED {name}", self.name));
+            self.board
+                .print_line(&format!("{}: FAILED {name}", self.name));
         }
         let name = format!("{}: {name}", self.name);
         self.board.state().tests.push((seconds, name));
     }
 
-    /// What a phase that failed has to say, in one piece.
+    /// Runs a test runner. `read` gets each line without its colours, keeps the counts, and returns
+    /// whether the line is shown when the runner has failed.
+    pub(crate) fn run(
+        &self,
+        command: &mut Command,
+        mut read: impl FnMut(&str, &mut Counts) -> bool,
+    ) -> Result<Counts> {
+        let (mut counts, mut lines) = (Counts::none(), Vec::new());
+        let status = run(command, |line| {
+            let (Line::Out(line) | Line::Err(line)) = line;
+            if read(&plain(&line), &mut counts) {
+                lines.push(line);
+            }
+        })?;
+        let counts = counts.with_status(status);
+        if counts.passed.is_none() || counts.failed.unwrap_or(0) > 0 {
+            self.show(&lines);
+        }
+        ensure!(
+            counts.passed.is_some(),
+            "it printed no line with its counts ({status})"
+        );
+        Ok(counts)
+    }
+
+    /// Prints the lines of a phase that failed, in one piece.
     pub(crate) fn show(&self, lines: &[String]) {
         let text = lines.join("\n");
-        self.board.say(&format!("{}:\n{text}", self.name));
+        self.board.print_line(&format!("{}:\n{text}", self.name));
     }
 }
 
@@ -252,8 +280,8 @@ mod tests {
     fn a_failed_phase_without_a_count_is_one_failure() {
         let board = Board::new();
         board.phase("tests", |_| Ok(Counts::new(7, 2))).unwrap();
-        let well = board.phase("build", |_| bail!("no compiler")).unwrap();
-        assert!(!well);
+        let succeeded = board.phase("build", |_| bail!("no compiler")).unwrap();
+        assert!(!succeeded);
         assert_eq!(board.total(), Counts::new(7, 3));
     }
 
@@ -276,28 +304,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_is_said_with_how_far_it_is() {
+    fn progress_names_the_running_phases_with_their_counts() {
         let board = Board::new();
-        let said = board.phase("tests", |phase| {
+        let succeeded = board.phase("tests", |phase| {
             phase.expect(12);
             phase.test("one", 0.1, true);
-            assert_eq!(board.under_way(), "  … tests 1/12");
+            assert_eq!(board.progress(), "  … tests 1/12");
             Ok(Counts::new(1, 0))
         });
-        assert!(said.unwrap());
-        assert_eq!(board.under_way(), "  … ");
+        assert!(succeeded.unwrap());
+        assert_eq!(board.progress(), "  … ");
     }
 
     #[test]
     fn the_slowest_tests_of_all_phases_come_first() {
         let board = Board::new();
-        let well = board.phase("tests", |phase| {
+        let succeeded = board.phase("tests", |phase| {
             for number in 0..20_u32 {
                 phase.test(&format!("number {number}"), f64::from(number), true);
             }
             Ok(Counts::new(20, 0))
         });
-        assert!(well.unwrap());
+        assert!(succeeded.unwrap());
         let slowest = board.slowest();
         let lines: Vec<&str> = slowest.trim_start().lines().collect();
         assert_eq!(lines.len(), 1 + SLOWEST);

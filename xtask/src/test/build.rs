@@ -1,5 +1,5 @@
 //! The one build: all tests, and the server that they and the real clients start. clippy compiles
-//! it, so the lints cost no second look at everything.
+//! it, so the lints need no second build.
 
 use std::env;
 use std::path::PathBuf;
@@ -29,19 +29,19 @@ impl<'a> Build<'a> {
         Ok(Build { workspace, clippy })
     }
 
-    /// Cargo, so that it finds what `all` has built. Every command that compiles is one of these:
-    /// another wrapper or another choice of packages is another build.
+    /// A cargo that uses what `all` has built. Every command that compiles is one of these: with
+    /// another wrapper or another choice of packages, cargo would build everything again.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = self.workspace.cargo(arguments);
         command.env("RUSTC_WORKSPACE_WRAPPER", &self.clippy);
         if env::var_os("CARGO_INCREMENTAL").is_none() {
-            // A fifth less to compile and half the disk; the next build is rarely the same.
+            // Without increments a build takes a fifth less time and half the disk.
             command.env("CARGO_INCREMENTAL", "0");
         }
         command
     }
 
-    /// A lint fails the phase, and the tests run all the same.
+    /// A lint fails the phase, but the tests still run.
     pub(crate) fn all(&self, phase: &Phase<'_>) -> Result<Outcome> {
         let arguments = ["test", "--workspace", "--all-targets", "--no-run"];
         self.build(&arguments, phase)
@@ -52,8 +52,14 @@ impl<'a> Build<'a> {
         self.build(&[&["test", "--no-run"][..], &SCHEDULES].concat(), phase)
     }
 
+    /// The server as the README builds it, without the features that only the tests use.
+    pub(crate) fn server(&self, phase: &Phase<'_>) -> Result<Counts> {
+        let built = self.build(&["check", "--package", "wakeline"], phase)?;
+        Ok(built.counts)
+    }
+
     fn build(&self, arguments: &[&str], phase: &Phase<'_>) -> Result<Outcome> {
-        let mut said = Vec::new();
+        let mut lines = Vec::new();
         let mut has_lints = false;
         let status = run(&mut self.cargo(arguments), |line| {
             let (Line::Out(line) | Line::Err(line)) = line;
@@ -62,11 +68,11 @@ impl<'a> Build<'a> {
                 phase.ended();
             } else if !text.trim_start().starts_with("Executable ") {
                 has_lints |= is_summary_of_lints(&text);
-                said.push(line);
+                lines.push(line);
             }
         })?;
         if has_lints || !status.success() {
-            phase.show(&said);
+            phase.show(&lines);
         }
         Ok(Outcome {
             is_built: status.success(),
@@ -89,7 +95,7 @@ pub(crate) struct Outcome {
     pub(crate) counts: Counts,
 }
 
-/// Cargo says it once for each target, also for those that were built before:
+/// Cargo prints it once for each target, also for targets that were built before:
 /// ``warning: `wakeline-wake` (lib) generated 1 warning``
 fn is_summary_of_lints(line: &str) -> bool {
     line.starts_with("warning: `") && line.contains(" generated ")
@@ -100,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lint_is_known_by_cargos_summary() {
+    fn cargos_summary_shows_that_there_are_lints() {
         for line in [
             "warning: `wakeline-wake` (lib) generated 1 warning",
             "warning: `wakeline-jobs` (lib test) generated 3 warnings (2 duplicates)",

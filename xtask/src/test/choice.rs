@@ -1,4 +1,4 @@
-//! What of everything is to be tested: `cargo xtask test [--full | CRATE… | nextest arguments]`.
+//! Which tests a run has: `cargo xtask test [--full | CRATE… | nextest arguments]`.
 
 use anyhow::{Result, bail};
 
@@ -12,11 +12,11 @@ pub(crate) enum Choice {
     },
     /// The tests of these crates, and the clients that speak to them.
     Crates(Vec<String>),
-    /// Only nextest, with these.
+    /// Only nextest, with these arguments.
     Nextest(Vec<String>),
 }
 
-/// The directory of a crate → the suite in `compat/` that knocks at this door.
+/// The directory of a door's crate → the suite in `compat/` for that door.
 const CLIENTS: [(&str, &str); 3] = [("queue", "queen"), ("jobs", "joblib"), ("feed", "jinaga")];
 
 impl Choice {
@@ -75,8 +75,8 @@ impl Choice {
     }
 }
 
-/// What the whole server is tested for with every door's routes: hang-ups, crashes, several nodes,
-/// outages, stopping and bad input.
+/// The server's tests that use every door's routes: hang-ups, crashes, several nodes, outages,
+/// stopping and bad input.
 const OF_EVERY_DOOR: &str = "access|bad_input|crash|drain|hang_up|nodes|outage";
 
 /// The crate's own tests, and those of the whole server that concern it.
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_crates_and_nextests_own_arguments_are_told_apart() {
+    fn arguments_name_crates_or_go_to_nextest() {
         assert_eq!(parse("").unwrap(), Choice::Everything { full: false });
         assert_eq!(parse("--full").unwrap(), Choice::Everything { full: true });
         assert_eq!(

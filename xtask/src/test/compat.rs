@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use super::board::Phase;
-use super::counts::{self, Counts, plain};
+use super::counts::{self, Counts};
 use super::servers::Servers;
 use crate::run::{Line, run};
 use crate::workspace::Workspace;
@@ -20,10 +20,10 @@ pub(crate) struct Suite {
     program: PathBuf,
 }
 
-/// What a suite says of its cases, a line for each.
+/// A line that a suite prints about its cases.
 #[derive(Debug, PartialEq)]
 enum SuiteLine<'a> {
-    /// `12 cases`: so many more are to come.
+    /// `12 cases`: so many more follow.
     Cases(u64),
     /// `passed on sqlite: a_case [1.2 s]`, or `FAILED …`
     Ended {
@@ -49,18 +49,18 @@ pub(crate) fn suites(root: &Path) -> Vec<Suite> {
 }
 
 impl Suite {
-    /// Only the packages of its client, so that nothing is to be loaded when it runs.
+    /// Installs the packages of its client, so that the run needs no network.
     pub(crate) fn install(&self, workspace: &Workspace) -> Result<()> {
-        let mut said = Vec::new();
+        let mut lines = Vec::new();
         let status = run(self.command(workspace).arg("--install"), |line| {
             let (Line::Out(line) | Line::Err(line)) = line;
-            said.push(line);
+            lines.push(line);
         })?;
         ensure!(
             status.success(),
             "compat/{} could not be installed:\n{}",
             self.name,
-            said.join("\n")
+            lines.join("\n")
         );
         Ok(())
     }
@@ -76,11 +76,9 @@ impl Suite {
         if full {
             command.arg("--full");
         }
-        let (mut expected, mut last, mut rest) = (0, None, Vec::new());
-        let status = run(servers.pass_to(&mut command), |line| {
-            let (Line::Out(line) | Line::Err(line)) = line;
-            let text = plain(&line);
-            match suite_line(&text) {
+        let mut expected = 0;
+        phase.run(servers.pass_to(&mut command), |line, counts| {
+            match suite_line(line) {
                 Some(SuiteLine::Cases(more)) => {
                     expected += more;
                     phase.expect(expected);
@@ -90,21 +88,15 @@ impl Suite {
                     name,
                     seconds,
                 }) => phase.test(name, seconds, passed),
-                None if !text.is_empty() => {
-                    last = counts::of_suite(&text);
-                    rest.push(line);
+                // The last line has the counts.
+                None if !line.is_empty() => {
+                    *counts = counts::of_suite(line).unwrap_or(Counts::none());
+                    return true;
                 }
                 None => {}
             }
-        })?;
-        let counts = last.map(|counts| counts.settled(status));
-        if counts.is_none_or(|counts| counts.failed.unwrap_or(0) > 0) {
-            phase.show(&rest);
-        }
-        match counts {
-            Some(counts) => Ok(counts),
-            None => bail!("the last line is not `N passed, N failed` ({status})"),
-        }
+            false
+        })
     }
 
     fn command(&self, workspace: &Workspace) -> Command {
@@ -165,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_says_how_many_cases_come_and_how_each_ended() {
+    fn a_suite_prints_the_number_of_its_cases_and_the_end_of_each() {
         assert_eq!(suite_line("12 cases"), Some(SuiteLine::Cases(12)));
         let name = "on sqlite: cases/pop.py::one[a b]";
         let passed = |passed, seconds| {

@@ -24,11 +24,11 @@ impl Counts {
         }
     }
 
-    /// Of a phase that is one whole: it counts only when it fails.
-    pub(crate) fn without_tests(well: bool) -> Counts {
+    /// A phase without tests counts only when it fails.
+    pub(crate) fn without_tests(succeeded: bool) -> Counts {
         Counts {
             passed: None,
-            failed: (!well).then_some(1),
+            failed: (!succeeded).then_some(1),
         }
     }
 
@@ -44,9 +44,8 @@ impl Counts {
         }
     }
 
-    /// A runner that failed without a failed test (it did not compile, it was
-    /// killed) is one failure.
-    pub(crate) fn settled(self, status: ExitStatus) -> Counts {
+    /// A runner that failed without a failed test (it did not compile, it was killed) is one failure.
+    pub(crate) fn with_status(self, status: ExitStatus) -> Counts {
         if status.success() || self.failed.unwrap_or(0) > 0 {
             return self;
         }
@@ -59,7 +58,6 @@ impl Counts {
 
 /// `Summary [   8.471s] 24 tests run: 22 passed (1 slow), 1 failed, 1 timed out, 3 skipped`
 pub(crate) fn of_nextest(line: &str) -> Option<Counts> {
-    let line = plain(line);
     let summary = line.trim_start().strip_prefix("Summary [")?;
     let (_, results) = summary.split_once(" run: ")?;
     let results = without_parentheses(results);
@@ -81,7 +79,6 @@ pub(crate) fn of_nextest(line: &str) -> Option<Counts> {
 
 /// `test result: ok. 2 passed; 0 failed; 0 ignored; …`, once per crate.
 pub(crate) fn of_libtest(line: &str) -> Option<Counts> {
-    let line = plain(line);
     let (_, results) = line
         .trim()
         .strip_prefix("test result: ")?
@@ -94,14 +91,13 @@ pub(crate) fn of_libtest(line: &str) -> Option<Counts> {
 
 /// `N passed, N failed` and nothing else on the line.
 pub(crate) fn of_suite(line: &str) -> Option<Counts> {
-    let line = plain(line);
     let (passed, failed) = line.trim().split_once(", ")?;
     let passed = passed.strip_suffix(" passed")?.parse().ok()?;
     let failed = failed.strip_suffix(" failed")?.parse().ok()?;
     Some(Counts::new(passed, failed))
 }
 
-/// `22 passed (1 slow, 1 flaky)`: the remark splits a count that is whole.
+/// `22 passed (1 slow, 1 flaky)` is one count: its remark has a comma too.
 fn without_parentheses(text: &str) -> String {
     let mut depth = 0_usize;
     text.chars()
@@ -143,10 +139,10 @@ mod tests {
     }
 
     #[test]
-    fn nextest_colours_do_not_matter() {
+    fn colours_are_removed() {
         let line = "\u{1b}[32;1m     Summary\u{1b}[0m [   0.1s] \u{1b}[1m3\u{1b}[0m tests run: \
                     \u{1b}[1m3\u{1b}[0m \u{1b}[32;1mpassed\u{1b}[0m, \u{1b}[1m0\u{1b}[0m skipped";
-        assert_eq!(of_nextest(line), Some(Counts::new(3, 0)));
+        assert_eq!(of_nextest(&plain(line)), Some(Counts::new(3, 0)));
     }
 
     #[test]
@@ -180,14 +176,14 @@ mod tests {
     #[test]
     fn a_runner_that_fails_without_a_failed_test_is_one_failure() {
         let failure = ExitStatus::from_raw(256);
-        assert_eq!(Counts::none().settled(failure).failed, Some(1));
-        assert_eq!(Counts::new(4, 0).settled(failure), Counts::new(4, 1));
-        assert_eq!(Counts::new(4, 2).settled(failure), Counts::new(4, 2));
+        assert_eq!(Counts::none().with_status(failure).failed, Some(1));
+        assert_eq!(Counts::new(4, 0).with_status(failure), Counts::new(4, 1));
+        assert_eq!(Counts::new(4, 2).with_status(failure), Counts::new(4, 2));
     }
 
     #[test]
-    fn a_runner_that_ends_well_is_believed() {
+    fn a_runner_that_succeeds_has_the_failures_that_it_counts() {
         let success = ExitStatus::from_raw(0);
-        assert_eq!(Counts::new(4, 0).settled(success), Counts::new(4, 0));
+        assert_eq!(Counts::new(4, 0).with_status(success), Counts::new(4, 0));
     }
 }

@@ -1,14 +1,13 @@
-//! nextest's lines: one for each test, and what the failed ones said.
+//! nextest's lines: one for each test, and the output of the tests that failed.
 
 use std::process::Command;
 
 use anyhow::Result;
 
 use super::board::Phase;
-use super::counts::{self, Counts, plain};
-use crate::run::{Line, run};
+use super::counts::{self, Counts};
 
-/// As `nextest run` is to say it.
+/// So that `nextest run` prints the lines that are read here.
 pub(crate) const ARGUMENTS: [&str; 6] = [
     "--no-fail-fast",
     "--status-level=pass",
@@ -28,27 +27,16 @@ struct EndedTest<'a> {
 }
 
 pub(crate) fn run_nextest(command: &mut Command, phase: &Phase<'_>) -> Result<Counts> {
-    let mut counts = Counts::none();
-    let mut said = Vec::new();
-    let status = run(command, |line| {
-        let (Line::Out(line) | Line::Err(line)) = line;
-        let text = plain(&line);
+    phase.run(command, |line, counts| {
         // The last summary wins: a failed test may have printed one of its own.
-        counts = counts::of_nextest(&text).unwrap_or(counts);
-        let ended = ended(&text);
+        *counts = counts::of_nextest(line).unwrap_or(*counts);
+        let ended = ended(line);
         if let Some(ended) = &ended {
             phase.expect(ended.all);
             phase.test(ended.name, ended.seconds, ended.passed);
         }
-        if ended.is_none_or(|ended| !ended.passed) {
-            said.push(line);
-        }
-    })?;
-    let counts = counts.settled(status);
-    if counts.failed.unwrap_or(0) > 0 {
-        phase.show(&said);
-    }
-    Ok(counts)
+        ended.is_none_or(|ended| !ended.passed)
+    })
 }
 
 fn ended(line: &str) -> Option<EndedTest<'_>> {

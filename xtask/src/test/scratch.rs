@@ -1,5 +1,5 @@
-//! The temporary directory of one run. A test that is killed (it hung, or the
-//! run was interrupted) cannot remove what it made; this does.
+//! The temporary directory of one run. A test that is killed (it hung, or the run was interrupted)
+//! leaves its files; the end of the run removes them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-/// The servers of a killed test die with it, but write to the last.
+/// The servers of a killed test end with it, but may still write for a moment.
 const REMOVED_WITHIN: Duration = Duration::from_secs(10);
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_test_left_is_removed() {
+    fn the_files_of_a_killed_test_are_removed() {
         let scratch = Scratch::new().unwrap();
         let path = scratch.path.clone();
         fs::create_dir(path.join("left")).unwrap();

@@ -1,5 +1,5 @@
-//! The servers that the tests share, and the directory for everything the
-//! tests make. A test that stops or breaks a server starts its own.
+//! The servers that the tests share, and the directory for the files that tests make. A test that
+//! stops or breaks a server starts its own.
 
 use std::env;
 use std::process::Command;
@@ -15,7 +15,7 @@ const REDIS: &str = "WAKELINE_TEST_REDIS";
 pub(crate) struct Servers {
     postgres_url: String,
     redis_url: String,
-    /// Held to be dropped; `None` where the caller gave one by the environment.
+    /// Dropped at the end; `None` for a server that the environment names.
     _started: (Option<SharedPostgres>, Option<Redis>),
     scratch: Scratch,
 }

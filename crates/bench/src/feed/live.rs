@@ -88,7 +88,7 @@ pub(super) async fn measure(
     let after = meter.read().await?.memory_bytes;
     let watched = sharing == StreamRoots::Distinct && args.idle_streams() == Some(count);
     let idle = match watched {
-        true => meter.idle_statements(args.idle).await?,
+        true => meter.idle_usage(args.idle).await?.statements_per_second,
         false => None,
     };
     let saves = LiveSaves {

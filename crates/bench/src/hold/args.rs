@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 
+use crate::args::{check_counts, check_times};
 use crate::open_files;
 use crate::units::{parse_bytes, parse_duration};
 
@@ -90,9 +91,15 @@ pub enum Topics {
 impl HoldArgs {
     /// Everything that can be known to fail before the first connection.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        ensure!(self.waiters > 0, "--waiters must be at least 1");
-        ensure!(self.connections > 0, "--connections must be at least 1");
-        ensure!(!self.idle.is_zero(), "--idle must be more than nothing");
+        check_counts(&[
+            ("--waiters", self.waiters),
+            ("--connections", self.connections),
+        ])?;
+        check_times(&[("--idle", self.idle)])?;
+        ensure!(
+            self.target_p99.is_none() || self.wakes > 0,
+            "--target-p99 needs --wakes of at least 1"
+        );
         if self.http == 2 {
             return open_files::check(self.connections.max(self.url.len()), HTTP2);
         }

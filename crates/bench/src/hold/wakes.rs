@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use serde::Serialize;
 use tokio::time::Instant;
 use wakeline_client::{Client, PushItem, PushStatus};
 
 use super::waiters::{Payload, Waiters};
 use super::{Queues, Topics};
 use crate::failures::Failures;
-use crate::units::as_millis;
 
 /// A message that has not reached its waiter by then counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(30);
@@ -30,25 +28,19 @@ pub(super) struct WakeTimes {
     pub(super) from_pushed: Vec<Duration>,
     /// How many pops were answered before their push.
     pub(super) before_pushed: usize,
-    pub(super) lost: usize,
 }
 
 /// A wake of all waiters at once.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 pub(super) struct WakeAll {
-    pub(super) waiters: usize,
-    pub(super) pushed: usize,
     pub(super) answered: usize,
-    #[serde(rename = "pushMs", serialize_with = "as_millis")]
     pub(super) push_time: Duration,
     /// From the first push to the last answer.
-    #[serde(rename = "allAnsweredMs", serialize_with = "as_millis")]
     pub(super) time: Duration,
 }
 
 pub(super) struct Pusher<'a> {
-    pub(super) client: Client,
+    pub(super) client: &'a Client,
     pub(super) queues: &'a Queues,
     pub(super) failures: &'a Failures,
 }
@@ -75,7 +67,7 @@ impl Pusher<'_> {
             }
             let pushed = Instant::now();
             let Some(answered) = answer_to(waiters, number, pushed + LOST_AFTER).await else {
-                times.lost += 1;
+                self.add_lost(1);
                 continue;
             };
             times.from_sent.push(answered - sent);
@@ -126,12 +118,18 @@ impl Pusher<'_> {
             }
             last = Instant::now();
         }
+        self.add_lost(pushed - count);
         WakeAll {
-            waiters: self.queues.waiters,
-            pushed,
             answered: count,
             push_time,
             time,
+        }
+    }
+
+    fn add_lost(&self, messages: usize) {
+        for _ in 0..messages {
+            let failure = "a message that was pushed reached no waiter";
+            self.failures.add("wake", &failure);
         }
     }
 

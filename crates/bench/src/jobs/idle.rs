@@ -40,7 +40,7 @@ pub(super) async fn measure(host: &JobsServer, args: &JobsArgs) -> anyhow::Resul
     }
     let held = HeldReads::open(server, &provider, ReadKeys::Distinct, reads);
     held.until_taken_in(server, &meter, reads + claims).await?;
-    let rate = meter.idle_statements(args.idle).await?;
+    let idle = meter.idle_usage(args.idle).await?;
     held.hang_up().await;
     claiming.shutdown().await;
     for worker in workers {
@@ -48,6 +48,6 @@ pub(super) async fn measure(host: &JobsServer, args: &JobsArgs) -> anyhow::Resul
     }
     provider.leave(server).await?;
     let name = format!("idle, {reads} held reads and {claims} held claims");
-    let figure = rate.map(|rate| Figure::new(name, Unit::STATEMENTS_PER_SECOND, rate));
-    Ok(figure.into_iter().collect())
+    let rate = idle.statements_per_second;
+    Ok(vec![Figure::new(name, Unit::STATEMENTS_PER_SECOND, rate)])
 }

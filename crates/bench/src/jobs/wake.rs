@@ -40,12 +40,8 @@ pub(super) async fn measure(server: &Server, args: &JobsArgs) -> anyhow::Result<
     for worker in workers {
         worker.leave(server).await?;
     }
-    let mut figures = Figure::wakes("task wake", "change sent", from_sent)?;
-    figures.extend(Figure::wakes(
-        "task wake",
-        "change answered",
-        from_answered,
-    )?);
+    let mut figures = Figure::wakes("task wake", "change sent", from_sent);
+    figures.extend(Figure::wakes("task wake", "change answered", from_answered));
     Ok(figures)
 }
 

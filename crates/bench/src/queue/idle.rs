@@ -44,8 +44,8 @@ pub(super) async fn measure(server: &Server, args: &QueueArgs) -> anyhow::Result
         });
     }
     tokio::time::sleep(PARKED_WITHIN).await;
-    let rate = meter.idle_statements(args.idle).await?;
+    let idle = meter.idle_usage(args.idle).await?;
     waiters.shutdown().await;
-    let figure = rate.map(|rate| Figure::new(NAME, Unit::STATEMENTS_PER_SECOND, rate));
-    Ok(figure.into_iter().collect())
+    let rate = idle.statements_per_second;
+    Ok(vec![Figure::new(NAME, Unit::STATEMENTS_PER_SECOND, rate)])
 }

@@ -65,7 +65,7 @@ pub(super) async fn measure(server: &Server, args: &QueueArgs) -> anyhow::Result
         }
     }
 
-    let mut figures = Figure::wakes("wake", "push sent", from_sent)?;
-    figures.extend(Figure::wakes("wake", "push answered", from_answered)?);
+    let mut figures = Figure::wakes("wake", "push sent", from_sent);
+    figures.extend(Figure::wakes("wake", "push answered", from_answered));
     Ok(figures)
 }

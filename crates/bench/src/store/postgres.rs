@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use anyhow::Context;
 use futures_util::future::BoxFuture;
@@ -11,8 +10,7 @@ use tokio_postgres::types::Type;
 use wakeline_store::Postgres;
 use wakeline_store::postgres::{Batch, Batcher, Options, RunError, WORKERS, Weigh};
 
-use super::load::Load;
-use super::{BODY, Store};
+use super::BODY;
 
 const INSERT: &str = "INSERT INTO wakeline.bench (body) SELECT * FROM unnest($1)";
 const MAKE: &str = "CREATE TABLE wakeline.bench (
@@ -44,39 +42,24 @@ impl PostgresStore {
             version: version[0].get(0),
         })
     }
-}
 
-impl Store for PostgresStore {
-    async fn grouped(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
-        let batcher = self.batcher.clone();
-        Load::by_tasks(writers, time, move || {
-            let batcher = batcher.clone();
-            async move { batcher.submit(Body).await }
-        })
-        .await
+    pub(super) async fn write_in_group(&self) -> Result<(), wakeline_store::Error> {
+        self.batcher.submit(Body).await
     }
 
     /// Each call is a statement, a statement a transaction.
-    async fn single(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
-        let postgres = self.postgres.clone();
-        Load::by_tasks(writers, time, move || {
-            let postgres = postgres.clone();
-            async move {
-                let body: Vec<&[u8]> = vec![&BODY];
-                postgres
-                    .query("bench", INSERT, &[(&body, Type::BYTEA_ARRAY)])
-                    .await?;
-                Ok(())
-            }
-        })
-        .await
+    pub(super) async fn write_alone(&self) -> Result<(), wakeline_store::Error> {
+        let body: Vec<&[u8]> = vec![&BODY];
+        let parameters = [(&body as _, Type::BYTEA_ARRAY)];
+        self.postgres.query("bench", INSERT, &parameters).await?;
+        Ok(())
     }
 
-    fn commits(&self) -> anyhow::Result<u64> {
-        Ok(self.batches.load(Ordering::Relaxed))
+    pub(super) fn group_commits(&self) -> u64 {
+        self.batches.load(Ordering::Relaxed)
     }
 
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         format!(
             "PostgreSQL {}, synchronous_commit=on, {WORKERS} connections for groups, {} for single calls",
             self.version,
@@ -84,10 +67,9 @@ impl Store for PostgresStore {
         )
     }
 
-    async fn close(&self) -> anyhow::Result<()> {
-        self.postgres
-            .query("drop", "DROP TABLE wakeline.bench", &[])
-            .await?;
+    pub(super) async fn drop_table(&self) -> anyhow::Result<()> {
+        let drop = "DROP TABLE wakeline.bench";
+        self.postgres.query("drop", drop, &[]).await?;
         Ok(())
     }
 }

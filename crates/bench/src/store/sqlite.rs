@@ -3,16 +3,15 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use rusqlite::Connection;
 use tempfile::TempDir;
+use tokio::task::block_in_place;
 use wakeline_store::{Migrations, Sqlite, sqlite::Options};
 
-use super::load::Load;
-use super::{BODY, Store};
+use super::BODY;
 
 const TABLE: Migrations = Migrations {
     door: "bench",
@@ -22,7 +21,7 @@ const INSERT: &str = "INSERT INTO bench (body) VALUES (?1)";
 
 pub(super) struct SqliteStore {
     grouped: Sqlite,
-    single: Arc<Mutex<Connection>>,
+    single: Mutex<Connection>,
     directory: TempDir,
 }
 
@@ -38,41 +37,27 @@ impl SqliteStore {
         let path = open("single.db")?.path().to_owned();
         Ok(Self {
             grouped,
-            single: Arc::new(Mutex::new(connect(&path)?)),
+            single: Mutex::new(connect(&path)?),
             directory,
         })
     }
-}
 
-impl Store for SqliteStore {
-    async fn grouped(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
-        let sqlite = self.grouped.clone();
-        Load::by_tasks(writers, time, move || {
-            let sqlite = sqlite.clone();
-            async move {
-                sqlite
-                    .write("bench", |connection| Ok(insert(connection)?))
-                    .await
-            }
-        })
-        .await
+    pub(super) async fn write_in_group(&self) -> Result<(), wakeline_store::Error> {
+        let insert = |connection: &Connection| Ok(insert(connection)?);
+        self.grouped.write("bench", insert).await
     }
 
     /// Each call takes the connection, and its statement is its own transaction.
-    async fn single(&self, writers: usize, time: Duration) -> anyhow::Result<Load> {
-        let connection = self.single.clone();
-        let load = move || {
-            Load::by_threads(writers, time, || {
-                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(insert(&connection)?)
-            })
-        };
-        tokio::task::spawn_blocking(load).await?
+    pub(super) fn write_alone(&self) -> Result<(), wakeline_store::Error> {
+        block_in_place(|| {
+            let connection = self.single.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(insert(&connection)?)
+        })
     }
 
     /// The transaction counter in the log's index:
     /// <https://sqlite.org/walformat.html#the_wal_index_header>.
-    fn commits(&self) -> anyhow::Result<u64> {
+    pub(super) fn group_commits(&self) -> anyhow::Result<u64> {
         const COUNTER_AT: u64 = 8;
         let mut path = self.grouped.path().to_owned().into_os_string();
         path.push("-shm");
@@ -83,17 +68,12 @@ impl Store for SqliteStore {
         Ok(u32::from_ne_bytes(counter).into())
     }
 
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         format!(
             "SQLite {} in {}, synchronous=FULL, one writing connection",
             rusqlite::version(),
             self.directory.path().display()
         )
-    }
-
-    async fn close(&self) -> anyhow::Result<()> {
-        // The directory goes with the value.
-        Ok(())
     }
 }
 

@@ -70,7 +70,7 @@ async fn a_request_that_fails_is_an_error() {
     let server = FakeJobsServer::start().await;
     server.state.refuses_changes.store(true, Ordering::SeqCst);
     let error = jobs(&server, "--only wake").await.unwrap_err().to_string();
-    assert!(error.starts_with("5 requests failed at http://"), "{error}");
+    assert!(error.starts_with("4 requests failed at http://"), "{error}");
     assert!(
         error.contains("409") && error.contains("not now"),
         "{error}"

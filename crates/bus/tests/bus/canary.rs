@@ -78,7 +78,7 @@ async fn a_send_that_hangs_is_given_up() {
     let mut other = there.waits_for("other");
 
     let _frozen = FrozenProcess::freeze(sender);
-    here.bus.publish(&[Wake::count([topic("other")], 1)]);
+    here.bus.wake(&[Wake::count([topic("other")], 1)]);
     here.until_mode(BusMode::Polling).await;
     items.put("own");
     assert_eq!(woken(&mut own).await, Cause::Fallback);

@@ -38,27 +38,27 @@ over_both!(
     as_many_are_woken_as_arrived,
     wait_groups_are_kept,
     everyone_is_woken_and_a_chain_goes_on,
-    a_node_does_not_hear_its_own_wakes,
+    a_node_does_not_receive_its_own_wakes,
 );
 
 async fn the_longest_waiter_of_the_other_node_is_woken(here: &Node, there: &Node) {
     let mut first = there.waits_for("orders");
     let mut second = there.waits_for("orders");
     let mut elsewhere = there.waits_for("invoices");
-    here.bus.publish(&[Wake::count([topic("orders")], 1)]);
+    here.bus.wake(&[Wake::count([topic("orders")], 1)]);
     assert_eq!(woken(&mut first).await, Cause::Notify);
-    here.heard_by(there).await;
+    here.received_by(there).await;
     assert!(!has_wake(&mut second) && !has_wake(&mut elsewhere));
     assert!(!has_wake(&mut first), "the same wake, a second time");
 }
 
 async fn as_many_are_woken_as_arrived(here: &Node, there: &Node) {
     let mut waiters: Vec<Waiter> = (0..5).map(|_| there.waits_for("orders")).collect();
-    here.bus.publish(&[Wake::count([topic("orders")], 3)]);
+    here.bus.wake(&[Wake::count([topic("orders")], 3)]);
     for waiter in &mut waiters[..3] {
         assert_eq!(woken(waiter).await, Cause::Notify);
     }
-    here.heard_by(there).await;
+    here.received_by(there).await;
     assert!(!waiters.iter_mut().any(has_wake));
 }
 
@@ -68,45 +68,45 @@ async fn wait_groups_are_kept(here: &Node, there: &Node) {
     let mut second_mail = there.waits_in_group("orders", &mail);
     let mut first_audit = there.waits_in_group("orders", &audit);
     let one = || Wake::count([topic("orders")], 1);
-    here.bus.publish(&[one().in_group(mail)]);
+    here.bus.wake(&[one().in_group(mail)]);
     assert_eq!(woken(&mut first_mail).await, Cause::Notify);
-    here.heard_by(there).await;
+    here.received_by(there).await;
     assert!(!has_wake(&mut second_mail) && !has_wake(&mut first_audit));
 
     first_mail.complete(WakeResult::Found);
     drop(first_mail);
-    here.bus.publish(&[one()]);
+    here.bus.wake(&[one()]);
     assert_eq!(woken(&mut second_mail).await, Cause::Notify);
     assert_eq!(woken(&mut first_audit).await, Cause::Notify);
 }
 
 async fn everyone_is_woken_and_a_chain_goes_on(here: &Node, there: &Node) {
     let mut readers = [there.waits_for("result"), there.waits_for("result")];
-    here.bus.publish(&[Wake::all(topic("result"))]);
+    here.bus.wake(&[Wake::all(topic("result"))]);
     for reader in &mut readers {
         assert_eq!(woken(reader).await, Cause::Notify);
     }
     let mut first = there.waits_for("timers");
     let mut second = there.waits_for("timers");
-    here.bus.publish(&[Wake::chain(topic("timers"))]);
+    here.bus.wake(&[Wake::chain(topic("timers"))]);
     assert_eq!(woken(&mut first).await, Cause::Notify);
-    here.heard_by(there).await;
+    here.received_by(there).await;
     assert!(!has_wake(&mut second));
     first.complete(WakeResult::Found);
     drop(first);
     assert!(has_wake(&mut second), "the chain goes on there");
 }
 
-async fn a_node_does_not_hear_its_own_wakes(here: &Node, there: &Node) {
+async fn a_node_does_not_receive_its_own_wakes(here: &Node, there: &Node) {
     let mut own = [here.waits_for("orders"), here.waits_for("orders")];
     let mut other = there.waits_for("orders");
-    here.bus.publish(&[Wake::count([topic("orders")], 1)]);
+    here.bus.wake(&[Wake::count([topic("orders")], 1)]);
     assert!(
         has_wake(&mut own[0]),
         "its own waiters do not wait for the bus"
     );
     woken(&mut other).await;
     // What comes from there now was sent after the own message, on the same channel.
-    there.heard_by(here).await;
+    there.received_by(here).await;
     assert!(!own.iter_mut().any(has_wake));
 }

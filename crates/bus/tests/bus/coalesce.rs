@@ -1,4 +1,4 @@
-//! Many publishes become few messages, and no message is longer than PostgreSQL takes.
+//! Many wakes become few messages, and no message is longer than PostgreSQL takes.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ async fn a_burst_on_one_topic_is_few_messages_whose_counts_add_up() {
     let node = node.live().await;
     let mut channel = ChannelReader::listen(&server.url()).await;
     for _ in 0..10_000 {
-        node.bus.publish(&[Wake::count([topic("orders")], 1)]);
+        node.bus.wake(&[Wake::count([topic("orders")], 1)]);
     }
     let (mut messages, mut sum) = (0, 0);
     while sum < 10_000 {
@@ -53,7 +53,7 @@ async fn many_topics_are_listed_in_messages_that_fit_and_one_too_long_asks_the_s
     let names: Vec<String> = (0..1_000).map(name).collect();
     let every = names.iter().chain([&too_long]);
     let wakes: Vec<Wake> = every.map(|name| Wake::count([topic(name)], 1)).collect();
-    here.bus.publish(&wakes);
+    here.bus.wake(&wakes);
 
     let mut heard = HashSet::new();
     let mut doors = Vec::new();
@@ -91,7 +91,7 @@ async fn more_topics_than_are_worth_listing_ask_the_store() {
     let wakes: Vec<Wake> = (0..20_000)
         .map(|n| Wake::count([topic(&n.to_string())], 1))
         .collect();
-    here.bus.publish(&wakes);
+    here.bus.wake(&wakes);
     assert_eq!(woken(&mut waiter).await, Cause::Fallback);
     let (text, message) = channel.message().await;
     assert!(text.len() <= LONGEST_PAYLOAD);

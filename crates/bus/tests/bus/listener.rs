@@ -16,10 +16,10 @@ async fn a_node_has_one_listening_and_one_sending_connection_however_many_topics
     let here = start().live().await;
     let waiters: Vec<_> = (0..500).map(|n| here.waits_for(&n.to_string())).collect();
     for n in 0..500 {
-        here.bus.publish(&[Wake::all(topic(&n.to_string()))]);
+        here.bus.wake(&[Wake::all(topic(&n.to_string()))]);
     }
     let there = start().live().await;
-    here.heard_by(&there).await;
+    here.received_by(&there).await;
     assert_eq!(server.backends(LISTENS).len(), 2, "one for each node");
     assert_eq!(server.backends(SENDS).len(), 2, "one for each node");
     assert_eq!(server.backends("true").len(), 4, "and none besides");
@@ -27,7 +27,7 @@ async fn a_node_has_one_listening_and_one_sending_connection_however_many_topics
 }
 
 #[tokio::test]
-async fn what_was_published_while_the_listener_was_away_is_found_when_it_is_back() {
+async fn a_wake_that_came_while_the_listener_was_away_is_found_when_it_is_back() {
     let server = Server::start();
     let table = TableRecheck::create(&server.url()).await;
     let there = Node::on_postgres(&server.url(), table.clone(), ONLY_ON_REQUEST);
@@ -47,9 +47,9 @@ async fn what_was_published_while_the_listener_was_away_is_found_when_it_is_back
     // The recheck that follows the cut comes too early to find anything.
     until("an answer", async || table.answered() > answered).await;
     table.put("orders").await;
-    here.bus.publish(&[Wake::count([topic("orders")], 1)]);
+    here.bus.wake(&[Wake::count([topic("orders")], 1)]);
     // The message is sent; `there`, which does not listen, has not received it.
-    here.heard_by(&witness).await;
+    here.received_by(&witness).await;
     assert!(!has_wake(&mut waiter));
     server.allow_connections(true);
 

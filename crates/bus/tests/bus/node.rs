@@ -78,10 +78,10 @@ impl Node {
         self.engine.register(&[key], NEVER).unwrap()
     }
 
-    /// Returns when `other` has received all that this node published before.
-    pub(crate) async fn heard_by(&self, other: &Self) {
+    /// Returns when `other` has received all that this node sent before.
+    pub(crate) async fn received_by(&self, other: &Self) {
         let mut fence = other.waits_for("fence");
-        self.bus.publish(&[Wake::all(topic("fence"))]);
+        self.bus.wake(&[Wake::all(topic("fence"))]);
         woken(&mut fence).await;
     }
 }

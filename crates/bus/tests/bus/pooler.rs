@@ -39,7 +39,7 @@ async fn in_transaction_mode_the_bus_warns_and_waiters_are_served_at_the_short_i
     for name in ["first", "second", "third"] {
         let mut waiter = there.waits_for(name);
         items.put(name);
-        here.bus.publish(&[Wake::count([topic(name)], 1)]);
+        here.bus.wake(&[Wake::count([topic(name)], 1)]);
         assert_eq!(woken(&mut waiter).await, Cause::Fallback);
     }
     let rechecks = store.rechecks();
@@ -57,7 +57,7 @@ async fn in_session_mode_the_bus_is_live() {
     let start = || Node::on_postgres(&url, MemoryRecheck::default(), ONLY_ON_REQUEST).live();
     let (here, there) = (start().await, start().await);
     let mut waiter = there.waits_for("orders");
-    here.bus.publish(&[Wake::count([topic("orders")], 1)]);
+    here.bus.wake(&[Wake::count([topic("orders")], 1)]);
     assert_eq!(woken(&mut waiter).await, Cause::Notify);
 }
 

@@ -23,7 +23,7 @@ async fn a_wake_that_died_with_its_node_is_found_after_a_restart() {
     let node = Node::on_postgres(&server.url(), table.clone(), every);
     let node = node.live().await;
     let mut waiter = node.waits_for("orders");
-    // Committed, and no wake is published.
+    // Committed, and no waiter is woken.
     table.put("orders").await;
     server.0.stop().unwrap();
     until("a recheck that fails", async || table.rechecks() > 0).await;
@@ -33,12 +33,12 @@ async fn a_wake_that_died_with_its_node_is_found_after_a_restart() {
 }
 
 #[tokio::test]
-async fn both_nodes_are_live_again_after_a_stop_and_what_was_published_meanwhile_arrives() {
+async fn both_nodes_are_live_again_after_a_stop_and_a_wake_sent_meanwhile_arrives() {
     away_and_back(wakeline_testbed::Postgres::stop).await;
 }
 
 #[tokio::test]
-async fn both_nodes_are_live_again_after_a_crash_and_what_was_published_meanwhile_arrives() {
+async fn both_nodes_are_live_again_after_a_crash_and_a_wake_sent_meanwhile_arrives() {
     away_and_back(wakeline_testbed::Postgres::crash).await;
 }
 
@@ -48,25 +48,25 @@ async fn away_and_back(end: fn(&mut wakeline_testbed::Postgres) -> anyhow::Resul
     let start =
         || Node::on_postgres(&server.url(), MemoryRecheck::of(&items), ONLY_ON_REQUEST).live();
     let (here, there) = (start().await, start().await);
-    let mut unpublished = there.waits_for("unpublished");
+    let mut unsent = there.waits_for("unsent");
     let mut during = there.waits_for("during");
     let mut after = there.waits_for("after");
 
     end(&mut server.0).unwrap();
     here.until_mode(BusMode::Polling).await;
     there.until_mode(BusMode::Polling).await;
-    items.put("unpublished");
+    items.put("unsent");
     items.put("during");
-    here.bus.publish(&[Wake::count([topic("during")], 1)]);
+    here.bus.wake(&[Wake::count([topic("during")], 1)]);
     server.0.start_again().unwrap();
 
-    assert_eq!(woken(&mut unpublished).await, Cause::Fallback);
+    assert_eq!(woken(&mut unsent).await, Cause::Fallback);
     // By the message itself, if the bus first tries to send it when the server is back.
     woken(&mut during).await;
     here.until_mode(BusMode::Live).await;
     there.until_mode(BusMode::Live).await;
     // What could not be sent goes first, as "everything of the door", and takes in what comes with it.
     here.bus.flush(Duration::from_secs(40)).await;
-    here.bus.publish(&[Wake::count([topic("after")], 1)]);
+    here.bus.wake(&[Wake::count([topic("after")], 1)]);
     assert_eq!(woken(&mut after).await, Cause::Notify);
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn both_nodes_are_live_again_after_a_restart_and_what_was_published_meanwhile_arrives() {
+async fn both_nodes_are_live_again_after_a_restart_and_a_wake_sent_meanwhile_arrives() {
     let mut redis = Redis::start().unwrap();
     let items = MemoryItems::default();
     let start = || Node::on_redis(&redis.url(), MemoryRecheck::of(&items), ONLY_ON_REQUEST).live();
@@ -24,7 +24,7 @@ async fn both_nodes_are_live_again_after_a_restart_and_what_was_published_meanwh
     here.until_mode(BusMode::Polling).await;
     there.until_mode(BusMode::Polling).await;
     items.put("during");
-    here.bus.publish(&[Wake::count([topic("during")], 1)]);
+    here.bus.wake(&[Wake::count([topic("during")], 1)]);
     redis.start_again().unwrap();
 
     assert_eq!(woken(&mut during).await, Cause::Fallback);
@@ -32,7 +32,7 @@ async fn both_nodes_are_live_again_after_a_restart_and_what_was_published_meanwh
     there.until_mode(BusMode::Live).await;
     // What could not be sent goes first, as "everything of the door", and takes in what comes with it.
     here.bus.flush(Duration::from_secs(40)).await;
-    here.bus.publish(&[Wake::count([topic("after")], 1)]);
+    here.bus.wake(&[Wake::count([topic("after")], 1)]);
     assert_eq!(woken(&mut after).await, Cause::Notify);
 }
 
@@ -48,7 +48,7 @@ async fn what_became_ready_while_redis_was_away_is_found_when_it_is_back() {
         store.rechecks() == 1
     })
     .await;
-    // By a node that died before it could publish a wake.
+    // By a node that died before it could send a wake.
     store.items.put("orders");
     redis.start_again().unwrap();
     assert_eq!(woken(&mut waiter).await, Cause::Fallback);

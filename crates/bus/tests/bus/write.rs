@@ -52,7 +52,7 @@ async fn a_caller_that_hangs_up_has_still_written_and_woken() {
     assert_eq!(
         bus.recheck_requests(),
         0,
-        "the wakes were published, so no recheck is needed"
+        "the waiters were woken, so no recheck is needed"
     );
 }
 
@@ -105,15 +105,15 @@ async fn an_unknown_outcome_makes_the_door_recheck() {
 #[tokio::test]
 async fn follow_ups_run_after_the_wakes_in_their_order() {
     let (engine, bus) = bus();
-    let published = {
+    let wake_count = {
         let engine = engine.clone();
-        move || engine.published(DOOR)
+        move || engine.wake_count(DOOR)
     };
-    let in_run = published.clone();
+    let in_run = wake_count.clone();
     let run = async move { Ok(vec![in_run()]) };
     let write = Write::new(DOOR, run, |_| Wake::all(topic()).into());
     let write = write.map(move |mut counts| {
-        counts.push(published());
+        counts.push(wake_count());
         counts
     });
     let write = write.then(async |mut counts: Vec<u64>| {
@@ -147,13 +147,13 @@ async fn the_wakes_of_a_batch_are_published_once_by_the_first_of_its_writes() {
     let wakes = Wakes::from(Wake::all(topic())).of_batch();
     let writes = [wakes.clone(), wakes].map(|wakes| Write::new(DOOR, async { Ok(()) }, |()| wakes));
     let waiter = waiter(&engine);
-    let mut published = Vec::new();
+    let mut counts = Vec::new();
     // The last one first.
     for write in writes.into_iter().rev() {
         write.commit(&bus).await.unwrap();
-        published.push(engine.published(DOOR));
+        counts.push(engine.wake_count(DOOR));
     }
-    assert_eq!(published, [1, 1]);
+    assert_eq!(counts, [1, 1]);
     assert!(is_woken(waiter).await);
 }
 

@@ -1,10 +1,7 @@
 //! The commands that cancel or delete one instance.
 
-use std::sync::Arc;
-
 use anyhow::{Result, bail};
 use clap::Args;
-use duroxide::{Client, providers::ProviderAdmin};
 use wakeline_durable::view::ViewError;
 
 use super::{
@@ -36,10 +33,9 @@ impl Cancel {
             Err(ViewError::UnknownInstance(_)) if view.has_messages(&self.instance).await? => {}
             Err(error) => return Err(error.into()),
         }
-        let provider = self.schema.provider().await?;
-        let client = Client::new(Arc::new(provider.clone()));
-        client.cancel_instance(&self.instance, &self.reason).await?;
-        provider.flush(FLUSH_TIMEOUT).await;
+        let admin = self.schema.admin().await?;
+        admin.cancel(&self.instance, &self.reason).await?;
+        admin.flush(FLUSH_TIMEOUT).await;
         print(&format!(
             "cancellation of {} is requested; a runtime with its orchestration ends it\n",
             plain(&self.instance)
@@ -76,14 +72,11 @@ impl Delete {
                 self.instance
             );
         }
-        let provider = self.schema.provider().await?;
-        let deleted = provider.delete_instance(&self.instance, self.force).await?;
+        let admin = self.schema.admin().await?;
+        let deleted = admin.delete(&self.instance, self.force).await?;
         print(&format!(
             "deleted {} instances, {} executions, {} events, {} queued messages and activities\n",
-            deleted.instances_deleted,
-            deleted.executions_deleted,
-            deleted.events_deleted,
-            deleted.queue_messages_deleted,
+            deleted.instances, deleted.executions, deleted.events, deleted.queued,
         ))
     }
 }

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::{ArgGroup, Args, Subcommand};
-use duroxide::providers::{InstanceFilter, ProviderAdmin, PruneOptions};
-use wakeline_durable::{PostgresProvider, view::PruneCriteria};
+use wakeline_durable::{InstanceAdmin, admin::DeletedCounts, view::PruneCriteria};
 
 use super::{SchemaArgs, text::print, time::TimeArg};
 
@@ -79,12 +78,13 @@ impl Prune {
             before_ms: self.before.map(|TimeArg(ms)| ms),
         };
         let mut pruning = Pruning {
-            provider: if self.dry_run {
+            admin: if self.dry_run {
                 None
             } else {
-                Some(schema.provider().await?)
+                Some(schema.admin().await?)
             },
             criteria,
+            instances: 0,
             deleted: DeletedCounts::default(),
         };
         let mut progress = Progress::default();
@@ -113,16 +113,11 @@ impl Prune {
 
 struct Pruning {
     /// None in a dry run.
-    provider: Option<PostgresProvider>,
+    admin: Option<InstanceAdmin>,
     criteria: PruneCriteria,
-    deleted: DeletedCounts,
-}
-
-#[derive(Default)]
-struct DeletedCounts {
+    /// Those that had executions to delete.
     instances: u64,
-    executions: u64,
-    events: u64,
+    deleted: DeletedCounts,
 }
 
 impl Pruning {
@@ -130,28 +125,20 @@ impl Pruning {
         if executions == 0 {
             return Ok(());
         }
-        self.deleted.instances += 1;
-        let Some(provider) = &self.provider else {
-            self.deleted.executions += executions;
-            return Ok(());
-        };
-        let options = PruneOptions {
-            keep_last: self.criteria.keep_last,
-            completed_before: self.criteria.before_ms,
-        };
-        let pruned = provider.prune_executions(instance, options).await?;
-        self.deleted.executions += pruned.executions_deleted;
-        self.deleted.events += pruned.events_deleted;
+        self.instances += 1;
+        match &self.admin {
+            None => self.deleted.executions += executions,
+            Some(admin) => self.deleted += admin.prune(instance, self.criteria).await?,
+        }
         Ok(())
     }
 
     fn report(&self) -> String {
+        let instances = self.instances;
         let DeletedCounts {
-            instances,
-            executions,
-            events,
-        } = &self.deleted;
-        if self.provider.is_none() {
+            executions, events, ..
+        } = self.deleted;
+        if self.admin.is_none() {
             format!("would delete {executions} executions of {instances} instances\n")
         } else {
             format!("deleted {executions} executions of {instances} instances, {events} events\n")
@@ -171,31 +158,26 @@ impl Instances {
         }
         // Fails before anything is deleted if the schema does not exist.
         let mut ids = view.ended(before_ms, self.batch(0)).await?;
-        let provider = self.schema.provider().await?;
+        let admin = self.schema.admin().await?;
         let mut progress = Progress::default();
-        let (mut roots, mut deleted, mut events) = (0, 0, 0);
+        let (mut roots, mut deleted) = (0, DeletedCounts::default());
         while !ids.is_empty() {
-            let filter = InstanceFilter {
-                instance_ids: Some(ids.clone()),
-                completed_before: Some(before_ms),
-                limit: Some(BATCH),
-            };
-            let result = provider.delete_instance_bulk(filter).await?;
+            deleted += admin.delete_ended(&ids, before_ms).await?;
             roots += u32::try_from(ids.len())?;
-            deleted += result.instances_deleted;
-            events += result.events_deleted;
-            progress.report(|| format!("deleted {deleted} instances\n"));
+            progress.report(|| format!("deleted {} instances\n", deleted.instances));
             let next = view.ended(before_ms, self.batch(roots)).await?;
             if next == ids {
                 bail!(
-                    "deleted {deleted} instances; {:?} and others could not be deleted: try again",
+                    "deleted {} instances; {:?} and others could not be deleted: try again",
+                    deleted.instances,
                     ids[0]
                 );
             }
             ids = next;
         }
         print(&format!(
-            "deleted {deleted} instances, sub-orchestrations included, {events} events\n"
+            "deleted {} instances, sub-orchestrations included, {} events\n",
+            deleted.instances, deleted.events
         ))
     }
 

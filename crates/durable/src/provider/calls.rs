@@ -12,18 +12,23 @@ use duroxide::{
 use tokio_postgres::types::Type;
 use wakeline_store::Error;
 
-use super::{PostgresProvider, lease::lost_lease, parsed};
-use crate::{
+use super::{
+    PostgresProvider,
     cache::{CacheUpdate, HistoryVersion},
-    error::{is_transient, refuse_nul},
-    item::{self, count, number, packed, text_of, unsigned},
-    lease::Token,
+    error::refuse_nul,
+    held_leases::Token,
+    item::{self, packed},
+    lease::lost_lease,
+    parsed,
+};
+use crate::{
+    row::{count, number, text_of, unsigned},
     store::{
         Parameter,
         changes::{ActivityEnd, Change, TurnEnd},
         fetch::micros,
         history::HistoryRead,
-        owned, statements,
+        is_transient, owned, statements,
     },
 };
 
@@ -116,11 +121,11 @@ impl Provider for PostgresProvider {
         };
         let until = self.until_lease_ends(token.secret);
         let turn = Change::EndTurn(Box::new(turn));
-        let applied = inner.store.apply(turn, until, is_transient);
+        let applied = inner.batches.apply(turn, until, is_transient);
         let inner = inner.clone();
         let applied = applied.map(move |is_held| {
             if is_held {
-                let engine = &inner.store.shared.engine;
+                let engine = &inner.shared.engine;
                 inner.leases.remove(engine, token.secret);
                 inner.cache.update(&token.key, update, history_delta, bytes);
             }
@@ -173,10 +178,9 @@ impl Provider for PostgresProvider {
             owned(numbers, Type::INT8_ARRAY),
             owned(data, Type::TEXT_ARRAY),
         ];
-        let store = &self.inner.store;
         // One of the events may end the orchestration.
-        let wake = store.topics.wake_instance(instance);
-        let append = store.write(
+        let wake = self.inner.topics.wake_instance(instance);
+        let append = self.inner.store.write(
             operation,
             statements::APPEND_WITH_EXECUTION,
             parameters,
@@ -189,8 +193,8 @@ impl Provider for PostgresProvider {
     async fn enqueue_for_worker(&self, item: WorkItem) -> Result<(), ProviderError> {
         let operation = "enqueue_for_worker";
         let activity = Change::Schedule(item::activity(operation, &item)?);
-        let store = &self.inner.store;
-        let applied = store.apply(activity, self.retry_until(), is_transient);
+        let batches = &self.inner.batches;
+        let applied = batches.apply(activity, self.retry_until(), is_transient);
         self.commit(operation, applied).await.map(drop)
     }
 
@@ -228,7 +232,7 @@ impl Provider for PostgresProvider {
             completion,
         });
         let until = self.until_lease_ends(token.secret);
-        let applied = self.inner.store.apply(end, until, is_transient);
+        let applied = self.inner.batches.apply(end, until, is_transient);
         self.commit_held(operation, self.ending_lease(token.secret, applied))
             .await
     }
@@ -313,8 +317,8 @@ impl Provider for PostgresProvider {
         let may_repeat = move |error: &Error| {
             is_transient(error) && (is_repeatable || !matches!(error, Error::OutcomeUnknown(_)))
         };
-        let store = &self.inner.store;
-        let applied = store.apply(Change::Send(message), self.retry_until(), may_repeat);
+        let batches = &self.inner.batches;
+        let applied = batches.apply(Change::Send(message), self.retry_until(), may_repeat);
         self.commit(operation, applied).await.map(drop)
     }
 

@@ -19,15 +19,21 @@ use uuid::Uuid;
 use wakeline_bus::{Bus, Wakes, Write};
 use wakeline_store::Error;
 
-use super::{PostgresProvider, lease::LeaseKey, size};
-use crate::{
+use super::{
+    PostgresProvider,
     cache::HistoryVersion,
+    held_leases::{FetchedHistory, Token},
     hold::Dispatcher,
-    item::{self, packed, text_of, unsigned},
-    lease::{FetchedHistory, Token},
+    item::{self, packed},
+    lease::LeaseKey,
+    size,
+    topics::{ActivityKind, stored_tag, stored_tags},
+};
+use crate::{
+    bus::DOOR,
+    row::{text_of, unsigned},
     store::fetch::{FetchActivity, FetchInstance, FetchResult, LeasedActivity, LeasedInstance},
     store::{owned, statements},
-    topic::{ActivityKind, DOOR, stored_tag, stored_tags},
 };
 
 /// An item with the token of its lease and the number of attempts.
@@ -89,10 +95,10 @@ impl PostgresProvider {
         let inner = &self.inner;
         let dispatcher = Dispatcher {
             operation: "fetch_orchestration_item",
-            shared: &inner.store.shared,
+            shared: &inner.shared,
             empty_polls: &inner.empty_orchestration_polls,
             long_poll: &inner.options.long_poll,
-            keys: vec![inner.store.topics.orchestration_key(filter)],
+            keys: vec![inner.topics.orchestration_key(filter)],
             recheck_keys: 1,
         };
         let fetch = || {
@@ -101,7 +107,7 @@ impl PostgresProvider {
                 versions,
                 token: Uuid::new_v4(),
             };
-            self.lease_instance(fetch).commit(&inner.store.shared.bus)
+            self.lease_instance(fetch).commit(&inner.shared.bus)
         };
         let fetched = dispatcher.hold(poll, fetch).await?;
         Ok(fetched.and_then(FetchGuard::into_item))
@@ -115,12 +121,14 @@ impl PostgresProvider {
         let provider = self.clone();
         let run = async move {
             let lease = fetch.lease;
-            Ok(match provider.inner.store.instances.submit(fetch).await? {
-                FetchResult::Item(leased) => {
-                    FetchResult::Item(provider.orchestration(leased, lease).await?)
-                }
-                FetchResult::Nothing { due, expiry } => FetchResult::Nothing { due, expiry },
-            })
+            Ok(
+                match provider.inner.batches.instances.submit(fetch).await? {
+                    FetchResult::Item(leased) => {
+                        FetchResult::Item(provider.orchestration(leased, lease).await?)
+                    }
+                    FetchResult::Nothing { due, expiry } => FetchResult::Nothing { due, expiry },
+                },
+            )
         };
         Write::new(DOOR, run, |_| Wakes::none())
     }
@@ -130,7 +138,7 @@ impl PostgresProvider {
         let item = (item, token.to_string(), attempts);
         FetchGuard {
             item: Some((item, self.release(token, None, false))),
-            bus: self.inner.store.shared.bus.clone(),
+            bus: self.inner.shared.bus.clone(),
         }
     }
 
@@ -144,8 +152,8 @@ impl PostgresProvider {
             secret: leased.token,
             key: leased.instance.clone(),
         };
-        let wake = inner.store.topics.wake_orchestrations(1);
-        let engine = &inner.store.shared.engine;
+        let wake = inner.topics.wake_orchestrations(1);
+        let engine = &inner.shared.engine;
         inner.leases.add(engine, token.secret, lease, wake);
 
         let mut error = None;
@@ -187,7 +195,7 @@ impl PostgresProvider {
                     // The history is not at fault: an outage must not count as an attempt.
                     Err(error) if error.is_retryable() => {
                         let release = self.release(token, None, false);
-                        let released = release.commit(&inner.store.shared.bus).await;
+                        let released = release.commit(&inner.shared.bus).await;
                         tracing::debug!(?released, %error, "a history could not be read");
                         return Err(Error::Unavailable(error.message));
                     }
@@ -256,10 +264,10 @@ impl PostgresProvider {
         let tags = stored_tags(filter);
         let dispatcher = Dispatcher {
             operation: "fetch_work_item",
-            shared: &inner.store.shared,
+            shared: &inner.shared,
             empty_polls: &inner.empty_activity_polls,
             long_poll: &inner.options.long_poll,
-            keys: inner.store.topics.activity_keys(session, &tags),
+            keys: inner.topics.activity_keys(session, &tags),
             recheck_keys: 2,
         };
         let session = session.map(|session| (session.owner_id.clone(), session.lock_timeout));
@@ -270,7 +278,7 @@ impl PostgresProvider {
                 token: Uuid::new_v4(),
                 tags: tags.clone(),
             };
-            self.lease_activity(fetch).commit(&inner.store.shared.bus)
+            self.lease_activity(fetch).commit(&inner.shared.bus)
         };
         let fetched = dispatcher.hold(poll, fetch).await?;
         Ok(fetched.and_then(FetchGuard::into_item))
@@ -286,7 +294,7 @@ impl PostgresProvider {
                     ..fetch.clone()
                 };
                 let lease = fetch.lease;
-                let leased = match provider.inner.store.activities.submit(fetch).await? {
+                let leased = match provider.inner.batches.activities.submit(fetch).await? {
                     FetchResult::Item(leased) => leased,
                     FetchResult::Nothing { due, expiry } => {
                         return Ok(FetchResult::Nothing { due, expiry });
@@ -325,8 +333,8 @@ impl PostgresProvider {
         {
             inner.sessions.claims.fetch_add(1, Ordering::SeqCst);
         }
-        let wake = inner.store.topics.wake_activities(&kind_of(&item), 1);
-        let engine = &inner.store.shared.engine;
+        let wake = inner.topics.wake_activities(&kind_of(&item), 1);
+        let engine = &inner.shared.engine;
         inner.leases.add(engine, token.secret, lease, wake);
         Ok(Some(self.guarded(item, token, leased.attempts)))
     }
@@ -359,21 +367,21 @@ impl PostgresProvider {
         let failure = serde_json::to_string(&failure).map_err(|error| {
             Error::Failed(format!("the failure cannot be written as JSON: {error}"))
         })?;
-        let store = &self.inner.store;
+        let inner = &self.inner;
         let parameters = vec![
             owned(leased.id, Type::INT8),
             owned(leased.token, Type::UUID),
             owned(reason.to_owned(), Type::TEXT),
             owned(failure, Type::TEXT),
         ];
-        let wake = store.topics.wake_orchestrations(1);
+        let wake = inner.topics.wake_orchestrations(1);
         // One attempt: the activity is fetched again when its lease expires.
         let until = Instant::now();
         let statement = statements::SET_ASIDE_ACTIVITY;
-        let set_aside = store.write("set_aside_activity", statement, parameters, until, |_| {
-            wake.into()
-        });
-        set_aside.commit(&store.shared.bus).await.map(drop)
+        let operation = "set_aside_activity";
+        let store = &inner.store;
+        let set_aside = store.write(operation, statement, parameters, until, |_| wake.into());
+        set_aside.commit(&inner.shared.bus).await.map(drop)
     }
 }
 

@@ -8,12 +8,8 @@ use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
 use wakeline_bus::{Wakes, Write};
 
-use super::PostgresProvider;
-use crate::{
-    lease::Token,
-    store::{OwnedParameter, Store, fetch::micros, owned, statements},
-    topic::ActivityKind,
-};
+use super::{Inner, PostgresProvider, held_leases::Token, topics::ActivityKind};
+use crate::store::{OwnedParameter, fetch::micros, owned, statements};
 
 /// A call is repeated once more when its lease has certainly ended: only the database knows whether
 /// an earlier attempt was in time.
@@ -28,7 +24,7 @@ pub(super) trait LeaseKey: Display + FromStr + Send + 'static {
     fn parameter(self) -> OwnedParameter;
 
     /// The wakes for what a release has made ready; `row` is its answer.
-    fn release_wakes(store: &Store, row: &Row, delay: Option<Duration>) -> Wakes;
+    fn release_wakes(inner: &Inner, row: &Row, delay: Option<Duration>) -> Wakes;
 }
 
 impl LeaseKey for String {
@@ -41,11 +37,11 @@ impl LeaseKey for String {
         owned(self, Type::TEXT)
     }
 
-    fn release_wakes(store: &Store, row: &Row, _delay: Option<Duration>) -> Wakes {
+    fn release_wakes(inner: &Inner, row: &Row, _delay: Option<Duration>) -> Wakes {
         let ready_us: i64 = row.get("ready_us");
         let after = Duration::from_micros(u64::try_from(ready_us).unwrap_or(0));
-        let wake = store.topics.wake_orchestrations(1);
-        store.shared.wakes_after(wake, after)
+        let wake = inner.topics.wake_orchestrations(1);
+        inner.shared.wakes_after(wake, after)
     }
 }
 
@@ -59,13 +55,13 @@ impl LeaseKey for i64 {
         owned(self, Type::INT8)
     }
 
-    fn release_wakes(store: &Store, row: &Row, delay: Option<Duration>) -> Wakes {
+    fn release_wakes(inner: &Inner, row: &Row, delay: Option<Duration>) -> Wakes {
         let kind = ActivityKind {
             tag: row.get("tag"),
             has_session: row.get("has_session"),
             owner: row.get("owner"),
         };
-        let (topics, shared) = (&store.topics, &store.shared);
+        let (topics, shared) = (&inner.topics, &inner.shared);
         let wake = topics.wake_activities(&kind, 1);
         let session_end = shared.wakes_at_session_end(topics, &kind, row.get("ends_us"));
         let released = shared.wakes_after(wake, delay.unwrap_or_default());
@@ -118,7 +114,7 @@ impl PostgresProvider {
     pub(super) fn ending_lease(&self, secret: Uuid, write: Write<bool>) -> Write<bool> {
         let inner = self.inner.clone();
         write.map(move |is_held| {
-            inner.leases.remove(&inner.store.shared.engine, secret);
+            inner.leases.remove(&inner.shared.engine, secret);
             is_held
         })
     }
@@ -148,8 +144,8 @@ impl PostgresProvider {
             owned(delay.map(micros), Type::INT8),
             owned(is_attempt, Type::BOOL),
         ];
-        let store = self.inner.store.clone();
-        let wakes = move |row: &Row| K::release_wakes(&store, row, delay);
+        let inner = self.inner.clone();
+        let wakes = move |row: &Row| K::release_wakes(&inner, row, delay);
         let released = self.write_under_lease(K::RELEASE, secret, parameters, wakes);
         self.ending_lease(secret, released)
     }
@@ -172,7 +168,7 @@ impl PostgresProvider {
             .write_under_lease(K::RENEW, secret, parameters, |_| Wakes::none())
             .map(move |is_held| {
                 if is_held {
-                    let engine = &inner.store.shared.engine;
+                    let engine = &inner.shared.engine;
                     inner.leases.renew(engine, secret, time);
                 }
                 is_held

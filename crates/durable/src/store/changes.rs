@@ -3,25 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
-use tokio_postgres::{Client, Row, types::Type};
+use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 use wakeline_bus::Wakes;
 use wakeline_store::postgres::{Batch, RunError, Weigh};
 
-use super::Parameter;
-use crate::{
+use super::apply_changes::{self, Columns, Message, mailbox_wakes};
+use crate::provider::{
     shared_bus::SharedBus,
-    topic::{ActivityKind, Topics},
+    topics::{ActivityKind, Topics},
 };
-
-/// A message for an orchestration.
-#[derive(Clone, Debug)]
-pub(crate) struct Message {
-    pub(crate) instance: String,
-    pub(crate) item: String,
-    pub(crate) after_us: Option<i64>,
-    pub(crate) at_ms: Option<i64>,
-}
 
 /// An activity for a worker.
 #[derive(Clone, Debug)]
@@ -124,11 +115,8 @@ impl ChangeBatches {
         shared: Arc<SharedBus>,
         grace: Duration,
     ) -> Self {
-        let count = Columns::default().parameters().len();
-        let parameters: Vec<String> = (1..=count).map(|n| format!("${n}")).collect();
-        let parameters = parameters.join(", ");
         Self {
-            statement: format!("SELECT * FROM {schema}.apply_changes({parameters})"),
+            statement: apply_changes::statement(schema),
             topics,
             shared,
             grace,
@@ -137,12 +125,7 @@ impl ChangeBatches {
 
     /// The wakes of the whole batch.
     fn wakes(&self, row: &Row, attempts: &[ChangeAttempt], turns: &[bool]) -> Wakes {
-        let mut wakes = Wakes::none();
-        let ready: i32 = row.get("ready_mailboxes");
-        if ready > 0 {
-            let orchestrations = self.topics.wake_orchestrations(ready.unsigned_abs());
-            wakes = wakes.and(orchestrations.into());
-        }
+        let mut wakes = mailbox_wakes(self.topics.schema(), row);
         let counts: Vec<i32> = list(row, "activity_counts");
         let tags: Vec<String> = list(row, "activity_tags");
         let has_session: Vec<bool> = list(row, "activity_has_session");
@@ -189,64 +172,6 @@ pub(super) fn list<T: for<'a> tokio_postgres::types::FromSql<'a>>(
     column: &str,
 ) -> Vec<T> {
     row.get::<_, Option<_>>(column).unwrap_or_default()
-}
-
-/// The parameters of `apply_changes` in their order, one list per column.
-macro_rules! columns {
-    ($a:lifetime: $($column:ident: $value:ty = $kind:ident,)+) => {
-        #[derive(Default)]
-        struct Columns<$a> { $($column: Vec<$value>,)+ }
-
-        impl Columns<'_> {
-            fn parameters(&self) -> Vec<Parameter<'_>> {
-                vec![$((&self.$column as _, Type::$kind)),+]
-            }
-        }
-    };
-}
-
-columns! { 'a:
-    t_instance: &'a str = TEXT_ARRAY,
-    t_token: Uuid = UUID_ARRAY,
-    t_is_repeat: bool = BOOL_ARRAY,
-    t_execution: i64 = INT8_ARRAY,
-    t_name: Option<&'a str> = TEXT_ARRAY,
-    t_version: Option<&'a str> = TEXT_ARRAY,
-    t_parent: Option<&'a str> = TEXT_ARRAY,
-    t_pinned: Option<i64> = INT8_ARRAY,
-    t_status: Option<&'a str> = TEXT_ARRAY,
-    t_output: Option<&'a [u8]> = BYTEA_ARRAY,
-    t_status_change: i16 = INT2_ARRAY,
-    t_custom_status: Option<&'a [u8]> = BYTEA_ARRAY,
-    t_last_event: Option<i64> = INT8_ARRAY,
-    t_cached_by: Option<i64> = INT8_ARRAY,
-    t_incarnation: i64 = INT8_ARRAY,
-    e_turn: i32 = INT4_ARRAY,
-    e_number: i64 = INT8_ARRAY,
-    e_data: &'a str = TEXT_ARRAY,
-    k_turn: i32 = INT4_ARRAY,
-    k_key: Option<&'a str> = TEXT_ARRAY,
-    k_value: Option<&'a [u8]> = BYTEA_ARRAY,
-    k_updated_ms: i64 = INT8_ARRAY,
-    f_activity: i64 = INT8_ARRAY,
-    f_token: Uuid = UUID_ARRAY,
-    f_is_repeat: bool = BOOL_ARRAY,
-    m_change: i32 = INT4_ARRAY,
-    m_instance: &'a str = TEXT_ARRAY,
-    m_item: &'a str = TEXT_ARRAY,
-    m_after_us: Option<i64> = INT8_ARRAY,
-    m_at_ms: Option<i64> = INT8_ARRAY,
-    a_turn: i32 = INT4_ARRAY,
-    a_instance: &'a str = TEXT_ARRAY,
-    a_execution: i64 = INT8_ARRAY,
-    a_number: i64 = INT8_ARRAY,
-    a_session: Option<&'a str> = TEXT_ARRAY,
-    a_tag: &'a str = TEXT_ARRAY,
-    a_item: &'a str = TEXT_ARRAY,
-    c_turn: i32 = INT4_ARRAY,
-    c_instance: &'a str = TEXT_ARRAY,
-    c_execution: i64 = INT8_ARRAY,
-    c_number: i64 = INT8_ARRAY,
 }
 
 /// The index in SQL of the last element of a column.
@@ -319,14 +244,6 @@ impl<'a> Columns<'a> {
         }
     }
 
-    fn add_message(&mut self, change: i32, message: &'a Message) {
-        self.m_change.push(change);
-        self.m_instance.push(&message.instance);
-        self.m_item.push(&message.item);
-        self.m_after_us.push(message.after_us);
-        self.m_at_ms.push(message.at_ms);
-    }
-
     fn add_activity(&mut self, turn: i32, activity: &'a Activity) {
         self.a_turn.push(turn);
         self.a_instance.push(&activity.instance);
@@ -350,7 +267,7 @@ impl Batch for ChangeBatches {
     type Operation = ChangeAttempt;
     type Output = ChangeResult;
 
-    const KIND: &'static str = "durable_apply_changes";
+    const KIND: &'static str = apply_changes::KIND;
 
     fn run<'a>(
         &'a self,

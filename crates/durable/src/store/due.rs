@@ -16,7 +16,10 @@ use wakeline_store::{
 use wakeline_wake::{Engine, WaitKey, WaitedKey, Wake};
 
 use super::Parameter;
-use crate::topic::{ACTIVITY, ANY, DOOR, INSTANCE, SESSION_ACTIVITY};
+use crate::{
+    bus::DOOR,
+    provider::topics::{ACTIVITY, ANY, INSTANCE, SESSION_ACTIVITY},
+};
 
 pub(crate) struct Fallback {
     pub(crate) session: Session,

@@ -5,7 +5,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio_postgres::{Client, types::Type};
 use wakeline_store::postgres::{Batch, RunError, Weigh};
 
-use crate::cache::HistoryVersion;
+use crate::provider::cache::HistoryVersion;
 
 #[derive(Clone, Debug)]
 pub(crate) struct HistoryRead {

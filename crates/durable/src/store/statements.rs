@@ -67,24 +67,6 @@ pub(crate) const GET_QUEUE_DEPTHS: &str = "\
      WHERE m.instance IS NULL) AS messages,
     (SELECT count(*) FROM @schema@.activity t WHERE t.token IS NULL) AS activities";
 
-pub(crate) const LIST_CHILDREN: &str = "\
-    SELECT id FROM @schema@.instance WHERE parent = $1 ORDER BY id";
-
-pub(crate) const GET_PARENT_ID: &str = "\
-    SELECT parent FROM @schema@.instance WHERE id = $1";
-
-pub(crate) const DELETE_INSTANCES_ATOMIC: &str = "\
-    SELECT * FROM @schema@.delete_instances($1, $2)";
-
-pub(crate) const PRUNE_EXECUTIONS: &str = "SELECT * FROM @schema@.prune_executions($1, $2, $3)";
-
-pub(crate) const MATCHING: &str = "\
-    SELECT i.id FROM @schema@.instance i
-    LEFT JOIN @schema@.execution x ON x.instance = i.id AND x.number = i.execution
-    WHERE @condition@ AND ($1::text[] IS NULL OR i.id = ANY ($1))
-        AND ($2::bigint IS NULL OR x.completed_at < to_timestamp($2 / 1000.0))
-    ORDER BY x.completed_at LIMIT $3";
-
 pub(crate) const READ_WITH_EXECUTION: &str = "\
     SELECT data FROM @schema@.event WHERE instance = $1 AND execution = $2
     ORDER BY number";

@@ -3,7 +3,7 @@
 use tokio_postgres::{Row, types::Type};
 
 use crate::{
-    item::{count, number, text_of, unsigned},
+    row::{count, number, text_of, unsigned},
     view::{
         Execution, Filter, HistoryEvent, HistoryPage, Instance, InstanceCounts, InstanceDetail,
         InstancePage, InstanceQueue, KeyValue, MAX_PAGE, PageToken, PrunablePage, PruneCriteria,

@@ -6,6 +6,7 @@ mod cut_connections;
 mod empty_polls;
 mod fixture;
 mod hangups;
+mod instance_admin;
 mod lost_answers;
 mod outages;
 mod poison;

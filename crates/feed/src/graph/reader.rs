@@ -225,10 +225,7 @@ impl Reader {
         let fields = json::parse_bytes(line).map_err(expected(FIELDS))?;
         let fact = Fact::new(kind, roles, &fields).map_err(expected(FIELDS))?;
         self.facts.push(fact.reference.clone());
-        Ok(Envelope {
-            fact,
-            signatures: Vec::new(),
-        })
+        Ok(Envelope::unsigned(fact))
     }
 
     fn signature(&mut self, line: &[u8]) -> Result<Box<str>, Problem> {

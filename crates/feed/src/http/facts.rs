@@ -56,11 +56,7 @@ pub(super) async fn save(
     } else if body::is_of_type(&parts.headers, JSON) {
         let body = door.body(sent)?.all().await?;
         let facts = record::read_facts(&body, door.feeds.settings().max_facts)?;
-        let unsigned = |fact| Envelope {
-            fact,
-            signatures: Vec::new(),
-        };
-        facts.into_iter().map(unsigned).collect()
+        facts.into_iter().map(Envelope::unsigned).collect()
     } else {
         return Err(Error::Invalid(format!(
             "Expected Content-Type application/x-jinaga-graph-v1 or application/json. {}",

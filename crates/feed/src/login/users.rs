@@ -94,10 +94,7 @@ impl Users {
             signer: Signer::new(&key).map_err(|_| bad())?,
             key,
         });
-        let envelope = Envelope {
-            fact: user.fact.clone(),
-            signatures: Vec::new(),
-        };
+        let envelope = Envelope::unsigned(user.fact.clone());
         let saved = self.store.save(vec![envelope].into());
         if let SaveOutcome::Missing { .. } = saved.commit(&self.bus).await? {
             return Err(bad());

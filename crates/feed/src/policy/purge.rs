@@ -185,7 +185,7 @@ async fn tuple_facts(
         query: query.clone(),
         givens: givens.into(),
         to: Seq::MAX,
-        after: None,
+        cursor: None,
         limit: TUPLES.min(most),
     };
     let mut facts = Vec::new();
@@ -196,7 +196,7 @@ async fn tuple_facts(
         let outputs = page.iter().flat_map(|one| &one.row.outputs);
         facts.extend(outputs.map(|(at, _)| *at));
         match page.into_iter().last() {
-            Some(last) if tuples < most => tuples_query.after = Some((last.given, last.row.at)),
+            Some(last) if tuples < most => tuples_query.cursor = Some((last.given, last.row.at)),
             _ => break,
         }
     }

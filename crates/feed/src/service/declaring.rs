@@ -112,12 +112,8 @@ impl Feeds {
         let known = self.caller_fact(caller).await?;
         let declarations = declaration::parse(text, &labels(&known))?;
         let facts = facts::saved(facts::resolve(&declarations, known)?)?;
-        let unsigned = |fact| Envelope {
-            fact,
-            signatures: Vec::new(),
-        };
-        self.save(caller, facts.into_iter().map(unsigned).collect())
-            .await
+        let envelopes = facts.into_iter().map(Envelope::unsigned);
+        self.save(caller, envelopes.collect()).await
     }
 
     async fn caller_fact(&self, caller: &Caller) -> Result<Vec<NamedFact>, Error> {

@@ -2,6 +2,14 @@
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+wakeline_testkit::conformance! {
+    crate::test_database::Database;
+    tests:
+        finding_a_feed_stores_its_use_once_a_day,
+        declaring_a_feed_again_stores_its_use_once_a_day,
+        a_followed_feed_stays_stored;
+}
 
 use std::{
     collections::HashMap,

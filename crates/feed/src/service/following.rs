@@ -153,13 +153,13 @@ impl Feeds {
 fn check_cursor(query: &Query, bookmark: &Bookmark) -> Result<(), bookmark::Error> {
     let Bookmark::Within {
         first_new_output,
-        after,
+        cursor,
         ..
     } = bookmark
     else {
         return Ok(());
     };
-    if after.at.len() != query.variables.len() - query.givens
+    if cursor.at.len() != query.variables.len() - query.givens
         || *first_new_output >= query.outputs.len().max(1)
     {
         return Err(bookmark::Error::OfAnotherFeed);

@@ -2,6 +2,11 @@
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+wakeline_testkit::conformance! {
+    crate::test_database::Database;
+    tests: a_stored_type_is_not_taken_for_unknown;
+}
 
 use std::{
     collections::{HashMap, HashSet},

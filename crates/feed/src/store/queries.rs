@@ -1,5 +1,19 @@
 //! Queries on both databases: which statements run one after the other, and what their rows mean.
 
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+wakeline_testkit::conformance! {
+    crate::test_database::Database;
+    tests:
+        a_page_of_one_level_costs_the_page,
+        a_page_of_two_levels_costs_the_page,
+        a_page_inside_a_crowded_parent_costs_the_page,
+        new_facts_below_many_old_ones_cost_the_new_ones,
+        new_facts_below_many_old_ones_and_after_many_others_cost_the_new_ones,
+        new_facts_below_few_old_ones_and_after_many_of_their_type_cost_the_new_ones;
+}
+
 use wakeline_store::Error;
 
 use super::{
@@ -34,8 +48,8 @@ pub(super) async fn delta_page<R: RunStatement>(
     ids: &IdsByName,
     delta: &DeltaQuery,
 ) -> Result<Vec<TupleRow>, Error> {
-    let direction = match &delta.after {
-        Some(after) => after.direction,
+    let direction = match &delta.cursor {
+        Some(cursor) => cursor.direction,
         None => direction(database, ids, delta).await?,
     };
     let (query, output) = (&delta.query, delta.first_new_output);
@@ -51,7 +65,7 @@ pub(super) async fn delta_page<R: RunStatement>(
         limit: delta.limit,
         found: Vec::new(),
     };
-    page.add_after_given(&delta.given, 0, delta.after.as_ref())
+    page.add_from_given(&delta.given, 0, delta.cursor.as_ref())
         .await?;
     Ok(page.finish()?.into_iter().map(|each| each.row).collect())
 }
@@ -87,15 +101,15 @@ pub(super) async fn tuples_of<R: RunStatement>(
         found: Vec::new(),
     };
     let mut next = 0;
-    if let Some((given, after)) = &query.after {
+    if let Some((given, cursor)) = &query.cursor {
         next = given + 1;
-        page.add_after_given(&query.givens[*given], *given, Some(after))
+        page.add_from_given(&query.givens[*given], *given, Some(cursor))
             .await?;
     }
     let rest = query.givens.get(next..).unwrap_or_default();
     if !page.is_full() && !rest.is_empty() {
         let search = &page.search;
-        let statement = search.after_givens(R::DIALECT, ids, rest, page.left());
+        let statement = search.tuples_from_each(R::DIALECT, ids, rest, page.left());
         page.add(statement, rest, next).await?;
     }
     page.finish()
@@ -122,15 +136,15 @@ impl<R: RunStatement> TuplePage<'_, R> {
     }
 
     /// `index`: which of the query's givens this is.
-    async fn add_after_given(
+    async fn add_from_given(
         &mut self,
         given: &Vec<Seq>,
         index: usize,
-        after: Option<&RowCursor>,
+        cursor: Option<&RowCursor>,
     ) -> Result<(), Error> {
-        for level in CursorLevel::of(after) {
+        for level in CursorLevel::of(cursor) {
             let search = &self.search;
-            let statement = search.after_given(R::DIALECT, self.ids, given, level, self.left());
+            let statement = search.tuples_from(R::DIALECT, self.ids, given, level, self.left());
             self.add(statement, std::slice::from_ref(given), index)
                 .await?;
             if self.is_full() {

@@ -1,10 +1,13 @@
-//! What is asked of the stores: slices, pages, concerns and readings, each on SQLite and on
-//! PostgreSQL, by examples and by random specifications against a plain evaluator in memory.
+//! The stores' queries: deltas, pages, concerns and readings, each on SQLite and on PostgreSQL, by
+//! examples and by random specifications against a plain evaluator in memory.
 
 mod bookmarks;
+#[path = "../shared/build.rs"]
+mod build;
 mod concerns;
-mod costs;
+#[path = "../shared/database.rs"]
 mod database;
+#[path = "../shared/facts.rs"]
 mod facts;
 mod paged;
 mod pages;
@@ -13,28 +16,30 @@ mod queries;
 mod random;
 mod readings;
 mod restored;
+#[path = "../shared/saving.rs"]
+mod saving;
 mod specifications;
 
 wakeline_testkit::conformance! {
     crate::database::Database;
     pages:
-        pages_of_any_size_are_all_tuples,
-        spans_divide_what_came,
-        both_ways_find_the_same,
-        a_feed_without_its_given_is_empty_until_it_comes,
-        a_given_that_comes_late_begins_its_feed_anew,
+        pages_of_any_size_have_all_tuples,
+        consecutive_spans_have_all_tuples,
+        both_directions_find_the_same_tuples,
+        a_feed_is_empty_until_its_given_is_stored,
+        a_given_stored_late_starts_its_feed_again,
         an_unknown_type_or_role_finds_nothing,
         a_page_that_ends_the_span_is_the_last,
-        a_fresh_page_has_what_was_saved_before,
-        a_bookmark_of_another_store_begins_anew;
+        a_fresh_page_has_the_facts_saved_before,
+        a_bookmark_of_another_store_means_the_beginning;
     concerns:
         the_newest_fact_of_a_tuple_concerns_its_givens,
-        a_fact_above_says_which_given,
-        a_fact_aside_concerns_only_who_is_watched,
+        a_fact_below_its_given_names_the_given,
+        a_fact_beside_its_givens_concerns_the_watched_ones_only,
         an_unrelated_given_is_left_open;
     readings:
-        random_readings_are_as_plain_ones,
+        random_readings_are_those_of_the_plain_evaluator,
         a_result_has_the_shape_of_its_projection,
-        more_than_a_chunk_comes_in_chunks,
-        what_is_too_much_at_once_comes_in_smaller_chunks;
+        many_results_come_in_chunks,
+        large_results_come_in_smaller_chunks;
 }

@@ -7,29 +7,28 @@ use wakeline_feed::{
     bookmark::Bookmark,
     fact::Reference,
     query::Query,
-    specification::{Label, Match},
     store::{DeltaQuery, RowCursor, ScanDirection, Seq, Store, TupleRow},
 };
 
 use crate::{
     database::Database,
-    facts::{fact, save},
+    facts::fact,
     paged::{fresh_page, next_page},
-    plain_evaluator::PlainEvaluator,
-    random::{Random, seeds},
-    specifications::{comments, found, label, path, posts},
+    random::{StoredFacts, seeds},
+    saving::save,
+    specifications::{COMMENTS, POSTS, query},
 };
 
 const SEEDS: usize = 6;
 /// Specifications per store.
 const SPECIFICATIONS: usize = 15;
 const FACTS: usize = 24;
-/// A span that is not short: which way what is new is found is counted then.
+/// A span that is not short: new facts are counted then, to choose the direction.
 const FAR: Seq = 1_000_000;
 
 type Tuples = Vec<Vec<Reference>>;
 
-/// Goes on until the last page; what a reader is told must be as good as what the page says.
+/// Goes on until the last page; a page's bookmark must be as good as text.
 async fn read_on(
     store: &dyn Store,
     query: &Arc<Query>,
@@ -42,207 +41,164 @@ async fn read_on(
     loop {
         let page = next_page(store, query, given, &at, to, limit).await;
         assert!(page.tuples.len() <= limit);
-        assert!(
-            page.is_last || page.tuples.len() == limit,
-            "a short page in the middle"
-        );
+        let is_full = page.tuples.len() == limit;
+        assert!(page.is_last || is_full, "a short page in the middle");
         all.extend(page.tuples);
-        assert_eq!(page.reached.to_string().parse(), Ok(page.reached.clone()));
+        let reached = page.reached;
+        assert_eq!(reached.to_string().parse(), Ok(reached.clone()));
         if page.is_last {
-            return (all, page.reached);
+            return (all, reached);
         }
-        assert!(
-            at.compare(&page.reached).is_lt(),
-            "{at} is not before {}",
-            page.reached
-        );
-        at = page.reached;
+        let is_before = at.compare(&reached).is_lt();
+        assert!(is_before, "{at} is not before {reached}");
+        at = reached;
     }
 }
 
-fn once(tuples: Tuples) -> BTreeSet<Vec<Reference>> {
-    let many = tuples.len();
-    let set: BTreeSet<_> = tuples.into_iter().collect();
-    assert_eq!(set.len(), many, "a tuple came twice");
+/// Each tuple once.
+fn set<T: Ord>(tuples: impl IntoIterator<Item = T>) -> BTreeSet<T> {
+    let mut set = BTreeSet::new();
+    for tuple in tuples {
+        assert!(set.insert(tuple), "a tuple came twice");
+    }
     set
 }
 
-fn query((givens, matches): &(Vec<Label>, Vec<Match>)) -> Arc<Query> {
-    Arc::new(Query::of(givens, matches).unwrap())
-}
-
-pub(crate) async fn pages_of_any_size_are_all_tuples(database: Database) {
+pub(crate) async fn pages_of_any_size_have_all_tuples(database: Database) {
     let store = database.store().await;
     let mut found = 0;
     for seed in seeds(SEEDS) {
-        let mut random = Random::new(seed);
-        let facts = random.facts(FACTS, seed);
-        save(&*store, &facts).await;
+        let mut stored = StoredFacts::save(&*store, seed, FACTS).await;
         let to = store.horizon().await.unwrap().settled;
-        let plain = PlainEvaluator { facts };
-        for _ in 0..SPECIFICATIONS {
-            let specification = random.specification(false);
-            let Some(given) = random.given(&specification, &plain.facts) else {
-                continue;
-            };
-            let query = Arc::new(Query::of_specification(&specification).unwrap());
-            let references: Vec<Reference> = given
-                .iter()
-                .map(|number| plain.facts[*number].reference.clone())
-                .collect();
-            let wanted = once(plain.tuples(&specification, &given));
+        for case in stored.cases(SPECIFICATIONS, false) {
+            let specification = &case.specification;
+            let wanted = set(stored.plain.tuples(specification, &case.given));
             found += wanted.len();
             for limit in [1, 2, 3, 100] {
-                let start = Bookmark::Start;
-                let (all, end) = read_on(&*store, &query, &references, start, to, limit).await;
-                assert_eq!(once(all), wanted, "{specification:#?} in pages of {limit}");
+                let (start, given) = (Bookmark::Start, &case.references);
+                let (all, end) = read_on(&*store, &case.query, given, start, to, limit).await;
+                assert_eq!(set(all), wanted, "{specification:#?} in pages of {limit}");
                 assert_eq!(end, Bookmark::Finished(to));
             }
         }
     }
-    assert!(found > 0, "nothing was looked for that there is");
+    assert!(found > 0, "no specification has a tuple");
 }
 
-pub(crate) async fn spans_divide_what_came(database: Database) {
+pub(crate) async fn consecutive_spans_have_all_tuples(database: Database) {
     let store = database.store().await;
     for seed in seeds(SEEDS) {
-        let mut random = Random::new(seed);
-        let facts = random.facts(FACTS, seed);
-        let seqs = save(&*store, &facts).await;
-        let plain = PlainEvaluator { facts };
-        for _ in 0..SPECIFICATIONS {
-            let specification = random.specification(false);
-            let Some(given) = random.given(&specification, &plain.facts) else {
-                continue;
-            };
-            let query = Arc::new(Query::of_specification(&specification).unwrap());
-            let references: Vec<Reference> = given
-                .iter()
-                .map(|number| plain.facts[*number].reference.clone())
-                .collect();
-            // From where all givens are there, so that no span begins anew.
-            let first = given.iter().max().copied().unwrap_or_default();
-            let middle = random.0.random_range(first..FACTS);
-            let last = seqs[FACTS - 1];
-            let wanted = once(plain.tuples(&specification, &given));
+        let mut stored = StoredFacts::save(&*store, seed, FACTS).await;
+        for case in stored.cases(SPECIFICATIONS, false) {
+            let random = &mut stored.random.0;
+            // From where all givens are stored, so that no span starts again.
+            let first = case.given.iter().max().copied().unwrap_or_default();
+            let middle = random.random_range(first..FACTS);
+            let last = stored.seqs[FACTS - 1];
+            let specification = &case.specification;
+            let wanted = set(stored.plain.tuples(specification, &case.given));
             for last in [last, last + FAR] {
-                let ends = [seqs[first], seqs[middle], last];
+                let ends = [stored.seqs[first], stored.seqs[middle], last];
                 let (mut at, mut all) = (Bookmark::Start, Tuples::new());
                 for to in ends {
-                    let limit = random.0.random_range(1..4);
-                    let (some, reached) =
-                        read_on(&*store, &query, &references, at, to, limit).await;
+                    let (limit, given) = (random.random_range(1..4), &case.references);
+                    let (some, reached) = read_on(&*store, &case.query, given, at, to, limit).await;
                     all.extend(some);
                     at = reached;
                 }
-                assert_eq!(once(all), wanted, "{specification:#?} in spans to {ends:?}");
+                assert_eq!(set(all), wanted, "{specification:#?} in spans to {ends:?}");
             }
         }
     }
 }
 
-/// All rows of a slice by one way, a few at a time.
-async fn by(
+/// All rows of a delta in one direction, a few at a time.
+async fn scan(
     direction: ScanDirection,
     store: &dyn Store,
     delta: &DeltaQuery,
     limit: usize,
 ) -> Vec<TupleRow> {
-    let mut delta = delta.clone();
-    delta.limit = limit;
     // Before the first: no fact has this seq.
-    delta.after = Some(RowCursor {
-        direction,
-        at: vec![0],
-    });
+    let at = vec![0];
+    let mut delta = DeltaQuery {
+        limit,
+        cursor: Some(RowCursor { direction, at }),
+        ..delta.clone()
+    };
     let mut all = Vec::new();
     loop {
         let rows = store.delta_page(delta.clone()).await.unwrap();
-        delta.after = rows.last().map(|row| row.at.clone());
+        delta.cursor = rows.last().map(|row| row.at.clone());
         all.extend(rows);
-        if delta.after.is_none() {
+        if delta.cursor.is_none() {
             return all;
         }
     }
 }
 
-fn outputs(rows: &[TupleRow]) -> BTreeSet<Vec<(Seq, Reference)>> {
-    let set: BTreeSet<_> = rows.iter().map(|row| row.outputs.clone()).collect();
-    assert_eq!(set.len(), rows.len(), "a tuple came twice");
-    set
-}
-
-pub(crate) async fn both_ways_find_the_same(database: Database) {
-    let store = database.store().await;
-    for seed in seeds(SEEDS) {
-        let mut random = Random::new(seed);
-        let facts = random.facts(FACTS, seed);
-        let seqs = save(&*store, &facts).await;
-        let plain = PlainEvaluator { facts };
-        for _ in 0..4 * SPECIFICATIONS {
-            let specification = random.specification(false);
-            let Some(given) = random.given(&specification, &plain.facts) else {
-                continue;
-            };
-            let query = Arc::new(Query::of_specification(&specification).unwrap());
-            let at = |reference: &Reference| {
-                let mut facts = plain.facts.iter();
-                seqs[facts.position(|fact| fact.reference == *reference).unwrap()]
-            };
-            // From where a tuple is half there.
-            let tuples = plain.tuples(&specification, &given).into_iter();
-            let froms = tuples.filter_map(|tuple| tuple.iter().map(at).min());
-            let froms: BTreeSet<Seq> = froms.collect();
-            for (from, first_new_output) in froms.into_iter().flat_map(|from| {
-                (0..query.outputs.len()).map(move |first_new_output| (from, first_new_output))
-            }) {
-                let delta = DeltaQuery {
-                    query: query.clone(),
-                    given: given.iter().map(|number| seqs[*number]).collect(),
-                    from,
-                    to: seqs[FACTS - 1],
-                    first_new_output,
-                    after: None,
-                    limit: 0,
-                };
-                let limit = random.0.random_range(1..4);
-                is_same_both_ways(&*store, &delta, limit).await;
-            }
-        }
-    }
-    // There are two ways to new comments on old posts.
-    let site = fact("Site", 1, &[]);
-    let posts = [1, 2].map(|n| fact("Post", n, &[("site", &site)]));
-    let comments = [1, 2, 3, 4].map(|n| fact("Comment", n, &[("post", &posts[n % 2])]));
-    let at = save(&*store, &[&[site], &posts[..], &comments].concat()).await;
-    let delta = DeltaQuery {
-        query: query(&crate::specifications::comments()),
-        given: vec![at[0]],
-        from: at[2],
-        to: at[6],
-        first_new_output: 1,
-        after: None,
-        limit: 0,
-    };
-    let (down, up) = is_same_both_ways(&*store, &delta, 3).await;
-    assert_eq!((down.len(), up.len()), (4, 4));
-    assert_ne!(down[0].at.at, up[0].at.at, "there was one direction only");
-}
-
-async fn is_same_both_ways(
+async fn scan_both(
     store: &dyn Store,
     delta: &DeltaQuery,
     limit: usize,
 ) -> (Vec<TupleRow>, Vec<TupleRow>) {
-    let down = by(ScanDirection::FromGiven, store, delta, limit).await;
-    let up = by(ScanDirection::FromNew, store, delta, limit).await;
+    let down = scan(ScanDirection::FromGiven, store, delta, limit).await;
+    let up = scan(ScanDirection::FromNew, store, delta, limit).await;
+    let outputs = |rows: &[TupleRow]| set(rows.iter().map(|row| row.outputs.clone()));
     assert_eq!(outputs(&down), outputs(&up), "{delta:#?}");
     (down, up)
 }
 
-pub(crate) async fn a_feed_without_its_given_is_empty_until_it_comes(database: Database) {
+pub(crate) async fn both_directions_find_the_same_tuples(database: Database) {
     let store = database.store().await;
-    let query = query(&posts());
+    for seed in seeds(SEEDS) {
+        let mut stored = StoredFacts::save(&*store, seed, FACTS).await;
+        for case in stored.cases(4 * SPECIFICATIONS, false) {
+            // From where half of a tuple is stored.
+            let tuples = stored.plain.tuples(&case.specification, &case.given);
+            let seq = |fact: &Reference| stored.seq(fact);
+            let froms = tuples
+                .iter()
+                .filter_map(|tuple| tuple.iter().map(seq).min());
+            for from in froms.collect::<BTreeSet<Seq>>() {
+                for first_new_output in 0..case.query.outputs.len() {
+                    let delta = DeltaQuery {
+                        query: case.query.clone(),
+                        given: case.given.iter().map(|n| stored.seqs[*n]).collect(),
+                        from,
+                        to: stored.seqs[FACTS - 1],
+                        first_new_output,
+                        cursor: None,
+                        limit: 0,
+                    };
+                    let limit = stored.random.0.random_range(1..4);
+                    scan_both(&*store, &delta, limit).await;
+                }
+            }
+        }
+    }
+    // New comments on old posts are found in another order from below.
+    let site = fact("Site", 1, &[]);
+    let posts = [1, 2].map(|n| fact("Post", n, &[("site", &site)]));
+    let comments = [1, 2, 3, 4].map(|n| fact("Comment", n, &[("post", &posts[n % 2])]));
+    let seqs = save(&*store, &[&[site], &posts[..], &comments].concat()).await;
+    let delta = DeltaQuery {
+        query: query(COMMENTS),
+        given: vec![seqs[0]],
+        from: seqs[2],
+        to: seqs[6],
+        first_new_output: 1,
+        cursor: None,
+        limit: 0,
+    };
+    let (down, up) = scan_both(&*store, &delta, 3).await;
+    assert_eq!((down.len(), up.len()), (4, 4));
+    assert_ne!(down[0].at.at, up[0].at.at, "there was one direction only");
+}
+
+pub(crate) async fn a_feed_is_empty_until_its_given_is_stored(database: Database) {
+    let store = database.store().await;
+    let query = query(POSTS);
     let site = fact("Site", 1, &[]);
     let given = [site.reference.clone()];
     let at = "12.5".parse().unwrap();
@@ -255,14 +211,10 @@ pub(crate) async fn a_feed_without_its_given_is_empty_until_it_comes(database: D
     assert_eq!(page.tuples, [[post.reference]]);
 }
 
-pub(crate) async fn a_given_that_comes_late_begins_its_feed_anew(database: Database) {
+pub(crate) async fn a_given_stored_late_starts_its_feed_again(database: Database) {
     let store = database.store().await;
-    // What the given names is older than the given itself.
-    let user = path(&[], "site", &[("creator", "User")]);
-    let query = query(&(
-        vec![label("site", "Site")],
-        vec![found("user", "User", vec![user])],
-    ));
+    // The given's predecessor is older than the given itself.
+    let query = query("(s: Site) { u: User [u = s->creator: User] }");
     let creator = fact("User", 1, &[]);
     let before = save(&*store, std::slice::from_ref(&creator)).await;
     let site = fact("Site", 1, &[("creator", &creator)]);
@@ -278,30 +230,14 @@ pub(crate) async fn an_unknown_type_or_role_finds_nothing(database: Database) {
     let post = fact("Post", 1, &[("site", &site)]);
     save(&*store, &[site.clone(), post.clone()]).await;
     let given = [site.reference.clone()];
-    let strange = |kind: &str, role: &str| {
-        let condition = path(&[(role, "Site")], "site", &[]);
-        found("x", kind, vec![condition])
-    };
-    let missing = crate::specifications::exists(
-        false,
-        vec![found("y", "Y", vec![path(&[("r", "Post")], "x", &[])])],
-    );
-    let there = crate::specifications::exists(
-        true,
-        vec![found("y", "Y", vec![path(&[("r", "Post")], "x", &[])])],
-    );
-    let with = |condition| {
-        let mut wanted = strange("Post", "site");
-        wanted.conditions.push(condition);
-        wanted
-    };
-    for (wanted, tuples) in [
-        (strange("Strange", "site"), 0),
-        (strange("Post", "strange"), 0),
-        (with(there), 0),
-        (with(missing), 1),
+    let y = "{ y: Y [y->r: Post = x] }";
+    for (matches, tuples) in [
+        ("x: Strange [x->site: Site = s]".to_owned(), 0),
+        ("x: Post [x->strange: Site = s]".to_owned(), 0),
+        (format!("x: Post [x->site: Site = s E {y}]"), 0),
+        (format!("x: Post [x->site: Site = s !E {y}]"), 1),
     ] {
-        let query = query(&(vec![label("site", "Site")], vec![wanted]));
+        let query = query(&format!("(s: Site) {{ {matches} }}"));
         let page = fresh_page(&*store, &query, &given, &Bookmark::Start, 10).await;
         assert_eq!(page.tuples.len(), tuples, "{query:?}");
     }
@@ -309,7 +245,7 @@ pub(crate) async fn an_unknown_type_or_role_finds_nothing(database: Database) {
 
 pub(crate) async fn a_page_that_ends_the_span_is_the_last(database: Database) {
     let store = database.store().await;
-    let query = query(&comments());
+    let query = query(COMMENTS);
     let site = fact("Site", 1, &[]);
     let post = fact("Post", 1, &[("site", &site)]);
     let mut facts = vec![site.clone(), post.clone()];
@@ -326,9 +262,9 @@ pub(crate) async fn a_page_that_ends_the_span_is_the_last(database: Database) {
     assert_eq!(third.reached, second.reached);
 }
 
-pub(crate) async fn a_fresh_page_has_what_was_saved_before(database: Database) {
+pub(crate) async fn a_fresh_page_has_the_facts_saved_before(database: Database) {
     let store = database.store().await;
-    let query = query(&posts());
+    let query = query(POSTS);
     let site = fact("Site", 1, &[]);
     save(&*store, std::slice::from_ref(&site)).await;
     let given = [site.reference.clone()];
@@ -342,9 +278,9 @@ pub(crate) async fn a_fresh_page_has_what_was_saved_before(database: Database) {
     }
 }
 
-pub(crate) async fn a_bookmark_of_another_store_begins_anew(database: Database) {
+pub(crate) async fn a_bookmark_of_another_store_means_the_beginning(database: Database) {
     let store = database.store().await;
-    let query = query(&posts());
+    let query = query(POSTS);
     let site = fact("Site", 1, &[]);
     let post = fact("Post", 1, &[("site", &site)]);
     save(&*store, &[site.clone(), post.clone()]).await;

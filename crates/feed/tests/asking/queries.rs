@@ -1,8 +1,44 @@
 //! Queries from specifications.
 
-use wakeline_feed::query::{Error, MAX_VARIABLES, Query};
+use wakeline_feed::{
+    query::{Error, Exists, MAX_VARIABLES, Query},
+    specification::{Condition, Existential, Label, Match, Path, Role},
+};
 
-use crate::specifications::{exists, found, label, path};
+// Not by their texts: the parser refuses some of them.
+
+fn label(name: &str, kind: &str) -> Label {
+    let (name, kind) = (name.into(), kind.into());
+    Label { name, kind }
+}
+
+fn roles(roles: &[(&str, &str)]) -> Vec<Role> {
+    let roles = roles.iter().map(|(name, kind)| Role {
+        name: (*name).into(),
+        kind: (*kind).into(),
+    });
+    roles.collect()
+}
+
+/// `unknown->left = right->…`
+fn path(left: &[(&str, &str)], label: &str, right: &[(&str, &str)]) -> Condition {
+    Condition::Path(Path {
+        left: roles(left),
+        right_label: label.into(),
+        right: roles(right),
+    })
+}
+
+fn exists(exists: bool, matches: Vec<Match>) -> Condition {
+    Condition::Existential(Existential { exists, matches })
+}
+
+fn found(name: &str, kind: &str, conditions: Vec<Condition>) -> Match {
+    Match {
+        unknown: label(name, kind),
+        conditions,
+    }
+}
 
 #[test]
 fn a_path_of_several_roles_has_hidden_variables() {
@@ -26,7 +62,7 @@ fn a_path_without_roles_is_the_same_fact() {
 }
 
 #[test]
-fn conditions_are_numbered_after_what_they_are_conditions_of() {
+fn variables_of_conditions_are_numbered_after_those_around_them() {
     let inner = found("z", "Z", vec![path(&[("y", "Y")], "y", &[])]);
     let next = vec![path(&[("x", "X")], "x", &[]), exists(true, vec![inner])];
     let condition = exists(false, vec![found("y", "Y", next)]);
@@ -34,36 +70,28 @@ fn conditions_are_numbered_after_what_they_are_conditions_of() {
     let w = found("w", "W", vec![path(&[("g", "G")], "g", &[])]);
     let query = Query::of(&[label("g", "G")], &[x, w]).unwrap();
     let outer = &query.conditions[0];
-    assert_eq!(
-        (outer.edges[0].successor, outer.edges[0].predecessor),
-        (3, 1)
-    );
-    let inner = &outer.conditions[0];
-    assert_eq!(
-        (inner.edges[0].successor, inner.edges[0].predecessor),
-        (4, 3)
-    );
+    let ends = |of: &Exists| (of.edges[0].successor, of.edges[0].predecessor);
+    assert_eq!(ends(outer), (3, 1));
+    assert_eq!(ends(&outer.conditions[0]), (4, 3));
     assert_eq!(outer.outer(3), [1]);
 }
 
 #[test]
-fn what_cannot_be_asked_says_why() {
-    let of = |wanted| Query::of(&[label("g", "G")], &[wanted]).unwrap_err();
+fn an_invalid_specification_is_refused_with_a_reason() {
+    let error = |wanted| Query::of(&[label("g", "G")], &[wanted]).unwrap_err();
     let strange = found("x", "X", vec![path(&[("g", "G")], "h", &[])]);
-    assert_eq!(of(strange), Error::UnknownLabel("h".into()));
+    assert_eq!(error(strange), Error::UnknownLabel("h".into()));
     let lonely = found("x", "X", Vec::new());
-    assert_eq!(of(lonely), Error::Unconnected("x".into()));
+    assert_eq!(error(lonely), Error::Unconnected("x".into()));
     let wrong = found("x", "X", vec![path(&[("g", "H")], "g", &[])]);
-    assert!(matches!(of(wrong), Error::Mismatch { .. }));
+    assert!(matches!(error(wrong), Error::Mismatch { .. }));
     let way: Vec<(&str, &str)> = vec![("g", "G"); MAX_VARIABLES + 1];
-    assert_eq!(
-        of(found("x", "X", vec![path(&way, "g", &[])])),
-        Error::TooLarge
-    );
+    let large = found("x", "X", vec![path(&way, "g", &[])]);
+    assert_eq!(error(large), Error::TooLarge);
     let mut deep = found("x", "X", vec![path(&[("g", "G")], "g", &[])]);
     for _ in 0..20 {
         let inside = exists(true, vec![deep]);
         deep = found("x", "X", vec![path(&[("g", "G")], "g", &[]), inside]);
     }
-    assert_eq!(of(deep), Error::TooDeep);
+    assert_eq!(error(deep), Error::TooDeep);
 }

@@ -1,15 +1,20 @@
 //! Random facts and specifications, small enough that most of them find something.
 
+use std::sync::Arc;
+
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+use serde_json::json;
 use wakeline_feed::{
-    fact::{Fact, Predecessors},
+    fact::{Fact, Predecessors, Reference},
+    query::Query,
     specification::{
         Component, Condition, Existential, GivenLabel, Label, Match, Name, Path, Projection, Role,
         SingleProjection, Specification,
     },
+    store::{Seq, Store},
 };
 
-use crate::facts::build;
+use crate::{build::build, plain_evaluator::PlainEvaluator, saving::save};
 
 const KINDS: [&str; 3] = ["A", "B", "C"];
 const ROLES: [&str; 2] = ["r", "s"];
@@ -23,6 +28,56 @@ pub(crate) fn seeds(many: usize) -> Vec<u64> {
 }
 
 pub(crate) struct Random(pub(crate) StdRng);
+
+/// Random facts that are stored.
+pub(crate) struct StoredFacts {
+    pub(crate) random: Random,
+    pub(crate) seqs: Vec<Seq>,
+    pub(crate) plain: PlainEvaluator,
+}
+
+/// A specification, and facts to begin with.
+pub(crate) struct RandomCase {
+    pub(crate) specification: Specification,
+    pub(crate) query: Arc<Query>,
+    /// By their numbers.
+    pub(crate) given: Vec<usize>,
+    pub(crate) references: Vec<Reference>,
+}
+
+impl StoredFacts {
+    pub(crate) async fn save(store: &dyn Store, seed: u64, count: usize) -> Self {
+        let mut random = Random::new(seed);
+        let facts = random.facts(count, seed);
+        Self {
+            random,
+            seqs: save(store, &facts).await,
+            plain: PlainEvaluator { facts },
+        }
+    }
+
+    /// At most so many: a specification without givens among the facts is left out.
+    pub(crate) fn cases(&mut self, count: usize, projects: bool) -> Vec<RandomCase> {
+        let facts = &self.plain.facts;
+        let cases = (0..count).filter_map(|_| {
+            let specification = self.random.specification(projects);
+            let given = self.random.given(&specification, facts)?;
+            let references = given.iter().map(|number| facts[*number].reference.clone());
+            Some(RandomCase {
+                query: Arc::new(Query::of_specification(&specification).unwrap()),
+                references: references.collect(),
+                specification,
+                given,
+            })
+        });
+        cases.collect()
+    }
+
+    pub(crate) fn seq(&self, reference: &Reference) -> Seq {
+        let mut facts = self.plain.facts.iter();
+        self.seqs[facts.position(|fact| fact.reference == *reference).unwrap()]
+    }
+}
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
@@ -56,11 +111,11 @@ impl Random {
                 };
                 roles.push((role.into(), predecessors));
             }
-            let fields = match number % 3 {
-                0 => format!("{{\"n\":{number},\"seed\":\"{seed}\"}}"),
-                _ => format!("{{\"f\":[1,{{\"x\":null}}],\"n\":{number},\"seed\":\"{seed}\"}}"),
-            };
-            facts.push(build(self.kind(), &fields, roles));
+            let mut fields = json!({ "n": number, "seed": seed.to_string() });
+            if number % 3 > 0 {
+                fields["f"] = json!([1, { "x": null }]);
+            }
+            facts.push(build(self.kind(), fields, roles));
         }
         facts
     }

@@ -17,7 +17,7 @@ use crate::{
     random::{Random, seeds},
 };
 
-/// What each type stands below.
+/// A type, the role of its predecessor, and the predecessor's type.
 const KINDS: [(&str, &str, &str); 12] = [
     ("P", "s", "S"),
     ("D", "p", "P"),
@@ -41,17 +41,17 @@ fn specifications() -> Vec<String> {
     vec![
         format!("(s: S) {{ p: P [{P}] c: C [c->p: P = p] }} => {{ p = #p c = #c }}"),
         format!("(s: S) {{ p: P [{P}] c: C [{C}] l: L [{L}] }} => {{ c = #c l = #l }}"),
-        // Taken away once more, or for another reason, after it was brought back.
+        // Deleted once more, or for another reason, after it was restored.
         format!("(s: S) {{ p: P [{P}] c: C [c->p: P = p !E {{ e: E [e->c: C = c] }}] }} => #c"),
         format!("(s: S) {{ p: P [{P} !E {{ b: B [b->p: P = p] }}] }} => #p"),
-        // Something that must be there besides, before and after.
+        // A fact that must exist besides, before and after.
         format!("(s: S) {{ p: P [E {{ b: B [b->p: P = p] }} {P}] c: C [{C}] }} => #c"),
         format!("(s: S) {{ p: P [{P} E {{ c: C [{C}] }}] b: B [b->p: P = p] }} => #b"),
-        // Brought back at the fourth level.
+        // Restored at the fourth level.
         "(s: S) { p: P [p->s: S = s !E { d: D [d->p: P = p !E { r: R [r->d: D = d \
          !E { x: X [x->r: R = r !E { y: Y [y->x: X = x] }] }] }] }] c: C [c->p: P = p] } => #c"
             .to_owned(),
-        // Collections, of what is brought back and of what stands behind it.
+        // Collections of restored facts and of their successors.
         format!(
             "(s: S) {{ p: P [{P}] c: C [c->p: P = p] }} => {{ b = {{ b: B [b->p: P = p] }} \
              l = {{ l: L [{L}] }} }}"
@@ -65,24 +65,21 @@ fn specifications() -> Vec<String> {
 }
 
 #[test]
-fn whoever_follows_all_feeds_finds_what_there_is() {
-    let mut found = 0;
+fn a_client_that_follows_all_feeds_finds_what_the_server_finds() {
+    let mut results = 0;
     for seed in seeds(12) {
         let mut random = Random::new(seed);
-        let facts = story(&mut random, 30);
+        let facts = history(&mut random, 30);
         for text in specifications() {
             let specification = parser::parse(&text).unwrap();
-            found += follow(&specification, &facts);
+            results += follow(&specification, &facts);
         }
     }
-    assert!(
-        found > 100,
-        "only {found} results: nothing is shown by that"
-    );
+    assert!(results > 100, "{results} results are too few to show it");
 }
 
-/// The first is the given. Few of a type, so that they stand below one another.
-fn story(random: &mut Random, many: usize) -> Vec<Fact> {
+/// The first is the given. There are few of a type, so that they are successors of one another.
+fn history(random: &mut Random, many: usize) -> Vec<Fact> {
     let mut facts = vec![fact("S", 0, &[])];
     while facts.len() < many {
         let (kind, role, below) = KINDS[random.0.random_range(0..KINDS.len())];
@@ -101,7 +98,7 @@ fn story(random: &mut Random, many: usize) -> Vec<Fact> {
 fn follow(specification: &Specification, facts: &[Fact]) -> usize {
     let given = [facts[0].reference.clone()];
     let feeds = feeds::of(specification, &given).unwrap();
-    let mut has: HashSet<Reference> = HashSet::from(given);
+    let mut loaded: HashSet<Reference> = HashSet::from(given);
     let mut results = 0;
     for many in 1..=facts.len() {
         let server = PlainEvaluator {
@@ -111,21 +108,21 @@ fn follow(specification: &Specification, facts: &[Fact]) -> usize {
         for feed in &feeds {
             let tuples = server.tuples(&feed.specification, &[0]).into_iter();
             for one in tuples.filter(|tuple| tuple.contains(newest)).flatten() {
-                load(&server, &one, &mut has);
+                load(&server, &one, &mut loaded);
             }
         }
         let client = PlainEvaluator {
             facts: facts[..many]
                 .iter()
-                .filter(|fact| has.contains(&fact.reference))
+                .filter(|fact| loaded.contains(&fact.reference))
                 .cloned()
                 .collect(),
         };
-        let there = server.read(specification, &[0]);
-        results += there.len();
+        let wanted = server.read(specification, &[0]);
+        results += wanted.len();
         assert_eq!(
             sorted(client.read(specification, &[0]).into()),
-            sorted(there.into()),
+            sorted(wanted.into()),
             "{} after {many} of {facts:#?}",
             specification.describe()
         );

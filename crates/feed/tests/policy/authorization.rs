@@ -1,19 +1,19 @@
 //! Whether facts may be saved.
 
+use serde_json::json;
 use wakeline_feed::{
-    fact::{Envelope, Signature},
+    fact::{Envelope, Predecessors, Signature},
     policy::authorization::{Rejection, Verdict},
 };
 
 use crate::{
-    case_facts::{CaseFacts, fact, made, policies},
-    database::Database,
+    build::build,
+    case_facts::{CaseStore, fact, made, policies},
 };
 
-pub(crate) async fn verdicts_are_those_of_the_real_library(database: Database) {
-    let cases = CaseFacts::read();
-    let store = database.store();
-    cases.save(&*store, &[]).await;
+pub(crate) async fn verdicts_are_those_of_the_real_library(
+    CaseStore { cases, store, .. }: CaseStore,
+) {
     for case in cases.cases["authorization"].as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
         let rules = policies(case["policy"].as_str().unwrap()).authorization;
@@ -21,12 +21,7 @@ pub(crate) async fn verdicts_are_those_of_the_real_library(database: Database) {
         let envelopes: Vec<Envelope> = sent
             .map(|sent| Envelope {
                 fact: fact(&sent["fact"]),
-                signatures: sent["keys"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(signature)
-                    .collect(),
+                signatures: keys(sent).map(signature).collect(),
             })
             .collect();
         let caller = case["user"].as_str().map(|user| format!("key of {user}"));
@@ -46,11 +41,7 @@ pub(crate) async fn verdicts_are_those_of_the_real_library(database: Database) {
                     .map(|one| match one["verdict"].as_str() {
                         Some("Existing") => Verdict::Known,
                         _ => Verdict::Accepted {
-                            for_caller: one["keys"]
-                                .as_array()
-                                .unwrap()
-                                .iter()
-                                .any(|key| key.as_str() == caller.as_deref()),
+                            for_caller: keys(one).any(|key| Some(key) == caller.as_deref()),
                         },
                     })
                     .collect();
@@ -60,66 +51,54 @@ pub(crate) async fn verdicts_are_those_of_the_real_library(database: Database) {
     }
 }
 
-fn signature(key: &serde_json::Value) -> Signature {
+fn keys(of: &serde_json::Value) -> impl Iterator<Item = &str> {
+    let keys = of["keys"].as_array().unwrap().iter();
+    keys.map(|key| key.as_str().unwrap())
+}
+
+fn signature(key: &str) -> Signature {
     Signature {
-        key: key.as_str().unwrap().into(),
+        key: key.into(),
         signature: "".into(),
     }
 }
 
-pub(crate) async fn a_predecessor_that_nobody_knows_is_named(database: Database) {
-    let cases = CaseFacts::read();
-    let store = database.store();
-    cases.save(&*store, &[]).await;
+pub(crate) async fn an_unknown_predecessor_is_named(CaseStore { cases, store, .. }: CaseStore) {
     let unknown = cases.reference("unknown");
-    let office = made("Office", &[("company", unknown.clone())], "{}");
+    let office = made("Office", &[("company", unknown.clone())]);
     let rules = policies("authorization { any Office }").authorization;
-    let sent = [Envelope {
-        fact: office,
-        signatures: Vec::new(),
-    }];
+    let sent = [Envelope::unsigned(office)];
     let refused = rules.authorize(&*store, &sent, None).await.unwrap();
     assert_eq!(refused, Err(Rejection::Missing(unknown)));
 }
 
-pub(crate) async fn nothing_is_nothing(database: Database) {
-    let store = database.store();
+pub(crate) async fn an_empty_save_is_accepted(CaseStore { store, .. }: CaseStore) {
     let rules = policies("authorization { no Site }").authorization;
-    assert_eq!(
-        rules.authorize(&*store, &[], None).await.unwrap(),
-        Ok(Vec::new())
-    );
+    let verdicts = rules.authorize(&*store, &[], None).await.unwrap();
+    assert_eq!(verdicts, Ok(Vec::new()));
 }
 
-/// With a question for each it would take minutes.
-pub(crate) async fn many_facts_are_few_questions(database: Database) {
-    let cases = CaseFacts::read();
-    let store = database.store();
-    cases.save(&*store, &[]).await;
+/// With a statement for each it would take minutes.
+pub(crate) async fn many_facts_need_few_statements(CaseStore { cases, store, .. }: CaseStore) {
     let rules = policies(
         "authorization { (o: Office) { a: Administrator [a->company: Company = o->company: Company]
             u: Jinaga.User [u = a->user: Jinaga.User] } => u }",
     );
-    let acme = cases.reference("acme");
-    let offices = (0..20_000).map(|number| Envelope {
-        fact: made(
+    let acme = Predecessors::One(cases.reference("acme"));
+    let office = |number| {
+        build(
             "Office",
-            &[("company", acme.clone())],
-            &format!("{{\"n\":{number}}}"),
-        ),
-        signatures: Vec::new(),
-    });
-    let offices: Vec<Envelope> = offices.collect();
-    let verdicts = rules
-        .authorization
-        .authorize(&*store, &offices, Some("key of bob"))
-        .await;
+            json!({ "n": number }),
+            vec![("company".into(), acme.clone())],
+        )
+    };
+    let offices: Vec<Envelope> = (0..20_000).map(office).map(Envelope::unsigned).collect();
+    let authorize = async |key| {
+        let verdicts = rules.authorization.authorize(&*store, &offices, Some(key));
+        verdicts.await.unwrap()
+    };
     let accepted = Verdict::Accepted { for_caller: true };
-    assert_eq!(verdicts.unwrap().unwrap(), vec![accepted; 20_000]);
-    let refused = rules
-        .authorization
-        .authorize(&*store, &offices, Some("key of carol"))
-        .await;
-    let text = refused.unwrap().unwrap_err().to_string();
-    assert_eq!(text, "Rejected 20000 facts of type Office.");
+    assert_eq!(authorize("key of bob").await, Ok(vec![accepted; 20_000]));
+    let refused = authorize("key of carol").await.unwrap_err();
+    assert_eq!(refused.to_string(), "Rejected 20000 facts of type Office.");
 }

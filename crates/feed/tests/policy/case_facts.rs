@@ -1,20 +1,63 @@
 //! The facts that the cases are about, as the script beside the vectors made them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 use wakeline_feed::{
-    fact::{Envelope, Fact, Reference, record::read_facts},
-    policy::{Policies, distribution::Distribution},
+    fact::{Fact, Predecessors, Reference, record::read_facts},
+    policy::{
+        Policies,
+        distribution::{Decision, Distribution},
+    },
     policy_file::PolicyFile,
     specification::{Specification, parser},
-    store::{SaveOutcome, Store},
+    store::Store,
 };
-use wakeline_testkit::local_bus;
+use wakeline_testkit::DatabaseKind;
+
+use crate::{build::build, database::Database, saving::save};
 
 pub(crate) struct CaseFacts {
     pub(crate) cases: Value,
     facts: HashMap<String, Fact>,
+}
+
+/// The facts in a store.
+pub(crate) struct CaseStore {
+    pub(crate) cases: CaseFacts,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) database: Database,
+}
+
+impl CaseStore {
+    pub(crate) async fn open(kind: DatabaseKind) -> Self {
+        let (cases, database) = (CaseFacts::read(), Database::open(kind).await);
+        let store = database.store().await;
+        save(&*store, &cases.stored()).await;
+        Self {
+            cases,
+            store,
+            database,
+        }
+    }
+}
+
+/// A case of distribution rules.
+pub(crate) struct DistributionCase {
+    pub(crate) value: Value,
+    pub(crate) name: String,
+    pub(crate) rules: Distribution,
+    pub(crate) user: Option<Reference>,
+    specification: Specification,
+    given: Vec<Reference>,
+}
+
+impl DistributionCase {
+    pub(crate) async fn decide(&self, store: &dyn Store) -> Decision {
+        let (wanted, user) = (&self.specification, self.user.as_ref());
+        let decision = self.rules.decide(store, wanted, &self.given, user);
+        decision.await.unwrap()
+    }
 }
 
 impl CaseFacts {
@@ -40,50 +83,45 @@ impl CaseFacts {
         names.iter().map(|name| self.reference(name)).collect()
     }
 
-    /// Saves all facts but the one that nobody knows, and those that were left out.
-    pub(crate) async fn save(&self, store: &dyn Store, but: &[&str]) {
-        let known = self.facts.iter();
-        let mut known: Vec<_> = known
-            .filter(|(name, _)| *name != "unknown" && !but.contains(&&***name))
-            .map(|(_, fact)| fact.clone())
-            .collect();
-        // Predecessors first: each needs those that it names.
+    pub(crate) fn distribution(&self) -> impl Iterator<Item = DistributionCase> {
+        let cases = self.cases["distribution"].as_array().unwrap().iter();
+        cases.map(|case| {
+            let text = |name: &str| case[name].as_str().unwrap();
+            let given = case["given"].as_array().unwrap().iter();
+            let given = given.map(|name| self.reference(name.as_str().unwrap()));
+            DistributionCase {
+                name: text("name").to_owned(),
+                rules: distribution(text("policy")),
+                user: case["user"].as_str().map(|user| self.reference(user)),
+                specification: specification(text("specification")),
+                given: given.collect(),
+                value: case.clone(),
+            }
+        })
+    }
+
+    /// All facts but the one named `unknown`, predecessors first.
+    fn stored(&self) -> Vec<Fact> {
+        let known = self.facts.iter().filter(|(name, _)| *name != "unknown");
+        let mut known: Vec<&Fact> = known.map(|(_, fact)| fact).collect();
         let mut ordered: Vec<Fact> = Vec::new();
         while !known.is_empty() {
-            let (ready, rest): (Vec<_>, Vec<_>) = known.into_iter().partition(|fact| {
-                let mut below = fact
-                    .predecessors
-                    .iter()
-                    .flat_map(|(_, one)| one.references());
-                below.all(|one| ordered.iter().any(|fact| fact.reference == *one))
+            let before = known.len();
+            known.retain(|fact| {
+                let is_ordered =
+                    |one: &Reference| ordered.iter().any(|fact| fact.reference == *one);
+                let is_next = fact.references().all(|(_, one)| is_ordered(one));
+                if is_next {
+                    ordered.push((*fact).clone());
+                }
+                !is_next
             });
-            assert!(!ready.is_empty(), "the facts have all their predecessors");
-            ordered.extend(ready);
-            known = rest;
+            assert!(
+                known.len() < before,
+                "the facts have all their predecessors"
+            );
         }
-        save(store, ordered).await;
-    }
-}
-
-pub(crate) async fn save(store: &dyn Store, facts: Vec<Fact>) -> Vec<(Reference, i64)> {
-    let envelopes: Vec<Envelope> = facts
-        .iter()
-        .map(|fact| Envelope {
-            fact: fact.clone(),
-            signatures: Vec::new(),
-        })
-        .collect();
-    match store
-        .save(envelopes.into())
-        .commit(&local_bus())
-        .await
-        .unwrap()
-    {
-        SaveOutcome::Stored { new } => new
-            .into_iter()
-            .map(|(index, at)| (facts[index].reference.clone(), at))
-            .collect(),
-        SaveOutcome::Missing { predecessor } => panic!("{predecessor} is missing"),
+        ordered
     }
 }
 
@@ -93,14 +131,12 @@ pub(crate) fn fact(written: &Value) -> Fact {
     read_facts(body.as_bytes(), 1).unwrap().remove(0)
 }
 
-/// A new fact.
-pub(crate) fn made(kind: &str, predecessors: &[(&str, Reference)], fields: &str) -> Fact {
-    use wakeline_feed::{fact::Predecessors, json};
+/// A new fact without fields.
+pub(crate) fn made(kind: &str, predecessors: &[(&str, Reference)]) -> Fact {
     let roles = predecessors
         .iter()
         .map(|(role, one)| (Box::from(*role), Predecessors::One(one.clone())));
-    let fields = json::parse(fields).unwrap();
-    Fact::new(kind.into(), roles.collect(), &fields).unwrap()
+    build(kind, json!({}), roles.collect())
 }
 
 pub(crate) fn specification(text: &str) -> Specification {

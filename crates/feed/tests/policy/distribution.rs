@@ -3,13 +3,13 @@
 use serde_json::json;
 use wakeline_feed::{
     feeds,
-    policy::distribution::{Answer, Code, Distribution, Verdict},
-    store::{Concern, ConcernQuery, Store},
+    policy::distribution::{Answer, Code, Verdict},
+    store::{Concern, ConcernQuery},
 };
 
 use crate::{
-    case_facts::{CaseFacts, distribution, made, save, specification},
-    database::Database,
+    case_facts::{CaseStore, distribution, made, specification},
+    saving::save,
 };
 
 const OFFICES: &str = "(c: Company) { o: Office [o->company: Company = c] }";
@@ -17,154 +17,98 @@ const TO_ADMINS: &str = "distribution { share (c: Company) { o: Office [o->compa
     with (c: Company) { a: Administrator [a->company: Company = c]
         u: Jinaga.User [u = a->user: Jinaga.User] } => u }";
 
-pub(crate) async fn decisions_are_those_of_the_real_library(database: Database) {
-    let cases = CaseFacts::read();
-    let store = database.store();
-    cases.save(&*store, &[]).await;
-    for case in cases.cases["distribution"].as_array().unwrap() {
-        let name = case["name"].as_str().unwrap();
-        let rules = distribution(case["policy"].as_str().unwrap());
-        let wanted = specification(case["specification"].as_str().unwrap());
-        let given = case["given"].as_array().unwrap().iter();
-        let given: Vec<_> = given
-            .map(|one| cases.reference(one.as_str().unwrap()))
-            .collect();
-        let user = case["user"].as_str().map(|user| cases.reference(user));
-        let decided = rules
-            .decide(&*store, &wanted, &given, user.as_ref())
-            .await
-            .unwrap();
-        let expected = &case["expected"];
-        let ours = case.get("ours").unwrap_or(expected);
-        assert_eq!(decided.verdict.as_str(), ours["verdict"], "{name}");
-        assert_eq!(
-            decided.code.map(Code::as_str),
-            ours["code"].as_str(),
-            "{name}"
-        );
+pub(crate) async fn decisions_are_those_of_the_real_library(
+    CaseStore { cases, store, .. }: CaseStore,
+) {
+    for case in cases.distribution() {
+        let (name, user) = (&case.name, &case.user);
+        let decision = case.decide(&*store).await;
+        let expected = &case.value["expected"];
+        let ours = case.value.get("ours").unwrap_or(expected);
+        assert_eq!(decision.verdict.as_str(), ours["verdict"], "{name}");
+        let code = decision.code.map(Code::as_str);
+        assert_eq!(code, ours["code"].as_str(), "{name}");
         if expected["reason"].is_string() && ours["reason"] != false {
-            assert_eq!(
-                decided.reason,
-                expected["reason"].as_str().unwrap(),
-                "{name}"
-            );
+            assert_eq!(decision.reason, expected["reason"], "{name}");
         }
-        let hashes: Vec<&str> = decided.feeds.iter().map(|feed| &*feed.hash).collect();
-        if decided.verdict == Verdict::Reactive {
-            assert!(!decided.feeds.is_empty(), "{name}");
-            assert!(
-                decided.feeds.iter().all(|feed| feed.owner == user),
-                "{name}"
-            );
+        let feeds = &decision.feeds;
+        let hashes: Vec<&str> = feeds.iter().map(|feed| &*feed.hash).collect();
+        if decision.verdict == Verdict::Reactive {
+            assert!(!feeds.is_empty(), "{name}");
+            assert!(feeds.iter().all(|feed| feed.owner == *user), "{name}");
             // Upstream has more where something must not exist: what proves that it does.
             if let Some(theirs) = expected["feeds"].as_array() {
-                assert!(
-                    hashes.iter().all(|hash| theirs.contains(&json!(hash))),
-                    "{name}"
-                );
+                let are_theirs = hashes.iter().all(|hash| theirs.contains(&json!(hash)));
+                assert!(are_theirs, "{name}");
             }
-        } else if expected["verdict"] == decided.verdict.as_str() {
+        } else if expected["verdict"] == decision.verdict.as_str() {
             assert_eq!(json!(hashes), expected["feeds"], "{name}");
         }
-        is_answered_alike(
-            &rules,
-            &*store,
-            &decided.feeds,
-            user.as_ref(),
-            decided.verdict,
-            name,
-        )
-        .await;
+        // Each feed by itself is granted if all were; else at least one is denied.
+        let mut denied = 0;
+        for feed in feeds {
+            let (rules, user) = (&case.rules, user.as_ref());
+            let answer = rules.answer(&*store, &feed.specification, &feed.given, user);
+            denied += usize::from(answer.await.unwrap() != Answer::Granted);
+        }
+        let is_authorized = decision.verdict == Verdict::Authorized;
+        assert_eq!(denied == 0, is_authorized, "{name}");
     }
 }
 
-/// Each feed by itself is granted if all were; else at least one is denied.
-async fn is_answered_alike(
-    rules: &Distribution,
-    store: &dyn Store,
-    feeds: &[wakeline_feed::policy::distribution::FeedOffer],
-    user: Option<&wakeline_feed::fact::Reference>,
-    verdict: Verdict,
-    name: &str,
+pub(crate) async fn a_feed_is_served_once_its_user_is_admitted(
+    CaseStore { cases, store, .. }: CaseStore,
 ) {
-    let mut denied = 0;
-    for feed in feeds {
-        let answer = rules
-            .answer(store, &feed.specification, &feed.given, user)
-            .await
-            .unwrap();
-        denied += usize::from(answer != Answer::Granted);
-    }
-    assert_eq!(denied > 0, verdict != Verdict::Authorized, "{name}");
-}
-
-pub(crate) async fn a_feed_is_served_once_the_fact_that_admits_has_come(database: Database) {
-    let cases = CaseFacts::read();
-    let store = database.store();
-    cases.save(&*store, &[]).await;
     let rules = distribution(TO_ADMINS);
     let given = [cases.reference("acme")];
     let carol = cases.reference("carol");
     let wanted = specification(OFFICES);
-    let decided = rules
-        .decide(&*store, &wanted, &given, Some(&carol))
-        .await
-        .unwrap();
-    assert_eq!(decided.verdict, Verdict::Reactive);
-    let feed = &decided.feeds[0];
-    assert_eq!(
-        feed.specification,
-        feeds::of(&wanted, &given).unwrap()[0].specification
-    );
+    let decide = || rules.decide(&*store, &wanted, &given, Some(&carol));
+    let decision = decide().await.unwrap();
+    assert_eq!(decision.verdict, Verdict::Reactive);
+    let feed = &decision.feeds[0];
+    let whole = &feeds::of(&wanted, &given).unwrap()[0];
+    assert_eq!(feed.specification, whole.specification);
     let answer = || rules.answer(&*store, &feed.specification, &feed.given, Some(&carol));
-    assert!(matches!(
-        answer().await.unwrap(),
-        Answer::Denied {
-            code: Code::PrincipalExcluded,
-            ..
-        }
-    ));
+    let Answer::Denied { code, .. } = answer().await.unwrap() else {
+        panic!("it is granted");
+    };
+    assert_eq!(code, Code::PrincipalExcluded);
     let predecessors = [("company", given[0].clone()), ("user", carol.clone())];
-    save(&*store, vec![made("Administrator", &predecessors, "{}")]).await;
+    save(&*store, &[made("Administrator", &predecessors)]).await;
     assert_eq!(answer().await.unwrap(), Answer::Granted);
-    let decided = rules
-        .decide(&*store, &wanted, &given, Some(&carol))
-        .await
-        .unwrap();
-    assert_eq!(decided.verdict, Verdict::Authorized);
+    assert_eq!(decide().await.unwrap().verdict, Verdict::Authorized);
 }
 
-pub(crate) async fn a_denied_feed_says_what_it_waits_for(database: Database) {
-    let cases = CaseFacts::read();
-    let store = database.store();
-    cases.save(&*store, &[]).await;
+pub(crate) async fn a_denied_feed_has_the_gates_it_waits_for(
+    CaseStore { cases, store, .. }: CaseStore,
+) {
     let rules = distribution(TO_ADMINS);
     let (given, carol) = ([cases.reference("acme")], cases.reference("carol"));
     let gates = rules.gates(&specification(OFFICES), &given);
     assert_eq!(gates.len(), 1);
     assert_eq!(gates[0].given, given);
-    // A new administrator is heard of, and so is the company that it is of.
+    // A new administrator concerns the company that it is of.
     let company = store.find(given.to_vec()).await.unwrap()[0];
     let predecessors = [("company", given[0].clone()), ("user", carol)];
-    let new = made("Administrator", &predecessors, "{}");
-    let fact = save(&*store, vec![new]).await[0].1;
+    let new = made("Administrator", &predecessors);
+    let fact = save(&*store, &[new]).await[0];
     let query = gates[0].query.clone();
-    let concerned = store.concerns(ConcernQuery {
+    let concerns = store.concerns(ConcernQuery {
         variable: query.arrivals()[0],
         query,
         facts: vec![fact],
         watched: Vec::new(),
     });
     let given = vec![company];
-    assert_eq!(concerned.await.unwrap(), [Concern { fact, given }]);
+    assert_eq!(concerns.await.unwrap(), [Concern { fact, given }]);
     let posts = specification("(s: Site) { p: Post [p->site: Site = s] }");
     assert_eq!(rules.gates(&posts, &[cases.reference("site")]), []);
 }
 
-pub(crate) async fn a_given_that_a_feed_does_not_use_can_be_any(database: Database) {
-    let cases = CaseFacts::read();
-    let store = database.store();
-    cases.save(&*store, &[]).await;
+pub(crate) async fn a_given_that_a_feed_does_not_use_can_be_any(
+    CaseStore { cases, store, .. }: CaseStore,
+) {
     let share = "(c: Company, u: Jinaga.User) { o: Office [o->company: Company = c] }
         => { mine = { m: Manager [m->office: Office = o m->user: Jinaga.User = u] } }";
     let rules = distribution(&format!(
@@ -173,17 +117,15 @@ pub(crate) async fn a_given_that_a_feed_does_not_use_can_be_any(database: Databa
     let given = cases.references(&["acme", "carol"]);
     for (user, verdict) in [("carol", Verdict::Authorized), ("bob", Verdict::Denied)] {
         let user = cases.reference(user);
-        let decided = rules
-            .decide(&*store, &specification(share), &given, Some(&user))
-            .await;
-        assert_eq!(decided.unwrap().verdict, verdict);
+        let wanted = specification(share);
+        let decision = rules.decide(&*store, &wanted, &given, Some(&user)).await;
+        assert_eq!(decision.unwrap().verdict, verdict);
     }
 }
 
-pub(crate) async fn a_user_who_is_a_given_can_have_conditions(database: Database) {
-    let cases = CaseFacts::read();
-    let store = database.store();
-    cases.save(&*store, &[]).await;
+pub(crate) async fn a_user_who_is_a_given_can_have_conditions(
+    CaseStore { cases, store, .. }: CaseStore,
+) {
     let share = "(c: Company, u: Jinaga.User) { a: Administrator [a->company: Company = c a->user: Jinaga.User = u] }";
     let with = "(c: Company, u: Jinaga.User) { a: Administrator [a->company: Company = c a->user: Jinaga.User = u
         !E { r: Administrator.Revoked [r->administrator: Administrator = a] }] } => u";
@@ -206,10 +148,9 @@ pub(crate) async fn a_user_who_is_a_given_can_have_conditions(database: Database
 }
 
 /// A given that the feed does not have, and that only a condition speaks of.
-pub(crate) async fn a_condition_on_a_given_that_a_feed_does_not_use_is_asked(database: Database) {
-    let cases = CaseFacts::read();
-    let store = database.store();
-    cases.save(&*store, &[]).await;
+pub(crate) async fn a_condition_on_a_given_that_a_feed_does_not_use_is_checked(
+    CaseStore { cases, store, .. }: CaseStore,
+) {
     let share = "(c: Company, s: Shop) { o: Office [o->company: Company = c] }";
     let with = "(c: Company, s: Shop) { a: Administrator [a->company: Company = c]
         u: Jinaga.User [u = a->user: Jinaga.User
@@ -221,12 +162,12 @@ pub(crate) async fn a_condition_on_a_given_that_a_feed_does_not_use_is_asked(dat
         let answer = rules.answer(&*store, &feed.specification, &feed.given, Some(&bob));
         answer.await.unwrap() == Answer::Granted
     };
-    let shop = made("Shop", &[], "{}");
+    let shop = made("Shop", &[]);
     let predecessors = [("shop", shop.reference.clone()), ("user", bob.clone())];
-    let closed = made("Closed", &predecessors, "{}");
+    let closed = made("Closed", &predecessors);
     assert!(!is_granted().await);
-    save(&*store, vec![shop]).await;
+    save(&*store, &[shop]).await;
     assert!(is_granted().await);
-    save(&*store, vec![closed]).await;
+    save(&*store, &[closed]).await;
     assert!(!is_granted().await);
 }

@@ -3,7 +3,7 @@
 use wakeline_feed::store::{Definition, REFRESHED_AFTER};
 use wakeline_testkit::CommitAlone;
 
-use crate::fixture::{Fixture, fact};
+use crate::{facts::fact, fixture::Fixture};
 
 fn definition(hash: &str) -> Definition {
     Definition {
@@ -16,12 +16,17 @@ fn definition(hash: &str) -> Definition {
     }
 }
 
-async fn define(fixture: &Fixture, definitions: Vec<Definition>) {
-    let defined = fixture.store.define(definitions);
-    defined.commit_alone().await.unwrap();
+/// Lets so many microseconds pass: all definitions become older.
+async fn pass(fixture: &Fixture, micros: i64) {
+    let sql = format!("UPDATE feed_definition SET used_at = used_at - {micros}");
+    fixture.database.execute(&sql).await;
 }
 
-pub(crate) async fn it_is_as_it_was_defined(fixture: Fixture) {
+async fn define(fixture: &Fixture, definitions: Vec<Definition>) {
+    fixture.store.define(definitions).done().await;
+}
+
+pub(crate) async fn a_definition_is_read_as_it_was_stored(fixture: Fixture) {
     let plain = definition("plain");
     let owned = Definition {
         given: Vec::new(),
@@ -35,12 +40,12 @@ pub(crate) async fn it_is_as_it_was_defined(fixture: Fixture) {
         let found = other.definition(hash).await.unwrap();
         assert_eq!(found.map(|found| found.definition), Some(expected));
     }
-    for nobodys in ["", "other", "with\0nul"] {
-        assert_eq!(other.definition(nobodys.into()).await.unwrap(), None);
+    for unknown in ["", "other", "with\0nul"] {
+        assert_eq!(other.definition(unknown.into()).await.unwrap(), None);
     }
 }
 
-pub(crate) async fn what_was_defined_first_stays(fixture: Fixture) {
+pub(crate) async fn the_first_definition_of_a_hash_stays(fixture: Fixture) {
     let first = definition("a");
     let second = Definition {
         owner: Some(fact("Jinaga.User", "mallory", &[]).reference),
@@ -52,14 +57,14 @@ pub(crate) async fn what_was_defined_first_stays(fixture: Fixture) {
     assert_eq!(kept.unwrap().definition, first);
 }
 
-/// Those that are there.
-async fn known(fixture: &Fixture, hashes: &[&str]) -> Vec<bool> {
-    let mut known = Vec::new();
+/// Which of them are stored.
+async fn are_stored(fixture: &Fixture, hashes: &[&str]) -> Vec<bool> {
+    let mut stored = Vec::new();
     for hash in hashes {
         let count = format!("feed_definition WHERE hash = '{hash}'");
-        known.push(fixture.database.count(&count).await == 1);
+        stored.push(fixture.database.count(&count).await == 1);
     }
-    known
+    stored
 }
 
 async fn is_stale(fixture: &Fixture) -> bool {
@@ -68,73 +73,65 @@ async fn is_stale(fixture: &Fixture) -> bool {
 }
 
 async fn refresh(fixture: &Fixture) {
-    let refreshed = fixture.store.refresh_definition("a".into());
-    refreshed.commit_alone().await.unwrap();
+    fixture.store.refresh_definition("a".into()).done().await;
 }
 
 async fn forget(fixture: &Fixture) -> u64 {
-    let since = fixture.database.now().await - 3 * REFRESHED_AFTER;
-    fixture
-        .store
-        .forget_definitions(since)
-        .commit_alone()
-        .await
-        .unwrap()
+    let since = fixture.now().await - 3 * REFRESHED_AFTER;
+    fixture.store.forget_definitions(since).done().await
 }
 
-pub(crate) async fn what_is_not_used_is_forgotten(fixture: Fixture) {
+pub(crate) async fn unused_definitions_are_forgotten(fixture: Fixture) {
     define(&fixture, vec![definition("a"), definition("b")]).await;
-    fixture.database.pass(2 * REFRESHED_AFTER).await;
+    pass(&fixture, 2 * REFRESHED_AFTER).await;
     define(&fixture, vec![definition("c")]).await;
     assert_eq!(forget(&fixture).await, 0);
-    fixture.database.pass(2 * REFRESHED_AFTER).await;
+    pass(&fixture, 2 * REFRESHED_AFTER).await;
     assert_eq!(forget(&fixture).await, 2);
-    assert_eq!(
-        known(&fixture, &["a", "b", "c"]).await,
-        [false, false, true]
-    );
+    let stored = are_stored(&fixture, &["a", "b", "c"]).await;
+    assert_eq!(stored, [false, false, true]);
 }
 
-pub(crate) async fn what_is_asked_for_is_kept(fixture: Fixture) {
+pub(crate) async fn refreshed_definitions_are_kept(fixture: Fixture) {
     define(&fixture, vec![definition("a"), definition("b")]).await;
-    fixture.database.pass(2 * REFRESHED_AFTER).await;
+    pass(&fixture, 2 * REFRESHED_AFTER).await;
     refresh(&fixture).await;
-    fixture.database.pass(2 * REFRESHED_AFTER).await;
+    pass(&fixture, 2 * REFRESHED_AFTER).await;
     assert_eq!(forget(&fixture).await, 1);
-    assert_eq!(known(&fixture, &["a", "b"]).await, [true, false]);
+    assert_eq!(are_stored(&fixture, &["a", "b"]).await, [true, false]);
 }
 
-pub(crate) async fn what_is_defined_again_is_kept(fixture: Fixture) {
+pub(crate) async fn definitions_stored_again_are_kept(fixture: Fixture) {
     define(&fixture, vec![definition("a")]).await;
-    fixture.database.pass(2 * REFRESHED_AFTER).await;
+    pass(&fixture, 2 * REFRESHED_AFTER).await;
     define(&fixture, vec![definition("a")]).await;
-    fixture.database.pass(2 * REFRESHED_AFTER).await;
+    pass(&fixture, 2 * REFRESHED_AFTER).await;
     assert_eq!(forget(&fixture).await, 0);
 }
 
-/// Only a write may write: what reads is dropped with its caller.
+/// A read is dropped with its caller, so only a write may write.
 pub(crate) async fn reading_a_definition_writes_nothing(fixture: Fixture) {
     define(&fixture, vec![definition("a")]).await;
-    fixture.database.pass(2 * REFRESHED_AFTER).await;
+    pass(&fixture, 2 * REFRESHED_AFTER).await;
     let used = "SELECT used_at FROM feed_definition";
     let before = fixture.database.number(used).await;
     assert!(is_stale(&fixture).await);
     assert_eq!(fixture.database.number(used).await, before);
 }
 
-pub(crate) async fn asking_writes_at_most_once_a_day(fixture: Fixture) {
+pub(crate) async fn a_use_is_written_at_most_once_a_day(fixture: Fixture) {
     define(&fixture, vec![definition("a")]).await;
     let used = "SELECT used_at FROM feed_definition";
-    fixture.database.pass(REFRESHED_AFTER / 2).await;
+    pass(&fixture, REFRESHED_AFTER / 2).await;
     let before = fixture.database.number(used).await;
     define(&fixture, vec![definition("a")]).await;
     assert!(!is_stale(&fixture).await);
     refresh(&fixture).await;
     assert_eq!(fixture.database.number(used).await, before);
-    fixture.database.pass(REFRESHED_AFTER).await;
+    pass(&fixture, REFRESHED_AFTER).await;
     assert!(is_stale(&fixture).await);
     refresh(&fixture).await;
-    let now = fixture.database.now().await;
+    let now = fixture.now().await;
     let age = now - fixture.database.number(used).await;
     assert!(age < REFRESHED_AFTER / 2, "{age}");
 }

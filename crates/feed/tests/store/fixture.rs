@@ -1,17 +1,16 @@
-//! What a case begins with: a store, and short words for facts and steps.
+//! A store for each case, and short words for saves and reads.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use sha2::{Digest, Sha512};
+use serde_json::json;
 use tokio::{sync::watch, task::JoinHandle};
 use wakeline_feed::{
-    fact::{Envelope, Fact, Hash, Predecessors, Reference, Roles, Signature},
-    json,
-    store::{LogEntry, SaveOutcome, Seq, StoredFact},
+    fact::{Envelope, Fact, Predecessors, Reference, Signature},
+    store::{LogEntry, SaveOutcome, Seq, Store, StoredFact, sqlite::system_clock},
 };
 use wakeline_testkit::{CommitAlone, DatabaseKind};
 
-use crate::database::{Database, Store};
+use crate::{build::build, database::Database};
 
 pub(crate) struct Fixture {
     pub(crate) database: Database,
@@ -20,26 +19,25 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) async fn open(kind: DatabaseKind) -> Self {
-        Self::new(Database::open(kind).await).await
-    }
-
-    pub(crate) async fn new(database: Database) -> Self {
+        let database = Database::open(kind).await;
         Self {
             store: database.store().await,
             database,
         }
     }
 
+    pub(crate) async fn postgres() -> Self {
+        Self::open(DatabaseKind::Postgres).await
+    }
+
     pub(crate) async fn save(&self, facts: &[&Fact]) -> SaveOutcome {
         save(&*self.store, facts).await
     }
 
-    /// Which of the facts that were sent are new.
-    pub(crate) async fn new_ones(&self, facts: &[&Fact]) -> Vec<usize> {
-        match self.save(facts).await {
-            SaveOutcome::Stored { new } => new.into_iter().map(|(sent, _)| sent).collect(),
-            refused => panic!("{refused:?}"),
-        }
+    /// The indexes of the facts that are new.
+    pub(crate) async fn save_new(&self, facts: &[&Fact]) -> Vec<usize> {
+        let new = new_facts(self.save(facts).await);
+        new.into_iter().map(|(index, _)| index).collect()
     }
 
     pub(crate) async fn find(&self, fact: &Fact) -> Option<Seq> {
@@ -47,19 +45,27 @@ impl Fixture {
         found.unwrap()[0]
     }
 
-    /// Where a fact is that is stored.
-    pub(crate) async fn at(&self, fact: &Fact) -> Seq {
+    /// The seq of a stored fact.
+    pub(crate) async fn seq(&self, fact: &Fact) -> Seq {
         self.find(fact).await.expect("it is stored")
     }
 
     pub(crate) async fn stored(&self, fact: &Fact) -> StoredFact {
-        let at = self.at(fact).await;
-        self.store.facts(vec![at]).await.unwrap().remove(0)
+        let seq = self.seq(fact).await;
+        self.store.facts(vec![seq]).await.unwrap().remove(0)
     }
 
-    /// All of it, in pages.
+    /// The whole log, in pages.
     pub(crate) async fn log(&self, limit: usize) -> Vec<LogEntry> {
         read_log(&*self.store, 0, limit).await.0
+    }
+
+    /// The time by the database's clock.
+    pub(crate) async fn now(&self) -> i64 {
+        match self.database.is_postgres() {
+            true => self.database.number("SELECT feed_now()").await,
+            false => system_clock()(),
+        }
     }
 }
 
@@ -74,14 +80,14 @@ impl LogFollower {
         let store = fixture.database.store().await;
         let (is_over, mut ending) = watch::channel(false);
         let reading = tokio::spawn(async move {
-            let (mut seen, mut at) = (Vec::new(), 0);
+            let (mut all, mut after) = (Vec::new(), 0);
             loop {
                 let is_over = *ending.borrow_and_update();
-                let (entries, to) = read_log(&*store, at, 7).await;
-                seen.extend(entries);
-                at = to;
+                let (entries, to) = read_log(&*store, after, 7).await;
+                all.extend(entries);
+                after = to;
                 if is_over {
-                    return seen;
+                    return all;
                 }
                 tokio::task::yield_now().await;
             }
@@ -89,24 +95,32 @@ impl LogFollower {
         Self { is_over, reading }
     }
 
-    /// What it has read when nothing more is saved; each fact came once, in order.
+    /// All facts it has read when nothing more is saved; each came once, in order.
     pub(crate) async fn finish(self) -> BTreeSet<Reference> {
         self.is_over.send_replace(true);
-        let seen = self.reading.await.unwrap();
-        assert!(seen.is_sorted_by(|a, b| a.seq < b.seq));
-        let count = seen.len();
-        let seen: BTreeSet<Reference> = seen.into_iter().map(|entry| entry.reference).collect();
-        assert_eq!(seen.len(), count);
-        seen
+        let entries = self.reading.await.unwrap();
+        assert!(entries.is_sorted_by(|a, b| a.seq < b.seq));
+        let count = entries.len();
+        let entries = entries.into_iter().map(|entry| entry.reference);
+        let references: BTreeSet<Reference> = entries.collect();
+        assert_eq!(references.len(), count);
+        references
     }
 }
 
 pub(crate) async fn save(store: &dyn Store, facts: &[&Fact]) -> SaveOutcome {
-    let envelopes = facts.iter().map(|fact| envelope(fact)).collect();
-    store.save(envelopes).commit_alone().await.unwrap()
+    let envelopes = facts.iter().map(|fact| Envelope::unsigned((*fact).clone()));
+    store.save(envelopes.collect()).done().await
 }
 
-/// From a seq on until nothing more comes, and how far that is.
+pub(crate) fn new_facts(saved: SaveOutcome) -> Vec<(usize, Seq)> {
+    match saved {
+        SaveOutcome::Stored { new } => new,
+        refused => panic!("{refused:?}"),
+    }
+}
+
+/// From a seq on until nothing more follows, and up to where that is.
 pub(crate) async fn read_log(
     store: &dyn Store,
     mut after: Seq,
@@ -126,13 +140,6 @@ pub(crate) async fn read_log(
     }
 }
 
-pub(crate) fn envelope(fact: &Fact) -> Envelope {
-    Envelope {
-        fact: fact.clone(),
-        signatures: Vec::new(),
-    }
-}
-
 pub(crate) fn signed(fact: &Fact, keys: &[&str]) -> Envelope {
     let signatures = keys.iter().map(|key| Signature {
         key: (*key).into(),
@@ -144,21 +151,10 @@ pub(crate) fn signed(fact: &Fact, keys: &[&str]) -> Envelope {
     }
 }
 
-/// A fact that is known by its type and name. Its hash is none that a client would find.
-pub(crate) fn fact(kind: &str, name: &str, predecessors: &[(&str, Predecessors)]) -> Fact {
-    let predecessors = predecessors
-        .iter()
-        .map(|(role, predecessors)| ((*role).into(), predecessors.clone()));
-    let mut predecessors: Roles = predecessors.collect();
-    predecessors.sort_by(|(one, _), (other, _)| json::compare(one, other));
-    Fact {
-        reference: Reference {
-            kind: kind.into(),
-            hash: Hash(Sha512::digest(name).into()),
-        },
-        predecessors,
-        fields: format!(r#"{{"name":"{name}"}}"#).into(),
-    }
+/// A fact with lists of predecessors.
+pub(crate) fn with_lists(kind: &str, name: &str, roles: &[(&str, Predecessors)]) -> Fact {
+    let roles = roles.iter().map(|(role, of)| ((*role).into(), of.clone()));
+    build(kind, json!({ "name": name }), roles.collect())
 }
 
 pub(crate) fn one(fact: &Fact) -> Predecessors {

@@ -19,20 +19,12 @@ pub(crate) fn principal(provider: &str, id: &str) -> Principal {
     }
 }
 
-pub(crate) async fn whoever_comes_first_decides(fixture: Fixture) {
+pub(crate) async fn the_first_key_of_a_principal_stays(fixture: Fixture) {
     let store = &fixture.store;
     let anna = principal("google", "anna");
     assert_eq!(store.key(anna.clone()).await.unwrap(), None);
-    let first = store
-        .store_key(anna.clone(), pair("a"))
-        .commit_alone()
-        .await
-        .unwrap();
-    let second = store
-        .store_key(anna.clone(), pair("b"))
-        .commit_alone()
-        .await
-        .unwrap();
+    let first = store.store_key(anna.clone(), pair("a")).done().await;
+    let second = store.store_key(anna.clone(), pair("b")).done().await;
     assert_eq!((first, second), (pair("a"), pair("a")));
     assert_eq!(store.key(anna).await.unwrap(), Some(pair("a")));
 }
@@ -43,7 +35,7 @@ pub(crate) async fn principals_have_keys_of_their_own(fixture: Fixture) {
     for (provider, id) in all {
         let key = pair(&format!("{provider}/{id}"));
         let of = principal(provider, id);
-        store.store_key(of, key).commit_alone().await.unwrap();
+        store.store_key(of, key).done().await;
     }
     for (provider, id) in all {
         let kept = store.key(principal(provider, id)).await.unwrap();

@@ -1,14 +1,12 @@
-//! Sizes that a way by parameters, by paths or by one round trip per fact would not manage.
+//! Sizes that would be too much for a statement's parameters, for a walk over all paths, or for a
+//! round trip per fact.
 
 use std::sync::Arc;
 
-use wakeline_feed::{
-    fact::{Envelope, Fact, Hash, Predecessors, Reference},
-    store::SaveOutcome,
-};
+use wakeline_feed::fact::{Envelope, Fact, Hash, Predecessors, Reference};
 use wakeline_testkit::CommitAlone;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, new_facts};
 
 /// More than a statement can have parameters.
 const GRAPH: u64 = 70_000;
@@ -32,24 +30,17 @@ fn node(number: u64, predecessors: &[u64]) -> Envelope {
         .iter()
         .map(|&number| reference(number))
         .collect();
-    Envelope {
-        fact: Fact {
-            reference: reference(number),
-            predecessors: vec![("up".into(), Predecessors::Many(predecessors))],
-            fields: "{}".into(),
-        },
-        signatures: Vec::new(),
-    }
+    Envelope::unsigned(Fact {
+        reference: reference(number),
+        predecessors: vec![("up".into(), Predecessors::Many(predecessors))],
+        fields: "{}".into(),
+    })
 }
 
 async fn save(fixture: &Fixture, nodes: Arc<[Envelope]>) -> usize {
-    match fixture.store.save(nodes).commit_alone().await.unwrap() {
-        SaveOutcome::Stored { new } => {
-            assert!(new.is_sorted_by_key(|(_, at)| *at));
-            new.len()
-        }
-        refused => panic!("{refused:?}"),
-    }
+    let new = new_facts(fixture.store.save(nodes).done().await);
+    assert!(new.is_sorted_by_key(|(_, seq)| *seq));
+    new.len()
 }
 
 pub(crate) async fn a_graph_of_many_facts_is_one_save(fixture: Fixture) {
@@ -73,12 +64,14 @@ pub(crate) async fn a_long_chain_has_a_closure(fixture: Fixture) {
     save(&fixture, chain.collect()).await;
     // The last hundred facts, each with all of the chain before it.
     let last = (CHAIN - 100..CHAIN).map(reference).collect();
-    let at = fixture.store.find(last).await.unwrap();
-    let closure = fixture
+    let seqs = fixture
         .store
-        .closure(at.into_iter().flatten().collect())
-        .await;
-    let closure = closure.unwrap();
+        .find(last)
+        .await
+        .unwrap()
+        .into_iter()
+        .flatten();
+    let closure = fixture.store.closure(seqs.collect()).await.unwrap();
     assert!(closure.is_sorted());
     assert_eq!(closure.len(), usize::try_from(CHAIN).unwrap());
 }
@@ -92,6 +85,6 @@ pub(crate) async fn many_paths_are_walked_once(fixture: Fixture) {
     let count = nodes.len();
     let top = nodes[count - 1].fact.clone();
     save(&fixture, nodes.into()).await;
-    let closure = fixture.store.closure(vec![fixture.at(&top).await]).await;
+    let closure = fixture.store.closure(vec![fixture.seq(&top).await]).await;
     assert_eq!(closure.unwrap().len(), count - 1);
 }

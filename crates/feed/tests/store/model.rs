@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wakeline_feed::fact::{Envelope, Fact, Reference};
 
-/// What a save is told, without seqs.
+/// The outcome of a save, without seqs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ModelOutcome {
     New(Vec<usize>),

@@ -1,13 +1,10 @@
-//! What the steps read on PostgreSQL must not grow with what is stored, also on a database without
-//! statistics, where the planner guesses.
+//! The rows that a statement reads on PostgreSQL must not grow with the stored facts, also on a
+//! database without statistics, where the planner guesses.
 
 use tokio_postgres::Client;
 use wakeline_feed::fact::Fact;
 
-use crate::{
-    database::Database,
-    fixture::{Fixture, fact, one},
-};
+use crate::{facts::fact, fixture::Fixture};
 
 const MANY: usize = 5_000;
 const FEW: i64 = 100;
@@ -24,15 +21,15 @@ async fn rows_read(session: &Client) -> i64 {
 }
 
 #[tokio::test]
-async fn no_step_reads_what_it_is_not_asked_for() {
-    let fixture = Fixture::new(Database::postgres().await).await;
+async fn no_statement_reads_more_than_it_needs() {
+    let fixture = Fixture::postgres().await;
     for table in ["feed_fact", "feed_edge", "feed_signature"] {
         let sql = format!("ALTER TABLE wakeline.{table} SET (autovacuum_enabled = false)");
         fixture.database.execute(&sql).await;
     }
     let site = fact("Site", "site", &[]);
     let posts: Vec<Fact> = (0..MANY)
-        .map(|number| fact("Post", &number.to_string(), &[("site", one(&site))]))
+        .map(|number| fact("Post", number, &[("site", &site)]))
         .collect();
     let all: Vec<&Fact> = std::iter::once(&site).chain(&posts).collect();
     fixture.save(&all).await;
@@ -42,35 +39,24 @@ async fn no_step_reads_what_it_is_not_asked_for() {
     session.batch_execute(batches).await.unwrap();
     let hash = "(SELECT array_agg(hash) FROM wakeline.feed_fact WHERE seq = 77)";
     let save = format!(
-        "SELECT wakeline.feed_save(ARRAY[1], ARRAY['new'::bytea], ARRAY['{{}}'], ARRAY['{{}}'],
+        "feed_save(ARRAY[1], ARRAY['new'::bytea], ARRAY['{{}}'], ARRAY['{{}}'],
              ARRAY[1], ARRAY[2], {hash}, ARRAY[1], ARRAY[1], ARRAY[-1],
              ARRAY['digest'::bytea], ARRAY['key'], ARRAY[1], ARRAY[1], ARRAY['signature'])"
     );
-    let ids = "SELECT wakeline.feed_ids('{Site}', '{Post}', '{site}')";
+    let ids = "feed_ids('{Site}', '{Post}', '{site}')";
     let middle = MANY / 2;
     for (what, statement) in [
-        (
-            "a look-up",
-            format!("SELECT wakeline.feed_find(ARRAY[2], {hash})"),
-        ),
+        ("a look-up", format!("feed_find(ARRAY[2], {hash})")),
         ("a save", save),
-        (
-            "a closure",
-            "SELECT wakeline.feed_closure(ARRAY[77, 78])".to_owned(),
-        ),
-        (
-            "facts",
-            "SELECT wakeline.feed_facts(ARRAY[77, 78])".to_owned(),
-        ),
-        (
-            "the log's end",
-            format!("SELECT wakeline.feed_log({MANY} - 5, 10)"),
-        ),
-        ("the log", format!("SELECT wakeline.feed_log({middle}, 10)")),
+        ("a closure", "feed_closure(ARRAY[77, 78])".to_owned()),
+        ("facts", "feed_facts(ARRAY[77, 78])".to_owned()),
+        ("the log's end", format!("feed_log({MANY} - 5, 10)")),
+        ("the log", format!("feed_log({middle}, 10)")),
         ("ids", ids.to_owned()),
     ] {
+        let statement = format!("SELECT wakeline.{statement}");
         session.batch_execute("BEGIN").await.unwrap();
-        // Within a transaction what was counted is not told to others: the difference counts.
+        // Within a transaction the counts are only the session's.
         let before = rows_read(&session).await;
         session.batch_execute(&statement).await.expect(what);
         let read = rows_read(&session).await - before;

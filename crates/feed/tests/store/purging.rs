@@ -1,10 +1,10 @@
-//! A purge, while saves are under way that have found what it removes: PostgreSQL only, as SQLite
+//! A purge while saves are under way that have found the facts it removes: PostgreSQL only, as SQLite
 //! has one writer.
 
 use std::sync::Arc;
 
 use wakeline_feed::{
-    fact::{Fact, Reference},
+    fact::{Envelope, Fact, Reference},
     policy::Policies,
     policy_file::PolicyFile,
     store::{SaveOutcome, Seq},
@@ -12,12 +12,12 @@ use wakeline_feed::{
 use wakeline_testkit::{CommitAlone, eventually, local_bus};
 
 use crate::{
-    database::Database,
-    fixture::{Fixture, fact, one},
+    facts::fact,
+    fixture::{Fixture, new_facts},
 };
 
 const RULES: &str = "purge { (s: Site) { x: Site.Deleted [x->site: Site = s] } }";
-/// Saves that are done, or have to wait, before they look for anything: a lock says so.
+/// Saves under way, which hold their lock before they look anything up.
 const BEGUN: &str = "SELECT count(*) FROM pg_locks
     WHERE locktype = 'advisory' AND classid = 1717921124 AND granted
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
@@ -30,10 +30,10 @@ struct Blog {
 
 impl Blog {
     async fn new() -> Self {
-        let fixture = Fixture::new(Database::postgres().await).await;
+        let fixture = Fixture::postgres().await;
         let site = fact("Site", "site", &[]);
-        let post = fact("Post", "post", &[("site", one(&site))]);
-        let comment = fact("Comment", "old", &[("post", one(&post))]);
+        let post = fact("Post", "post", &[("site", &site)]);
+        let comment = fact("Comment", "old", &[("post", &post)]);
         fixture.save(&[&site, &post, &comment]).await;
         Self {
             fixture,
@@ -43,12 +43,10 @@ impl Blog {
     }
 
     async fn delete(&self) -> Vec<(Reference, Seq)> {
-        let deleted = fact("Site.Deleted", "x", &[("site", one(&self.site))]);
-        let SaveOutcome::Stored { new } = self.fixture.save(&[&deleted]).await else {
-            panic!("it is not saved");
-        };
-        let new = new.into_iter();
-        new.map(|(_, at)| (deleted.reference.clone(), at)).collect()
+        let deleted = fact("Site.Deleted", "x", &[("site", &self.site)]);
+        let new = new_facts(self.fixture.save(&[&deleted]).await).into_iter();
+        new.map(|(_, seq)| (deleted.reference.clone(), seq))
+            .collect()
     }
 
     async fn count(&self, table: &str) -> i64 {
@@ -57,12 +55,12 @@ impl Blog {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_saved_onto_what_a_purge_removes_is_removed() {
+async fn successors_saved_during_a_purge_are_purged() {
     let blog = Blog::new().await;
     let new = blog.delete().await;
-    let post = blog.fixture.at(&blog.post).await;
+    let post = blog.fixture.seq(&blog.post).await;
     let session = blog.fixture.database.session().await;
-    // What a save does first. It finds the post then, and has drawn no seq yet.
+    // A save does this first. Then it finds the post, and has drawn no seq yet.
     session
         .batch_execute(
             "BEGIN;
@@ -102,7 +100,7 @@ async fn what_is_saved_onto_what_a_purge_removes_is_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_save_can_be_waited_for_before_it_looks_for_anything() {
+async fn a_save_can_be_waited_for_before_its_first_look_up() {
     let blog = Blog::new().await;
     let session = blog.fixture.database.session().await;
     session
@@ -110,15 +108,9 @@ async fn a_save_can_be_waited_for_before_it_looks_for_anything() {
         .await
         .unwrap();
     let store = blog.fixture.store.clone();
-    let comment = fact("Comment", "new", &[("post", one(&blog.post))]);
-    let envelope = crate::fixture::envelope(&comment);
-    let save = tokio::spawn(async move {
-        store
-            .save(Arc::from([envelope]))
-            .commit_alone()
-            .await
-            .unwrap()
-    });
+    let comment = fact("Comment", "new", &[("post", &blog.post)]);
+    let envelope = Envelope::unsigned(comment);
+    let save = tokio::spawn(async move { store.save(Arc::from([envelope])).done().await });
     eventually("the save to begin", async || {
         blog.fixture.database.number(BEGUN).await == 1
     })

@@ -5,13 +5,12 @@ use std::{collections::BTreeSet, sync::Arc};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom, seq::SliceRandom};
 use wakeline_feed::{
     fact::{Envelope, Fact, Reference},
-    store::SaveOutcome,
+    store::{SaveOutcome, Store},
 };
 use wakeline_testkit::CommitAlone;
 
 use crate::{
-    database::Store,
-    fixture::{Fixture, fact, many, one, read_log, signed},
+    fixture::{Fixture, many, one, read_log, signed, with_lists},
     model::{Model, ModelOutcome, predecessors},
 };
 
@@ -63,7 +62,7 @@ fn pool(random: &mut StdRng, number: usize) -> Vec<Fact> {
             roles.push((*role, under));
         }
         let kind = KINDS.choose(random).expect("there are some");
-        let made = fact(kind, &format!("{number} {place}"), &roles);
+        let made = with_lists(kind, &format!("{number} {place}"), &roles);
         pool.push(made);
     }
     pool
@@ -74,7 +73,7 @@ struct Sequence<'a> {
     stores: &'a [Arc<dyn Store>; 2],
     pool: Vec<Fact>,
     random: StdRng,
-    /// Where the log of this sequence does.
+    /// The log of this sequence is after this seq.
     begins: i64,
     model: Model,
 }
@@ -83,21 +82,16 @@ impl Sequence<'_> {
     async fn step(&mut self) {
         let envelopes = self.envelopes();
         let store = &self.stores[self.random.random_range(0..2)];
-        let said = match store
-            .save(envelopes.clone().into())
-            .commit_alone()
-            .await
-            .unwrap()
-        {
+        let outcome = match store.save(envelopes.clone().into()).done().await {
             SaveOutcome::Stored { new } => {
-                ModelOutcome::New(new.into_iter().map(|(place, _)| place).collect())
+                ModelOutcome::New(new.into_iter().map(|(index, _)| index).collect())
             }
             SaveOutcome::Missing { predecessor } => ModelOutcome::Missing(predecessor),
         };
-        assert_eq!(said, self.model.save(&envelopes));
+        assert_eq!(outcome, self.model.save(&envelopes));
     }
 
-    /// Some of the pool, with what they need or without, and now and then in a wrong order.
+    /// Some of the pool, with their predecessors or without, and now and then in a wrong order.
     fn envelopes(&mut self) -> Vec<Envelope> {
         let mut chosen = BTreeSet::new();
         for _ in 0..self.random.random_range(0..4) {

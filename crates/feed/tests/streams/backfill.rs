@@ -1,4 +1,4 @@
-//! History, from the first page to SYNC.
+//! Stored facts, from the first page to SYNC.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use wakeline_feed::{
 use wakeline_testkit::soon;
 
 use crate::{
+    blog::{POSTS, post, references, saved, site, sorted},
     client::JINAGA,
     database::Database,
-    facts::{POSTS, post, posts, references, saved, site, sorted},
-    node::{Node, settings},
+    node::{Blog, Node, settings},
     stream_fixture::{long_limits, received},
 };
 
@@ -28,37 +28,31 @@ fn small_pages() -> Settings {
 
 pub(crate) async fn session_wiring(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    let all = posts(&home, "post", 3);
-    node.save(&[vec![home.clone()], all.clone()].concat()).await;
-    let path = node.declare(POSTS, &[&home]).await;
+    let Blog { posts, path, .. } = node.blog(3).await;
     let mut stream = node.stream(&path).await;
     assert_eq!(stream.head.header("content-type"), Some(JINAGA));
     assert_eq!(stream.head.header("transfer-encoding"), Some("chunked"));
     assert_eq!(stream.head.header("cache-control"), Some("no-cache"));
     let frames = stream.until_sync().await;
-    assert_eq!(received(&frames), references(&all));
+    assert_eq!(received(&frames), references(&posts));
     assert_eq!(node.feeds.streams(), 1);
     drop(stream);
-    node.is_left().await;
+    node.no_streams_left().await;
 }
 
 pub(crate) async fn complete_historical_stream(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    let all = posts(&home, "post", 350);
-    node.save(&[vec![home.clone()], all.clone()].concat()).await;
-    let path = node.declare(POSTS, &[&home]).await;
+    let Blog { posts, path, .. } = node.blog(350).await;
     let frames = node.stream(&path).await.until_sync().await;
     let sizes: Vec<usize> = frames.iter().map(|frame| frame.references.len()).collect();
     assert_eq!(sizes, [100, 100, 100, 50, 0]);
-    assert_eq!(received(&frames), references(&all));
+    assert_eq!(received(&frames), references(&posts));
     assert_eq!(frames[3].bookmark, frames[4].bookmark);
 
-    // From any bookmark on, the rest.
+    // From any bookmark on, the other posts.
     let resumed = format!("{path}?b={}", frames[1].bookmark);
     let rest = node.stream(&resumed).await.until_sync().await;
-    assert_eq!(received(&rest), references(&all[200..]));
+    assert_eq!(received(&rest), references(&posts[200..]));
     // The same by pages.
     let (mut pages, mut bookmark) = (Vec::new(), String::new());
     loop {
@@ -70,19 +64,16 @@ pub(crate) async fn complete_historical_stream(database: Database) {
         bookmark = page.bookmark;
         pages.extend(page.references);
     }
-    assert_eq!(pages, references(&all));
+    assert_eq!(pages, references(&posts));
 }
 
 pub(crate) async fn race_during_backfill(database: Database) {
     let node = Node::with(&database, small_pages()).await;
-    let home = site("home");
-    let old = posts(&home, "old", 55);
-    node.save(&[vec![home.clone()], old.clone()].concat()).await;
-    let path = node.declare(POSTS, &[&home]).await;
-    // Between any two pages, the last one too, something is saved.
+    let Blog { home, posts, path } = node.blog(55).await;
+    // Between any two pages, the last one too, a post is saved.
     node.store.hold_up(0);
     let mut stream = node.stream(&path).await;
-    let mut all = old;
+    let mut all = posts;
     for number in 0..6 {
         soon("a page", node.store.is_held_up()).await;
         let new = post(&home, &format!("new {number}"));
@@ -98,25 +89,22 @@ pub(crate) async fn race_during_backfill(database: Database) {
 
 pub(crate) async fn disconnect_handling(database: Database) {
     let node = Node::with(&database, small_pages()).await;
-    let home = site("home");
-    node.save(&[vec![home.clone()], posts(&home, "post", 100)].concat())
-        .await;
-    let path = node.declare(POSTS, &[&home]).await;
+    let Blog { home, path, .. } = node.blog(100).await;
     node.store.hold_up(2);
     let mut stream = node.stream(&path).await;
     stream.next().await.unwrap();
     soon("the third page", node.store.is_held_up()).await;
     assert_eq!(node.feeds.streams(), 1);
     drop(stream);
-    node.is_left().await;
+    node.no_streams_left().await;
     node.store.let_go();
-    // A page that nobody waits for is not asked on.
+    // No more pages are read for a client that has hung up.
     node.add(&post(&home, "later")).await;
     assert_eq!(node.store.delta_pages(), 3);
     assert_eq!(node.feeds.streams(), 0);
 }
 
-/// Hashes that no client would find cost nothing.
+/// Hashes that no client would compute: they are made at once.
 fn hash(number: u64) -> Hash {
     let mut bytes = [0; 64];
     bytes[..8].copy_from_slice(&number.to_be_bytes());
@@ -136,8 +124,8 @@ fn long(home: &Fact) -> Vec<Fact> {
     graph
 }
 
-/// Two streams: one comes when all is there, the other waits for its given, which comes in one save
-/// with more than is looked at fact by fact.
+/// Two streams: one is opened when all is stored, the other waits for its given, which is saved
+/// together with more facts than are looked up one by one.
 pub(crate) async fn timeout_long_feeds(database: Database) {
     let limited = Settings {
         stream: Limits {
@@ -154,9 +142,9 @@ pub(crate) async fn timeout_long_feeds(database: Database) {
     let mut waiting = node.stream(&path).await;
     assert_eq!(waiting.until_sync().await.len(), 1);
     saved(&*node.store, &node.bus, &long(&home)).await;
-    let mut coming = node.stream(&path).await;
+    let mut opened = node.stream(&path).await;
     let last = post(&home, "last");
-    for stream in [&mut waiting, &mut coming] {
+    for stream in [&mut waiting, &mut opened] {
         let (mut seen, mut frames) = (BTreeSet::new(), 0);
         while seen.len() < usize::try_from(LONG).unwrap() {
             let frame = stream.next().await.unwrap();
@@ -168,11 +156,11 @@ pub(crate) async fn timeout_long_feeds(database: Database) {
         assert_eq!(seen, (0..LONG).map(hash).collect());
         assert_eq!(stream.until_sync().await.len(), 1);
     }
-    // They are live after all that.
+    // Both are live then.
     node.add(&last).await;
-    for mut stream in [waiting, coming] {
+    for mut stream in [waiting, opened] {
         let frames = stream.until_sync().await;
         assert_eq!(received(&frames), references(std::slice::from_ref(&last)));
     }
-    node.is_left().await;
+    node.no_streams_left().await;
 }

@@ -1,12 +1,13 @@
-//! A client of its own, which sees the bytes: where a line ends, and how a body does.
+//! An HTTP client that shows a stream line by line, and whether its body has ended properly.
 
 use std::net::SocketAddr;
 
+use http::response::Parts;
+use http_body_util::BodyExt;
+use hyper::{Request, Response, body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpSocket, TcpStream},
-};
+use tokio::net::{TcpSocket, TcpStream};
 use wakeline_feed::{
     bookmark::Bookmark,
     fact::{Hash, Reference},
@@ -56,81 +57,39 @@ impl Frame {
     }
 }
 
-/// What came on a connection so far.
-struct Wire {
-    socket: TcpStream,
-    raw: Vec<u8>,
-    is_closed: bool,
-}
-
-impl Wire {
-    /// More, or `false` when the other side has closed.
-    async fn more(&mut self) -> bool {
-        let mut chunk = [0; 16_384];
-        match self.socket.read(&mut chunk).await {
-            Ok(0) | Err(_) => self.is_closed = true,
-            Ok(read) => self.raw.extend_from_slice(&chunk[..read]),
-        }
-        !self.is_closed
-    }
-
-    /// Up to a mark, which is left out.
-    fn take_until(&mut self, mark: &[u8]) -> Option<Vec<u8>> {
-        let at = self
-            .raw
-            .windows(mark.len())
-            .position(|window| window == mark)?;
-        let taken = self.raw.drain(..at + mark.len()).take(at).collect();
-        Some(taken)
-    }
-}
-
 /// The beginning of an answer.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    headers: Vec<(String, String)>,
+    parts: Parts,
 }
 
 impl Head {
-    fn read(bytes: &[u8]) -> Self {
-        let text = String::from_utf8(bytes.to_vec()).unwrap();
-        let mut lines = text.split("\r\n");
-        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
-        let headers = lines.filter_map(|line| line.split_once(':'));
-        Self {
-            status: status.parse().unwrap(),
-            headers: headers
-                .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
-                .collect(),
-        }
-    }
-
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| &**value)
+        let value = self.parts.headers.get(name)?;
+        Some(value.to_str().unwrap())
     }
 }
 
-async fn send(socket: TcpStream, what: &str, headers: &[(&str, &str)], body: &str) -> (Head, Wire) {
-    let mut text = format!("{what} HTTP/1.1\r\nHost: test\r\n");
-    for (name, value) in headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
+/// `what` is a method and a path.
+async fn send(
+    socket: TcpStream,
+    what: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (Head, Incoming) {
+    let (method, path) = what.split_once(' ').unwrap();
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers.iter().chain([&("Host", "test")]) {
+        request = request.header(*name, *value);
     }
-    text.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
-    let mut wire = Wire {
-        socket,
-        raw: Vec::new(),
-        is_closed: false,
-    };
-    wire.socket.write_all(text.as_bytes()).await.unwrap();
-    wire.socket.write_all(body.as_bytes()).await.unwrap();
-    loop {
-        if let Some(head) = wire.take_until(b"\r\n\r\n") {
-            return (Head::read(&head), wire);
-        }
-        assert!(wire.more().await, "the answer has no head");
-    }
+    let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.unwrap();
+    tokio::spawn(connection);
+    let request = request.body(body.to_owned()).unwrap();
+    let answer: Response<Incoming> = sender.send_request(request).await.unwrap();
+    let (parts, body) = answer.into_parts();
+    let status = parts.status.as_u16();
+    (Head { status, parts }, body)
 }
 
 #[derive(Debug)]
@@ -157,47 +116,21 @@ pub(crate) async fn request(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Answer {
-    let mut headers = headers.to_vec();
-    headers.push(("Connection", "close"));
     let socket = TcpStream::connect(address).await.unwrap();
-    let (head, mut wire) = soon("an answer", send(socket, what, &headers, body)).await;
-    soon("a body", async { while wire.more().await {} }).await;
-    let body = match head.header("transfer-encoding") {
-        None => wire.raw,
-        Some(_) => unchunked(&wire.raw),
-    };
+    let (head, body) = soon("an answer", send(socket, what, headers, body)).await;
+    let body = soon("a body", body.collect()).await.unwrap().to_bytes();
     Answer {
         head,
-        body: String::from_utf8(body).unwrap(),
-    }
-}
-
-/// What the chunks of a whole body have in them. It ends as it has to.
-fn unchunked(mut raw: &[u8]) -> Vec<u8> {
-    let mut body = Vec::new();
-    loop {
-        let at = raw.windows(2).position(|end| end == b"\r\n").unwrap();
-        let size = std::str::from_utf8(&raw[..at]).unwrap();
-        let size = usize::from_str_radix(size, 16).unwrap();
-        body.extend_from_slice(&raw[at + 2..at + 2 + size]);
-        raw = &raw[at + 2 + size + 2..];
-        if size == 0 {
-            assert!(raw.is_empty(), "something comes after the last chunk");
-            return body;
-        }
+        body: String::from_utf8(body.to_vec()).unwrap(),
     }
 }
 
 /// A body that goes on.
 pub(crate) struct Stream {
     pub(crate) head: Head,
-    wire: Wire,
-    /// What the chunks had in them and nobody has read.
+    body: Incoming,
+    /// What has come and was not read.
     text: Vec<u8>,
-    /// The last chunk has come.
-    is_complete: bool,
-    /// Blank lines that end no frame.
-    pub(crate) heartbeats: usize,
 }
 
 impl Stream {
@@ -216,13 +149,11 @@ impl Stream {
 
     async fn on(socket: TcpStream, path: &str, headers: &[(&str, &str)]) -> Self {
         let what = format!("GET {path}");
-        let (head, wire) = soon("a stream", send(socket, &what, headers, "")).await;
+        let (head, body) = soon("a stream", send(socket, &what, headers, "")).await;
         Self {
             head,
-            wire,
+            body,
             text: Vec::new(),
-            is_complete: false,
-            heartbeats: 0,
         }
     }
 
@@ -233,31 +164,12 @@ impl Stream {
                 let line = self.text.drain(..=at).take(at).collect();
                 return Some(String::from_utf8(line).unwrap());
             }
-            if self.is_complete || !self.chunk().await {
+            let Some(chunk) = self.body.frame().await else {
                 assert!(self.text.is_empty(), "it breaks off in a line");
                 return None;
-            }
-        }
-    }
-
-    /// One more chunk, or `false` without any.
-    async fn chunk(&mut self) -> bool {
-        loop {
-            let size = self.wire.raw.windows(2).position(|end| end == b"\r\n");
-            if let Some(at) = size {
-                let size = std::str::from_utf8(&self.wire.raw[..at]).unwrap();
-                let size = usize::from_str_radix(size, 16).unwrap();
-                let end = at + 2 + size + 2;
-                if self.wire.raw.len() >= end {
-                    let chunk: Vec<u8> = self.wire.raw.drain(..end).collect();
-                    self.text.extend_from_slice(&chunk[at + 2..end - 2]);
-                    self.is_complete = size == 0;
-                    return !self.is_complete;
-                }
-            }
-            if !self.wire.more().await {
-                return false;
-            }
+            };
+            let chunk = chunk.expect("the body ends with its last chunk");
+            self.text.extend_from_slice(&chunk.into_data().unwrap());
         }
     }
 
@@ -268,7 +180,6 @@ impl Stream {
             if let Some(frame) = Frame::read(&line) {
                 break frame;
             }
-            self.heartbeats += 1;
         };
         let after = soon("the end of a frame", self.line()).await;
         assert_eq!(after.as_deref(), Some(""), "a blank line ends a frame");
@@ -304,13 +215,12 @@ impl Stream {
         frames
     }
 
-    /// The rest. It ends as a chunked body has to.
+    /// The rest.
     pub(crate) async fn rest(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         while let Some(frame) = self.next().await {
             frames.push(frame);
         }
-        assert!(self.is_complete, "it ends without its last chunk");
         frames
     }
 }

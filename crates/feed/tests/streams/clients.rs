@@ -6,9 +6,9 @@ use wakeline_feed::fact::Reference;
 use wakeline_testkit::soon;
 
 use crate::{
+    blog::{post, references},
     database::Database,
-    facts::{POSTS, post, posts, references, site},
-    node::Node,
+    node::{Blog, Node},
     stream_fixture::received,
 };
 
@@ -18,10 +18,7 @@ const SAVES: usize = 40;
 
 pub(crate) async fn multiple_concurrent_clients(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    let old = posts(&home, "old", 250);
-    node.save(&[vec![home.clone()], old.clone()].concat()).await;
-    let path = node.declare(POSTS, &[&home]).await;
+    let Blog { home, posts, path } = node.blog(250).await;
     let node = Arc::new(node);
     let clients: Vec<_> = (0..CLIENTS)
         .map(|_| {
@@ -38,7 +35,7 @@ pub(crate) async fn multiple_concurrent_clients(database: Database) {
         let (stream, frames) = soon("a client's SYNC", client).await.unwrap();
         let sizes: Vec<usize> = frames.iter().map(|frame| frame.references.len()).collect();
         assert_eq!(sizes, [100, 100, 50, 0]);
-        assert_eq!(received(&frames), references(&old));
+        assert_eq!(received(&frames), references(&posts));
         streams.push(stream);
     }
     let new = post(&home, "new");
@@ -47,16 +44,13 @@ pub(crate) async fn multiple_concurrent_clients(database: Database) {
         let frames = stream.until_sync().await;
         assert_eq!(received(&frames), references(std::slice::from_ref(&new)));
     }
-    node.is_left().await;
+    node.no_streams_left().await;
 }
 
-/// Whatever the writers save is what every client has, wherever it listens and whenever it came.
-pub(crate) async fn twenty_clients_have_what_four_writers_saved(database: Database) {
-    let nodes: Vec<_> = Node::several(&database, 2).await;
-    let nodes: Arc<[Node]> = nodes.into();
-    let home = site("home");
-    nodes[0].save(std::slice::from_ref(&home)).await;
-    let path = nodes[0].declare(POSTS, &[&home]).await;
+/// Every client gets all that the writers save, on either node and whenever it connects.
+pub(crate) async fn twenty_clients_get_the_facts_of_four_writers(database: Database) {
+    let nodes: Arc<[Node]> = Node::several(&database, 2).await.into();
+    let Blog { home, path, .. } = nodes[0].blog(0).await;
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
             let (nodes, home) = (nodes.clone(), home.clone());
@@ -76,25 +70,25 @@ pub(crate) async fn twenty_clients_have_what_four_writers_saved(database: Databa
         .map(|client| {
             let (nodes, path) = (nodes.clone(), path.clone());
             tokio::spawn(async move {
-                let mut had: Vec<Reference> = Vec::new();
+                let mut all: Vec<Reference> = Vec::new();
                 let mut bookmark = String::new();
-                let mut request_text = 0;
-                while had.len() < WRITERS * SAVES {
-                    // Some come again and again, to the one node and to the other.
-                    let node = &nodes[(client + request_text) % nodes.len()];
-                    request_text += 1;
+                let mut connections = 0;
+                while all.len() < WRITERS * SAVES {
+                    // Half of the clients connect several times, to one node and to the other.
+                    let node = &nodes[(client + connections) % nodes.len()];
+                    connections += 1;
                     let mut stream = node.stream(&format!("{path}?b={bookmark}")).await;
-                    let comes_again = client % 2 == 0 && request_text < 10;
-                    let wanted = if comes_again { 1 } else { WRITERS * SAVES };
+                    let reconnects = client % 2 == 0 && connections < 10;
+                    let wanted = if reconnects { 1 } else { WRITERS * SAVES };
                     let mut received = 0;
-                    while received < wanted && had.len() < WRITERS * SAVES {
+                    while received < wanted && all.len() < WRITERS * SAVES {
                         let frame = stream.next().await.unwrap();
                         received += frame.references.len();
-                        had.extend(frame.references);
+                        all.extend(frame.references);
                         bookmark = frame.bookmark;
                     }
                 }
-                had
+                all
             })
         })
         .collect();
@@ -103,9 +97,9 @@ pub(crate) async fn twenty_clients_have_what_four_writers_saved(database: Databa
         saved.extend(soon("a writer", writer).await.unwrap());
     }
     for client in clients {
-        let had = soon("a client", client).await.unwrap();
+        let all = soon("a client", client).await.unwrap();
         // Each once: no bookmark goes back.
-        assert_eq!(had.len(), saved.len());
-        assert_eq!(had.into_iter().collect::<BTreeSet<_>>(), saved);
+        assert_eq!(all.len(), saved.len());
+        assert_eq!(BTreeSet::from_iter(all), saved);
     }
 }

@@ -1,5 +1,5 @@
-//! A store whose questions are counted. A test may hold its pages up after they have been read, or
-//! let it fail.
+//! A store whose calls are counted. A test may hold its pages up after they have been read, or let
+//! it fail.
 
 use std::sync::{
     Arc,
@@ -28,11 +28,11 @@ pub(crate) struct CountingStore {
     delta_pages: AtomicUsize,
     under_way: AtomicUsize,
     most_under_way: AtomicUsize,
-    /// From which slice on they are held up, counted from one.
+    /// Pages from this one on are held up, counted from one.
     held_from: watch::Sender<usize>,
-    /// The one slice that is held up, whatever others are.
+    /// The one page that is held up, whatever others are.
     held: watch::Sender<usize>,
-    had: Semaphore,
+    held_up: Semaphore,
     panics: AtomicBool,
     refuses: AtomicBool,
 }
@@ -47,24 +47,24 @@ impl CountingStore {
             most_under_way: AtomicUsize::new(0),
             held_from: watch::Sender::new(NONE),
             held: watch::Sender::new(NONE),
-            had: Semaphore::new(0),
+            held_up: Semaphore::new(0),
             panics: AtomicBool::new(false),
             refuses: AtomicBool::new(false),
         })
     }
 
-    /// Whoever reads the log next panics.
+    /// The next reading of the log panics.
     pub(crate) fn panic_once(&self) {
         self.panics.store(true, Ordering::SeqCst);
     }
 
-    /// Questions for whom new facts concern are refused from here on, as the database refuses what
-    /// it cannot do.
-    pub(crate) fn refuse_concerned(&self) {
+    /// Look-ups of concerned givens fail from here on, as a statement does that the database cannot
+    /// run.
+    pub(crate) fn refuse_concerns(&self) {
         self.refuses.store(true, Ordering::SeqCst);
     }
 
-    /// Questions of all kinds, and saves.
+    /// Reads and writes of all kinds.
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
@@ -73,27 +73,27 @@ impl CountingStore {
         self.delta_pages.load(Ordering::SeqCst)
     }
 
-    /// The most slices that were asked for at the same time.
+    /// The most pages that were read at the same time.
     pub(crate) fn most_under_way(&self) -> usize {
         self.most_under_way.load(Ordering::SeqCst)
     }
 
-    /// All slices after so many more are held up.
-    pub(crate) fn hold_up(&self, after: usize) {
-        self.held_from.send_replace(self.delta_pages() + 1 + after);
+    /// All pages after so many more are held up.
+    pub(crate) fn hold_up(&self, more: usize) {
+        self.held_from.send_replace(self.delta_pages() + 1 + more);
     }
 
-    /// Only the next slice is held up.
+    /// Only the next page is held up.
     pub(crate) fn hold_up_next(&self) {
         self.held.send_replace(self.delta_pages() + 1);
     }
 
-    /// What it found is known, and nobody has heard it.
+    /// A page has been read, and its caller does not have it yet.
     pub(crate) async fn is_held_up(&self) {
-        self.had.acquire().await.unwrap().forget();
+        self.held_up.acquire().await.unwrap().forget();
     }
 
-    /// The one that is held up goes on; the next is held up.
+    /// The page that is held up is returned; the next is held up.
     pub(crate) fn let_one_go(&self) {
         self.hold_up(0);
     }
@@ -145,12 +145,12 @@ impl Queries for CountingStore {
             self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
             let rows = self.count().delta_page(delta).await;
             if number >= *self.held_from.borrow() {
-                self.had.add_permits(1);
+                self.held_up.add_permits(1);
                 let mut held_from = self.held_from.subscribe();
                 held_from.wait_for(|from| number < *from).await.unwrap();
             }
             if number == *self.held.borrow() {
-                self.had.add_permits(1);
+                self.held_up.add_permits(1);
                 let mut held = self.held.subscribe();
                 held.wait_for(|held| number != *held).await.unwrap();
             }
@@ -164,12 +164,12 @@ impl Queries for CountingStore {
         self.count().tuples_of(query)
     }
 
-    fn concerns(&self, request_text: ConcernQuery) -> StoreFuture<'_, Vec<Concern>> {
+    fn concerns(&self, query: ConcernQuery) -> StoreFuture<'_, Vec<Concern>> {
         if self.refuses.load(Ordering::SeqCst) {
             let refused = wakeline_store::Error::Failed("too much".to_owned());
             return async { Err(refused) }.boxed();
         }
-        self.count().concerns(request_text)
+        self.count().concerns(query)
     }
 
     fn matches(&self, query: Arc<Query>, given: Vec<Vec<Seq>>) -> StoreFuture<'_, Vec<bool>> {

@@ -1,4 +1,4 @@
-//! How a stream ends that its client does not end: properly, and with a bookmark to go on from.
+//! Streams that the server ends: properly, and with a bookmark to resume from.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use wakeline_feed::{fact::Fact, service::Settings, stream::Limits};
 use wakeline_testkit::{eventually, soon};
 
 use crate::{
+    blog::{POSTS, post, posts, references, saved, site, sorted},
     client::{EVENTS, JINAGA, Stream},
     database::Database,
-    facts::{POSTS, post, posts, references, saved, site, sorted},
-    node::{Node, settings},
+    node::{Blog, Node, settings},
     stream_fixture::{long_limits, received},
 };
 
@@ -44,26 +44,24 @@ pub(crate) async fn a_slow_reader_is_paused_and_then_ended(database: Database) {
     let node = Node::with(&database, short).await;
     let (all, path) = much(&node).await;
     let mut stream = narrow(&node, &path).await;
-    // Nothing is read, so no more pages are asked for; and then nothing is left of it.
-    node.is_left().await;
+    // Its client reads nothing, so no more pages are read for it; then it ends.
+    node.no_streams_left().await;
     assert!(node.store.delta_pages() < MUCH / 1_000);
     let mut frames = stream.rest().await;
     let bookmark = &frames.last().unwrap().bookmark;
-    let long_limits = Node::new(&database).await;
-    let mut stream = long_limits.stream(&format!("{path}?b={bookmark}")).await;
+    let other = Node::new(&database).await;
+    let mut stream = other.stream(&format!("{path}?b={bookmark}")).await;
     frames.extend(stream.until_sync().await);
     assert_eq!(received(&frames), references(&all));
 }
 
-pub(crate) async fn more_than_may_wait_ends_it_and_it_resumes(database: Database) {
+pub(crate) async fn a_full_waitlist_ends_a_stream_that_can_resume(database: Database) {
     let short = limited(Limits {
         waitlist_cap: 50,
         ..long_limits()
     });
     let node = Node::with(&database, short).await;
-    let home = site("home");
-    node.save(std::slice::from_ref(&home)).await;
-    let path = node.declare(POSTS, &[&home]).await;
+    let Blog { home, path, .. } = node.blog(0).await;
     let mut stream = node.stream(&path).await;
     let mut frames = stream.until_sync().await;
     let all = posts(&home, "burst", 1_000);
@@ -75,17 +73,14 @@ pub(crate) async fn more_than_may_wait_ends_it_and_it_resumes(database: Database
     assert_eq!(sorted(received(&frames)), sorted(references(&all)));
 }
 
-pub(crate) async fn a_silent_stream_shows_that_it_lives(database: Database) {
+pub(crate) async fn a_silent_stream_sends_heartbeats(database: Database) {
     let lively = limited(Limits {
         heartbeat: Duration::from_millis(30),
         ..long_limits()
     });
     let node = Node::with(&database, lively).await;
-    let home = site("home");
-    node.save(std::slice::from_ref(&home)).await;
-    let path = node.declare(POSTS, &[&home]).await;
-    let mut stream = node.stream(&path).await;
-    stream.until_sync().await;
+    let Blog { home, path, .. } = node.blog(0).await;
+    let mut stream = node.live(&path).await;
     for _ in 0..3 {
         stream.heartbeat().await;
     }
@@ -94,12 +89,12 @@ pub(crate) async fn a_silent_stream_shows_that_it_lives(database: Database) {
     assert_eq!(received(&stream.until(1).await), references(&[new]));
     stream.until_sync().await;
     stream.heartbeat().await;
-    // Nothing is asked for them.
-    let request_text = node.store.calls();
+    // They cost no statement.
+    let before = node.store.calls();
     for _ in 0..5 {
         stream.heartbeat().await;
     }
-    assert_eq!(node.store.calls(), request_text);
+    assert_eq!(node.store.calls(), before);
 }
 
 pub(crate) async fn an_old_stream_ends_properly(database: Database) {
@@ -108,18 +103,15 @@ pub(crate) async fn an_old_stream_ends_properly(database: Database) {
         ..long_limits()
     });
     let node = Node::with(&database, short).await;
-    let home = site("home");
-    let all = posts(&home, "post", 10);
-    node.save(&[vec![home.clone()], all.clone()].concat()).await;
-    let path = node.declare(POSTS, &[&home]).await;
+    let Blog { posts, path, .. } = node.blog(10).await;
     let frames = node.stream(&path).await.rest().await;
-    assert_eq!(received(&frames), references(&all));
+    assert_eq!(received(&frames), references(&posts));
     assert!(frames.last().unwrap().is_sync());
-    node.is_left().await;
+    node.no_streams_left().await;
 }
 
-/// As browsers read it: a comment.
-pub(crate) async fn a_silent_stream_of_events_shows_that_it_lives(database: Database) {
+/// Browsers skip them.
+pub(crate) async fn a_silent_event_stream_sends_comments(database: Database) {
     let lively = limited(Limits {
         heartbeat: Duration::from_millis(30),
         ..long_limits()
@@ -129,7 +121,7 @@ pub(crate) async fn a_silent_stream_of_events_shows_that_it_lives(database: Data
     let mut stream = Stream::open(node.address, &path, &[("Accept", EVENTS)]).await;
     let mut comments = 0;
     while comments < 3 {
-        let line = soon("a sign of life", stream.line()).await;
+        let line = soon("a comment", stream.line()).await;
         if line.expect("it goes on") == ":" {
             let end = soon("its end", stream.line()).await;
             assert_eq!(end.as_deref(), Some(""));
@@ -138,15 +130,13 @@ pub(crate) async fn a_silent_stream_of_events_shows_that_it_lives(database: Data
     }
 }
 
-/// It is answered as if nothing had come: its client comes again, elsewhere.
-pub(crate) async fn a_drain_ends_a_page_that_is_waited_for(database: Database) {
+/// The answer is an empty page: the client asks the next node.
+pub(crate) async fn a_drain_answers_a_held_page(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    node.save(&[home.clone(), post(&home, "old")]).await;
-    let path = node.declare(POSTS, &[&home]).await;
+    let path = node.blog(1).await.path;
     let bookmark = node.get(&path, &[]).await.page().bookmark;
-    let request_text = format!("{path}?b={bookmark}");
-    let held = node.get(&request_text, &[("Prefer", "wait=60")]);
+    let path = format!("{path}?b={bookmark}");
+    let held = node.get(&path, &[("Prefer", "wait=60")]);
     let draining = async {
         eventually("the request to be held", async || node.engine.held() == 2).await;
         node.engine.drain();
@@ -154,21 +144,16 @@ pub(crate) async fn a_drain_ends_a_page_that_is_waited_for(database: Database) {
     let (answer, ()) = tokio::join!(held, draining);
     let page = answer.page();
     assert_eq!((page.references.len(), page.bookmark), (0, bookmark));
-    node.is_left().await;
+    node.no_streams_left().await;
 }
 
-pub(crate) async fn a_drain_ends_all_properly(database: Database) {
+pub(crate) async fn a_drain_ends_all_streams_properly(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    let all = posts(&home, "post", 350);
-    node.save(&[vec![home.clone()], all.clone()].concat()).await;
-    let path = node.declare(POSTS, &[&home]).await;
-    let mut live = node.stream(&path).await;
-    live.until_sync().await;
-    let unborn = node.declare(POSTS, &[&site("unborn")]).await;
-    let mut waiting = node.stream(&unborn).await;
-    waiting.until_sync().await;
-    // A page that is under way is sent, and says where to go on. It is not one that is known.
+    let Blog { posts, path, .. } = node.blog(350).await;
+    let mut live = node.live(&path).await;
+    let unresolved = node.declare(POSTS, &[&site("not stored")]).await;
+    let mut waiting = node.live(&unresolved).await;
+    // A page that is being read is sent, with its bookmark. With a new horizon it is not in the cache.
     node.save(&[site("other")]).await;
     let half = node.get(&path, &[]).await.page().bookmark;
     node.store.hold_up(0);
@@ -179,14 +164,14 @@ pub(crate) async fn a_drain_ends_all_properly(database: Database) {
     assert!(waiting.rest().await.is_empty());
     node.store.let_go();
     let frames = reading.rest().await;
-    assert_eq!(received(&frames), references(&all[100..200]));
-    node.is_left().await;
-    // Who comes now is sent elsewhere.
+    assert_eq!(received(&frames), references(&posts[100..200]));
+    node.no_streams_left().await;
+    // A new stream is refused.
     let refused = Stream::open(node.address, &path, &[("Accept", JINAGA)]).await;
     assert_eq!(refused.head.status, 503);
     assert_eq!(refused.head.header("retry-after"), Some("1"));
     let rest = format!("{path}?b={}", frames.last().unwrap().bookmark);
     let node = Node::new(&database).await;
     let rest = node.stream(&rest).await.until_sync().await;
-    assert_eq!(received(&rest), references(&all[200..]));
+    assert_eq!(received(&rest), references(&posts[200..]));
 }

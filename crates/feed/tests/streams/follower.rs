@@ -1,92 +1,78 @@
-//! Who reads what is saved and tells the streams: whatever happens to it, streams are told.
+//! The follower reads new facts for the streams, whatever happens to it.
 
 use std::time::Duration;
 
-use wakeline_bus::{Bus, Intervals};
+use serde_json::json;
+use wakeline_bus::Intervals;
 use wakeline_feed::{
     fact::{Fact, Predecessors},
-    json,
     store::{ConcernQuery, MAX_CONCERNS, Queries},
 };
-use wakeline_testkit::eventually;
-use wakeline_wake::{Engine, Limits};
+use wakeline_testkit::{eventually, local_bus};
 
 use crate::{
+    blog::{COMMENTS, build, comment, fact, feed, post, references, saved},
     database::Database,
-    facts::{COMMENTS, POSTS, comment, fact, feed, post, references, saved, site},
-    node::Node,
+    node::{Blog, Node},
     stream_fixture::{StreamFixture, received, until_sync},
 };
 
-/// Of each of two roles; their product is more than is told.
+/// Predecessors under each of two roles; their product is above the limit of concerns.
 const MANY: usize = 250;
 
-/// The stream itself has the only place to wait.
-pub(crate) async fn a_full_node_hears_what_is_saved(database: Database) {
+/// The engine takes one waiter, which is the stream.
+pub(crate) async fn a_full_node_follows_the_log(database: Database) {
     let node = Node::crowded(&database, 1).await;
-    let home = site("home");
-    node.save(std::slice::from_ref(&home)).await;
-    let path = node.declare(POSTS, &[&home]).await;
-    let mut stream = node.stream(&path).await;
-    stream.until_sync().await;
+    let Blog { home, path, .. } = node.blog(0).await;
+    let mut stream = node.live(&path).await;
     for name in ["one", "two"] {
         let new = post(&home, name);
         node.add(&new).await;
         assert_eq!(received(&stream.until_sync().await), references(&[new]));
     }
     drop(stream);
-    node.is_left().await;
+    node.no_streams_left().await;
 }
 
-pub(crate) async fn a_panic_is_survived(database: Database) {
+pub(crate) async fn a_follower_goes_on_after_a_panic(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    node.save(std::slice::from_ref(&home)).await;
-    let path = node.declare(POSTS, &[&home]).await;
-    let mut stream = node.stream(&path).await;
-    stream.until_sync().await;
+    let Blog { home, path, .. } = node.blog(0).await;
+    let mut stream = node.live(&path).await;
     node.store.panic_once();
     let new = post(&home, "new");
     node.add(&new).await;
     assert_eq!(received(&stream.until_sync().await), references(&[new]));
 }
 
-/// Whom a refused question was for looks for itself; all others are told as ever.
-pub(crate) async fn a_question_that_is_refused_stops_nobody(database: Database) {
+/// The streams of a query whose look-up fails read for themselves; all others are served as before.
+pub(crate) async fn a_failed_lookup_stops_no_stream(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    let said = post(&home, "said");
-    node.save(&[home.clone(), said.clone()]).await;
-    let posts = node.declare(POSTS, &[&home]).await;
+    let Blog { home, posts, path } = node.blog(1).await;
+    let old = &posts[0];
     let comments = node.declare(COMMENTS, &[&home]).await;
-    let mut posts = node.stream(&posts).await;
-    let mut comments = node.stream(&comments).await;
-    posts.until_sync().await;
-    comments.until_sync().await;
-    node.store.refuse_concerned();
-    let heard = comment(&said, "heard");
+    let mut posts = node.live(&path).await;
+    let mut comments = node.live(&comments).await;
+    node.store.refuse_concerns();
+    let about = comment(old, "about");
     let next = post(&home, "next");
-    node.add(&heard).await;
+    node.add(&about).await;
     node.add(&next).await;
     assert_eq!(received(&posts.until_sync().await), references(&[next]));
     let frames = comments.until_sync().await;
-    assert_eq!(received(&frames), references(&[said, heard]));
+    assert_eq!(received(&frames), references(&[old.clone(), about]));
 }
 
 /// A fact with many predecessors, and one below it.
-pub(crate) async fn many_predecessors_are_no_product(database: Database) {
+pub(crate) async fn many_predecessors_do_not_multiply(database: Database) {
     let fixture = StreamFixture::new(database, 10).await;
-    let all = |kind: &str| -> Vec<Fact> {
-        let name = |number: usize| fact(kind, &number.to_string(), &[]);
-        (0..MANY).map(name).collect()
-    };
+    let all =
+        |kind: &str| -> Vec<Fact> { (0..MANY).map(|number| fact(kind, number, &[])).collect() };
     let (ones, others) = (all("One"), all("Other"));
     let roles = [("one", &ones), ("other", &others)].map(|(role, facts)| {
         let references = references(facts);
         (role.into(), Predecessors::Many(references))
     });
-    let fields = json::parse("{}").unwrap();
-    let both = Fact::new("Both".into(), roles.to_vec(), &fields).unwrap();
+    let both = build("Both", json!({}), roles.to_vec());
     fixture.save(&[ones.clone(), others.clone()].concat()).await;
     let feed = feed(
         "(a: One, b: Other) { c: Both [c->one: One = a c->other: Other = b] d: Last [d->both: Both = c] }",
@@ -108,13 +94,10 @@ pub(crate) async fn many_predecessors_are_no_product(database: Database) {
     assert_eq!(found.await.unwrap().len(), MAX_CONCERNS);
 }
 
-/// SaveOutcome without a word to anybody: the periodic question to the store finds it, and the
-/// answer says so.
-pub(crate) async fn a_lost_hint_is_found_again(database: Database) {
+/// A save that wakes no follower is found by the periodic recheck, and the answer says so.
+pub(crate) async fn a_lost_wake_is_made_up_for_by_the_fallback(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    node.save(&[home.clone(), post(&home, "old")]).await;
-    let path = node.declare(POSTS, &[&home]).await;
+    let Blog { home, path, .. } = node.blog(1).await;
     let mut stream = node.stream(&path).await;
     let bookmark = stream.until_sync().await.pop().unwrap().bookmark;
     let path = format!("{path}?b={bookmark}");
@@ -123,9 +106,8 @@ pub(crate) async fn a_lost_hint_is_found_again(database: Database) {
     let new = post(&home, "new");
     let losing = async {
         eventually("all to be held", async || node.engine.held() == 3).await;
-        // On a bus that no follower hears.
-        let elsewhere = Bus::local(Engine::new(Limits::default()));
-        saved(&*node.store, &elsewhere, std::slice::from_ref(&new)).await;
+        // On a bus that no follower waits on.
+        saved(&*node.store, &local_bus(), std::slice::from_ref(&new)).await;
         let often = Duration::from_millis(20);
         tokio::spawn(wakeline_bus::watch(
             node.bus.clone(),

@@ -1,78 +1,49 @@
-//! Transactions that commit late, on PostgreSQL: their seqs are before what was read already.
+//! Transactions that commit late, on PostgreSQL: their seqs are below some that were read already.
 
-use std::{cmp::Ordering, fmt::Write, sync::Arc, time::Duration};
+use std::{cmp::Ordering, sync::Arc, time::Duration};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio_postgres::Client;
 use wakeline_feed::fact::{Fact, Reference};
-use wakeline_testkit::{eventually, soon};
+use wakeline_testkit::{DatabaseKind, eventually, soon};
 
 use crate::{
+    blog::{post, references, sorted},
     client::{Frame, Stream},
     database::Database,
-    facts::{POSTS, post, references, site, sorted},
-    node::Node,
+    node::{Blog, Node},
     stream_fixture::received,
+    transactions,
 };
 
 const CLIENTS: usize = 6;
 const WRITERS: usize = 3;
 const ROUNDS: usize = 25;
 
-fn bytes(reference: &Reference) -> String {
-    let mut text = String::from("'\\x");
-    for byte in reference.hash.0 {
-        write!(text, "{byte:02x}").unwrap();
-    }
-    text + "'::bytea"
-}
-
-/// Saves a post of a stored site in the session's transaction. Some post has to be known.
-async fn save_in(session: &Client, home: &Fact, post: &Fact) {
-    let (new, outside) = (bytes(&post.reference), bytes(&home.reference));
-    let (fields, predecessors) = (&post.fields, post.predecessors_text());
-    let kind = |name: &str| format!("(SELECT id FROM wakeline.feed_type WHERE name = '{name}')");
-    let (of_post, of_site) = (kind("Post"), kind("Site"));
-    let role =
-        format!("(SELECT id FROM wakeline.feed_role WHERE type_id = {of_post} AND name = 'site')");
-    let sql = format!(
-        "SELECT wakeline.feed_save(
-             ARRAY[{of_post}], ARRAY[{new}], ARRAY['{fields}'], ARRAY['{predecessors}'], ARRAY[1],
-             ARRAY[{of_site}], ARRAY[{outside}], ARRAY[1], ARRAY[{role}], ARRAY[-1],
-             '{{}}', '{{}}', '{{}}', '{{}}', '{{}}')"
-    );
-    session.batch_execute(&sql).await.unwrap();
-}
-
 struct LateFixture {
     database: Database,
     node: Node,
     home: Fact,
-    first: Fact,
+    posts: Vec<Fact>,
     path: String,
 }
 
 impl LateFixture {
     async fn new() -> Self {
-        let database = Database::postgres().await;
+        let database = Database::open(DatabaseKind::Postgres).await;
         let node = Node::new(&database).await;
-        let home = site("home");
-        let first = post(&home, "first");
-        node.save(&[home.clone(), first.clone()]).await;
+        let Blog { home, posts, path } = node.blog(1).await;
         Self {
-            path: node.declare(POSTS, &[&home]).await,
             database,
             node,
             home,
-            first,
+            posts,
+            path,
         }
     }
 
-    async fn held(&self, post: &Fact) -> Client {
-        let session = self.database.session().await;
-        session.batch_execute("BEGIN").await.unwrap();
-        save_in(&session, &self.home, post).await;
-        session
+    async fn hold(&self, post: &Fact) -> Client {
+        transactions::hold(&self.database, post).await
     }
 }
 
@@ -81,26 +52,22 @@ fn assert_in_order(frames: &[Frame]) {
     assert!(frames.windows(2).all(is_before), "{frames:?}");
 }
 
-/// A save is under way while two others commit; then it `ends`, while streams are open and as one
-/// comes.
+/// A save is under way while two others commit; then it `ends`, while streams are open.
 async fn held_until(ends: &str, is_kept: bool) {
     let fixture = LateFixture::new().await;
     let (node, home) = (&fixture.node, &fixture.home);
     let mut before = node.stream(&fixture.path).await;
     let mut frames = before.until_sync().await;
     let held = post(home, "held");
-    let session = fixture.held(&held).await;
+    let session = fixture.hold(&held).await;
     let later = ["a", "b"].map(|name| post(home, name));
     for post in &later {
         node.add(post).await;
     }
-    // It comes while the save is held, and is told of what is settled.
+    // It is opened while the save is held, and gets what is settled.
     let mut between = node.stream(&fixture.path).await;
-    let mut seen = between.until_sync().await;
-    assert_eq!(
-        received(&seen),
-        references(std::slice::from_ref(&fixture.first))
-    );
+    let mut other_frames = between.until_sync().await;
+    assert_eq!(received(&other_frames), references(&fixture.posts));
     session.batch_execute(ends).await.unwrap();
     let mut all = later.to_vec();
     if is_kept {
@@ -108,73 +75,64 @@ async fn held_until(ends: &str, is_kept: bool) {
     }
     frames.extend(before.until(all.len()).await);
     frames.extend(before.until_sync().await);
-    seen.extend(between.until(all.len()).await);
-    seen.extend(between.until_sync().await);
-    all.push(fixture.first.clone());
-    for frames in [frames, seen] {
+    other_frames.extend(between.until(all.len()).await);
+    other_frames.extend(between.until_sync().await);
+    all.extend(fixture.posts.clone());
+    for frames in [frames, other_frames] {
         assert_eq!(sorted(received(&frames)), sorted(references(&all)));
         assert_in_order(&frames);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_commits_late_is_not_missed() {
+async fn a_late_commit_is_not_missed() {
     held_until("COMMIT", true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_rolled_back_holds_nobody_up() {
+async fn a_rollback_holds_no_stream_up() {
     held_until("ROLLBACK", false).await;
 }
 
-/// Nobody is told of a commit that no node has made.
+/// No node makes the commit, so none wakes the streams.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_commits_last_is_not_missed() {
+async fn a_last_commit_without_a_wake_is_not_missed() {
     let fixture = LateFixture::new().await;
-    let mut stream = fixture.node.stream(&fixture.path).await;
-    stream.until_sync().await;
+    let mut stream = fixture.node.live(&fixture.path).await;
     let held = post(&fixture.home, "held");
-    let session = fixture.held(&held).await;
+    let session = fixture.hold(&held).await;
     let later = post(&fixture.home, "later");
     fixture.node.add(&later).await;
     let silent = tokio::time::timeout(Duration::from_millis(300), stream.line()).await;
     assert!(silent.is_err(), "it is not settled: {silent:?}");
     session.batch_execute("COMMIT").await.unwrap();
     let frames = stream.until(2).await;
-    assert_eq!(
-        sorted(received(&frames)),
-        sorted(references(&[held, later]))
-    );
+    let both = sorted(references(&[held, later]));
+    assert_eq!(sorted(received(&frames)), both);
 }
 
-/// So far behind that streams would look for themselves, with nothing that they could look at: one
-/// transaction that somebody forgot must not keep the node busy.
+/// The log is so far behind that streams would read for themselves, but nothing is settled: a
+/// transaction that was left open must not keep the node busy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn much_behind_an_open_transaction_holds_nobody_up() {
+async fn a_forgotten_transaction_holds_no_stream_up() {
     let fixture = LateFixture::new().await;
     let (node, home) = (&fixture.node, &fixture.home);
     let mut streams = [
-        node.stream(&fixture.path).await,
-        node.stream(&fixture.path).await,
+        node.live(&fixture.path).await,
+        node.live(&fixture.path).await,
     ];
-    for stream in &mut streams {
-        stream.until_sync().await;
-    }
     let held = post(home, "held");
-    let session = fixture.held(&held).await;
+    let session = fixture.hold(&held).await;
     let sequence = "'wakeline.feed_seq'";
     let skip = format!("SELECT setval({sequence}, nextval({sequence}) + 200000)");
     session.batch_execute(&skip).await.unwrap();
     let later = post(home, "later");
     node.add(&later).await;
-    // The follower finds it, and can tell nothing; the node answers as before.
-    let request_text = node.store.calls();
-    eventually("the follower", async || {
-        node.store.calls() > request_text + 3
-    })
-    .await;
+    // The follower finds it, and cannot deliver it; the node answers as before.
+    let before = node.store.calls();
+    eventually("the follower", async || node.store.calls() > before + 3).await;
     let mut third = node.stream(&fixture.path).await;
-    let first = references(std::slice::from_ref(&fixture.first));
+    let first = references(&fixture.posts);
     assert_eq!(received(&third.until_sync().await), first);
     session.batch_execute("COMMIT").await.unwrap();
     let both = sorted(references(&[held, later]));
@@ -183,39 +141,36 @@ async fn much_behind_an_open_transaction_holds_nobody_up() {
     }
 }
 
-/// A bookmark that was given while a save was under way, used after it has ended.
+/// A bookmark that was sent while a save was under way, used after it has ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bookmark_from_before_a_late_commit_misses_nothing() {
     let fixture = LateFixture::new().await;
     let held = post(&fixture.home, "held");
-    let session = fixture.held(&held).await;
+    let session = fixture.hold(&held).await;
     let later = post(&fixture.home, "later");
     fixture.node.add(&later).await;
     let page = fixture.node.get(&fixture.path, &[]).await.page();
-    assert_eq!(
-        page.references,
-        references(std::slice::from_ref(&fixture.first))
-    );
+    assert_eq!(page.references, references(&fixture.posts));
     session.batch_execute("COMMIT").await.unwrap();
     let path = format!("{}?b={}", fixture.path, page.bookmark);
     let page = fixture.node.get(&path, &[]).await.page();
     assert_eq!(sorted(page.references), sorted(references(&[held, later])));
 }
 
-/// A save holds a floor that it read before others were settled: a horizon can be behind one that
-/// was told before, on another node or on this one.
+/// A save holds a floor that it read before others were settled: a horizon can be behind an earlier
+/// one of another node or of this one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bookmark_never_goes_back() {
     let fixture = LateFixture::new().await;
-    let said = fixture.node.stream(&fixture.path).await.until_sync().await;
-    let bookmark = &said.last().unwrap().bookmark;
+    let frames = fixture.node.stream(&fixture.path).await.until_sync().await;
+    let bookmark = &frames.last().unwrap().bookmark;
     let session = fixture.database.session().await;
     let floor = "BEGIN; SELECT pg_advisory_xact_lock_shared(1717921124, 1)";
     session.batch_execute(floor).await.unwrap();
     // A node that has not seen more.
     let other = Node::new(&fixture.database).await;
-    let request_text = format!("{}?b={bookmark}", fixture.path);
-    let mut stream = other.stream(&request_text).await;
+    let resumed = format!("{}?b={bookmark}", fixture.path);
+    let mut stream = other.stream(&resumed).await;
     let frames = stream.until_sync().await;
     assert_eq!((frames.len(), &frames[0].bookmark), (1, bookmark));
     session.batch_execute("COMMIT").await.unwrap();
@@ -225,9 +180,9 @@ async fn a_bookmark_never_goes_back() {
 }
 
 /// Sessions that hold their saves open for a while and commit or not, beside nodes that save, while
-/// clients stay or come again with their bookmarks.
+/// clients stay or connect again with their bookmarks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_miss_nothing_whatever_is_held_open() {
+async fn clients_miss_nothing_while_transactions_are_open() {
     let given = std::env::var("WAKELINE_SEED").ok();
     let seed: u64 = given.map_or_else(rand::random, |seed| seed.parse().unwrap());
     eprintln!("WAKELINE_SEED={seed}");
@@ -254,7 +209,7 @@ async fn clients_miss_nothing_whatever_is_held_open() {
         let random = StdRng::seed_from_u64(seed.wrapping_add(number as u64));
         writers.push(tokio::spawn(write(fixture.clone(), random, number)));
     }
-    let mut all = vec![fixture.first.reference.clone()];
+    let mut all = references(&fixture.posts);
     for writer in writers {
         all.extend(soon("a writer", writer).await.unwrap());
     }
@@ -269,11 +224,11 @@ async fn clients_miss_nothing_whatever_is_held_open() {
 }
 
 /// To the last post, or only to the next SYNC.
-async fn read(mut stream: Stream, comes_again: bool, last: &Reference) -> Vec<Frame> {
+async fn read(mut stream: Stream, reconnects: bool, last: &Reference) -> Vec<Frame> {
     let mut frames = Vec::new();
     loop {
         let frame = stream.next().await.unwrap();
-        let is_end = frame.references.contains(last) || (comes_again && frame.is_sync());
+        let is_end = frame.references.contains(last) || (reconnects && frame.is_sync());
         frames.push(frame);
         if is_end {
             return frames;
@@ -281,7 +236,7 @@ async fn read(mut stream: Stream, comes_again: bool, last: &Reference) -> Vec<Fr
     }
 }
 
-/// What it has committed.
+/// Returns the committed facts.
 async fn write(fixture: Arc<LateFixture>, mut random: StdRng, number: usize) -> Vec<Reference> {
     let session = fixture.database.session().await;
     let mut committed = Vec::new();
@@ -291,7 +246,7 @@ async fn write(fixture: Arc<LateFixture>, mut random: StdRng, number: usize) -> 
             .map(|which| post(&fixture.home, &format!("held {number} {round} {which}")))
             .collect();
         for post in &held {
-            save_in(&session, &fixture.home, post).await;
+            transactions::save_in(&session, post).await;
         }
         for which in 0..random.random_range(0..3) {
             let new = post(&fixture.home, &format!("{number} {round} {which}"));

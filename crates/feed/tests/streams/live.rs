@@ -1,13 +1,13 @@
-//! What comes after SYNC.
+//! New facts after SYNC.
 
-use wakeline_feed::{
-    fact::Fact, json, login::USER, service::Settings, signature, store::Principal, stream::Limits,
-};
+use futures_util::future::join_all;
+use serde_json::json;
+use wakeline_feed::{login::USER, service::Settings, signature, store::Principal, stream::Limits};
 
 use crate::{
+    blog::{COMMENTS, POSTS, build, comment, fact, post, posts, references, site, sorted},
     database::Database,
-    facts::{COMMENTS, POSTS, comment, fact, post, posts, references, site, sorted},
-    node::{Node, settings},
+    node::{Blog, Node, settings},
     stream_fixture::{long_limits, received},
 };
 
@@ -15,9 +15,7 @@ const BURST: usize = 2_000;
 
 pub(crate) async fn post_sync_updates(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    node.save(std::slice::from_ref(&home)).await;
-    let path = node.declare(POSTS, &[&home]).await;
+    let Blog { home, path, .. } = node.blog(0).await;
     let mut stream = node.stream(&path).await;
     let mut last = stream.until_sync().await.pop().unwrap();
     assert_eq!(last.bookmark, "");
@@ -42,23 +40,20 @@ pub(crate) async fn waitlist_stress(database: Database) {
         ..settings()
     };
     let node = Node::with(&database, capped).await;
-    let home = site("home");
-    node.save(std::slice::from_ref(&home)).await;
-    let path = node.declare(POSTS, &[&home]).await;
-    let mut stream = node.stream(&path).await;
-    stream.until_sync().await;
+    let Blog { home, path, .. } = node.blog(0).await;
+    let mut stream = node.live(&path).await;
     let all = posts(&home, "burst", BURST);
     let saves = all.chunks(BURST / 10).map(|some| {
         let graph = [std::slice::from_ref(&home), some].concat();
         let node = &node;
         async move { node.save(&graph).await }
     });
-    let (_, frames) = tokio::join!(futures_util::future::join_all(saves), stream.until(BURST));
+    let (_, frames) = tokio::join!(join_all(saves), stream.until(BURST));
     let frames = [frames, stream.until_sync().await].concat();
     assert_eq!(sorted(received(&frames)), sorted(references(&all)));
 }
 
-pub(crate) async fn an_unresolved_given_that_comes_later(database: Database) {
+pub(crate) async fn an_unresolved_given_stored_later(database: Database) {
     let node = Node::new(&database).await;
     let home = site("home");
     let path = node.declare(POSTS, &[&home]).await;
@@ -76,8 +71,8 @@ pub(crate) async fn an_unresolved_given_that_comes_later(database: Database) {
     assert_eq!(received(&stream.until_sync().await), references(&[next]));
 }
 
-/// Whether it comes before, while or after the streams look for it, each of them gets it.
-pub(crate) async fn an_unresolved_given_that_comes_while_streams_open(database: Database) {
+/// Whether it is saved before, while or after the streams look for it, each of them goes on.
+pub(crate) async fn an_unresolved_given_stored_while_streams_open(database: Database) {
     let node = &Node::new(&database).await;
     for round in 0..20 {
         let home = site(&format!("home {round}"));
@@ -89,8 +84,8 @@ pub(crate) async fn an_unresolved_given_that_comes_while_streams_open(database: 
         });
         let graph = [home.clone(), first.clone()];
         let save = node.save(&graph);
-        let (got, ()) = tokio::join!(futures_util::future::join_all(streams), save);
-        for received in got {
+        let (all, ()) = tokio::join!(join_all(streams), save);
+        for received in all {
             assert_eq!(
                 received,
                 references(std::slice::from_ref(&first)),
@@ -100,12 +95,10 @@ pub(crate) async fn an_unresolved_given_that_comes_while_streams_open(database: 
     }
 }
 
-/// A feed between two givens: one of them comes long after what stands below it.
-pub(crate) async fn a_given_that_comes_later_brings_what_is_older(database: Database) {
+/// A given that is stored after the tuples of its feed.
+pub(crate) async fn a_given_stored_later_has_older_tuples(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    let old = posts(&home, "old", 2);
-    node.save(&[vec![home.clone()], old.clone()].concat()).await;
+    let Blog { home, posts, .. } = node.blog(2).await;
     let mark = fact("Mark", "mark", &[("site", &home)]);
     let marked = "(m: Mark) { p: Post [p->site: Site = m->site: Site] }";
     let path = node.declare(marked, &[&mark]).await;
@@ -113,28 +106,24 @@ pub(crate) async fn a_given_that_comes_later_brings_what_is_older(database: Data
     assert_eq!(stream.until_sync().await.len(), 1);
     node.add(&mark).await;
     let frames = stream.until(2).await;
-    assert_eq!(sorted(received(&frames)), sorted(references(&old)));
+    assert_eq!(sorted(received(&frames)), sorted(references(&posts)));
     stream.until_sync().await;
-    // A bookmark of before it came misses nothing either.
+    // With a bookmark of before it was stored no tuple is missed either.
     let other = fact("Mark", "other", &[("site", &home)]);
     let path = node.declare(marked, &[&other]).await;
-    let request_text = format!("{path}?b={}", frames[0].bookmark);
-    let mut stream = node.stream(&request_text).await;
-    stream.until_sync().await;
+    let resumed = format!("{path}?b={}", frames[0].bookmark);
+    let mut stream = node.live(&resumed).await;
     node.add(&other).await;
     let again = stream.until(2).await;
-    assert_eq!(sorted(received(&again)), sorted(references(&old)));
-    let request_text = format!("{path}?b={}", frames[0].bookmark);
-    let frames = node.stream(&request_text).await.until_sync().await;
-    assert_eq!(sorted(received(&frames)), sorted(references(&old)));
+    assert_eq!(sorted(received(&again)), sorted(references(&posts)));
+    let frames = node.stream(&resumed).await.until_sync().await;
+    assert_eq!(sorted(received(&frames)), sorted(references(&posts)));
 }
 
-/// A user has a key before their fact is stored, where a node ended between the two.
-pub(crate) async fn a_user_who_comes_later_is_heard_of(database: Database) {
+/// A user has a key but no stored fact if a node ended between the two writes.
+pub(crate) async fn a_users_fact_stored_later_opens_the_feed(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    let old = posts(&home, "old", 2);
-    node.save(&[vec![home.clone()], old.clone()].concat()).await;
+    let Blog { home, posts, .. } = node.blog(2).await;
     let anna = Principal {
         provider: "wakeline".to_owned(),
         id: "anna".to_owned(),
@@ -142,8 +131,8 @@ pub(crate) async fn a_user_who_comes_later_is_heard_of(database: Database) {
     let store = database.store().await;
     let key = store.store_key(anna, signature::generate().unwrap());
     let key = key.commit(&node.bus);
-    let fields = serde_json::json!({ "publicKey": &*key.await.unwrap().public }).to_string();
-    let user = Fact::new(USER.into(), Vec::new(), &json::parse(&fields).unwrap()).unwrap();
+    let fields = json!({ "publicKey": &*key.await.unwrap().public });
+    let user = build(USER, fields, Vec::new());
     let seen_by = "(s: Site, u: Jinaga.User) { p: Post [p->site: Site = s
         !E { h: Hidden [h->post: Post = p h->user: Jinaga.User = u] }] }";
     let path = node.declare(seen_by, &[&home, &user]).await;
@@ -152,26 +141,25 @@ pub(crate) async fn a_user_who_comes_later_is_heard_of(database: Database) {
     let answer = node.get_as("anna", "/jinaga/login").await.json();
     assert_eq!(answer["userFact"]["hash"], user.reference.hash.to_string());
     let frames = stream.until(2).await;
-    assert_eq!(sorted(received(&frames)), sorted(references(&old)));
+    assert_eq!(sorted(received(&frames)), sorted(references(&posts)));
 }
 
-pub(crate) async fn what_was_read_is_not_sent_again(database: Database) {
+pub(crate) async fn read_tuples_are_not_sent_again(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    let said = post(&home, "said");
-    let old = ["a", "b"].map(|name| comment(&said, name));
-    node.save(&[&[home.clone(), said.clone()], &old[..]].concat())
+    let Blog { home, posts, .. } = node.blog(1).await;
+    let old = &posts[0];
+    node.add_all(&[&comment(old, "a"), &comment(old, "b")])
         .await;
     let path = node.declare(COMMENTS, &[&home]).await;
     let mut stream = node.stream(&path).await;
     let bookmark = stream.until_sync().await.pop().unwrap().bookmark;
     drop(stream);
-    let new = comment(&said, "new");
+    let new = comment(old, "new");
     node.add(&new).await;
     let mut stream = node.stream(&format!("{path}?b={bookmark}")).await;
     let frames = stream.until_sync().await;
     // The post is part of the tuple, the other comments are not.
-    assert_eq!(received(&frames), references(&[said, new]));
+    assert_eq!(received(&frames), references(&[old.clone(), new]));
     let bookmark = frames.last().unwrap().bookmark.clone();
     let mut stream = node.stream(&format!("{path}?b={bookmark}")).await;
     let frames = stream.until_sync().await;

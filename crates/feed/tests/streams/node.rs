@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{extract::Request, middleware::map_request};
+use serde_json::json;
 use wakeline_bus::{Bus, Intervals, Options};
 use wakeline_feed::{
     fact::Fact,
@@ -16,15 +17,26 @@ use wakeline_wake::Engine;
 use wakeline_web::{Identity, Role};
 
 use crate::{
+    blog::{POSTS, as_graph, as_json, posts, reference_json, request_text, site},
     client::{Answer, JINAGA, Stream, request},
     counting_store::CountingStore,
     database::Database,
-    facts::{as_graph, request_text},
     stream_fixture::long_limits,
 };
 
-/// Who somebody says to be; the server's own login would have found it out.
+/// The header that names the user, whom the server's own login would have found.
 pub(crate) const USER: &str = "x-user";
+
+pub(crate) const GRAPH: &str = "application/x-jinaga-graph-v1";
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const TEXT: &str = "text/plain";
+
+/// A site, its posts, and the path of the feed of its posts.
+pub(crate) struct Blog {
+    pub(crate) home: Fact,
+    pub(crate) posts: Vec<Fact>,
+    pub(crate) path: String,
+}
 
 pub(crate) struct Node {
     pub(crate) feeds: Arc<Feeds>,
@@ -146,36 +158,50 @@ impl Node {
         }
     }
 
+    pub(crate) async fn post(&self, user: &str, path: &str, kind: &str, body: &str) -> Answer {
+        let headers = [("Content-Type", kind), (USER, user)];
+        request(self.address, &format!("POST {path}"), &headers, body).await
+    }
+
     /// As a graph.
     pub(crate) async fn save(&self, facts: &[Fact]) {
-        let kind = ("Content-Type", "application/x-jinaga-graph-v1");
         let body = as_graph(facts);
-        let answer = request(self.address, "POST /jinaga/save", &[kind], &body).await;
+        let answer = self.post("", "/jinaga/save", GRAPH, &body).await;
         assert_eq!(answer.head.status, 201, "{answer:?}");
     }
 
-    /// One that stands on what is stored: as JSON, which names its predecessors by hash.
+    /// A fact whose predecessors are stored: as JSON, which names them by hash.
     pub(crate) async fn add(&self, fact: &Fact) {
-        let roles = fact.predecessors.iter().map(|(role, predecessors)| {
-            let reference = &predecessors.references()[0];
-            let value = serde_json::json!({
-                "type": &*reference.kind,
-                "hash": reference.hash.to_string(),
-            });
-            (role.to_string(), value)
-        });
-        let roles: serde_json::Map<_, _> = roles.collect();
-        let fields: serde_json::Value = serde_json::from_str(&fact.fields).unwrap();
-        let body = serde_json::json!({ "facts": [{
-            "type": &*fact.reference.kind,
-            "hash": fact.reference.hash.to_string(),
-            "predecessors": roles,
-            "fields": fields,
-        }] });
-        let kind = ("Content-Type", "application/json");
-        let body = body.to_string();
-        let answer = request(self.address, "POST /jinaga/save", &[kind], &body).await;
+        self.add_all(&[fact]).await;
+    }
+
+    pub(crate) async fn add_all(&self, facts: &[&Fact]) {
+        let facts: Vec<_> = facts.iter().map(|fact| as_json(fact)).collect();
+        let body = json!({ "facts": facts }).to_string();
+        let answer = self.post("", "/jinaga/save", JSON, &body).await;
         assert_eq!(answer.head.status, 201, "{answer:?}");
+    }
+
+    pub(crate) async fn load_as(&self, user: &str, facts: &[&Fact]) -> Answer {
+        let headers = [("Content-Type", JSON), ("Accept", JSON), (USER, user)];
+        let body = references(facts);
+        request(self.address, "POST /jinaga/load", &headers, &body).await
+    }
+
+    /// As a graph, which is the answer to a client that names no other form.
+    pub(crate) async fn load_graph_as(&self, user: &str, facts: &[&Fact]) -> Answer {
+        let body = references(facts);
+        self.post(user, "/jinaga/load", JSON, &body).await
+    }
+
+    /// Saves a site with so many posts, and declares their feed.
+    pub(crate) async fn blog(&self, count: usize) -> Blog {
+        let home = site("home");
+        let posts = posts(&home, "post", count);
+        self.save(&[vec![home.clone()], posts.clone()].concat())
+            .await;
+        let path = self.declare(POSTS, &[&home]).await;
+        Blog { home, posts, path }
     }
 
     /// The path of the last feed of a specification.
@@ -195,15 +221,21 @@ impl Node {
         text: &str,
         given: &[&Fact],
     ) -> Vec<String> {
-        let headers = [("Content-Type", "text/plain"), (USER, user)];
         let text = request_text(text, given);
-        let answer = request(self.address, "POST /jinaga/feeds", &headers, &text).await;
+        let answer = self.post(user, "/jinaga/feeds", TEXT, &text).await;
         assert_eq!(answer.head.status, 200, "{answer:?}");
-        let said = answer.json();
-        let hashes = said["feeds"].as_array().unwrap().iter();
+        let json = answer.json();
+        let hashes = json["feeds"].as_array().unwrap().iter();
         hashes
             .map(|hash| format!("/jinaga/feeds/{}", hash.as_str().unwrap()))
             .collect()
+    }
+
+    /// A stream that has sent all that is stored.
+    pub(crate) async fn live(&self, path: &str) -> Stream {
+        let mut stream = self.stream(path).await;
+        stream.until_sync().await;
+        stream
     }
 
     pub(crate) async fn stream(&self, path: &str) -> Stream {
@@ -226,8 +258,8 @@ impl Node {
     }
 
     /// Nothing is left of any stream.
-    pub(crate) async fn is_left(&self) {
-        eventually("nothing to be left", async || {
+    pub(crate) async fn no_streams_left(&self) {
+        eventually("all streams to end", async || {
             self.feeds.streams() == 0 && self.engine.held() == 0
         })
         .await;
@@ -244,4 +276,9 @@ async fn identify(mut request: Request) -> Request {
         role: Role::Admin,
     });
     request
+}
+
+fn references(facts: &[&Fact]) -> String {
+    let references = facts.iter().map(|fact| reference_json(&fact.reference));
+    json!({ "references": references.collect::<Vec<_>>() }).to_string()
 }

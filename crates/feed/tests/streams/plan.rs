@@ -12,12 +12,12 @@ use wakeline_testkit::{eventually, soon};
 use wakeline_wake::{Cause, Wake};
 
 use crate::{
-    client::Frame,
-    database::Database,
-    facts::{
+    blog::{
         COMMENTS, KEPT_POSTS, POSTS, POSTS_OF, author, comment, fact, feed, post, posts,
         references, site, sorted,
     },
+    client::Frame,
+    database::Database,
     stream_fixture::{StreamFixture, long_limits, received, until_sync},
 };
 
@@ -54,12 +54,12 @@ pub(crate) async fn backfill_to_exhaustion(database: Database) {
     assert_never_back(&frames);
     assert_eq!(frames[2].bookmark, frames[3].bookmark);
     assert_eq!(stream.telemetry().pages, 3);
-    // No page more than there are.
-    let request_text = fixture.store.delta_pages();
+    // No page is read in vain.
+    let before = fixture.store.delta_pages();
     let frames = until_sync(&mut fixture.stream(&feed(POSTS, &[&full]))).await;
     assert_eq!(sizes(&frames), [10, 10, 0]);
     assert_eq!(received(&frames), references(&all));
-    assert_eq!(fixture.store.delta_pages() - request_text, 2);
+    assert_eq!(fixture.store.delta_pages() - before, 2);
 }
 
 pub(crate) async fn waitlist_triggers_continuation(database: Database) {
@@ -68,7 +68,7 @@ pub(crate) async fn waitlist_triggers_continuation(database: Database) {
     fixture.save(std::slice::from_ref(&home)).await;
     let feed = feed(POSTS, &[&home]);
     let mut stream = fixture.stream(&feed);
-    // The last page is empty, and known to be so, when something comes.
+    // A fact is saved when the last page has been read and is empty.
     fixture.store.hold_up(0);
     let reading = tokio::spawn(async move {
         let frames = until_sync(&mut stream).await;
@@ -76,7 +76,7 @@ pub(crate) async fn waitlist_triggers_continuation(database: Database) {
     });
     soon("an empty page", fixture.store.is_held_up()).await;
     let late = posts(&home, "late", 3);
-    fixture.save_and_tell(&late).await;
+    fixture.save_and_follow(&late).await;
     fixture.store.let_go();
     let (stream, frames) = soon("SYNC", reading).await.unwrap();
     assert_eq!(sizes(&frames), [3, 0]);
@@ -116,9 +116,9 @@ pub(crate) async fn no_concurrent_cycles(database: Database) {
 pub(crate) async fn deduplication(database: Database) {
     let fixture = StreamFixture::new(database, 10).await;
     let home = site("home");
-    let said = post(&home, "said");
-    let comments = ["a", "b", "c"].map(|name| comment(&said, name));
-    let all = [&[home.clone(), said.clone()], &comments[..]].concat();
+    let first = post(&home, "first");
+    let comments = ["a", "b", "c"].map(|name| comment(&first, name));
+    let all = [&[home.clone(), first.clone()], &comments[..]].concat();
     fixture.save(&all).await;
     let mut stream = fixture.stream(&feed(COMMENTS, &[&home]));
     let frames = until_sync(&mut stream).await;
@@ -132,28 +132,28 @@ pub(crate) async fn tuple_completeness(database: Database) {
     fixture.save(std::slice::from_ref(&home)).await;
     let mut stream = fixture.stream(&feed(COMMENTS, &[&home]));
     assert_eq!(sizes(&until_sync(&mut stream).await), [0]);
-    let said = post(&home, "said");
-    fixture.save_and_tell(std::slice::from_ref(&said)).await;
-    let comments = ["a", "b"].map(|name| comment(&said, name));
+    let first = post(&home, "first");
+    fixture.save_and_follow(std::slice::from_ref(&first)).await;
+    let comments = ["a", "b"].map(|name| comment(&first, name));
     for one in &comments {
-        fixture.save_and_tell(std::slice::from_ref(one)).await;
-        // Half of a tuple was never sent, and the other half comes with it.
+        fixture.save_and_follow(std::slice::from_ref(one)).await;
+        // Half of a tuple is not sent before the other half.
         let frames = until_sync(&mut stream).await;
-        let whole = [said.clone(), one.clone()];
+        let whole = [first.clone(), one.clone()];
         assert_eq!(received(&frames), references(&whole));
     }
 
-    // What will never be a tuple is looked for once.
+    // Facts that will never be a tuple cost one cycle.
     let kept = feed(KEPT_POSTS, &[&home]);
     let mut stream = fixture.stream(&kept);
     until_sync(&mut stream).await;
     let before = stream.telemetry().cycles;
     let gone = post(&home, "gone");
     let delete = fact("Delete", "it", &[("post", &gone)]);
-    fixture.save_and_tell(&[gone, delete]).await;
+    fixture.save_and_follow(&[gone, delete]).await;
     assert_eq!(sizes(&until_sync(&mut stream).await), [0]);
     let last = post(&home, "last");
-    fixture.save_and_tell(std::slice::from_ref(&last)).await;
+    fixture.save_and_follow(std::slice::from_ref(&last)).await;
     let frames = until_sync(&mut stream).await;
     assert_eq!(received(&frames), references(&[last]));
     assert_eq!(stream.telemetry().cycles, before + 2);
@@ -168,17 +168,17 @@ pub(crate) async fn sync_emission(database: Database) {
     assert_eq!(sizes(&frames), [0]);
     assert_eq!(frames[0].bookmark, "");
     for (name, pages) in [("a", vec![2, 1, 0]), ("b", vec![2, 1, 0])] {
-        fixture.save_and_tell(&posts(&home, name, 3)).await;
+        fixture.save_and_follow(&posts(&home, name, 3)).await;
         let frames = until_sync(&mut stream).await;
         assert_eq!(sizes(&frames), pages);
     }
     assert_eq!(stream.telemetry().syncs, 3);
-    // More that comes between the pages is sent before SYNC is said.
+    // Facts that are saved between the pages are sent before SYNC.
     fixture.store.hold_up(1);
     let reading = tokio::spawn(async move { until_sync(&mut stream).await });
-    fixture.save_and_tell(&posts(&home, "c", 3)).await;
+    fixture.save_and_follow(&posts(&home, "c", 3)).await;
     soon("a page", fixture.store.is_held_up()).await;
-    fixture.save_and_tell(&posts(&home, "d", 1)).await;
+    fixture.save_and_follow(&posts(&home, "d", 1)).await;
     fixture.store.let_go();
     let frames = soon("SYNC", reading).await.unwrap();
     assert_eq!(sizes(&frames), [2, 1, 1, 0]);
@@ -195,12 +195,12 @@ pub(crate) async fn bookmark_monotonicity(database: Database) {
     let writing = {
         let (fixture, home, first) = (fixture.clone(), home.clone(), first.clone());
         tokio::spawn(async move {
-            let mut said = vec![first];
+            let mut posts = vec![first];
             for number in 0..20 {
                 let new = post(&home, &format!("{number}"));
                 let on_new = comment(&new, "on a new one");
-                let on_old = comment(&said[number / 2], &format!("on an old one {number}"));
-                said.push(new.clone());
+                let on_old = comment(&posts[number / 2], &format!("on an old one {number}"));
+                posts.push(new.clone());
                 fixture.save(&[new, on_new, on_old]).await;
             }
         })
@@ -227,68 +227,63 @@ pub(crate) async fn listener_filtering(database: Database) {
     fixture.save(&all).await;
     let feed = feed(POSTS_OF, &[&home, &anna]);
     let given = find_givens(&*fixture.store, &feed.query, &feed.given).await;
-    let listening = fixture.services.hub.register(topic::stream(&feed.hash), 10);
+    let registration = fixture.services.hub.register(topic::stream(&feed.hash), 10);
     fixture.services.follower.ensure_running().await.unwrap();
     let watch = Watch {
         query: feed.query.clone(),
         given: given.unwrap().expect("they are stored"),
         is_dependency: false,
     };
-    listening.watch(vec![watch], Vec::new());
+    registration.watch(vec![watch], Vec::new());
     let by = |site, author, name| fact("Post", name, &[("site", site), ("author", author)]);
-    for unheard in [
+    for other in [
         by(&home, &ben, "of another"),
         by(&other, &anna, "elsewhere"),
-        post(&home, "of nobody"),
+        post(&home, "without an author"),
     ] {
-        fixture.save_and_tell(&[unheard]).await;
-        assert!(listening.inbox().waitlist().is_empty());
+        fixture.save_and_follow(&[other]).await;
+        assert!(registration.inbox().waitlist().is_empty());
     }
-    fixture.save_and_tell(&[by(&home, &anna, "own")]).await;
-    assert_eq!(listening.inbox().waitlist().len(), 1);
+    fixture.save_and_follow(&[by(&home, &anna, "own")]).await;
+    assert_eq!(registration.inbox().waitlist().len(), 1);
 }
 
 pub(crate) async fn lifecycle_cleanup(database: Database) {
     let fixture = StreamFixture::new(database, 5).await;
     let home = site("home");
-    let mut all = vec![home.clone()];
-    all.extend(posts(&home, "post", 20));
-    fixture.save(&all).await;
+    fixture
+        .save(&[vec![home.clone()], posts(&home, "post", 20)].concat())
+        .await;
     let feed = feed(POSTS, &[&home]);
     let mut live = fixture.stream(&feed);
     until_sync(&mut live).await;
     let mut halfway = fixture.stream(&feed);
-    assert!(matches!(
-        soon("a page", halfway.next()).await,
-        Some(StreamEvent::Page {
-            is_synced: false,
-            ..
-        })
-    ));
+    let event = soon("a page", halfway.next()).await.unwrap();
+    assert!(matches!(event, StreamEvent::Page { is_synced, .. } if !is_synced));
     assert_eq!(fixture.services.hub.streams(), 2);
     drop(halfway);
     assert_eq!(fixture.services.hub.streams(), 1);
-    // One that goes while its page is read: the page is read to its end, for others.
+    // A stream is dropped while its page is read: the page is read to its end, for others.
     let pages = fixture.services.pages.clone();
-    fixture.save_and_tell(&[site("other")]).await;
+    fixture.save_and_follow(&[site("other")]).await;
     fixture.store.hold_up(0);
-    let mut asking = fixture.stream(&feed);
-    let asking = tokio::spawn(async move { asking.next().await.is_some() });
+    let mut reader = fixture.stream(&feed);
+    let reading = tokio::spawn(async move { reader.next().await.is_some() });
     soon("a page", fixture.store.is_held_up()).await;
-    asking.abort();
-    assert!(asking.await.unwrap_err().is_cancelled());
+    reading.abort();
+    assert!(reading.await.unwrap_err().is_cancelled());
     fixture.store.let_go();
     eventually("no page to be under way", async || !pages.is_busy()).await;
     assert_eq!(fixture.services.hub.streams(), 1);
     drop(live);
     let engine = &fixture.services.engine;
-    eventually("nobody to wait", async || engine.held() == 0).await;
+    eventually("no waiter", async || engine.held() == 0).await;
     assert_eq!(fixture.services.hub.streams(), 0);
     assert_eq!(engine.topic_count(), 0);
     assert_eq!(fixture.services.follower.at(), None);
-    let request_text = fixture.store.delta_pages();
+    let before = fixture.store.delta_pages();
     fixture.save(&posts(&home, "more", 1)).await;
-    assert_eq!(fixture.store.delta_pages(), request_text);
+    assert_eq!(fixture.store.delta_pages(), before);
 }
 
 pub(crate) async fn limits(database: Database) {
@@ -304,13 +299,13 @@ pub(crate) async fn limits(database: Database) {
         .save(&[vec![home.clone()], old.clone()].concat())
         .await;
     let mut stream = fixture.stream(&feed(POSTS, &[&home]));
-    // Cycles have a limit, and all the history is sent.
+    // Cycles have a limit, and all stored posts are sent.
     let frames = until_sync(&mut stream).await;
     assert_eq!(received(&frames), references(&old));
     assert_eq!(stream.telemetry().cycles, 4);
-    fixture.save_and_tell(&posts(&home, "few", 5)).await;
+    fixture.save_and_follow(&posts(&home, "few", 5)).await;
     assert_eq!(received(&until_sync(&mut stream).await).len(), 5);
-    fixture.save_and_tell(&posts(&home, "too many", 6)).await;
+    fixture.save_and_follow(&posts(&home, "too many", 6)).await;
     assert!(soon("the end", stream.next()).await.is_none());
     assert_eq!(stream.telemetry().ending, Some(EndReason::Overrun));
     drop(stream);

@@ -1,14 +1,14 @@
-//! What stands behind a fact that was brought back.
+//! Successors of restored facts.
 
 use std::collections::BTreeSet;
 
 use wakeline_feed::fact::{Fact, Reference};
 
 use crate::{
-    client::{Stream, request},
+    blog::{KEPT_COMMENTS, comment, fact, post, references, request_text, site, sorted},
+    client::Stream,
     database::Database,
-    facts::{KEPT_COMMENTS, comment, fact, post, references, request_text, site, sorted},
-    node::{Node, USER},
+    node::{Node, TEXT},
     rules::{member, ruled_by, user},
     stream_fixture::received,
 };
@@ -21,7 +21,7 @@ fn restore(delete: &Fact) -> Fact {
     fact("Restore", "restore", &[("delete", delete)])
 }
 
-/// What a client has that follows all feeds, each until its next SYNC.
+/// The facts that a client gets which follows all feeds, each until its next SYNC.
 async fn follow(streams: &mut [Stream]) -> BTreeSet<Reference> {
     let mut all = BTreeSet::new();
     for stream in streams {
@@ -38,39 +38,39 @@ async fn open(node: &Node, user: &str, given: &Fact) -> Vec<Stream> {
     streams
 }
 
-pub(crate) async fn what_follows_a_restored_fact_comes_live(database: Database) {
+pub(crate) async fn successors_of_a_restored_fact_come_live(database: Database) {
     let node = Node::new(&database).await;
     let home = site("home");
-    let said = post(&home, "said");
-    let (about, gone) = (comment(&said, "about"), delete(&said, "gone"));
-    node.save(&[home.clone(), said.clone(), about.clone(), gone.clone()])
+    let entry = post(&home, "entry");
+    let (about, gone) = (comment(&entry, "about"), delete(&entry, "gone"));
+    node.save(&[home.clone(), entry.clone(), about.clone(), gone.clone()])
         .await;
     let mut streams = open(&node, "", &home).await;
-    let had = follow(&mut streams).await;
-    assert!(!had.contains(&about.reference), "{had:?}");
+    let first = follow(&mut streams).await;
+    assert!(!first.contains(&about.reference), "{first:?}");
     let back = restore(&gone);
     node.add(&back).await;
     let mut last = streams.pop().unwrap();
     let frames = last.until_sync().await;
-    let tuple = [said, gone, back, about];
+    let tuple = [entry, gone, back, about];
     assert_eq!(sorted(received(&frames)), sorted(references(&tuple)));
-    // What is said about it from now on comes as well.
+    // New comments come as well.
     let new = comment(&tuple[0], "new");
     node.add(&new).await;
     assert!(received(&last.until_sync().await).contains(&new.reference));
 }
 
-pub(crate) async fn what_follows_a_fact_that_was_deleted_again_does_not(database: Database) {
+pub(crate) async fn successors_of_a_fact_deleted_again_do_not_come(database: Database) {
     let node = Node::new(&database).await;
     let home = site("home");
-    let said = post(&home, "said");
-    let gone = delete(&said, "gone");
-    let again = delete(&said, "again");
-    node.save(&[home.clone(), said.clone(), gone.clone(), restore(&gone)])
+    let entry = post(&home, "entry");
+    let gone = delete(&entry, "gone");
+    let again = delete(&entry, "again");
+    node.save(&[home.clone(), entry.clone(), gone.clone(), restore(&gone)])
         .await;
     let path = node.declare(KEPT_COMMENTS, &[&home]).await;
     node.add(&again).await;
-    let about = comment(&said, "about");
+    let about = comment(&entry, "about");
     node.add(&about).await;
     assert_eq!(node.get(&path, &[]).await.page().references, []);
     node.add(&restore(&again)).await;
@@ -78,32 +78,23 @@ pub(crate) async fn what_follows_a_fact_that_was_deleted_again_does_not(database
     assert!(page.references.contains(&about.reference), "{page:?}");
 }
 
-async fn load(node: &Node, user: &str, one: &Reference) -> u16 {
-    let body = serde_json::json!({
-        "references": [{ "type": &*one.kind, "hash": one.hash.to_string() }],
-    });
-    let headers = [("Content-Type", "application/json"), (USER, user)];
-    let body = body.to_string();
-    let answer = request(node.address, "POST /jinaga/load", &headers, &body).await;
-    answer.head.status
-}
-
 const AUTHORIZATION: &str = "authorization { any Site any Post any Comment any Delete any Restore \
                              any Member any Jinaga.User }";
 const MEMBERS: &str = "(s: Site) { m: Member [m->site: Site = s]
     u: Jinaga.User [u = m->user: Jinaga.User] } => u";
 
-/// A rule that shares a specification shares what is added to its feeds.
-pub(crate) async fn a_rule_shares_what_follows_a_restored_fact(database: Database) {
+/// A rule that shares a specification shares the feeds that are added to upstream's.
+pub(crate) async fn a_rule_shares_the_successors_of_a_restored_fact(database: Database) {
     let rules = format!("{AUTHORIZATION} distribution {{ share {KEPT_COMMENTS} with {MEMBERS} }}");
     let node = ruled_by(&database, &rules).await;
     let home = site("home");
-    let said = post(&home, "said");
-    let (about, gone) = (comment(&said, "about"), delete(&said, "gone"));
-    node.save(&[home.clone(), said.clone(), about.clone(), gone.clone()])
+    let entry = post(&home, "entry");
+    let (about, gone) = (comment(&entry, "about"), delete(&entry, "gone"));
+    node.save(&[home.clone(), entry.clone(), about.clone(), gone.clone()])
         .await;
     let anna = user(&node, "anna").await;
-    // She is no member yet: her feeds are named for her, and wait.
+    let load = async |node: &Node, user| node.load_graph_as(user, &[&about]).await.head.status;
+    // The user is no member yet: the feeds have names for this user, and are denied.
     assert_eq!(open(&node, "anna", &home).await.len(), 4);
     let mut last = open(&node, "anna", &home).await.pop().unwrap();
     assert!(last.next().await.unwrap().is_denied());
@@ -111,7 +102,7 @@ pub(crate) async fn a_rule_shares_what_follows_a_restored_fact(database: Databas
     let mut streams = open(&node, "anna", &home).await;
     assert_eq!(streams.len(), 4);
     assert!(!follow(&mut streams).await.contains(&about.reference));
-    assert_eq!(load(&node, "anna", &about.reference).await, 403);
+    assert_eq!(load(&node, "anna").await, 403);
     node.add(&restore(&gone)).await;
     for mut stream in [last, streams.pop().unwrap()] {
         let mut frames = Vec::new();
@@ -120,12 +111,12 @@ pub(crate) async fn a_rule_shares_what_follows_a_restored_fact(database: Databas
         }
         assert!(received(&frames).contains(&about.reference));
     }
-    assert_eq!(load(&node, "anna", &about.reference).await, 200);
-    assert_eq!(load(&node, "ben", &about.reference).await, 403);
+    assert_eq!(load(&node, "anna").await, 200);
+    assert_eq!(load(&node, "ben").await, 403);
 }
 
-/// Rules that name upstream's feeds one by one say nothing of the one that is added: it is left
-/// out, and the others are served as before.
+/// Rules that share upstream's feeds one by one do not share the added one: it is left out, and the
+/// others are served.
 pub(crate) async fn rules_for_upstreams_feeds_are_enough(database: Database) {
     let rules = format!(
         "{AUTHORIZATION} distribution {{
@@ -139,12 +130,11 @@ pub(crate) async fn rules_for_upstreams_feeds_are_enough(database: Database) {
     );
     let node = ruled_by(&database, &rules).await;
     let home = site("home");
-    let said = post(&home, "said");
-    let about = comment(&said, "about");
-    node.save(&[home.clone(), said, about.clone()]).await;
-    let headers = [("Content-Type", "text/plain"), (USER, "anna")];
+    let entry = post(&home, "entry");
+    let about = comment(&entry, "about");
+    node.save(&[home.clone(), entry, about.clone()]).await;
     let text = request_text(KEPT_COMMENTS, &[&home]);
-    let answer = request(node.address, "POST /jinaga/feeds", &headers, &text).await;
+    let answer = node.post("anna", "/jinaga/feeds", TEXT, &text).await;
     let json = answer.json();
     let decisions = json["decisions"].as_array().unwrap().iter();
     let decisions: Vec<_> = decisions.map(|one| &one["decision"]).collect();

@@ -2,16 +2,15 @@
 
 use wakeline_feed::{
     fact::{Fact, Hash, Predecessors, Reference},
-    json,
     policy::Policies,
 };
 use wakeline_testkit::soon;
 
 use crate::{
+    blog::{POSTS, build, fact, post, references},
     client::{EVENTS, Frame, Stream},
     database::Database,
-    facts::{POSTS, fact, post, posts, references, site},
-    node::{Node, settings},
+    node::{Blog, Node, settings},
     stream_fixture::received,
 };
 
@@ -25,7 +24,7 @@ distribution {
     } => u
 }";
 
-/// Members until they are revoked, and again when that is taken back.
+/// Members until a revocation, and again after its reversal.
 const REVOCABLE: &str = "
 authorization { any Site any Post any Member any Revoked any Restored any Jinaga.User }
 distribution {
@@ -55,12 +54,12 @@ pub(crate) async fn ruled_by(database: &Database, rules: &str) -> Node {
     Node::ruled(database, settings(), policies).await
 }
 
-/// Whom the server calls by this name.
+/// The fact of the user with this name.
 pub(crate) async fn user(node: &Node, name: &str) -> Reference {
-    let said = node.get_as(name, "/jinaga/login").await.json();
+    let answer = node.get_as(name, "/jinaga/login").await.json();
     Reference {
         kind: "Jinaga.User".into(),
-        hash: Hash::read(said["userFact"]["hash"].as_str().unwrap()).unwrap(),
+        hash: Hash::read(answer["userFact"]["hash"].as_str().unwrap()).unwrap(),
     }
 }
 
@@ -72,8 +71,7 @@ fn made(kind: &str, predecessors: &[(&str, &Reference)]) -> Fact {
     let predecessors = predecessors
         .iter()
         .map(|(role, one)| ((*role).into(), Predecessors::One((*one).clone())));
-    let fields = json::parse("{}").unwrap();
-    Fact::new(kind.into(), predecessors.collect(), &fields).unwrap()
+    build(kind, serde_json::json!({}), predecessors.collect())
 }
 
 async fn denied(stream: &mut Stream) -> Frame {
@@ -85,35 +83,31 @@ async fn denied(stream: &mut Stream) -> Frame {
     frame
 }
 
-pub(crate) async fn a_denied_feed_says_so_and_goes_live(database: Database) {
+pub(crate) async fn a_denied_feed_goes_live_when_the_user_is_admitted(database: Database) {
     let node = ruled(&database).await;
-    let home = site("home");
-    let old = posts(&home, "old", 3);
-    node.save(&[vec![home.clone()], old.clone()].concat()).await;
+    let Blog { home, posts, .. } = node.blog(3).await;
     let anna = user(&node, "anna").await;
     let path = node.declare_as("anna", POSTS, &[&home]).await;
     let mut stream = node.stream_as("anna", &path).await;
     denied(&mut stream).await;
     node.add(&member(&home, &anna)).await;
     let frames = stream.until(3).await;
-    assert_eq!(received(&frames), references(&old));
+    assert_eq!(received(&frames), references(&posts));
     stream.until_sync().await;
     let new = post(&home, "new");
     node.add(&new).await;
     assert_eq!(received(&stream.until_sync().await), references(&[new]));
 }
 
-pub(crate) async fn a_denied_feed_stays_silent_about_what_comes(database: Database) {
+pub(crate) async fn a_denied_feed_announces_no_new_facts(database: Database) {
     let node = ruled(&database).await;
-    let home = site("home");
-    let old = posts(&home, "old", 3);
-    node.save(&[vec![home.clone()], old.clone()].concat()).await;
+    let Blog { home, posts, .. } = node.blog(3).await;
     let (anna, ben) = (user(&node, "anna").await, user(&node, "ben").await);
     let path = node.declare_as("anna", POSTS, &[&home]).await;
     let mut stream = node.stream_as("anna", &path).await;
     denied(&mut stream).await;
-    let mut all = old;
-    // It is saved, and another is let in: none of it is for Anna.
+    let mut all = posts;
+    // Posts are saved and another user is admitted: none of it is for this user.
     for number in 0..3 {
         let new = post(&home, &format!("new {number}"));
         node.add(&new).await;
@@ -125,7 +119,7 @@ pub(crate) async fn a_denied_feed_stays_silent_about_what_comes(database: Databa
     while received(&frames).len() < all.len() {
         frames.push(stream.next().await.unwrap());
     }
-    // All of it came when she was let in, in one page.
+    // All posts come in one page, when the user is admitted.
     let with_facts = frames.iter().filter(|frame| !frame.references.is_empty());
     assert_eq!(with_facts.count(), 1, "{frames:?}");
     let before = &frames[..frames.len() - 1];
@@ -133,10 +127,9 @@ pub(crate) async fn a_denied_feed_stays_silent_about_what_comes(database: Databa
     assert_eq!(received(&frames), references(&all));
 }
 
-pub(crate) async fn a_denied_feed_says_so_in_events_too(database: Database) {
+pub(crate) async fn a_denied_feed_sends_its_denial_as_an_event(database: Database) {
     let node = ruled(&database).await;
-    let home = site("home");
-    node.save(&[home.clone(), post(&home, "old")]).await;
+    let home = node.blog(1).await.home;
     user(&node, "anna").await;
     let path = node.declare_as("anna", POSTS, &[&home]).await;
     let headers = [("Accept", EVENTS), ("x-user", "anna")];
@@ -147,17 +140,13 @@ pub(crate) async fn a_denied_feed_says_so_in_events_too(database: Database) {
     }
     assert_eq!(lines[..2], ["event: denied", "id: "]);
     let frame = Frame::read(lines[2].strip_prefix("data: ").unwrap()).unwrap();
-    assert!(
-        frame.is_denied() && frame.references.is_empty(),
-        "{frame:?}"
-    );
+    assert!(frame.is_denied(), "{frame:?}");
+    assert!(frame.references.is_empty(), "{frame:?}");
 }
 
 pub(crate) async fn a_denied_page_is_empty(database: Database) {
     let node = ruled(&database).await;
-    let home = site("home");
-    node.save(&[vec![home.clone()], posts(&home, "old", 3)].concat())
-        .await;
+    let home = node.blog(3).await.home;
     let anna = user(&node, "anna").await;
     let path = node.declare_as("anna", POSTS, &[&home]).await;
     let page = node.get_as("anna", &path).await.page();
@@ -165,24 +154,22 @@ pub(crate) async fn a_denied_page_is_empty(database: Database) {
     node.add(&member(&home, &anna)).await;
     let page = node.get_as("anna", &path).await.page();
     assert_eq!(page.references.len(), 3);
-    // It was named for Anna; others are not told of it.
+    // The feed's name is for one user; others do not find it.
     assert_eq!(node.get_as("ben", &path).await.head.status, 404);
 }
 
-/// Who is out hears of it with the next post, and gets nothing of that; who is in again,
-/// everything.
-pub(crate) async fn a_feed_that_is_taken_away_is_denied_at_once(database: Database) {
+/// A user who is excluded gets a denial instead of the next post, and all posts when admitted
+/// again.
+pub(crate) async fn a_revoked_feed_is_denied_at_the_next_post(database: Database) {
     let node = ruled_by(&database, REVOCABLE).await;
-    let home = site("home");
-    let old = post(&home, "old");
-    node.save(&[home.clone(), old.clone()]).await;
+    let Blog { home, posts, .. } = node.blog(1).await;
     let anna = user(&node, "anna").await;
     let member = member(&home, &anna);
     node.add(&member).await;
     let path = node.declare_as("anna", POSTS, &[&home]).await;
     let mut stream = node.stream_as("anna", &path).await;
     let frames = stream.until_sync().await;
-    assert_eq!(received(&frames), references(std::slice::from_ref(&old)));
+    assert_eq!(received(&frames), references(&posts));
     let revoked = fact("Revoked", "out", &[("member", &member)]);
     node.add(&revoked).await;
     let new = post(&home, "new");
@@ -194,12 +181,12 @@ pub(crate) async fn a_feed_that_is_taken_away_is_denied_at_once(database: Databa
     let frames = stream.until_sync().await;
     let with_facts = frames.iter().filter(|frame| !frame.is_denied());
     let with_facts: Vec<Frame> = with_facts.cloned().collect();
-    assert_eq!(received(&with_facts), references(&[old, new]));
+    assert_eq!(received(&with_facts), references(&[posts[0].clone(), new]));
 }
 
-/// Rules whose last missing fact is not one that leads to the user: each in a condition, or from a
-/// given that the feed has not.
-pub(crate) async fn whatever_admits_lets_a_denied_feed_go_live(database: Database) {
+/// Rules whose last missing fact does not lead to the user: it is in a condition, or a successor of
+/// a given that the feed does not have.
+pub(crate) async fn each_fact_that_admits_lets_a_denied_feed_go_live(database: Database) {
     let share = "share (s: Site) { p: Post [p->site: Site = s] } with";
     let of_owner = "u: Jinaga.User [u = s->owner: Jinaga.User";
     let open = "E { o: Open [o->user: Jinaga.User = u] }";

@@ -1,11 +1,11 @@
-//! What streams cost: together what one costs, and nothing while nothing happens.
+//! What streams cost: together as much as one, and nothing while no fact is saved.
 
 use wakeline_testkit::eventually;
 
 use crate::{
+    blog::{COMMENTS, comment, post, references, site},
     database::Database,
-    facts::{COMMENTS, POSTS, comment, post, posts, references, site},
-    node::Node,
+    node::{Blog, Node},
     stream_fixture::received,
 };
 
@@ -13,10 +13,7 @@ const STREAMS: usize = 10;
 
 pub(crate) async fn streams_of_a_feed_share_its_pages(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    node.save(&[vec![home.clone()], posts(&home, "post", 10)].concat())
-        .await;
-    let path = node.declare(POSTS, &[&home]).await;
+    let Blog { home, path, .. } = node.blog(10).await;
     let mut streams = Vec::new();
     for _ in 0..STREAMS {
         let mut stream = node.stream(&path).await;
@@ -24,7 +21,7 @@ pub(crate) async fn streams_of_a_feed_share_its_pages(database: Database) {
         streams.push(stream);
     }
     assert_eq!(node.store.delta_pages(), 1);
-    // A new post says itself whose it is: what the log has of it is the page.
+    // A new post has its site as a predecessor: what the log has of it is the page.
     for number in 1..=3 {
         let new = post(&home, &format!("new {number}"));
         node.add(&new).await;
@@ -36,17 +33,15 @@ pub(crate) async fn streams_of_a_feed_share_its_pages(database: Database) {
     assert_eq!(node.store.delta_pages(), 1);
 }
 
-/// Of feeds with more than one step a page is asked for, for all streams at once.
-pub(crate) async fn live_pages_are_asked_for_once(database: Database) {
+/// A feed of more than one step needs a page, which is read for all streams at once.
+pub(crate) async fn live_pages_are_read_once(database: Database) {
     let node = Node::new(&database).await;
     let (home, said) = (site("home"), post(&site("home"), "said"));
     node.save(&[home.clone(), said.clone()]).await;
     let path = node.declare(COMMENTS, &[&home]).await;
     let mut streams = Vec::new();
     for _ in 0..STREAMS {
-        let mut stream = node.stream(&path).await;
-        stream.until_sync().await;
-        streams.push(stream);
+        streams.push(node.live(&path).await);
     }
     for number in 1..=3 {
         let before = node.store.delta_pages();
@@ -56,12 +51,12 @@ pub(crate) async fn live_pages_are_asked_for_once(database: Database) {
             let frames = stream.until_sync().await;
             assert_eq!(received(&frames), references(&[said.clone(), new.clone()]));
         }
-        // Two outputs are two slices.
+        // Two outputs are two deltas.
         assert_eq!(node.store.delta_pages() - before, 2);
     }
 }
 
-pub(crate) async fn a_save_wakes_only_whom_it_can_concern(database: Database) {
+pub(crate) async fn a_save_wakes_only_the_streams_it_can_concern(database: Database) {
     let node = Node::new(&database).await;
     let sites: Vec<_> = (0..STREAMS)
         .map(|number| site(&number.to_string()))
@@ -71,9 +66,7 @@ pub(crate) async fn a_save_wakes_only_whom_it_can_concern(database: Database) {
     let mut streams = Vec::new();
     for site in &sites {
         let path = node.declare(COMMENTS, &[site]).await;
-        let mut stream = node.stream(&path).await;
-        stream.until_sync().await;
-        streams.push(stream);
+        streams.push(node.live(&path).await);
     }
     let before = node.store.delta_pages();
     for (stream, said) in streams.iter_mut().zip(&said) {
@@ -82,9 +75,9 @@ pub(crate) async fn a_save_wakes_only_whom_it_can_concern(database: Database) {
         let frames = stream.until_sync().await;
         assert_eq!(received(&frames), references(&[said.clone(), new]));
     }
-    // Two outputs are two slices, of one stream each time.
+    // Two outputs are two deltas, of one stream each time.
     assert_eq!(node.store.delta_pages() - before, 2 * STREAMS);
-    // Of a stream that was woken in vain there would be a SYNC before this.
+    // A stream that was woken in vain would have sent a SYNC before this.
     for (stream, said) in streams.iter_mut().zip(&said) {
         let new = comment(said, "newer");
         node.add(&new).await;
@@ -93,18 +86,14 @@ pub(crate) async fn a_save_wakes_only_whom_it_can_concern(database: Database) {
     }
 }
 
-pub(crate) async fn nothing_is_asked_while_nothing_happens(database: Database) {
+pub(crate) async fn idle_streams_cost_no_statements(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    node.save(std::slice::from_ref(&home)).await;
-    let path = node.declare(POSTS, &[&home]).await;
+    let Blog { home, path, .. } = node.blog(0).await;
     let mut streams = Vec::new();
     for _ in 0..STREAMS {
-        let mut stream = node.stream(&path).await;
-        stream.until_sync().await;
-        streams.push(stream);
+        streams.push(node.live(&path).await);
     }
-    // Of something that concerns nobody the log is read, once.
+    // For a fact that concerns no stream the log is read, once.
     let waits = || {
         let waiting = node.engine.waiting("feed");
         waiting.iter().map(|topic| topic.waiters).sum::<usize>() == STREAMS + 1
@@ -122,25 +111,21 @@ pub(crate) async fn nothing_is_asked_while_nothing_happens(database: Database) {
     for stream in &mut streams {
         assert_eq!(received(&stream.until_sync().await).len(), 1);
     }
-    // A save and the log, which has the page for all of them; of time that passes, nothing.
+    // A save and the log, which has the page for all of them; passing time costs nothing.
     assert_eq!(node.store.calls(), before + 2 + 2);
 }
 
 pub(crate) async fn a_follower_ends_with_the_last_stream(database: Database) {
     let node = Node::new(&database).await;
-    let home = site("home");
-    node.save(std::slice::from_ref(&home)).await;
-    let path = node.declare(POSTS, &[&home]).await;
-    let mut stream = node.stream(&path).await;
-    stream.until_sync().await;
-    drop(stream);
-    node.is_left().await;
+    let Blog { home, path, .. } = node.blog(0).await;
+    drop(node.live(&path).await);
+    node.no_streams_left().await;
     let before = node.store.calls();
     for number in 0..5 {
         node.add(&post(&home, &number.to_string())).await;
     }
     assert_eq!(node.store.calls(), before + 5);
-    // Who comes next starts it again.
+    // The next stream starts it again.
     let mut stream = node.stream(&path).await;
     assert_eq!(received(&stream.until_sync().await).len(), 5);
     node.add(&post(&home, "last")).await;

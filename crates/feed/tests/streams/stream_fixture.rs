@@ -1,4 +1,4 @@
-//! What a session stands on, without HTTP.
+//! A stream's services, without HTTP.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,9 +16,9 @@ use wakeline_feed::{
 use wakeline_testkit::{eventually, soon};
 use wakeline_wake::Engine;
 
-use crate::{client::Frame, counting_store::CountingStore, database::Database, facts::saved};
+use crate::{blog::saved, client::Frame, counting_store::CountingStore, database::Database};
 
-/// Long enough that no test meets a limit that it does not mean to.
+/// So wide that a test meets only the limits that it narrows.
 pub(crate) fn long_limits() -> Limits {
     Limits {
         max_initial_pages: 1_000,
@@ -76,14 +76,12 @@ impl StreamFixture {
         saved(&*self.store, &self.bus, facts).await
     }
 
-    /// SaveOutcome, and whom it concerns is told.
-    pub(crate) async fn save_and_tell(&self, facts: &[Fact]) {
-        let at = self.save(facts).await;
+    /// Returns when the follower has read the facts.
+    pub(crate) async fn save_and_follow(&self, facts: &[Fact]) {
+        let last = self.save(facts).await;
+        let follower = &self.services.follower;
         eventually("the follower", async || {
-            self.services
-                .follower
-                .at()
-                .is_some_and(|reached| reached >= at)
+            follower.at().is_some_and(|at| at >= last)
         })
         .await;
     }

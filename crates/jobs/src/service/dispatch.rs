@@ -140,9 +140,9 @@ impl Jobs {
         }
         let wake = Wait::Requests(provider.name.clone()).wake();
         if self.dispatchers.take(provider, &request) {
-            self.bus.publish_elsewhere(&[wake]);
+            self.bus.wake_others(&[wake]);
         } else {
-            self.bus.publish(&[wake]);
+            self.bus.wake(&[wake]);
         }
     }
 

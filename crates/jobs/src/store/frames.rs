@@ -9,13 +9,14 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{Query, Row, StoreFuture, page_of, values_of};
+use super::{Commit, Query, Row, StoreFuture, page_of, values_of, write};
 use crate::{
     frame::Frame,
     page::{ListPage, Page},
     room::{
         AppendOutcome, EditOutcome, FrameVersion, Mount, NewRoom, Room, RoomCreation, Run, Runs,
     },
+    wakes,
 };
 
 pub(super) const ROOM: &str = "SELECT * FROM wakeline.jobs_room WHERE name = $1";
@@ -39,6 +40,13 @@ const RUNS: &str = "SELECT r.*, x.number, x.seq, x.length FROM wakeline.jobs_roo
         AND x.number < $3 AND x.number + x.length > $2
     WHERE r.name = $1 ORDER BY x.number";
 
+const MOUNT: &str = "UPDATE wakeline.jobs_room SET mounted = $2, mounted_by = $3 WHERE name = $1
+    RETURNING *";
+
+const UNMOUNT: &str = "UPDATE wakeline.jobs_room SET mounted = NULL, mounted_by = NULL
+    WHERE name = $1 AND mounted IS NOT NULL AND ($2 IS NULL OR mounted_by = $2)
+    RETURNING *";
+
 /// A frame and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFrame {
@@ -53,11 +61,22 @@ pub trait Frames: Query + std::fmt::Debug {
     fn create_room(&self, room: NewRoom) -> Write<RoomCreation>;
 
     /// Mounts the room. `None`: there is no such room. A repeat changes nothing more.
-    fn mount(&self, name: String, mount: Mount) -> Write<Option<Room>>;
+    fn mount(&self, name: String, mount: Mount) -> Write<Option<Room>> {
+        let parameters = values_of![name, mount.frames, mount.user];
+        let commit = Commit::Alone("jobs_mount");
+        write(self, commit, MOUNT, parameters, wakes::nobody, |rows| {
+            Ok(rows.first().map(Room::from_row))
+        })
+    }
 
     /// Removes the mount; with a user, only theirs. Returns the room if it had one, which a repeat
     /// does not find.
-    fn unmount(&self, name: String, user: Option<Uuid>) -> Write<Option<Room>>;
+    fn unmount(&self, name: String, user: Option<Uuid>) -> Write<Option<Room>> {
+        let (parameters, commit) = (values_of![name, user], Commit::Alone("jobs_unmount"));
+        write(self, commit, UNMOUNT, parameters, wakes::nobody, |rows| {
+            Ok(rows.first().map(Room::from_row))
+        })
+    }
 
     /// Stores all frames or none, after the existing ones; at most `limit` in the room. A repeat
     /// stores them again.

@@ -19,9 +19,8 @@ const PAGE: &str = "SELECT v.*, (
     ) j ON true LEFT JOIN wakeline.jobs_job_view v ON v.id = j.id
     ORDER BY j.created_at DESC, j.id";
 
-const BY_NAME: &str =
-    "SELECT v.* FROM wakeline.jobs_job_view v JOIN wakeline.jobs_job j ON j.id = v.id
-    WHERE j.room = $1 AND j.category = $2 AND j.name = $3 AND NOT j.is_deleted";
+const BY_NAME: &str = "SELECT * FROM wakeline.jobs_job_view
+    WHERE room = $1 AND category = $2 AND name = $3 AND NOT is_deleted";
 
 pub trait Jobs: Query {
     /// A repeat with the same worker changes nothing more; without a worker it creates another one.

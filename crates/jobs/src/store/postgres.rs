@@ -14,7 +14,7 @@ mod workers;
 
 use std::sync::Arc;
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 use wakeline_bus::{Wakes, Write};
 use wakeline_store::{
     Error, Migrations, Postgres,
@@ -25,8 +25,8 @@ use self::{
     call::{Call, Calls},
     chunks::PostgresChunks,
 };
-use super::{Query, Row, StoreFuture, Value};
-use crate::{results::ChunkStore, topic};
+use super::{Commit, Query, Row, StoreFuture, Value, only, write};
+use crate::{results::ChunkStore, topic, worker::OwnerOutcome};
 
 pub const MIGRATIONS: Migrations = Migrations {
     door: topic::DOOR,
@@ -57,38 +57,22 @@ impl PostgresStore {
         }
     }
 
-    /// Shares its commit with the writes of the same moment. `read` makes a value of its rows.
-    fn write<T: Send + 'static>(
+    /// A call of a function, in one transaction with the others of its moment.
+    fn call<T: Send + 'static>(
         &self,
         statement: &'static str,
         parameters: Vec<Value>,
         wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
         read: impl FnOnce(&[Row]) -> Result<T, Error> + Send + 'static,
     ) -> Write<T> {
-        let parameters = parameters.into();
-        let (calls, call) = (
-            self.calls.clone(),
-            Call {
-                statement,
-                parameters,
-            },
-        );
-        let run = async move { read(&values::rows(&calls.submit(call).await?)) };
-        Write::new(topic::DOOR, run, wakes)
-    }
-
-    /// A write that is a statement and a transaction by itself.
-    fn write_alone<T: Send + 'static>(
-        &self,
-        kind: &'static str,
-        statement: &'static str,
-        parameters: Vec<Value>,
-        wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
-        read: impl FnOnce(&[Row]) -> Result<T, Error> + Send + 'static,
-    ) -> Write<T> {
-        let postgres = self.postgres.clone();
-        let run = async move { read(&rows(&postgres, kind, statement, &parameters).await?) };
-        Write::new(topic::DOOR, run, wakes)
+        write(
+            self,
+            Commit::Shared("call"),
+            statement,
+            parameters,
+            wakes,
+            read,
+        )
     }
 }
 
@@ -100,6 +84,29 @@ impl Query for PostgresStore {
         parameters: Vec<Value>,
     ) -> StoreFuture<'_, Vec<Row>> {
         async move { rows(&self.postgres, kind, statement, &parameters).await }.boxed()
+    }
+
+    fn written_rows(
+        &self,
+        commit: Commit,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> BoxFuture<'static, Result<Vec<Row>, Error>> {
+        let (calls, postgres) = (self.calls.clone(), self.postgres.clone());
+        async move {
+            match commit {
+                Commit::Shared(_) => {
+                    let (statement, parameters) = (worded(statement), parameters.into());
+                    let call = Call {
+                        statement,
+                        parameters,
+                    };
+                    Ok(values::rows(&calls.submit(call).await?))
+                }
+                Commit::Alone(kind) => rows(&postgres, kind, statement, &parameters).await,
+            }
+        }
+        .boxed()
     }
 }
 
@@ -114,18 +121,23 @@ async fn rows(
     Ok(values::rows(&rows))
 }
 
+/// The outcome of a statement that saw what was there before it began: a row of what it `exists` of, or
+/// an empty one.
+fn owned<T>(rows: &[Row], done: impl FnOnce(&Row) -> T) -> Result<OwnerOutcome<T>, Error> {
+    let row = only(rows)?;
+    Ok(if !row.is_null("id") {
+        OwnerOutcome::Done(done(row))
+    } else if row.get("exists") {
+        OwnerOutcome::NotOwner
+    } else {
+        OwnerOutcome::NotFound
+    })
+}
+
 /// The statement in this database's words.
 fn worded(statement: &str) -> String {
-    let mut worded = String::with_capacity(statement.len());
-    let mut rest = statement;
-    while let Some((before, behind)) = rest.split_once("{in ") {
-        let (parameter, behind) = behind.split_once('}').expect("a bracket is closed");
-        worded.push_str(before);
-        worded.push_str("= ANY (");
-        worded.push_str(parameter);
-        worded.push(')');
-        rest = behind;
-    }
-    worded.push_str(rest);
-    worded
+    statement
+        .replace("{now}", "wakeline.jobs_now()")
+        .replace("{in ", "= ANY (")
+        .replace('}', ")")
 }

@@ -1,15 +1,19 @@
-//! Reads that both databases answer: written once, in the SQL that PostgreSQL and SQLite share, as
+//! Statements that both databases run: written once, in the SQL that PostgreSQL and SQLite share, as
 //! default methods of the store's traits.
 //!
-//! A statement is written for PostgreSQL (`wakeline.` before tables, `$1` for parameters) with one word
-//! of its own: `{in $1}` is true for one of a list of texts.
+//! A statement is written for PostgreSQL (`wakeline.` before tables, `$1` for parameters) with two words
+//! of its own: `{in $1}` is true for one of a list of texts, and `{now}` is the time.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use uuid::Uuid;
+use wakeline_bus::{Wakes, Write};
+use wakeline_store::Error;
 
 use super::StoreFuture;
+use crate::{name::FullName, task::Status, topic};
 
 /// A parameter of a statement, or a column of a row. SQLite gives every NULL the same type.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,6 +98,9 @@ columns! {
     String: Value::Text(text) => text.clone();
     Bytes: Value::Bytes(bytes) => bytes.clone();
     Uuid: Value::Id(id) => *id, Value::Bytes(Some(bytes)) => Uuid::from_slice(bytes).ok();
+    Vec<Uuid>: Value::Ids(ids) => Some(ids.clone());
+    FullName: Value::Text(Some(text)) => FullName::parse(text);
+    Status: Value::Number(Some(number)) => Status::from_number(*number);
 }
 
 macro_rules! values {
@@ -120,7 +127,24 @@ macro_rules! values_of {
 }
 pub(crate) use values_of;
 
-/// What both databases do for the reads that are written once.
+/// How a write commits, with its kind for the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// With the other writes of the same moment.
+    Shared(&'static str),
+    /// In a transaction of its own; on SQLite all writes share.
+    Alone(&'static str),
+}
+
+impl Commit {
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        let (Self::Shared(kind) | Self::Alone(kind)) = self;
+        kind
+    }
+}
+
+/// What both databases do for the statements that are written once.
 pub trait Query: Send + Sync {
     /// The rows of a statement, one read of its own.
     fn rows(
@@ -129,4 +153,25 @@ pub trait Query: Send + Sync {
         statement: &'static str,
         parameters: Vec<Value>,
     ) -> StoreFuture<'_, Vec<Row>>;
+
+    /// The rows of a write that is one statement. [`write`] is the way to run it.
+    fn written_rows(
+        &self,
+        commit: Commit,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> BoxFuture<'static, Result<Vec<Row>, Error>>;
+}
+
+/// A write that is one statement. `read` makes a value of its rows.
+pub(crate) fn write<T: Send + 'static>(
+    store: &(impl Query + ?Sized),
+    commit: Commit,
+    statement: &'static str,
+    parameters: Vec<Value>,
+    wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
+    read: impl FnOnce(&[Row]) -> Result<T, Error> + Send + 'static,
+) -> Write<T> {
+    let rows = store.written_rows(commit, statement, parameters);
+    Write::new(topic::DOOR, async move { read(&rows.await?) }, wakes)
 }

@@ -2,13 +2,50 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use uuid::Uuid;
+use wakeline_bus::{Wakes, Write};
 
-use super::Row;
+use super::{Commit, Query, Row, StoreFuture, values_of, write};
 use crate::{
     provider::{Answer, AnswerBody, AnswerKey, ProviderRequest},
-    results::{AnswerState, ChunkStore, ChunkedAnswer, left},
+    results::{AnswerState, ChunkStore, ChunkedAnswer, MAX_IN_FLIGHT, left},
 };
+
+/// [`ResultBackend::end`](crate::results::ResultBackend::end) on both databases.
+pub(super) fn end(
+    store: &impl Query,
+    key: AnswerKey,
+    token: Option<Uuid>,
+    readers: Wakes,
+) -> Write<()> {
+    let statement = "DELETE FROM wakeline.jobs_inflight WHERE provider_id = $1 AND version = $2
+        AND hash = $3 AND ($4 IS NULL OR token = $4)";
+    let parameters = values_of![key.provider, key.version, key.hash, token];
+    let commit = Commit::Alone("unlock_request");
+    write(
+        store,
+        commit,
+        statement,
+        parameters,
+        |()| readers,
+        |_| Ok(()),
+    )
+}
+
+/// [`ResultBackend::in_flight`](crate::results::ResultBackend::in_flight) on both databases.
+pub(super) fn in_flight(
+    store: &impl Query,
+    provider: Uuid,
+    version: i64,
+) -> StoreFuture<'_, Vec<ProviderRequest>> {
+    let statement = "SELECT * FROM wakeline.jobs_inflight
+        WHERE provider_id = $1 AND version = $2 AND expires_at > {now}
+        ORDER BY created_at, hash LIMIT $3";
+    let limit = i64::try_from(MAX_IN_FLIGHT).unwrap_or(i64::MAX);
+    let rows = store.rows("in_flight", statement, values_of![provider, version, limit]);
+    async move { Ok(rows.await?.iter().map(ProviderRequest::from_row).collect()) }.boxed()
+}
 
 impl AnswerState {
     /// From a row with the columns of an answer, and how long its request is `in_flight`.
@@ -34,11 +71,11 @@ impl AnswerState {
 
 impl ProviderRequest {
     /// From a row of `jobs_inflight`.
-    pub(super) fn from_row(row: &Row, provider: Uuid, version: i64) -> Self {
+    fn from_row(row: &Row) -> Self {
         Self {
             key: AnswerKey {
-                provider,
-                version,
+                provider: row.get("provider_id"),
+                version: row.get("version"),
                 hash: row.get("hash"),
             },
             token: row.get("token"),

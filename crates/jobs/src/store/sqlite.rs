@@ -16,13 +16,13 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use futures_util::FutureExt;
-use rusqlite::{Connection, params_from_iter};
+use futures_util::{FutureExt, future::BoxFuture};
+use rusqlite::{Connection, OptionalExtension, Params, params_from_iter, types::FromSql};
 use wakeline_bus::{Wakes, Write};
 use wakeline_store::{Error, Migrations, Sqlite};
 
 use self::chunks::SqliteChunks;
-use super::{Query, Row, StoreFuture, Value};
+use super::{Commit, Query, Row, StoreFuture, Value};
 use crate::{results::ChunkStore, topic};
 
 pub const MIGRATIONS: Migrations = Migrations {
@@ -54,53 +54,77 @@ pub fn system_clock() -> Clock {
 }
 
 pub struct SqliteStore {
-    sqlite: Sqlite,
-    clock: Clock,
+    sqlite: TimedSqlite,
     chunks: Arc<dyn ChunkStore>,
 }
 
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("SqliteStore")
-            .field("sqlite", &self.sqlite)
-            .finish_non_exhaustive()
+        self.sqlite.fmt(out)
     }
 }
 
 impl SqliteStore {
     #[must_use]
     pub fn new(sqlite: Sqlite, clock: Clock) -> Self {
+        let sqlite = TimedSqlite { sqlite, clock };
         Self {
-            chunks: Arc::new(SqliteChunks::new(sqlite.clone(), clock.clone())),
+            chunks: Arc::new(SqliteChunks(sqlite.clone())),
             sqlite,
-            clock,
         }
     }
 
-    /// A turn of the writer, at the time when the turn comes.
     fn write<T: Send + 'static>(
         &self,
         kind: &'static str,
         wakes: impl FnOnce(&T) -> Wakes + Send + 'static,
-        step: impl FnOnce(&Connection, i64) -> Result<T> + Send + 'static,
+        step: impl FnOnce(&Session<'_>) -> Result<T> + Send + 'static,
     ) -> Write<T> {
-        let (sqlite, clock) = (self.sqlite.clone(), self.clock.clone());
-        let run = async move {
-            let turn = sqlite.write(kind, move |connection| step(connection, clock()));
-            turn.await
-        };
-        Write::new(topic::DOOR, run, wakes)
+        Write::new(topic::DOOR, self.sqlite.write(kind, step), wakes)
     }
 
     fn read<T: Send + 'static>(
         &self,
         kind: &'static str,
-        query: impl FnOnce(&Connection, i64) -> Result<T> + Send + 'static,
+        query: impl FnOnce(&Session<'_>) -> Result<T> + Send + 'static,
     ) -> StoreFuture<'_, T> {
+        self.sqlite.read(kind, query).boxed()
+    }
+}
+
+/// The database with the clock of its times.
+#[derive(Clone)]
+struct TimedSqlite {
+    sqlite: Sqlite,
+    clock: Clock,
+}
+
+impl fmt::Debug for TimedSqlite {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.sqlite.fmt(out)
+    }
+}
+
+impl TimedSqlite {
+    /// A turn of the writer.
+    fn write<T: Send + 'static>(
+        &self,
+        kind: &'static str,
+        step: impl FnOnce(&Session<'_>) -> Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T>> {
+        let Self { sqlite, clock } = self.clone();
+        let step = move |connection: &Connection| step(&Session::new(connection, &clock));
+        async move { sqlite.write(kind, step).await }.boxed()
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        kind: &'static str,
+        query: impl FnOnce(&Session<'_>) -> Result<T> + Send + 'static,
+    ) -> impl Future<Output = Result<T>> + Send {
         let clock = self.clock.clone();
-        self.sqlite
-            .read(kind, move |connection| query(connection, clock()))
-            .boxed()
+        let query = move |connection: &Connection| query(&Session::new(connection, &clock));
+        self.sqlite.read(kind, query)
     }
 }
 
@@ -111,31 +135,79 @@ impl Query for SqliteStore {
         statement: &'static str,
         parameters: Vec<Value>,
     ) -> StoreFuture<'_, Vec<Row>> {
-        self.read(kind, move |connection, _| {
-            rows(connection, statement, parameters)
-        })
+        self.read(kind, move |session| session.rows(statement, parameters))
+    }
+
+    fn written_rows(
+        &self,
+        commit: Commit,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> BoxFuture<'static, Result<Vec<Row>>> {
+        let step = move |session: &Session<'_>| session.rows(statement, parameters);
+        self.sqlite.write(commit.kind(), step)
     }
 }
 
-/// The rows of a statement that is written for PostgreSQL.
-fn rows(connection: &Connection, statement: &str, parameters: Vec<Value>) -> Result<Vec<Row>> {
-    let mut statement = connection.prepare_cached(&worded(statement))?;
-    let names: Arc<[String]> = statement.column_names().map(str::to_owned).collect();
-    let rows = statement.query_map(params_from_iter(parameters), |row| {
-        let values = (0..names.len()).map(|column| values::read(row.get_ref(column)?));
-        Ok(Row {
-            names: names.clone(),
-            values: values.collect::<rusqlite::Result<_>>()?,
-        })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+/// A connection, and the time when its turn came. Statements are kept prepared.
+struct Session<'a> {
+    connection: &'a Connection,
+    now: i64,
 }
 
-/// The statement in this database's words.
-fn worded(statement: &str) -> String {
-    statement
-        .replace("wakeline.", "")
-        .replace("{in ", "IN (SELECT value FROM json_each(")
-        .replace('}', "))")
-        .replace('$', "?")
+impl<'a> Session<'a> {
+    fn new(connection: &'a Connection, clock: &Clock) -> Self {
+        Self {
+            connection,
+            now: clock(),
+        }
+    }
+
+    /// The rows of a statement that is written for both databases.
+    fn rows(&self, statement: &str, mut parameters: Vec<Value>) -> Result<Vec<Row>> {
+        let mut worded = statement
+            .replace("wakeline.", "")
+            .replace("{in ", "IN (SELECT value FROM json_each(");
+        if worded.contains("{now}") {
+            parameters.push(self.now.into());
+            worded = worded.replace("{now}", &format!("${}", parameters.len()));
+        }
+        let worded = worded.replace('}', "))").replace('$', "?");
+        let mut statement = self.connection.prepare_cached(&worded)?;
+        let names: Arc<[String]> = statement.column_names().map(str::to_owned).collect();
+        let rows = statement.query_map(params_from_iter(parameters), |row| {
+            let values = (0..names.len()).map(|column| values::read(row.get_ref(column)?));
+            Ok(Row {
+                names: names.clone(),
+                values: values.collect::<rusqlite::Result<_>>()?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// How many rows the statement has changed.
+    fn execute(&self, statement: &str, parameters: impl Params) -> Result<usize> {
+        let mut statement = self.connection.prepare_cached(statement)?;
+        Ok(statement.execute(parameters)?)
+    }
+
+    /// The only column of all rows.
+    fn column<T: FromSql>(&self, statement: &str, parameters: impl Params) -> Result<Vec<T>> {
+        let mut statement = self.connection.prepare_cached(statement)?;
+        let values = statement.query_map(parameters, |row| row.get(0))?;
+        Ok(values.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The only column of the first row, if there is one.
+    fn optional<T: FromSql>(&self, statement: &str, parameters: impl Params) -> Result<Option<T>> {
+        let mut statement = self.connection.prepare_cached(statement)?;
+        let value = statement.query_row(parameters, |row| row.get(0));
+        Ok(value.optional()?)
+    }
+
+    /// The only column of the only row.
+    fn value<T: FromSql>(&self, statement: &str, parameters: impl Params) -> Result<T> {
+        let value = self.optional(statement, parameters)?;
+        Ok(value.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+    }
 }

@@ -7,9 +7,7 @@ use wakeline_bus::Write;
 use super::{Query, Row, StoreFuture, page_of, values_of};
 use crate::{
     page::{ListPage, Page},
-    task::{
-        ClaimOutcome, NewTask, Status, SubmitOutcome, Task, TaskFilter, TaskUpdate, UpdateOutcome,
-    },
+    task::{ClaimOutcome, NewTask, SubmitOutcome, Task, TaskFilter, TaskUpdate, UpdateOutcome},
     topic::Wait,
 };
 
@@ -34,8 +32,7 @@ const PAGE: &str = "WITH page AS (
     ), positions AS (
         SELECT seq, sum(more) OVER (PARTITION BY job_id ORDER BY seq) AS position FROM steps
     )
-    SELECT t.id, t.job_id, j.room || ':' || j.category || ':' || j.name AS job_name, t.room,
-        t.status, t.created_at, t.started_at, t.completed_at, t.worker_id, t.error, t.payload,
+    SELECT t.*, j.room || ':' || j.category || ':' || j.name AS job_name,
         CAST(positions.position AS bigint) AS queue_position,
         (
             SELECT count(*) FROM wakeline.jobs_task
@@ -89,7 +86,7 @@ impl Task {
             job: row.get("job_id"),
             job_name: row.get("job_name"),
             room: row.get("room"),
-            status: Status::from_number(row.get("status")).expect("the number of a status"),
+            status: row.get("status"),
             created_at: row.get("created_at"),
             started_at: row.get("started_at"),
             completed_at: row.get("completed_at"),

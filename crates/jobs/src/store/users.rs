@@ -2,14 +2,27 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{Query, Row, StoreFuture, values_of};
-use crate::user::{
-    LoginRecord, NewUser, PasswordHash, User, UserChange, UserChangeOutcome, UserDeletion,
+use super::{Commit, Query, Row, StoreFuture, only, values_of, write};
+use crate::{
+    user::{LoginRecord, NewUser, PasswordHash, User, UserChange, UserChangeOutcome, UserDeletion},
+    wakes,
 };
+
+/// The update changes nothing: it is there to return the secret that exists.
+const SECRET: &str = "INSERT INTO wakeline.jobs_secret (one, secret) VALUES (1, $1)
+    ON CONFLICT (one) DO UPDATE SET one = excluded.one
+    RETURNING secret";
+
+const CREATE: &str = "INSERT INTO wakeline.jobs_user
+        (id, email, password, is_superuser, is_verified, is_guest, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, {now})
+    ON CONFLICT DO NOTHING
+    RETURNING *";
 
 const BY_ID: &str = "SELECT * FROM wakeline.jobs_user WHERE id = $1";
 const BY_EMAIL: &str = "SELECT * FROM wakeline.jobs_user WHERE email = $1";
@@ -19,10 +32,28 @@ const BY_EMAIL: &str = "SELECT * FROM wakeline.jobs_user WHERE email = $1";
 pub trait Users: Query + std::fmt::Debug {
     /// The secret with which all nodes sign tokens: `fresh`, if there is none yet. A repeat returns the
     /// stored one.
-    fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>>;
+    fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>> {
+        let (parameters, commit) = (values_of![Bytes::from(fresh)], Commit::Shared("secret"));
+        write(self, commit, SECRET, parameters, wakes::nobody, |rows| {
+            Ok(only(rows)?.get::<Bytes>("secret").into())
+        })
+    }
 
     /// `None`: another user has the id or the email, as a repeat finds it.
-    fn create_user(&self, user: NewUser) -> Write<Option<User>>;
+    fn create_user(&self, user: NewUser) -> Write<Option<User>> {
+        let parameters = values_of![
+            user.id,
+            user.email,
+            user.password.map(|hash| hash.0),
+            user.is_superuser,
+            user.is_verified,
+            user.is_guest,
+        ];
+        let commit = Commit::Shared("create_user");
+        write(self, commit, CREATE, parameters, wakes::nobody, |rows| {
+            Ok(rows.first().map(User::from_row))
+        })
+    }
 
     /// Another password begins another epoch, and another email is not a verified one. A repeat with a
     /// password begins one more epoch.

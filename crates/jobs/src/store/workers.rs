@@ -4,29 +4,34 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{Query, Row, StoreFuture, page_of, values_of};
+use super::{Commit, Query, Row, StoreFuture, only, page_of, values_of, write};
 use crate::{
     page::{ListPage, Page},
     task::{LostWorkers, SweepAges, SweepOutcome},
+    wakes,
     worker::{OwnerOutcome, Worker, WorkerSummary},
 };
 
-const ALL: &str = "SELECT w.id, w.beat_at,
+pub(super) const CREATE: &str = "INSERT INTO wakeline.jobs_worker
+        (id, user_id, beat_at, created_at)
+    VALUES ($1, $2, {now}, {now}) RETURNING *";
+
+const ALL: &str = "SELECT w.*,
         (SELECT count(*) FROM wakeline.jobs_link l WHERE l.worker_id = w.id) AS job_count,
         (SELECT count(*) FROM wakeline.jobs_worker) AS total
     FROM (SELECT 1) one LEFT JOIN (
-        SELECT id, beat_at, created_at FROM wakeline.jobs_worker
+        SELECT * FROM wakeline.jobs_worker
         ORDER BY created_at DESC, id LIMIT $1 OFFSET $2
     ) w ON true ORDER BY w.created_at DESC, w.id";
 
 const OF_SCOPES: &str = "WITH listed AS (
-        SELECT w.id, w.beat_at, w.created_at FROM wakeline.jobs_worker w
+        SELECT w.* FROM wakeline.jobs_worker w
         WHERE EXISTS (
             SELECT 1 FROM wakeline.jobs_link l JOIN wakeline.jobs_job j ON j.id = l.job_id
             WHERE l.worker_id = w.id AND j.room {in $3} AND NOT j.is_deleted
         )
     )
-    SELECT w.id, w.beat_at,
+    SELECT w.*,
         (SELECT count(*) FROM wakeline.jobs_link l WHERE l.worker_id = w.id) AS job_count,
         (SELECT count(*) FROM listed) AS total
     FROM (SELECT 1) one LEFT JOIN (
@@ -35,7 +40,13 @@ const OF_SCOPES: &str = "WITH listed AS (
 
 pub trait Workers: Query {
     /// A repeat creates another worker.
-    fn create_worker(&self, user: Uuid) -> Write<Worker>;
+    fn create_worker(&self, user: Uuid) -> Write<Worker> {
+        let parameters = values_of![Uuid::new_v4(), user];
+        let commit = Commit::Shared("create_worker");
+        write(self, commit, CREATE, parameters, wakes::nobody, |rows| {
+            only(rows).map(Worker::from_row)
+        })
+    }
 
     /// Only a worker's owner sends heartbeats for it. A repeat is another heartbeat.
     fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<OwnerOutcome<Worker>>;
@@ -72,13 +83,20 @@ pub trait Workers: Query {
     }
 }
 
+impl Worker {
+    /// From a row with the columns of `jobs_worker`.
+    pub(super) fn from_row(row: &Row) -> Self {
+        Self {
+            id: row.get("id"),
+            last_heartbeat: row.get("beat_at"),
+        }
+    }
+}
+
 impl WorkerSummary {
     fn from_row(row: &Row) -> Self {
         Self {
-            worker: Worker {
-                id: row.get("id"),
-                last_heartbeat: row.get("beat_at"),
-            },
+            worker: Worker::from_row(row),
             job_count: row.get("job_count"),
         }
     }

@@ -9,16 +9,15 @@ use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
     backend::{
-        LONG, OTHER, PROVIDER, SHORT, TestBackend, answer, bytes, found, key, of_version, put,
-        state, upload,
+        LONG, OTHER, PROVIDER, SHORT, TestNode, answer, bytes, found, key, of_version, put, state,
+        upload,
     },
     chunks::{Reading, patterned, tag},
 };
 
-pub(crate) async fn what_was_put_is_found_by_its_key_alone(backend: TestBackend) {
-    let backend = backend.node().await;
-    put(&*backend, &key("a"), "one", LONG).await;
-    assert_eq!(found(&*backend, &key("a")).await.unwrap(), b"one");
+pub(crate) async fn what_was_put_is_found_by_its_key_alone(node: TestNode) {
+    put(&*node, &key("a"), "one", LONG).await;
+    assert_eq!(found(&*node, &key("a")).await.unwrap(), b"one");
     let others = [
         key("b"),
         key(""),
@@ -29,7 +28,7 @@ pub(crate) async fn what_was_put_is_found_by_its_key_alone(backend: TestBackend)
         },
     ];
     for other in others {
-        let state = state(&*backend, &other).await;
+        let state = state(&*node, &other).await;
         assert!(
             state.answer.is_none() && state.in_flight.is_none(),
             "{other:?}"
@@ -37,17 +36,16 @@ pub(crate) async fn what_was_put_is_found_by_its_key_alone(backend: TestBackend)
     }
 }
 
-pub(crate) async fn many_keys_are_answered_in_their_order(backend: TestBackend) {
-    let backend = backend.node().await;
-    put(&*backend, &key("a"), "one", LONG).await;
-    put(&*backend, &of_version(2, "a"), "two", LONG).await;
+pub(crate) async fn many_keys_are_answered_in_their_order(node: TestNode) {
+    put(&*node, &key("a"), "one", LONG).await;
+    put(&*node, &of_version(2, "a"), "two", LONG).await;
     let keys = vec![
         of_version(2, "a"),
         key("missing"),
         key("a"),
         of_version(2, "a"),
     ];
-    let looks = backend.get(keys).await.unwrap();
+    let looks = node.get(keys).await.unwrap();
     let mut found = Vec::new();
     for state in looks {
         found.push(match &state.answer {
@@ -59,86 +57,71 @@ pub(crate) async fn many_keys_are_answered_in_their_order(backend: TestBackend) 
     assert_eq!(found, [Some(two.clone()), None, Some(one), Some(two)]);
 }
 
-pub(crate) async fn no_keys_are_no_answer(backend: TestBackend) {
-    assert!(
-        backend
-            .node()
-            .await
-            .get(Vec::new())
-            .await
-            .unwrap()
-            .is_empty()
-    );
+pub(crate) async fn no_keys_are_no_answer(node: TestNode) {
+    assert!(node.get(Vec::new()).await.unwrap().is_empty());
 }
 
-pub(crate) async fn a_later_answer_takes_the_place_of_an_earlier(backend: TestBackend) {
-    let backend = backend.node().await;
-    put(&*backend, &key("a"), "a longer one", LONG).await;
-    let first = answer(&*backend, &key("a")).await.unwrap();
-    put(&*backend, &key("a"), "another", LONG).await;
-    let second = answer(&*backend, &key("a")).await.unwrap();
+pub(crate) async fn a_later_answer_takes_the_place_of_an_earlier(node: TestNode) {
+    put(&*node, &key("a"), "a longer one", LONG).await;
+    let first = answer(&*node, &key("a")).await.unwrap();
+    put(&*node, &key("a"), "another", LONG).await;
+    let second = answer(&*node, &key("a")).await.unwrap();
     assert_eq!(bytes(&second).await, b"another");
     assert_ne!(first.etag, second.etag);
     // Whoever has the first can still read it.
     assert_eq!(bytes(&first).await, b"a longer one");
 }
 
-pub(crate) async fn a_problem_is_told_from_an_answer(backend: TestBackend) {
-    let backend = backend.node().await;
+pub(crate) async fn a_problem_is_told_from_an_answer(node: TestNode) {
     let problem = Upload {
         is_error: true,
         ..upload(r#"{"status":400}"#)
     };
-    let kept = backend
+    let kept = node
         .put(key("a"), problem, LONG, Wakes::none())
         .done()
         .await;
     assert_eq!(kept, UploadOutcome::Done);
-    let found = answer(&*backend, &key("a")).await.unwrap();
+    let found = answer(&*node, &key("a")).await.unwrap();
     assert!(found.is_error);
     assert_eq!(bytes(&found).await, br#"{"status":400}"#);
-    put(&*backend, &key("a"), "{}", LONG).await;
-    assert!(!answer(&*backend, &key("a")).await.unwrap().is_error);
+    put(&*node, &key("a"), "{}", LONG).await;
+    assert!(!answer(&*node, &key("a")).await.unwrap().is_error);
 }
 
-pub(crate) async fn an_answer_is_over_after_its_time(backend: TestBackend) {
-    let backend = backend.node().await;
-    put(&*backend, &key("stays"), "one", LONG).await;
-    put(&*backend, &key("goes"), "two", SHORT).await;
+pub(crate) async fn an_answer_is_over_after_its_time(node: TestNode) {
+    put(&*node, &key("stays"), "one", LONG).await;
+    put(&*node, &key("goes"), "two", SHORT).await;
     eventually("the end of an answer", async || {
-        found(&*backend, &key("goes")).await.is_none()
+        found(&*node, &key("goes")).await.is_none()
     })
     .await;
-    assert!(found(&*backend, &key("stays")).await.is_some());
+    assert!(found(&*node, &key("stays")).await.is_some());
     // One that is over is no hindrance to the next.
-    put(&*backend, &key("goes"), "three", LONG).await;
-    assert_eq!(found(&*backend, &key("goes")).await.unwrap(), b"three");
+    put(&*node, &key("goes"), "three", LONG).await;
+    assert_eq!(found(&*node, &key("goes")).await.unwrap(), b"three");
 }
 
-pub(crate) async fn any_bytes_come_back(backend: TestBackend) {
-    let backend = backend.node().await;
+pub(crate) async fn any_bytes_come_back(node: TestNode) {
     let all: Vec<u8> = (0..=255).chain([0, 0, 0xff, 0xc3, 0x28]).collect();
-    put(&*backend, &key("a"), all.clone(), LONG).await;
-    assert_eq!(found(&*backend, &key("a")).await.unwrap(), all);
+    put(&*node, &key("a"), all.clone(), LONG).await;
+    assert_eq!(found(&*node, &key("a")).await.unwrap(), all);
 }
 
-pub(crate) async fn an_empty_answer_is_one(backend: TestBackend) {
-    let backend = backend.node().await;
-    put(&*backend, &key("a"), "", LONG).await;
-    let found = answer(&*backend, &key("a")).await.unwrap();
+pub(crate) async fn an_empty_answer_is_one(node: TestNode) {
+    put(&*node, &key("a"), "", LONG).await;
+    let found = answer(&*node, &key("a")).await.unwrap();
     assert_eq!(bytes(&found).await, b"");
     assert_eq!(found.etag, "\"e3b0c44298fc1c149afbf4c8996fb924\"");
 }
 
-pub(crate) async fn a_large_answer_comes_back(backend: TestBackend) {
-    let backend = backend.node().await;
+pub(crate) async fn a_large_answer_comes_back(node: TestNode) {
     let large: Vec<u8> = (0..5_000_000_u32).map(|at| (at % 251) as u8).collect();
-    put(&*backend, &key("a"), large.clone(), LONG).await;
-    assert!(found(&*backend, &key("a")).await.unwrap() == large);
+    put(&*node, &key("a"), large.clone(), LONG).await;
+    assert!(found(&*node, &key("a")).await.unwrap() == large);
 }
 
-pub(crate) async fn answers_around_the_length_of_a_chunk_come_back(backend: TestBackend) {
-    let backend = backend.node().await;
+pub(crate) async fn answers_around_the_length_of_a_chunk_come_back(node: TestNode) {
     for length in [
         CHUNK_BYTES - 1,
         CHUNK_BYTES,
@@ -148,16 +131,15 @@ pub(crate) async fn answers_around_the_length_of_a_chunk_come_back(backend: Test
         7 * CHUNK_BYTES + 1,
     ] {
         let body = patterned(length);
-        put(&*backend, &key("a"), body.clone(), LONG).await;
-        let found = answer(&*backend, &key("a")).await.unwrap();
+        put(&*node, &key("a"), body.clone(), LONG).await;
+        let found = answer(&*node, &key("a")).await.unwrap();
         assert_eq!(found.etag, tag(&body), "{length}");
         assert!(bytes(&found).await == body, "{length}");
     }
 }
 
 /// Whatever takes its place, and when it is swept.
-pub(crate) async fn who_reads_one_that_goes_gets_all_of_it(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn who_reads_one_that_goes_gets_all_of_it(node: TestNode) {
     let large = patterned(40 * CHUNK_BYTES);
     for (at, next) in [None, Some(patterned(10)), Some(patterned(3 * CHUNK_BYTES))]
         .into_iter()
@@ -175,18 +157,17 @@ pub(crate) async fn who_reads_one_that_goes_gets_all_of_it(backend: TestBackend)
     }
 }
 
-pub(crate) async fn the_same_bytes_have_the_same_tag_everywhere(backend: TestBackend) {
-    let backend = backend.node().await;
-    put(&*backend, &key("a"), "{}", LONG).await;
-    put(&*backend, &of_version(2, "b"), "{}", LONG).await;
+pub(crate) async fn the_same_bytes_have_the_same_tag_everywhere(node: TestNode) {
+    put(&*node, &key("a"), "{}", LONG).await;
+    put(&*node, &of_version(2, "b"), "{}", LONG).await;
     for key in [key("a"), of_version(2, "b")] {
-        let etag = answer(&*backend, &key).await.unwrap().etag;
+        let etag = answer(&*node, &key).await.unwrap().etag;
         assert_eq!(etag, "\"44136fa355b3678a1146ad16f7e8649e\"");
     }
 }
 
-pub(crate) async fn another_node_finds_what_was_put(backend: TestBackend) {
-    let (here, there) = (backend.node().await, backend.node().await);
+pub(crate) async fn another_node_finds_what_was_put(here: TestNode) {
+    let there = here.backend.node().await;
     put(&*here, &key("a"), "one", LONG).await;
     assert_eq!(found(&*there, &key("a")).await.unwrap(), b"one");
     put(&*there, &key("a"), "two", LONG).await;

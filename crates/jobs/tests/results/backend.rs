@@ -1,6 +1,8 @@
 //! A place of the test's own, and what a test does to it past the trait.
 
-use std::{fs, io::ErrorKind, os::unix::fs::FileExt, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs, io::ErrorKind, ops::Deref, os::unix::fs::FileExt, path::PathBuf, sync::Arc, time::Duration,
+};
 
 use axum::body::Body;
 use tempfile::TempDir;
@@ -138,7 +140,28 @@ impl TestBackend {
     }
 }
 
-/// Of the pieces of large answers.
+/// A node, and the backend of its own that it has.
+pub(crate) struct TestNode {
+    pub(crate) node: Arc<dyn ResultBackend>,
+    pub(crate) backend: TestBackend,
+}
+
+impl TestNode {
+    pub(crate) async fn new(backend: TestBackend) -> Self {
+        let node = backend.node().await;
+        Self { node, backend }
+    }
+}
+
+impl Deref for TestNode {
+    type Target = dyn ResultBackend;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.node
+    }
+}
+
+/// Of the chunks of large answers.
 impl TestBackend {
     /// One of each upload is gone.
     pub(crate) async fn lose_a_chunk(&self, number: i64) {

@@ -19,7 +19,8 @@ use wakeline_store::Error;
 use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::backend::{
-    LIMIT, LONG, PROVIDER, SHORT, TestBackend, answer, begin, bytes, found, key, put, state, upload,
+    LIMIT, LONG, PROVIDER, SHORT, TestBackend, TestNode, answer, begin, bytes, found, key, put,
+    state, upload,
 };
 
 /// Pieces: more than a slice, and within what an answer may have here.
@@ -79,10 +80,9 @@ pub(crate) fn memory() -> usize {
     kilobytes.parse::<usize>().unwrap() * 1_024
 }
 
-pub(crate) async fn a_large_answer_is_never_in_memory_as_a_whole(backend: TestBackend) {
+pub(crate) async fn a_large_answer_is_never_in_memory_as_a_whole(node: TestNode) {
     const CHUNKS: usize = 96 * 16;
     const CHUNK: usize = 1 << 16;
-    let node = backend.node().await;
     put(&*node, &key("small"), patterned(2 * CHUNK_BYTES), LONG).await;
     assert!(found(&*node, &key("small")).await.is_some());
     let before = memory();
@@ -113,11 +113,10 @@ pub(crate) async fn a_large_answer_is_never_in_memory_as_a_whole(backend: TestBa
 }
 
 /// It never looks as if it were all.
-pub(crate) async fn an_answer_that_has_lost_a_chunk_breaks_off(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn an_answer_that_has_lost_a_chunk_breaks_off(node: TestNode) {
     put(&*node, &key("a"), patterned(3 * CHUNK_BYTES), LONG).await;
     let found = answer(&*node, &key("a")).await.unwrap();
-    backend.lose_a_chunk(2).await;
+    node.backend.lose_a_chunk(2).await;
     let AnswerBody::Chunks(chunked) = found.body else {
         panic!("not in pieces");
     };
@@ -129,43 +128,41 @@ pub(crate) async fn an_answer_that_has_lost_a_chunk_breaks_off(backend: TestBack
 }
 
 /// In slices; Redis does it by itself.
-pub(crate) async fn chunks_expire_some_time_after_their_answer(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn chunks_expire_some_time_after_their_answer(node: TestNode) {
     put(&*node, &key("a"), patterned(MANY * CHUNK_BYTES), SHORT).await;
     eventually("the end of the answer", async || {
         state(&*node, &key("a")).await.answer.is_none()
     })
     .await;
     let next = node.sweep().done().await;
-    let left = backend.uploads_end().await.unwrap();
+    let left = node.backend.uploads_end().await.unwrap();
     assert!(left > CHUNK_GRACE / 2 && left <= CHUNK_GRACE, "{left:?}");
-    if !matches!(backend, TestBackend::Redis { .. }) {
+    if !matches!(node.backend, TestBackend::Redis { .. }) {
         assert_eq!(
-            backend.stored().await,
+            node.backend.stored().await,
             MANY + 1,
             "the answer itself is gone"
         );
         let next = next.unwrap();
         assert!(next > CHUNK_GRACE / 2 && next <= CHUNK_GRACE, "{next:?}");
     }
-    backend.uploads_end_in(Duration::ZERO).await;
+    node.backend.uploads_end_in(Duration::ZERO).await;
     let mut slices = 0;
     while node.sweep().done().await == Some(Duration::ZERO) {
         slices += 1;
-        assert!(backend.stored().await < MANY);
+        assert!(node.backend.stored().await < MANY);
     }
-    if !matches!(backend, TestBackend::Redis { .. }) {
+    if !matches!(node.backend, TestBackend::Redis { .. }) {
         assert_eq!(slices, 1);
-        assert_eq!(backend.stored().await, 0);
+        assert_eq!(node.backend.stored().await, 0);
     }
-    assert_eq!(backend.uploads_end().await, None);
+    assert_eq!(node.backend.uploads_end().await, None);
 }
 
-pub(crate) async fn what_is_replaced_or_forgotten_is_left_to_its_readers(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn what_is_replaced_or_forgotten_is_left_to_its_readers(node: TestNode) {
     let long = 10 * CHUNK_GRACE;
     let is_near = async || {
-        let left = backend.uploads_end().await.unwrap();
+        let left = node.backend.uploads_end().await.unwrap();
         left <= CHUNK_GRACE
     };
     for next in [Some("short"), None] {
@@ -186,23 +183,21 @@ pub(crate) async fn what_is_replaced_or_forgotten_is_left_to_its_readers(backend
     assert!(is_near().await, "the earlier one goes too");
 }
 
-pub(crate) async fn reading_keeps_the_rest(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn reading_keeps_the_rest(node: TestNode) {
     let large = patterned(3 * CHUNK_BYTES);
     put(&*node, &key("a"), large.clone(), LONG).await;
     let mut reading = Reading::begin(answer(&*node, &key("a")).await.unwrap()).await;
     node.forget(PROVIDER, None).done().await;
-    backend.uploads_end_in(CHUNK_GRACE / 4).await;
+    node.backend.uploads_end_in(CHUNK_GRACE / 4).await;
     assert!(reading.end().await == large);
-    let left = backend.uploads_end().await.unwrap();
+    let left = node.backend.uploads_end().await.unwrap();
     assert!(left > CHUNK_GRACE / 2, "{left:?}");
 }
 
 /// It is told so, and nothing is left of it.
-pub(crate) async fn one_that_was_swept_before_its_end_is_not_kept(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn one_that_was_swept_before_its_end_is_not_kept(node: TestNode) {
     assert!(begin(&*node, &key("a"), LONG).await);
-    let before = backend.stored().await;
+    let before = node.backend.stored().await;
     for rest in [1, CHUNK_BYTES] {
         let (go_on, going_on) = oneshot::channel();
         let last = stream::once(async move {
@@ -212,7 +207,7 @@ pub(crate) async fn one_that_was_swept_before_its_end_is_not_kept(backend: TestB
         let chunks = stream::iter([Bytes::from(patterned(2 * CHUNK_BYTES))]).chain(last);
         let body = Body::from_stream(chunks.map(Ok::<_, std::io::Error>));
         let putting = tokio::spawn({
-            let node = node.clone();
+            let node = node.node.clone();
             async move {
                 node.put(key("a"), upload(body), LONG, Wakes::none())
                     .commit_alone()
@@ -220,21 +215,26 @@ pub(crate) async fn one_that_was_swept_before_its_end_is_not_kept(backend: TestB
             }
         });
         // The second piece may be the last until something follows.
-        eventually("the first piece", async || backend.stored().await > before).await;
-        backend.uploads_end_in(Duration::ZERO).await;
+        eventually("the first piece", async || {
+            node.backend.stored().await > before
+        })
+        .await;
+        node.backend.uploads_end_in(Duration::ZERO).await;
         node.sweep().done().await;
         go_on.send(()).unwrap();
         assert_eq!(putting.await.unwrap().unwrap(), UploadOutcome::TooSlow);
-        eventually("nothing left", async || backend.stored().await == before).await;
+        eventually("nothing left", async || {
+            node.backend.stored().await == before
+        })
+        .await;
         let state = state(&*node, &key("a")).await;
         assert!(state.answer.is_none() && state.in_flight.is_some());
     }
 }
 
-pub(crate) async fn a_broken_upload_of_many_chunks_leaves_nothing(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn a_broken_upload_of_many_chunks_leaves_nothing(node: TestNode) {
     put(&*node, &key("a"), "before", LONG).await;
-    let before = backend.stored().await;
+    let before = node.backend.stored().await;
     let chunk = Bytes::from(patterned(CHUNK_BYTES));
     let chunks = stream::iter((0..MANY).map(move |_| Ok::<_, std::io::Error>(chunk.clone())));
     let end = stream::once(async { Err(std::io::ErrorKind::ConnectionReset.into()) });
@@ -246,7 +246,7 @@ pub(crate) async fn a_broken_upload_of_many_chunks_leaves_nothing(backend: TestB
     assert_eq!(kept, UploadOutcome::BrokenOff);
     assert_eq!(found(&*node, &key("a")).await.unwrap(), b"before");
     // What is left is removed by the write itself, for which the end of the process waits.
-    assert_eq!(backend.stored().await, before);
+    assert_eq!(node.backend.stored().await, before);
 }
 
 /// Redis is a cache that may throw out what it likes.

@@ -6,7 +6,7 @@ use wakeline_jobs::{provider::AnswerKey, results::ResultBackend};
 use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::backend::{
-    LONG, OTHER, PROVIDER, SHORT, TestBackend, begin, found, key, of_version, put, state,
+    LONG, OTHER, PROVIDER, SHORT, TestBackend, TestNode, begin, found, key, of_version, put, state,
 };
 
 fn of_other(hash: &str) -> AnswerKey {
@@ -46,8 +46,8 @@ async fn has(backend: &dyn ResultBackend, key: AnswerKey) -> bool {
     answer
 }
 
-pub(crate) async fn earlier_registrations_are_forgotten(backend: TestBackend) {
-    let (here, there) = (backend.node().await, backend.node().await);
+pub(crate) async fn earlier_registrations_are_forgotten(here: TestNode) {
+    let there = here.backend.node().await;
     fill(&*here).await;
     // By another node than that which knows them.
     there.forget(PROVIDER, Some(10)).done().await;
@@ -61,8 +61,7 @@ pub(crate) async fn earlier_registrations_are_forgotten(backend: TestBackend) {
     assert!(has(&*here, of_version(10, "a")).await);
 }
 
-pub(crate) async fn a_provider_that_is_gone_is_forgotten(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn a_provider_that_is_gone_is_forgotten(node: TestNode) {
     fill(&*node).await;
     node.forget(PROVIDER, None).done().await;
     for version in [1, 2, 10] {
@@ -70,13 +69,12 @@ pub(crate) async fn a_provider_that_is_gone_is_forgotten(backend: TestBackend) {
     }
     assert!(has(&*node, of_other("a")).await);
     node.forget(OTHER, None).done().await;
-    assert_eq!(backend.stored().await, 0);
+    assert_eq!(node.backend.stored().await, 0);
 }
 
-pub(crate) async fn more_than_one_slice_is_forgotten(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn more_than_one_slice_is_forgotten(node: TestNode) {
     let marks = (0..1_200).map(|at| {
-        let node = node.clone();
+        let node = node.node.clone();
         async move {
             let key = of_version(1 + at % 3, &at.to_string());
             begin(&*node, &key, LONG).await
@@ -88,11 +86,10 @@ pub(crate) async fn more_than_one_slice_is_forgotten(backend: TestBackend) {
     let left = node.in_flight(PROVIDER, 3).await.unwrap();
     assert_eq!(left.len(), 400);
     node.forget(PROVIDER, None).done().await;
-    assert_eq!(backend.stored().await, 0);
+    assert_eq!(node.backend.stored().await, 0);
 }
 
-pub(crate) async fn what_is_over_is_swept(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn what_is_over_is_swept(node: TestNode) {
     // More than a slice.
     for at in 0..130 {
         let hash = at.to_string();
@@ -104,17 +101,16 @@ pub(crate) async fn what_is_over_is_swept(backend: TestBackend) {
     }
     eventually("an empty place", async || {
         node.sweep().done().await;
-        backend.stored().await == 0
+        node.backend.stored().await == 0
     })
     .await;
     assert_eq!(node.sweep().done().await, None);
 }
 
 /// Redis needs no sweep.
-pub(crate) async fn a_sweep_says_when_there_may_be_more(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn a_sweep_says_when_there_may_be_more(node: TestNode) {
     assert_eq!(node.sweep().done().await, None);
-    let is_swept = !matches!(backend, TestBackend::Redis { .. });
+    let is_swept = !matches!(node.backend, TestBackend::Redis { .. });
     put(&*node, &key("a"), "one", LONG).await;
     let first = node.sweep().done().await;
     assert!(begin(&*node, &key("b"), LONG / 2).await);

@@ -36,7 +36,8 @@ macro_rules! conformance {
         mod $backend { $(mod $module { $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                crate::$module::$case(crate::backend::TestBackend::$backend().await).await;
+                let backend = crate::backend::TestBackend::$backend().await;
+                crate::$module::$case(crate::backend::TestNode::new(backend).await).await;
             }
         )+ })+ }
     };

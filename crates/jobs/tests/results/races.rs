@@ -6,12 +6,12 @@ use tokio::sync::Barrier;
 use wakeline_jobs::results::chunks::CHUNK_BYTES;
 use wakeline_testkit::CommitAlone;
 
-use crate::backend::{LONG, TestBackend, begin, found, key, put};
+use crate::backend::{LONG, TestNode, begin, found, key, put};
 
 const CALLERS: usize = 50;
 
-pub(crate) async fn one_of_fifty_on_two_nodes_asks(backend: TestBackend) {
-    let nodes = [backend.node().await, backend.node().await];
+pub(crate) async fn one_of_fifty_on_two_nodes_asks(node: TestNode) {
+    let nodes = [node.node.clone(), node.backend.node().await];
     for round in 0..5 {
         let hash = format!("round {round}");
         let start = Arc::new(Barrier::new(CALLERS));
@@ -33,12 +33,12 @@ pub(crate) async fn one_of_fifty_on_two_nodes_asks(backend: TestBackend) {
     }
 }
 
-pub(crate) async fn two_nodes_that_ask_the_same_in_another_order_do_not_fail(backend: TestBackend) {
+pub(crate) async fn two_nodes_that_ask_the_same_in_another_order_do_not_fail(node: TestNode) {
     const KEYS: usize = 200;
     let start = Arc::new(Barrier::new(2 * KEYS));
     let mut callers = Vec::new();
     for is_reversed in [false, true] {
-        let node = backend.node().await;
+        let node = node.backend.node().await;
         let mut hashes: Vec<usize> = (0..KEYS).collect();
         if is_reversed {
             hashes.reverse();
@@ -61,8 +61,8 @@ pub(crate) async fn two_nodes_that_ask_the_same_in_another_order_do_not_fail(bac
     assert!(asked.values().all(|times| *times == 1), "{asked:?}");
 }
 
-pub(crate) async fn whoever_comes_while_it_is_answered_does_not_ask_again(backend: TestBackend) {
-    let (here, there) = (backend.node().await, backend.node().await);
+pub(crate) async fn whoever_comes_while_it_is_answered_does_not_ask_again(here: TestNode) {
+    let there = here.backend.node().await;
     for round in 0..5 {
         let key = key(&format!("round {round}"));
         assert!(begin(&*here, &key, LONG).await);
@@ -89,14 +89,12 @@ pub(crate) async fn whoever_comes_while_it_is_answered_does_not_ask_again(backen
     }
 }
 
-pub(crate) async fn a_large_answer_that_is_replaced_all_the_time_is_read_whole(
-    backend: TestBackend,
-) {
+pub(crate) async fn a_large_answer_that_is_replaced_all_the_time_is_read_whole(node: TestNode) {
     const WRITERS: u8 = 4;
     const ROUNDS: usize = 6;
     // Each of one byte only: a mixture would show.
     let body = |writer: u8| vec![writer; (2 + usize::from(writer) % 3) * CHUNK_BYTES + 1];
-    let nodes = [backend.node().await, backend.node().await];
+    let nodes = [node.node.clone(), node.backend.node().await];
     put(&*nodes[0], &key("a"), body(0), LONG).await;
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {

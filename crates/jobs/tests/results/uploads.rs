@@ -1,16 +1,16 @@
 //! Answers that do not come as they should: what was there before stays as it was.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, time::Duration};
 
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
 use tokio::sync::oneshot;
 use wakeline_bus::Wakes;
-use wakeline_jobs::results::{ResultBackend, Upload, UploadMemory, UploadOutcome};
+use wakeline_jobs::results::{Upload, UploadMemory, UploadOutcome};
 use wakeline_testkit::{CommitAlone, eventually};
 
-use crate::backend::{LONG, TestBackend, begin, found, key, put, state, upload};
+use crate::backend::{LONG, TestNode, begin, found, key, put, state, upload};
 
 type Chunk = Result<Bytes, io::Error>;
 
@@ -18,16 +18,11 @@ fn chunks(count: usize) -> impl futures_util::Stream<Item = Chunk> + Send + 'sta
     stream::iter((0..count).map(|_| Ok(Bytes::from_static(&[b'x'; 1_000]))))
 }
 
-/// A node with an answer under `old`, and a question under `new`.
-async fn prepared(backend: &TestBackend) -> (Arc<dyn ResultBackend>, usize) {
-    let node = backend.node().await;
+/// Beside an answer under `old`, and in place of the request under `new`.
+async fn refused(node: TestNode, make: impl Fn() -> Upload, expected: UploadOutcome) {
     put(&*node, &key("old"), "before", LONG).await;
     assert!(begin(&*node, &key("new"), LONG).await);
-    (node, backend.stored().await)
-}
-
-async fn refused(backend: &TestBackend, make: impl Fn() -> Upload, expected: UploadOutcome) {
-    let (node, stored) = prepared(backend).await;
+    let stored = node.backend.stored().await;
     for hash in ["old", "new"] {
         let kept = node
             .put(key(hash), make(), LONG, Wakes::none())
@@ -35,37 +30,32 @@ async fn refused(backend: &TestBackend, make: impl Fn() -> Upload, expected: Upl
             .await;
         assert_eq!(kept, expected);
     }
-    unchanged(backend, &*node, stored).await;
-}
-
-async fn unchanged(backend: &TestBackend, node: &dyn ResultBackend, stored: usize) {
-    assert_eq!(found(node, &key("old")).await.unwrap(), b"before");
-    let state = state(node, &key("new")).await;
+    assert_eq!(found(&*node, &key("old")).await.unwrap(), b"before");
+    let state = state(&*node, &key("new")).await;
     assert!(state.answer.is_none() && state.in_flight.is_some());
     eventually("nothing left behind", async || {
-        backend.stored().await == stored
+        node.backend.stored().await == stored
     })
     .await;
 }
 
-pub(crate) async fn one_that_says_that_it_is_too_large_is_refused(backend: TestBackend) {
+pub(crate) async fn one_that_says_that_it_is_too_large_is_refused(node: TestNode) {
     let make = || Upload {
         limit: 5,
         ..upload("longer")
     };
-    refused(&backend, make, UploadOutcome::TooLarge).await;
+    refused(node, make, UploadOutcome::TooLarge).await;
 }
 
-pub(crate) async fn one_that_turns_out_too_large_is_refused(backend: TestBackend) {
+pub(crate) async fn one_that_turns_out_too_large_is_refused(node: TestNode) {
     let make = || Upload {
         limit: 999_999,
         ..upload(Body::from_stream(chunks(1_000)))
     };
-    refused(&backend, make, UploadOutcome::TooLarge).await;
+    refused(node, make, UploadOutcome::TooLarge).await;
 }
 
-pub(crate) async fn one_of_just_the_limit_is_kept(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn one_of_just_the_limit_is_kept(node: TestNode) {
     let upload = Upload {
         limit: 1_000_000,
         ..upload(Body::from_stream(chunks(1_000)))
@@ -75,27 +65,26 @@ pub(crate) async fn one_of_just_the_limit_is_kept(backend: TestBackend) {
     assert!(found(&*node, &key("a")).await.unwrap() == [b'x'; 1_000_000]);
 }
 
-pub(crate) async fn one_that_stops_coming_is_given_up(backend: TestBackend) {
+pub(crate) async fn one_that_stops_coming_is_given_up(node: TestNode) {
     let make = || Upload {
         patience: Duration::from_millis(20),
         ..upload(Body::from_stream(chunks(400).chain(stream::pending())))
     };
-    refused(&backend, make, UploadOutcome::TooSlow).await;
+    refused(node, make, UploadOutcome::TooSlow).await;
 }
 
-pub(crate) async fn one_that_breaks_off_is_not_kept(backend: TestBackend) {
+pub(crate) async fn one_that_breaks_off_is_not_kept(node: TestNode) {
     let make = || {
         let end: Chunk = Err(io::ErrorKind::ConnectionReset.into());
         upload(Body::from_stream(
             chunks(400).chain(stream::once(async { end })),
         ))
     };
-    refused(&backend, make, UploadOutcome::BrokenOff).await;
+    refused(node, make, UploadOutcome::BrokenOff).await;
 }
 
 /// However long it is or may become, and however slowly it comes.
-pub(crate) async fn one_that_is_coming_leaves_memory_to_others(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn one_that_is_coming_leaves_memory_to_others(node: TestNode) {
     let memory = UploadMemory::new(1 << 20);
     let (cut, is_cut) = oneshot::channel::<()>();
     let end = async {
@@ -106,11 +95,11 @@ pub(crate) async fn one_that_is_coming_leaves_memory_to_others(backend: TestBack
         memory: memory.clone(),
         ..upload(Body::from_stream(chunks(3_000).chain(stream::once(end))))
     };
-    let before = backend.stored().await;
+    let before = node.backend.stored().await;
     let coming = node.put(key("slow"), slow, LONG, Wakes::none());
     let mut coming = Box::pin(coming.commit_alone());
     eventually("some of it to be stored", async || {
-        backend.stored().await > before
+        node.backend.stored().await > before
     })
     .await;
     let quick = Upload {
@@ -130,8 +119,7 @@ pub(crate) async fn one_that_is_coming_leaves_memory_to_others(backend: TestBack
     assert_eq!(memory.free(), 1 << 20);
 }
 
-pub(crate) async fn one_whose_caller_is_gone_comes_to_its_end(backend: TestBackend) {
-    let node = backend.node().await;
+pub(crate) async fn one_whose_caller_is_gone_comes_to_its_end(node: TestNode) {
     let (read, reading) = oneshot::channel();
     let (more, waiting) = oneshot::channel::<()>();
     let pause = stream::once(async {

@@ -4,13 +4,11 @@ use http::StatusCode;
 use serde_json::json;
 
 use crate::{
-    database::Database,
-    node::{Node, answered},
+    node::{OneNode, answered},
     provider::{Provider, hash_of},
 };
 
-pub(crate) async fn a_problem_is_handed_to_who_waits(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_problem_is_handed_to_who_waits(node: OneNode) {
     let mut provider = node.provider("a").await;
     let reads = [node.read("a"), node.read("a")];
     let (hash, _) = provider.asked().await;
@@ -30,8 +28,7 @@ pub(crate) async fn a_problem_is_handed_to_who_waits(database: Database) {
     }
 }
 
-pub(crate) async fn what_it_says_in_the_room_is_heard(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn what_it_says_in_the_room_is_heard(node: OneNode) {
     let mut provider = node.provider("a").await;
     let read = node.read("a");
     let (hash, _) = provider.asked().await;
@@ -60,8 +57,7 @@ pub(crate) async fn what_it_says_in_the_room_is_heard(database: Database) {
     assert_eq!(answer.json()["detail"], "OSError: no");
 }
 
-pub(crate) async fn what_is_known_is_not_sent_again(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn what_is_known_is_not_sent_again(node: OneNode) {
     let provider = node.provider("a").await;
     provider.answer(&node, &hash_of(""), "[1]").await;
     let answer = answered(node.read("a")).await;
@@ -81,8 +77,7 @@ pub(crate) async fn what_is_known_is_not_sent_again(database: Database) {
     assert_ne!(answer.header("etag"), Some(etag.as_str()));
 }
 
-pub(crate) async fn an_answer_is_kept_as_long_as_it_says(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn an_answer_is_kept_as_long_as_it_says(node: OneNode) {
     let mut provider = node.provider("a").await;
     let no_store = [("cache-control", "no-store")];
     let read = node.read("a");
@@ -123,8 +118,7 @@ pub(crate) async fn an_answer_is_kept_as_long_as_it_says(database: Database) {
     assert_eq!(known.ttl, Some(std::time::Duration::from_secs(60)));
 }
 
-pub(crate) async fn a_provider_says_how_long_its_answers_are_kept(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_provider_says_how_long_its_answers_are_kept(node: OneNode) {
     let no_store = json!({ "cache_control": "no-store" });
     let registered = node.register_with("a", no_store).await;
     let provider = Provider::join(&node, "a", registered.id()).await;
@@ -145,8 +139,7 @@ pub(crate) async fn a_provider_says_how_long_its_answers_are_kept(database: Data
     answer.is_ok("[1]");
 }
 
-pub(crate) async fn a_parameter_that_does_not_fit_is_named(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_parameter_that_does_not_fit_is_named(node: OneNode) {
     let schema = json!({
         "type": "object",
         "properties": { "index": { "type": "integer", "minimum": 0 }, "path": { "type": "string" } },
@@ -175,14 +168,13 @@ pub(crate) async fn a_parameter_that_does_not_fit_is_named(database: Database) {
 }
 
 /// The schema's text is changed past the store: a read that follows the new text has compiled again.
-pub(crate) async fn a_schema_is_compiled_once_for_all_reads_of_a_registration(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_schema_is_compiled_once_for_all_reads_of_a_registration(node: OneNode) {
     let needs_path = json!({ "schema_": { "required": ["path"] } });
     node.register_with("a", needs_path).await;
     let at_once = [("prefer", "wait=0")];
     let read = async || answered(node.read_with("a?x=1", &at_once)).await.status;
     assert_eq!(read().await, StatusCode::UNPROCESSABLE_ENTITY);
-    database
+    node.database
         .run(
             "UPDATE jobs_provider SET schema = '{}'",
             "UPDATE wakeline.jobs_provider SET schema = '{}'",

@@ -8,7 +8,7 @@ use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
     database::Database,
-    node::{Node, answered},
+    node::{Node, OneNode, answered},
     tasks::{claim, claims_are, job, submit},
 };
 
@@ -23,8 +23,7 @@ async fn status(node: &Node, task: Uuid) -> Status {
 }
 
 /// The answer is there when its client is gone: nobody has taken it.
-pub(crate) async fn what_was_claimed_for_who_is_gone_goes_to_the_next(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn what_was_claimed_for_who_is_gone_goes_to_the_next(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let (first, second) = (submit(&node, "a").await, submit(&node, "a").await);
     let body = json!({ "worker_id": worker }).to_string();
@@ -45,8 +44,7 @@ pub(crate) async fn what_was_claimed_for_who_is_gone_goes_to_the_next(database: 
     }
 }
 
-pub(crate) async fn what_comes_back_wakes_who_waits(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn what_comes_back_wakes_who_waits(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     let body = json!({ "worker_id": worker }).to_string();
@@ -74,8 +72,7 @@ pub(crate) async fn what_comes_back_wakes_who_waits_on_another_node(database: Da
 }
 
 /// The claim is done, and its client gone before anybody has heard of it.
-pub(crate) async fn a_claim_that_is_hung_up_on_half_way_goes_back(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_claim_that_is_hung_up_on_half_way_goes_back(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     node.results.hold_up(0);
@@ -90,8 +87,7 @@ pub(crate) async fn a_claim_that_is_hung_up_on_half_way_goes_back(database: Data
 }
 
 /// So is one whose store was away when it was to go back.
-pub(crate) async fn a_claim_goes_back_when_the_store_is_there_again(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_claim_goes_back_when_the_store_is_there_again(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     let body = json!({ "worker_id": worker }).to_string();
@@ -105,8 +101,7 @@ pub(crate) async fn a_claim_goes_back_when_the_store_is_there_again(database: Da
 
 /// Woken for a task of one job, a worker takes an older one of another job, for which somebody
 /// else has been woken and is not there yet.
-pub(crate) async fn who_takes_another_jobs_task_passes_its_wake_on(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn who_takes_another_jobs_task_passes_its_wake_on(node: OneNode) {
     let both = job(&node, "a", json!({})).await;
     job(&node, "b", json!({ "worker_id": both })).await;
     let one = job(&node, "a", json!({})).await;
@@ -122,8 +117,7 @@ pub(crate) async fn who_takes_another_jobs_task_passes_its_wake_on(database: Dat
     assert_eq!(answered(one).await.json()["task"]["id"], newer);
 }
 
-pub(crate) async fn a_worker_that_names_itself_is_told_that_it_was_replaced(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_worker_that_names_itself_is_told_that_it_was_replaced(node: OneNode) {
     let retried = json!({ "max_retries": 1 });
     let lost = job(&node, "a", retried.clone()).await;
     let worker = job(&node, "a", retried).await;

@@ -10,7 +10,7 @@ use wakeline_jobs::{
         sqlite::{self, SqliteStore, system_clock},
     },
 };
-use wakeline_testkit::{DatabaseKind, OpenStore, TestDatabase, WriteBlock};
+use wakeline_testkit::{DatabaseKind, Fixture, OpenStore, TestDatabase, WriteBlock};
 
 pub(crate) struct Database(TestDatabase);
 
@@ -30,11 +30,13 @@ pub(crate) struct Stores {
     pub(crate) results: Arc<dyn ResultBackend>,
 }
 
-impl Database {
-    pub(crate) async fn open(kind: DatabaseKind) -> Self {
+impl Fixture for Database {
+    async fn open(kind: DatabaseKind) -> Self {
         Self(TestDatabase::new(kind, sqlite::MIGRATIONS, postgres::MIGRATIONS).await)
     }
+}
 
+impl Database {
     /// With connections of their own.
     pub(crate) async fn stores(&self) -> Stores {
         match self.0.open().await {

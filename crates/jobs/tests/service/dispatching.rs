@@ -12,8 +12,7 @@ use wakeline_jobs::{
 use wakeline_testkit::{CommitAlone, eventually, soon};
 
 use crate::{
-    database::Database,
-    node::{Node, answered},
+    node::{Node, OneNode, answered},
     poller::Poller,
     provider::{Provider, hash_of},
 };
@@ -46,8 +45,7 @@ async fn mark(node: &Node, provider: Uuid, hash: String) {
     assert!(begun.unwrap());
 }
 
-pub(crate) async fn providers_without_questions_cost_nothing_each(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn providers_without_questions_cost_nothing_each(node: OneNode) {
     let mut socket = Poller::open(node.address).await.unwrap();
     socket.connect(&node.anna).await.unwrap();
     let mut last = Uuid::nil();
@@ -83,8 +81,7 @@ async fn hear(socket: &mut Poller) -> String {
     event[1]["request_id"].as_str().unwrap().to_owned()
 }
 
-pub(crate) async fn a_newcomer_is_sent_what_is_open_when_the_store_is_back(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_newcomer_is_sent_what_is_open_when_the_store_is_back(node: OneNode) {
     let mut first = node.provider("a").await;
     let read = node.read("a");
     let (hash, _) = first.asked().await;
@@ -96,8 +93,7 @@ pub(crate) async fn a_newcomer_is_sent_what_is_open_when_the_store_is_back(datab
     assert_eq!(answered(read).await.body, "[1]");
 }
 
-pub(crate) async fn who_leaves_and_joins_again_is_asked_once(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn who_leaves_and_joins_again_is_asked_once(node: OneNode) {
     let beside = node.provider("a").await;
     let mut provider = Provider::join(&node, "a", beside.id).await;
     let first = node.read("a?n=1");
@@ -115,8 +111,7 @@ pub(crate) async fn who_leaves_and_joins_again_is_asked_once(database: Database)
     assert_eq!(answered(read).await.body, "[1]");
 }
 
-pub(crate) async fn a_provider_that_is_anothers_by_now_is_asked_of_its_owner(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_provider_that_is_anothers_by_now_is_asked_of_its_owner(node: OneNode) {
     let mut before = node.provider("a").await;
     let what = format!("DELETE /v1/joblib/providers/{}", before.id);
     let gone = node.send(&what, &node.anna, &[], "").await;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 use wakeline_bus::{Bus, Wakes, Write};
@@ -18,7 +18,7 @@ use wakeline_jobs::{
     name::FullName,
     provider::{AnswerKey, NewProvider, Provider, ProviderRegistration, ProviderRequest},
     results::{AnswerState, ReadyCheck, ResultBackend, Upload, UploadOutcome},
-    store::{Jobs, Providers, Query, Row, Store, StoreFuture, Tasks, Value, Workers},
+    store::{Commit, Jobs, Providers, Query, Row, Store, StoreFuture, Tasks, Value, Workers},
     task::{
         ClaimOutcome, LostWorkers, NewTask, SubmitOutcome, SweepAges, SweepOutcome, Task,
         TaskUpdate, UpdateOutcome,
@@ -244,6 +244,21 @@ impl Query for GatedStore {
     ) -> StoreFuture<'_, Vec<Row>> {
         self.step(kind, self.store.rows(kind, statement, parameters))
     }
+
+    fn written_rows(
+        &self,
+        commit: Commit,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> BoxFuture<'static, Result<Vec<Row>, Error>> {
+        let gates = self.gates.clone();
+        let rows = self.store.written_rows(commit, statement, parameters);
+        async move {
+            gates.begin(commit.kind())?;
+            rows.await
+        }
+        .boxed()
+    }
 }
 
 macro_rules! as_the_store_does {
@@ -268,7 +283,6 @@ macro_rules! as_the_store_does {
 
 as_the_store_does! {
     Workers {
-        write create_worker(user: Uuid) -> Worker;
         write heartbeat(worker: Uuid, user: Uuid) -> OwnerOutcome<Worker>;
         write remove_worker(worker: Uuid, user: Option<Uuid>) -> OwnerOutcome<LostWorkers>;
         write sweep(terms: SweepAges) -> SweepOutcome;

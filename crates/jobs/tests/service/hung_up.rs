@@ -10,8 +10,7 @@ use wakeline_jobs::{task::Status, topic::Wait};
 use wakeline_testkit::{WriteBlock, eventually};
 
 use crate::{
-    database::Database,
-    node::{Answer, Node, answered},
+    node::{Answer, Node, OneNode, answered},
     tasks::{claim, claims_are, job, submit},
 };
 
@@ -23,12 +22,11 @@ async fn hang_up(node: &Node, step: &'static str, block: WriteBlock, caller: Joi
     drop(block);
 }
 
-pub(crate) async fn a_submit_wakes_a_claim(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_submit_wakes_a_claim(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let held = claim(&node, &worker);
     claims_are(&node, 1).await;
-    let block = database.block_all_writes().await;
+    let block = node.database.block_all_writes().await;
     let what = "POST /v1/joblib/rooms/r/tasks/r:modifiers:a";
     let caller = node.begin(what, &node.ben, &[], "{}");
     hang_up(&node, "submit", block, caller).await;
@@ -36,15 +34,14 @@ pub(crate) async fn a_submit_wakes_a_claim(database: Database) {
     assert_eq!(answer["task"]["job_name"], "r:modifiers:a");
 }
 
-pub(crate) async fn an_update_wakes_who_waits_for_the_end(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn an_update_wakes_who_waits_for_the_end(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     answered(claim(&node, &worker)).await;
     let what = format!("GET /v1/joblib/tasks/{}", task.as_str().unwrap());
     let held = node.begin(&what, &node.ben, &[("prefer", "wait=30")], "");
     eventually("it to be held", async || node.engine.held() == 1).await;
-    let block = database.block_all_writes().await;
+    let block = node.database.block_all_writes().await;
     let what = what.replace("GET", "PATCH");
     let body = json!({ "status": "failed" }).to_string();
     let caller = node.begin(&what, &node.anna, &[], body);
@@ -52,13 +49,12 @@ pub(crate) async fn an_update_wakes_who_waits_for_the_end(database: Database) {
     assert_eq!(answered(held).await.json()["status"], "failed");
 }
 
-pub(crate) async fn an_upload_wakes_a_reader(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn an_upload_wakes_a_reader(node: OneNode) {
     let mut provider = node.provider("a").await;
     let held = node.read("a?path=/x");
     let (hash, _) = provider.asked().await;
     node.readers_are(1).await;
-    let block = database.block_all_writes().await;
+    let block = node.database.block_all_writes().await;
     let what = format!("POST /v1/joblib/providers/{}/results", provider.id);
     let headers = [("x-request-hash", &*hash)];
     let caller = node.begin(&what, &node.anna, &headers, "[1]");
@@ -66,12 +62,11 @@ pub(crate) async fn an_upload_wakes_a_reader(database: Database) {
     assert_eq!(answered(held).await.body, "[1]");
 }
 
-pub(crate) async fn a_removed_worker_ends_its_claims(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_removed_worker_ends_its_claims(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let held = claim(&node, &worker);
     claims_are(&node, 1).await;
-    let block = database.block_all_writes().await;
+    let block = node.database.block_all_writes().await;
     let what = format!("DELETE /v1/joblib/workers/{worker}");
     let caller = node.begin(&what, &node.anna, &[], "");
     hang_up(&node, "remove_worker", block, caller).await;
@@ -82,8 +77,7 @@ pub(crate) async fn a_removed_worker_ends_its_claims(database: Database) {
 /// For what the process does at its end, before which nothing else of the door runs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(crate) async fn the_end_waits_for_a_claim_to_go_back(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn the_end_waits_for_a_claim_to_go_back(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     let body = json!({ "worker_id": worker }).to_string();
@@ -98,8 +92,7 @@ pub(crate) async fn the_end_waits_for_a_claim_to_go_back(database: Database) {
     assert_eq!(task.status, Status::Pending);
 }
 
-pub(crate) async fn the_end_waits_for_a_question_to_be_taken_back(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn the_end_waits_for_a_question_to_be_taken_back(node: OneNode) {
     let mut provider = node.provider("a").await;
     let read = node.read("a");
     provider.asked().await;

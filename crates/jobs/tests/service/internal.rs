@@ -16,7 +16,7 @@ use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
     database::Database,
-    node::{Node, Wiring},
+    node::{Node, OneNode, Wiring},
 };
 
 /// Says again what it is asked.
@@ -189,8 +189,7 @@ pub(crate) async fn nobody_else_registers_or_removes_it(database: Database) {
     answer.is_ok("a");
 }
 
-pub(crate) async fn what_this_server_does_not_run_is_unavailable(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn what_this_server_does_not_run_is_unavailable(node: OneNode) {
     let superuser = node.superuser().await;
     let me = node
         .send("GET /v1/auth/users/me", &superuser, &[], "")

@@ -7,8 +7,7 @@ use wakeline_jobs::results::{ResultBackend, chunks::CHUNK_BYTES};
 use wakeline_testkit::CommitAlone;
 
 use crate::{
-    database::Database,
-    node::{Node, answered},
+    node::{Node, OneNode, answered},
     provider::{Provider, hash_of},
 };
 
@@ -26,8 +25,7 @@ async fn uploaded(node: &Node, provider: &Provider, body: Vec<u8>) {
     assert_eq!(answer.status, StatusCode::NO_CONTENT, "{answer:?}");
 }
 
-pub(crate) async fn one_is_told_with_its_length_and_tag(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn one_is_told_with_its_length_and_tag(node: OneNode) {
     let mut provider = node.provider("a").await;
     let held = node.read("a");
     let (hash, _) = provider.asked().await;
@@ -50,8 +48,7 @@ pub(crate) async fn one_is_told_with_its_length_and_tag(database: Database) {
     assert!(answer.body.is_empty());
 }
 
-pub(crate) async fn who_reads_one_that_is_replaced_gets_all_of_it(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn who_reads_one_that_is_replaced_gets_all_of_it(node: OneNode) {
     let provider = node.provider("a").await;
     let large = patterned(5 * CHUNK_BYTES);
     uploaded(&node, &provider, large.clone()).await;
@@ -63,22 +60,22 @@ pub(crate) async fn who_reads_one_that_is_replaced_gets_all_of_it(database: Data
     assert!(body.to_bytes() == large);
 }
 
-pub(crate) async fn one_that_is_lost_meanwhile_breaks_off(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn one_that_is_lost_meanwhile_breaks_off(node: OneNode) {
     let provider = node.provider("a").await;
     uploaded(&node, &provider, patterned(5 * CHUNK_BYTES)).await;
     let reading = node.respond(READ, &node.ben, &[], "").await;
     assert_eq!(reading.status(), StatusCode::OK);
     let lost = "DELETE FROM jobs_chunk";
-    database.run(lost, "DELETE FROM wakeline.jobs_chunk").await;
+    node.database
+        .run(lost, "DELETE FROM wakeline.jobs_chunk")
+        .await;
     assert!(reading.into_body().collect().await.is_err());
     // Who has not got anything of it is told so.
     let answer = answered(node.read("a")).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
 }
 
-pub(crate) async fn a_problem_keeps_its_status(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_problem_keeps_its_status(node: OneNode) {
     let provider = node.provider("a").await;
     let problem = json!({ "title": "Gone", "status": 410, "detail": "not here" }).to_string();
     // One that is too long to be looked at is a failure all the same.

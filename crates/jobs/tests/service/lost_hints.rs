@@ -16,8 +16,7 @@ use wakeline_jobs::{
 use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    database::Database,
-    node::{Node, answered},
+    node::{OneNode, answered},
     provider::hash_of,
     tasks::{claim, claims_are, job, submit},
 };
@@ -35,8 +34,7 @@ pub(crate) fn new_task(name: &str) -> NewTask {
     }
 }
 
-pub(crate) async fn a_task_for_a_claim(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_task_for_a_claim(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let held = claim(&node, &worker);
     claims_are(&node, 1).await;
@@ -48,8 +46,7 @@ pub(crate) async fn a_task_for_a_claim(database: Database) {
     assert_eq!(answered(held).await.json()["task"]["id"], json!(id));
 }
 
-pub(crate) async fn another_job_for_a_claim(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn another_job_for_a_claim(node: OneNode) {
     let created = node
         .send("POST /v1/joblib/workers", &node.anna, &[], "")
         .await;
@@ -74,8 +71,7 @@ pub(crate) async fn another_job_for_a_claim(database: Database) {
     assert_eq!(answered(held).await.json()["task"]["id"], json!(id));
 }
 
-pub(crate) async fn the_end_of_a_task(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn the_end_of_a_task(node: OneNode) {
     job(&node, "a", json!({})).await;
     let task: Uuid = submit(&node, "a").await.as_str().unwrap().parse().unwrap();
     let what = format!("GET /v1/joblib/tasks/{task}");
@@ -97,8 +93,7 @@ pub(crate) async fn the_end_of_a_task(database: Database) {
     assert_eq!(answered(wait).await.json()["status"], "cancelled");
 }
 
-pub(crate) async fn an_answer_for_a_reader(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn an_answer_for_a_reader(node: OneNode) {
     let registered = node.register("a").await;
     let read = node.read("a");
     eventually("it to be asked", async || node.in_flight("a").await == 1).await;
@@ -123,8 +118,7 @@ pub(crate) async fn an_answer_for_a_reader(database: Database) {
     assert_eq!(answered(read).await.body, "[1]");
 }
 
-pub(crate) async fn a_question_for_a_provider(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_question_for_a_provider(node: OneNode) {
     let mut provider = node.provider("a").await;
     provider.is_asked_nothing(&node).await;
     let request = ProviderRequest {
@@ -156,8 +150,7 @@ pub(crate) async fn a_question_for_a_provider(database: Database) {
     read.abort();
 }
 
-pub(crate) async fn all_who_are_held_are_sent_away(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn all_who_are_held_are_sent_away(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     job(&node, "b", json!({})).await;
     let task = submit(&node, "b").await;

@@ -27,7 +27,6 @@ mod tasks;
 mod uploads;
 
 wakeline_testkit::conformance! {
-    crate::database::Database;
     reads:
         cache_hit,
         cache_miss_with_a_fast_provider,

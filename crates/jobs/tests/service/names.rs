@@ -4,14 +4,12 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
-    database::Database,
-    node::{Node, answered},
+    node::{OneNode, answered},
     provider::hash_of,
     tasks,
 };
 
-pub(crate) async fn a_nul_is_nobodys_name(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_nul_is_nobodys_name(node: OneNode) {
     let provider = node.provider("a").await;
     provider.answer(&node, &hash_of(""), "[1]").await;
     for what in [
@@ -33,8 +31,7 @@ pub(crate) async fn a_nul_is_nobodys_name(database: Database) {
     }
 }
 
-pub(crate) async fn a_nul_is_no_text(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_nul_is_no_text(node: OneNode) {
     let worker = tasks::job(&node, "a", json!({})).await;
     let task = tasks::submit(&node, "a").await;
     answered(tasks::claim(&node, &worker)).await;
@@ -63,8 +60,7 @@ fn long(count: u32, from: u32) -> String {
     (from..from + count).map(character).collect()
 }
 
-pub(crate) async fn names_fit_into_an_index(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn names_fit_into_an_index(node: OneNode) {
     let offer = |name: String| -> Value { json!({ "category": "modifiers", "name": name }) };
     let room = long(255, 0);
     let room = room

@@ -1,6 +1,6 @@
 //! One node: the door as `crates/server` wires it, on a listener of its own.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -24,7 +24,7 @@ use wakeline_jobs::{
     topic::{DOOR, Wait},
     users::{self, UserChanges, Users},
 };
-use wakeline_testkit::{eventually, listen, soon};
+use wakeline_testkit::{DatabaseKind, Fixture, eventually, listen, soon};
 use wakeline_wake::{Cause, Engine, Wake};
 use wakeline_web::Identity;
 
@@ -46,6 +46,28 @@ pub(crate) struct Node {
     /// Tokens of two users.
     pub(crate) anna: String,
     pub(crate) ben: String,
+}
+
+/// A node on a database of its own.
+pub(crate) struct OneNode {
+    node: Node,
+    pub(crate) database: Database,
+}
+
+impl Deref for OneNode {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        &self.node
+    }
+}
+
+impl Fixture for OneNode {
+    async fn open(kind: DatabaseKind) -> Self {
+        let database = Database::open(kind).await;
+        let node = Node::new(&database).await;
+        Self { node, database }
+    }
 }
 
 #[derive(Debug)]

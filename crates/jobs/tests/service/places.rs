@@ -17,7 +17,7 @@ use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
     database::Database,
-    node::{Node, Wiring, answered},
+    node::{Node, OneNode, Wiring, answered},
     provider::hash_of,
 };
 
@@ -76,8 +76,7 @@ pub(crate) async fn what_is_known_is_not_read_from_disk(database: Database) {
     answer.is_ok("[2]");
 }
 
-pub(crate) async fn what_is_over_does_not_pile_up(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn what_is_over_does_not_pile_up(node: OneNode) {
     let memory = UploadMemory::new(1 << 20);
     let puts = (0..MANY).map(|number| {
         let key = AnswerKey {
@@ -98,7 +97,10 @@ pub(crate) async fn what_is_over_does_not_pile_up(database: Database) {
     for kept in join_all(puts).await {
         assert_eq!(kept.unwrap(), UploadOutcome::Done);
     }
-    assert_eq!(database.answers().await, MANY as i64);
+    assert_eq!(node.database.answers().await, MANY as i64);
     tokio::spawn(node.jobs.clone().sweep_results());
-    eventually("all to be swept", async || database.answers().await == 0).await;
+    eventually("all to be swept", async || {
+        node.database.answers().await == 0
+    })
+    .await;
 }

@@ -10,12 +10,11 @@ use wakeline_testkit::{eventually, soon};
 
 use crate::{
     database::Database,
-    node::{Node, answered, patient},
+    node::{Node, OneNode, answered, patient},
     provider::{Provider, hash_of},
 };
 
-pub(crate) async fn cache_hit(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn cache_hit(node: OneNode) {
     let mut provider = node.provider("a").await;
     provider.answer(&node, &hash_of("path=/x"), "[1]").await;
     let read = node.read_with("a?path=/x", &[("prefer", "wait=3")]);
@@ -28,8 +27,7 @@ pub(crate) async fn cache_hit(database: Database) {
     provider.is_asked_nothing(&node).await;
 }
 
-pub(crate) async fn cache_miss_with_a_fast_provider(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn cache_miss_with_a_fast_provider(node: OneNode) {
     let mut provider = node.provider("a").await;
     let read = node.read("a?path=/x&glob=*&path=/y");
     let (hash, params) = provider.asked().await;
@@ -43,8 +41,7 @@ pub(crate) async fn cache_miss_with_a_fast_provider(database: Database) {
     assert_eq!(node.in_flight("a").await, 0);
 }
 
-pub(crate) async fn cache_miss_with_a_slow_provider(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn cache_miss_with_a_slow_provider(node: OneNode) {
     let mut provider = node.provider("a").await;
     let slow = node.read("a?n=1");
     let (first, _) = provider.asked().await;
@@ -107,8 +104,7 @@ pub(crate) async fn race_condition(database: Database) {
 }
 
 /// The same where answers are kept beside the store.
-pub(crate) async fn race_condition_elsewhere(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn race_condition_elsewhere(node: OneNode) {
     node.results.keep_apart();
     answered_while_looking(&node).await;
 }
@@ -126,8 +122,7 @@ async fn answered_while_looking(node: &Node) {
     }
 }
 
-pub(crate) async fn abort(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn abort(node: OneNode) {
     node.register("a").await;
     let mut stream = TcpStream::connect(node.address).await.unwrap();
     let head = format!(
@@ -162,8 +157,7 @@ pub(crate) async fn abort(database: Database) {
     }
 }
 
-pub(crate) async fn inflight_dedup(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn inflight_dedup(node: OneNode) {
     let mut provider = node.provider("a").await;
     let first = node.read("a?n=1");
     let (hash, _) = provider.asked().await;
@@ -209,8 +203,7 @@ pub(crate) async fn prefer_wait(database: Database) {
 }
 
 /// The mark is there, and it is not known that it is.
-pub(crate) async fn a_question_of_unknown_outcome_is_asked(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_question_of_unknown_outcome_is_asked(node: OneNode) {
     let mut provider = node.provider("a").await;
     node.results.fail("begin");
     let read = node.read("a");
@@ -220,8 +213,7 @@ pub(crate) async fn a_question_of_unknown_outcome_is_asked(database: Database) {
     assert_eq!(answered(read).await.body, "[1]");
 }
 
-pub(crate) async fn a_batch_that_is_late_is_not_asked_for_again(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_batch_that_is_late_is_not_asked_for_again(node: OneNode) {
     let made = node.tell("POST /v1/rooms", json!({ "room_id": "r" })).await;
     assert_eq!(made.status, StatusCode::CREATED, "{made:?}");
     let registered = node

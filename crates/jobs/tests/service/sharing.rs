@@ -5,14 +5,13 @@ use wakeline_testkit::{eventually, soon};
 
 use crate::{
     database::Database,
-    node::{Node, answered},
+    node::{Node, OneNode, answered},
     provider::{Provider, hash_of},
 };
 
 const MANY: usize = 100;
 
-pub(crate) async fn a_hundred_readers_are_one_question(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_hundred_readers_are_one_question(node: OneNode) {
     let mut provider = node.provider("a").await;
     let reads: Vec<_> = (0..MANY).map(|_| node.read("a?n=1")).collect();
     node.readers_are(MANY).await;
@@ -60,8 +59,7 @@ pub(crate) async fn a_provider_on_another_node_is_asked(database: Database) {
     provider.is_asked_nothing(&one).await;
 }
 
-pub(crate) async fn who_stays_is_answered_when_others_hang_up(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn who_stays_is_answered_when_others_hang_up(node: OneNode) {
     let mut provider = node.provider("a").await;
     let first = node.read("a");
     let (hash, _) = provider.asked().await;
@@ -76,8 +74,7 @@ pub(crate) async fn who_stays_is_answered_when_others_hang_up(database: Database
     provider.is_asked_nothing(&node).await;
 }
 
-pub(crate) async fn a_hundred_that_hang_up_leave_nothing(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_hundred_that_hang_up_leave_nothing(node: OneNode) {
     node.register("a").await;
     let reads: Vec<_> = (0..MANY)
         .map(|number| node.read(&format!("a?n={}", number % 10)))
@@ -99,8 +96,7 @@ pub(crate) async fn a_hundred_that_hang_up_leave_nothing(database: Database) {
     assert_eq!(node.engine.topic_count(), 0);
 }
 
-pub(crate) async fn a_provider_that_comes_late_is_sent_what_is_asked(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_provider_that_comes_late_is_sent_what_is_asked(node: OneNode) {
     let registered = node.register("a").await;
     let reads = [node.read("a?n=1"), node.read("a?n=2")];
     eventually("both to be asked", async || node.in_flight("a").await == 2).await;
@@ -124,8 +120,7 @@ pub(crate) async fn a_provider_that_comes_late_is_sent_what_is_asked(database: D
     }
 }
 
-pub(crate) async fn registered_anew_it_is_asked_anew(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn registered_anew_it_is_asked_anew(node: OneNode) {
     let mut provider = node.provider("a").await;
     provider.answer(&node, &hash_of("n=0"), "old").await;
     let read = node.read("a?n=1");
@@ -145,8 +140,7 @@ pub(crate) async fn registered_anew_it_is_asked_anew(database: Database) {
     provider.is_asked_nothing(&node).await;
 }
 
-pub(crate) async fn a_provider_that_went_and_came_answers_who_waited(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_provider_that_went_and_came_answers_who_waited(node: OneNode) {
     let first = node.provider("a").await;
     first.answer(&node, &hash_of("n=0"), "old").await;
     let read = node.read("a?n=1");

@@ -9,7 +9,7 @@ use wakeline_testkit::eventually;
 
 use crate::{
     database::Database,
-    node::{Answer, Node, answered},
+    node::{Answer, Node, OneNode, answered},
 };
 
 const HELD: [(&str, &str); 1] = [("prefer", "wait=30")];
@@ -57,8 +57,7 @@ async fn remove(node: &Node, worker: &str) {
     assert_eq!(removed.status, StatusCode::NO_CONTENT);
 }
 
-pub(crate) async fn a_submit_wakes_a_claim(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_submit_wakes_a_claim(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let held = claim(&node, &worker);
     claims_are(&node, 1).await;
@@ -80,8 +79,7 @@ pub(crate) async fn a_submit_on_another_node_wakes_a_claim(database: Database) {
     assert_eq!(answered(held).await.json()["task"]["id"], task);
 }
 
-pub(crate) async fn one_submit_wakes_one_claim(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn one_submit_wakes_one_claim(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let held: Vec<_> = (0..5).map(|_| claim(&node, &worker)).collect();
     claims_are(&node, 5).await;
@@ -108,8 +106,7 @@ pub(crate) async fn one_submit_wakes_one_claim(database: Database) {
     assert_eq!(in_vain(), before, "nobody was woken in vain");
 }
 
-pub(crate) async fn a_task_that_comes_back_wakes_a_claim(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_task_that_comes_back_wakes_a_claim(node: OneNode) {
     let retried = json!({ "max_retries": 1 });
     let lost = job(&node, "a", retried.clone()).await;
     let task = submit(&node, "a").await;
@@ -126,8 +123,7 @@ pub(crate) async fn a_task_that_comes_back_wakes_a_claim(database: Database) {
     assert_eq!(answer["task"]["worker_id"], worker);
 }
 
-pub(crate) async fn a_job_registered_meanwhile_is_waited_for(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_job_registered_meanwhile_is_waited_for(node: OneNode) {
     let created = node
         .send("POST /v1/joblib/workers", &node.anna, &[], "")
         .await;
@@ -147,8 +143,7 @@ pub(crate) async fn a_job_registered_meanwhile_is_waited_for(database: Database)
     assert_eq!(answered(held).await.json()["task"]["id"], task);
 }
 
-pub(crate) async fn a_worker_that_is_removed_claims_nothing_more(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_worker_that_is_removed_claims_nothing_more(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let held = claim(&node, &worker);
     claims_are(&node, 1).await;
@@ -158,8 +153,7 @@ pub(crate) async fn a_worker_that_is_removed_claims_nothing_more(database: Datab
     assert_eq!(answer.json()["type"], "/v1/problems/worker-not-found");
 }
 
-pub(crate) async fn the_end_wakes_who_waits_for_it(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn the_end_wakes_who_waits_for_it(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     let id: Uuid = task.as_str().unwrap().parse().unwrap();
@@ -188,8 +182,7 @@ pub(crate) async fn the_end_wakes_who_waits_for_it(database: Database) {
     assert_eq!(node.engine.held(), 0);
 }
 
-pub(crate) async fn a_lost_worker_ends_its_tasks(database: Database) {
-    let node = Node::new(&database).await;
+pub(crate) async fn a_lost_worker_ends_its_tasks(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let task = submit(&node, "a").await;
     answered(claim(&node, &worker)).await;

@@ -15,7 +15,7 @@ use wakeline_jobs::{
     },
     worker::OwnerOutcome,
 };
-use wakeline_testkit::CommitAlone;
+use wakeline_testkit::{CommitAlone, DatabaseKind};
 
 use crate::database::Database;
 
@@ -42,7 +42,8 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    pub(crate) async fn new(database: Database) -> Self {
+    pub(crate) async fn open(kind: DatabaseKind) -> Self {
+        let database = Database::open(kind).await;
         let (anna, ben) = (database.user(1).await, database.user(2).await);
         Self {
             store: database.store().await,
@@ -55,6 +56,17 @@ impl Fixture {
     /// A worker of Anna's.
     pub(crate) async fn worker(&self) -> Uuid {
         self.store.create_worker(self.anna).done().await.id
+    }
+
+    /// A worker of Anna's with this job.
+    pub(crate) async fn worker_of(&self, job: &str) -> Uuid {
+        self.worker_of_retried(job, 0).await
+    }
+
+    pub(crate) async fn worker_of_retried(&self, job: &str, max_retries: i32) -> Uuid {
+        let worker = self.worker().await;
+        self.job_with(job, worker, max_retries).await;
+        worker
     }
 
     /// Anna's worker does it.

@@ -5,10 +5,7 @@ use wakeline_jobs::{
 };
 use wakeline_testkit::CommitAlone;
 
-use crate::{
-    database::Database,
-    fixture::{ALL, Fixture, named, new_job, page},
-};
+use crate::fixture::{ALL, Fixture, named, new_job, page};
 
 const JOB: &str = "r:modifiers:Rotate";
 
@@ -16,8 +13,7 @@ fn names(jobs: &ListPage<Job>) -> Vec<String> {
     jobs.items.iter().map(|job| job.name.to_string()).collect()
 }
 
-pub(crate) async fn who_registers_without_a_worker_gets_one(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn who_registers_without_a_worker_gets_one(fixture: Fixture) {
     let new = NewJob {
         schema: r#"{"type":"object"}"#.to_owned(),
         max_retries: 3,
@@ -47,8 +43,7 @@ pub(crate) async fn who_registers_without_a_worker_gets_one(database: Database) 
     assert_eq!(fixture.known("r:modifiers:a").await, None);
 }
 
-pub(crate) async fn several_workers_do_one_job(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn several_workers_do_one_job(fixture: Fixture) {
     let one = fixture.worker().await;
     let first = fixture.job(JOB, one).await;
     let bens = fixture.store.create_worker(fixture.ben).done().await.id;
@@ -67,8 +62,7 @@ pub(crate) async fn several_workers_do_one_job(database: Database) {
     }
 }
 
-pub(crate) async fn a_worker_of_nobody_or_another_is_refused(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn a_worker_of_nobody_or_another_is_refused(fixture: Fixture) {
     let annas = fixture.worker().await;
     for worker in [annas, Uuid::new_v4()] {
         let new = new_job(JOB, fixture.ben, Some(worker));
@@ -78,8 +72,7 @@ pub(crate) async fn a_worker_of_nobody_or_another_is_refused(database: Database)
     assert_eq!(fixture.known(JOB).await, None);
 }
 
-pub(crate) async fn another_schema_is_refused(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn another_schema_is_refused(fixture: Fixture) {
     let worker = fixture.worker().await;
     let job = fixture.job(JOB, worker).await;
     let new = NewJob {
@@ -93,9 +86,8 @@ pub(crate) async fn another_schema_is_refused(database: Database) {
     assert_eq!(workers.total, 1, "no worker was made for it");
 }
 
-pub(crate) async fn another_schema_of_the_servers_own_job_takes_its_place(database: Database) {
+pub(crate) async fn another_schema_of_the_servers_own_job_takes_its_place(fixture: Fixture) {
     const OWN: &str = "@internal:modifiers:Rotate";
-    let fixture = Fixture::new(database).await;
     let worker = fixture.worker().await;
     let job = fixture.job(OWN, worker).await;
     let new = NewJob {
@@ -116,17 +108,14 @@ pub(crate) async fn another_schema_of_the_servers_own_job_takes_its_place(databa
     assert_eq!(fixture.known(OWN).await, Some(expected));
 }
 
-pub(crate) async fn the_last_to_register_says_how_often_it_is_retried(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job_with(JOB, worker, 1).await;
+pub(crate) async fn the_last_to_register_says_how_often_it_is_retried(fixture: Fixture) {
+    let worker = fixture.worker_of_retried(JOB, 1).await;
     let job = fixture.job_with(JOB, worker, 5).await;
     assert_eq!(job.max_retries, 5);
     assert_eq!(fixture.known(JOB).await, Some(job));
 }
 
-pub(crate) async fn they_are_listed_newest_first(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn they_are_listed_newest_first(fixture: Fixture) {
     let worker = fixture.worker().await;
     let all = [
         "r:modifiers:a",

@@ -6,25 +6,20 @@ use wakeline_jobs::{
     task::{Status, TaskFilter},
 };
 
-use crate::{
-    database::Database,
-    fixture::{ALL, Fixture, of, page},
-};
+use crate::fixture::{ALL, Fixture, of, page};
 
 const A: &str = "r:modifiers:a";
 const B: &str = "s:modifiers:b";
 
 /// Two jobs and a worker that does both.
-async fn two_jobs(database: Database) -> (Fixture, Uuid) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(A, worker).await;
+async fn two_jobs(fixture: &Fixture) -> Uuid {
+    let worker = fixture.worker_of(A).await;
     fixture.job(B, worker).await;
-    (fixture, worker)
+    worker
 }
 
-pub(crate) async fn places_are_counted_in_each_job(database: Database) {
-    let (fixture, _) = two_jobs(database).await;
+pub(crate) async fn places_are_counted_in_each_job(fixture: Fixture) {
+    two_jobs(&fixture).await;
     let mut expected = Vec::new();
     for (room, job, place) in [
         ("r", A, 1),
@@ -53,8 +48,8 @@ pub(crate) async fn places_are_counted_in_each_job(database: Database) {
     }
 }
 
-pub(crate) async fn places_move_up(database: Database) {
-    let (fixture, worker) = two_jobs(database).await;
+pub(crate) async fn places_move_up(fixture: Fixture) {
+    let worker = two_jobs(&fixture).await;
     let mut tasks = Vec::new();
     for job in [A, B, A, A, B, A] {
         tasks.insert(0, fixture.submit(job).await.id);
@@ -78,8 +73,8 @@ pub(crate) async fn places_move_up(database: Database) {
     expect([None, Some(1), Some(1), None, None, None]).await;
 }
 
-pub(crate) async fn they_are_chosen_by_room_job_and_state(database: Database) {
-    let (fixture, worker) = two_jobs(database).await;
+pub(crate) async fn they_are_chosen_by_room_job_and_state(fixture: Fixture) {
+    let worker = two_jobs(&fixture).await;
     let a = fixture.known(A).await.unwrap().id;
     let mut tasks = Vec::new();
     for (room, job) in [("r", A), ("r", B), ("s", A), ("r", A), ("r", A)] {

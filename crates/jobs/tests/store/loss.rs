@@ -5,15 +5,11 @@ use wakeline_jobs::{
     task::{LostWorkers, Status, Task, UpdateOutcome},
 };
 
-use crate::{
-    database::Database,
-    fixture::{ALL, Fixture, named},
-};
+use crate::fixture::{ALL, Fixture, named};
 
 const JOB: &str = "r:modifiers:Rotate";
 
-pub(crate) async fn its_tasks_fail(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn its_tasks_fail(fixture: Fixture) {
     let (worker, other) = (fixture.worker().await, fixture.worker().await);
     fixture.job(JOB, worker).await;
     fixture.job(JOB, other).await;
@@ -52,10 +48,8 @@ pub(crate) async fn its_tasks_fail(database: Database) {
     assert_eq!(refused.await, UpdateOutcome::NotClaimed);
 }
 
-pub(crate) async fn they_are_tried_again_so_many_times(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let mut worker = fixture.worker().await;
-    fixture.job_with(JOB, worker, 2).await;
+pub(crate) async fn they_are_tried_again_so_many_times(fixture: Fixture) {
+    let mut worker = fixture.worker_of_retried(JOB, 2).await;
     let task = fixture.submit(JOB).await.id;
     fixture.submit(JOB).await;
     for attempt in 1..=3 {
@@ -86,18 +80,15 @@ pub(crate) async fn they_are_tried_again_so_many_times(database: Database) {
     assert_ne!(fixture.claim(worker).await, Some(task));
 }
 
-pub(crate) async fn a_job_whose_tasks_go_back_stays(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job_with(JOB, worker, 1).await;
+pub(crate) async fn a_job_whose_tasks_go_back_stays(fixture: Fixture) {
+    let worker = fixture.worker_of_retried(JOB, 1).await;
     fixture.submit(JOB).await;
     fixture.claim(worker).await;
     fixture.remove(worker).await;
     assert!(fixture.known(JOB).await.unwrap().workers.is_empty());
 }
 
-pub(crate) async fn its_providers_and_links_go(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn its_providers_and_links_go(fixture: Fixture) {
     let (worker, other) = (fixture.worker().await, fixture.worker().await);
     fixture.job(JOB, worker).await;
     fixture.job("s:modifiers:b", worker).await;

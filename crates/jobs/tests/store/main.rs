@@ -17,7 +17,7 @@ mod tasks;
 mod workers;
 
 wakeline_testkit::conformance! {
-    crate::database::Database;
+    crate::fixture::Fixture;
     workers:
         only_its_owner_sends_heartbeats,
         it_is_known_whose_it_is,

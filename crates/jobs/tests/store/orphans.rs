@@ -6,15 +6,11 @@ use wakeline_jobs::{
 };
 use wakeline_testkit::CommitAlone;
 
-use crate::{
-    database::Database,
-    fixture::{ALL, Fixture, named, new_job, new_task},
-};
+use crate::fixture::{ALL, Fixture, named, new_job, new_task};
 
 const JOB: &str = "r:modifiers:Rotate";
 
-pub(crate) async fn with_its_last_worker_it_is_gone(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn with_its_last_worker_it_is_gone(fixture: Fixture) {
     let (one, other) = (fixture.worker().await, fixture.worker().await);
     fixture.job(JOB, one).await;
     fixture.job(JOB, other).await;
@@ -32,10 +28,8 @@ pub(crate) async fn with_its_last_worker_it_is_gone(database: Database) {
     assert_eq!(refused.unwrap(), SubmitOutcome::NoJob);
 }
 
-pub(crate) async fn while_somebody_waits_for_it_it_stays(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+pub(crate) async fn while_somebody_waits_for_it_it_stays(fixture: Fixture) {
+    let worker = fixture.worker_of(JOB).await;
     let (first, second) = (fixture.submit(JOB).await.id, fixture.submit(JOB).await.id);
     fixture.remove(worker).await;
     assert!(fixture.known(JOB).await.unwrap().workers.is_empty());
@@ -50,10 +44,8 @@ pub(crate) async fn while_somebody_waits_for_it_it_stays(database: Database) {
     assert_eq!(fixture.known(JOB).await, None);
 }
 
-pub(crate) async fn a_job_with_workers_is_no_orphan(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+pub(crate) async fn a_job_with_workers_is_no_orphan(fixture: Fixture) {
+    fixture.worker_of(JOB).await;
     let task = fixture.submit(JOB).await.id;
     let UpdateOutcome::Done { orphan, .. } = fixture.set(task, Status::Cancelled).await else {
         panic!("it was pending");
@@ -62,16 +54,13 @@ pub(crate) async fn a_job_with_workers_is_no_orphan(database: Database) {
     assert!(fixture.known(JOB).await.is_some());
 }
 
-pub(crate) async fn what_the_server_does_itself_stays(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job("@internal:modifiers:a", worker).await;
+pub(crate) async fn what_the_server_does_itself_stays(fixture: Fixture) {
+    let worker = fixture.worker_of("@internal:modifiers:a").await;
     fixture.remove(worker).await;
     assert!(fixture.known("@internal:modifiers:a").await.is_some());
 }
 
-pub(crate) async fn it_comes_back_with_another_schema(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn it_comes_back_with_another_schema(fixture: Fixture) {
     let worker = fixture.worker().await;
     let job = fixture.job(JOB, worker).await;
     fixture.submit(JOB).await;
@@ -99,10 +88,8 @@ pub(crate) async fn it_comes_back_with_another_schema(database: Database) {
     assert_eq!(fixture.task(ended).await.job_name, JOB);
 }
 
-pub(crate) async fn while_it_stays_its_schema_does(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+pub(crate) async fn while_it_stays_its_schema_does(fixture: Fixture) {
+    let worker = fixture.worker_of(JOB).await;
     let task = fixture.submit(JOB).await.id;
     fixture.remove(worker).await;
     let new = NewJob {

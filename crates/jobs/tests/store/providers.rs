@@ -7,15 +7,11 @@ use wakeline_jobs::{
 };
 use wakeline_testkit::CommitAlone;
 
-use crate::{
-    database::Database,
-    fixture::{ALL, Fixture, named, new_provider, page},
-};
+use crate::fixture::{ALL, Fixture, named, new_provider, page};
 
 const NAME: &str = "r:filesystem:a:b/c";
 
-pub(crate) async fn it_is_as_it_was_registered(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn it_is_as_it_was_registered(fixture: Fixture) {
     let worker = fixture.worker().await;
     let new = NewProvider {
         schema: r#"{"path":{"type":"string"}}"#.to_owned(),
@@ -44,8 +40,7 @@ pub(crate) async fn it_is_as_it_was_registered(database: Database) {
     assert_eq!(fixture.store.provider(Uuid::new_v4()).await.unwrap(), None);
 }
 
-pub(crate) async fn who_registers_without_a_worker_gets_one(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn who_registers_without_a_worker_gets_one(fixture: Fixture) {
     let worker = fixture.provider(NAME, None).await.worker.unwrap();
     let owner = fixture.store.worker_owner(worker).await.unwrap();
     assert_eq!(owner, Some(fixture.anna));
@@ -54,8 +49,7 @@ pub(crate) async fn who_registers_without_a_worker_gets_one(database: Database) 
     assert_eq!(fixture.store.workers(ALL).await.unwrap().total, 1);
 }
 
-pub(crate) async fn every_registration_counts(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn every_registration_counts(fixture: Fixture) {
     let first = fixture.provider(NAME, None).await;
     let worker = fixture.worker().await;
     for version in 2..5 {
@@ -84,8 +78,7 @@ pub(crate) async fn every_registration_counts(database: Database) {
     assert_ne!(again.id, first.id, "what the old one answered is not its");
 }
 
-pub(crate) async fn only_a_superuser_takes_over(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn only_a_superuser_takes_over(fixture: Fixture) {
     let first = fixture.provider(NAME, None).await;
     let bens = new_provider(NAME, fixture.ben, None);
     let refused = fixture.store.register_provider(bens.clone()).done().await;
@@ -115,8 +108,7 @@ pub(crate) async fn only_a_superuser_takes_over(database: Database) {
     assert!(fixture.store.provider(first.id).await.unwrap().is_some());
 }
 
-pub(crate) async fn a_worker_of_nobody_or_another_is_refused(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn a_worker_of_nobody_or_another_is_refused(fixture: Fixture) {
     let annas = fixture.worker().await;
     for worker in [annas, Uuid::new_v4()] {
         let new = NewProvider {
@@ -130,8 +122,7 @@ pub(crate) async fn a_worker_of_nobody_or_another_is_refused(database: Database)
     assert_eq!(found.unwrap(), [None]);
 }
 
-pub(crate) async fn they_are_found_by_name(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn they_are_found_by_name(fixture: Fixture) {
     let one = fixture.provider("r:fs:a", None).await;
     let other = fixture.provider("@global:fs:a", None).await;
     let names = ["r:fs:a", "nowhere:fs:a", "@global:fs:a", "r:fs:a", "r:fs:A"];
@@ -145,8 +136,7 @@ pub(crate) async fn they_are_found_by_name(database: Database) {
     assert_eq!(none, []);
 }
 
-pub(crate) async fn they_are_listed_newest_first(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn they_are_listed_newest_first(fixture: Fixture) {
     let mut all = Vec::new();
     for name in ["r:fs:a", "@global:fs:a", "other:fs:a", "r:fs:b"] {
         all.insert(0, fixture.provider(name, None).await);
@@ -166,8 +156,7 @@ pub(crate) async fn they_are_listed_newest_first(database: Database) {
     assert_eq!((nothing.items.len(), nothing.total), (0, 0));
 }
 
-pub(crate) async fn of_the_servers_own_only_some_are_listed(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn of_the_servers_own_only_some_are_listed(fixture: Fixture) {
     for name in ["r:fs:a", "@internal:fs:a", "@internal:fs:b", "other:fs:b"] {
         fixture.provider(name, None).await;
     }
@@ -190,8 +179,7 @@ pub(crate) async fn of_the_servers_own_only_some_are_listed(database: Database) 
     assert_eq!(list(&["r"], Some(one)).await, "r:fs:a");
 }
 
-pub(crate) async fn only_its_owner_removes_and_touches_it(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn only_its_owner_removes_and_touches_it(fixture: Fixture) {
     let provider = fixture.provider(NAME, None).await;
     let (anna, ben) = (Some(fixture.anna), Some(fixture.ben));
     let touch = |id, user| fixture.store.touch_provider(id, user);
@@ -222,8 +210,7 @@ pub(crate) async fn only_its_owner_removes_and_touches_it(database: Database) {
     );
 }
 
-pub(crate) async fn the_newest_of_a_category_is_found(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn the_newest_of_a_category_is_found(fixture: Fixture) {
     let newest = async |room: &str| {
         let found = fixture.store.newest_provider(room.to_owned(), "frames");
         found.await.unwrap().map(|provider| provider.name.name)

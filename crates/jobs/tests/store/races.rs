@@ -13,10 +13,7 @@ use wakeline_jobs::{
 };
 use wakeline_testkit::CommitAlone;
 
-use crate::{
-    database::Database,
-    fixture::{ALL, Fixture, TERMS, new_job, new_task, of},
-};
+use crate::fixture::{ALL, Fixture, TERMS, new_job, new_task, of};
 
 const JOB: &str = "r:modifiers:Rotate";
 const TASKS: usize = 200;
@@ -36,8 +33,7 @@ async fn claim_all(store: Arc<dyn Store>, worker: Uuid, user: Uuid) -> Vec<Uuid>
     }
 }
 
-pub(crate) async fn every_task_is_claimed_once(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn every_task_is_claimed_once(fixture: Fixture) {
     let stores = [fixture.store.clone(), fixture.database.store().await];
     let jobs = ["r:modifiers:a", "r:modifiers:b", "s:modifiers:c"];
     let mut workers = Vec::new();
@@ -74,8 +70,7 @@ pub(crate) async fn every_task_is_claimed_once(database: Database) {
     assert_eq!(BTreeSet::from_iter(claimed), tasks, "none lost");
 }
 
-pub(crate) async fn no_task_is_left_with_a_worker_that_is_gone(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn no_task_is_left_with_a_worker_that_is_gone(fixture: Fixture) {
     let other = fixture.database.store().await;
     for _ in 0..ROUNDS {
         let (worker, stays) = (fixture.worker().await, fixture.worker().await);
@@ -112,8 +107,7 @@ pub(crate) async fn no_task_is_left_with_a_worker_that_is_gone(database: Databas
     }
 }
 
-pub(crate) async fn a_job_is_not_deleted_under_who_registers_it(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn a_job_is_not_deleted_under_who_registers_it(fixture: Fixture) {
     let other = fixture.database.store().await;
     for _ in 0..ROUNDS {
         let (goes, comes) = (fixture.worker().await, fixture.worker().await);
@@ -135,8 +129,7 @@ pub(crate) async fn a_job_is_not_deleted_under_who_registers_it(database: Databa
     }
 }
 
-pub(crate) async fn a_task_is_not_left_in_a_job_that_is_gone(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn a_task_is_not_left_in_a_job_that_is_gone(fixture: Fixture) {
     let other = fixture.database.store().await;
     for _ in 0..ROUNDS {
         let worker = fixture.worker().await;
@@ -161,11 +154,9 @@ pub(crate) async fn a_task_is_not_left_in_a_job_that_is_gone(database: Database)
     assert_eq!(fixture.database.count(pending).await, 0);
 }
 
-pub(crate) async fn of_two_that_take_a_task_back_one_does(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn of_two_that_take_a_task_back_one_does(fixture: Fixture) {
     let other = fixture.database.store().await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+    let worker = fixture.worker_of(JOB).await;
     for _ in 0..ROUNDS {
         let task = fixture.submit(JOB).await.id;
         let cancel = fixture.update(task, fixture.ben, false, Status::Cancelled);
@@ -188,8 +179,7 @@ pub(crate) async fn of_two_that_take_a_task_back_one_does(database: Database) {
 
 /// The sweep removes a deleted job for good while it is registered again. Only where sessions are
 /// beside each other can it be so close.
-pub(crate) async fn a_job_removed_while_it_is_registered_is_made_anew(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn a_job_removed_while_it_is_registered_is_made_anew(fixture: Fixture) {
     let worker = fixture.worker().await;
     let old = fixture.job(JOB, worker).await;
     fixture.remove(worker).await;

@@ -13,7 +13,6 @@ use wakeline_jobs::{
 use wakeline_testkit::CommitAlone;
 
 use crate::{
-    database::Database,
     fixture::{ALL, Fixture, named, new_job, new_task, of, page},
     model::{Model, ModelOutcome},
 };
@@ -22,10 +21,9 @@ const SEQUENCES: usize = 12;
 const STEPS: usize = 80;
 const RETRIES: [i32; 3] = [0, 1, 2];
 
-pub(crate) async fn random_sequences_follow_the_model(database: Database) {
+pub(crate) async fn random_sequences_follow_the_model(fixture: Fixture) {
     let given = std::env::var("WAKELINE_SEED").ok();
     let given: Option<u64> = given.map(|seed| seed.parse().unwrap());
-    let fixture = Fixture::new(database).await;
     let stores = [fixture.store.clone(), fixture.database.store().await];
     for number in 0..if given.is_some() { 1 } else { SEQUENCES } {
         let seed = given.unwrap_or_else(rand::random);

@@ -1,13 +1,9 @@
 use uuid::Uuid;
 use wakeline_jobs::{task::Status, topic::Wait};
 
-use crate::{
-    database::Database,
-    fixture::{Fixture, named},
-};
+use crate::fixture::{Fixture, named};
 
-pub(crate) async fn who_can_be_answered(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn who_can_be_answered(fixture: Fixture) {
     let worker = fixture.worker().await;
     let (idle, busy) = (
         fixture.job("r:modifiers:idle", worker).await.id,

@@ -3,10 +3,7 @@ use std::time::Duration;
 use wakeline_jobs::task::{Status, SweepAges};
 use wakeline_testkit::CommitAlone;
 
-use crate::{
-    database::Database,
-    fixture::{ALL, Fixture, SECOND, TERMS, named},
-};
+use crate::fixture::{ALL, Fixture, SECOND, TERMS, named};
 
 const JOB: &str = "r:modifiers:Rotate";
 const INTERNAL: &str = "@internal:modifiers:a";
@@ -22,18 +19,16 @@ fn assert_about(next: Option<i64>, seconds: i64) {
     assert!(about.contains(&next), "{next} is not about {seconds} s");
 }
 
-pub(crate) async fn nothing_is_nothing(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn nothing_is_nothing(fixture: Fixture) {
     let swept = fixture.sweep(TERMS).await;
     assert_eq!(
-        (swept.next, swept.forgotten, swept.is_more),
+        (swept.next, swept.deleted_tasks, swept.is_more),
         (None, 0, false)
     );
     assert_eq!(swept.loss, wakeline_jobs::task::LostWorkers::default());
 }
 
-pub(crate) async fn only_a_silent_worker_is_lost(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn only_a_silent_worker_is_lost(fixture: Fixture) {
     let (silent, alive) = (fixture.worker().await, fixture.worker().await);
     fixture.job(JOB, silent).await;
     let task = fixture.submit(JOB).await.id;
@@ -57,8 +52,7 @@ pub(crate) async fn only_a_silent_worker_is_lost(database: Database) {
     assert_eq!(fixture.known(JOB).await, None);
 }
 
-pub(crate) async fn a_providers_beat_is_its_workers(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn a_providers_beat_is_its_workers(fixture: Fixture) {
     let provider = fixture.provider("r:fs:a", None).await;
     fixture.database.pass(seconds(40)).await;
     let touched = fixture
@@ -71,8 +65,7 @@ pub(crate) async fn a_providers_beat_is_its_workers(database: Database) {
     assert_about(swept.next, 20);
 }
 
-pub(crate) async fn it_is_done_in_slices(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn it_is_done_in_slices(fixture: Fixture) {
     for number in 0..5 {
         let worker = fixture.worker().await;
         fixture.job(&format!("r:modifiers:{number}"), worker).await;
@@ -90,10 +83,8 @@ pub(crate) async fn it_is_done_in_slices(database: Database) {
     assert_eq!(lost, ["0", "1", "2", "3", "4"]);
 }
 
-pub(crate) async fn a_task_of_the_server_itself_may_take_too_long(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(INTERNAL, worker).await;
+pub(crate) async fn a_task_of_the_server_itself_may_take_too_long(fixture: Fixture) {
+    let worker = fixture.worker_of(INTERNAL).await;
     fixture.job(JOB, worker).await;
     let (claimed, running) = (
         fixture.submit(INTERNAL).await.id,
@@ -133,10 +124,8 @@ pub(crate) async fn a_task_of_the_server_itself_may_take_too_long(database: Data
     assert_eq!(fixture.task(other).await.status, Status::Claimed);
 }
 
-pub(crate) async fn ended_tasks_are_forgotten(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+pub(crate) async fn ended_tasks_are_forgotten(fixture: Fixture) {
+    let worker = fixture.worker_of(JOB).await;
     let mut ended = Vec::new();
     for _ in 0..3 {
         fixture.submit(JOB).await;
@@ -151,26 +140,24 @@ pub(crate) async fn ended_tasks_are_forgotten(database: Database) {
     };
     fixture.database.pass(seconds(3_000)).await;
     let swept = fixture.sweep(terms).await;
-    assert_eq!((swept.forgotten, swept.is_more), (0, false));
+    assert_eq!((swept.deleted_tasks, swept.is_more), (0, false));
     assert_about(swept.next, 600);
     fixture.database.pass(seconds(601)).await;
     let swept = fixture.sweep(terms).await;
-    assert_eq!((swept.forgotten, swept.is_more), (2, true));
+    assert_eq!((swept.deleted_tasks, swept.is_more), (2, true));
     // Those that ended first go first.
     assert_eq!(fixture.store.task(ended[1]).await.unwrap(), None);
     assert!(fixture.store.task(ended[2]).await.unwrap().is_some());
     let swept = fixture.sweep(terms).await;
-    assert_eq!((swept.forgotten, swept.is_more), (1, false));
+    assert_eq!((swept.deleted_tasks, swept.is_more), (1, false));
     fixture.database.pass(seconds(10_000)).await;
-    assert_eq!(fixture.sweep(terms).await.forgotten, 0);
+    assert_eq!(fixture.sweep(terms).await.deleted_tasks, 0);
     assert_eq!(fixture.task(claimed).await.status, Status::Claimed);
     assert_eq!(fixture.task(pending).await.status, Status::Pending);
 }
 
-pub(crate) async fn a_deleted_job_goes_with_its_last_task(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+pub(crate) async fn a_deleted_job_goes_with_its_last_task(fixture: Fixture) {
+    let worker = fixture.worker_of(JOB).await;
     fixture.job("r:modifiers:never", worker).await;
     let stays = fixture.worker().await;
     fixture.job("r:modifiers:stays", stays).await;
@@ -183,7 +170,7 @@ pub(crate) async fn a_deleted_job_goes_with_its_last_task(database: Database) {
     assert_eq!(count().await, 2, "the one that never had a task is gone");
     fixture.database.pass(seconds(3_601)).await;
     fixture.store.heartbeat(stays, fixture.anna).done().await;
-    assert_eq!(fixture.sweep(TERMS).await.forgotten, 1);
+    assert_eq!(fixture.sweep(TERMS).await.deleted_tasks, 1);
     assert_eq!(count().await, 1);
     assert!(fixture.known("r:modifiers:stays").await.is_some());
 }

@@ -4,15 +4,11 @@ use wakeline_jobs::task::{
 };
 use wakeline_testkit::CommitAlone;
 
-use crate::{
-    database::Database,
-    fixture::{Fixture, new_job, new_task},
-};
+use crate::fixture::{Fixture, new_job, new_task};
 
 const JOB: &str = "r:modifiers:Rotate";
 
-pub(crate) async fn a_task_is_as_it_was_submitted(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn a_task_is_as_it_was_submitted(fixture: Fixture) {
     let job = fixture.job(JOB, fixture.worker().await).await;
     let new = new_task(JOB, "elsewhere", fixture.ben);
     let SubmitOutcome::Done(task) = fixture.store.submit(new.clone()).done().await else {
@@ -37,18 +33,15 @@ pub(crate) async fn a_task_is_as_it_was_submitted(database: Database) {
     assert_eq!(fixture.store.task(Uuid::new_v4()).await.unwrap(), None);
 }
 
-pub(crate) async fn without_a_job_there_is_no_task(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn without_a_job_there_is_no_task(fixture: Fixture) {
     let new = new_task(JOB, "r", fixture.ben);
     let refused = fixture.store.submit(new.clone()).done().await;
     assert_eq!(refused, SubmitOutcome::NoJob);
     assert_eq!(fixture.store.task(new.id).await.unwrap(), None);
 }
 
-pub(crate) async fn a_task_may_need_somebody_who_does_it(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+pub(crate) async fn a_task_may_need_somebody_who_does_it(fixture: Fixture) {
+    let worker = fixture.worker_of(JOB).await;
     let needing = || NewTask {
         needs_worker: true,
         ..new_task(JOB, "r", fixture.ben)
@@ -62,8 +55,7 @@ pub(crate) async fn a_task_may_need_somebody_who_does_it(database: Database) {
     fixture.submit(JOB).await;
 }
 
-pub(crate) async fn only_the_owner_claims_for_a_worker(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn only_the_owner_claims_for_a_worker(fixture: Fixture) {
     let worker = fixture.worker().await;
     let (b, a) = (
         fixture.job("r:modifiers:b", worker).await,
@@ -100,8 +92,7 @@ pub(crate) async fn only_the_owner_claims_for_a_worker(database: Database) {
     assert_eq!(fixture.task(expected.id).await, expected);
 }
 
-pub(crate) async fn who_has_waited_longest_comes_first(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn who_has_waited_longest_comes_first(fixture: Fixture) {
     let (both, one) = (fixture.worker().await, fixture.worker().await);
     fixture.job("r:modifiers:a", both).await;
     fixture.job("s:modifiers:b", both).await;
@@ -145,8 +136,7 @@ async fn put(fixture: &Fixture, worker: Uuid, status: Status) -> Uuid {
     task
 }
 
-pub(crate) async fn a_claim_goes_back_to_its_place(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn a_claim_goes_back_to_its_place(fixture: Fixture) {
     let (worker, other) = (fixture.worker().await, fixture.worker().await);
     fixture.job(JOB, worker).await;
     let (first, second) = (fixture.submit(JOB).await, fixture.submit(JOB).await);
@@ -165,10 +155,8 @@ pub(crate) async fn a_claim_goes_back_to_its_place(database: Database) {
     assert_eq!(unclaim(worker).await, None, "it is over");
 }
 
-pub(crate) async fn a_claim_that_went_back_has_cost_no_retry(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job_with(JOB, worker, 1).await;
+pub(crate) async fn a_claim_that_went_back_has_cost_no_retry(fixture: Fixture) {
+    let worker = fixture.worker_of_retried(JOB, 1).await;
     let task = fixture.submit(JOB).await.id;
     fixture.claim(worker).await;
     fixture.store.unclaim(task, worker).done().await;
@@ -177,10 +165,8 @@ pub(crate) async fn a_claim_that_went_back_has_cost_no_retry(database: Database)
     assert_eq!(fixture.task(task).await.status, Status::Pending);
 }
 
-pub(crate) async fn every_state_leads_where_it_may(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+pub(crate) async fn every_state_leads_where_it_may(fixture: Fixture) {
+    let worker = fixture.worker_of(JOB).await;
     for from in Status::ALL {
         for to in Status::ALL {
             let task = put(&fixture, worker, from).await;
@@ -215,10 +201,8 @@ pub(crate) async fn every_state_leads_where_it_may(database: Database) {
     assert_eq!(unknown, UpdateOutcome::NotFound);
 }
 
-pub(crate) async fn only_its_workers_owner_updates_it(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+pub(crate) async fn only_its_workers_owner_updates_it(fixture: Fixture) {
+    let worker = fixture.worker_of(JOB).await;
     let task = fixture.submit(JOB).await.id;
     let update = |user, status| fixture.update(task, user, false, status);
     let unclaimed = update(fixture.anna, Status::Claimed).await;
@@ -237,8 +221,7 @@ pub(crate) async fn only_its_workers_owner_updates_it(database: Database) {
 }
 
 /// One that was lost and does not know it shares its user with the one that has the task now.
-pub(crate) async fn a_worker_that_says_which_it_is_updates_only_its_own(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn a_worker_that_says_which_it_is_updates_only_its_own(fixture: Fixture) {
     let (lost, worker) = (fixture.worker().await, fixture.worker().await);
     fixture.job_with(JOB, lost, 1).await;
     fixture.job_with(JOB, worker, 1).await;
@@ -268,10 +251,8 @@ pub(crate) async fn a_worker_that_says_which_it_is_updates_only_its_own(database
     assert!(is_done(&update(worker, Status::Completed).await));
 }
 
-pub(crate) async fn who_has_submitted_it_takes_it_back_while_it_is_pending(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+pub(crate) async fn who_has_submitted_it_takes_it_back_while_it_is_pending(fixture: Fixture) {
+    let worker = fixture.worker_of(JOB).await;
     let task = fixture.submit(JOB).await.id;
     let update = |user, status| fixture.update(task, user, false, status);
     let foreign = update(fixture.anna, Status::Cancelled).await;
@@ -296,10 +277,8 @@ pub(crate) async fn who_has_submitted_it_takes_it_back_while_it_is_pending(datab
     assert_eq!(fixture.claim(worker).await, None);
 }
 
-pub(crate) async fn its_end_says_why(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+pub(crate) async fn its_end_says_why(fixture: Fixture) {
+    let worker = fixture.worker_of(JOB).await;
     let task = fixture.submit(JOB).await.id;
     let say = |status, error: Option<&str>| {
         let update = TaskUpdate {
@@ -335,10 +314,8 @@ pub(crate) async fn its_end_says_why(database: Database) {
     );
 }
 
-pub(crate) async fn a_superuser_claims_for_nobody(database: Database) {
-    let fixture = Fixture::new(database).await;
-    let worker = fixture.worker().await;
-    fixture.job(JOB, worker).await;
+pub(crate) async fn a_superuser_claims_for_nobody(fixture: Fixture) {
+    let worker = fixture.worker_of(JOB).await;
     let task = fixture.submit(JOB).await.id;
     let done = fixture.set(task, Status::Claimed).await;
     assert!(matches!(done, UpdateOutcome::Done { .. }), "{done:?}");
@@ -350,8 +327,7 @@ pub(crate) async fn a_superuser_claims_for_nobody(database: Database) {
     assert_eq!(refused, UpdateOutcome::NotClaimed);
 }
 
-pub(crate) async fn a_job_registered_later_is_claimed_from(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn a_job_registered_later_is_claimed_from(fixture: Fixture) {
     let (first, second) = (fixture.worker().await, fixture.worker().await);
     fixture.job(JOB, first).await;
     let task = fixture.submit(JOB).await.id;

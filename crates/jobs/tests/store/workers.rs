@@ -7,18 +7,14 @@ use wakeline_jobs::{
 };
 use wakeline_testkit::CommitAlone;
 
-use crate::{
-    database::Database,
-    fixture::{ALL, Fixture, SECOND, page},
-};
+use crate::fixture::{ALL, Fixture, SECOND, page};
 
 fn ids(workers: &ListPage<WorkerSummary>) -> Vec<Uuid> {
     let workers = workers.items.iter();
     workers.map(|summary| summary.worker.id).collect()
 }
 
-pub(crate) async fn only_its_owner_sends_heartbeats(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn only_its_owner_sends_heartbeats(fixture: Fixture) {
     let worker = fixture.store.create_worker(fixture.anna).done().await;
     fixture.database.pass(Duration::from_secs(10)).await;
     let beat = |user| fixture.store.heartbeat(worker.id, user);
@@ -43,8 +39,7 @@ pub(crate) async fn only_its_owner_sends_heartbeats(database: Database) {
     assert!(next > 40 * SECOND, "{next}");
 }
 
-pub(crate) async fn it_is_known_whose_it_is(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn it_is_known_whose_it_is(fixture: Fixture) {
     let worker = fixture.worker().await;
     let owner = fixture.store.worker_owner(worker).await.unwrap();
     assert_eq!(owner, Some(fixture.anna));
@@ -52,8 +47,7 @@ pub(crate) async fn it_is_known_whose_it_is(database: Database) {
     assert_eq!(nobody, None);
 }
 
-pub(crate) async fn only_its_owner_removes_it(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn only_its_owner_removes_it(fixture: Fixture) {
     let (one, other) = (fixture.worker().await, fixture.worker().await);
     let remove = |worker, user| fixture.store.remove_worker(worker, user);
     let foreign = remove(one, Some(fixture.ben)).done().await;
@@ -71,8 +65,7 @@ pub(crate) async fn only_its_owner_removes_it(database: Database) {
     assert_eq!(fixture.store.workers(ALL).await.unwrap().total, 0);
 }
 
-pub(crate) async fn they_are_listed_newest_first(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn they_are_listed_newest_first(fixture: Fixture) {
     let empty = fixture.store.workers(page(0, 0)).await.unwrap();
     assert_eq!((empty.items.len(), empty.total), (0, 0));
     let mut workers = Vec::new();
@@ -93,8 +86,7 @@ pub(crate) async fn they_are_listed_newest_first(database: Database) {
     assert_eq!((past.items.len(), past.total), (0, 5));
 }
 
-pub(crate) async fn a_room_sees_those_that_do_its_jobs(database: Database) {
-    let fixture = Fixture::new(database).await;
+pub(crate) async fn a_room_sees_those_that_do_its_jobs(fixture: Fixture) {
     let (here, everywhere, elsewhere) = (
         fixture.worker().await,
         fixture.worker().await,

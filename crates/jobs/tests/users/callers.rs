@@ -4,7 +4,7 @@ use wakeline_jobs::{Error, users::Settings};
 
 use crate::{
     database::Database,
-    test_door::{TestDoor, dev, open},
+    test_door::{DevDoor, OpenDoor, SecretDoor, TestDoor, dev},
     tokens::{known_secret, token_of},
 };
 
@@ -18,8 +18,7 @@ async fn refusals(door: &TestDoor, token: Option<&str>) -> String {
     refusals.join("\n")
 }
 
-pub(crate) async fn without_a_token(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn without_a_token(door: OpenDoor) {
     insta::assert_snapshot!(refusals(&door, None).await, @r#"
     401 {"detail":"Unauthorized"}
     401 {"detail":"Not authenticated"}
@@ -27,8 +26,7 @@ pub(crate) async fn without_a_token(database: Database) {
     "#);
 }
 
-pub(crate) async fn with_a_bad_token(database: Database) {
-    let door = TestDoor::new(&database, dev()).await;
+pub(crate) async fn with_a_bad_token(door: DevDoor) {
     insta::assert_snapshot!(refusals(&door, Some("x.y.z")).await, @r#"
     401 {"detail":"Unauthorized"}
     401 {"detail":"Invalid token"}
@@ -41,8 +39,7 @@ pub(crate) async fn with_a_bad_token(database: Database) {
     }
 }
 
-pub(crate) async fn with_a_good_token(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn with_a_good_token(door: OpenDoor) {
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     for route in ROUTES {
@@ -55,8 +52,7 @@ pub(crate) async fn with_a_good_token(database: Database) {
     assert_eq!(answer.id(), ada);
 }
 
-pub(crate) async fn in_dev_mode_without_a_token(database: Database) {
-    let door = TestDoor::new(&database, dev()).await;
+pub(crate) async fn in_dev_mode_without_a_token(door: DevDoor) {
     let me = door.ask("GET /v1/auth/users/me", None).await;
     insta::assert_snapshot!(me.body, @r#"{"email":"local@wakeline.localhost","id":"51a04c22-30d7-8301-ab2b-534bcbab0e97","is_active":true,"is_superuser":true,"is_verified":false}"#);
     for route in ROUTES {
@@ -66,7 +62,7 @@ pub(crate) async fn in_dev_mode_without_a_token(database: Database) {
             (me.id(), &true.into())
         );
     }
-    let other = TestDoor::new(&database, dev()).await;
+    let other = TestDoor::new(&door.database, dev()).await;
     assert_eq!(other.ask("GET /caller", None).await.id(), me.id());
 }
 
@@ -88,8 +84,7 @@ pub(crate) async fn open_lists_are_for_everybody(database: Database) {
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
 }
 
-pub(crate) async fn a_socket_is_known_by_its_token(database: Database) {
-    let door = TestDoor::new(&database, known_secret()).await;
+pub(crate) async fn a_socket_is_known_by_its_token(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let token = token_of(ada, 600);
     let caller = door.users.identify_token(Some(&token)).await.unwrap();
@@ -101,7 +96,7 @@ pub(crate) async fn a_socket_is_known_by_its_token(database: Database) {
             "{token:?}"
         );
     }
-    let local = TestDoor::new(&database, dev()).await;
+    let local = TestDoor::new(&door.database, dev()).await;
     let caller = local.users.identify_token(None).await.unwrap();
     assert!(caller.is_superuser);
     assert!(local.users.identify_token(Some("")).await.is_err());

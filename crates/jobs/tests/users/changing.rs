@@ -1,15 +1,11 @@
 use http::StatusCode;
 use serde_json::json;
 
-use crate::{
-    database::Database,
-    test_door::{PASSWORD, TestDoor, guarded, open},
-};
+use crate::test_door::{GuardedDoor, OpenDoor, PASSWORD};
 
 const ME: &str = "PATCH /v1/auth/users/me";
 
-pub(crate) async fn i_change_my_email_and_password(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn i_change_my_email_and_password(door: OpenDoor) {
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     let body = json!({ "email": "Countess@Example.com", "password": "another horse" });
@@ -27,8 +23,7 @@ pub(crate) async fn i_change_my_email_and_password(database: Database) {
     assert_eq!(login("ada@example.com", "another horse").await, bad);
 }
 
-pub(crate) async fn i_do_not_change_my_rights(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn i_do_not_change_my_rights(door: OpenDoor) {
     let token = door.guest().await;
     let body = json!({ "is_superuser": true, "is_verified": true, "is_active": false });
     let changed = door.tell(ME, Some(&token), body).await;
@@ -41,8 +36,7 @@ pub(crate) async fn i_do_not_change_my_rights(database: Database) {
     assert_eq!(nobody.refusal(), r#"401 {"detail":"Unauthorized"}"#);
 }
 
-pub(crate) async fn another_password_ends_the_tokens(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn another_password_ends_the_tokens(door: OpenDoor) {
     door.register("ada@example.com").await;
     let old = door.token("ada@example.com").await;
     let body = json!({ "password": "another horse" });
@@ -60,8 +54,7 @@ pub(crate) async fn another_password_ends_the_tokens(database: Database) {
     assert_eq!(me.text("email"), "countess@example.com");
 }
 
-pub(crate) async fn an_email_of_somebody_else_is_refused(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn an_email_of_somebody_else_is_refused(door: OpenDoor) {
     door.register("ada@example.com").await;
     door.register("bob@example.com").await;
     let token = door.token("ada@example.com").await;
@@ -84,8 +77,7 @@ pub(crate) async fn an_email_of_somebody_else_is_refused(database: Database) {
     }
 }
 
-pub(crate) async fn another_email_is_not_verified(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn another_email_is_not_verified(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let path = format!("PATCH /v1/auth/users/{ada}");
@@ -99,8 +91,7 @@ pub(crate) async fn another_email_is_not_verified(database: Database) {
     assert!(verified(json!({ "email": "ada@example.com", "is_verified": true })).await);
 }
 
-pub(crate) async fn a_superuser_sees_and_changes_everybody(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn a_superuser_sees_and_changes_everybody(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let path = format!("/v1/auth/users/{ada}");
@@ -128,8 +119,7 @@ pub(crate) async fn a_superuser_sees_and_changes_everybody(database: Database) {
     }
 }
 
-pub(crate) async fn nobody_else_does(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn nobody_else_does(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     for id in [ada, uuid::Uuid::new_v4()] {
@@ -149,8 +139,7 @@ pub(crate) async fn nobody_else_does(database: Database) {
     assert_eq!(me.id(), ada);
 }
 
-pub(crate) async fn a_change_is_seen_at_once(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn a_change_is_seen_at_once(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let token = door.token("ada@example.com").await;

@@ -8,7 +8,7 @@ use wakeline_jobs::store::{
     postgres::{self, PostgresStore},
     sqlite::{self, SqliteStore, system_clock},
 };
-use wakeline_testkit::{DatabaseKind, OpenStore, TestDatabase};
+use wakeline_testkit::{DatabaseKind, Fixture, OpenStore, TestDatabase};
 
 #[derive(Debug)]
 pub(crate) struct Database(TestDatabase);
@@ -21,11 +21,13 @@ impl Deref for Database {
     }
 }
 
-impl Database {
-    pub(crate) async fn open(kind: DatabaseKind) -> Self {
+impl Fixture for Database {
+    async fn open(kind: DatabaseKind) -> Self {
         Self(TestDatabase::new(kind, sqlite::MIGRATIONS, postgres::MIGRATIONS).await)
     }
+}
 
+impl Database {
     /// A store with connections of its own: another node.
     pub(crate) async fn store(&self) -> Arc<dyn Users> {
         match self.0.open().await {

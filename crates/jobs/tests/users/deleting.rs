@@ -12,11 +12,10 @@ use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
     database::Database,
-    test_door::{PASSWORD, TestDoor, guarded},
+    test_door::{GuardedDoor, PASSWORD, TestDoor, guarded},
 };
 
-pub(crate) async fn a_deleted_user_is_nobody(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn a_deleted_user_is_nobody(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
@@ -125,38 +124,36 @@ pub(crate) async fn who_hangs_up_has_deleted_all_the_same(database: Database) {
     .await;
 }
 
-pub(crate) async fn workers_that_stay_keep_the_user(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn workers_that_stay_keep_the_user(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let token = door.token("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
-    let worker = database.add_worker(ada).await;
+    let worker = door.database.add_worker(ada).await;
     // Nobody removes it.
     let path = format!("DELETE /v1/auth/users/{ada}");
     let answer = door.ask(&path, Some(&admin)).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(answer.text("type"), "urn:wakeline:workers-left");
-    let store = database.store().await;
+    let store = door.database.store().await;
     assert_eq!(store.workers_of_user(ada).await.unwrap(), [worker]);
     let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
     assert_eq!(me.refusal(), r#"401 {"detail":"Unauthorized"}"#);
-    database.remove_worker(worker).await;
+    door.database.remove_worker(worker).await;
     let answer = door.ask(&path, Some(&admin)).await;
     assert_eq!(answer.status, StatusCode::NO_CONTENT);
 }
 
-pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
-    let store = database.store().await;
-    if !database.is_postgres() {
+    let store = door.database.store().await;
+    if !door.database.is_postgres() {
         // One writer: it is made before or after.
-        database.add_worker(ada).await;
+        door.database.add_worker(ada).await;
         let deleted = store.delete_user(ada).commit_alone().await;
         assert_eq!(deleted, Ok(UserDeletion::HasWorkers));
         return;
     }
-    let other = database.session().await;
+    let other = door.database.session().await;
     let making = format!(
         "BEGIN; INSERT INTO wakeline.jobs_worker (id, user_id, beat_at, created_at)
          VALUES (gen_random_uuid(), '{ada}', 0, 0)"
@@ -164,7 +161,7 @@ pub(crate) async fn a_worker_that_is_being_made_keeps_its_user(database: Databas
     other.batch_execute(&making).await.unwrap();
     let deleting = tokio::spawn(async move { store.delete_user(ada).commit_alone().await });
     eventually("the deletion to wait", async || {
-        database.is_write_blocked().await
+        door.database.is_write_blocked().await
     })
     .await;
     other.batch_execute("COMMIT").await.unwrap();
@@ -179,12 +176,11 @@ async fn guest(door: &TestDoor) -> (Uuid, String) {
     (me.id(), token)
 }
 
-pub(crate) async fn a_guest_goes_when_its_time_is_over(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn a_guest_goes_when_its_time_is_over(door: GuardedDoor) {
     let (first, first_token) = guest(&door).await;
     let (second, _) = guest(&door).await;
     door.register("ada@example.com").await;
-    let store = database.store().await;
+    let store = door.database.store().await;
     let day = Duration::from_secs(86_400);
     assert_eq!(store.sweep_guests(day, 10).done().await, 0);
     // The oldest first, and no more than was asked for.
@@ -201,24 +197,23 @@ pub(crate) async fn a_guest_goes_when_its_time_is_over(database: Database) {
             .is_some()
     );
     // Another node has not known it: its token is of nobody.
-    let other = TestDoor::new(&database, guarded()).await;
+    let other = TestDoor::new(&door.database, guarded()).await;
     let me = other.ask("GET /v1/auth/users/me", Some(&first_token)).await;
     assert_eq!(me.refusal(), r#"401 {"detail":"Unauthorized"}"#);
 }
 
-pub(crate) async fn a_guest_that_works_or_has_a_password_stays(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn a_guest_that_works_or_has_a_password_stays(door: GuardedDoor) {
     let (works, _) = guest(&door).await;
     let (named, token) = guest(&door).await;
-    let worker = database.add_worker(works).await;
+    let worker = door.database.add_worker(works).await;
     let password = serde_json::json!({ "password": PASSWORD });
     let me = "PATCH /v1/auth/users/me";
     let changed = door.tell(me, Some(&token), password).await;
     assert_eq!(changed.status, StatusCode::OK);
-    let store = database.store().await;
+    let store = door.database.store().await;
     assert_eq!(store.sweep_guests(SOON, 10).done().await, 0);
     assert!(store.user(named).await.unwrap().is_some());
-    database.remove_worker(worker).await;
+    door.database.remove_worker(worker).await;
     assert_eq!(store.sweep_guests(SOON, 10).done().await, 1);
     assert!(store.user(works).await.unwrap().is_none());
     assert!(store.user(named).await.unwrap().is_some());

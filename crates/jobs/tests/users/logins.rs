@@ -6,11 +6,10 @@ use wakeline_jobs::users::{MAX_PASSWORD, Settings};
 
 use crate::{
     database::Database,
-    test_door::{PASSWORD, TestDoor, dev, guarded, open},
+    test_door::{DevDoor, GuardedDoor, OpenDoor, PASSWORD, TestDoor, guarded},
 };
 
-pub(crate) async fn a_guest_has_a_token_and_no_password(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn a_guest_has_a_token_and_no_password(door: OpenDoor) {
     let guest = door.ask("POST /v1/auth/guest", None).await;
     assert_eq!(guest.status, StatusCode::OK);
     assert_eq!(guest.headers[header::CACHE_CONTROL], "no-store");
@@ -35,8 +34,7 @@ pub(crate) async fn a_guest_has_a_token_and_no_password(database: Database) {
     assert_ne!(door.guest().await, token);
 }
 
-pub(crate) async fn whoever_registers_logs_in(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn whoever_registers_logs_in(door: OpenDoor) {
     let body = json!({ "email": "Ada@Example.com", "password": PASSWORD });
     let made = door.tell("POST /v1/auth/register", None, body).await;
     let expected = json!({
@@ -57,16 +55,14 @@ pub(crate) async fn whoever_registers_logs_in(database: Database) {
     }
 }
 
-pub(crate) async fn an_email_is_registered_once_whatever_its_case(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn an_email_is_registered_once_whatever_its_case(door: OpenDoor) {
     door.register("ada@example.com").await;
     let body = json!({ "email": "ADA@Example.com", "password": PASSWORD });
     let again = door.tell("POST /v1/auth/register", None, body).await;
     insta::assert_snapshot!(again.refusal(), @r#"400 {"detail":"REGISTER_USER_ALREADY_EXISTS"}"#);
 }
 
-pub(crate) async fn who_registers_does_not_choose_its_rights(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn who_registers_does_not_choose_its_rights(door: OpenDoor) {
     let body = json!({
         "email": "ada@example.com", "password": PASSWORD,
         "is_superuser": true, "is_verified": true, "is_active": false,
@@ -78,8 +74,7 @@ pub(crate) async fn who_registers_does_not_choose_its_rights(database: Database)
     assert_eq!(flags, [true, false, false]);
 }
 
-pub(crate) async fn a_wrong_password_and_an_unknown_email_look_the_same(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn a_wrong_password_and_an_unknown_email_look_the_same(door: OpenDoor) {
     door.register("ada@example.com").await;
     let long = "x".repeat(MAX_PASSWORD + 1);
     for (email, password) in [
@@ -96,8 +91,7 @@ pub(crate) async fn a_wrong_password_and_an_unknown_email_look_the_same(database
     }
 }
 
-pub(crate) async fn who_is_not_active_does_not_log_in(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn who_is_not_active_does_not_log_in(door: GuardedDoor) {
     let ada = door.register("ada@example.com").await;
     let admin = door.token("admin@example.com").await;
     let off = json!({ "is_active": false });
@@ -113,8 +107,7 @@ pub(crate) async fn who_is_not_active_does_not_log_in(database: Database) {
     );
 }
 
-pub(crate) async fn what_does_not_fit_is_named(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn what_does_not_fit_is_named(door: OpenDoor) {
     let long = "x".repeat(MAX_PASSWORD + 1);
     let bodies = [
         String::new(),
@@ -190,8 +183,7 @@ pub(crate) async fn a_superuser_registers_others(database: Database) {
     assert_eq!(me.body["is_superuser"], false);
 }
 
-pub(crate) async fn in_dev_mode_everybody_is_a_superuser(database: Database) {
-    let door = TestDoor::new(&database, dev()).await;
+pub(crate) async fn in_dev_mode_everybody_is_a_superuser(door: DevDoor) {
     door.register("ada@example.com").await;
     for token in [door.guest().await, door.token("ada@example.com").await] {
         let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
@@ -199,8 +191,7 @@ pub(crate) async fn in_dev_mode_everybody_is_a_superuser(database: Database) {
     }
 }
 
-pub(crate) async fn only_so_many_passwords_are_checked_at_once(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn only_so_many_passwords_are_checked_at_once(door: OpenDoor) {
     door.register("ada@example.com").await;
     let guesses = (0..200).map(|n| {
         let (door, email) = (door.clone(), ["ada@example.com", "bob@example.com"][n % 2]);
@@ -218,8 +209,7 @@ pub(crate) async fn only_so_many_passwords_are_checked_at_once(database: Databas
     door.token("ada@example.com").await;
 }
 
-pub(crate) async fn logging_out_takes_a_token(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn logging_out_takes_a_token(door: OpenDoor) {
     let token = door.guest().await;
     let out = door.ask("POST /v1/auth/jwt/logout", Some(&token)).await;
     assert_eq!(

@@ -14,7 +14,6 @@ mod test_door;
 mod tokens;
 
 wakeline_testkit::conformance! {
-    crate::database::Database;
     logins:
         a_guest_has_a_token_and_no_password,
         whoever_registers_logs_in,

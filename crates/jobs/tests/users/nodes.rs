@@ -6,16 +6,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::future::{join, join_all};
+use futures_util::future::{BoxFuture, join, join_all};
 use http::StatusCode;
 use serde_json::json;
 use uuid::Uuid;
 use wakeline_bus::Write;
 use wakeline_jobs::{
-    store::{self, Query, Row, StoreFuture, Value},
-    user::{NewUser, User, UserChange, UserChangeOutcome, UserDeletion},
+    store::{self, Commit, Query, Row, StoreFuture, Value},
+    user::{UserChange, UserChangeOutcome, UserDeletion},
     users::{UserChanges, Users},
 };
+use wakeline_store::Error;
 use wakeline_testkit::{eventually, local_bus};
 
 use crate::{
@@ -79,15 +80,18 @@ impl Query for CountingStore {
         }
         self.store.rows(kind, statement, parameters)
     }
+
+    fn written_rows(
+        &self,
+        commit: Commit,
+        statement: &'static str,
+        parameters: Vec<Value>,
+    ) -> BoxFuture<'static, Result<Vec<Row>, Error>> {
+        self.store.written_rows(commit, statement, parameters)
+    }
 }
 
 impl store::Users for CountingStore {
-    fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>> {
-        self.store.secret(fresh)
-    }
-    fn create_user(&self, user: NewUser) -> Write<Option<User>> {
-        self.store.create_user(user)
-    }
     fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChangeOutcome> {
         self.store.change_user(user, change)
     }

@@ -5,7 +5,7 @@ use wakeline_web::{Identity, Role};
 
 use crate::{
     database::Database,
-    test_door::{TestDoor, guarded, open},
+    test_door::{GuardedDoor, OpenDoor, TestDoor, open},
 };
 
 const ME: &str = "GET /v1/auth/users/me";
@@ -17,8 +17,7 @@ fn subject(name: &str, role: Role) -> Identity {
     }
 }
 
-pub(crate) async fn whom_the_server_lets_in_is_a_user(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn whom_the_server_lets_in_is_a_user(door: OpenDoor) {
     let ada = subject("ada", Role::ReadWrite);
     let me = door.ask_as(ME, ada.clone(), Value::Null).await;
     let expected = json!({
@@ -26,7 +25,7 @@ pub(crate) async fn whom_the_server_lets_in_is_a_user(database: Database) {
         "is_active": true, "is_superuser": false, "is_verified": false,
     });
     assert_eq!((me.status, &me.body), (StatusCode::OK, &expected));
-    let other = TestDoor::new(&database, open()).await;
+    let other = TestDoor::new(&door.database, open()).await;
     assert_eq!(other.ask_as(ME, ada, Value::Null).await.body, expected);
 
     let id = "e6f5a4d0-3c2b-4a19-8f7e-6d5c4b3a2910";
@@ -42,8 +41,7 @@ pub(crate) async fn whom_the_server_lets_in_is_a_user(database: Database) {
     assert_eq!(me.text("email"), "admin@role.wakeline.localhost");
 }
 
-pub(crate) async fn its_role_says_whether_it_is_a_superuser(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn its_role_says_whether_it_is_a_superuser(door: OpenDoor) {
     let (mut seen, roles) = (Vec::new(), [Role::Admin, Role::ReadWrite, Role::Admin]);
     for role in roles {
         let me = door.ask_as(ME, subject("ada", role), Value::Null).await;
@@ -60,16 +58,14 @@ pub(crate) async fn its_role_says_whether_it_is_a_superuser(database: Database) 
     assert_eq!(seen, [yes(), (json!(false), json!(false)), yes()]);
 }
 
-pub(crate) async fn it_has_nothing_to_change_here(database: Database) {
-    let door = TestDoor::new(&database, open()).await;
+pub(crate) async fn it_has_nothing_to_change_here(door: OpenDoor) {
     let body = json!({ "password": "correct horse" });
     let ada = subject("ada", Role::Admin);
     let answer = door.ask_as("PATCH /v1/auth/users/me", ada, body).await;
     insta::assert_snapshot!(answer.refusal(), @r#"403 {"detail":"You are logged in by the server itself (auth.tokens, auth.jwt); there is nothing to change here","status":403,"title":"Forbidden","type":"/v1/problems/forbidden"}"#);
 }
 
-pub(crate) async fn it_can_be_shut_out(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn it_can_be_shut_out(door: GuardedDoor) {
     let ada = subject("ada", Role::Admin);
     let id = door.ask_as(ME, ada.clone(), Value::Null).await.id();
     let admin = door.token("admin@example.com").await;

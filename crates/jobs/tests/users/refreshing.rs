@@ -3,9 +3,8 @@ use uuid::Uuid;
 use wakeline_jobs::users::{REFRESHED_TOKEN, UserChanges};
 
 use crate::{
-    database::Database,
-    test_door::{Answer, TestDoor},
-    tokens::{known_secret, token_of},
+    test_door::{Answer, SecretDoor},
+    tokens::token_of,
 };
 
 /// Half of the lifetime of the settings, and a little.
@@ -19,8 +18,7 @@ fn refreshed(answer: &Answer) -> Option<&str> {
         .map(|token| token.to_str().unwrap())
 }
 
-pub(crate) async fn a_token_past_half_of_its_time_is_followed_by_another(database: Database) {
-    let door = TestDoor::new(&database, known_secret()).await;
+pub(crate) async fn a_token_past_half_of_its_time_is_followed_by_another(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let due = token_of(ada, DUE);
     for route in ["/caller", "/reader", "/visitor", "/v1/auth/users/me"] {
@@ -37,8 +35,7 @@ pub(crate) async fn a_token_past_half_of_its_time_is_followed_by_another(databas
     assert!(refreshed(&answer).is_some());
 }
 
-pub(crate) async fn a_fresh_one_is_not(database: Database) {
-    let door = TestDoor::new(&database, known_secret()).await;
+pub(crate) async fn a_fresh_one_is_not(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let answer = door.ask("GET /caller", Some(&token_of(ada, FRESH))).await;
     assert_eq!((answer.id(), refreshed(&answer)), (ada, None));
@@ -48,8 +45,7 @@ pub(crate) async fn a_fresh_one_is_not(database: Database) {
     assert_eq!((answer.id(), refreshed(&answer)), (ada, None));
 }
 
-pub(crate) async fn who_is_not_taken_gets_none(database: Database) {
-    let door = TestDoor::new(&database, known_secret()).await;
+pub(crate) async fn who_is_not_taken_gets_none(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let due = token_of(ada, DUE);
     // A route that asks nobody who they are has not found that the user is still there.
@@ -71,8 +67,7 @@ pub(crate) async fn who_is_not_taken_gets_none(database: Database) {
     }
 }
 
-pub(crate) async fn who_logs_out_gets_none(database: Database) {
-    let door = TestDoor::new(&database, known_secret()).await;
+pub(crate) async fn who_logs_out_gets_none(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let due = token_of(ada, DUE);
     let answer = door.ask("POST /v1/auth/jwt/logout", Some(&due)).await;

@@ -9,7 +9,7 @@ use wakeline_testkit::{CommitAlone, local_bus};
 
 use crate::{
     database::Database,
-    test_door::{PASSWORD, TestDoor, guarded, open},
+    test_door::{GuardedDoor, PASSWORD, TestDoor, guarded, open},
     tokens::known_secret,
 };
 
@@ -43,8 +43,7 @@ pub(crate) async fn a_configured_secret_is_used_instead(database: Database) {
     assert!(taken(&again, &two).await && !taken(&made, &two).await);
 }
 
-pub(crate) async fn the_admin_is_made_and_kept(database: Database) {
-    let door = TestDoor::new(&database, guarded()).await;
+pub(crate) async fn the_admin_is_made_and_kept(door: GuardedDoor) {
     let token = door.token("admin@example.com").await;
     let me = door.ask("GET /v1/auth/users/me", Some(&token)).await;
     let expected = json!({
@@ -54,7 +53,7 @@ pub(crate) async fn the_admin_is_made_and_kept(database: Database) {
     assert_eq!(me.body, expected);
 
     // Another start with the same settings ends no token.
-    let again = TestDoor::new(&database, guarded()).await;
+    let again = TestDoor::new(&door.database, guarded()).await;
     let me = again.ask("GET /v1/auth/users/me", Some(&token)).await;
     assert_eq!(me.body, expected);
 
@@ -62,7 +61,7 @@ pub(crate) async fn the_admin_is_made_and_kept(database: Database) {
     let off = json!({ "is_active": false, "is_superuser": false, "is_verified": false });
     let path = format!("PATCH /v1/auth/users/{}", me.id());
     again.tell(&path, Some(&token), off).await;
-    let again = TestDoor::new(&database, guarded()).await;
+    let again = TestDoor::new(&door.database, guarded()).await;
     let me = again.ask("GET /v1/auth/users/me", Some(&token)).await;
     assert_eq!(me.body, expected);
 
@@ -70,7 +69,7 @@ pub(crate) async fn the_admin_is_made_and_kept(database: Database) {
         admin: Some(("Admin@example.com".to_owned(), "another horse".to_owned())),
         ..open()
     };
-    let changed = TestDoor::new(&database, settings).await;
+    let changed = TestDoor::new(&door.database, settings).await;
     let login = async |password| changed.login("admin@example.com", password).await.status;
     assert_eq!(login("another horse").await, StatusCode::OK);
     assert_eq!(login(PASSWORD).await, StatusCode::BAD_REQUEST);

@@ -1,6 +1,6 @@
 //! The routes of users, asked without a network.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use axum::{Router, body::Body, extract::Request, response::Response, routing::get};
 use http::{HeaderMap, StatusCode, header};
@@ -13,10 +13,10 @@ use wakeline_jobs::{
     http::users::router,
     users::{Settings, Users, refreshing},
 };
-use wakeline_testkit::local_bus;
+use wakeline_testkit::{DatabaseKind, Fixture, local_bus};
 use wakeline_web::Identity;
 
-use crate::database::Database;
+use crate::{database::Database, tokens::known_secret};
 
 pub(crate) const PASSWORD: &str = "correct horse";
 
@@ -138,6 +138,39 @@ impl TestDoor {
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
         answer.text("access_token").to_owned()
     }
+}
+
+macro_rules! doors {
+    ($( $door:ident: $settings:path; )+) => { $(
+        /// A node with these settings on a database of its own.
+        pub(crate) struct $door {
+            door: TestDoor,
+            pub(crate) database: Database,
+        }
+
+        impl Deref for $door {
+            type Target = TestDoor;
+
+            fn deref(&self) -> &TestDoor {
+                &self.door
+            }
+        }
+
+        impl Fixture for $door {
+            async fn open(kind: DatabaseKind) -> Self {
+                let database = Database::open(kind).await;
+                let door = TestDoor::new(&database, $settings()).await;
+                Self { door, database }
+            }
+        }
+    )+ };
+}
+
+doors! {
+    OpenDoor: open;
+    GuardedDoor: guarded;
+    DevDoor: dev;
+    SecretDoor: known_secret;
 }
 
 impl Answer {

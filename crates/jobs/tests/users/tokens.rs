@@ -7,10 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use wakeline_jobs::users::Settings;
 
-use crate::{
-    database::Database,
-    test_door::{TestDoor, open},
-};
+use crate::test_door::{SecretDoor, open};
 
 const SECRET: &str = "a secret that others have as well";
 
@@ -45,8 +42,7 @@ pub(crate) fn token_of(user: Uuid, seconds: u64) -> String {
     signed(&json!({ "alg": "HS256", "typ": "JWT" }), &claims)
 }
 
-pub(crate) async fn a_token_of_fastapi_users_is_taken(database: Database) {
-    let door = TestDoor::new(&database, known_secret()).await;
+pub(crate) async fn a_token_of_fastapi_users_is_taken(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let mut claims = json!({ "sub": ada, "aud": ["fastapi-users:auth"], "exp": now() + 600 });
     let header = json!({ "alg": "HS256", "typ": "JWT" });
@@ -68,8 +64,7 @@ pub(crate) async fn a_token_of_fastapi_users_is_taken(database: Database) {
     assert!((3_500..=3_600).contains(&left), "{left}");
 }
 
-pub(crate) async fn a_forged_token_is_not_taken(database: Database) {
-    let door = TestDoor::new(&database, known_secret()).await;
+pub(crate) async fn a_forged_token_is_not_taken(door: SecretDoor) {
     let ada = door.register("ada@example.com").await;
     let good = json!({ "sub": ada, "aud": ["fastapi-users:auth"], "exp": now() + 600 });
     let header = json!({ "alg": "HS256", "typ": "JWT" });
@@ -113,8 +108,7 @@ pub(crate) async fn a_forged_token_is_not_taken(database: Database) {
     }
 }
 
-pub(crate) async fn a_token_of_nobody_is_not_taken(database: Database) {
-    let door = TestDoor::new(&database, known_secret()).await;
+pub(crate) async fn a_token_of_nobody_is_not_taken(door: SecretDoor) {
     let token = token_of(Uuid::new_v4(), 600);
     let answer = door.ask("GET /caller", Some(&token)).await;
     assert_eq!(answer.refusal(), r#"401 {"detail":"Unauthorized"}"#);

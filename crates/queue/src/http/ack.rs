@@ -1,7 +1,5 @@
 //! `POST /api/v1/ack` and `/api/v1/ack/batch`
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -9,13 +7,12 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{LimitedBody, Problem, json, json_at};
 
-use super::push::check_count;
-use super::refusals::{BadField, StoreUnreachable};
+use super::{Answer, Door, push::check_count, refusals::BadField};
 use crate::{
     ack::{Ack, AckOutcome, AckStatus},
     browse::QUEUE_MODE,
     id, name,
-    service::{Limits, Queue},
+    service::Limits,
     write_batch::WriteBatch,
 };
 
@@ -68,13 +65,12 @@ pub(super) struct AckAnswer {
     responses(
         (status = 200, description = "The outcome; `success` says whether the acknowledgement counted", body = Vec<AckAnswer>),
         BadField,
-        StoreUnreachable,
     )
 )]
 pub(super) async fn ack(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<Vec<AckAnswer>>, Problem> {
+) -> Answer<Vec<AckAnswer>> {
     let body: AckBody = json(&body)?;
     let ack = request("", body, None, door.limits())?;
     let transaction_id = ack.transaction_id.clone();
@@ -92,34 +88,26 @@ pub(super) async fn ack(
     responses(
         (status = 200, description = "The outcome of each; `success` says whether the acknowledgement counted", body = Vec<AckAnswer>),
         BadField,
-        StoreUnreachable,
     )
 )]
 pub(super) async fn ack_batch(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<Vec<AckAnswer>>, Problem> {
+) -> Answer<Vec<AckAnswer>> {
     let body: AckBatchBody = json(&body)?;
-    check_count(
-        "acknowledgments",
-        body.acknowledgments.len(),
-        door.limits().max_items,
-    )?;
-    if let Some(group) = &body.consumer_group {
-        name::check("consumerGroup", group, door.limits().max_name)?;
-    }
-    let mut answers = Vec::with_capacity(body.acknowledgments.len());
-    let mut acks = Vec::with_capacity(body.acknowledgments.len());
-    let mut indexes = Vec::with_capacity(body.acknowledgments.len());
+    let (count, limits) = (body.acknowledgments.len(), door.limits());
+    check_count("acknowledgments", count, limits.max_items)?;
+    let group = body.consumer_group.as_deref();
+    name::check_given("consumerGroup", group, limits.max_name)?;
+    let mut answers = Vec::with_capacity(count);
+    let mut acks = Vec::with_capacity(count);
+    let mut indexes = Vec::with_capacity(count);
     for (index, item) in body.acknowledgments.iter().enumerate() {
         let at = format!("acknowledgments[{index}]");
         let read = json_at(&at, item.get().as_bytes())
             .map(|body: AckBody| (body.transaction_id.clone(), body));
         let (named, read) = match read {
-            Ok((named, item)) => {
-                let group = body.consumer_group.as_deref();
-                (named, request(&at, item, group, door.limits()))
-            }
+            Ok((named, item)) => (named, request(&at, item, group, limits)),
             Err(problem) => (String::new(), Err(problem)),
         };
         match read {
@@ -151,24 +139,15 @@ pub(super) fn request(
     group: Option<&str>,
     limits: &Limits,
 ) -> Result<Ack, Problem> {
-    let field = |name: &str| {
-        if at.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{at}.{name}")
-        }
+    let field = |name: &str| match at {
+        "" => name.to_owned(),
+        at => format!("{at}.{name}"),
     };
-    name::check(
-        &field("transactionId"),
-        &body.transaction_id,
-        limits.max_transaction_id,
-    )?;
+    let most = limits.max_transaction_id;
+    name::check(&field("transactionId"), &body.transaction_id, most)?;
     let partition = partition(&field("partitionId"), &body.partition_id)?;
-    let group = body
-        .consumer_group
-        .as_deref()
-        .or(group)
-        .unwrap_or(QUEUE_MODE);
+    let group = body.consumer_group.as_deref().or(group);
+    let group = group.unwrap_or(QUEUE_MODE);
     name::check(&field("consumerGroup"), group, limits.max_name)?;
     let status = match body.status.as_deref() {
         None => AckStatus::Completed,
@@ -230,20 +209,13 @@ pub(super) fn reason(outcome: AckOutcome) -> Option<&'static str> {
 
 fn answer(index: usize, transaction_id: String, outcome: AckOutcome) -> AckAnswer {
     let error = reason(outcome);
-    let (lease_released, dlq) = match outcome {
-        AckOutcome::Done {
-            lease_released,
-            dead,
-        } => (lease_released, dead),
-        _ => (false, false),
-    };
     AckAnswer {
         index,
         transaction_id,
         success: error.is_none(),
         error: error.map(Into::into),
-        lease_released,
-        dlq,
+        lease_released: outcome.has_released_lease(),
+        dlq: outcome.is_dead(),
         noop: outcome == AckOutcome::AlreadyDone,
     }
 }

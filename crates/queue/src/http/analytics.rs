@@ -12,5 +12,5 @@ pub(super) mod system_metrics;
 pub(super) mod worker_metrics;
 
 pub(super) use nodes::workers;
-pub(super) use range::{Range, average_ms, per_second};
+pub(super) use range::{Range, RangeQuery, average_ms, per_second};
 pub(super) use worker_metrics::joined;

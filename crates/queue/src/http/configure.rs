@@ -1,17 +1,18 @@
 //! `POST /api/v1/configure` and `DELETE /api/v1/resources/queues/{queue}`
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, Problem, json};
+use wakeline_web::{LimitedBody, json};
 
-use super::query::PathNames;
-use super::refusals::{BadField, StoreUnreachable};
-use crate::{name, options, queue_admin::ConfigureRequest, service::Queue};
+use super::{
+    Answer, Door,
+    query::PathNames,
+    refusals::{BadField, StoreUnreachable},
+};
+use crate::{name, options, queue_admin::ConfigureRequest};
 
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ConfigureBody {
@@ -48,23 +49,19 @@ pub(super) struct ConfigureAnswer {
     responses(
         (status = 200, description = "The queue with its options", body = ConfigureAnswer),
         BadField,
-        StoreUnreachable,
     )
 )]
 pub(super) async fn configure(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<ConfigureAnswer>, Problem> {
+) -> Answer<ConfigureAnswer> {
     let body: ConfigureBody = json(&body)?;
     let most = door.limits().max_name;
     name::check("queue", &body.queue, most)?;
     let not_empty = |text: Option<String>| text.filter(|text| !text.is_empty());
     let (namespace, task) = (not_empty(body.namespace), not_empty(body.task));
-    for (field, value) in [("namespace", &namespace), ("task", &task)] {
-        if let Some(value) = value {
-            name::check(field, value, most)?;
-        }
-    }
+    name::check_given("namespace", namespace.as_deref(), most)?;
+    name::check_given("task", task.as_deref(), most)?;
     let (options, given) = options::read(body.options.unwrap_or_default())?;
     let effective = options::effective(&given, options.lease_ms, door.limits().lease);
     let new = ConfigureRequest {
@@ -106,9 +103,9 @@ pub(super) struct DeleteAnswer {
     )
 )]
 pub(super) async fn delete_queue(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames(queue): PathNames<String>,
-) -> Result<Json<DeleteAnswer>, Problem> {
+) -> Answer<DeleteAnswer> {
     name::check("queue", &queue, door.limits().max_name)?;
     let existed = door.delete_queue(queue.clone()).await?;
     Ok(Json(DeleteAnswer {

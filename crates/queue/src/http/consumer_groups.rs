@@ -1,24 +1,24 @@
 //! `/api/v1/consumer-groups`: which groups read what, and how far behind they are.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use axum::{Json, extract::State};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Params, Problem};
+use wakeline_web::Params;
 
-use super::query::PathNames;
-use super::refusals::{BadParameter, StoreUnreachable};
 use super::{
-    listing::{MAX_ROWS, seconds_since, short_time_text},
-    time_text,
+    Answer, Door,
+    listing::{MAX_ROWS, seconds_since},
+    query::{PathNames, number, query},
+    refusals::{BadParameter, StoreUnreachable},
+    short_time_text, time_text,
 };
 use crate::{
     browse::{GroupRow, Reader},
     id, name,
-    service::Queue,
 };
 
 /// Lags of an answer at most.
@@ -74,17 +74,12 @@ fn item(group: GroupRow, now_us: i64) -> GroupItem {
 /// All consumer groups, once per queue; 10000 at most.
 #[utoipa::path(
     get, path = "/api/v1/consumer-groups", tag = "queue",
-    responses(
-        (status = 200, description = "The groups", body = Vec<GroupItem>),
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "The groups", body = Vec<GroupItem>), StoreUnreachable)
 )]
-pub(super) async fn list(State(door): State<Arc<Queue>>) -> Result<Json<Vec<GroupItem>>, Problem> {
+pub(super) async fn list(State(door): Door) -> Answer<Vec<GroupItem>> {
     let now_us = door.now_us().await?;
-    let found = door.groups(MAX_ROWS).await?;
-    Ok(Json(
-        found.into_iter().map(|group| item(group, now_us)).collect(),
-    ))
+    let groups = door.groups(MAX_ROWS).await?.into_iter();
+    Ok(Json(groups.map(|group| item(group, now_us)).collect()))
 }
 
 /// A consumer group in the partitions of its queues; 10000 at most. For an unknown group: `{}`.
@@ -96,10 +91,7 @@ pub(super) async fn list(State(door): State<Arc<Queue>>) -> Result<Json<Vec<Grou
         StoreUnreachable,
     )
 )]
-pub(super) async fn one(
-    State(door): State<Arc<Queue>>,
-    PathNames(group): PathNames<String>,
-) -> Result<Json<Value>, Problem> {
+pub(super) async fn one(State(door): Door, PathNames(group): PathNames<String>) -> Answer<Value> {
     name::check("group", &group, door.limits().max_name)?;
     let now_us = door.now_us().await?;
     let found = door.group_readers(&group, None, MAX_ROWS).await?;
@@ -117,12 +109,9 @@ pub(super) async fn one(
         });
         queues.entry(reader.queue).or_default().push(partition);
     }
-    let queues = queues.into_iter().map(|(queue, partitions)| {
-        (
-            queue,
-            json!({"conflation": false, "partitions": partitions}),
-        )
-    });
+    let answer = |partitions| json!({"conflation": false, "partitions": partitions});
+    let queues = queues.into_iter();
+    let queues = queues.map(|(queue, partitions)| (queue, answer(partitions)));
     Ok(Json(Value::Object(queues.collect())))
 }
 
@@ -157,43 +146,39 @@ fn lagging_row(reader: Reader, now_us: i64) -> LaggingGroup {
     }
 }
 
+query! {
+    struct LagQuery(limits) {
+        /// 3600 by default
+        min_lag_seconds "minLagSeconds": i64 = number(0..=MAX_LAG_SECONDS),
+    }
+}
+
 /// Groups whose oldest message in a partition has waited for long, the longest wait first; 1000 at most.
 #[utoipa::path(
     get, path = "/api/v1/consumer-groups/lagging", tag = "queue",
-    params(("minLagSeconds" = Option<i64>, Query, description = "3600 by default")),
+    params(LagQuery),
     responses(
         (status = 200, description = "Groups in partitions", body = Vec<LaggingGroup>),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(super) async fn lagging(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Vec<LaggingGroup>>, Problem> {
-    let seconds = params
-        .number("minLagSeconds", &(0..=MAX_LAG_SECONDS))?
-        .unwrap_or(DEFAULT_LAG_SECONDS);
+pub(super) async fn lagging(State(door): Door, params: Params) -> Answer<Vec<LaggingGroup>> {
+    let query = LagQuery::read(&params, door.limits())?;
     let now_us = door.now_us().await?;
-    let wait_us = seconds * 1_000_000;
-    let found = door.lagging_groups(wait_us, MAX_LAGGING).await?;
+    let wait_us = query.min_lag_seconds.unwrap_or(DEFAULT_LAG_SECONDS) * 1_000_000;
+    let readers = door.lagging_groups(wait_us, MAX_LAGGING).await?;
+    let readers = readers.into_iter();
     Ok(Json(
-        found
-            .into_iter()
-            .map(|reader| lagging_row(reader, now_us))
-            .collect(),
+        readers.map(|reader| lagging_row(reader, now_us)).collect(),
     ))
 }
 
 /// Writes this node's counters. Everything else is always computed at the time of the request.
 #[utoipa::path(
     post, path = "/api/v1/stats/refresh", tag = "queue",
-    responses(
-        (status = 200, description = "How much there is", body = Object),
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "How much there is", body = Object), StoreUnreachable)
 )]
-pub(super) async fn refresh(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+pub(super) async fn refresh(State(door): Door) -> Answer<Value> {
     door.write_counts().await;
     let overview = door.overview().await?;
     Ok(Json(json!({

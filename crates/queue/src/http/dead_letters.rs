@@ -1,20 +1,24 @@
 //! `/api/v1/dlq`
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Params, Problem};
+use wakeline_web::Params;
 
-use super::refusals::{BadParameter, StoreUnreachable};
 use super::{
-    listing::{MessageQuery, PageQuery, short_time_text},
+    Answer, Door,
+    listing::{MessageQuery, PageQuery},
     messages::raw,
+    refusals::BadParameter,
+    short_time_text,
 };
-use crate::{browse::DeadLetter, id, service::Queue};
+use crate::{
+    browse::{DeadLetter, Page},
+    id,
+    service::Queue,
+};
 
 const DEFAULT_LIMIT: i64 = 100;
 
@@ -39,8 +43,14 @@ pub(super) struct DeadLetterRow {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Pagination {
-    pub(super) limit: i64,
-    pub(super) offset: i64,
+    limit: i64,
+    offset: i64,
+}
+
+impl From<Page> for Pagination {
+    fn from(Page { limit, offset }: Page) -> Self {
+        Self { limit, offset }
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -75,26 +85,16 @@ fn row(door: &Queue, letter: DeadLetter) -> DeadLetterRow {
     responses(
         (status = 200, description = "A page of them, and how many there are", body = DeadLetters),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(super) async fn list(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<DeadLetters>, Problem> {
+pub(super) async fn list(State(door): Door, params: Params) -> Answer<DeadLetters> {
     let wanted = MessageQuery::read(&params, door.limits())?.filter();
     let page = PageQuery::read(&params, door.limits())?.page(DEFAULT_LIMIT);
     let found = door.dead_letters(&wanted, page).await?;
+    let letters = found.rows.into_iter();
     Ok(Json(DeadLetters {
-        messages: found
-            .rows
-            .into_iter()
-            .map(|letter| row(&door, letter))
-            .collect(),
-        pagination: Pagination {
-            limit: page.limit,
-            offset: page.offset,
-        },
+        messages: letters.map(|letter| row(&door, letter)).collect(),
+        pagination: page.into(),
         total: found.total,
     }))
 }

@@ -1,15 +1,16 @@
 //! Administration of consumer groups.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wakeline_web::{LimitedBody, Params, Problem, json};
 
-use super::query::PathNames;
-use super::refusals::{BadField, StoreUnreachable};
-use super::time;
+use super::{
+    Answer, Door,
+    query::{PathNames, flag, query},
+    refusals::{BadField, StoreUnreachable},
+    time,
+};
 use crate::{
     name,
     queue_admin::{GroupScope, Seek},
@@ -27,23 +28,27 @@ pub(super) struct DeletedGroup {
     metadata_deleted: bool,
 }
 
+query! {
+    struct DeletionQuery(limits) {
+        /// Forget where the group started too; true by default
+        delete_metadata "deleteMetadata": bool = flag,
+    }
+}
+
 /// Forgets how far a group has read in all queues.
 #[utoipa::path(
     delete, path = "/api/v1/consumer-groups/{group}", tag = "queue",
-    params(
-        ("group" = String, Path),
-        ("deleteMetadata" = Option<bool>, Query, description = "Forget where the group started too; true by default"),
-    ),
+    params(("group" = String, Path), DeletionQuery),
     responses(
         (status = 200, description = "How many partitions it had read in", body = DeletedGroup),
         StoreUnreachable,
     )
 )]
 pub(super) async fn delete(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames(group): PathNames<String>,
     params: Params,
-) -> Result<Json<DeletedGroup>, Problem> {
+) -> Answer<DeletedGroup> {
     let scope = scope(&door, group, None, None)?;
     delete_scope(&door, scope, &params).await
 }
@@ -51,30 +56,24 @@ pub(super) async fn delete(
 /// Forgets how far a group has read in one queue.
 #[utoipa::path(
     delete, path = "/api/v1/consumer-groups/{group}/queues/{queue}", tag = "queue",
-    params(
-        ("group" = String, Path), ("queue" = String, Path),
-        ("deleteMetadata" = Option<bool>, Query, description = "Forget where the group started too; true by default"),
-    ),
+    params(("group" = String, Path), ("queue" = String, Path), DeletionQuery),
     responses(
         (status = 200, description = "How many partitions it had read in", body = DeletedGroup),
         StoreUnreachable,
     )
 )]
 pub(super) async fn delete_in_queue(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames((group, queue)): PathNames<(String, String)>,
     params: Params,
-) -> Result<Json<DeletedGroup>, Problem> {
+) -> Answer<DeletedGroup> {
     let scope = scope(&door, group, Some(queue), None)?;
     delete_scope(&door, scope, &params).await
 }
 
-async fn delete_scope(
-    door: &Queue,
-    scope: GroupScope,
-    params: &Params,
-) -> Result<Json<DeletedGroup>, Problem> {
-    let with_start = params.flag("deleteMetadata")?.unwrap_or(true);
+async fn delete_scope(door: &Queue, scope: GroupScope, params: &Params) -> Answer<DeletedGroup> {
+    let query = DeletionQuery::read(params, door.limits())?;
+    let with_start = query.delete_metadata.unwrap_or(true);
     let (consumer_group, queue_name) = (scope.group.clone(), scope.queue.clone());
     let deleted_partitions = door.delete_group(scope, with_start).await?;
     Ok(Json(DeletedGroup {
@@ -94,11 +93,8 @@ fn scope(
 ) -> Result<GroupScope, Problem> {
     let most = door.limits().max_name;
     name::check("group", &group, most)?;
-    for (field, value) in [("queue", &queue), ("partition", &partition)] {
-        if let Some(value) = value {
-            name::check(field, value, most)?;
-        }
-    }
+    name::check_given("queue", queue.as_deref(), most)?;
+    name::check_given("partition", partition.as_deref(), most)?;
     Ok(GroupScope {
         group,
         queue,
@@ -136,14 +132,13 @@ pub(super) struct SeekAnswer {
     responses(
         (status = 200, description = "In how many partitions the group was moved", body = SeekAnswer),
         BadField,
-        StoreUnreachable,
     )
 )]
 pub(super) async fn seek(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames((group, queue)): PathNames<(String, String)>,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<SeekAnswer>, Problem> {
+) -> Answer<SeekAnswer> {
     let scope = scope(&door, group, Some(queue), None)?;
     seek_scope(&door, scope, &body).await
 }
@@ -157,38 +152,29 @@ pub(super) async fn seek(
     responses(
         (status = 200, description = "In how many partitions the group was moved", body = SeekAnswer),
         BadField,
-        StoreUnreachable,
     )
 )]
 pub(super) async fn seek_partition(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames((group, queue, partition)): PathNames<(String, String, String)>,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<SeekAnswer>, Problem> {
+) -> Answer<SeekAnswer> {
     let scope = scope(&door, group, Some(queue), Some(partition))?;
     seek_scope(&door, scope, &body).await
 }
 
-async fn seek_scope(
-    door: &Queue,
-    scope: GroupScope,
-    body: &[u8],
-) -> Result<Json<SeekAnswer>, Problem> {
+async fn seek_scope(door: &Queue, scope: GroupScope, body: &[u8]) -> Answer<SeekAnswer> {
     let body: SeekBody = json(body)?;
     let to = match (&body.timestamp, body.to_end) {
         (Some(_), Some(true)) => {
-            return Err(Problem::invalid(
-                "toEnd",
-                "give toEnd or timestamp, not both",
-            ));
+            let both = "give toEnd or timestamp, not both";
+            return Err(Problem::invalid("toEnd", both));
         }
         (Some(text), _) => Seek::At(time("timestamp", text)?),
         (None, Some(true)) => Seek::End,
         (None, _) => {
-            return Err(Problem::invalid(
-                "toEnd",
-                "Must specify toEnd=true or a timestamp",
-            ));
+            let neither = "Must specify toEnd=true or a timestamp";
+            return Err(Problem::invalid("toEnd", neither));
         }
     };
     let answer = SeekAnswer {
@@ -231,14 +217,13 @@ pub(super) struct SubscriptionAnswer {
     responses(
         (status = 200, description = "In how many queues the group is known", body = SubscriptionAnswer),
         BadField,
-        StoreUnreachable,
     )
 )]
 pub(super) async fn subscribe(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames(group): PathNames<String>,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<SubscriptionAnswer>, Problem> {
+) -> Answer<SubscriptionAnswer> {
     name::check("group", &group, door.limits().max_name)?;
     let body: SubscriptionBody = json(&body)?;
     let begin = time("subscriptionTimestamp", &body.subscription_timestamp)?;

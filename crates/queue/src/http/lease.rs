@@ -1,16 +1,18 @@
 //! `POST /api/v1/lease/{leaseId}/extend`
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wakeline_web::{LimitedBody, Problem, json};
+use wakeline_web::{LimitedBody, Problem};
 
-use super::query::PathNames;
-use super::refusals::{BadField, StoreUnreachable};
-use super::time_text;
-use crate::service::Queue;
+use super::{
+    Answer, Door,
+    query::{PathNames, optional_json},
+    refusals::BadField,
+    time_text,
+};
 
 const DEFAULT_SECONDS: u64 = 60;
 
@@ -43,32 +45,26 @@ pub(super) struct ExtendAnswer {
     responses(
         (status = 200, description = "`success` says whether the lease was valid", body = ExtendAnswer),
         BadField,
-        StoreUnreachable,
     )
 )]
 pub(super) async fn extend(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames(lease_id): PathNames<String>,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<ExtendAnswer>, Problem> {
-    let body: ExtendBody = if body.is_empty() {
-        ExtendBody::default()
-    } else {
-        json(&body)?
-    };
+) -> Answer<ExtendAnswer> {
+    let body: ExtendBody = optional_json(&body)?;
     let seconds = body.seconds.unwrap_or(DEFAULT_SECONDS);
     let most = door.limits().max_lease.as_secs();
     if !(1..=most).contains(&seconds) {
-        return Err(Problem::invalid(
-            "seconds",
-            format!("must be from 1 to {most}"),
-        ));
+        let range = format!("must be from 1 to {most}");
+        return Err(Problem::invalid("seconds", range));
     }
     let extended = match lease_id.parse() {
         Ok(lease) => door.extend(lease, Duration::from_secs(seconds)).await?,
         Err(_) => None,
     };
     let until = extended.map(|(_, until)| time_text(until));
+    let lost = "the lease is not known, released or expired";
     Ok(Json(ExtendAnswer {
         lease_id,
         success: extended.is_some(),
@@ -76,8 +72,6 @@ pub(super) async fn extend(
         new_expires_at: until.clone(),
         expires_at: until.clone(),
         lease_expires_at: until,
-        error: extended
-            .is_none()
-            .then_some("the lease is not known, released or expired"),
+        error: extended.is_none().then_some(lost),
     }))
 }

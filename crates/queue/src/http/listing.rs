@@ -15,39 +15,42 @@ pub(super) const MAX_LIMIT: i64 = 1_000;
 pub(super) const MAX_ROWS: i64 = 10_000;
 const MAX_OFFSET: i64 = 1_000_000_000;
 
-query! {
+macro_rules! page_query {
+    ($(#[$meta:meta])* $query:ident { $(#[$limit_meta:meta])* limit: $most:expr }) => {
+        query! {
+            $(#[$meta])*
+            struct $query(limits) {
+                $(#[$limit_meta])*
+                limit "limit": i64 = number(0..=$most),
+                offset "offset": i64 = number(0..=MAX_OFFSET),
+            }
+        }
+
+        impl $query {
+            /// The page that the query names, with `limit` rows by default.
+            pub(super) fn page(&self, limit: i64) -> Page {
+                Page {
+                    limit: self.limit.unwrap_or(limit),
+                    offset: self.offset.unwrap_or_default(),
+                }
+            }
+        }
+    };
+}
+
+page_query! {
     /// A page of a list.
-    struct PageQuery(limits) {
+    PageQuery {
         /// 1000 at most.
-        limit "limit": i64 = number(0..=MAX_LIMIT),
-        offset "offset": i64 = number(0..=MAX_OFFSET),
+        limit: MAX_LIMIT
     }
 }
 
-query! {
+page_query! {
     /// A page of a list of queues or partitions.
-    struct LongPageQuery(limits) {
+    LongPageQuery {
         /// 10000 at most.
-        limit "limit": i64 = number(0..=MAX_ROWS),
-        offset "offset": i64 = number(0..=MAX_OFFSET),
-    }
-}
-
-impl PageQuery {
-    pub(super) fn page(&self, limit: i64) -> Page {
-        Page {
-            limit: self.limit.unwrap_or(limit),
-            offset: self.offset.unwrap_or_default(),
-        }
-    }
-}
-
-impl LongPageQuery {
-    pub(super) fn page(&self, limit: i64) -> Page {
-        Page {
-            limit: self.limit.unwrap_or(limit),
-            offset: self.offset.unwrap_or_default(),
-        }
+        limit: MAX_ROWS
     }
 }
 
@@ -122,13 +125,6 @@ pub(super) fn address(
         partition: id::partition_number(&uuid).unwrap_or(-1),
         transaction_id: transaction_id.to_owned(),
     })
-}
-
-/// Milliseconds, as Queen shows them in lists.
-pub(super) fn short_time_text(micros: i64) -> String {
-    jiff::Timestamp::from_microsecond(micros)
-        .map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
-        .unwrap_or_default()
 }
 
 /// Whole seconds from a time until now.

@@ -1,14 +1,15 @@
 //! `/api/v1/system/maintenance`: pauses pushes and pops on all nodes.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wakeline_web::{LimitedBody, Problem, json};
+use wakeline_web::{LimitedBody, json};
 
-use super::refusals::{BadField, StoreUnreachable};
-use crate::{queue_admin::PauseModes, service::Queue};
+use super::{
+    Answer, Door,
+    refusals::{BadField, StoreUnreachable},
+};
+use crate::queue_admin::PauseModes;
 
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ModeBody {
@@ -72,12 +73,9 @@ fn pop_answer(modes: PauseModes) -> Json<PopModeAnswer> {
 /// Whether pushes and pops are paused.
 #[utoipa::path(
     get, path = "/api/v1/system/maintenance", tag = "queue",
-    responses(
-        (status = 200, description = "What is paused", body = ModesAnswer),
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "What is paused", body = ModesAnswer), StoreUnreachable)
 )]
-pub(super) async fn modes(State(door): State<Arc<Queue>>) -> Result<Json<ModesAnswer>, Problem> {
+pub(super) async fn modes(State(door): Door) -> Answer<ModesAnswer> {
     Ok(answer(door.modes().await?, None))
 }
 
@@ -85,16 +83,12 @@ pub(super) async fn modes(State(door): State<Arc<Queue>>) -> Result<Json<ModesAn
 #[utoipa::path(
     post, path = "/api/v1/system/maintenance", tag = "queue",
     request_body = ModeBody,
-    responses(
-        (status = 200, description = "What is paused now", body = ModesAnswer),
-        BadField,
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "What is paused now", body = ModesAnswer), BadField)
 )]
 pub(super) async fn pause_pushes(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<ModesAnswer>, Problem> {
+) -> Answer<ModesAnswer> {
     let body: ModeBody = json(&body)?;
     let modes = door.pause_pushes(body.enabled).await?;
     let message = if body.enabled {
@@ -113,9 +107,7 @@ pub(super) async fn pause_pushes(
         StoreUnreachable,
     )
 )]
-pub(super) async fn pop_mode(
-    State(door): State<Arc<Queue>>,
-) -> Result<Json<PopModeAnswer>, Problem> {
+pub(super) async fn pop_mode(State(door): Door) -> Answer<PopModeAnswer> {
     Ok(pop_answer(door.modes().await?))
 }
 
@@ -126,13 +118,12 @@ pub(super) async fn pop_mode(
     responses(
         (status = 200, description = "Whether they are paused now", body = PopModeAnswer),
         BadField,
-        StoreUnreachable,
     )
 )]
 pub(super) async fn pause_pops(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<PopModeAnswer>, Problem> {
+) -> Answer<PopModeAnswer> {
     let body: ModeBody = json(&body)?;
     Ok(pop_answer(door.pause_pops(body.enabled).await?))
 }

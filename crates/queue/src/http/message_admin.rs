@@ -1,17 +1,18 @@
 //! `/api/v1/messages`: messages are deleted, retried, and moved to the dead letters.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{LimitedBody, Problem, ProblemDocument};
 
-use super::listing::{address, not_found};
-use super::query::PathNames;
-use super::refusals::{NotFound, StoreUnreachable};
-use crate::{browse::RetryOutcome, name, service::Queue};
+use super::{
+    Answer, Door,
+    listing::{address, not_found},
+    query::{PathNames, optional_json},
+    refusals::{NotFound, StoreUnreachable},
+};
+use crate::{browse::RetryOutcome, name};
 
 /// The result for a message.
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -36,13 +37,12 @@ pub(super) struct MessageAnswer {
     responses(
         (status = 200, description = "The message is deleted", body = MessageAnswer),
         NotFound,
-        StoreUnreachable,
     )
 )]
 pub(super) async fn delete(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames((partition_id, transaction_id)): PathNames<(String, String)>,
-) -> Result<Json<MessageAnswer>, Problem> {
+) -> Answer<MessageAnswer> {
     let address = address(&door, &partition_id, &transaction_id)?;
     if !door.delete_message(address).await? {
         return Err(not_found());
@@ -68,9 +68,9 @@ pub(super) async fn delete(
     )
 )]
 pub(super) async fn retry(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames((partition_id, transaction_id)): PathNames<(String, String)>,
-) -> Result<Json<MessageAnswer>, Problem> {
+) -> Answer<MessageAnswer> {
     let address = address(&door, &partition_id, &transaction_id)?;
     let retried = door.retry(&address).await?;
     let done = retried.iter().find_map(|retried| match retried {
@@ -116,36 +116,23 @@ pub(super) struct DeadLetterBody {
         (status = 200, description = "The message is a dead letter", body = MessageAnswer),
         NotFound,
         (status = 409, description = "The message is pending for no group: consumed, leased, or its partition is not read", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        StoreUnreachable,
     )
 )]
 pub(super) async fn move_to_dead_letters(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames((partition_id, transaction_id)): PathNames<(String, String)>,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<MessageAnswer>, Problem> {
+) -> Answer<MessageAnswer> {
     let address = address(&door, &partition_id, &transaction_id)?;
-    let body: DeadLetterBody = if body.is_empty() {
-        DeadLetterBody::default()
-    } else {
-        wakeline_web::json(&body)?
-    };
-    if let Some(group) = &body.consumer_group {
-        name::check("consumerGroup", group, door.limits().max_name)?;
-    }
-    let error = body
-        .error
-        .unwrap_or_else(|| "moved here by an administrator".to_owned());
-    if error.contains('\0') {
-        return Err(Problem::invalid(
-            "error",
-            "must not contain the character U+0000",
-        ));
-    }
-    let buried = door
-        .move_to_dead_letters(address, body.consumer_group, error)
-        .await?;
-    if buried.ok_or_else(not_found)? == 0 {
+    let body: DeadLetterBody = optional_json(&body)?;
+    let group = body.consumer_group.as_deref();
+    name::check_given("consumerGroup", group, door.limits().max_name)?;
+    let error = body.error;
+    let error = error.unwrap_or_else(|| "moved here by an administrator".to_owned());
+    name::check_characters("error", &error)?;
+    let group = body.consumer_group;
+    let moved = door.move_to_dead_letters(address, group, error).await?;
+    if moved.ok_or_else(not_found)? == 0 {
         return Err(Problem::new(
             http::StatusCode::CONFLICT,
             "conflict",

@@ -1,19 +1,18 @@
 //! `/api/v1/messages`
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Params, Problem};
+use wakeline_web::Params;
 
-use super::refusals::{BadParameter, NotFound, StoreUnreachable};
 use super::{
-    listing::{MAX_ROWS, MessageQuery, PageQuery, address, mode, not_found, short_time_text},
+    Answer, Door,
+    listing::{MAX_ROWS, MessageQuery, PageQuery, address, mode, not_found},
     query::{PathNames, one_of, query},
-    time_text,
+    refusals::{BadParameter, NotFound},
+    short_time_text, time_text,
 };
 use crate::{
     browse::{ListedMessage, MessageFilter, MessageStatus, QUEUE_MODE},
@@ -91,12 +90,8 @@ fn row(door: &Queue, listed: &ListedMessage) -> MessageRow {
     let payload = door.payload(message);
     let is_available = payload.is_some();
     let payload = raw(payload);
-    let buses = || {
-        listed
-            .readers
-            .iter()
-            .filter(|reader| reader.group != QUEUE_MODE)
-    };
+    let readers = listed.readers.iter();
+    let buses = readers.filter(|reader| reader.group != QUEUE_MODE);
     let lease = listed.readers.first().and_then(|reader| reader.lease);
     MessageRow {
         id: message.id,
@@ -112,10 +107,10 @@ fn row(door: &Queue, listed: &ListedMessage) -> MessageRow {
         status: listed.status.name(),
         queue_status: listed.status.name(),
         bus_status: BusStatus {
-            consumed_by: buses()
+            total_groups: buses.clone().count(),
+            consumed_by: buses
                 .filter(|reader| reader.position > message.position)
                 .count(),
-            total_groups: buses().count(),
         },
         lease_expires_at: lease
             .filter(|_| listed.status == MessageStatus::Processing)
@@ -137,11 +132,10 @@ fn row(door: &Queue, listed: &ListedMessage) -> MessageRow {
 query! {
     struct StatusQuery(limits) {
         /// `pending`, `processing`, `completed` or `dead_letter`.
-        status "status": &'static str = one_of(&STATUSES),
+        #[param(value_type = Option<String>)]
+        status "status": MessageStatus = one_of(MessageStatus::NAMES),
     }
 }
-
-const STATUSES: [&str; 4] = ["pending", "processing", "completed", "dead_letter"];
 
 /// Messages, the newest first.
 #[utoipa::path(
@@ -150,13 +144,9 @@ const STATUSES: [&str; 4] = ["pending", "processing", "completed", "dead_letter"
     responses(
         (status = 200, description = "A page of them, and how many there are", body = MessageList),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(super) async fn list(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<MessageList>, Problem> {
+pub(super) async fn list(State(door): Door, params: Params) -> Answer<MessageList> {
     let filter = MessageQuery::read(&params, door.limits())?.filter();
     listed(&door, &params, filter).await
 }
@@ -166,12 +156,8 @@ pub(super) async fn listed(
     door: &Queue,
     params: &Params,
     wanted: MessageFilter,
-) -> Result<Json<MessageList>, Problem> {
+) -> Answer<MessageList> {
     let status = StatusQuery::read(params, door.limits())?.status;
-    let status = status.and_then(|name| {
-        let mut all = MessageStatus::ALL.into_iter();
-        all.find(|status| status.name() == name)
-    });
     let page = PageQuery::read(params, door.limits())?.page(DEFAULT_LIMIT);
     let found = door.messages(&wanted, status, page).await?;
     let queue = match &wanted.queue {
@@ -179,12 +165,9 @@ pub(super) async fn listed(
         None => None,
     };
     let groups = door.group_names(queue, MAX_ROWS).await?;
+    let messages = found.rows.iter().map(|message| row(door, message));
     Ok(Json(MessageList {
-        messages: found
-            .rows
-            .iter()
-            .map(|message| row(door, message))
-            .collect(),
+        messages: messages.collect(),
         mode: mode(&groups),
         total: found.total,
     }))
@@ -222,13 +205,12 @@ struct GroupStatus {
         (status = 200, description = "The message", body = MessageDetail),
         BadParameter,
         NotFound,
-        StoreUnreachable,
     )
 )]
 pub(super) async fn one(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames((partition_id, transaction_id)): PathNames<(String, String)>,
-) -> Result<Json<MessageDetail>, Problem> {
+) -> Answer<MessageDetail> {
     let address = address(&door, &partition_id, &transaction_id)?;
     let found = door.message(&address).await?.ok_or_else(not_found)?;
     let queue = door.queue(&found.message.location.queue).await?;

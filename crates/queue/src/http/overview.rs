@@ -1,16 +1,18 @@
 //! `/api/v1/resources`: totals of everything, by namespace and by task.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use wakeline_web::Problem;
 
-use super::refusals::StoreUnreachable;
 use super::{
+    Answer, Door,
     analytics::{Range, per_second},
-    listing::{MAX_ROWS, short_time_text},
+    listing::MAX_ROWS,
+    refusals::StoreUnreachable,
     resources::counts_json,
+    short_time_text,
 };
 use crate::{
     browse::{Distribution, MessageCounts, Overview, Page, QueueFilter, QueueRow, Span},
@@ -50,7 +52,7 @@ fn overview_json(overview: &Overview, pushed: i64, consumed: i64) -> Value {
         StoreUnreachable,
     )
 )]
-pub(super) async fn overview(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+pub(super) async fn overview(State(door): Door) -> Answer<Value> {
     let overview = door.overview().await?;
     // The last minute that is over.
     let end = overview.now_us / Range::MINUTE * Range::MINUTE;
@@ -95,12 +97,9 @@ async fn totals_by(
 /// Namespaces, of the newest 10000 queues.
 #[utoipa::path(
     get, path = "/api/v1/resources/namespaces", tag = "queue",
-    responses(
-        (status = 200, description = "All of them", body = Object),
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "All of them", body = Object), StoreUnreachable)
 )]
-pub(super) async fn namespaces(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+pub(super) async fn namespaces(State(door): Door) -> Answer<Value> {
     let namespaces = totals_by(&door, "namespace", |queue| &queue.namespace).await?;
     Ok(Json(json!({"namespaces": namespaces})))
 }
@@ -108,12 +107,9 @@ pub(super) async fn namespaces(State(door): State<Arc<Queue>>) -> Result<Json<Va
 /// Tasks, of the newest 10000 queues.
 #[utoipa::path(
     get, path = "/api/v1/resources/tasks", tag = "queue",
-    responses(
-        (status = 200, description = "All of them", body = Object),
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "All of them", body = Object), StoreUnreachable)
 )]
-pub(super) async fn tasks(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+pub(super) async fn tasks(State(door): Door) -> Answer<Value> {
     let tasks = totals_by(&door, "task", |queue| &queue.task).await?;
     Ok(Json(json!({"tasks": tasks})))
 }

@@ -9,10 +9,12 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Delivery, HoldOutcome, Params, Prefer, Problem, ProblemDocument};
 
-use super::refusals::BadParameter;
 use super::{
+    Door,
     query::{PathNames, flag, named, number, query, text},
-    quoted, time, time_text,
+    quoted,
+    refusals::BadParameter,
+    time, time_text,
 };
 use crate::{
     browse::QUEUE_MODE,
@@ -117,7 +119,7 @@ struct PoppedMessage {
     )
 )]
 pub(super) async fn pop_queue(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames(named): PathNames<String>,
     params: Params,
     prefer: Prefer,
@@ -138,7 +140,7 @@ pub(super) async fn pop_queue(
     )
 )]
 pub(super) async fn pop_partition(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames((named, partition)): PathNames<(String, String)>,
     params: Params,
     prefer: Prefer,
@@ -160,7 +162,7 @@ pub(super) async fn pop_partition(
     )
 )]
 pub(super) async fn pop_matching(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     params: Params,
     prefer: Prefer,
 ) -> Result<Response, Problem> {
@@ -176,9 +178,7 @@ pub(super) async fn pop_matching(
 
 fn queue(queue: String, partition: Option<String>, limits: &Limits) -> Result<Source, Problem> {
     name::check("queue", &queue, limits.max_name)?;
-    if let Some(partition) = &partition {
-        name::check("partition", partition, limits.max_name)?;
-    }
+    name::check_given("partition", partition.as_deref(), limits.max_name)?;
     Ok(Source::Queue { queue, partition })
 }
 
@@ -270,16 +270,10 @@ fn answer(held: HoldOutcome<ClaimGuard>) -> Response {
 
 /// Written by hand, because a payload is JSON already and need not be parsed again.
 fn body(claimed: &Claim) -> String {
-    let payloads: usize = claimed
-        .messages()
-        .map(|message| message.payload.len())
-        .sum();
-    let count = claimed.messages().count();
+    let payloads = claimed.messages().map(|message| message.payload.len());
+    let (payloads, count) = (payloads.sum::<usize>(), claimed.messages().count());
     let mut out = String::with_capacity(256 + payloads + count * 512);
-    let lease = claimed
-        .lease
-        .map(|lease| lease.to_string())
-        .unwrap_or_default();
+    let lease = claimed.lease.map(|id| id.to_string()).unwrap_or_default();
     let group = quoted(&claimed.group);
     let common = |part: &ClaimedPartition| {
         format!(
@@ -311,13 +305,10 @@ fn body(claimed: &Claim) -> String {
 }
 
 fn write_message(out: &mut String, message: &Message, common: &str) {
-    let trace = message
-        .trace_id
-        .map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
-    let sub = message
-        .producer_sub
-        .as_deref()
-        .map_or_else(|| "null".to_owned(), quoted);
+    let trace = message.trace_id.map(|id| format!("\"{id}\""));
+    let trace = trace.as_deref().unwrap_or("null");
+    let sub = message.producer_sub.as_deref().map(quoted);
+    let sub = sub.as_deref().unwrap_or("null");
     let _ = write!(
         out,
         r#"{{"id":"{}","transactionId":{},"traceId":{trace},"data":{},"producerSub":{sub},"createdAt":"{}",{common}}}"#,

@@ -1,7 +1,5 @@
 //! `POST /api/v1/push`
 
-use std::sync::Arc;
-
 use axum::{
     Json,
     extract::State,
@@ -14,11 +12,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Identity, LimitedBody, Problem, ProblemDocument, json, json_at};
 
-use super::refusals::BadField;
+use super::{Door, refusals::BadField};
 use crate::{
     message::{NewMessage, PushReceipt, PushRefusal},
     name,
-    service::{Limits, Queue},
+    service::Limits,
 };
 
 /// The partition of messages that name none.
@@ -77,7 +75,7 @@ pub(super) struct PushAnswer {
     )
 )]
 pub(super) async fn push(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     identity: Identity,
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Problem> {
@@ -85,22 +83,21 @@ pub(super) async fn push(
     check_count("items", body.items.len(), door.limits().max_items)?;
     let mut answers = Vec::with_capacity(body.items.len());
     let mut messages = Vec::with_capacity(body.items.len());
+    let mut indexes = Vec::with_capacity(body.items.len());
     let mut problem = None;
     for (index, item) in body.items.iter().enumerate() {
         let at = format!("items[{index}]");
         match message(&at, item, &identity, door.limits()) {
-            Ok(message) => messages.push((index, message)),
+            Ok(message) => {
+                indexes.push((index, message.queue.clone()));
+                messages.push(message);
+            }
             Err(refused) => {
                 answers.push(failed(index, None, refused.detail()));
                 problem.get_or_insert(refused);
             }
         }
     }
-    let indexes: Vec<(usize, String)> = messages
-        .iter()
-        .map(|(index, message)| (*index, message.queue.clone()))
-        .collect();
-    let messages = messages.into_iter().map(|(_, message)| message).collect();
     for ((index, queue), pushed) in indexes.into_iter().zip(door.push(messages).await?) {
         answers.push(match pushed {
             Ok(pushed) => stored(index, queue, pushed),
@@ -123,10 +120,8 @@ pub(super) async fn push(
 
 pub(super) fn check_count(field: &str, found: usize, most: usize) -> Result<(), Problem> {
     if found > most {
-        return Err(Problem::invalid(
-            field,
-            format!("{found} items; {most} is the most"),
-        ));
+        let problem = format!("{found} items; {most} is the most");
+        return Err(Problem::invalid(field, problem));
     }
     Ok(())
 }
@@ -168,18 +163,22 @@ fn failed(index: usize, queue_name: Option<String>, error: &str) -> PushAnswer {
     }
 }
 
+pub(super) fn status(pushed: &PushReceipt) -> &'static str {
+    if pushed.duplicate {
+        "duplicate"
+    } else {
+        "queued"
+    }
+}
+
 fn stored(index: usize, queue_name: String, pushed: PushReceipt) -> PushAnswer {
     PushAnswer {
         index,
+        status: status(&pushed),
         message_id: Some(pushed.id),
         transaction_id: Some(pushed.transaction_id),
         partition_id: (!pushed.duplicate).then_some(pushed.partition_id),
         queue_name: Some(queue_name),
-        status: if pushed.duplicate {
-            "duplicate"
-        } else {
-            "queued"
-        },
         error: None,
     }
 }
@@ -193,18 +192,12 @@ pub(super) fn message(
 ) -> Result<NewMessage, Problem> {
     let item: PushItem = json_at(at, item.get().as_bytes())?;
     let field = |name: &str| format!("{at}.{name}");
-    let partition = item
-        .partition
-        .unwrap_or_else(|| DEFAULT_PARTITION.to_owned());
+    let partition = item.partition;
+    let partition = partition.unwrap_or_else(|| DEFAULT_PARTITION.to_owned());
     name::check(&field("queue"), &item.queue, limits.max_name)?;
     name::check(&field("partition"), &partition, limits.max_name)?;
-    if let Some(transaction_id) = &item.transaction_id {
-        name::check(
-            &field("transactionId"),
-            transaction_id,
-            limits.max_transaction_id,
-        )?;
-    }
+    let (transaction_id, most) = (item.transaction_id.as_deref(), limits.max_transaction_id);
+    name::check_given(&field("transactionId"), transaction_id, most)?;
     let trace_id = item
         .trace_id
         .map(|text| {
@@ -212,9 +205,7 @@ pub(super) fn message(
                 .map_err(|_| Problem::invalid(&field("traceId"), "not a UUID"))
         })
         .transpose()?;
-    let payload = item
-        .payload
-        .map_or_else(|| "null".into(), |payload| payload.get().into());
+    let payload = item.payload.as_deref().map_or("null", RawValue::get).into();
     Ok(NewMessage {
         queue: item.queue,
         partition,

@@ -6,7 +6,7 @@ use std::{fmt::Display, ops::RangeInclusive, str::FromStr};
 use axum::extract::{FromRequestParts, Path};
 use http::request::Parts;
 use serde::de::DeserializeOwned;
-use wakeline_web::{Params, Problem, path};
+use wakeline_web::{Params, Problem, json, path};
 
 use crate::{name, service::Limits};
 
@@ -21,6 +21,14 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathNam
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         path(Path::from_request_parts(parts, state).await).map(Self)
+    }
+}
+
+/// A body as JSON; an empty one has the default of each field.
+pub(super) fn optional_json<T: Default + DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    match body {
+        [] => Ok(T::default()),
+        body => json(body),
     }
 }
 
@@ -56,9 +64,8 @@ pub(super) fn named(
 ) -> impl Fn(&Params, &str) -> Result<Option<String>, Problem> + use<> {
     let most = limits.max_name;
     move |params, field| {
-        let text = params.text(field);
-        text.map_or(Ok(()), |text| name::check(field, text, most))?;
-        Ok(text.map(ToOwned::to_owned))
+        name::check_given(field, params.text(field), most)?;
+        text(params, field)
     }
 }
 
@@ -83,20 +90,20 @@ pub(super) fn time(params: &Params, field: &str) -> Result<Option<i64>, Problem>
         .transpose()
 }
 
-/// One of these words.
-pub(super) fn one_of(
-    words: &'static [&'static str],
-) -> impl Fn(&Params, &str) -> Result<Option<&'static str>, Problem> {
+/// One of these words, which stand for these values.
+pub(super) fn one_of<T: Copy, const N: usize>(
+    words: [(&'static str, T); N],
+) -> impl Fn(&Params, &str) -> Result<Option<T>, Problem> {
     move |params, field| {
         let Some(text) = params.text(field) else {
             return Ok(None);
         };
-        match words.iter().find(|word| **word == text) {
-            Some(word) => Ok(Some(word)),
-            None => Err(Problem::invalid(
-                field,
-                format!("none of {}", words.join(", ")),
-            )),
+        match words.iter().find(|(word, _)| *word == text) {
+            Some((_, value)) => Ok(Some(*value)),
+            None => {
+                let words = words.map(|(word, _)| word).join(", ");
+                Err(Problem::invalid(field, format!("none of {words}")))
+            }
         }
     }
 }

@@ -7,48 +7,33 @@ use utoipa::{
     openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder},
 };
 
-fn problem(status: &str, description: &str) -> BTreeMap<String, RefOr<Response>> {
+fn problem(description: &str) -> RefOr<Response> {
     let schema = Ref::from_schema_name("Problem");
     let content = ContentBuilder::new().schema(Some(schema)).build();
-    let response = ResponseBuilder::new()
-        .description(description)
-        .content("application/problem+json", content)
-        .build();
-    BTreeMap::from([(status.to_owned(), response.into())])
+    let response = ResponseBuilder::new().description(description);
+    let response = response.content("application/problem+json", content);
+    response.build().into()
 }
 
-/// A bad parameter.
-pub(super) struct BadParameter;
+macro_rules! refusals {
+    ($($(#[$meta:meta])* $name:ident: $($status:literal $description:literal),+;)+) => {$(
+        $(#[$meta])*
+        pub(super) struct $name;
 
-impl IntoResponses for BadParameter {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problem("400", "Refused; the parameter is named")
-    }
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                BTreeMap::from([$(($status.to_owned(), problem($description))),+])
+            }
+        }
+    )+};
 }
 
-/// A bad field of the body.
-pub(super) struct BadField;
-
-impl IntoResponses for BadField {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problem("400", "Refused; the field is named")
-    }
-}
-
-/// The path names something that is not there.
-pub(super) struct NotFound;
-
-impl IntoResponses for NotFound {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problem("404", "There is no such thing")
-    }
-}
-
-/// The database cannot be reached.
-pub(super) struct StoreUnreachable;
-
-impl IntoResponses for StoreUnreachable {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        problem("503", "The database cannot be reached")
-    }
+refusals! {
+    StoreUnreachable: "503" "The database cannot be reached";
+    /// The path names something that is not there, or the database cannot be reached.
+    NotFound: "404" "There is no such thing", "503" "The database cannot be reached";
+    /// A bad parameter, or the database cannot be reached.
+    BadParameter: "400" "Refused; the parameter is named", "503" "The database cannot be reached";
+    /// A bad field of the body, or the database cannot be reached.
+    BadField: "400" "Refused; the field is named", "503" "The database cannot be reached";
 }

@@ -1,6 +1,6 @@
 //! `/api/v1/resources`: queues and partitions.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use axum::{Json, extract::State};
 use serde::Serialize;
@@ -9,9 +9,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Params, Problem, ProblemDocument};
 
-use super::listing::{LongPageQuery, MAX_ROWS, QueueQuery, short_time_text};
-use super::query::{PathNames, named, query};
-use super::refusals::{BadParameter, NotFound, StoreUnreachable};
+use super::{
+    Answer, Door,
+    listing::{LongPageQuery, MAX_ROWS, QueueQuery},
+    query::{PathNames, named, query},
+    refusals::{BadParameter, NotFound, StoreUnreachable},
+    short_time_text,
+};
 use crate::{
     browse::{ListPage, MessageCounts, Page, PartitionRow, QueueRow},
     id, name,
@@ -93,13 +97,9 @@ pub(super) async fn listed(door: &Queue, params: &Params) -> Result<ListPage<Que
     responses(
         (status = 200, description = "A page of them, and how many there are", body = QueueItems),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(super) async fn list(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<QueueItems>, Problem> {
+pub(super) async fn list(State(door): Door, params: Params) -> Answer<QueueItems> {
     let listed = listed(&door, &params).await?;
     Ok(Json(QueueItems {
         queues: listed.rows.iter().map(Into::into).collect(),
@@ -127,6 +127,17 @@ pub(super) async fn found(
     Ok((queue, partitions))
 }
 
+/// What every answer says of a queue.
+pub(super) fn queue_json(queue: &QueueRow) -> Value {
+    json!({
+        "id": queue.id,
+        "name": queue.name,
+        "namespace": queue.namespace,
+        "task": queue.task,
+        "createdAt": short_time_text(queue.created_us),
+    })
+}
+
 pub(super) fn partition_json(partition: &PartitionRow) -> Value {
     json!({
         "id": id::partition(partition.number),
@@ -144,30 +155,21 @@ pub(super) fn partition_json(partition: &PartitionRow) -> Value {
 #[utoipa::path(
     get, path = "/api/v1/resources/queues/{queue}", tag = "queue",
     params(("queue" = String, Path), LongPageQuery),
-    responses(
-        (status = 200, description = "The queue", body = Object),
-        NotFound,
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "The queue", body = Object), NotFound)
 )]
 pub(super) async fn one(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames(queue): PathNames<String>,
     params: Params,
-) -> Result<Json<Value>, Problem> {
+) -> Answer<Value> {
     let (queue, partitions) = found(&door, queue, &params).await?;
-    Ok(Json(json!({
-        "id": queue.id,
-        "name": queue.name,
-        "namespace": queue.namespace,
-        "task": queue.task,
-        "createdAt": short_time_text(queue.created_us),
-        "partitions": partitions.rows.iter().map(partition_json).collect::<Vec<_>>(),
-        "partitionCount": partitions.total,
-        "totals": counts_json(queue.counts),
-        "segments": segments(queue.counts),
-        "retainedBytes": null,
-    })))
+    let mut answer = queue_json(&queue);
+    answer["partitions"] = partitions.rows.iter().map(partition_json).collect();
+    answer["partitionCount"] = partitions.total.into();
+    answer["totals"] = counts_json(queue.counts);
+    answer["segments"] = segments(queue.counts);
+    answer["retainedBytes"] = Value::Null;
+    Ok(Json(answer))
 }
 
 query! {
@@ -186,9 +188,7 @@ query! {
 /// How much is left to consume in a queue, by partition.
 #[utoipa::path(
     get, path = "/api/v1/resources/queues/{queue}/depth", tag = "queue",
-    params(
-        ("queue" = String, Path), GroupQuery,
-    ),
+    params(("queue" = String, Path), GroupQuery),
     responses(
         (status = 200, description = "The depth; 10000 partitions at most are listed", body = Object),
         (status = 404, description = "There is no such queue", body = ProblemDocument<'static>, content_type = "application/problem+json"),
@@ -196,51 +196,44 @@ query! {
     )
 )]
 pub(super) async fn depth(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames(queue): PathNames<String>,
     params: Params,
-) -> Result<Json<Value>, Problem> {
+) -> Answer<Value> {
     let group = GroupQuery::read(&params, door.limits())?.group;
     let queue = find(&door, queue).await?;
     let page = Page::first(MAX_ROWS);
     let partitions = door.partitions(Some(queue.number), page).await?;
-    let of_group: Option<BTreeMap<i64, i64>> = match &group {
-        None => None,
-        Some(group) => {
-            let readers = door
-                .group_readers(group, Some(queue.number), MAX_ROWS)
-                .await?;
-            let lags = readers
-                .iter()
-                .map(|reader| (reader.partition_number, reader.lag));
-            Some(lags.collect())
-        }
-    };
+    let mut of_group: Option<BTreeMap<i64, i64>> = None;
+    if let Some(group) = &group {
+        let readers = door.group_readers(group, Some(queue.number), MAX_ROWS);
+        let readers = readers.await?.into_iter();
+        of_group = Some(
+            readers
+                .map(|reader| (reader.partition_number, reader.lag))
+                .collect(),
+        );
+    }
     // A group without a cursor in a partition has still to consume all of it.
     let pending = |partition: &PartitionRow| match &of_group {
         None => partition.counts.pending + partition.counts.processing,
-        Some(lags) => lags
+        Some(lags) => *lags
             .get(&partition.number)
-            .copied()
-            .unwrap_or(partition.counts.total),
+            .unwrap_or(&partition.counts.total),
     };
-    let depths: Vec<(&str, i64)> = partitions
-        .rows
-        .iter()
-        .map(|partition| (partition.name.as_str(), pending(partition)))
-        .collect();
-    let total: i64 = depths.iter().map(|(_, pending)| pending).sum();
+    let depths: Vec<i64> = partitions.rows.iter().map(pending).collect();
+    let total: i64 = depths.iter().sum();
+    let partitions = partitions.rows.iter().zip(&depths);
+    let partitions = partitions
+        .map(|(partition, pending)| json!({"partition": partition.name, "pending": pending}));
     Ok(Json(json!({
         "queue": queue.name,
         "group": group,
         "pending": total,
-        "partitionsPending": depths.iter().filter(|(_, pending)| *pending > 0).count(),
+        "partitionsPending": depths.iter().filter(|pending| **pending > 0).count(),
         "conflation": false,
         "effectivePending": total,
-        "partitions": depths
-            .iter()
-            .map(|(partition, pending)| json!({"partition": partition, "pending": pending}))
-            .collect::<Vec<_>>(),
+        "partitions": partitions.collect::<Vec<_>>(),
     })))
 }
 
@@ -251,13 +244,9 @@ pub(super) async fn depth(
     responses(
         (status = 200, description = "A page of them, and how many there are", body = Object),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(super) async fn partitions(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
+pub(super) async fn partitions(State(door): Door, params: Params) -> Answer<Value> {
     let page = LongPageQuery::read(&params, door.limits())?.page(DEFAULT_QUEUES);
     let queue = match OneQueueQuery::read(&params, door.limits())?.queue {
         None => None,

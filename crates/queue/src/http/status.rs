@@ -3,20 +3,20 @@
 pub(super) mod arrivals;
 pub(super) mod queues;
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde_json::{Map, Value, json};
-use wakeline_web::{Params, Problem};
+use wakeline_web::Params;
 
 use super::{
+    Answer, Door,
     analytics::{Range, average_ms, joined, workers},
-    listing::{QueueQuery, short_time_text},
+    listing::QueueQuery,
     query::TimesQuery,
     refusals::{BadParameter, StoreUnreachable},
     resources::counts_json,
+    short_time_text,
 };
-use crate::{browse::Page, counters::CounterRow, service::Queue};
+use crate::{browse::Page, counters::CounterRow};
 
 /// Queues of the answer at most.
 const MAX_QUEUES: i64 = 1_000;
@@ -63,13 +63,9 @@ fn ratio(messages: i64, calls: i64) -> f64 {
     responses(
         (status = 200, description = "The newest 1000 queues, what was done per time, and the nodes", body = Object),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(super) async fn status(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
+pub(super) async fn status(State(door): Door, params: Params) -> Answer<Value> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
     let overview = door.overview().await?;
     let filter = QueueQuery::read(&params, door.limits())?.filter();
@@ -121,12 +117,9 @@ pub(super) async fn status(
 /// Nothing is buffered here: what is not durable is refused.
 #[utoipa::path(
     get, path = "/api/v1/status/buffers", tag = "queue",
-    responses(
-        (status = 200, description = "Always empty", body = Object),
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "Always empty", body = Object), StoreUnreachable)
 )]
-pub(super) async fn buffers(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+pub(super) async fn buffers(State(door): Door) -> Answer<Value> {
     let answers = door.now_us().await.is_ok();
     Ok(Json(json!({
         "pending": 0, "failed": 0, "dbHealthy": answers, "worker": 0

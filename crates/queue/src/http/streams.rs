@@ -1,7 +1,5 @@
 //! `/streams/v1`: the state of the streaming SDK. A cycle is one transaction.
 
-use std::sync::Arc;
-
 use axum::{
     Json,
     extract::State,
@@ -14,14 +12,15 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Identity, LimitedBody, Object, Problem, ProblemDocument, json};
 
-use super::refusals::{BadField, StoreUnreachable};
 use super::{
+    Answer, Door,
     ack::{lease, partition, reason, status},
-    push::{PushItem, check_count, message, refused},
+    push::{PushItem, check_count, message, refused, status as push_status},
+    refusals::BadField,
     time_text,
 };
 use crate::{
-    ack::{Ack, AckOutcome, AckStatus},
+    ack::{Ack, AckStatus},
     browse::QUEUE_MODE,
     name,
     service::Queue,
@@ -69,11 +68,10 @@ pub(super) struct QueryAnswer {
         (status = 200, description = "The query", body = QueryAnswer),
         BadField,
         (status = 409, description = "Another chain of operators has this name", body = QueryAnswer),
-        StoreUnreachable,
     )
 )]
 pub(super) async fn register(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Problem> {
     let body: QueryBody = json(&body)?;
@@ -81,9 +79,7 @@ pub(super) async fn register(
     name::check("name", &body.name, most)?;
     name::check("source_queue", &body.source_queue, most)?;
     name::check("config_hash", &body.config_hash, most)?;
-    if let Some(sink) = &body.sink_queue {
-        name::check("sink_queue", sink, most)?;
-    }
+    name::check_given("sink_queue", body.sink_queue.as_deref(), most)?;
     let registration = StreamRegistration {
         name: body.name.clone(),
         source_queue: body.source_queue,
@@ -192,14 +188,13 @@ struct CycleAcked {
         (status = 200, description = "`success` says whether it was done; if it is false, nothing was", body = CycleAnswer),
         BadField,
         (status = 404, description = "No such query", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        StoreUnreachable,
     )
 )]
 pub(super) async fn cycle(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     identity: Identity,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<CycleAnswer>, Problem> {
+) -> Answer<CycleAnswer> {
     let body: CycleBody = json(&body)?;
     let batch = cycle_batch(&body, &identity, &door)?;
     let queues: Vec<String> = batch.pushes.iter().map(|push| push.queue.clone()).collect();
@@ -247,11 +242,7 @@ fn fill(answer: &mut CycleAnswer, done: BatchOutcome, queues: Vec<String>, count
             let pushed = pushed.ok()?;
             Some(CyclePush {
                 index,
-                status: if pushed.duplicate {
-                    "duplicate"
-                } else {
-                    "queued"
-                },
+                status: push_status(&pushed),
                 message_id: pushed.id,
                 transaction_id: pushed.transaction_id,
                 partition_id: pushed.partition_id,
@@ -259,20 +250,11 @@ fn fill(answer: &mut CycleAnswer, done: BatchOutcome, queues: Vec<String>, count
             })
         })
         .collect();
-    answer.ack_result = done.acked.first().map(|outcome| {
-        let (lease_released, dlq) = match outcome {
-            AckOutcome::Done {
-                lease_released,
-                dead,
-            } => (*lease_released, *dead),
-            _ => (false, false),
-        };
-        CycleAcked {
-            success: true,
-            count,
-            lease_released,
-            dlq,
-        }
+    answer.ack_result = done.acked.first().map(|outcome| CycleAcked {
+        success: true,
+        count,
+        lease_released: outcome.has_released_lease(),
+        dlq: outcome.is_dead(),
     });
 }
 
@@ -337,16 +319,12 @@ fn state_op(index: usize, operation: &StateOp) -> Result<(String, Option<String>
     let field = |name: &str| format!("state_ops[{index}].{name}");
     name::check(&field("key"), &operation.key, MAX_KEY)?;
     let value = match operation.kind.as_str() {
-        "upsert" => Some(
-            operation
-                .value
-                .as_ref()
-                .map_or_else(|| "null".to_owned(), |value| value.get().to_owned()),
-        ),
-        "delete" => None,
-        _ => {
-            return Err(Problem::invalid(&field("type"), "must be upsert or delete"));
+        "upsert" => {
+            let value = operation.value.as_ref();
+            Some(value.map_or("null", |value| value.get()).to_owned())
         }
+        "delete" => None,
+        _ => return Err(Problem::invalid(&field("type"), "must be upsert or delete")),
     };
     Ok((operation.key.clone(), value))
 }
@@ -381,24 +359,19 @@ struct StateRowAnswer {
 #[utoipa::path(
     post, path = "/streams/v1/state/get", tag = "streams",
     request_body = StateBody,
-    responses(
-        (status = 200, description = "What was found", body = StateAnswer),
-        BadField,
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "What was found", body = StateAnswer), BadField)
 )]
 pub(super) async fn states(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<StateAnswer>, Problem> {
+) -> Answer<StateAnswer> {
     let body: StateBody = json(&body)?;
     check_count("keys", body.keys.len(), door.limits().max_items)?;
     for (index, key) in body.keys.iter().enumerate() {
         name::check(&format!("keys[{index}]"), key, MAX_KEY)?;
     }
-    if let Some(prefix) = body.key_prefix.as_deref().filter(|text| !text.is_empty()) {
-        name::check("key_prefix", prefix, MAX_KEY)?;
-    }
+    let prefix = body.key_prefix.as_deref().filter(|text| !text.is_empty());
+    name::check_given("key_prefix", prefix, MAX_KEY)?;
     let query = StateQuery {
         stream: query_id(&body.query_id)?,
         partition: partition("partition_id", &body.partition_id)?,

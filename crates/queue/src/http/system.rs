@@ -1,17 +1,18 @@
 //! The routes by which Queen's servers share state, as far as they mean something here.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use wakeline_web::{LimitedBody, Problem, json as parse};
+use wakeline_web::{LimitedBody, json as parse};
 
-use super::refusals::{BadField, StoreUnreachable};
+use super::{
+    Answer, Door,
+    refusals::{BadField, StoreUnreachable},
+};
 use crate::{name, service::Queue};
 
-async fn state(door: &Queue) -> Result<Json<Value>, Problem> {
+async fn state(door: &Queue) -> Answer<Value> {
     let modes = door.modes().await?;
     let bus_status = door.bus().status();
     Ok(Json(json!({
@@ -25,40 +26,27 @@ async fn state(door: &Queue) -> Result<Json<Value>, Problem> {
 /// What is paused on all nodes, and how the nodes reach one another.
 #[utoipa::path(
     get, path = "/api/v1/system/shared-state", tag = "queue",
-    responses(
-        (status = 200, description = "The state", body = Object),
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "The state", body = Object), StoreUnreachable)
 )]
-pub(super) async fn shared_state(State(door): State<Arc<Queue>>) -> Result<Json<Value>, Problem> {
+pub(super) async fn shared_state(State(door): Door) -> Answer<Value> {
     state(&door).await
 }
 
 /// The same as `/api/v1/system/shared-state`.
 #[utoipa::path(
     get, path = "/internal/api/shared-state/stats", tag = "queue",
-    responses(
-        (status = 200, description = "The state", body = Object),
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "The state", body = Object), StoreUnreachable)
 )]
-pub(super) async fn shared_state_stats(
-    State(door): State<Arc<Queue>>,
-) -> Result<Json<Value>, Problem> {
+pub(super) async fn shared_state_stats(State(door): Door) -> Answer<Value> {
     state(&door).await
 }
 
 /// The same as `/api/v1/system/shared-state`.
 #[utoipa::path(
     get, path = "/internal/api/inter-instance/stats", tag = "queue",
-    responses(
-        (status = 200, description = "The state", body = Object),
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "The state", body = Object), StoreUnreachable)
 )]
-pub(super) async fn inter_instance_stats(
-    State(door): State<Arc<Queue>>,
-) -> Result<Json<Value>, Problem> {
+pub(super) async fn inter_instance_stats(State(door): Door) -> Answer<Value> {
     state(&door).await
 }
 
@@ -78,23 +66,17 @@ pub(super) struct NotifyAnswer {
 /// themselves.
 #[utoipa::path(
     post, path = "/internal/api/notify", tag = "queue", request_body = NotifyBody,
-    responses(
-        (status = 200, description = "They check again", body = NotifyAnswer),
-        BadField,
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "They check again", body = NotifyAnswer), BadField)
 )]
 pub(super) async fn notify(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     LimitedBody(body): LimitedBody,
-) -> Result<Json<NotifyAnswer>, Problem> {
+) -> Answer<NotifyAnswer> {
     let notice: NotifyBody = parse(&body)?;
     let queue = notice.queue;
     let most = door.limits().max_name;
     name::check("queue", &queue, most)?;
-    if let Some(partition) = &notice.partition {
-        name::check("partition", partition, most)?;
-    }
+    name::check_given("partition", notice.partition.as_deref(), most)?;
     door.notify(&queue, notice.partition).await?;
     Ok(Json(NotifyAnswer { status: "ok" }))
 }

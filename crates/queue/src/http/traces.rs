@@ -1,7 +1,5 @@
 //! `/api/v1/traces`: what consumers record about messages.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -10,17 +8,18 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{LimitedBody, Params, Problem, ProblemDocument, json};
 
-use super::refusals::{BadField, BadParameter, StoreUnreachable};
 use super::{
+    Answer, Door,
     dead_letters::Pagination,
-    listing::{PageQuery, address, not_found, short_time_text},
+    listing::{PageQuery, address, not_found},
     messages::raw,
     query::{FAR_US, PathNames, TimesQuery},
+    refusals::{BadField, BadParameter},
+    short_time_text,
 };
 use crate::{
-    browse::{NewTrace, QUEUE_MODE, Trace},
+    browse::{NewTrace, QUEUE_MODE, Trace, TraceName},
     id, name,
-    service::Queue,
 };
 
 const DEFAULT_TRACES: i64 = 100;
@@ -87,11 +86,10 @@ fn names(given: Option<Value>, most: usize) -> Result<Vec<String>, Problem> {
         (status = 201, description = "It is stored", body = TraceAnswer),
         BadField,
         (status = 404, description = "There is no such message", body = ProblemDocument<'static>, content_type = "application/problem+json"),
-        StoreUnreachable,
     )
 )]
 pub(super) async fn add(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     LimitedBody(body): LimitedBody,
 ) -> Result<(StatusCode, Json<TraceAnswer>), Problem> {
     let body: TraceBody = json(&body)?;
@@ -177,16 +175,12 @@ pub(super) struct MessageTraces {
 #[utoipa::path(
     get, path = "/api/v1/traces/{partitionId}/{transactionId}", tag = "queue",
     params(("partitionId" = String, Path), ("transactionId" = String, Path)),
-    responses(
-        (status = 200, description = "Its traces", body = MessageTraces),
-        BadParameter,
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "Its traces", body = MessageTraces), BadParameter)
 )]
 pub(super) async fn of_message(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames((partition_id, transaction_id)): PathNames<(String, String)>,
-) -> Result<Json<MessageTraces>, Problem> {
+) -> Answer<MessageTraces> {
     let address = address(&door, &partition_id, &transaction_id)?;
     let found = door.traces_of(&address).await?;
     Ok(Json(MessageTraces {
@@ -204,35 +198,26 @@ pub(super) struct NamedTraces {
 /// The traces that have a name, the newest first.
 #[utoipa::path(
     get, path = "/api/v1/traces/by-name/{name}", tag = "queue",
-    params(
-        ("name" = String, Path), TimesQuery, PageQuery,
-    ),
+    params(("name" = String, Path), TimesQuery, PageQuery),
     responses(
         (status = 200, description = "A page of them, and how many there are", body = NamedTraces),
         BadParameter,
-        StoreUnreachable,
     )
 )]
 pub(super) async fn of_name(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     PathNames(named): PathNames<String>,
     params: Params,
-) -> Result<Json<NamedTraces>, Problem> {
+) -> Answer<NamedTraces> {
     name::check("name", &named, door.limits().max_name)?;
     let page = PageQuery::read(&params, door.limits())?.page(DEFAULT_TRACES);
     let times = TimesQuery::read(&params, door.limits())?;
     let (from, to) = (times.from_us.unwrap_or(0), times.to_us.unwrap_or(FAR_US));
     let found = door.traces_named(&named, from, to, page).await?;
+    let traces = found.rows.into_iter();
     Ok(Json(NamedTraces {
-        traces: found
-            .rows
-            .into_iter()
-            .map(|trace| row(trace, true))
-            .collect(),
-        pagination: Pagination {
-            limit: page.limit,
-            offset: page.offset,
-        },
+        traces: traces.map(|trace| row(trace, true)).collect(),
+        pagination: page.into(),
         total: found.total,
     }))
 }
@@ -259,30 +244,20 @@ pub(super) struct TraceNames {
     responses(
         (status = 200, description = "A page of them, and how many there are", body = TraceNames),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(super) async fn all_names(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<TraceNames>, Problem> {
+pub(super) async fn all_names(State(door): Door, params: Params) -> Answer<TraceNames> {
     let page = PageQuery::read(&params, door.limits())?.page(DEFAULT_NAMES);
     let found = door.trace_names(page).await?;
+    let row = |name: TraceName| TraceNameRow {
+        trace_name: name.name,
+        trace_count: name.traces,
+        message_count: name.messages,
+        last_seen: short_time_text(name.last_us),
+    };
     Ok(Json(TraceNames {
-        trace_names: found
-            .rows
-            .into_iter()
-            .map(|name| TraceNameRow {
-                trace_name: name.name,
-                trace_count: name.traces,
-                message_count: name.messages,
-                last_seen: short_time_text(name.last_us),
-            })
-            .collect(),
-        pagination: Pagination {
-            limit: page.limit,
-            offset: page.offset,
-        },
+        trace_names: found.rows.into_iter().map(row).collect(),
+        pagination: page.into(),
         total: found.total,
     }))
 }

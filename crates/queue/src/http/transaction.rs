@@ -1,7 +1,5 @@
 //! `POST /api/v1/transaction`
 
-use std::sync::Arc;
-
 use axum::{
     Json,
     extract::State,
@@ -14,13 +12,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Identity, LimitedBody, Problem, ProblemDocument, json, json_at};
 
-use super::refusals::BadField;
 use super::{
+    Door,
     ack::{self, AckBody},
     push::{self, PushItem},
+    refusals::BadField,
 };
 use crate::{
-    ack::AckOutcome,
     message::PushRefusal,
     service::Queue,
     write_batch::{BatchOutcome, Rejection, WriteBatch},
@@ -104,7 +102,7 @@ pub(super) struct TransactionResult {
     )
 )]
 pub(super) async fn transaction(
-    State(door): State<Arc<Queue>>,
+    State(door): Door,
     identity: Identity,
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Problem> {
@@ -114,20 +112,15 @@ pub(super) async fn transaction(
     if batch.pushes.is_empty() && batch.acks.is_empty() && batch.required.is_empty() {
         return Ok(done(transaction_id, Vec::new()));
     }
-    let texts: Vec<String> = batch
-        .acks
-        .iter()
-        .map(|ack| ack.transaction_id.clone())
-        .collect();
+    let texts = batch.acks.iter().map(|ack| ack.transaction_id.clone());
+    let texts: Vec<String> = texts.collect();
     let queues: Vec<String> = batch.pushes.iter().map(|push| push.queue.clone()).collect();
     let committed = door.apply(batch).await?;
     if let Some(rejection) = committed.rejection {
         return rejected(transaction_id, &rejection, &queues);
     }
-    Ok(done(
-        transaction_id,
-        results(order, committed, texts, queues),
-    ))
+    let results = results(order, committed, texts, queues);
+    Ok(done(transaction_id, results))
 }
 
 /// What a result is of, in the order of the operations.
@@ -157,10 +150,9 @@ fn batch(
                 let items: PushOperation = json_at(&at, bytes)?;
                 for (item_index, item) in items.items.iter().enumerate() {
                     let at = format!("{at}.items[{item_index}]");
+                    let message = push::message(&at, item, identity, limits)?;
                     order.push(OperationKind::Push);
-                    batch
-                        .pushes
-                        .push(push::message(&at, item, identity, limits)?);
+                    batch.pushes.push(message);
                 }
             }
             "ack" => {
@@ -169,20 +161,16 @@ fn batch(
                 batch.acks.push(ack::request(&at, item, None, limits)?);
             }
             other => {
-                return Err(Problem::invalid(
-                    &format!("{at}.type"),
-                    format!("must be push or ack, not {other:?}"),
-                ));
+                let problem = format!("must be push or ack, not {other:?}");
+                return Err(Problem::invalid(&format!("{at}.type"), problem));
             }
         }
     }
     push::check_count("operations", order.len(), limits.max_items)?;
     let leases = body.required_leases.as_deref().unwrap_or_default();
     push::check_count("requiredLeases", leases.len(), limits.max_items)?;
-    batch.required = leases
-        .iter()
-        .filter_map(|text| ack::lease(Some(text)))
-        .collect();
+    let leases = leases.iter().filter_map(|text| ack::lease(Some(text)));
+    batch.required = leases.collect();
     Ok((batch, order))
 }
 
@@ -268,7 +256,7 @@ fn results(
                         kind: "ack",
                         success: true,
                         transaction_id,
-                        dlq: Some(matches!(outcome, AckOutcome::Done { dead: true, .. })),
+                        dlq: Some(outcome.is_dead()),
                         ..TransactionResult::default()
                     }
                 }

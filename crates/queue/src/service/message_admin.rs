@@ -80,7 +80,7 @@ impl Queue {
             namespace: known.as_ref().map_or("", |queue| &queue.namespace),
             task: known.as_ref().map_or("", |queue| &queue.task),
         };
-        self.bus.publish(&topic::all(names, partition.as_slice()));
+        self.bus.wake(&topic::all(names, partition.as_slice()));
         Ok(())
     }
 }

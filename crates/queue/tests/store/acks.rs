@@ -1,68 +1,49 @@
-use std::time::Duration;
-
 use wakeline_queue::{
     ack::{AckOutcome, AckStatus},
     claim::Claim,
 };
 
 use crate::{
-    calls::{GOES_ON, LEASE, RELEASED, ack, assert_about, from, names, outcome, push},
+    calls::{
+        GOES_ON, LEASE, RELEASED, ack, assert_about, complete, configure, from, names, outcome,
+        push, retry, without_lease,
+    },
     test_store::TestStore,
 };
 
-/// The same claim by someone who does not name its lease.
-fn without_lease(claimed: &Claim) -> Claim {
-    Claim {
-        lease: None,
-        ..claimed.clone()
-    }
-}
-
-pub(crate) async fn a_completed_batch_moves_on_and_releases(store: TestStore) {
+pub(crate) async fn a_completed_batch_advances_the_cursor_and_releases_the_lease(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
-    assert_eq!(
-        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
-        GOES_ON
-    );
-    assert_eq!(
-        outcome(&*store, &claimed, "b", AckStatus::Completed).await,
-        RELEASED
-    );
+    assert_eq!(complete(&*store, &claimed, "a").await, GOES_ON);
+    assert_eq!(complete(&*store, &claimed, "b").await, RELEASED);
     assert_eq!(names(&from("q").claim(&*store).await), ["c"]);
 }
 
-pub(crate) async fn a_part_of_a_batch_keeps_the_lease(store: TestStore) {
+pub(crate) async fn completing_part_of_a_batch_keeps_the_lease(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
     store.pass(LEASE / 2).await;
-    assert_eq!(
-        outcome(&*store, &claimed, "b", AckStatus::Completed).await,
-        GOES_ON
-    );
-    // As it was, not prolonged.
+    assert_eq!(complete(&*store, &claimed, "b").await, GOES_ON);
+    // It is not extended.
     assert_about(from("q").nothing(&*store).await, LEASE / 2);
     store.pass(LEASE / 2).await;
     assert_eq!(names(&from("q").batch(3).claim(&*store).await), ["c"]);
 }
 
-pub(crate) async fn a_later_message_completes_those_before_it(store: TestStore) {
+pub(crate) async fn completing_a_message_completes_those_before_it(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
-    assert_eq!(
-        outcome(&*store, &claimed, "c", AckStatus::Completed).await,
-        RELEASED
-    );
+    assert_eq!(complete(&*store, &claimed, "c").await, RELEASED);
     assert_eq!(from("q").nothing(&*store).await, None);
 }
 
-pub(crate) async fn below_the_cursor_nothing_changes(store: TestStore) {
+pub(crate) async fn an_ack_below_the_cursor_changes_nothing(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(3).claim(&*store).await;
-    ack(&*store, &claimed, "b", AckStatus::Completed).await;
+    complete(&*store, &claimed, "b").await;
     let unfenced = without_lease(&claimed);
     for claimed in [&claimed, &unfenced] {
-        let completed = outcome(&*store, claimed, "a", AckStatus::Completed).await;
+        let completed = complete(&*store, claimed, "a").await;
         assert_eq!(completed, AckOutcome::AlreadyDone);
         for status in [AckStatus::Failed, AckStatus::Retry, AckStatus::DeadLetter] {
             let refused = outcome(&*store, claimed, "b", status).await;
@@ -71,116 +52,87 @@ pub(crate) async fn below_the_cursor_nothing_changes(store: TestStore) {
     }
     assert_eq!(store.database.count("queue_message_flag").await, 0);
     assert_eq!(store.database.count("queue_dead_letter").await, 0);
-    assert_eq!(
-        outcome(&*store, &claimed, "c", AckStatus::Completed).await,
-        RELEASED
-    );
+    assert_eq!(complete(&*store, &claimed, "c").await, RELEASED);
 }
 
-pub(crate) async fn an_unknown_message_is_told_and_keeps_the_lease(store: TestStore) {
+pub(crate) async fn an_ack_of_an_unknown_message_is_reported_and_keeps_the_lease(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     push(&*store, "q", "p2", &["elsewhere"]).await;
     let claimed = from("q").partition("p").claim(&*store).await;
     for transaction in ["unknown", "elsewhere"] {
         for status in [AckStatus::Completed, AckStatus::Failed] {
-            let told = outcome(&*store, &claimed, transaction, status).await;
-            assert_eq!(told, AckOutcome::Unknown);
+            let refused = outcome(&*store, &claimed, transaction, status).await;
+            assert_eq!(refused, AckOutcome::Unknown);
         }
     }
-    assert_eq!(
-        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
-        RELEASED
-    );
+    assert_eq!(complete(&*store, &claimed, "a").await, RELEASED);
 }
 
-pub(crate) async fn a_group_that_never_claimed_has_nothing_to_acknowledge(store: TestStore) {
+pub(crate) async fn an_ack_of_a_group_that_never_claimed_is_refused(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
-    let stranger = Claim {
-        group: "stranger".to_owned(),
+    let other = Claim {
+        group: "other".to_owned(),
         ..claimed.clone()
     };
-    let mut nowhere = claimed.clone();
-    nowhere.parts[0].number = -1;
-    for claimed in [stranger, nowhere] {
-        let fenced = ack(&*store, &claimed, "a", AckStatus::Completed).await;
-        assert_eq!(
-            (fenced.outcome, fenced.wakes),
-            (AckOutcome::LeaseLost, vec![])
-        );
-        let unfenced = without_lease(&claimed);
-        let unfenced = ack(&*store, &unfenced, "a", AckStatus::Completed).await;
-        assert_eq!(
-            (unfenced.outcome, unfenced.wakes),
-            (AckOutcome::Unknown, vec![])
-        );
+    let mut unknown = claimed.clone();
+    unknown.parts[0].number = -1;
+    for claimed in [other, unknown] {
+        for (claimed, expected) in [
+            (&claimed, AckOutcome::LeaseLost),
+            (&without_lease(&claimed), AckOutcome::Unknown),
+        ] {
+            let refused = ack(&*store, claimed, "a", AckStatus::Completed).await;
+            assert_eq!(refused, (expected, vec![]));
+        }
     }
 }
 
-pub(crate) async fn without_a_lease_it_moves_forward_only(store: TestStore) {
+pub(crate) async fn an_ack_without_a_lease_moves_the_cursor_forward_only(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     let unfenced = without_lease(&claimed);
     store.pass(LEASE).await;
+    // There is no lease that could be released.
+    assert_eq!(complete(&*store, &unfenced, "b").await, GOES_ON);
     assert_eq!(
-        outcome(&*store, &unfenced, "b", AckStatus::Completed).await,
-        GOES_ON,
-        "there is no lease that could be released"
-    );
-    assert_eq!(
-        outcome(&*store, &unfenced, "a", AckStatus::Completed).await,
+        complete(&*store, &unfenced, "a").await,
         AckOutcome::AlreadyDone
     );
     let next = from("q").claim(&*store).await;
     assert_eq!(names(&next), ["c"]);
     // While another consumer has the lease, it may complete that consumer's messages.
-    assert_eq!(
-        outcome(&*store, &unfenced, "c", AckStatus::Completed).await,
-        RELEASED
-    );
-    assert_eq!(
-        outcome(&*store, &next, "c", AckStatus::Completed).await,
-        AckOutcome::LeaseLost
-    );
+    assert_eq!(complete(&*store, &unfenced, "c").await, RELEASED);
+    assert_eq!(complete(&*store, &next, "c").await, AckOutcome::LeaseLost);
     assert_eq!(names(&from("q").claim(&*store).await), ["d"]);
 }
 
-pub(crate) async fn retry_comes_again_and_does_not_count(store: TestStore) {
+pub(crate) async fn a_retried_message_is_redelivered_and_does_not_count_as_failed(
+    store: TestStore,
+) {
     push(&*store, "q", "p", &["a", "b"]).await;
     for _ in 0..10 {
         let claimed = from("q").batch(2).claim(&*store).await;
         assert_eq!(names(&claimed), ["a", "b"]);
-        assert_eq!(
-            outcome(&*store, &claimed, "a", AckStatus::Retry).await,
-            RELEASED
-        );
-        assert_eq!(
-            outcome(&*store, &claimed, "b", AckStatus::Completed).await,
-            AckOutcome::LeaseLost,
-            "what follows it comes again with it"
-        );
+        assert_eq!(retry(&*store, &claimed, "a").await, RELEASED);
+        // The message after it is redelivered too.
+        let late = complete(&*store, &claimed, "b").await;
+        assert_eq!(late, AckOutcome::LeaseLost);
     }
     assert_eq!(store.database.count("queue_message_flag").await, 0);
 }
 
-pub(crate) async fn a_failed_message_is_held_back_as_long_as_the_queue_says(store: TestStore) {
+pub(crate) async fn a_failed_message_waits_for_the_retry_delay(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
-    store
-        .database
-        .execute("UPDATE queue SET retry_delay_ms = 40000")
-        .await;
-    let delay = Duration::from_secs(40);
+    let delay = LEASE / 2;
+    configure(&*store, "q", |options| options.retry_delay_ms = 30_000).await;
     let claimed = from("q").claim(&*store).await;
-    let acked = ack(&*store, &claimed, "a", AckStatus::Failed).await;
-    assert_eq!(acked.outcome, RELEASED);
-    assert_eq!(acked.wakes.len(), 1, "waiters learn the new time");
+    let (failed, wakes) = ack(&*store, &claimed, "a", AckStatus::Failed).await;
+    assert_eq!((failed, wakes.len()), (RELEASED, 1));
     assert_about(from("q").nothing(&*store).await, delay);
     store.pass(delay).await;
     let claimed = from("q").claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
-    assert_eq!(
-        outcome(&*store, &claimed, "a", AckStatus::Retry).await,
-        RELEASED
-    );
+    assert_eq!(retry(&*store, &claimed, "a").await, RELEASED);
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
 }

@@ -5,10 +5,10 @@ use crate::{
     test_store::TestStore,
 };
 
-/// More than two claims make known.
+/// More than two claims give a group cursors in.
 const MANY: usize = 1_050;
 
-pub(crate) async fn an_unknown_queue_is_empty_and_stays_unknown(store: TestStore) {
+pub(crate) async fn a_pop_from_an_unknown_queue_finds_and_creates_nothing(store: TestStore) {
     assert_eq!(from("q").nothing(&*store).await, None);
     assert_eq!(from("q").partition("p").nothing(&*store).await, None);
     for table in ["queue", "queue_partition", "queue_group", "queue_cursor"] {
@@ -18,7 +18,7 @@ pub(crate) async fn an_unknown_queue_is_empty_and_stays_unknown(store: TestStore
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
 }
 
-pub(crate) async fn an_unknown_partition_is_empty_and_stays_unknown(store: TestStore) {
+pub(crate) async fn a_pop_from_an_unknown_partition_finds_and_creates_nothing(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let other = || from("q").partition("other");
     assert_eq!(other().nothing(&*store).await, None);
@@ -27,7 +27,7 @@ pub(crate) async fn an_unknown_partition_is_empty_and_stays_unknown(store: TestS
     assert_eq!(names(&other().claim(&*store).await), ["b"]);
 }
 
-pub(crate) async fn a_group_finds_more_partitions_than_one_claim_makes_known(store: TestStore) {
+pub(crate) async fn a_group_gets_cursors_in_many_partitions_by_several_claims(store: TestStore) {
     let partitions: BTreeSet<String> = (0..MANY).map(|number| format!("p{number}")).collect();
     let sent = partitions.iter().map(|name| message("q", name, "a"));
     push_all(&*store, sent.collect()).await;
@@ -38,21 +38,17 @@ pub(crate) async fn a_group_finds_more_partitions_than_one_claim_makes_known(sto
     }
     assert_eq!(seen, partitions);
     assert_eq!(from("q").nothing(&*store).await, None);
-    // All known and all caught up with; the next is found at once.
+    // The group has caught up with all of them; the next message is found at once.
     push(&*store, "q", "p7", &["b"]).await;
     push(&*store, "q", "new", &["c"]).await;
     store.pass(Duration::from_millis(1)).await;
-    let both = [
-        from("q").auto_ack().claim(&*store).await,
-        from("q").auto_ack().claim(&*store).await,
-    ];
-    assert_eq!(
-        both.map(|claimed| part(&claimed).partition.clone()),
-        ["p7", "new"]
-    );
+    for partition in ["p7", "new"] {
+        let claimed = from("q").auto_ack().claim(&*store).await;
+        assert_eq!(part(&claimed).partition, partition);
+    }
 }
 
-pub(crate) async fn partitions_of_other_queues_are_not_served(store: TestStore) {
+pub(crate) async fn a_pop_gets_no_messages_of_other_queues(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     push(&*store, "r", "p", &["b"]).await;
     push(&*store, "r", "p2", &["c"]).await;

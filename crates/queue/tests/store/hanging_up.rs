@@ -1,26 +1,27 @@
-//! A caller that hangs up while its write commits has still written, and the waiters hear of it.
-//! Nothing else wakes them here: the fallback asks once an hour.
+//! A write commits and wakes although its caller hangs up meanwhile. Nothing else wakes the waiters
+//! here: the fallback runs once an hour.
 
+use uuid::Uuid;
 use wakeline_queue::{
-    ack::AckStatus,
     browse::MessageAddress,
     claim::Claim,
-    options::Options,
-    queue_admin::{ConfigureRequest, GroupScope, Seek},
+    queue_admin::{ConfigureRequest, Seek},
+    store::Store,
 };
 use wakeline_testkit::eventually;
 
 use crate::{
-    calls::{RELEASED, Request, ack, configure, from, message, names, outcome, part, push},
+    calls::{
+        HOUR_MS, RELEASED, Request, configuration, configure, fail, from, make_dead, message,
+        names, of, part, push, scope,
+    },
     test_door::{TestDoor, taken},
     test_store::TestStore,
 };
 
-const HOUR_MS: i64 = 3_600_000;
-
 async fn open(store: &TestStore) -> TestDoor {
     let door = TestDoor::open(store).await;
-    door.watch();
+    door.recheck_on_request();
     door
 }
 
@@ -42,23 +43,15 @@ async fn hang_up<T: Send + 'static>(
     blocker.release().await;
 }
 
-fn group(partition: Option<&str>) -> GroupScope {
-    GroupScope {
-        group: "g".to_owned(),
-        queue: Some("q".to_owned()),
-        partition: partition.map(str::to_owned),
-    }
-}
-
 /// A pop that waits for the queue, and one that waits for its partition only.
 fn waiters() -> [Request; 2] {
     [from("q"), from("q").partition("p")]
 }
 
 /// A group that has consumed message `a`, which is all there is.
-async fn with_a_group_at_the_end(door: &TestDoor) {
-    push(&*door.store.inner, "q", "p", &["a"]).await;
-    from("q").auto_ack().claim(&*door.store.inner).await;
+async fn with_a_group_at_the_end(store: &dyn Store) {
+    push(store, "q", "p", &["a"]).await;
+    from("q").auto_ack().claim(store).await;
 }
 
 pub(crate) async fn a_push_wakes(store: TestStore) {
@@ -74,9 +67,9 @@ pub(crate) async fn a_push_wakes(store: TestStore) {
 
 pub(crate) async fn a_seek_wakes(store: TestStore) {
     let door = open(&store).await;
-    with_a_group_at_the_end(&door).await;
+    with_a_group_at_the_end(&*store).await;
     for request in waiters() {
-        for scope in [group(None), group(Some("p"))] {
+        for scope in [scope(Some("q"), None), scope(Some("q"), Some("p"))] {
             let waiting = door.parked(request.clone().auto_ack()).await;
             let queue = door.queue.clone();
             let seek = async move { queue.seek(scope, Seek::At(0)).await };
@@ -89,15 +82,11 @@ pub(crate) async fn a_seek_wakes(store: TestStore) {
 pub(crate) async fn a_shorter_delay_wakes(store: TestStore) {
     let door = open(&store).await;
     for (number, request) in waiters().into_iter().enumerate() {
-        let delayed = Options {
-            delay_ms: HOUR_MS,
-            ..Options::default()
-        };
-        configure(&*door.store.inner, "q", delayed).await;
+        configure(&*store, "q", |options| options.delay_ms = HOUR_MS).await;
         let name = number.to_string();
-        push(&*door.store.inner, "q", "p", &[&name]).await;
+        push(&*store, "q", "p", &[&name]).await;
         let waiting = door.parked(request.auto_ack()).await;
-        let (queue, new) = (door.queue.clone(), at_once("q", None));
+        let (queue, new) = (door.queue.clone(), configuration("q", |_| {}));
         hang_up(&store, &door, async move { queue.configure(new).await }).await;
         assert_eq!(names(&taken(waiting).await), [name]);
     }
@@ -105,30 +94,28 @@ pub(crate) async fn a_shorter_delay_wakes(store: TestStore) {
 
 pub(crate) async fn another_namespace_wakes(store: TestStore) {
     let door = open(&store).await;
-    push(&*door.store.inner, "q", "p", &["a"]).await;
-    let waiting = door.parked(crate::calls::of(Some("shop"), None)).await;
-    let (queue, new) = (door.queue.clone(), at_once("q", Some("shop")));
+    push(&*store, "q", "p", &["a"]).await;
+    let waiting = door.parked(of(Some("shop"), None)).await;
+    let (queue, new) = (door.queue.clone(), in_namespace("shop"));
     hang_up(&store, &door, async move { queue.configure(new).await }).await;
     assert_eq!(names(&taken(waiting).await), ["a"]);
 }
 
-fn at_once(queue: &str, namespace: Option<&str>) -> ConfigureRequest {
+/// Queue `q` in this namespace, with the default options.
+fn in_namespace(namespace: &str) -> ConfigureRequest {
     ConfigureRequest {
-        queue: queue.to_owned(),
-        namespace: namespace.map(str::to_owned),
-        task: None,
-        options: Options::default(),
-        given: serde_json::Map::new(),
+        namespace: Some(namespace.to_owned()),
+        ..configuration("q", |_| {})
     }
 }
 
 pub(crate) async fn deleting_a_group_wakes(store: TestStore) {
     let door = open(&store).await;
-    with_a_group_at_the_end(&door).await;
+    with_a_group_at_the_end(&*store).await;
     for request in waiters() {
         let waiting = door.parked(request.auto_ack()).await;
         let queue = door.queue.clone();
-        let delete = async move { queue.delete_group(group(None), false).await };
+        let delete = async move { queue.delete_group(scope(Some("q"), None), false).await };
         hang_up(&store, &door, delete).await;
         assert_eq!(names(&taken(waiting).await), ["a"]);
     }
@@ -138,13 +125,7 @@ pub(crate) async fn the_end_of_a_pause_wakes(store: TestStore) {
     for request in waiters() {
         let door = open(&store).await;
         door.queue.pause_pops(true).await.unwrap();
-        push(
-            &*door.store.inner,
-            "q",
-            "p",
-            &[&uuid::Uuid::new_v4().to_string()],
-        )
-        .await;
+        push(&*store, "q", "p", &[&Uuid::new_v4().to_string()]).await;
         let waiting = door.parked(request.auto_ack()).await;
         let queue = door.queue.clone();
         hang_up(&store, &door, async move { queue.pause_pops(false).await }).await;
@@ -152,7 +133,7 @@ pub(crate) async fn the_end_of_a_pause_wakes(store: TestStore) {
     }
 }
 
-fn address(claimed: &Claim) -> MessageAddress {
+fn claimed_address(claimed: &Claim) -> MessageAddress {
     MessageAddress {
         partition: part(claimed).number,
         transaction_id: names(claimed)[0].to_owned(),
@@ -162,74 +143,55 @@ fn address(claimed: &Claim) -> MessageAddress {
 pub(crate) async fn a_retry_wakes(store: TestStore) {
     let door = open(&store).await;
     for request in waiters() {
-        let name = uuid::Uuid::new_v4().to_string();
-        push(&*door.store.inner, "q", "p", &[&name]).await;
-        let claimed = from("q").claim(&*door.store.inner).await;
-        ack(&*door.store.inner, &claimed, &name, AckStatus::DeadLetter).await;
+        let name = Uuid::new_v4().to_string();
+        push(&*store, "q", "p", &[&name]).await;
+        let claimed = from("q").claim(&*store).await;
+        make_dead(&*store, &claimed, &name).await;
         let waiting = door.parked(request.auto_ack()).await;
-        let (queue, address) = (door.queue.clone(), address(&claimed));
+        let (queue, address) = (door.queue.clone(), claimed_address(&claimed));
         hang_up(&store, &door, async move { queue.retry(&address).await }).await;
         assert_eq!(names(&taken(waiting).await), [name]);
     }
 }
 
 /// Message `a` has failed and is tried again after an hour, which holds up `b` too.
-async fn with_a_message_that_holds_up_another(door: &TestDoor) -> Claim {
-    let slow = Options {
-        retry_delay_ms: HOUR_MS,
-        ..Options::default()
-    };
-    configure(&*door.store.inner, "q", slow).await;
-    push(&*door.store.inner, "q", "p", &["a", "b"]).await;
-    let claimed = from("q").claim(&*door.store.inner).await;
-    let failed = outcome(&*door.store.inner, &claimed, "a", AckStatus::Failed).await;
-    assert_eq!(failed, RELEASED);
+async fn with_a_message_that_holds_up_another(store: &dyn Store) -> Claim {
+    configure(store, "q", |options| options.retry_delay_ms = HOUR_MS).await;
+    push(store, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").claim(store).await;
+    assert_eq!(fail(store, &claimed, "a").await, RELEASED);
     claimed
 }
 
-pub(crate) async fn a_message_moved_to_the_dead_letters_wakes_for_what_follows_it(
-    store: TestStore,
-) {
+pub(crate) async fn moving_a_message_to_the_dead_letters_wakes_for_the_next_one(store: TestStore) {
     let door = open(&store).await;
-    let claimed = with_a_message_that_holds_up_another(&door).await;
+    let claimed = with_a_message_that_holds_up_another(&*store).await;
     let waiting = door.parked(from("q").partition("p")).await;
-    let (queue, address) = (door.queue.clone(), address(&claimed));
-    let move_to_dead_letters = async move {
-        queue
-            .move_to_dead_letters(address, None, "why".to_owned())
-            .await
-    };
-    hang_up(&store, &door, move_to_dead_letters).await;
+    let (queue, address) = (door.queue.clone(), claimed_address(&claimed));
+    let error = "why".to_owned();
+    let write = async move { queue.move_to_dead_letters(address, None, error).await };
+    hang_up(&store, &door, write).await;
     assert_eq!(names(&taken(waiting).await), ["b"]);
 }
 
-pub(crate) async fn deleting_a_message_wakes_for_what_follows_it(store: TestStore) {
+pub(crate) async fn deleting_a_message_wakes_for_the_next_one(store: TestStore) {
     let door = open(&store).await;
-    let claimed = with_a_message_that_holds_up_another(&door).await;
+    let claimed = with_a_message_that_holds_up_another(&*store).await;
     let waiting = door.parked(from("q").partition("p")).await;
-    let (queue, address) = (door.queue.clone(), address(&claimed));
+    let (queue, address) = (door.queue.clone(), claimed_address(&claimed));
     let delete = async move { queue.delete_message(address).await };
     hang_up(&store, &door, delete).await;
     assert_eq!(names(&taken(waiting).await), ["b"]);
 }
 
 /// Repeating a configuration is common, and a recheck of all waiters is not free.
-pub(crate) async fn configuring_the_same_again_wakes_nobody(store: TestStore) {
+pub(crate) async fn an_unchanged_configuration_causes_no_recheck(store: TestStore) {
     let door = open(&store).await;
-    let rechecks = || door.queue.bus().recheck_requests();
-    door.queue
-        .configure(at_once("q", Some("shop")))
-        .await
-        .unwrap();
-    let before = rechecks();
-    door.queue
-        .configure(at_once("q", Some("shop")))
-        .await
-        .unwrap();
-    assert_eq!(rechecks(), before);
-    door.queue
-        .configure(at_once("q", Some("other")))
-        .await
-        .unwrap();
-    assert_eq!(rechecks(), before + 1);
+    let mut rechecks = Vec::new();
+    for namespace in ["shop", "shop", "other"] {
+        let configured = door.queue.configure(in_namespace(namespace)).await;
+        configured.unwrap();
+        rechecks.push(door.queue.bus().recheck_requests());
+    }
+    assert_eq!(rechecks[1..], [rechecks[0], rechecks[0] + 1]);
 }

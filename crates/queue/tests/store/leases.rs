@@ -2,18 +2,22 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use wakeline_queue::{
-    ack::{AckOutcome, AckStatus},
+    ack::{
+        AckOutcome,
+        AckStatus::{Completed, DeadLetter, Failed, Retry},
+    },
     claim::Claim,
 };
 
 use crate::{
     calls::{
-        GOES_ON, LEASE, RELEASED, assert_about, from, names, outcome, part, push, release_claim,
+        GOES_ON, LEASE, RELEASED, assert_about, complete, from, names, outcome, part, push,
+        release_claim,
     },
     test_store::TestStore,
 };
 
-pub(crate) async fn a_leased_partition_is_not_served_again_before_its_time(store: TestStore) {
+pub(crate) async fn a_leased_partition_is_not_claimed_before_its_lease_ends(store: TestStore) {
     push(&*store, "q", "p1", &["a", "b"]).await;
     from("q").claim(&*store).await;
     assert_about(from("q").nothing(&*store).await, LEASE);
@@ -22,36 +26,30 @@ pub(crate) async fn a_leased_partition_is_not_served_again_before_its_time(store
     push(&*store, "q", "p2", &["c"]).await;
     store.pass(LEASE / 2).await;
     assert_eq!(names(&from("q").claim(&*store).await), ["c"]);
-    // The next to end.
+    // The first of the two leases to end.
     assert_about(from("q").nothing(&*store).await, LEASE / 2);
     assert_about(from("q").partition("p2").nothing(&*store).await, LEASE);
 }
 
-pub(crate) async fn the_queue_says_how_long_a_lease_lasts(store: TestStore) {
+pub(crate) async fn the_lease_time_of_the_queue_counts(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let time = LEASE * 3;
     store.set_lease("q", time).await;
     let claimed = from("q").claim(&*store).await;
     assert_about(from("q").nothing(&*store).await, time);
     store.pass(LEASE * 2).await;
-    assert_eq!(
-        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
-        RELEASED
-    );
+    assert_eq!(complete(&*store, &claimed, "a").await, RELEASED);
 }
 
-pub(crate) async fn an_expired_lease_is_delivered_again(store: TestStore) {
+pub(crate) async fn messages_of_an_expired_lease_are_redelivered(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let first = from("q").batch(2).claim(&*store).await;
     store.pass(LEASE).await;
     let second = from("q").batch(2).claim(&*store).await;
     assert_eq!(names(&first), names(&second));
     assert_ne!(first.lease, second.lease);
-    // What was acknowledged before does not come again.
-    assert_eq!(
-        outcome(&*store, &second, "a", AckStatus::Completed).await,
-        GOES_ON
-    );
+    // An acknowledged message is not redelivered.
+    assert_eq!(complete(&*store, &second, "a").await, GOES_ON);
     store.pass(LEASE).await;
     assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["b", "c"]);
 }
@@ -60,7 +58,7 @@ pub(crate) async fn an_expired_lease_is_delivered_again(store: TestStore) {
 const SHORT_LEASE: Duration = Duration::from_secs(1);
 
 /// The same with a real, short lease.
-pub(crate) async fn a_lease_ends_by_the_clock(store: TestStore) {
+pub(crate) async fn a_lease_ends_when_its_time_is_over(store: TestStore) {
     store.let_the_clock_run();
     push(&*store, "q", "p", &["a"]).await;
     store.set_lease("q", SHORT_LEASE).await;
@@ -70,26 +68,19 @@ pub(crate) async fn a_lease_ends_by_the_clock(store: TestStore) {
     tokio::time::sleep(recheck_after + Duration::from_millis(2)).await;
     let second = from("q").claim(&*store).await;
     assert_eq!(part(&first).messages, part(&second).messages);
-    let late = outcome(&*store, &first, "a", AckStatus::Completed).await;
+    let late = complete(&*store, &first, "a").await;
     assert_eq!(late, AckOutcome::LeaseLost);
 }
 
-pub(crate) async fn who_has_lost_its_lease_changes_nothing(store: TestStore) {
+pub(crate) async fn a_consumer_with_a_lost_lease_changes_nothing(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let lost = from("q").batch(2).claim(&*store).await;
-    let statuses = [
-        AckStatus::Completed,
-        AckStatus::Failed,
-        AckStatus::Retry,
-        AckStatus::DeadLetter,
-    ];
+    let statuses = [Completed, Failed, Retry, DeadLetter];
     store.pass(LEASE).await;
-    // Expired, and nobody else has it yet.
+    // Expired, and no other consumer has a lease yet.
     for status in statuses {
-        assert_eq!(
-            outcome(&*store, &lost, "a", status).await,
-            AckOutcome::LeaseLost
-        );
+        let refused = outcome(&*store, &lost, "a", status).await;
+        assert_eq!(refused, AckOutcome::LeaseLost);
     }
     let held = from("q").batch(2).claim(&*store).await;
     assert_eq!(names(&held), ["a", "b"]);
@@ -104,38 +95,25 @@ pub(crate) async fn who_has_lost_its_lease_changes_nothing(store: TestStore) {
     for loser in [&lost, &foreign, &nil] {
         for status in statuses {
             for transaction in ["a", "b", "unknown"] {
-                assert_eq!(
-                    outcome(&*store, loser, transaction, status).await,
-                    AckOutcome::LeaseLost
-                );
+                let refused = outcome(&*store, loser, transaction, status).await;
+                assert_eq!(refused, AckOutcome::LeaseLost);
             }
         }
         assert!(!release_claim(&*store, loser).await);
     }
     assert_eq!(store.database.count("queue_message_flag").await, 0);
     assert_eq!(store.database.count("queue_dead_letter").await, 0);
-    assert_eq!(
-        outcome(&*store, &held, "a", AckStatus::Completed).await,
-        GOES_ON
-    );
-    assert_eq!(
-        outcome(&*store, &held, "b", AckStatus::Completed).await,
-        RELEASED
-    );
-    assert_eq!(
-        outcome(&*store, &held, "b", AckStatus::Completed).await,
-        AckOutcome::LeaseLost
-    );
+    assert_eq!(complete(&*store, &held, "a").await, GOES_ON);
+    assert_eq!(complete(&*store, &held, "b").await, RELEASED);
+    assert_eq!(complete(&*store, &held, "b").await, AckOutcome::LeaseLost);
 }
 
-pub(crate) async fn auto_ack_moves_on_without_a_lease(store: TestStore) {
+pub(crate) async fn auto_ack_advances_the_cursor_without_a_lease(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
     let auto = || from("q").auto_ack();
     let one = auto().claim(&*store).await;
-    assert_eq!(
-        (names(&one), one.lease, part(&one).remaining),
-        (vec!["a"], None, 3)
-    );
+    assert_eq!((names(&one), part(&one).remaining), (vec!["a"], 3));
+    assert_eq!(one.lease, None);
     let two = auto().batch(2).claim(&*store).await;
     assert_eq!((names(&two), part(&two).remaining), (vec!["b", "c"], 1));
     let rest = auto().batch(9).claim(&*store).await;
@@ -153,10 +131,7 @@ pub(crate) async fn auto_ack_after_an_expired_lease_fences_the_old_holder(store:
     let lost = from("q").batch(2).claim(&*store).await;
     store.pass(LEASE).await;
     assert_eq!(names(&from("q").auto_ack().claim(&*store).await), ["a"]);
-    assert_eq!(
-        outcome(&*store, &lost, "b", AckStatus::Completed).await,
-        AckOutcome::LeaseLost
-    );
+    assert_eq!(complete(&*store, &lost, "b").await, AckOutcome::LeaseLost);
     assert!(!release_claim(&*store, &lost).await);
     assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
 }

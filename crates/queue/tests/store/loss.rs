@@ -10,10 +10,10 @@ use std::{
 };
 
 use tokio::{sync::Barrier, task::JoinSet};
-use wakeline_queue::{ack::AckStatus, claim::PopOutcome, store::Store};
+use wakeline_queue::{claim::PopOutcome, store::Store};
 
 use crate::{
-    calls::{RELEASED, from, message, outcome, push_all},
+    calls::{RELEASED, complete, from, message, push_all},
     races::finished,
     test_store::TestStore,
 };
@@ -27,8 +27,8 @@ const GROUPS: [&str; 2] = ["one", "two"];
 
 #[derive(Default)]
 struct Run {
-    /// What producers were told is stored.
-    acknowledged: Mutex<Vec<String>>,
+    /// Messages whose push was answered.
+    stored: Mutex<Vec<String>>,
     large_left: AtomicUsize,
     pushing: AtomicUsize,
     is_over: AtomicBool,
@@ -36,7 +36,7 @@ struct Run {
     delivered: [Mutex<Vec<String>>; 2],
 }
 
-pub(crate) async fn nothing_acknowledged_is_lost(store: TestStore) {
+pub(crate) async fn no_stored_message_is_lost(store: TestStore) {
     store.let_the_clock_run();
     let nodes = store.nodes().await;
     let run = Arc::new(Run::default());
@@ -80,11 +80,11 @@ pub(crate) async fn nothing_acknowledged_is_lost(store: TestStore) {
     assert!(*one == *two, "the groups got another order");
     let delivered: HashSet<&String> = one.iter().collect();
     assert_eq!(delivered.len(), one.len(), "delivered twice");
-    let acknowledged = run.acknowledged.lock().unwrap();
-    let lost = acknowledged.iter().filter(|name| !delivered.contains(name));
-    assert_eq!(lost.count(), 0, "lost of {}", acknowledged.len());
-    assert_eq!(acknowledged.len(), delivered.len());
-    assert!(acknowledged.len() > LARGE * LARGE_PUSHES * LARGE_PRODUCERS);
+    let stored = run.stored.lock().unwrap();
+    let lost = stored.iter().filter(|name| !delivered.contains(name));
+    assert_eq!(lost.count(), 0, "lost of {}", stored.len());
+    assert_eq!(stored.len(), delivered.len());
+    assert!(stored.len() > LARGE * LARGE_PUSHES * LARGE_PRODUCERS);
     for producer in 0..producers {
         let prefix = format!("{producer}-");
         let own = one.iter().filter_map(|name| name.strip_prefix(&prefix));
@@ -100,7 +100,7 @@ async fn produce(store: &dyn Store, run: &Run, producer: usize, first: usize, co
     let sent = names.iter().map(|name| message("q", "p", name));
     let pushed = push_all(store, sent.collect()).await;
     assert!(pushed.iter().all(|pushed| !pushed.duplicate));
-    run.acknowledged.lock().unwrap().extend(names);
+    run.stored.lock().unwrap().extend(names);
 }
 
 async fn consume(store: &dyn Store, run: &Run, group: usize) {
@@ -113,7 +113,7 @@ async fn consume(store: &dyn Store, run: &Run, group: usize) {
                 let names = claimed.messages().map(|m| m.transaction_id.clone());
                 run.delivered[group].lock().unwrap().extend(names);
                 let last = &claimed.messages().last().unwrap().transaction_id;
-                let done = outcome(store, &claimed, last, AckStatus::Completed).await;
+                let done = complete(store, &claimed, last).await;
                 assert_eq!(done, RELEASED);
             }
             PopOutcome::Empty {

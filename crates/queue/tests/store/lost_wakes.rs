@@ -12,72 +12,29 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
-use wakeline_bus::{Bus, BusMode, Options};
-use wakeline_queue::{
-    Limits, Queue,
-    ack::{Ack, AckOutcome, AckStatus},
-    claim::PopRequest,
-    service::ClaimGuard,
-    write_batch::WriteBatch,
-};
-use wakeline_testkit::eventually;
-use wakeline_wake::Engine;
-use wakeline_web::DeliveryGuard;
+use wakeline_queue::{Queue, ack::AckStatus, claim::PopRequest, service::ClaimGuard};
 
 use crate::{
-    calls::{from, message, say},
-    test_store::TestStore,
+    calls::{HOUR, ack_of, from, message},
+    test_door::{STUCK, acknowledge, delivered, nodes},
+    test_store::{TestStore, seed},
 };
 
-const HOUR: Duration = Duration::from_secs(3_600);
-/// A wake takes milliseconds; a consumer without its message by then never gets it.
-const STUCK: Duration = Duration::from_secs(30);
 const ROUNDS: usize = 120;
 const GROUPS: [&str; 2] = ["one", "two"];
 const PARTITIONS: usize = 3;
 
-/// Two nodes. On SQLite they are two stores on one file that share the engine.
-pub(crate) async fn nodes(store: &TestStore) -> [Arc<Queue>; 2] {
-    let limits = Limits::default();
-    let Some(connector) = store.database.connector() else {
-        let engine = engine();
-        let bus = Bus::local(engine.clone());
-        let [one, two] = store.nodes().await;
-        return [one, two]
-            .map(|store| Queue::new(store, engine.clone(), bus.clone(), limits.clone(), None));
-    };
-    let mut nodes = Vec::new();
-    for _ in 0..2 {
-        let engine = engine();
-        let options = Options {
-            canary: Duration::from_millis(200),
-            ..Options::default()
-        };
-        let bus = Bus::postgres(engine.clone(), connector.clone(), &options);
-        eventually("the bus to be live", async || bus.mode() == BusMode::Live).await;
-        let store = store.another_node().await;
-        nodes.push(Queue::new(store, engine, bus, limits.clone(), None));
-    }
-    nodes.try_into().expect("there are two")
+pub(crate) async fn no_pop_with_a_lease_misses_a_wake(store: TestStore) {
+    no_pop_misses_a_wake(store, ConsumerKind::Lease).await;
 }
 
-pub(crate) fn engine() -> Arc<Engine> {
-    let engine = Engine::new(wakeline_wake::Limits::default());
-    tokio::spawn(engine.clone().run());
-    engine
+pub(crate) async fn no_pop_with_auto_ack_misses_a_wake(store: TestStore) {
+    no_pop_misses_a_wake(store, ConsumerKind::AutoAck).await;
 }
 
-pub(crate) async fn with_leases_nobody_is_left_waiting(store: TestStore) {
-    nobody_is_left_waiting(store, ConsumerKind::Lease).await;
-}
-
-pub(crate) async fn with_auto_ack_nobody_is_left_waiting(store: TestStore) {
-    nobody_is_left_waiting(store, ConsumerKind::AutoAck).await;
-}
-
-/// Consumers that fail, hang up during a claim, and drop what they were given.
-pub(crate) async fn with_failures_nobody_is_left_waiting(store: TestStore) {
-    nobody_is_left_waiting(store, ConsumerKind::Clumsy).await;
+/// Consumers that fail, hang up during a claim, and drop their claims.
+pub(crate) async fn no_pop_misses_a_wake_beside_failing_consumers(store: TestStore) {
+    no_pop_misses_a_wake(store, ConsumerKind::Clumsy).await;
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -112,10 +69,9 @@ impl ConsumedMessages {
     }
 }
 
-async fn nobody_is_left_waiting(store: TestStore, manner: ConsumerKind) {
+async fn no_pop_misses_a_wake(store: TestStore, kind: ConsumerKind) {
     store.let_the_clock_run();
-    let seed =
-        std::env::var("WAKELINE_SEED").map_or_else(|_| rand::random(), |s| s.parse().unwrap());
+    let seed = seed().unwrap_or_else(rand::random);
     eprintln!("WAKELINE_SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let nodes = nodes(&store).await;
@@ -127,11 +83,11 @@ async fn nobody_is_left_waiting(store: TestStore, manner: ConsumerKind) {
             let one = any.clone().partition("p0");
             for request in [any.clone(), one, any] {
                 let mut request = request.0;
-                request.auto_ack = manner == ConsumerKind::AutoAck;
+                request.auto_ack = kind == ConsumerKind::AutoAck;
                 let random = StdRng::seed_from_u64(random.random());
                 let consumed = consumed.clone();
                 let node = node.clone();
-                consumers.spawn(consume(node, request, group, manner, consumed, random));
+                consumers.spawn(consume(node, request, group, kind, consumed, random));
             }
         }
     }
@@ -163,12 +119,12 @@ async fn nobody_is_left_waiting(store: TestStore, manner: ConsumerKind) {
         let got = timeout(STUCK, consumed.everywhere(&pushed)).await;
         assert!(
             got.is_ok(),
-            "round {round}: someone is stuck, {pushed:?} of {:?}",
+            "round {round}: a consumer is stuck, {pushed:?} of {:?}",
             consumed.times.lock().unwrap().len()
         );
     }
     consumers.shutdown().await;
-    if manner != ConsumerKind::Clumsy {
+    if kind != ConsumerKind::Clumsy {
         let times = consumed.times.lock().unwrap();
         assert!(times.values().all(|times| *times == 1));
         assert_eq!(times.len(), number * GROUPS.len());
@@ -179,11 +135,11 @@ async fn consume(
     node: Arc<Queue>,
     request: PopRequest,
     group: usize,
-    manner: ConsumerKind,
+    kind: ConsumerKind,
     consumed: Arc<ConsumedMessages>,
     mut random: StdRng,
 ) {
-    let is_clumsy = manner == ConsumerKind::Clumsy;
+    let is_clumsy = kind == ConsumerKind::Clumsy;
     loop {
         let patience = match is_clumsy && random.random_bool(0.5) {
             true => Duration::from_micros(random.random_range(0..8_000)),
@@ -196,25 +152,19 @@ async fn consume(
         if is_clumsy && random.random_bool(0.2) {
             continue;
         }
-        let claimed = claim.claim().clone();
-        claim.delivered();
+        let claimed = delivered(claim);
         let name = &claimed.parts[0].messages[0].transaction_id;
         if request.auto_ack {
             count(&consumed, group, name);
             continue;
         }
         if is_clumsy && random.random_bool(0.2) {
-            acknowledge(&node, say(&claimed, name, AckStatus::Retry)).await;
+            acknowledge(&node, ack_of(&claimed, name, AckStatus::Retry)).await;
             continue;
         }
         count(&consumed, group, name);
-        acknowledge(&node, say(&claimed, name, AckStatus::Completed)).await;
+        acknowledge(&node, ack_of(&claimed, name, AckStatus::Completed)).await;
     }
-}
-
-pub(crate) async fn acknowledge(node: &Queue, ack: Ack) -> AckOutcome {
-    let batch = WriteBatch::of_acks(vec![ack]);
-    node.apply(batch).await.unwrap().acked[0]
 }
 
 fn count(consumed: &ConsumedMessages, group: usize, name: &str) {

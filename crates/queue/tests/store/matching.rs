@@ -2,22 +2,18 @@
 
 use std::time::Duration;
 
-use wakeline_queue::{ack::AckStatus, options::Options, topic};
-use wakeline_wake::WaitedKey;
+use wakeline_queue::topic;
 
 use crate::{
-    calls::{LEASE, Request, ack, assert_about, configure, from, names, of, push},
+    calls::{
+        HOUR, LEASE, Request, assert_about, complete, configure, from, message, names, of, push,
+        recheck,
+    },
     test_door::{TestDoor, taken},
     test_store::TestStore,
 };
 
-const HOUR: Duration = Duration::from_secs(3_600);
-
-fn auto(request: Request) -> Request {
-    request.auto_ack()
-}
-
-pub(crate) async fn by_namespace_by_task_and_by_both(store: TestStore) {
+pub(crate) async fn a_pop_finds_queues_by_namespace_task_or_both(store: TestStore) {
     for queue in ["a.x", "a.y", "b.x", "c"] {
         push(&*store, queue, "p", &[queue]).await;
     }
@@ -30,7 +26,7 @@ pub(crate) async fn by_namespace_by_task_and_by_both(store: TestStore) {
         (Some("d"), None, vec![]),
     ] {
         let group = format!("{namespace:?} {task:?}");
-        let request = auto(of(namespace, task).group(&group));
+        let request = of(namespace, task).group(&group).auto_ack();
         let mut seen = Vec::new();
         for _ in &expected {
             let claimed = request.claim_soon(&*store).await;
@@ -49,37 +45,25 @@ pub(crate) async fn a_claim_is_of_one_queue(store: TestStore) {
             push(&*store, queue, partition, &[queue]).await;
         }
     }
-    let claimed = of(Some("n"), None)
-        .batch(9)
-        .partitions(9)
-        .claim(&*store)
-        .await;
+    let all = of(Some("n"), None).batch(9).partitions(9);
+    let claimed = all.claim(&*store).await;
     assert_eq!(claimed.parts.len(), 2);
     assert_eq!((&*claimed.namespace, &*claimed.group), ("n", "g"));
-    let other = of(Some("n"), None)
-        .batch(9)
-        .partitions(9)
-        .claim(&*store)
-        .await;
+    let other = all.claim(&*store).await;
     assert_ne!(claimed.queue, other.queue);
     assert_about(of(Some("n"), None).nothing(&*store).await, LEASE);
     store.pass(LEASE / 2).await;
-    let transaction = names(&claimed)[0].to_owned();
-    ack(&*store, &claimed, &transaction, AckStatus::Completed).await;
+    complete(&*store, &claimed, names(&claimed)[0]).await;
     assert_about(of(Some("n"), None).nothing(&*store).await, LEASE / 2);
 }
 
-/// Both are known to the group, and there is something in both: first in one, then in the other.
+/// The group knows both queues, and each has a message: `n.low` first, `n.high` later.
 async fn in_both(store: &TestStore, between: Duration) -> Request {
     for (queue, priority) in [("n.low", 0), ("n.high", 10)] {
-        let options = Options {
-            priority,
-            ..Options::default()
-        };
-        configure(&**store, queue, options).await;
+        configure(&**store, queue, |options| options.priority = priority).await;
         push(&**store, queue, "p", &["first"]).await;
     }
-    let request = auto(of(Some("n"), None));
+    let request = of(Some("n"), None).auto_ack();
     for _ in 0..2 {
         request.claim_soon(&**store).await;
     }
@@ -96,33 +80,29 @@ pub(crate) async fn the_higher_priority_comes_first(store: TestStore) {
     assert_eq!(names(&request.claim(&*store).await), ["low"]);
 }
 
-pub(crate) async fn who_has_waited_long_comes_before_a_higher_priority(store: TestStore) {
+pub(crate) async fn a_long_wait_comes_before_a_higher_priority(store: TestStore) {
     let request = in_both(&store, HOUR).await;
     assert_eq!(names(&request.claim(&*store).await), ["low"]);
     assert_eq!(names(&request.claim(&*store).await), ["high"]);
 }
 
-pub(crate) async fn a_push_answers_who_waits_for_its_namespace_or_task(store: TestStore) {
+pub(crate) async fn a_push_wakes_pops_by_namespace_and_task(store: TestStore) {
     let door = TestDoor::open(&store).await;
-    for (number, request) in [
-        of(Some("n"), None),
-        of(None, Some("t")),
-        of(Some("n"), Some("t")),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let waiting = door.parked(auto(request)).await;
-        let name = number.to_string();
-        let one = crate::calls::message("n.t", "p", &name);
-        door.queue.push(vec![one]).await.unwrap();
+    for (name, request) in [
+        ("a", of(Some("n"), None)),
+        ("b", of(None, Some("t"))),
+        ("c", of(Some("n"), Some("t"))),
+    ] {
+        let waiting = door.parked(request.auto_ack()).await;
+        let pushed = door.queue.push(vec![message("n.t", "p", name)]).await;
+        assert!(pushed.unwrap()[0].is_ok());
         assert_eq!(names(&taken(waiting).await), [name]);
-        // Each of the three has its own place, and they are one group.
-        assert_eq!(from("n.t").nothing(&*door.store.inner).await, None);
+        // Each of the three has its own wait key, and they are one group.
+        assert_eq!(from("n.t").nothing(&*store).await, None);
     }
 }
 
-pub(crate) async fn they_are_rechecked(store: TestStore) {
+pub(crate) async fn pops_by_namespace_and_task_are_rechecked(store: TestStore) {
     push(&*store, "n.t", "p", &["a"]).await;
     let requests = [
         of(Some("n"), None),
@@ -131,26 +111,15 @@ pub(crate) async fn they_are_rechecked(store: TestStore) {
         of(Some("t"), None),
         of(None, Some("n")),
     ];
-    let ask = async || {
-        let keys: Vec<_> = requests.iter().map(|request| request.0.key()).collect();
-        let waiting = keys.iter().map(|key| WaitedKey {
-            topic: key.topic.clone(),
-            group: key.group.clone(),
-            waiters: 1,
-        });
-        let due = store.recheck(waiting.collect()).await.unwrap();
-        let of_place = |key: &wakeline_wake::WaitKey| {
-            due.iter().find(|due| due.key == *key).map(|due| due.after)
-        };
-        keys.iter().map(of_place).collect::<Vec<_>>()
-    };
+    let keys = requests.map(|request| request.0.key());
     let now = Some(Duration::ZERO);
-    assert_eq!(ask().await, [now, now, now, None, None]);
+    let due = recheck(&*store, &keys).await;
+    assert_eq!(due, [now, now, now, None, None]);
     let claimed = of(Some("n"), None).claim(&*store).await;
-    let due = ask().await;
+    let due = recheck(&*store, &keys).await;
     assert_about(due[0], LEASE);
     assert_about(due[2], LEASE);
-    ack(&*store, &claimed, "a", AckStatus::Completed).await;
-    assert_eq!(ask().await, [None; 5]);
-    assert!(topic::source(&requests[0].0.key().topic).is_some());
+    complete(&*store, &claimed, "a").await;
+    assert_eq!(recheck(&*store, &keys).await, [None; 5]);
+    assert!(topic::source(&keys[0].topic).is_some());
 }

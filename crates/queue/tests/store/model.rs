@@ -1,4 +1,4 @@
-//! The rules of the door in memory, as plainly as they can be said.
+//! The rules of the door in memory, as simple as possible.
 
 mod cursor;
 
@@ -40,13 +40,21 @@ struct Partition {
 
 /// What acknowledgements did.
 #[derive(Debug, Default)]
-pub(crate) struct AckedMessage {
+pub(crate) struct AckResults {
     pub(crate) outcomes: Vec<AckOutcome>,
     /// Where the group can claim again.
     pub(crate) ready: BTreeSet<(Name, String)>,
-    /// Where that cannot be told: it has come to the end over dead ones, behind which a store that
-    /// has not locked the partition does not look.
+    /// Where that cannot be known: the cursor came to the end over dead messages, and a store that
+    /// has not locked the partition does not check what follows them.
     pub(crate) perhaps: BTreeSet<(Name, String)>,
+}
+
+/// The queue that a pop claims from. The queues here are namespaces of their own.
+fn queue_of(request: &PopRequest) -> String {
+    match &request.source {
+        Source::Queue { queue, .. } => queue.clone(),
+        Source::Matching { namespace, .. } => namespace.clone().expect("a namespace"),
+    }
 }
 
 /// An acknowledgement with where its partition and its message are.
@@ -94,16 +102,13 @@ impl Model {
         &'a mut self,
         request: &'a PopRequest,
     ) -> impl Iterator<Item = (&'a Name, &'a mut Partition)> {
-        self.partitions
-            .iter_mut()
-            .filter(|((queue, name), _)| match &request.source {
-                Source::Queue {
-                    queue: of,
-                    partition,
-                } => queue == of && partition.as_ref().is_none_or(|only| only == name),
-                // The queues here are namespaces of their own.
-                Source::Matching { namespace, .. } => Some(queue) == namespace.as_ref(),
-            })
+        self.partitions.iter_mut().filter(|((queue, name), _)| {
+            let is_here = match &request.source {
+                Source::Queue { partition, .. } => partition.as_ref().is_none_or(|p| p == name),
+                Source::Matching { .. } => true,
+            };
+            *queue == queue_of(request) && is_here
+        })
     }
 
     /// The partitions where a pop can have something.
@@ -130,30 +135,15 @@ impl Model {
     }
 
     pub(crate) fn is_known(&self, request: &PopRequest) -> bool {
-        let (Source::Queue { queue, .. }
-        | Source::Matching {
-            namespace: Some(queue),
-            ..
-        }) = &request.source
-        else {
-            return false;
-        };
-        self.groups
-            .contains(&(queue.clone(), request.group.clone()))
+        let queue = queue_of(request);
+        self.groups.contains(&(queue, request.group.clone()))
     }
 
     /// A pop makes a queue that is there known to its group.
     pub(crate) fn meet(&mut self, request: &PopRequest) {
-        let (Source::Queue { queue, .. }
-        | Source::Matching {
-            namespace: Some(queue),
-            ..
-        }) = &request.source
-        else {
-            return;
-        };
+        let queue = queue_of(request);
         for ((of, _), partition) in &mut self.partitions {
-            if of == queue {
+            if *of == queue {
                 self.groups.insert((queue.clone(), request.group.clone()));
                 partition.cursors.entry(request.group.clone()).or_default();
             }
@@ -238,16 +228,16 @@ impl Model {
         })
     }
 
-    /// All that one call says.
+    /// The acknowledgements of one call.
     pub(crate) fn ack(
         &mut self,
         acks: &[Ack],
         required: &[Uuid],
         located: &[Option<usize>],
-    ) -> AckedMessage {
-        let mut said = AckedMessage {
+    ) -> AckResults {
+        let mut results = AckResults {
             outcomes: vec![AckOutcome::Unknown; acks.len()],
-            ..AckedMessage::default()
+            ..AckResults::default()
         };
         let mut by_cursor: BTreeMap<(Name, String), Vec<LocatedAck<'_>>> = BTreeMap::new();
         for (index, (ack, position)) in acks.iter().zip(located).enumerate() {
@@ -255,21 +245,18 @@ impl Model {
             let name = name.filter(|name| self.partitions[name].cursors.contains_key(&ack.group));
             match name {
                 Some(name) => {
-                    let key = (name, ack.group.clone());
-                    by_cursor
-                        .entry(key)
-                        .or_default()
-                        .push((index, ack, *position));
+                    let acks = by_cursor.entry((name, ack.group.clone())).or_default();
+                    acks.push((index, ack, *position));
                 }
-                None if ack.lease.is_some() => said.outcomes[index] = AckOutcome::LeaseLost,
+                None if ack.lease.is_some() => results.outcomes[index] = AckOutcome::LeaseLost,
                 None => {}
             }
         }
         for (key, mut own) in by_cursor {
             own.sort_by_key(|(_, _, position)| *position);
-            self.ack_one(key, &own, required, &mut said);
+            self.ack_one(key, &own, required, &mut results);
         }
-        said
+        results
     }
 
     fn ack_one(
@@ -277,7 +264,7 @@ impl Model {
         key: (Name, String),
         own: &[LocatedAck<'_>],
         required: &[Uuid],
-        said: &mut AckedMessage,
+        results: &mut AckResults,
     ) {
         let now = self.now;
         let partition = self.partitions.get_mut(&key.0).expect("it is known");
@@ -287,10 +274,10 @@ impl Model {
         let (mut counted, mut stays, mut is_nacked, mut keeps) = (Vec::new(), None, false, false);
         for &(index, ack, position) in own {
             if let Some(refusal) = before.refusal(now, ack, required, position) {
-                said.outcomes[index] = refusal;
+                results.outcomes[index] = refusal;
                 continue;
             }
-            let position = position.expect("who has none is refused");
+            let position = position.expect("an ack without one is refused");
             let mut dead = false;
             match ack.status {
                 AckStatus::Completed if stays.is_none() => {
@@ -314,7 +301,7 @@ impl Model {
         let Some(last) = counted.iter().map(|(_, _, position)| *position).max() else {
             return;
         };
-        // One that came again and died in the same call is passed when it is next looked at.
+        // A message that failed twice and died in the same call is passed by the next claim.
         while stays != Some(cursor.position) && cursor.dead.contains_key(&cursor.position) {
             cursor.position += 1;
         }
@@ -323,13 +310,13 @@ impl Model {
         if is_over {
             cursor.lease = None;
             if cursor.position < partition.messages.len() {
-                said.ready.insert(key);
+                results.ready.insert(key);
             } else if cursor.position > last + 1 {
-                said.perhaps.insert(key);
+                results.perhaps.insert(key);
             }
         }
         for (index, dead, _) in counted {
-            said.outcomes[index] = AckOutcome::Done {
+            results.outcomes[index] = AckOutcome::Done {
                 lease_released: is_over && is_leased,
                 dead,
             };

@@ -1,15 +1,14 @@
 //! Maintenance: pushes or pops are paused, on all nodes.
 
 use wakeline_queue::{
-    ack::AckStatus,
-    message::PushRefusal,
-    queue_admin::PauseModes,
-    write_batch::{Rejection, WriteBatch},
+    ack::AckStatus, message::PushRefusal, queue_admin::PauseModes, write_batch::Rejection,
 };
 use wakeline_testkit::CommitAlone;
 
 use crate::{
-    calls::{RELEASED, apply, from, message, names, outcome, push, say, try_push},
+    calls::{
+        RELEASED, ack_of, apply, complete, from, message, names, of, push, try_push, whole_batch,
+    },
     test_door::{TestDoor, taken},
     test_store::TestStore,
 };
@@ -31,17 +30,10 @@ pub(crate) async fn paused_pushes_are_refused(store: TestStore) {
     assert_eq!(refused.wakes, []);
     // What is there is consumed.
     let claimed = from("q").claim(&*two).await;
-    let whole = WriteBatch {
-        pushes: vec![message("r", "p", "c")],
-        acks: vec![say(&claimed, "a", AckStatus::Completed)],
-        is_whole: true,
-        ..WriteBatch::default()
-    };
-    let refused = apply(&*two, whole.clone()).await;
-    assert_eq!(
-        refused.rejection,
-        Some(Rejection::Push(0, PushRefusal::Paused))
-    );
+    let ack = ack_of(&claimed, "a", AckStatus::Completed);
+    let whole = whole_batch(vec![ack], vec![message("r", "p", "c")]);
+    let refused = apply(&*two, whole.clone()).await.rejection;
+    assert_eq!(refused, Some(Rejection::Push(0, PushRefusal::Paused)));
     one.set_push_paused(false).done().await;
     assert_eq!(apply(&*two, whole).await.acked, [RELEASED]);
     push(&*two, "q", "p", &["b"]).await;
@@ -56,20 +48,20 @@ pub(crate) async fn paused_pops_find_nothing(store: TestStore) {
     for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
         assert_eq!(request.nothing(&*one).await, None);
     }
-    assert_eq!(crate::calls::of(Some("q"), None).nothing(&*one).await, None);
+    assert_eq!(of(Some("q"), None).nothing(&*one).await, None);
     // A consumer with a claim may finish it, and producers go on.
-    let done = outcome(&*one, &claimed, "a", AckStatus::Completed).await;
+    let done = complete(&*one, &claimed, "a").await;
     assert_eq!(done, RELEASED);
     push(&*one, "q", "p", &["b"]).await;
     two.set_pop_paused(false).done().await;
     assert_eq!(names(&from("q").batch(9).claim(&*one).await), ["a", "b"]);
 }
 
-pub(crate) async fn who_is_held_during_a_pause_is_served_after_it(store: TestStore) {
+pub(crate) async fn a_pop_held_during_a_pause_is_answered_after_it(store: TestStore) {
     let door = TestDoor::open(&store).await;
-    door.watch();
+    door.recheck_on_request();
     door.queue.pause_pops(true).await.unwrap();
-    push(&*door.store.inner, "q", "p", &["a"]).await;
+    push(&*store, "q", "p", &["a"]).await;
     let waiting = [
         door.parked(from("q")).await,
         door.parked(from("q").group("h").partition("p")).await,

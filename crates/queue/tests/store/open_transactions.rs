@@ -1,5 +1,5 @@
-//! PostgreSQL only: what a step says while another transaction on the same partition has not
-//! committed. SQLite has one writer, beside whom nothing is under way.
+//! PostgreSQL only: writes while another transaction on the same partition has not committed. SQLite
+//! has one writer.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use wakeline_queue::{ack::AckStatus, claim::PopOutcome, store::Store};
 
 use crate::{
-    calls::{Request, ack, from, names, part, push, release_claim},
+    calls::{Request, ack, complete, from, make_dead, names, part, push, release_claim},
     test_store::TestStore,
 };
 
@@ -34,7 +34,7 @@ async fn in_vain(store: &dyn Store, request: &Request) -> Duration {
 }
 
 #[tokio::test]
-async fn an_auto_ack_announces_that_there_may_be_more() {
+async fn an_auto_ack_wakes_for_a_push_that_is_not_committed_yet() {
     let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
     let under_way = begin_push(&store).await;
@@ -49,7 +49,7 @@ async fn an_auto_ack_announces_that_there_may_be_more() {
 }
 
 #[tokio::test]
-async fn an_ack_waits_until_it_knows_whether_there_is_more() {
+async fn an_ack_waits_until_an_open_push_has_ended() {
     let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
@@ -58,13 +58,13 @@ async fn an_ack_waits_until_it_knows_whether_there_is_more() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         under_way.batch_execute("COMMIT").await.unwrap();
     };
-    let (acked, ()) = tokio::join!(ack(&*store, &claimed, "a", AckStatus::Completed), commit);
-    assert_eq!(acked.wakes.len(), 1);
+    let ((_, wakes), ()) = tokio::join!(ack(&*store, &claimed, "a", AckStatus::Completed), commit);
+    assert_eq!(wakes.len(), 1);
     assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
 }
 
 #[tokio::test]
-async fn a_claim_does_not_wait_for_it() {
+async fn a_claim_does_not_wait_for_an_open_push() {
     let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
     push(&*store, "q", "other", &["c"]).await;
@@ -80,7 +80,7 @@ async fn a_claim_does_not_wait_for_it() {
 
 /// A claim that has locked the cursor may leave it as it is, and then wakes no pop.
 #[tokio::test]
-async fn what_another_claim_has_in_hand_is_looked_at_again_soon() {
+async fn a_cursor_that_another_claim_has_locked_is_checked_again_soon() {
     let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
@@ -98,22 +98,22 @@ async fn what_another_claim_has_in_hand_is_looked_at_again_soon() {
 /// Only dead messages are left behind what is acknowledged, so the partition is not locked, and
 /// whether it goes on cannot be seen.
 #[tokio::test]
-async fn an_ack_over_dead_messages_does_not_hide_it() {
+async fn an_ack_over_dead_messages_does_not_hide_an_open_push() {
     let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a", "dead"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
-    ack(&*store, &claimed, "dead", AckStatus::DeadLetter).await;
+    make_dead(&*store, &claimed, "dead").await;
     let claimed = from("q").batch(2).claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
     let under_way = begin_push(&store).await;
-    ack(&*store, &claimed, "a", AckStatus::Completed).await;
+    complete(&*store, &claimed, "a").await;
     under_way.batch_execute("COMMIT").await.unwrap();
     assert_eq!(names(&from("q").claim_soon(&*store).await), ["b"]);
 }
 
 /// In one batch, a push behind the acknowledgement that has caught up.
 #[tokio::test]
-async fn a_push_behind_an_ack_of_the_same_batch_is_seen() {
+async fn a_push_behind_an_ack_of_the_same_batch_wakes() {
     let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
@@ -122,7 +122,7 @@ async fn a_push_behind_an_ack_of_the_same_batch_is_seen() {
     let hold = "BEGIN; SELECT FROM wakeline.queue_partition WHERE queue_id = (
         SELECT id FROM wakeline.queue WHERE name = 'other') FOR UPDATE";
     lock.batch_execute(hold).await.unwrap();
-    // Every worker is held up, so that what follows is gathered.
+    // Every worker waits for the lock, so the calls after it share a batch.
     let mut held_up = Vec::new();
     for number in 0..4 {
         let store = store.node.clone();
@@ -135,12 +135,12 @@ async fn a_push_behind_an_ack_of_the_same_batch_is_seen() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         lock.batch_execute("COMMIT").await.unwrap();
     };
-    let (acked, pushed, ()) = tokio::join!(
+    let ((_, wakes), pushed, ()) = tokio::join!(
         ack(&*store, &claimed, "a", AckStatus::Completed),
         push(&*store, "q", "p", &["b"]),
         release
     );
-    assert_eq!(acked.wakes.len() + pushed.len(), 1, "its group is woken");
+    assert_eq!(wakes.len() + pushed.len(), 1, "its group is woken once");
     assert_eq!(names(&from("q").claim_soon(&*store).await), ["b"]);
     for held_up in held_up {
         held_up.await.unwrap();

@@ -2,11 +2,11 @@ use uuid::Uuid;
 use wakeline_queue::message::{NewMessage, PushReceipt};
 
 use crate::{
-    calls::{from, message, names, part, push, push_all},
+    calls::{from, message, names, part, push, push_all, push_each, push_together},
     test_store::TestStore,
 };
 
-pub(crate) async fn a_push_gives_each_message_its_place_in_line(store: TestStore) {
+pub(crate) async fn a_push_gives_each_message_the_next_position(store: TestStore) {
     let [one, two] = store.nodes().await;
     push(&*one, "q", "p", &["a", "b"]).await;
     push(&*two, "q", "p", &["c"]).await;
@@ -16,7 +16,7 @@ pub(crate) async fn a_push_gives_each_message_its_place_in_line(store: TestStore
     assert_eq!((part(&claimed).first, part(&claimed).end), (0, 5));
 }
 
-pub(crate) async fn everything_of_a_message_comes_back(store: TestStore) {
+pub(crate) async fn a_message_keeps_all_its_fields(store: TestStore) {
     let sent = NewMessage {
         trace_id: Some(Uuid::new_v4()),
         payload: r#"{"text": "Zażółć \u0041 \\ \" '"}"#.into(),
@@ -26,10 +26,8 @@ pub(crate) async fn everything_of_a_message_comes_back(store: TestStore) {
     let pushed = push_all(&*store, vec![sent.clone()]).await;
     let claimed = from("q").claim(&*store).await;
     let of = part(&claimed);
-    assert_eq!(
-        (&*claimed.queue, &*of.partition, &*claimed.group),
-        ("q", "π", "g")
-    );
+    let place = (&*claimed.queue, &*of.partition, &*claimed.group);
+    assert_eq!(place, ("q", "π", "g"));
     let [got] = &*of.messages else {
         panic!("one message: {claimed:?}");
     };
@@ -48,32 +46,18 @@ pub(crate) async fn everything_of_a_message_comes_back(store: TestStore) {
 }
 
 pub(crate) async fn a_transaction_id_is_stored_once_within_a_push(store: TestStore) {
-    let sent = ["a", "b", "a"].map(|name| message("q", "p", name));
-    let pushed = push_all(&*store, sent.to_vec()).await;
-    let results: Vec<_> = pushed.iter().map(|p| (p.id, p.duplicate)).collect();
-    assert_eq!(
-        results,
-        [
-            (pushed[0].id, false),
-            (pushed[1].id, false),
-            (pushed[0].id, true)
-        ]
-    );
+    let pushed = push_together(&*store, "q", "p", &["a", "b", "a"]).await;
+    assert!(pushed.iter().map(|p| p.duplicate).eq([false, false, true]));
+    assert_ne!(pushed[0].id, pushed[1].id);
+    assert_eq!(pushed[0].id, pushed[2].id);
     assert_eq!(names(&from("q").batch(9).claim(&*store).await), ["a", "b"]);
 }
 
 pub(crate) async fn a_transaction_id_is_stored_once_across_pushes(store: TestStore) {
     let [one, two] = store.nodes().await;
-    let first = push_all(&*one, vec![message("q", "p", "a")])
-        .await
-        .remove(0);
-    // Repeating a push is safe, also when it has something new beside it.
-    let messages = vec![
-        message("q", "p", "a"),
-        message("q", "p", "b"),
-        message("q", "p", "a"),
-    ];
-    let pushed = push_all(&*two, messages).await;
+    let first = push_each(&*one, "q", "p", &["a"]).await.remove(0);
+    // Repeating a push is safe, also with new messages beside it.
+    let pushed = push_together(&*two, "q", "p", &["a", "b", "a"]).await;
     let results: Vec<_> = pushed.iter().map(|p| (p.id, p.duplicate)).collect();
     let new = pushed[1].id;
     assert_eq!(results, [(first.id, true), (new, false), (first.id, true)]);

@@ -1,4 +1,4 @@
-//! Two nodes at once, started together.
+//! Races of two nodes.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -9,22 +9,39 @@ use std::{
 use futures_util::future::join_all;
 use tokio::{sync::Barrier, task::JoinSet, time::timeout};
 use wakeline_queue::{
-    ack::{AckOutcome, AckStatus},
     claim::{Claim, PopOutcome},
+    store::Store,
 };
 
 use crate::{
-    calls::{RELEASED, from, message, names, outcome, part, push, push_all},
+    calls::{RELEASED, complete, from, message, names, part, push, push_all},
     test_store::TestStore,
 };
 
-/// Nothing here takes this long; what does, hangs.
+/// A task that takes longer hangs.
 pub(crate) const HANGS: Duration = Duration::from_secs(100);
 
-pub(crate) async fn finished(tasks: JoinSet<()>) {
-    timeout(HANGS, tasks.join_all())
-        .await
-        .expect("a race hangs");
+pub(crate) async fn finished<T: 'static>(tasks: JoinSet<T>) -> Vec<T> {
+    let all = timeout(HANGS, tasks.join_all()).await;
+    all.expect("a race hangs")
+}
+
+/// Runs `count` tasks that start together, on both nodes in turn.
+pub(crate) async fn race<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    nodes: &[Arc<dyn Store>; 2],
+    count: usize,
+    task: impl Fn(usize, Arc<dyn Store>) -> F,
+) -> Vec<T> {
+    let start = Arc::new(Barrier::new(count));
+    let mut tasks = JoinSet::new();
+    for number in 0..count {
+        let (start, task) = (start.clone(), task(number, nodes[number % 2].clone()));
+        tasks.spawn(async move {
+            start.wait().await;
+            task.await
+        });
+    }
+    finished(tasks).await
 }
 
 pub(crate) async fn a_partition_is_leased_to_one_node(store: TestStore) {
@@ -39,13 +56,9 @@ pub(crate) async fn a_partition_is_leased_to_one_node(store: TestStore) {
     }
     let held = Arc::new(Mutex::new(BTreeSet::new()));
     let seen = Arc::new(Mutex::new(HashMap::<String, Vec<usize>>::new()));
-    let start = Arc::new(Barrier::new(8));
-    let mut tasks = JoinSet::new();
-    for worker in 0..8 {
-        let store = nodes[worker % 2].clone();
-        let (held, seen, start) = (held.clone(), seen.clone(), start.clone());
-        tasks.spawn(async move {
-            start.wait().await;
+    race(&nodes, 8, |_, store| {
+        let (held, seen) = (held.clone(), seen.clone());
+        async move {
             loop {
                 let claimed = match from("q").pop(&*store).await {
                     PopOutcome::Claimed(claimed) => claimed,
@@ -58,22 +71,19 @@ pub(crate) async fn a_partition_is_leased_to_one_node(store: TestStore) {
                     }
                 };
                 let partition = part(&claimed).partition.clone();
-                assert!(
-                    held.lock().unwrap().insert(partition.clone()),
-                    "two live leases on {partition}"
-                );
+                let is_first = held.lock().unwrap().insert(partition.clone());
+                assert!(is_first, "two live leases on {partition}");
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 let name = names(&claimed)[0];
                 let number = name.parse().unwrap();
                 let order = partition.clone();
                 seen.lock().unwrap().entry(order).or_default().push(number);
                 assert!(held.lock().unwrap().remove(&partition));
-                let done = outcome(&*store, &claimed, name, AckStatus::Completed).await;
-                assert_eq!(done, RELEASED);
+                assert_eq!(complete(&*store, &claimed, name).await, RELEASED);
             }
-        });
-    }
-    finished(tasks).await;
+        }
+    })
+    .await;
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), PARTITIONS);
     for order in seen.values() {
@@ -81,28 +91,17 @@ pub(crate) async fn a_partition_is_leased_to_one_node(store: TestStore) {
     }
 }
 
-pub(crate) async fn one_of_many_same_transaction_ids_is_stored(store: TestStore) {
+pub(crate) async fn concurrent_pushes_of_one_transaction_id_store_one_message(store: TestStore) {
     const WRITERS: usize = 8;
     let nodes = store.nodes().await;
     for round in 0..25 {
-        let start = Arc::new(Barrier::new(WRITERS));
-        let mut tasks = JoinSet::new();
-        for writer in 0..WRITERS {
-            let (store, start) = (nodes[writer % 2].clone(), start.clone());
-            tasks.spawn(async move {
-                let partition = format!("p{}", round / 5);
-                let own = format!("{round}-{writer}");
-                let sent = vec![
-                    message("q", &partition, &own),
-                    message("q", &partition, &format!("{round}")),
-                ];
-                start.wait().await;
-                push_all(&*store, sent).await.remove(1)
-            });
-        }
-        let pushed = timeout(HANGS, tasks.join_all())
-            .await
-            .expect("a push hangs");
+        let pushed = race(&nodes, WRITERS, |writer, store| async move {
+            let partition = format!("p{}", round / 5);
+            let names = [format!("{round}-{writer}"), format!("{round}")];
+            let sent = names.map(|name| message("q", &partition, &name));
+            push_all(&*store, sent.to_vec()).await.remove(1)
+        })
+        .await;
         let stored: Vec<_> = pushed.iter().filter(|pushed| !pushed.duplicate).collect();
         assert_eq!(stored.len(), 1, "{pushed:?}");
         assert!(pushed.iter().all(|pushed| pushed.id == stored[0].id));
@@ -112,7 +111,7 @@ pub(crate) async fn one_of_many_same_transaction_ids_is_stored(store: TestStore)
 }
 
 /// Known and new queues and partitions, each node in its own order.
-pub(crate) async fn pushes_across_each_other_do_not_fail(store: TestStore) {
+pub(crate) async fn concurrent_pushes_do_not_deadlock(store: TestStore) {
     const ROUNDS: usize = 20;
     const WRITERS: usize = 6;
     let nodes = store.nodes().await;
@@ -120,32 +119,27 @@ pub(crate) async fn pushes_across_each_other_do_not_fail(store: TestStore) {
         .map(|number| (format!("q{}", number % 4), format!("p{}", number / 4)))
         .collect();
     for round in 0..ROUNDS {
-        let start = Arc::new(Barrier::new(WRITERS));
-        let mut tasks = JoinSet::new();
-        for writer in 0..WRITERS {
-            let (store, start) = (nodes[writer % 2].clone(), start.clone());
+        race(&nodes, WRITERS, |writer, store| {
             let mut names = names.clone();
             names.rotate_left(writer * 5 % 12);
             if writer % 2 == 1 {
                 names.reverse();
             }
-            tasks.spawn(async move {
-                let sent = names.iter().flat_map(|(queue, partition)| {
-                    let fresh = format!("{queue}-{round}");
-                    let transaction = format!("{round}-{writer}");
-                    [
-                        message(queue, partition, &transaction),
-                        message(queue, &format!("{partition}-{round}"), &transaction),
-                        message(&fresh, partition, &transaction),
-                    ]
-                });
-                let sent: Vec<_> = sent.collect();
-                start.wait().await;
+            let transaction = format!("{round}-{writer}");
+            let sent = names.iter().flat_map(|(queue, partition)| {
+                [
+                    message(queue, partition, &transaction),
+                    message(queue, &format!("{partition}-{round}"), &transaction),
+                    message(&format!("{queue}-{round}"), partition, &transaction),
+                ]
+            });
+            let sent: Vec<_> = sent.collect();
+            async move {
                 let pushed = push_all(&*store, sent).await;
                 assert!(pushed.iter().all(|pushed| !pushed.duplicate));
-            });
-        }
-        finished(tasks).await;
+            }
+        })
+        .await;
     }
     drop(nodes);
     let messages = i64::try_from(ROUNDS * WRITERS * 36).unwrap();
@@ -159,16 +153,16 @@ pub(crate) async fn pushes_across_each_other_do_not_fail(store: TestStore) {
 }
 
 /// Groups that meet a queue's partitions for the first time, each node in its own order.
-pub(crate) async fn pops_across_each_other_do_not_fail(store: TestStore) {
+pub(crate) async fn concurrent_pops_do_not_deadlock(store: TestStore) {
     const PARTITIONS: usize = 80;
     let nodes = store.nodes().await;
-    // Names against the order of their making.
+    // Names against the order in which they are created.
     let partitions: Vec<String> = (0..PARTITIONS).map(|n| format!("p{}", 999 - n)).collect();
     let sent = partitions.iter().map(|name| message("q", name, "a"));
     push_all(&*nodes[0], sent.collect()).await;
     for round in 0..40 {
         let group = format!("g{round}");
-        // The making of the group itself would put the nodes one after the other.
+        // Creating the group itself would put the nodes one after the other.
         let first = from("q").group(&group).partition(&partitions[0]);
         first.claim(&*nodes[0]).await;
         let start = Arc::new(Barrier::new(3));
@@ -187,7 +181,7 @@ pub(crate) async fn pops_across_each_other_do_not_fail(store: TestStore) {
                     .iter()
                     .map(|name| from("q").group(&group).partition(name))
                     .collect();
-                // Sometimes one that makes all of them known at once.
+                // Sometimes a pop that gives the group cursors in all of them at once.
                 if (round + node) % 3 == 0 {
                     requests.insert(3 + round % 10, from("q").group(&group));
                 }
@@ -197,16 +191,12 @@ pub(crate) async fn pops_across_each_other_do_not_fail(store: TestStore) {
         start.wait().await;
         tokio::time::sleep(Duration::from_millis(10)).await;
         drop(held_up);
-        let claims: Vec<Claim> = timeout(HANGS, tasks.join_all())
-            .await
-            .expect("a pop hangs")
-            .into_iter()
-            .flatten()
-            .filter_map(|popped| match popped {
-                PopOutcome::Claimed(claimed) => Some(claimed),
-                PopOutcome::Empty { .. } => None,
-            })
-            .collect();
+        let popped = finished(tasks).await.into_iter().flatten();
+        let claims = popped.filter_map(|popped| match popped {
+            PopOutcome::Claimed(claimed) => Some(claimed),
+            PopOutcome::Empty { .. } => None,
+        });
+        let claims: Vec<Claim> = claims.collect();
         let claimed: BTreeSet<&str> = claims.iter().map(|claim| &*part(claim).partition).collect();
         assert_eq!(claimed.len(), claims.len(), "a partition was leased twice");
     }
@@ -214,7 +204,7 @@ pub(crate) async fn pops_across_each_other_do_not_fail(store: TestStore) {
     store.saw_no_deadlock().await;
 }
 
-pub(crate) async fn acks_and_pushes_across_each_other_do_not_fail(store: TestStore) {
+pub(crate) async fn concurrent_acks_and_pushes_do_not_deadlock(store: TestStore) {
     const PARTITIONS: usize = 12;
     let nodes = store.nodes().await;
     let partitions: Vec<String> = (0..PARTITIONS).map(|n| format!("p{n}")).collect();
@@ -231,41 +221,34 @@ pub(crate) async fn acks_and_pushes_across_each_other_do_not_fail(store: TestSto
                 claims.push(from("q").group(group).claim(&*nodes[0]).await);
             }
         }
-        let (claims, start) = (Arc::new(claims), Arc::new(Barrier::new(4)));
-        let mut tasks = JoinSet::new();
-        for (node, store) in nodes.iter().enumerate() {
-            let mut sent = everywhere(&format!("{round}"));
+        // Each node pushes and acknowledges.
+        race(&nodes, 4, |number, store| {
+            let node = number % 2;
+            let mut sent = everywhere(&round.to_string());
+            let mut own: Vec<Claim> = claims.iter().skip(node).step_by(2).cloned().collect();
             if node == 1 {
                 sent.reverse();
+                own.reverse();
             }
-            let (pushing, ready) = (store.clone(), start.clone());
-            tasks.spawn(async move {
-                ready.wait().await;
-                push_all(&*pushing, sent).await;
-            });
-            let (store, start) = (store.clone(), start.clone());
-            let (claims, last) = (claims.clone(), last.clone());
-            tasks.spawn(async move {
-                start.wait().await;
-                let mut own: Vec<&Claim> = claims.iter().skip(node).step_by(2).collect();
-                if node == 1 {
-                    own.reverse();
+            let last = last.clone();
+            async move {
+                if number < 2 {
+                    push_all(&*store, sent).await;
+                } else {
+                    let acks = own.iter().map(|claim| complete(&*store, claim, &last));
+                    let outcomes = join_all(acks).await;
+                    assert!(outcomes.iter().all(|outcome| *outcome == RELEASED));
                 }
-                let acks = own
-                    .into_iter()
-                    .map(|claim| outcome(&*store, claim, &last, AckStatus::Completed));
-                let outcomes: Vec<AckOutcome> = join_all(acks).await;
-                assert!(outcomes.iter().all(|outcome| *outcome == RELEASED));
-            });
-        }
-        finished(tasks).await;
+            }
+        })
+        .await;
     }
     push(&*nodes[1], "q", "p0", &["end"]).await;
     drop(nodes);
     store.saw_no_deadlock().await;
 }
 
-pub(crate) async fn acks_of_one_batch_only_move_forward(store: TestStore) {
+pub(crate) async fn concurrent_acks_of_a_batch_only_move_forward(store: TestStore) {
     const BATCH: u32 = 12;
     let nodes = store.nodes().await;
     for round in 0..40 {
@@ -273,20 +256,11 @@ pub(crate) async fn acks_of_one_batch_only_move_forward(store: TestStore) {
         push_all(&*nodes[0], sent.collect()).await;
         let claimed = Arc::new(from("q").batch(BATCH).claim(&*nodes[0]).await);
         assert_eq!(names(&claimed)[0], format!("{round}-0"), "it went back");
-        let start = Arc::new(Barrier::new(BATCH as usize));
-        let mut tasks = JoinSet::new();
-        for number in 0..BATCH {
-            let store = nodes[number as usize % 2].clone();
-            let (claimed, start) = (claimed.clone(), start.clone());
-            tasks.spawn(async move {
-                let name = format!("{round}-{number}");
-                start.wait().await;
-                outcome(&*store, &claimed, &name, AckStatus::Completed).await
-            });
-        }
-        let outcomes = timeout(HANGS, tasks.join_all())
-            .await
-            .expect("an ack hangs");
+        let outcomes = race(&nodes, BATCH as usize, |number, store| {
+            let (claimed, name) = (claimed.clone(), format!("{round}-{number}"));
+            async move { complete(&*store, &claimed, &name).await }
+        })
+        .await;
         let released = outcomes.iter().filter(|outcome| **outcome == RELEASED);
         assert_eq!(released.count(), 1, "{outcomes:?}");
         assert_eq!(from("q").nothing(&*nodes[1]).await, None, "{outcomes:?}");

@@ -1,4 +1,4 @@
-//! Random sequences of steps, checked against the model after each.
+//! Random sequences of calls, compared with the model after each.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,28 +16,24 @@ use wakeline_queue::{
     write_batch::WriteBatch,
 };
 use wakeline_testkit::CommitAlone;
-use wakeline_wake::{Topic, WaitKey, WaitedKey, Wake};
+use wakeline_wake::{WaitKey, WaitedKey, Wake};
 
 use crate::{
-    calls::{LEASE, assert_about, from, message, say},
-    model::{AckedMessage, Model, Name},
-    test_store::TestStore,
+    calls::{LEASE, Request, ack_of, assert_about, from, message, names},
+    model::{AckResults, Model, Name},
+    test_store::{TestStore, seed},
 };
 
 const STEPS: usize = 80;
 const SEQUENCES: usize = 40;
 const PARTITIONS: [&str; 3] = ["p0", "p1", "p2"];
 const GROUPS: [&str; 2] = ["one", "two"];
-/// What passes at once: no lease ends near it, so that the time that a test takes on PostgreSQL
-/// makes no difference.
+/// A step of time. No lease ends near a step, so the time that a test takes on PostgreSQL makes no
+/// difference.
 const TICK: Duration = Duration::from_secs(25);
-/// A pop that is told to check again within this time does so at once.
-const AT_ONCE: Duration = Duration::from_millis(10);
-const MAX_LOOKS: usize = 50;
 
 pub(crate) async fn random_sequences_follow_the_model(store: TestStore) {
-    let given = std::env::var("WAKELINE_SEED").ok();
-    let given: Option<u64> = given.map(|seed| seed.parse().unwrap());
+    let given = seed();
     let sequences = if given.is_some() { 1 } else { SEQUENCES };
     let stores = store.nodes().await;
     for number in 0..sequences {
@@ -69,15 +65,15 @@ struct Sequence<'a> {
     queues: [String; 2],
     model: Model,
     claims: Vec<Claim>,
-    /// The pops that would wait now: a pop's last check found nothing, and it has not been woken since. When
-    /// it looks again by itself, if it does.
+    /// The pops that would wait now: the last check found nothing, and no wake came since. With the
+    /// time of the next check, if there is one.
     parked: BTreeMap<String, (PopRequest, Option<Duration>)>,
     pushed: usize,
     /// Transaction ids that the store gave to messages without one.
     given: Vec<String>,
 }
 
-impl Sequence<'_> {
+impl<'a> Sequence<'a> {
     async fn apply(&mut self) {
         match self.random.random_range(0..100) {
             0..20 => {
@@ -101,10 +97,10 @@ impl Sequence<'_> {
                 self.model.now += TICK;
             }
         }
-        self.nobody_is_stuck();
+        self.assert_no_pop_is_stuck();
     }
 
-    fn store(&mut self) -> &dyn Store {
+    fn store(&mut self) -> &'a dyn Store {
         &*self.stores[self.random.random_range(0..2)]
     }
 
@@ -146,11 +142,10 @@ impl Sequence<'_> {
                 let ack = self.ack(&claimed);
                 // Twice of one message only if that is no contradiction; and whether a dead one is
                 // still ahead depends on when the store passes it.
-                let said = acks.iter().find(|other| {
-                    (other.partition, &other.group, &other.transaction_id)
-                        == (ack.partition, &ack.group, &ack.transaction_id)
-                });
-                let is_contradiction = said.is_some_and(|other| {
+                let key =
+                    |ack: &Ack| (ack.partition, ack.group.clone(), ack.transaction_id.clone());
+                let other = acks.iter().find(|other| key(other) == key(&ack));
+                let is_contradiction = other.is_some_and(|other| {
                     (other.status, ack.status) != (AckStatus::Failed, AckStatus::Failed)
                 });
                 if !is_contradiction && !self.model.is_dead(&ack) {
@@ -170,21 +165,16 @@ impl Sequence<'_> {
         };
         let transaction = match self.random.random_range(0..25) {
             0 => format!("m{}", self.random.random_range(0..=self.pushed)),
-            1 => self
-                .given
-                .choose(&mut self.random)
-                .cloned()
-                .unwrap_or_default(),
+            1 => {
+                let given = self.given.choose(&mut self.random);
+                given.cloned().unwrap_or_default()
+            }
             _ => {
-                let messages: Vec<_> = claimed.messages().collect();
-                messages
-                    .choose(&mut self.random)
-                    .unwrap()
-                    .transaction_id
-                    .clone()
+                let names = names(claimed);
+                (*names.choose(&mut self.random).unwrap()).to_owned()
             }
         };
-        let mut ack = say(claimed, &transaction, status);
+        let mut ack = ack_of(claimed, &transaction, status);
         match self.random.random_range(0..14) {
             0 => ack.lease = None,
             1 => ack.lease = Some(Uuid::nil()),
@@ -194,7 +184,7 @@ impl Sequence<'_> {
         ack
     }
 
-    /// A step, whole or not.
+    /// Applies a write batch, whole or not.
     async fn run(&mut self, pushes: Vec<NewMessage>, acks: Vec<Ack>, is_whole: bool) {
         let mut required = Vec::new();
         if is_whole
@@ -214,15 +204,11 @@ impl Sequence<'_> {
         let rejection = self.model.rejection(&required, &acks).filter(|_| is_whole);
         assert_eq!(done.rejection, rejection, "{acks:?} {required:?}");
         if rejection.is_some() {
-            assert_eq!(
-                (&*done.pushed, &*done.acked, &*done.wakes),
-                (&[][..], &[][..], &[][..])
-            );
+            assert!(done.pushed.is_empty() && done.acked.is_empty() && done.wakes.is_empty());
             let names = pushes
                 .iter()
                 .map(|m| (m.queue.clone(), m.partition.clone()));
-            let made = names.filter(|name| self.model.make(name)).count();
-            if made > 0 {
+            if names.filter(|name| self.model.make(name)).count() > 0 {
                 // The first pop of an empty partition checks it once in vain.
                 self.parked.clear();
             }
@@ -237,10 +223,10 @@ impl Sequence<'_> {
                 self.given.push(pushed.transaction_id);
             }
         }
-        let said = self.model.ack(&acks, &required, &located);
-        assert_eq!(done.acked, said.outcomes, "{acks:?}");
+        let expected = self.model.ack(&acks, &required, &located);
+        assert_eq!(done.acked, expected.outcomes, "{acks:?}");
         if pushes.is_empty() {
-            assert_told(&said, &done.wakes);
+            assert_wakes(&expected, &done.wakes);
         }
         self.wake(&done.wakes);
     }
@@ -273,34 +259,15 @@ impl Sequence<'_> {
 
     async fn pop(&mut self) {
         let request = self.request();
-        let asked = Arc::new(request.clone());
         let lease = Uuid::now_v7();
-        let mut looks = 0;
-        let popped = loop {
-            let popped = self.store().pop(asked.clone(), lease, LEASE).done().await;
-            match popped {
-                PopOutcome::Empty {
-                    recheck_after: Some(recheck_after),
-                } if recheck_after <= AT_ONCE => {
-                    looks += 1;
-                    assert!(
-                        looks < MAX_LOOKS,
-                        "told to look again for ever: {request:?}"
-                    );
-                    tokio::time::sleep(recheck_after).await;
-                }
-                popped => break popped,
-            }
-        };
+        let popping = Request(request.clone());
+        let popped = popping.pop_of_any_until_sure(|| self.store(), lease).await;
         let available = self.model.available(&request);
         self.model.meet(&request);
         match popped {
             PopOutcome::Claimed(claimed) => {
-                let from: BTreeSet<String> = claimed
-                    .parts
-                    .iter()
-                    .map(|part| part.partition.clone())
-                    .collect();
+                let from = claimed.parts.iter().map(|part| part.partition.clone());
+                let from: BTreeSet<String> = from.collect();
                 assert_eq!(from.len(), claimed.parts.len(), "twice from a partition");
                 assert!(from.is_subset(&available), "{claimed:?} of {available:?}");
                 assert!(request.auto_ack || claimed.lease == Some(lease));
@@ -314,10 +281,9 @@ impl Sequence<'_> {
                     Some(end) => assert_about(recheck_after, end - self.model.now),
                     None => assert_eq!(recheck_after, None),
                 }
-                let recheck_after =
-                    recheck_after.map(|recheck_after| self.model.now + recheck_after);
+                let checks_at = recheck_after.map(|time| self.model.now + time);
                 let key = format!("{:?}", request.key());
-                self.parked.insert(key, (request, recheck_after));
+                self.parked.insert(key, (request, checks_at));
             }
         }
     }
@@ -376,7 +342,7 @@ impl Sequence<'_> {
             let parked = self.parked.get(&format!("{key:?}"));
             if !self.model.available(request).is_empty() {
                 assert_eq!(due, Some(Duration::ZERO), "{request:?}");
-            } else if parked.is_some_and(|(_, recheck_after)| recheck_after.is_none())
+            } else if parked.is_some_and(|(_, checks_at)| checks_at.is_none())
                 && self.model.is_known(request)
             {
                 assert_eq!(due, None, "{request:?}");
@@ -395,35 +361,30 @@ impl Sequence<'_> {
     }
 
     /// A pop that waits without a wake and before its own time has no message to get.
-    fn nobody_is_stuck(&mut self) {
-        for (request, recheck_after) in self.parked.values() {
-            let is_asleep =
-                recheck_after.is_none_or(|recheck_after| self.model.now < recheck_after);
+    fn assert_no_pop_is_stuck(&mut self) {
+        for (request, checks_at) in self.parked.values() {
+            let waits = checks_at.is_none_or(|time| self.model.now < time);
             let available = self.model.available(request);
             assert!(
-                !is_asleep || available.is_empty(),
-                "{request:?} sleeps until {recheck_after:?} and could have {available:?}"
+                !waits || available.is_empty(),
+                "{request:?} waits until {checks_at:?} and could have {available:?}"
             );
         }
     }
 
-    /// A group that comes at the end sees everything.
+    /// A new group gets all messages.
     async fn end(mut self, prefix: &str) {
         let mut seen = BTreeMap::<Name, Vec<String>>::new();
         for queue in self.queues.clone() {
             let request = from(&queue).group("late").batch(3).auto_ack();
             loop {
-                let claimed = match request.pop(self.store()).await {
+                let lease = Uuid::now_v7();
+                let popped = request.pop_of_any_until_sure(|| self.store(), lease).await;
+                let claimed = match popped {
                     PopOutcome::Claimed(claimed) => claimed,
-                    PopOutcome::Empty {
-                        recheck_after: None,
-                    } => break,
-                    PopOutcome::Empty {
-                        recheck_after: Some(recheck_after),
-                    } => {
-                        assert!(recheck_after <= AT_ONCE, "{recheck_after:?}");
-                        tokio::time::sleep(recheck_after).await;
-                        continue;
+                    PopOutcome::Empty { recheck_after } => {
+                        assert_eq!(recheck_after, None, "there is nothing left to wait for");
+                        break;
                     }
                 };
                 for part in claimed.parts {
@@ -439,28 +400,29 @@ impl Sequence<'_> {
              JOIN queue_partition p ON p.id = d.partition_id JOIN queue q ON q.id = p.queue_id \
              WHERE q.name LIKE '{prefix}-%' ORDER BY 1, 2"
         );
-        assert_eq!(
-            self.fixture.database.pairs(&dead).await,
-            self.model.dead_letters()
-        );
+        let dead = self.fixture.database.pairs(&dead).await;
+        assert_eq!(dead, self.model.dead_letters());
     }
 }
 
 /// Acknowledgements wake their own group, where there is something for it.
-fn assert_told(said: &AckedMessage, ready: &[Wake]) {
-    let told: BTreeSet<(Name, String)> = ready
-        .iter()
-        .map(|wake| {
-            let parts =
-                |topic: &Topic| -> Vec<String> { topic.parts().map(str::to_owned).collect() };
-            let [queue, partition] = &parts(&wake.topics[0])[..] else {
-                panic!("{wake:?}");
-            };
-            let group = wake.group.as_ref().expect("a group").name();
-            ((queue.clone(), partition.clone()), group.to_owned())
-        })
-        .collect();
-    assert!(told.is_superset(&said.ready), "{told:?} for {said:?}");
-    let more: BTreeSet<_> = told.difference(&said.ready).cloned().collect();
-    assert!(more.is_subset(&said.perhaps), "{told:?} for {said:?}");
+fn assert_wakes(expected: &AckResults, wakes: &[Wake]) {
+    let woken = wakes.iter().map(|wake| {
+        let parts: Vec<String> = wake.topics[0].parts().map(str::to_owned).collect();
+        let [queue, partition] = &parts[..] else {
+            panic!("{wake:?}");
+        };
+        let group = wake.group.as_ref().expect("a group").name();
+        ((queue.clone(), partition.clone()), group.to_owned())
+    });
+    let woken: BTreeSet<(Name, String)> = woken.collect();
+    assert!(
+        woken.is_superset(&expected.ready),
+        "{woken:?} for {expected:?}"
+    );
+    let more: BTreeSet<_> = woken.difference(&expected.ready).cloned().collect();
+    assert!(
+        more.is_subset(&expected.perhaps),
+        "{woken:?} for {expected:?}"
+    );
 }

@@ -4,13 +4,12 @@ use tokio::{sync::mpsc, time::timeout};
 use wakeline_queue::ack::AckStatus;
 
 use crate::{
-    calls::{from, message, names, part, say},
-    lost_wakes::acknowledge,
-    test_door::{STUCK, TestDoor, taken},
+    calls::{ack_of, from, message, names},
+    test_door::{STUCK, TestDoor, acknowledge, taken},
     test_store::TestStore,
 };
 
-pub(crate) async fn first_come_first_served(store: TestStore) {
+pub(crate) async fn the_pop_that_waited_longest_is_answered_first(store: TestStore) {
     let door = TestDoor::open(&store).await;
     let mut waiting = Vec::new();
     for _ in 0..4 {
@@ -21,12 +20,11 @@ pub(crate) async fn first_come_first_served(store: TestStore) {
         let claimed = taken(pop).await;
         assert_eq!(names(&claimed), [number.to_string()]);
         let name = number.to_string();
-        acknowledge(&door.queue, say(&claimed, &name, AckStatus::Completed)).await;
+        acknowledge(&door.queue, ack_of(&claimed, &name, AckStatus::Completed)).await;
     }
 }
 
-/// What is left when a lease ends goes to the next in line.
-pub(crate) async fn an_ack_serves_the_next(store: TestStore) {
+pub(crate) async fn an_ack_answers_the_next_waiting_pop(store: TestStore) {
     let door = TestDoor::open(&store).await;
     let first = door.parked(from("q")).await;
     let second = door.parked(from("q").partition("p")).await;
@@ -38,11 +36,11 @@ pub(crate) async fn an_ack_serves_the_next(store: TestStore) {
         let claimed = taken(pop).await;
         let name = expected.next().unwrap();
         assert_eq!(names(&claimed), [name]);
-        acknowledge(&door.queue, say(&claimed, name, AckStatus::Completed)).await;
+        acknowledge(&door.queue, ack_of(&claimed, name, AckStatus::Completed)).await;
     }
 }
 
-pub(crate) async fn a_push_serves_as_many_as_it_has_messages_for(store: TestStore) {
+pub(crate) async fn a_push_answers_one_pop_per_message(store: TestStore) {
     const WAITERS: usize = 6;
     let door = TestDoor::open(&store).await;
     let (answered, mut answers) = mpsc::unbounded_channel();
@@ -70,8 +68,8 @@ pub(crate) async fn a_push_serves_as_many_as_it_has_messages_for(store: TestStor
     }
 }
 
-/// Batches are full before the next waiter gets something.
-pub(crate) async fn a_batch_goes_to_one(store: TestStore) {
+/// A batch is filled before the next pop gets messages.
+pub(crate) async fn a_batch_goes_to_one_pop(store: TestStore) {
     let door = TestDoor::open(&store).await;
     let first = door.parked(from("q").batch(10).auto_ack()).await;
     let second = door.parked(from("q").batch(10).auto_ack()).await;
@@ -83,8 +81,7 @@ pub(crate) async fn a_batch_goes_to_one(store: TestStore) {
     assert_eq!(counts, [5, 10]);
 }
 
-/// Ask for many partitions, and the others still get theirs.
-pub(crate) async fn partitions_are_shared_out(store: TestStore) {
+pub(crate) async fn partitions_are_shared_among_pops(store: TestStore) {
     let door = TestDoor::open(&store).await;
     let partitions = ["p0", "p1", "p2", "p3"];
     door.push(&partitions, "a").await;
@@ -108,10 +105,6 @@ pub(crate) async fn groups_do_not_wait_for_each_other(store: TestStore) {
     }
     door.push(&["p"], "a").await;
     for pop in waiting {
-        let claimed = timeout(STUCK, taken(pop)).await.unwrap();
-        assert_eq!(
-            (names(&claimed), &*part(&claimed).partition),
-            (vec!["a"], "p")
-        );
+        assert_eq!(names(&taken(pop).await), ["a"]);
     }
 }

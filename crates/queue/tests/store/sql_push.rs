@@ -1,23 +1,22 @@
 //! PostgreSQL only: applications that push in their own transactions.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::{sync::Barrier, task::JoinSet};
 use tokio_postgres::Client;
-use wakeline_bus::{Intervals, watch};
-use wakeline_queue::{ack::AckStatus, message::PushRefusal, options::Options};
-use wakeline_testkit::CommitAlone;
+use wakeline_queue::message::PushRefusal;
+use wakeline_testkit::{CommitAlone, eventually};
 use wakeline_wake::Cause;
 
 use crate::{
-    calls::{ack, configure, from, message, names, part, push, push_all, try_push},
-    lost_wakes::nodes,
+    calls::{
+        HOUR, complete, configure, from, message, names, part, push, push_all, push_together,
+        try_push,
+    },
     races::finished,
-    test_door::answer,
+    test_door::{answer, nodes, recheck_on_request},
     test_store::TestStore,
 };
-
-const HOUR: Duration = Duration::from_secs(3_600);
 
 async fn application(store: &TestStore) -> Client {
     store.database.session().await
@@ -35,18 +34,13 @@ async fn refused(client: &Client, sql: &str) -> String {
 }
 
 #[tokio::test]
-async fn everything_of_a_message_comes_back() {
+async fn a_message_keeps_all_its_fields() {
     let store = TestStore::postgres().await;
     let client = application(&store).await;
-    let rows = client
-        .query_typed(
-            r#"SELECT wakeline.push('q', '{"a":  1, "z": "\u0000"}', 'π', 't ü',
-                   '00000000-0000-0000-0000-000000000005')
-               UNION ALL SELECT wakeline.push('q2', NULL)"#,
-            &[],
-        )
-        .await
-        .unwrap();
+    let pushes = r#"SELECT wakeline.push('q', '{"a":  1, "z": "\u0000"}', 'π', 't ü',
+            '00000000-0000-0000-0000-000000000005')
+        UNION ALL SELECT wakeline.push('q2', NULL)"#;
+    let rows = client.query_typed(pushes, &[]).await.unwrap();
     let given: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let claimed = from("q").claim(&*store).await;
     let of = part(&claimed);
@@ -57,33 +51,28 @@ async fn everything_of_a_message_comes_back() {
     assert_eq!(given[0], "t ü");
     let claimed = from("q2").claim(&*store).await;
     let of = part(&claimed);
-    assert_eq!(
-        (&*of.partition, &*of.messages[0].payload),
-        ("Default", "null")
-    );
-    assert_eq!(of.messages[0].transaction_id, given[1]);
-    ack(&*store, &claimed, &given[1], AckStatus::Completed).await;
+    let got = &of.messages[0];
+    assert_eq!((&*of.partition, &*got.payload), ("Default", "null"));
+    assert_eq!(got.transaction_id, given[1]);
+    complete(&*store, &claimed, &given[1]).await;
     assert_eq!(from("q2").nothing(&*store).await, None);
 }
 
 #[tokio::test]
-async fn the_order_is_that_of_the_commits() {
+async fn messages_come_in_the_order_of_the_commits() {
     let store = TestStore::postgres().await;
     let (slow, fast) = (application(&store).await, application(&store).await);
     run(&slow, "BEGIN; SELECT wakeline.push('q', '1', 'p', 'a')").await;
     run(&fast, "BEGIN; SELECT wakeline.push('q', '1', 'p', 'b')").await;
-    assert_eq!(
-        from("q").nothing(&*store).await,
-        None,
-        "not before the commit"
-    );
+    // Not before the commit.
+    assert_eq!(from("q").nothing(&*store).await, None);
     run(&slow, "SELECT wakeline.push('q', '1', 'p', 'c')").await;
     run(&fast, "COMMIT").await;
     // An open transaction blocks no other push.
     push(&*store, "q", "p", &["d"]).await;
     let claimed = from("q").batch(9).claim(&*store).await;
     assert_eq!(names(&claimed), ["b", "d"]);
-    ack(&*store, &claimed, "d", AckStatus::Completed).await;
+    complete(&*store, &claimed, "d").await;
     run(&slow, "COMMIT").await;
     let claimed = from("q").batch(9).claim(&*store).await;
     assert_eq!(names(&claimed), ["a", "c"]);
@@ -92,14 +81,11 @@ async fn the_order_is_that_of_the_commits() {
 }
 
 #[tokio::test]
-async fn what_is_rolled_back_was_never_pushed() {
+async fn a_rolled_back_push_stores_nothing() {
     let store = TestStore::postgres().await;
     let client = application(&store).await;
-    run(
-        &client,
-        "BEGIN; SELECT wakeline.push('q', '1', 'p', 'a'); ROLLBACK",
-    )
-    .await;
+    let rolled_back = "BEGIN; SELECT wakeline.push('q', '1', 'p', 'a'); ROLLBACK";
+    run(&client, rolled_back).await;
     assert_eq!(from("q").nothing(&*store).await, None);
     let savepoints = "BEGIN;
         SELECT wakeline.push('q', '1', 'p', 'a');
@@ -108,10 +94,8 @@ async fn what_is_rolled_back_was_never_pushed() {
         SELECT wakeline.push('q', '1', 'p', 'd');
         COMMIT";
     run(&client, savepoints).await;
-    assert_eq!(
-        names(&from("q").batch(9).claim(&*store).await),
-        ["a", "c", "d"]
-    );
+    let claimed = from("q").batch(9).claim(&*store).await;
+    assert_eq!(names(&claimed), ["a", "c", "d"]);
     assert_eq!(store.database.count("queue_outbox").await, 0);
 }
 
@@ -125,11 +109,7 @@ async fn a_transaction_id_is_stored_once() {
         SELECT wakeline.push('q', '1', 'p2', 'a'); COMMIT";
     run(&client, pushes).await;
     run(&client, "SELECT wakeline.push('q', '3', 'p', 'b')").await;
-    let again = push_all(
-        &*store,
-        vec![message("q", "p", "b"), message("q", "p", "c")],
-    )
-    .await;
+    let again = push_together(&*store, "q", "p", &["b", "c"]).await;
     assert_eq!((again[0].duplicate, again[1].duplicate), (true, false));
     let request = from("q").batch(9).partition("p");
     assert_eq!(names(&request.claim(&*store).await), ["a", "b", "c"]);
@@ -137,7 +117,7 @@ async fn a_transaction_id_is_stored_once() {
 }
 
 #[tokio::test]
-async fn three_hundred_of_one_transaction_come_in_order() {
+async fn three_hundred_messages_of_one_transaction_come_in_order() {
     let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["first"]).await;
     let client = application(&store).await;
@@ -155,40 +135,22 @@ async fn three_hundred_of_one_transaction_come_in_order() {
 }
 
 #[tokio::test]
-async fn what_the_door_refuses_is_refused_here() {
+async fn a_push_by_sql_is_refused_as_one_by_the_store() {
     let store = TestStore::postgres().await;
     let client = application(&store).await;
-    let options = Options {
-        max_size: 2,
-        ..Options::default()
-    };
-    configure(&*store, "small", options).await;
+    configure(&*store, "small", |options| options.max_size = 2).await;
     let three = "SELECT count(wakeline.push('small', '1')) FROM generate_series(1, 3)";
     assert_eq!(refused(&client, three).await, "54000");
     run(&client, &three.replace("3)", "2)")).await;
-    assert_eq!(
-        refused(&client, "SELECT wakeline.push('small', '1')").await,
-        "54000"
-    );
-    let pushed = try_push(&*store, vec![message("small", "p", "x")])
-        .await
-        .pushed;
-    assert_eq!(pushed, [Err(PushRefusal::Full { max_size: 2 })]);
+    let push_to = |queue: &str| format!("SELECT wakeline.push('{queue}', '1')");
+    assert_eq!(refused(&client, &push_to("small")).await, "54000");
+    let pushed = try_push(&*store, vec![message("small", "p", "x")]).await;
+    assert_eq!(pushed.pushed, [Err(PushRefusal::Full { max_size: 2 })]);
 
-    let sealed = Options {
-        is_sealed: true,
-        ..Options::default()
-    };
-    configure(&*store, "sealed", sealed).await;
-    assert_eq!(
-        refused(&client, "SELECT wakeline.push('sealed', '1')").await,
-        "55000"
-    );
+    configure(&*store, "sealed", |options| options.is_sealed = true).await;
+    assert_eq!(refused(&client, &push_to("sealed")).await, "55000");
     store.set_push_paused(true).done().await;
-    assert_eq!(
-        refused(&client, "SELECT wakeline.push('q', '1')").await,
-        "55000"
-    );
+    assert_eq!(refused(&client, &push_to("q")).await, "55000");
     store.set_push_paused(false).done().await;
     run(&client, "SELECT wakeline.push('q', '1')").await;
 
@@ -202,16 +164,14 @@ async fn what_the_door_refuses_is_refused_here() {
         let push = format!("SELECT wakeline.push({bad})");
         assert_eq!(refused(&client, &push).await, "22023", "{bad}");
     }
-    assert_eq!(
-        refused(&client, "SELECT wakeline.push('q', '{')").await,
-        "22P02"
-    );
+    let no_json = "SELECT wakeline.push('q', '{')";
+    assert_eq!(refused(&client, no_json).await, "22P02");
     let claimed = from("q").batch(9).claim(&*store).await;
     assert_eq!(claimed.messages().count(), 1);
 }
 
 #[tokio::test]
-async fn a_push_is_one_with_what_the_application_writes() {
+async fn a_push_commits_with_the_writes_of_its_application() {
     let store = TestStore::postgres().await;
     let client = application(&store).await;
     run(&client, "CREATE TABLE orders (id int PRIMARY KEY)").await;
@@ -242,18 +202,13 @@ async fn a_push_is_one_with_what_the_application_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_is_woken_on_every_node() {
+async fn a_push_by_sql_wakes_the_pops_of_every_node() {
     let store = TestStore::postgres().await;
     let nodes = nodes(&store).await;
     let client = application(&store).await;
     run(&client, "SELECT wakeline.push('q', '1', 'p', 'first')").await;
     for (number, node) in nodes.iter().enumerate() {
-        let intervals = Intervals {
-            fallback: HOUR,
-            degraded: HOUR,
-        };
-        let (bus, engine) = (node.bus().clone(), node.engine().clone());
-        tokio::spawn(watch(bus, engine, vec![node.clone()], intervals));
+        recheck_on_request(node);
         // A group that has caught up, and one that has seen nothing.
         let group = format!("g{number}");
         let caught_up = from("q").group(&group).batch(9);
@@ -266,14 +221,7 @@ async fn who_waits_is_woken_on_every_node() {
                 waiter.pop(request.0, HOUR).await.unwrap()
             }));
         }
-        let held = async {
-            while node.engine().held() < 2 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(crate::test_door::STUCK, held)
-            .await
-            .unwrap();
+        eventually("both pops to be held", async || node.engine().held() == 2).await;
         let both = format!(
             "BEGIN; SELECT wakeline.push('q', '1', 'p', 'm{number}');
              SELECT wakeline.push('new{number}', '1', 'p', 'n'); COMMIT"
@@ -285,7 +233,7 @@ async fn who_waits_is_woken_on_every_node() {
         {
             let (claim, woken_by) = answer(pop).await;
             assert_eq!(names(claim.claim()), [expected]);
-            // A look that was under way when it was committed finds it by itself.
+            // A check that was under way at the commit finds it by itself.
             assert!(
                 matches!(woken_by, None | Some(Cause::Fallback)),
                 "{woken_by:?}"
@@ -294,9 +242,9 @@ async fn who_waits_is_woken_on_every_node() {
     }
 }
 
-/// Applications and nodes at once: nothing fails, nothing is lost, each one's order is kept.
+/// Nothing fails and nothing is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn across_each_other_and_across_the_door() {
+async fn concurrent_pushes_by_sql_and_by_the_store_keep_their_order() {
     const APPLICATIONS: usize = 4;
     const NODES: usize = 2;
     const ROUNDS: usize = 15;
@@ -313,12 +261,9 @@ async fn across_each_other_and_across_the_door() {
             tasks.spawn(async move {
                 start.wait().await;
                 for round in 0..ROUNDS {
-                    let pushes: String = partitions
-                        .iter()
-                        .map(|p| {
-                            format!("SELECT wakeline.push('q', '1', '{p}', '{number} {round}');")
-                        })
-                        .collect();
+                    let push =
+                        |p| format!("SELECT wakeline.push('q', '1', '{p}', '{number} {round}');");
+                    let pushes: String = partitions.iter().map(push).collect();
                     run(&client, &format!("BEGIN; {pushes} COMMIT")).await;
                 }
             });

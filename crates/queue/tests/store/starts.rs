@@ -1,22 +1,18 @@
-//! Where a group begins that is seen for the first time.
+//! Where a new group starts.
 
-use std::time::Duration;
-
-use wakeline_queue::{claim::Start, queue_admin::GroupScope};
+use wakeline_queue::claim::Start;
 use wakeline_testkit::CommitAlone;
 
 use crate::{
-    calls::{Request, from, names, of, push},
+    calls::{HOUR, Request, from, names, of, push, scope},
     test_store::TestStore,
 };
-
-const HOUR: Duration = Duration::from_secs(3_600);
 
 fn all_of(request: Request) -> Request {
     request.batch(9).partitions(9).auto_ack()
 }
 
-pub(crate) async fn with_everything_or_with_what_is_new(store: TestStore) {
+pub(crate) async fn a_group_starts_with_all_messages_or_with_new_ones(store: TestStore) {
     push(&*store, "q", "p", &["old"]).await;
     store.pass_for_all(HOUR).await;
     let new = all_of(from("q").group("new").start(Start::New));
@@ -33,7 +29,7 @@ pub(crate) async fn with_everything_or_with_what_is_new(store: TestStore) {
     assert_eq!(names(&all.claim(&*store).await), ["old", "newer", "newest"]);
 }
 
-pub(crate) async fn at_a_time(store: TestStore) {
+pub(crate) async fn a_group_starts_at_a_time(store: TestStore) {
     for name in ["a", "b", "c"] {
         push(&*store, "q", "p", &[name]).await;
         store.pass_for_all(HOUR).await;
@@ -46,17 +42,14 @@ pub(crate) async fn at_a_time(store: TestStore) {
         ("one and a half", hours(3) / 2, vec!["c"]),
     ] {
         let request = all_of(from("q").group(group).start(Start::At(now - since)));
-        assert_eq!(
-            names(&request.claim_soon(&*store).await),
-            expected,
-            "{group}"
-        );
+        let claimed = request.claim_soon(&*store).await;
+        assert_eq!(names(&claimed), expected, "{group}");
     }
     let future = all_of(from("q").group("future").start(Start::At(now + hours(1))));
     assert_eq!(future.nothing(&*store).await, None);
 }
 
-pub(crate) async fn it_is_said_once(store: TestStore) {
+pub(crate) async fn only_the_first_pop_sets_the_start(store: TestStore) {
     push(&*store, "q", "p", &["old"]).await;
     store.pass_for_all(HOUR).await;
     let new = all_of(from("q")).start(Start::New);
@@ -66,8 +59,8 @@ pub(crate) async fn it_is_said_once(store: TestStore) {
     assert_eq!(all.partition("p").nothing(&*store).await, None);
 }
 
-/// The moment that counts is that of the first question, not that of the first queue.
-pub(crate) async fn a_namespace_is_new_from_the_first_question_on(store: TestStore) {
+/// The time of the first pop counts, not that of the first queue.
+pub(crate) async fn a_start_by_namespace_counts_from_the_first_pop(store: TestStore) {
     push(&*store, "ns.a", "p", &["old"]).await;
     store.pass_for_all(HOUR).await;
     let new = all_of(of(Some("ns"), None)).start(Start::New);
@@ -84,7 +77,7 @@ pub(crate) async fn a_namespace_is_new_from_the_first_question_on(store: TestSto
     assert_eq!(names(&new.claim_soon(&*store).await), ["a"]);
 }
 
-pub(crate) async fn it_can_be_told_afterwards_and_holds_for_what_is_not_seen(store: TestStore) {
+pub(crate) async fn a_later_subscription_applies_to_partitions_without_a_cursor(store: TestStore) {
     push(&*store, "q", "p", &["old"]).await;
     store.pass_for_all(HOUR).await;
     let now = store.now().await;
@@ -92,12 +85,7 @@ pub(crate) async fn it_can_be_told_afterwards_and_holds_for_what_is_not_seen(sto
     let new = all_of(from("q")).start(Start::New);
     assert_eq!(new.nothing(&*store).await, None);
     assert_eq!(store.subscribe("g".to_owned(), 0).done().await, 1);
-    assert_eq!(new.nothing(&*store).await, None, "it has seen this");
-    let scope = GroupScope {
-        group: "g".to_owned(),
-        queue: None,
-        partition: None,
-    };
-    store.delete_group(scope, false).done().await;
+    assert_eq!(new.nothing(&*store).await, None, "it has a cursor there");
+    store.delete_group(scope(None, None), false).done().await;
     assert_eq!(names(&new.claim_soon(&*store).await), ["old"]);
 }

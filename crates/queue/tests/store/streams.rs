@@ -1,4 +1,4 @@
-//! Stream queries: their state and their messages change together.
+//! Stream queries, whose state and messages change together.
 
 use uuid::Uuid;
 use wakeline_queue::{
@@ -10,7 +10,7 @@ use wakeline_queue::{
 use wakeline_testkit::CommitAlone;
 
 use crate::{
-    calls::{LEASE, RELEASED, apply, from, message, names, part, push, say},
+    calls::{LEASE, RELEASED, ack_of, apply, from, message, names, part, push, whole_batch},
     test_store::TestStore,
 };
 
@@ -29,17 +29,16 @@ async fn register(store: &dyn Store) -> Uuid {
 }
 
 fn change(stream: Uuid, partition: i64, values: &[(&str, Option<&str>)]) -> StateChange {
+    let values = values.iter();
+    let values = values.map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned)));
     StateChange {
         stream,
         partition,
-        values: values
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned)))
-            .collect(),
+        values: values.collect(),
     }
 }
 
-fn everything(stream: Uuid, partition: i64) -> StateQuery {
+fn all_of(stream: Uuid, partition: i64) -> StateQuery {
     StateQuery {
         stream,
         partition,
@@ -50,25 +49,26 @@ fn everything(stream: Uuid, partition: i64) -> StateQuery {
     }
 }
 
-async fn states(store: &dyn Store, query: StateQuery) -> Vec<(String, String)> {
-    let rows = store.states(query).await.unwrap();
-    rows.into_iter().map(|row| (row.key, row.value)).collect()
+async fn states(store: &dyn Store, query: StateQuery) -> Vec<KeyValue> {
+    let rows = store.states(query).await.unwrap().into_iter();
+    rows.map(|row| KeyValue(row.key, row.value)).collect()
+}
+
+#[derive(Debug)]
+struct KeyValue(String, String);
+
+impl PartialEq<(&str, &str)> for KeyValue {
+    fn eq(&self, (key, value): &(&str, &str)) -> bool {
+        self.0 == *key && self.1 == *value
+    }
 }
 
 async fn write(store: &dyn Store, state: StateChange) -> Option<Rejection> {
     let whole = WriteBatch {
-        is_whole: true,
         state: Some(state),
-        ..WriteBatch::default()
+        ..whole_batch(vec![], vec![])
     };
     apply(store, whole).await.rejection
-}
-
-fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-    let owned = expected.iter();
-    owned
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .collect()
 }
 
 pub(crate) async fn a_stream_is_registered_once(store: TestStore) {
@@ -84,10 +84,10 @@ pub(crate) async fn a_stream_is_registered_once(store: TestStore) {
     // Another chain of operators does not fit the state, unless it begins anew.
     let other = store.register(query("two", false)).done().await;
     assert_eq!((other.id, other.is_mismatch), (first.id, true));
-    assert_eq!(states(&*store, everything(first.id, 1)).await.len(), 1);
+    assert_eq!(states(&*store, all_of(first.id, 1)).await.len(), 1);
     let reset = store.register(query("two", true)).done().await;
     assert!(reset.is_reset && !reset.is_mismatch && !reset.is_new);
-    assert_eq!(states(&*store, everything(first.id, 1)).await, []);
+    assert!(states(&*store, all_of(first.id, 1)).await.is_empty());
     let fits = store.register(query("two", false)).done().await;
     assert!(!fits.is_mismatch);
 }
@@ -97,53 +97,43 @@ pub(crate) async fn state_and_messages_change_together(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").claim(&*store).await;
     let number = part(&claimed).number;
-    let cycle = |transaction: &str, value: &str| WriteBatch {
-        pushes: vec![message("r", "p", &format!("made of {transaction}"))],
-        acks: vec![say(&claimed, "a", AckStatus::Completed)],
-        is_whole: true,
-        required: vec![claimed.lease.unwrap()],
+    let lease = claimed.lease.unwrap();
+    let ack = || ack_of(&claimed, "a", AckStatus::Completed);
+    let cycle = |name: &str, value: &str| WriteBatch {
+        required: vec![lease],
         state: Some(change(stream, number, &[("sum", Some(value))])),
+        ..whole_batch(vec![ack()], vec![message("r", "p", name)])
     };
-    let done = apply(&*store, cycle("a", "1")).await;
+    let done = apply(&*store, cycle("x", "1")).await;
     assert_eq!((done.rejection, &*done.acked), (None, &[RELEASED][..]));
     assert_eq!(
-        states(&*store, everything(stream, number)).await,
-        pairs(&[("sum", "1")])
+        states(&*store, all_of(stream, number)).await,
+        [("sum", "1")]
     );
-    // The lease is over: the same again changes nothing.
-    let refused = apply(&*store, cycle("b", "2")).await;
+    // The lease is over: the same cycle changes nothing.
+    let refused = apply(&*store, cycle("y", "2")).await;
+    assert_eq!(refused.rejection, Some(Rejection::Lease(lease)));
     assert_eq!(
-        refused.rejection,
-        Some(Rejection::Lease(claimed.lease.unwrap()))
+        states(&*store, all_of(stream, number)).await,
+        [("sum", "1")]
     );
-    assert_eq!(
-        states(&*store, everything(stream, number)).await,
-        pairs(&[("sum", "1")])
-    );
-    assert_eq!(
-        names(&from("r").batch(9).claim(&*store).await),
-        ["made of a"]
-    );
+    assert_eq!(names(&from("r").batch(9).claim(&*store).await), ["x"]);
 }
 
-pub(crate) async fn a_refused_cycle_changes_no_state(store: TestStore) {
+pub(crate) async fn a_rejected_cycle_changes_no_state(store: TestStore) {
     let stream = register(&*store).await;
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     let number = part(&claimed).number;
     store.pass(LEASE).await;
+    let ack = ack_of(&claimed, "a", AckStatus::Completed);
     let cycle = WriteBatch {
-        acks: vec![say(&claimed, "a", AckStatus::Completed)],
-        is_whole: true,
         state: Some(change(stream, number, &[("sum", Some("1"))])),
-        ..WriteBatch::default()
+        ..whole_batch(vec![ack], vec![])
     };
-    let refused = apply(&*store, cycle).await;
-    assert_eq!(
-        refused.rejection,
-        Some(Rejection::Ack(0, AckOutcome::LeaseLost))
-    );
-    assert_eq!(states(&*store, everything(stream, number)).await, []);
+    let refused = apply(&*store, cycle).await.rejection;
+    assert_eq!(refused, Some(Rejection::Ack(0, AckOutcome::LeaseLost)));
+    assert!(states(&*store, all_of(stream, number)).await.is_empty());
     let unknown = write(&*store, change(Uuid::now_v7(), number, &[("k", Some("1"))])).await;
     assert_eq!(unknown, Some(Rejection::Stream));
 }
@@ -158,24 +148,16 @@ pub(crate) async fn the_last_value_of_a_key_counts(store: TestStore) {
         ("c", None),
     ];
     assert_eq!(write(&*store, change(stream, 1, &values)).await, None);
-    assert_eq!(
-        states(&*store, everything(stream, 1)).await,
-        pairs(&[("a", "3")])
-    );
+    assert_eq!(states(&*store, all_of(stream, 1)).await, [("a", "3")]);
     let values = [("a", None), ("a", Some("4")), ("d", Some("5"))];
     assert_eq!(write(&*store, change(stream, 1, &values)).await, None);
-    assert_eq!(
-        states(&*store, everything(stream, 1)).await,
-        pairs(&[("a", "4"), ("d", "5")])
-    );
-    assert_eq!(
-        states(&*store, everything(stream, 2)).await,
-        [],
-        "another partition's"
-    );
+    let expected = [("a", "4"), ("d", "5")];
+    assert_eq!(states(&*store, all_of(stream, 1)).await, expected);
+    // Another partition has a state of its own.
+    assert!(states(&*store, all_of(stream, 2)).await.is_empty());
 }
 
-pub(crate) async fn states_are_found(store: TestStore) {
+pub(crate) async fn states_are_found_by_key_prefix_and_window(store: TestStore) {
     let stream = register(&*store).await;
     let values = [
         ("w:1", Some(r#"{"windowEnd": 100}"#)),
@@ -187,9 +169,9 @@ pub(crate) async fn states_are_found(store: TestStore) {
     assert_eq!(write(&*store, change(stream, 1, &values)).await, None);
     let keys = async |query: StateQuery| -> Vec<String> {
         let found = states(&*store, query).await;
-        found.into_iter().map(|(key, _)| key).collect()
+        found.into_iter().map(|KeyValue(key, _)| key).collect()
     };
-    let all = || everything(stream, 1);
+    let all = || all_of(stream, 1);
     assert_eq!(keys(all()).await, ["w%3", "w:1", "w:2", "x", "y"]);
     let some = StateQuery {
         keys: vec!["x".to_owned(), "w:1".to_owned(), "none".to_owned()],
@@ -211,8 +193,7 @@ pub(crate) async fn states_are_found(store: TestStore) {
     assert_eq!(keys(few).await, ["w%3", "w:1"]);
 }
 
-/// Two cycles of one moment, each with its own.
-pub(crate) async fn cycles_beside_each_other(store: TestStore) {
+pub(crate) async fn concurrent_cycles_keep_their_own_state(store: TestStore) {
     let stream = register(&*store).await;
     let writes = (0..20).map(|number| {
         let key = format!("k{number:02}");
@@ -222,9 +203,7 @@ pub(crate) async fn cycles_beside_each_other(store: TestStore) {
     let refused = futures_util::future::join_all(writes).await;
     assert!(refused.iter().all(Option::is_none));
     for partition in 0..2 {
-        assert_eq!(
-            states(&*store, everything(stream, partition)).await.len(),
-            10
-        );
+        let found = states(&*store, all_of(stream, partition)).await;
+        assert_eq!(found.len(), 10);
     }
 }

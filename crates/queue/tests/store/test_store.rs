@@ -3,12 +3,18 @@
 use std::{ops::Deref, sync::Arc, time::Duration};
 
 use tokio_postgres::Client;
-use wakeline_queue::store::{
-    Store,
-    postgres::{self, PostgresStore},
-    sqlite::{self, SqliteStore},
+use wakeline_bus::Bus;
+use wakeline_queue::{
+    Limits, Queue,
+    store::{
+        Store,
+        postgres::{self, PostgresStore},
+        sqlite::{self, SqliteStore},
+    },
 };
 use wakeline_testkit::{DatabaseKind, OpenStore, TestClock, TestDatabase, WriteBlock};
+
+use crate::test_door::engine;
 
 /// The store of one node.
 pub(crate) struct TestStore {
@@ -43,6 +49,23 @@ impl TestStore {
     /// A store with connections of its own.
     pub(crate) async fn another_node(&self) -> Arc<dyn Store> {
         open(&self.database, &self.clock).await
+    }
+
+    /// The door of a node on this store. From here on SQLite's clock is the real one.
+    pub(crate) fn queue(&self) -> Arc<Queue> {
+        self.queue_with(Limits::default())
+    }
+
+    pub(crate) fn queue_with(&self, limits: Limits) -> Arc<Queue> {
+        self.let_the_clock_run();
+        let engine = engine();
+        Queue::new(
+            self.node.clone(),
+            engine.clone(),
+            Bus::local(engine),
+            limits,
+            None,
+        )
     }
 
     pub(crate) async fn nodes(&self) -> [Arc<dyn Store>; 2] {
@@ -148,6 +171,12 @@ impl TestStore {
         let sql = "SELECT CAST(coalesce(sum(last - first + 1), 0) AS bigint) FROM queue_segment";
         self.database.number(sql).await
     }
+}
+
+/// The seed of a run that is to be repeated.
+pub(crate) fn seed() -> Option<u64> {
+    let seed = std::env::var("WAKELINE_SEED").ok()?;
+    Some(seed.parse().expect("a seed is a number"))
 }
 
 async fn open(database: &TestDatabase, clock: &TestClock) -> Arc<dyn Store> {

@@ -1,48 +1,41 @@
-//! Steps that are all or nothing.
-
-use std::sync::Arc;
+//! Write batches that are all or nothing.
 
 use futures_util::future::join_all;
-use tokio::{sync::Barrier, task::JoinSet, time::timeout};
 use uuid::Uuid;
 use wakeline_queue::{
     ack::{Ack, AckOutcome, AckStatus},
     claim::Claim,
     message::{NewMessage, PushRefusal},
-    options::Options,
     store::Store,
     write_batch::{BatchOutcome, Rejection, WriteBatch},
 };
 
 use crate::{
     calls::{
-        GOES_ON, LEASE, RELEASED, apply, configure, from, message, names, outcome, push, push_all,
-        say,
+        GOES_ON, LEASE, RELEASED, ack_of, apply, complete, configure, from, message, names, push,
+        push_all, whole_batch,
     },
-    races::HANGS,
+    races::race,
     test_store::TestStore,
 };
 
 async fn whole(store: &dyn Store, acks: Vec<Ack>, pushes: Vec<NewMessage>) -> BatchOutcome {
-    let whole = WriteBatch {
-        pushes,
-        acks,
-        is_whole: true,
-        ..WriteBatch::default()
-    };
-    apply(store, whole).await
+    apply(store, whole_batch(acks, pushes)).await
 }
 
 fn done(claimed: &Claim, transaction: &str) -> Ack {
-    say(claimed, transaction, AckStatus::Completed)
+    ack_of(claimed, transaction, AckStatus::Completed)
 }
 
 async fn is_empty(store: &dyn Store, queue: &str) {
-    assert_eq!(
-        from(queue).nothing(store).await,
-        None,
-        "{queue} has something"
-    );
+    assert_eq!(from(queue).nothing(store).await, None, "{queue}");
+}
+
+fn rejected(rejection: Rejection) -> BatchOutcome {
+    BatchOutcome {
+        rejection: Some(rejection),
+        ..BatchOutcome::default()
+    }
 }
 
 pub(crate) async fn an_ack_and_pushes_are_done_together(store: TestStore) {
@@ -51,17 +44,14 @@ pub(crate) async fn an_ack_and_pushes_are_done_together(store: TestStore) {
     let pushes = vec![message("r", "p", "x"), message("s", "p", "y")];
     let done = whole(&*store, vec![done(&claimed, "a")], pushes).await;
     assert_eq!((done.rejection, &*done.acked), (None, &[RELEASED][..]));
-    assert!(
-        done.pushed
-            .iter()
-            .all(|pushed| !pushed.as_ref().unwrap().duplicate)
-    );
+    let mut pushed = done.pushed.into_iter().map(Result::unwrap);
+    assert!(pushed.all(|pushed| !pushed.duplicate));
     is_empty(&*store, "q").await;
     assert_eq!(names(&from("r").claim(&*store).await), ["x"]);
     assert_eq!(names(&from("s").claim(&*store).await), ["y"]);
 }
 
-pub(crate) async fn a_lost_lease_undoes_everything(store: TestStore) {
+pub(crate) async fn a_lost_lease_rejects_the_whole_batch(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     push(&*store, "q2", "p", &["b"]).await;
     let lost = from("q").claim(&*store).await;
@@ -69,50 +59,34 @@ pub(crate) async fn a_lost_lease_undoes_everything(store: TestStore) {
     let held = from("q2").claim(&*store).await;
     let acks = vec![done(&held, "b"), done(&lost, "a")];
     let refused = whole(&*store, acks, vec![message("r", "p", "x")]).await;
-    let because = Rejection::Ack(1, AckOutcome::LeaseLost);
-    assert_eq!(
-        refused,
-        BatchOutcome {
-            rejection: Some(because),
-            ..BatchOutcome::default()
-        }
-    );
+    let lost = Rejection::Ack(1, AckOutcome::LeaseLost);
+    assert_eq!(refused, rejected(lost));
     is_empty(&*store, "r").await;
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
-    assert_eq!(
-        outcome(&*store, &held, "b", AckStatus::Completed).await,
-        RELEASED
-    );
+    assert_eq!(complete(&*store, &held, "b").await, RELEASED);
     // Not even its transaction id is remembered.
     push(&*store, "r", "p", &["x"]).await;
     assert_eq!(names(&from("r").claim(&*store).await), ["x"]);
 }
 
-pub(crate) async fn an_unknown_message_undoes_everything(store: TestStore) {
+pub(crate) async fn an_unknown_message_rejects_the_whole_batch(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     let acks = vec![done(&claimed, "a"), done(&claimed, "unknown")];
     let refused = whole(&*store, acks, vec![message("r", "p", "x")]).await;
-    assert_eq!(
-        refused.rejection,
-        Some(Rejection::Ack(1, AckOutcome::Unknown))
-    );
+    let unknown = Rejection::Ack(1, AckOutcome::Unknown);
+    assert_eq!(refused, rejected(unknown));
     is_empty(&*store, "r").await;
-    assert_eq!(
-        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
-        GOES_ON
-    );
+    assert_eq!(complete(&*store, &claimed, "a").await, GOES_ON);
 }
 
-pub(crate) async fn a_required_lease_must_be_alive(store: TestStore) {
+pub(crate) async fn a_required_lease_must_be_valid(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     let lease = claimed.lease.unwrap();
     let requiring = |required: Vec<Uuid>, transaction: &str| WriteBatch {
-        pushes: vec![message("r", "p", transaction)],
-        is_whole: true,
         required,
-        ..WriteBatch::default()
+        ..whole_batch(vec![], vec![message("r", "p", transaction)])
     };
     let fine = apply(&*store, requiring(vec![lease], "x")).await;
     assert_eq!(fine.rejection, None);
@@ -133,20 +107,18 @@ pub(crate) async fn a_required_lease_fences_the_acks(store: TestStore) {
         ("a", AckStatus::Completed, GOES_ON),
         ("b", AckStatus::Failed, RELEASED),
     ] {
-        let mut ack = say(&claimed, transaction, status);
+        let mut ack = ack_of(&claimed, transaction, status);
         ack.lease = None;
         let whole = WriteBatch {
-            acks: vec![ack],
-            is_whole: true,
             required: vec![claimed.lease.unwrap()],
-            ..WriteBatch::default()
+            ..whole_batch(vec![ack], vec![])
         };
         assert_eq!(apply(&*store, whole).await.acked, [expected]);
     }
     assert_eq!(names(&from("q").batch(2).claim(&*store).await), ["b"]);
 }
 
-pub(crate) async fn a_duplicate_push_is_told_and_the_rest_done(store: TestStore) {
+pub(crate) async fn a_duplicate_push_is_reported_and_the_rest_is_done(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let known = push_all(&*store, vec![message("r", "p", "x")])
         .await
@@ -156,36 +128,23 @@ pub(crate) async fn a_duplicate_push_is_told_and_the_rest_done(store: TestStore)
     let done = whole(&*store, vec![done(&claimed, "a")], pushes.to_vec()).await;
     assert_eq!((done.rejection, &*done.acked), (None, &[RELEASED][..]));
     let pushed: Vec<_> = done.pushed.into_iter().map(Result::unwrap).collect();
-    let told: Vec<bool> = pushed.iter().map(|pushed| pushed.duplicate).collect();
-    assert_eq!(told, [true, false, true]);
+    let duplicates = pushed.iter().map(|pushed| pushed.duplicate);
+    assert!(duplicates.eq([true, false, true]));
     assert_eq!((pushed[0].id, pushed[2].id), (known.id, pushed[1].id));
     assert_eq!(names(&from("r").batch(9).claim(&*store).await), ["x", "y"]);
 }
 
-pub(crate) async fn a_refused_push_undoes_the_acks(store: TestStore) {
-    let options = Options {
-        max_size: 2,
-        ..Options::default()
-    };
-    configure(&*store, "r", options).await;
+pub(crate) async fn a_refused_push_rejects_the_whole_batch(store: TestStore) {
+    configure(&*store, "r", |options| options.max_size = 2).await;
     push(&*store, "r", "p", &["x"]).await;
     push(&*store, "q", "p", &["a"]).await;
     let claimed = from("q").claim(&*store).await;
     let pushes = ["s", "r", "r"].map(|queue| message(queue, "p", &Uuid::new_v4().to_string()));
     let refused = whole(&*store, vec![done(&claimed, "a")], pushes.to_vec()).await;
     let full = Rejection::Push(2, PushRefusal::Full { max_size: 2 });
-    assert_eq!(
-        refused,
-        BatchOutcome {
-            rejection: Some(full),
-            ..BatchOutcome::default()
-        }
-    );
+    assert_eq!(refused, rejected(full));
     is_empty(&*store, "s").await;
-    assert_eq!(
-        outcome(&*store, &claimed, "a", AckStatus::Completed).await,
-        RELEASED
-    );
+    assert_eq!(complete(&*store, &claimed, "a").await, RELEASED);
     // Twice the same takes room once.
     let twice = ["y", "y"].map(|name| message("r", "p", name));
     let fits = whole(&*store, Vec::new(), twice.to_vec()).await;
@@ -193,10 +152,10 @@ pub(crate) async fn a_refused_push_undoes_the_acks(store: TestStore) {
     assert_eq!(names(&from("r").batch(9).claim(&*store).await), ["x", "y"]);
 }
 
-pub(crate) async fn an_ack_of_what_is_done_already_undoes_nothing(store: TestStore) {
+pub(crate) async fn an_ack_of_a_completed_message_rejects_nothing(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
-    outcome(&*store, &claimed, "a", AckStatus::Completed).await;
+    complete(&*store, &claimed, "a").await;
     let acks = vec![done(&claimed, "a"), done(&claimed, "b")];
     let done = whole(&*store, acks, vec![message("r", "p", "x")]).await;
     assert_eq!(
@@ -205,11 +164,10 @@ pub(crate) async fn an_ack_of_what_is_done_already_undoes_nothing(store: TestSto
     );
 }
 
-/// Those that share a commit do not share a fate.
-pub(crate) async fn a_refused_step_leaves_its_neighbours_alone(store: TestStore) {
-    const STEPS: usize = 30;
+pub(crate) async fn a_rejected_batch_leaves_the_others_of_its_commit_alone(store: TestStore) {
+    const BATCHES: usize = 30;
     let mut claims = Vec::new();
-    for number in 0..STEPS {
+    for number in 0..BATCHES {
         push(&*store, "q", &format!("p{number}"), &["a"]).await;
         claims.push(from("q").claim(&*store).await);
     }
@@ -218,11 +176,8 @@ pub(crate) async fn a_refused_step_leaves_its_neighbours_alone(store: TestStore)
         if number % 3 == 0 {
             ack.lease = Some(Uuid::nil());
         }
-        whole(
-            &*store,
-            vec![ack],
-            vec![message("r", "p", &number.to_string())],
-        )
+        let push = message("r", "p", &number.to_string());
+        whole(&*store, vec![ack], vec![push])
     });
     let done = join_all(batches).await;
     for (number, done) in done.iter().enumerate() {
@@ -230,46 +185,29 @@ pub(crate) async fn a_refused_step_leaves_its_neighbours_alone(store: TestStore)
         assert_eq!(done.rejection, lost);
     }
     let claimed = from("r").batch(100).claim(&*store).await;
-    let mut numbers: Vec<usize> = names(&claimed)
-        .iter()
-        .map(|name| name.parse().unwrap())
-        .collect();
+    let numbers = names(&claimed)
+        .into_iter()
+        .map(|name| name.parse().unwrap());
+    let mut numbers: Vec<usize> = numbers.collect();
     numbers.sort_unstable();
-    let expected: Vec<usize> = (0..STEPS).filter(|number| number % 3 != 0).collect();
+    let expected: Vec<usize> = (0..BATCHES).filter(|number| number % 3 != 0).collect();
     assert_eq!(numbers, expected);
 }
 
-/// Of two that transform the same message, one does.
-pub(crate) async fn one_of_two_nodes_commits_what_both_have_made(store: TestStore) {
+pub(crate) async fn one_of_two_batches_that_ack_the_same_message_commits(store: TestStore) {
     let nodes = store.nodes().await;
     for round in 0..20 {
         let transaction = format!("t{round}");
         push(&*nodes[0], "q", "p", &[&transaction]).await;
-        let claimed = Arc::new(from("q").claim(&*nodes[0]).await);
-        let start = Arc::new(Barrier::new(2));
-        let mut tasks = JoinSet::new();
-        for (node, store) in nodes.iter().enumerate() {
-            let (store, claimed, start) = (store.clone(), claimed.clone(), start.clone());
+        let claimed = from("q").claim(&*nodes[0]).await;
+        let rejections = race(&nodes, 2, |node, store| {
             let ack = done(&claimed, &transaction);
-            tasks.spawn(async move {
-                start.wait().await;
-                let made = message("r", "p", &format!("{round}-{node}"));
-                whole(&*store, vec![ack], vec![made]).await.rejection
-            });
-        }
-        let refused = timeout(HANGS, tasks.join_all())
-            .await
-            .expect("a step hangs");
-        let refused: Vec<_> = refused.into_iter().flatten().collect();
-        assert_eq!(refused, [Rejection::Ack(0, AckOutcome::LeaseLost)]);
+            let push = message("r", "p", &format!("{round}-{node}"));
+            async move { whole(&*store, vec![ack], vec![push]).await.rejection }
+        });
+        let rejections: Vec<_> = rejections.await.into_iter().flatten().collect();
+        assert_eq!(rejections, [Rejection::Ack(0, AckOutcome::LeaseLost)]);
     }
-    assert_eq!(
-        from("r")
-            .batch(100)
-            .claim(&*nodes[0])
-            .await
-            .messages()
-            .count(),
-        20
-    );
+    let pushed = from("r").batch(100).claim(&*nodes[0]).await;
+    assert_eq!(pushed.messages().count(), 20);
 }

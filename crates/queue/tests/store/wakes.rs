@@ -4,7 +4,7 @@ use wakeline_queue::ack::AckStatus;
 use wakeline_wake::{Wake, WakeMode};
 
 use crate::{
-    calls::{ack, from, message, push, release_claim, try_push},
+    calls::{DEAD, ack, from, make_dead, message, push, release_claim, try_push},
     test_store::TestStore,
 };
 
@@ -35,43 +35,40 @@ fn counts(wakes: &[Wake]) -> Vec<(String, String, u32)> {
     counts
 }
 
-fn one(partition: &str, group: &str) -> (String, String, u32) {
+fn once(partition: &str, group: &str) -> (String, String, u32) {
     (partition.to_owned(), group.to_owned(), 1)
 }
 
 pub(crate) async fn a_new_partition_wakes_every_group(store: TestStore) {
     let wakes = push(&*store, "q", "p1", &["a", "b"]).await;
-    assert_eq!(counts(&wakes), [one("p1", "*")]);
+    assert_eq!(counts(&wakes), [once("p1", "*")]);
     from("q").group("one").claim(&*store).await;
     let wakes = push(&*store, "q", "p2", &["a"]).await;
-    assert_eq!(counts(&wakes), [one("p2", "*")]);
+    assert_eq!(counts(&wakes), [once("p2", "*")]);
 }
 
 pub(crate) async fn a_group_that_has_caught_up_is_woken(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     for group in ["auto", "nacked", "acked", "behind"] {
-        let request = from("q").group(group);
+        let mut request = from("q").group(group);
+        if group == "auto" {
+            request = request.auto_ack();
+        }
+        let claimed = request.claim(&*store).await;
         match group {
-            "auto" => drop(request.auto_ack().claim(&*store).await),
-            "behind" => {
-                let claimed = request.claim(&*store).await;
-                release_claim(&*store, &claimed).await;
+            "behind" => assert!(release_claim(&*store, &claimed).await),
+            "nacked" => assert_eq!(make_dead(&*store, &claimed, "a").await, DEAD),
+            "acked" => {
+                let (_, wakes) = ack(&*store, &claimed, "a", AckStatus::Completed).await;
+                assert_eq!(wakes, [], "nothing is left");
             }
-            "nacked" => {
-                let claimed = request.claim(&*store).await;
-                ack(&*store, &claimed, "a", AckStatus::DeadLetter).await;
-            }
-            _ => {
-                let claimed = request.claim(&*store).await;
-                let acked = ack(&*store, &claimed, "a", AckStatus::Completed).await;
-                assert_eq!(acked.wakes, [], "nothing is left");
-            }
+            _ => {}
         }
     }
     let wakes = push(&*store, "q", "p", &["b", "c"]).await;
     assert_eq!(
         counts(&wakes),
-        [one("p", "acked"), one("p", "auto"), one("p", "nacked")]
+        [once("p", "acked"), once("p", "auto"), once("p", "nacked")]
     );
     assert_eq!(counts(&push(&*store, "q", "p", &["d"]).await), []);
 }
@@ -85,7 +82,7 @@ pub(crate) async fn a_group_that_is_behind_is_not_woken(store: TestStore) {
     assert_eq!(counts(&push(&*store, "q", "p", &["e"]).await), []);
 }
 
-pub(crate) async fn a_duplicate_wakes_nobody(store: TestStore) {
+pub(crate) async fn a_duplicate_wakes_no_group(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     from("q").auto_ack().claim(&*store).await;
     let duplicate = vec![message("q", "p", "a")];
@@ -94,26 +91,28 @@ pub(crate) async fn a_duplicate_wakes_nobody(store: TestStore) {
     // With something new behind the duplicate it does.
     let mixed = vec![message("q", "p", "a"), message("q", "p", "b")];
     let wakes = try_push(&*store, mixed).await.wakes;
-    assert_eq!(counts(&wakes), [one("p", "g")]);
+    assert_eq!(counts(&wakes), [once("p", "g")]);
 }
 
-pub(crate) async fn a_leased_partition_wakes_by_its_ack_and_not_by_a_push(store: TestStore) {
+pub(crate) async fn a_push_to_a_leased_partition_does_not_wake_but_its_ack_does(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
     assert_eq!(counts(&push(&*store, "q", "p", &["c"]).await), []);
-    let part = ack(&*store, &claimed, "a", AckStatus::Completed).await;
-    assert_eq!(part.wakes, []);
-    let whole = ack(&*store, &claimed, "b", AckStatus::Completed).await;
-    assert_eq!(counts(&whole.wakes), [one("p", "g")]);
+    let (_, wakes) = ack(&*store, &claimed, "a", AckStatus::Completed).await;
+    assert_eq!(wakes, []);
+    let (_, wakes) = ack(&*store, &claimed, "b", AckStatus::Completed).await;
+    assert_eq!(counts(&wakes), [once("p", "g")]);
 }
 
 pub(crate) async fn each_partition_of_a_push_is_woken(store: TestStore) {
     push(&*store, "q", "old", &["a"]).await;
     push(&*store, "q", "behind", &["a"]).await;
-    for partition in ["old", "behind"] {
-        let request = from("q").partition(partition).auto_ack();
-        request.claim(&*store).await;
-    }
+    from("q")
+        .batch(9)
+        .partitions(9)
+        .auto_ack()
+        .claim(&*store)
+        .await;
     push(&*store, "q", "behind", &["b"]).await;
     let keys = ["new", "old", "behind", "newer", "old", "new"];
     let messages: Vec<_> = (0..)
@@ -123,7 +122,7 @@ pub(crate) async fn each_partition_of_a_push_is_woken(store: TestStore) {
     let wakes = try_push(&*store, messages).await.wakes;
     assert_eq!(
         counts(&wakes),
-        [one("new", "*"), one("newer", "*"), one("old", "g")]
+        [once("new", "*"), once("newer", "*"), once("old", "g")]
     );
 }
 
@@ -131,15 +130,15 @@ pub(crate) async fn a_failure_wakes_its_group(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     for status in [AckStatus::Failed, AckStatus::Retry] {
         let claimed = from("q").claim(&*store).await;
-        let acked = ack(&*store, &claimed, "a", status).await;
-        assert_eq!(counts(&acked.wakes), [one("p", "g")]);
+        let (_, wakes) = ack(&*store, &claimed, "a", status).await;
+        assert_eq!(counts(&wakes), [once("p", "g")]);
     }
     let claimed = from("q").claim(&*store).await;
-    let acked = ack(&*store, &claimed, "a", AckStatus::DeadLetter).await;
-    assert_eq!(acked.wakes, [], "nothing is left");
+    let (_, wakes) = ack(&*store, &claimed, "a", AckStatus::DeadLetter).await;
+    assert_eq!(wakes, [], "nothing is left");
 }
 
-pub(crate) async fn an_auto_ack_wakes_for_what_it_leaves(store: TestStore) {
+pub(crate) async fn an_auto_ack_wakes_for_the_remaining_messages(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").auto_ack().claim(&*store).await;
     let left = ("p".to_owned(), "g".to_owned(), 2);

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use toml::de::DeValue;
-use tracing_subscriber::EnvFilter;
 
 use super::secret::mask_unknown;
 use super::units::{parse_duration, parse_size, show_duration, show_size};
 use super::value::Value;
+use crate::logs::parse_level;
 
 /// A kind of values.
 #[derive(Debug)]
@@ -44,8 +44,8 @@ pub enum Kind {
     Name {
         max_chars: usize,
     },
-    /// Directives for `tracing_subscriber::EnvFilter`.
-    Filter,
+    /// Which log lines are written.
+    LogLevel,
     /// Any text; the empty one stands for having none, where that is possible.
     Text {
         min_chars: usize,
@@ -103,8 +103,7 @@ impl Kind {
             Self::Name { max_chars } => {
                 is_name(text, *max_chars).then(|| Value::Text(text.to_owned()))
             }
-            Self::Filter => (!text.is_empty() && EnvFilter::builder().parse(text).is_ok())
-                .then(|| Value::Text(text.to_owned())),
+            Self::LogLevel => parse_level(text).map(|_| Value::Text(text.to_owned())),
             Self::Text {
                 min_chars,
                 optional,
@@ -205,7 +204,7 @@ impl Kind {
             Self::Name { max_chars } => {
                 format!("1 to {max_chars} of the characters a-z A-Z 0-9 _ - . :")
             }
-            Self::Filter => {
+            Self::LogLevel => {
                 "a level (error, warn, info, debug, trace, off) or directives such as info,wakeline_wake=debug".to_owned()
             }
             Self::Text {

@@ -256,7 +256,7 @@ settings! {
 
     [log "log": Log] "The log." {
         format: LogFormat = "text", Kind::Choice(&["text", "json"]), "Format of log lines.";
-        level: String = "info", Kind::Filter, "A level, or directives such as `info,wakeline_wake=debug`.";
+        level: String = "info", Kind::LogLevel, "A level, or directives such as `info,wakeline_wake=debug`.";
     }
 }
 

@@ -5,83 +5,65 @@ use std::{
     time::{Duration, Instant},
 };
 
-use wakeline_bus::Bus;
-use wakeline_testkit::{PostgresDatabase, SqliteDatabase};
-use wakeline_wake::{Engine, Limits};
+use wakeline_testkit::{CommitAlone, local_bus};
 
 use super::{Definitions, FRESH};
 use crate::{
-    feed::Feed,
-    query::Query,
-    specification::parser,
-    store::{
-        Store,
-        postgres::{self, PostgresStore},
-        sqlite::{self, SqliteStore, system_clock},
-    },
+    feed::Feed, query::Query, specification::parser, store::Store, test_database::Database,
 };
-
-fn bus() -> Arc<Bus> {
-    Bus::local(Engine::new(Limits::default()))
-}
 
 const HASH: &str = "abc";
 
 fn feed() -> Feed {
-    let text = "(s: Site) {\n    p: Post [\n        p->site: Site = s\n    ]\n}";
-    let specification = parser::parse_feed(text).unwrap();
-    let query = Query::of_specification(&specification).unwrap();
+    let specification = parser::parse_feed("(s: Site) { p: Post [p->site: Site = s] }").unwrap();
     Feed {
         hash: HASH.into(),
+        query: Arc::new(Query::of_specification(&specification).unwrap()),
         specification,
-        query: Arc::new(query),
         given: Vec::new(),
         owner: None,
     }
 }
 
 /// A node that knows a feed, and the time a moment less than a day later, and a day later.
-async fn defined(store: &Arc<dyn Store>) -> (Definitions, Instant, Instant) {
-    let definitions = Definitions::new(store.clone(), bus());
+async fn defined(database: &Database) -> (Arc<dyn Store>, Definitions, [Instant; 2]) {
+    let store = database.store().await;
+    let definitions = Definitions::new(store.clone(), local_bus());
     let now = Instant::now();
     definitions.define(vec![feed()], now).await.unwrap();
-    (
-        definitions,
-        now + FRESH - Duration::from_secs(1),
-        now + FRESH,
-    )
+    let times = [now + FRESH - Duration::from_secs(1), now + FRESH];
+    (store, definitions, times)
 }
 
-/// Another node finds that nobody has asked for anything.
+/// Another node finds that no request has named a feed.
 async fn forget(store: &Arc<dyn Store>) {
-    let forgotten = store.forget_definitions(i64::MAX).commit(&bus()).await;
-    assert_eq!(forgotten.unwrap(), 1);
+    assert_eq!(store.forget_definitions(i64::MAX).done().await, 1);
 }
 
 async fn is_stored(store: &Arc<dyn Store>) -> bool {
     store.definition(HASH.into()).await.unwrap().is_some()
 }
 
-async fn what_is_asked_for_reaches_the_store_once_a_day(store: Arc<dyn Store>) {
-    let (definitions, before, after) = defined(&store).await;
+pub(super) async fn finding_a_feed_stores_its_use_once_a_day(database: Database) {
+    let (store, definitions, [before, after]) = defined(&database).await;
     forget(&store).await;
     definitions.find_at(HASH, before).await.unwrap();
-    assert!(!is_stored(&store).await, "the memory knows it");
+    assert!(!is_stored(&store).await, "it is read from the memory");
     definitions.find_at(HASH, after).await.unwrap();
     assert!(is_stored(&store).await);
 }
 
-async fn what_is_declared_again_reaches_the_store_once_a_day(store: Arc<dyn Store>) {
-    let (definitions, before, after) = defined(&store).await;
+pub(super) async fn declaring_a_feed_again_stores_its_use_once_a_day(database: Database) {
+    let (store, definitions, [before, after]) = defined(&database).await;
     forget(&store).await;
     definitions.define(vec![feed()], before).await.unwrap();
-    assert!(!is_stored(&store).await, "the memory knows it");
+    assert!(!is_stored(&store).await, "it is in the memory");
     definitions.define(vec![feed()], after).await.unwrap();
     assert!(is_stored(&store).await);
 }
 
-async fn what_is_followed_reaches_the_store(store: Arc<dyn Store>) {
-    let (definitions, before, after) = defined(&store).await;
+pub(super) async fn a_followed_feed_stays_stored(database: Database) {
+    let (store, definitions, [before, after]) = defined(&database).await;
     let followed = definitions.find_at(HASH, before).await.unwrap();
     forget(&store).await;
     definitions.refresh_followed(after).await.unwrap();
@@ -89,33 +71,5 @@ async fn what_is_followed_reaches_the_store(store: Arc<dyn Store>) {
     drop(followed);
     forget(&store).await;
     definitions.refresh_followed(after + FRESH).await.unwrap();
-    assert!(!is_stored(&store).await, "nobody follows it");
-}
-
-macro_rules! on_both {
-    ($($case:ident),+ $(,)?) => {
-        mod on_sqlite { $(
-            #[tokio::test]
-            async fn $case() {
-                let file = super::SqliteDatabase::new();
-                let sqlite = file.open(&[super::sqlite::MIGRATIONS]);
-                let store = super::SqliteStore::new(sqlite, super::system_clock());
-                super::$case(std::sync::Arc::new(store)).await;
-            }
-        )+ }
-        mod on_postgres { $(
-            #[tokio::test]
-            async fn $case() {
-                let database = super::PostgresDatabase::new(&[super::postgres::MIGRATIONS]).await;
-                let opened = database.open(&[super::postgres::MIGRATIONS]).await;
-                super::$case(std::sync::Arc::new(super::PostgresStore::new(opened))).await;
-            }
-        )+ }
-    };
-}
-
-on_both! {
-    what_is_asked_for_reaches_the_store_once_a_day,
-    what_is_declared_again_reaches_the_store_once_a_day,
-    what_is_followed_reaches_the_store,
+    assert!(!is_stored(&store).await, "no stream follows it");
 }

@@ -19,20 +19,18 @@ pub(in crate::store) struct TupleSearch<'a> {
 /// Where the last rows ended: the walk's first variables stay, the next one goes on.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct CursorLevel<'a> {
-    after: &'a [Seq],
+    at: &'a [Seq],
 }
 
 impl<'a> CursorLevel<'a> {
     /// Deepest first, so that the rows of all levels come in order. Without a cursor there is one
     /// level, which bounds nothing.
-    pub(in crate::store) fn of(after: Option<&'a RowCursor>) -> Vec<Option<Self>> {
-        let Some(RowCursor { at, .. }) = after else {
+    pub(in crate::store) fn of(cursor: Option<&'a RowCursor>) -> Vec<Option<Self>> {
+        let Some(RowCursor { at, .. }) = cursor else {
             return vec![None];
         };
         let lengths = (1..=at.len()).rev();
-        let level = |length| Self {
-            after: &at[..length],
-        };
+        let level = |length| Self { at: &at[..length] };
         lengths.map(|length| Some(level(length))).collect()
     }
 }
@@ -75,7 +73,7 @@ impl<'a> TupleSearch<'a> {
     }
 
     /// The tuples from one list of givens on.
-    pub(in crate::store) fn after_given(
+    pub(in crate::store) fn tuples_from(
         &self,
         dialect: Dialect,
         ids: &IdsByName,
@@ -89,7 +87,7 @@ impl<'a> TupleSearch<'a> {
     }
 
     /// The tuples from many lists of givens on, in the order of the lists.
-    pub(in crate::store) fn after_givens(
+    pub(in crate::store) fn tuples_from_each(
         &self,
         dialect: Dialect,
         ids: &IdsByName,
@@ -137,10 +135,10 @@ impl<'a> TupleSearch<'a> {
     ) {
         let (mut low, high) = self.bounds[self.walk.steps[number].variable];
         let term = format!("{}.{}", each.alias, each.column);
-        if let Some(CursorLevel { after }) = level
-            && let Some(seq) = after.get(number)
+        if let Some(CursorLevel { at }) = level
+            && let Some(seq) = at.get(number)
         {
-            if number + 1 < after.len() {
+            if number + 1 < at.len() {
                 let seq = sql.number(*seq);
                 each.conditions.push(format!("{term} = {seq}"));
             } else {

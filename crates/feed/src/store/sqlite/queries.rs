@@ -1,8 +1,5 @@
 //! Queries on SQLite.
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use futures_util::FutureExt;

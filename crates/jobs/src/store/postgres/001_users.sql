@@ -27,31 +27,23 @@ CREATE TABLE wakeline.jobs_secret (
 -- state: 0 no such user, 1 another user has the email, 2 done.
 CREATE FUNCTION wakeline.jobs_change_user(
     user_id uuid, new_email text, new_password text,
-    new_is_active boolean, new_is_superuser boolean, new_is_verified boolean
-) RETURNS TABLE (
-    state integer, id uuid, email text,
-    is_active boolean, is_superuser boolean, is_verified boolean, epoch integer
+    new_is_active boolean, new_is_superuser boolean, new_is_verified boolean,
+    OUT state integer, OUT changed wakeline.jobs_user
 ) LANGUAGE plpgsql AS $$
-#variable_conflict use_column
 BEGIN
-    RETURN QUERY
-        UPDATE wakeline.jobs_user u SET
-            email = coalesce(new_email, u.email),
-            password = coalesce(new_password, u.password),
-            epoch = u.epoch + CASE WHEN new_password IS NULL THEN 0 ELSE 1 END,
-            is_active = coalesce(new_is_active, u.is_active),
-            is_superuser = coalesce(new_is_superuser, u.is_superuser),
-            is_verified = coalesce(
-                new_is_verified, u.is_verified AND coalesce(new_email, u.email) = u.email)
-        WHERE u.id = user_id
-        RETURNING 2, u.id, u.email, u.is_active, u.is_superuser, u.is_verified, u.epoch;
-    IF NOT FOUND THEN
-        state := 0;
-        RETURN NEXT;
-    END IF;
+    UPDATE wakeline.jobs_user u SET
+        email = coalesce(new_email, u.email),
+        password = coalesce(new_password, u.password),
+        epoch = u.epoch + CASE WHEN new_password IS NULL THEN 0 ELSE 1 END,
+        is_active = coalesce(new_is_active, u.is_active),
+        is_superuser = coalesce(new_is_superuser, u.is_superuser),
+        is_verified = coalesce(
+            new_is_verified, u.is_verified AND coalesce(new_email, u.email) = u.email)
+    WHERE u.id = user_id
+    RETURNING u.* INTO changed;
+    state := CASE WHEN FOUND THEN 2 ELSE 0 END;
 EXCEPTION WHEN unique_violation THEN
     state := 1;
-    RETURN NEXT;
 END
 $$;
 

@@ -30,26 +30,21 @@ CREATE INDEX jobs_link_job ON wakeline.jobs_link (job_id);
 
 -- A job with the ids of its workers as text, oldest link first.
 CREATE VIEW wakeline.jobs_job_view AS
-SELECT j.id, j.room, j.category, j.name, j.schema, j.max_retries,
-    (
-        SELECT string_agg(CAST(l.worker_id AS text), ',' ORDER BY l.created_at, l.worker_id)
-        FROM wakeline.jobs_link l WHERE l.job_id = j.id
-    ) AS workers
+SELECT j.*, (
+    SELECT string_agg(CAST(l.worker_id AS text), ',' ORDER BY l.created_at, l.worker_id)
+    FROM wakeline.jobs_link l WHERE l.job_id = j.id
+) AS workers
 FROM wakeline.jobs_job j;
 
 -- Outcomes: 0 new, 1 existing, 2 no such worker, 3 the job has another schema. For a job of @internal
 -- the last schema counts: its program is the server's own.
 CREATE FUNCTION wakeline.jobs_job_register(
     new_id uuid, new_room text, new_category text, new_name text, new_schema text,
-    new_retries bigint, by_user uuid, by_worker uuid, new_worker uuid
-) RETURNS TABLE (
-    outcome smallint, worker uuid, id uuid, room text, category text, name text, schema text,
-    max_retries integer, workers text
+    new_retries bigint, by_user uuid, by_worker uuid, new_worker uuid,
+    OUT outcome smallint, OUT worker uuid, OUT job wakeline.jobs_job_view
 ) LANGUAGE plpgsql AS $$
-#variable_conflict use_column
 DECLARE
     known wakeline.jobs_job;
-    code smallint := 1;
     now_us bigint := wakeline.jobs_now();
 BEGIN
     IF by_worker IS NOT NULL THEN
@@ -57,7 +52,6 @@ BEGIN
         WHERE w.id = by_worker AND w.user_id = by_user FOR KEY SHARE;
         IF NOT FOUND THEN
             outcome := 2;
-            RETURN NEXT;
             RETURN;
         END IF;
     END IF;
@@ -71,11 +65,12 @@ BEGIN
         EXIT WHEN FOUND;
     END LOOP;
     IF known.id = new_id OR known.is_deleted THEN
-        code := 0;
+        outcome := 0;
     ELSIF known.schema <> new_schema AND new_room <> '@internal' THEN
         outcome := 3;
-        RETURN NEXT;
         RETURN;
+    ELSE
+        outcome := 1;
     END IF;
     UPDATE wakeline.jobs_job j
     SET is_deleted = false, schema = new_schema, max_retries = new_retries
@@ -85,11 +80,9 @@ BEGIN
         INSERT INTO wakeline.jobs_worker (id, user_id, beat_at, created_at)
         VALUES (new_worker, by_user, now_us, now_us);
     END IF;
+    worker := coalesce(by_worker, new_worker);
     INSERT INTO wakeline.jobs_link (worker_id, job_id, created_at)
-    VALUES (coalesce(by_worker, new_worker), known.id, now_us)
-    ON CONFLICT (worker_id, job_id) DO NOTHING;
-    RETURN QUERY
-    SELECT code, coalesce(by_worker, new_worker), s.* FROM wakeline.jobs_job_view s
-    WHERE s.id = known.id;
+    VALUES (worker, known.id, now_us) ON CONFLICT DO NOTHING;
+    SELECT * INTO job FROM wakeline.jobs_job_view s WHERE s.id = known.id;
 END
 $$;

@@ -23,27 +23,12 @@ CREATE INDEX jobs_task_ended ON wakeline.jobs_task (completed_at) WHERE status >
 -- A task as callers see it. Its queue_position is counted on the index of pending tasks, up to the
 -- task itself.
 CREATE VIEW wakeline.jobs_task_view AS
-SELECT t.id, t.job_id, j.room || ':' || j.category || ':' || j.name AS job_name, t.room, t.status,
-    t.created_at, t.started_at, t.completed_at, t.worker_id, t.error, t.payload,
+SELECT t.*, j.room || ':' || j.category || ':' || j.name AS job_name,
     CASE WHEN t.status = 0 THEN (
         SELECT count(*) FROM wakeline.jobs_task p
         WHERE p.job_id = t.job_id AND p.status = 0 AND p.seq <= t.seq
     ) END AS queue_position
 FROM wakeline.jobs_task t JOIN wakeline.jobs_job j ON j.id = t.job_id;
-
--- What a write returns: its outcome, a name, and a task where there is one.
-CREATE TYPE wakeline.jobs_outcome AS (
-    outcome smallint, note text, id uuid, job_id uuid, job_name text, room text, status smallint,
-    created_at bigint, started_at bigint, completed_at bigint, worker_id uuid, error text,
-    payload text, queue_position bigint
-);
-
-CREATE FUNCTION wakeline.jobs_outcome_row(code integer, note_text text, subject uuid)
-RETURNS wakeline.jobs_outcome LANGUAGE sql IMMUTABLE AS $$
-    SELECT CAST(code AS smallint), note_text, subject, NULL::uuid, NULL::text, NULL::text,
-        NULL::smallint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::uuid, NULL::text, NULL::text,
-        NULL::bigint
-$$;
 
 -- Deletes those of these jobs that have no workers and no pending tasks. Returns their names.
 CREATE FUNCTION wakeline.jobs_delete_orphans(candidates uuid[])
@@ -65,8 +50,9 @@ $$;
 -- Outcomes: 0 done, 1 no such job, 2 the job has no workers.
 CREATE FUNCTION wakeline.jobs_task_submit(
     new_id uuid, job_room text, job_category text, short_name text, task_room text, by_user uuid,
-    new_payload text, needs_worker boolean
-) RETURNS SETOF wakeline.jobs_outcome LANGUAGE plpgsql AS $$
+    new_payload text, needs_worker boolean,
+    OUT outcome smallint, OUT task wakeline.jobs_task_view
+) LANGUAGE plpgsql AS $$
 DECLARE
     job uuid;
 BEGIN
@@ -75,28 +61,29 @@ BEGIN
     WHERE j.room = job_room AND j.category = job_category AND j.name = short_name
         AND NOT j.is_deleted FOR SHARE;
     IF NOT FOUND THEN
-        RETURN NEXT wakeline.jobs_outcome_row(1, NULL, NULL);
+        outcome := 1;
         RETURN;
     END IF;
     IF needs_worker AND NOT EXISTS (SELECT 1 FROM wakeline.jobs_link l WHERE l.job_id = job) THEN
-        RETURN NEXT wakeline.jobs_outcome_row(2, NULL, NULL);
+        outcome := 2;
         RETURN;
     END IF;
     INSERT INTO wakeline.jobs_task (id, job_id, room, created_by, payload, created_at)
     VALUES (new_id, job, task_room, by_user, new_payload, wakeline.jobs_now());
-    RETURN QUERY
-    SELECT CAST(0 AS smallint), NULL::text, s.* FROM wakeline.jobs_task_view s WHERE s.id = new_id;
+    SELECT * INTO task FROM wakeline.jobs_task_view v WHERE v.id = new_id;
+    outcome := 0;
 END
 $$;
 
--- Outcomes: 0 a task, 1 no such worker, 2 another user's worker, 3 nothing to do, 4 other claims have
--- locked all pending tasks; with 3 one row 11 for each of the worker's jobs. Each job is queried by
--- itself: one query for all jobs is planned anew as the table changes, and may read all pending tasks.
-CREATE FUNCTION wakeline.jobs_task_claim(by_worker uuid, by_user uuid)
-RETURNS SETOF wakeline.jobs_outcome LANGUAGE plpgsql AS $$
+-- Outcomes: 0 a task, 1 no such worker, 2 another user's worker, 3 nothing to do in these jobs, 4 other
+-- claims have locked all pending tasks. Each job is queried by itself: one query for all jobs is planned
+-- anew as the table changes, and may read all pending tasks.
+CREATE FUNCTION wakeline.jobs_task_claim(
+    by_worker uuid, by_user uuid,
+    OUT outcome smallint, OUT jobs uuid[], OUT task wakeline.jobs_task_view
+) LANGUAGE plpgsql AS $$
 DECLARE
     owned_by uuid;
-    its_jobs uuid[];
     job uuid;
     heads bigint[];
     head bigint;
@@ -105,25 +92,22 @@ BEGIN
     -- The lock keeps the worker from being removed: its task would stay claimed for ever.
     SELECT w.user_id INTO owned_by FROM wakeline.jobs_worker w
     WHERE w.id = by_worker FOR KEY SHARE;
-    IF NOT FOUND THEN
-        RETURN NEXT wakeline.jobs_outcome_row(1, NULL, NULL);
-        RETURN;
-    ELSIF owned_by <> by_user THEN
-        RETURN NEXT wakeline.jobs_outcome_row(2, NULL, NULL);
+    IF NOT FOUND OR owned_by <> by_user THEN
+        outcome := CASE WHEN NOT FOUND THEN 1 ELSE 2 END;
         RETURN;
     END IF;
-    its_jobs := ARRAY(
+    jobs := ARRAY(
         SELECT l.job_id FROM wakeline.jobs_link l WHERE l.worker_id = by_worker ORDER BY l.job_id
     );
-    IF cardinality(its_jobs) = 1 THEN
-        job := its_jobs[1];
+    IF cardinality(jobs) = 1 THEN
+        job := jobs[1];
         -- A range instead of an equality: then no other index has this order, whatever the
         -- planner believes of the table, and the first row is the oldest pending task.
         SELECT t.seq INTO taken FROM wakeline.jobs_task t
         WHERE t.job_id >= job AND t.job_id <= job AND t.status = 0
         ORDER BY t.job_id, t.seq LIMIT 1 FOR UPDATE SKIP LOCKED;
     ELSE
-        FOREACH job IN ARRAY its_jobs LOOP
+        FOREACH job IN ARRAY jobs LOOP
             heads := heads || ARRAY(
                 SELECT t.seq FROM wakeline.jobs_task t
                 WHERE t.job_id >= job AND t.job_id <= job AND t.status = 0
@@ -137,65 +121,57 @@ BEGIN
         END LOOP;
     END IF;
     IF taken IS NOT NULL THEN
-        RETURN QUERY
-        UPDATE wakeline.jobs_task t SET status = 1, worker_id = by_worker
-        FROM wakeline.jobs_job j WHERE t.seq = taken AND j.id = t.job_id
-        RETURNING CAST(0 AS smallint), NULL::text, t.id, t.job_id,
-            j.room || ':' || j.category || ':' || j.name, t.room, t.status, t.created_at,
-            t.started_at, t.completed_at, t.worker_id, t.error, t.payload, NULL::bigint;
+        UPDATE wakeline.jobs_task t SET status = 1, worker_id = by_worker WHERE t.seq = taken;
+        SELECT * INTO task FROM wakeline.jobs_task_view v WHERE v.seq = taken;
+        outcome := 0;
         RETURN;
     END IF;
-    FOREACH job IN ARRAY its_jobs LOOP
+    outcome := 3;
+    FOREACH job IN ARRAY jobs LOOP
         IF EXISTS (
             SELECT 1 FROM wakeline.jobs_task t
             WHERE t.job_id >= job AND t.job_id <= job AND t.status = 0
             ORDER BY t.job_id, t.seq LIMIT 1
         ) THEN
-            RETURN NEXT wakeline.jobs_outcome_row(4, NULL, NULL);
+            outcome := 4;
             RETURN;
         END IF;
-    END LOOP;
-    RETURN NEXT wakeline.jobs_outcome_row(3, NULL, NULL);
-    FOREACH job IN ARRAY its_jobs LOOP
-        RETURN NEXT wakeline.jobs_outcome_row(11, NULL, job);
     END LOOP;
 END
 $$;
 
 -- Returns the task, pending again; no row if the worker has lost the task or has begun with it.
 CREATE FUNCTION wakeline.jobs_task_unclaim(released uuid, by_worker uuid)
-RETURNS SETOF wakeline.jobs_outcome LANGUAGE plpgsql AS $$
+RETURNS SETOF wakeline.jobs_task_view LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE wakeline.jobs_task t SET status = 0, worker_id = NULL
     WHERE t.id = released AND t.worker_id = by_worker AND t.status = 1;
     IF FOUND THEN
-        RETURN QUERY
-        SELECT CAST(0 AS smallint), NULL::text, s.* FROM wakeline.jobs_task_view s
-        WHERE s.id = released;
+        RETURN QUERY SELECT * FROM wakeline.jobs_task_view v WHERE v.id = released;
     END IF;
 END
 $$;
 
--- Outcomes: 0 done (the note names a job that was deleted as an orphan), 1 not found, 2 no worker has
--- claimed it, 3 another user's, 4 its status does not allow it (the note is the status), 5 the worker
--- named does not have it.
+-- Outcomes: 0 done (with the name of a job that was deleted as an orphan), 1 not found, 2 no worker has
+-- claimed it, 3 another user's, 4 the status of the task does not allow it, 5 the worker named does not
+-- have it.
 CREATE FUNCTION wakeline.jobs_task_update(
     updated uuid, by_user uuid, is_superuser boolean, next_status bigint, reason text,
-    by_worker uuid
-) RETURNS SETOF wakeline.jobs_outcome LANGUAGE plpgsql AS $$
+    by_worker uuid,
+    OUT outcome smallint, OUT orphan text, OUT task wakeline.jobs_task_view
+) LANGUAGE plpgsql AS $$
 DECLARE
     known wakeline.jobs_task;
     owned_by uuid;
-    orphan text;
     now_us bigint := wakeline.jobs_now();
 BEGIN
     SELECT t.* INTO known FROM wakeline.jobs_task t WHERE t.id = updated FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN NEXT wakeline.jobs_outcome_row(1, NULL, updated);
+        outcome := 1;
         RETURN;
     END IF;
     IF by_worker IS NOT NULL AND known.worker_id IS DISTINCT FROM by_worker THEN
-        RETURN NEXT wakeline.jobs_outcome_row(5, NULL, updated);
+        outcome := 5;
         RETURN;
     END IF;
     -- The user who has submitted a task may cancel it while it is pending.
@@ -205,48 +181,55 @@ BEGIN
         )
     THEN
         IF known.worker_id IS NULL THEN
-            RETURN NEXT wakeline.jobs_outcome_row(2, NULL, updated);
+            outcome := 2;
             RETURN;
         END IF;
         SELECT w.user_id INTO owned_by FROM wakeline.jobs_worker w WHERE w.id = known.worker_id;
         IF owned_by IS DISTINCT FROM by_user THEN
-            RETURN NEXT wakeline.jobs_outcome_row(3, NULL, updated);
+            outcome := 3;
             RETURN;
         END IF;
     END IF;
-    IF NOT (
-        (known.status = 0 AND next_status IN (1, 5))
+    outcome := CASE WHEN (known.status = 0 AND next_status IN (1, 5))
         OR (known.status = 1 AND next_status IN (2, 4, 5))
-        OR (known.status = 2 AND next_status IN (3, 4, 5))
-    ) THEN
-        RETURN NEXT wakeline.jobs_outcome_row(4, CAST(known.status AS text), updated);
-        RETURN;
+        OR (known.status = 2 AND next_status IN (3, 4, 5)) THEN 0 ELSE 4 END;
+    IF outcome = 0 THEN
+        UPDATE wakeline.jobs_task t SET
+            status = next_status,
+            started_at = CASE WHEN next_status = 2 THEN now_us ELSE t.started_at END,
+            completed_at = CASE WHEN next_status >= 3 THEN now_us ELSE t.completed_at END,
+            error = CASE WHEN next_status >= 3 AND reason <> '' THEN reason ELSE t.error END
+        WHERE t.seq = known.seq;
+        -- Only where the job has no workers: locking the job would make its tasks wait for each
+        -- other.
+        IF next_status >= 3 AND NOT EXISTS (
+            SELECT 1 FROM wakeline.jobs_link l WHERE l.job_id = known.job_id
+        ) THEN
+            SELECT name INTO orphan FROM wakeline.jobs_delete_orphans(ARRAY[known.job_id]) name;
+        END IF;
     END IF;
-    UPDATE wakeline.jobs_task t SET
-        status = next_status,
-        started_at = CASE WHEN next_status = 2 THEN now_us ELSE t.started_at END,
-        completed_at = CASE WHEN next_status >= 3 THEN now_us ELSE t.completed_at END,
-        error = CASE WHEN next_status >= 3 AND reason <> '' THEN reason ELSE t.error END
-    WHERE t.seq = known.seq RETURNING t.* INTO known;
-    -- Only where the job has no workers: locking the job would make its tasks wait for each other.
-    IF next_status >= 3 AND NOT EXISTS (
-        SELECT 1 FROM wakeline.jobs_link l WHERE l.job_id = known.job_id
-    ) THEN
-        SELECT deleted_name INTO orphan
-        FROM wakeline.jobs_delete_orphans(ARRAY[known.job_id]) deleted_name;
-    END IF;
-    RETURN QUERY
-    SELECT CAST(0 AS smallint), orphan, known.id, known.job_id,
-        j.room || ':' || j.category || ':' || j.name, known.room, known.status, known.created_at,
-        known.started_at, known.completed_at, known.worker_id, known.error, known.payload,
-        NULL::bigint
-    FROM wakeline.jobs_job j WHERE j.id = known.job_id;
+    SELECT * INTO task FROM wakeline.jobs_task_view v WHERE v.seq = known.seq;
 END
 $$;
 
--- Outcomes: 0 done, 1 not found, 2 another user's; then 10 a task, 11 a job, 12 a provider of it.
+-- What was removed with workers, a row each: 0 a worker, 10 a task, 11 a job, 12 a provider, each with
+-- its id and its full name where it has one. 1 and 2 refuse a removal: not found, another user's. 20 ends
+-- a sweep: how many tasks were deleted, the time until the next sweep is due, and whether there is more
+-- to do already.
+CREATE TYPE wakeline.jobs_loss AS (
+    outcome smallint, subject uuid, full_name text, task wakeline.jobs_task_view,
+    deleted_tasks bigint, next_sweep bigint, is_more boolean
+);
+
+CREATE FUNCTION wakeline.jobs_loss_row(
+    code integer, subject uuid DEFAULT NULL, full_name text DEFAULT NULL,
+    task wakeline.jobs_task_view DEFAULT NULL
+) RETURNS wakeline.jobs_loss LANGUAGE sql IMMUTABLE AS $$
+    SELECT CAST(code AS smallint), subject, full_name, task, NULL::bigint, NULL::bigint, NULL::boolean
+$$;
+
 CREATE FUNCTION wakeline.jobs_worker_remove(removed uuid, only_of uuid)
-RETURNS SETOF wakeline.jobs_outcome LANGUAGE plpgsql AS $$
+RETURNS SETOF wakeline.jobs_loss LANGUAGE plpgsql AS $$
 DECLARE
     owned_by uuid;
     its_tasks uuid[];
@@ -255,13 +238,13 @@ DECLARE
 BEGIN
     SELECT w.user_id INTO owned_by FROM wakeline.jobs_worker w WHERE w.id = removed FOR UPDATE;
     IF NOT FOUND THEN
-        RETURN NEXT wakeline.jobs_outcome_row(1, NULL, removed);
+        RETURN NEXT wakeline.jobs_loss_row(1);
         RETURN;
     ELSIF only_of IS NOT NULL AND only_of <> owned_by THEN
-        RETURN NEXT wakeline.jobs_outcome_row(2, NULL, removed);
+        RETURN NEXT wakeline.jobs_loss_row(2);
         RETURN;
     END IF;
-    RETURN NEXT wakeline.jobs_outcome_row(0, NULL, removed);
+    RETURN NEXT wakeline.jobs_loss_row(0, removed);
     WITH lost AS (
         UPDATE wakeline.jobs_task t SET
             status = CASE WHEN t.retries < j.max_retries THEN 0 ELSE 4 END,
@@ -280,31 +263,30 @@ BEGIN
         UNION SELECT t.job_id FROM wakeline.jobs_task t WHERE t.id = ANY (its_tasks)
     );
     RETURN QUERY
-    SELECT (wakeline.jobs_outcome_row(12, p.room || ':' || p.category || ':' || p.name, p.id)).*
-    FROM wakeline.jobs_provider p WHERE p.worker_id = removed;
+    SELECT l.* FROM wakeline.jobs_provider p CROSS JOIN LATERAL
+        wakeline.jobs_loss_row(12, p.id, p.room || ':' || p.category || ':' || p.name) l
+    WHERE p.worker_id = removed;
     DELETE FROM wakeline.jobs_worker w WHERE w.id = removed;
     PERFORM wakeline.jobs_delete_orphans(its_jobs);
     RETURN QUERY
-    SELECT CAST(10 AS smallint), NULL::text, s.* FROM wakeline.jobs_task_view s
-    WHERE s.id = ANY (its_tasks);
+    SELECT l.* FROM wakeline.jobs_task_view v
+    CROSS JOIN LATERAL wakeline.jobs_loss_row(10, v.id, task => v) l WHERE v.id = ANY (its_tasks);
     RETURN QUERY
-    SELECT (wakeline.jobs_outcome_row(11, j.room || ':' || j.category || ':' || j.name, j.id)).*
-    FROM wakeline.jobs_job j WHERE j.id = ANY (its_jobs);
+    SELECT l.* FROM wakeline.jobs_job j CROSS JOIN LATERAL
+        wakeline.jobs_loss_row(11, j.id, j.room || ':' || j.category || ':' || j.name) l
+    WHERE j.id = ANY (its_jobs);
 END
 $$;
 
--- The rows of jobs_worker_remove for each lost worker, then one row 20: its note is the number of tasks
--- deleted, its created_at the time until the next sweep is due, its status 1 if there is more to do.
 CREATE FUNCTION wakeline.jobs_sweep(
     worker_age bigint, internal_age bigint, retention bigint, slice bigint
-) RETURNS SETOF wakeline.jobs_outcome LANGUAGE plpgsql AS $$
+) RETURNS SETOF wakeline.jobs_loss LANGUAGE plpgsql AS $$
 DECLARE
     now_us bigint := wakeline.jobs_now();
     lost uuid;
     lost_count bigint := 0;
     overdue uuid[];
-    forgotten bigint;
-    summary wakeline.jobs_outcome;
+    summary wakeline.jobs_loss := wakeline.jobs_loss_row(20);
 BEGIN
     FOR lost IN
         SELECT w.id FROM wakeline.jobs_worker w WHERE w.beat_at <= now_us - worker_age
@@ -323,24 +305,21 @@ BEGIN
     )
     SELECT array_agg(late.id) INTO overdue FROM late;
     RETURN QUERY
-    SELECT CAST(10 AS smallint), NULL::text, s.* FROM wakeline.jobs_task_view s
-    WHERE s.id = ANY (overdue);
-    WITH old AS (
-        DELETE FROM wakeline.jobs_task t WHERE t.seq IN (
-            SELECT o.seq FROM wakeline.jobs_task o
-            WHERE o.status >= 3 AND o.completed_at <= now_us - retention
-            ORDER BY o.completed_at LIMIT slice FOR UPDATE SKIP LOCKED
-        ) RETURNING 1
-    )
-    SELECT count(*) INTO forgotten FROM old;
+    SELECT l.* FROM wakeline.jobs_task_view v
+    CROSS JOIN LATERAL wakeline.jobs_loss_row(10, v.id, task => v) l WHERE v.id = ANY (overdue);
+    DELETE FROM wakeline.jobs_task t WHERE t.seq IN (
+        SELECT o.seq FROM wakeline.jobs_task o
+        WHERE o.status >= 3 AND o.completed_at <= now_us - retention
+        ORDER BY o.completed_at LIMIT slice FOR UPDATE SKIP LOCKED
+    );
+    GET DIAGNOSTICS summary.deleted_tasks = ROW_COUNT;
     DELETE FROM wakeline.jobs_job j WHERE j.id IN (
         SELECT d.id FROM wakeline.jobs_job d
         WHERE d.is_deleted
             AND NOT EXISTS (SELECT 1 FROM wakeline.jobs_task t WHERE t.job_id = d.id)
         LIMIT slice FOR UPDATE SKIP LOCKED
     );
-    summary := wakeline.jobs_outcome_row(20, CAST(forgotten AS text), NULL);
-    summary.created_at := least(
+    summary.next_sweep := least(
         (SELECT min(w.beat_at) + worker_age FROM wakeline.jobs_worker w),
         (SELECT min(t.completed_at) + retention FROM wakeline.jobs_task t WHERE t.status >= 3),
         (
@@ -349,7 +328,7 @@ BEGIN
             WHERE j.room = '@internal' AND t.status IN (1, 2)
         )
     ) - now_us;
-    summary.status := CASE WHEN lost_count >= slice OR forgotten >= slice THEN 1 ELSE 0 END;
+    summary.is_more := lost_count >= slice OR summary.deleted_tasks >= slice;
     RETURN NEXT summary;
 END
 $$;

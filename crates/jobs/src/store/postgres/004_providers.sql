@@ -19,14 +19,9 @@ CREATE INDEX jobs_provider_worker ON wakeline.jobs_provider (worker_id);
 CREATE FUNCTION wakeline.jobs_provider_register(
     new_id uuid, new_room text, new_category text, new_name text, new_schema text,
     new_content_type text, by_user uuid, is_superuser boolean, by_worker uuid, new_worker uuid,
-    new_ttl bigint
-) RETURNS TABLE (
-    outcome smallint, id uuid, room text, category text, name text, schema text,
-    content_type text, user_id uuid, worker_id uuid, created_at bigint, version bigint, ttl bigint
+    new_ttl bigint, OUT outcome smallint, OUT provider wakeline.jobs_provider
 ) LANGUAGE plpgsql AS $$
-#variable_conflict use_column
 DECLARE
-    known wakeline.jobs_provider;
     now_us bigint := wakeline.jobs_now();
 BEGIN
     IF by_worker IS NOT NULL THEN
@@ -34,15 +29,13 @@ BEGIN
         WHERE w.id = by_worker AND w.user_id = by_user FOR KEY SHARE;
         IF NOT FOUND THEN
             outcome := 2;
-            RETURN NEXT;
             RETURN;
         END IF;
     END IF;
-    SELECT p.* INTO known FROM wakeline.jobs_provider p
+    SELECT * INTO provider FROM wakeline.jobs_provider p
     WHERE p.room = new_room AND p.category = new_category AND p.name = new_name FOR UPDATE;
-    IF FOUND AND NOT is_superuser AND known.user_id <> by_user THEN
+    IF FOUND AND NOT is_superuser AND provider.user_id <> by_user THEN
         outcome := 3;
-        RETURN NEXT;
         RETURN;
     END IF;
     -- The server's own providers have no worker.
@@ -52,7 +45,6 @@ BEGIN
         INSERT INTO wakeline.jobs_worker (id, user_id, beat_at, created_at)
         VALUES (new_worker, by_user, now_us, now_us);
     END IF;
-    RETURN QUERY
     INSERT INTO wakeline.jobs_provider AS p (
         id, room, category, name, schema, content_type, user_id, worker_id, ttl, created_at
     )
@@ -65,12 +57,8 @@ BEGIN
         user_id = excluded.user_id, worker_id = excluded.worker_id, ttl = excluded.ttl,
         version = p.version + 1
         WHERE is_superuser OR p.user_id = excluded.user_id
-    RETURNING CAST(CASE WHEN p.id = new_id THEN 0 ELSE 1 END AS smallint), p.id, p.room, p.category,
-        p.name, p.schema, p.content_type, p.user_id, p.worker_id, p.created_at, p.version, p.ttl;
-    -- Another user has registered the name meanwhile.
-    IF NOT FOUND THEN
-        outcome := 3;
-        RETURN NEXT;
-    END IF;
+    RETURNING p.* INTO provider;
+    -- No row: another user has registered the name meanwhile.
+    outcome := CASE WHEN NOT FOUND THEN 3 WHEN provider.id = new_id THEN 0 ELSE 1 END;
 END
 $$;

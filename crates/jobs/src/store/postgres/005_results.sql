@@ -47,17 +47,16 @@ CREATE UNLOGGED TABLE wakeline.jobs_chunk (
 );
 ALTER TABLE wakeline.jobs_chunk ALTER COLUMN body SET STORAGE EXTERNAL;
 
--- The providers of these names, each with its answer to the request of this hash, in the order of the
--- arguments. Here and below: planning anew for every array would take longer than the query, and the
--- one plan of a session may be made while the tables are empty. So it is forced to use the primary
--- keys: no sequential scans, and times that no index has (`+ 0`), because after an emptied table was
--- vacuumed the index of times is the smaller one.
-CREATE FUNCTION wakeline.jobs_provider_answers(
-    rooms text[], categories text[], names text[], hashes text[]
+-- The answers to requests, each of a provider's name and a hash, or of a provider's id, a registration
+-- and a hash, in the order of the arguments. Here and below: planning anew for every array would take
+-- longer than the query, and the one plan of a session may be made while the tables are empty. So it
+-- is forced to use the primary keys: no sequential scans, and times that no index has (`+ 0`), because
+-- after an emptied table was vacuumed the index of times is the smaller one.
+CREATE FUNCTION wakeline.jobs_answers(
+    rooms text[], categories text[], names text[], providers uuid[], versions bigint[], hashes text[]
 ) RETURNS TABLE (
-    id uuid, room text, category text, name text, schema text, content_type text, user_id uuid,
-    worker_id uuid, created_at bigint, version bigint, ttl bigint,
-    is_error boolean, etag text, body bytea, in_flight bigint, upload_id uuid, length bigint
+    provider wakeline.jobs_provider, is_error boolean, etag text, body bytea, in_flight bigint,
+    upload_id uuid, length bigint
 )
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -65,50 +64,23 @@ DECLARE
     now_us bigint := wakeline.jobs_now();
 BEGIN
     RETURN QUERY
-    SELECT p.id, p.room, p.category, p.name, p.schema, p.content_type, p.user_id, p.worker_id,
-        p.created_at, p.version, p.ttl, r.is_error, r.etag, r.body, m.expires_at - now_us,
-        r.upload_id, r.length
-    FROM unnest(rooms, categories, names, hashes)
-        WITH ORDINALITY AS u (room, category, name, hash, ordinal)
+    SELECT p.whole, r.is_error, r.etag, r.body, m.expires_at - now_us, r.upload_id, r.length
+    FROM unnest(rooms, categories, names, providers, versions, hashes)
+        WITH ORDINALITY AS u (room, category, name, provider_id, version, hash, ordinal)
     LEFT JOIN LATERAL (
-        SELECT * FROM wakeline.jobs_provider p
-        WHERE p.room = u.room AND p.category = u.category AND p.name = u.name LIMIT 1
+        SELECT q.id, q.version, q AS whole FROM wakeline.jobs_provider q
+        WHERE q.room = u.room AND q.category = u.category AND q.name = u.name LIMIT 1
     ) p ON true
     LEFT JOIN LATERAL (
         SELECT * FROM wakeline.jobs_result r
-        WHERE r.provider_id = p.id AND r.version = p.version AND r.hash = u.hash
+        WHERE r.provider_id = coalesce(p.id, u.provider_id)
+            AND r.version = coalesce(p.version, u.version) AND r.hash = u.hash
             AND r.expires_at + 0 > now_us LIMIT 1
     ) r ON true
     LEFT JOIN LATERAL (
         SELECT * FROM wakeline.jobs_inflight m
-        WHERE m.provider_id = p.id AND m.version = p.version AND m.hash = u.hash
-            AND m.expires_at + 0 > now_us LIMIT 1
-    ) m ON true
-    ORDER BY u.ordinal;
-END
-$$;
-
--- The same for providers by their ids.
-CREATE FUNCTION wakeline.jobs_result_find(providers uuid[], versions bigint[], hashes text[])
-RETURNS TABLE (
-    is_error boolean, etag text, body bytea, in_flight bigint, upload_id uuid, length bigint
-)
-LANGUAGE plpgsql STABLE SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
-DECLARE
-    now_us bigint := wakeline.jobs_now();
-BEGIN
-    RETURN QUERY
-    SELECT r.is_error, r.etag, r.body, m.expires_at - now_us, r.upload_id, r.length
-    FROM unnest(providers, versions, hashes)
-        WITH ORDINALITY AS u (provider_id, version, hash, ordinal)
-    LEFT JOIN LATERAL (
-        SELECT * FROM wakeline.jobs_result r
-        WHERE r.provider_id = u.provider_id AND r.version = u.version AND r.hash = u.hash
-            AND r.expires_at + 0 > now_us LIMIT 1
-    ) r ON true
-    LEFT JOIN LATERAL (
-        SELECT * FROM wakeline.jobs_inflight m
-        WHERE m.provider_id = u.provider_id AND m.version = u.version AND m.hash = u.hash
+        WHERE m.provider_id = coalesce(p.id, u.provider_id)
+            AND m.version = coalesce(p.version, u.version) AND m.hash = u.hash
             AND m.expires_at + 0 > now_us LIMIT 1
     ) m ON true
     ORDER BY u.ordinal;

@@ -12,7 +12,7 @@ use crate::store::Value;
 /// One statement of one caller.
 #[derive(Clone)]
 pub(super) struct Call {
-    pub(super) statement: &'static str,
+    pub(super) statement: String,
     pub(super) parameters: Arc<[Value]>,
 }
 
@@ -64,6 +64,6 @@ impl Batch for Calls {
 
 async fn run(client: &Client, call: &Call) -> Result<Vec<Row>, tokio_postgres::Error> {
     client
-        .query_typed(call.statement, &typed(&call.parameters))
+        .query_typed(&call.statement, &typed(&call.parameters))
         .await
 }

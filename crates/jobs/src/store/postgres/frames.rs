@@ -3,17 +3,14 @@
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use uuid::Uuid;
 use wakeline_bus::Write;
 use wakeline_store::Error;
 
 use super::PostgresStore;
 use crate::{
     frame::Frame,
-    room::{
-        AppendOutcome, EditOutcome, FrameSource, FrameVersion, Mount, NewRoom, Room, RoomCreation,
-    },
-    store::{Query, Row, StoreFuture, frames::Frames, only, values_of},
+    room::{AppendOutcome, EditOutcome, FrameSource, FrameVersion, NewRoom, Room, RoomCreation},
+    store::{Commit, Query, Row, StoreFuture, frames::Frames, only, values_of, write},
     wakes,
 };
 
@@ -24,8 +21,9 @@ impl Frames for PostgresStore {
             FrameSource::Frame(frame) => (None, Some(frame.bytes().clone())),
             FrameSource::Room(name) => (Some(name), None),
         };
-        self.write_alone(
-            "jobs_room_create",
+        write(
+            self,
+            Commit::Alone("jobs_room_create"),
             "SELECT outcome, source_bytes, (room).*
              FROM wakeline.jobs_room_create($1, $2, $3, $4, $5)",
             values_of![room.name, room.user, source, first, room.copy_limit],
@@ -44,33 +42,11 @@ impl Frames for PostgresStore {
         )
     }
 
-    fn mount(&self, name: String, mount: Mount) -> Write<Option<Room>> {
-        self.write_alone(
-            "jobs_mount",
-            "UPDATE wakeline.jobs_room SET mounted = $2, mounted_by = $3 WHERE name = $1
-             RETURNING *",
-            values_of![name, mount.frames, mount.user],
-            wakes::nobody,
-            |rows| Ok(rows.first().map(Room::from_row)),
-        )
-    }
-
-    fn unmount(&self, name: String, user: Option<Uuid>) -> Write<Option<Room>> {
-        self.write_alone(
-            "jobs_unmount",
-            "UPDATE wakeline.jobs_room SET mounted = NULL, mounted_by = NULL
-             WHERE name = $1 AND mounted IS NOT NULL AND ($2 IS NULL OR mounted_by = $2)
-             RETURNING *",
-            values_of![name, user],
-            wakes::nobody,
-            |rows| Ok(rows.first().map(Room::from_row)),
-        )
-    }
-
     fn append(&self, name: String, frames: Vec<Frame>, limit: i64) -> Write<AppendOutcome> {
         let bodies: Vec<Bytes> = frames.iter().map(|frame| frame.bytes().clone()).collect();
-        self.write_alone(
-            "jobs_append",
+        write(
+            self,
+            Commit::Alone("jobs_append"),
             "SELECT * FROM wakeline.jobs_append($1, $2, $3)",
             values_of![name, bodies, limit],
             wakes::nobody,
@@ -97,8 +73,9 @@ impl Frames for PostgresStore {
         frame: Frame,
         version: Option<FrameVersion>,
     ) -> Write<EditOutcome> {
-        self.write_alone(
-            "jobs_replace",
+        write(
+            self,
+            Commit::Alone("jobs_replace"),
             "SELECT * FROM wakeline.jobs_replace($1, $2, $3, $4, $5)",
             values_of![
                 name,
@@ -113,8 +90,9 @@ impl Frames for PostgresStore {
     }
 
     fn delete(&self, name: String, number: i64) -> Write<EditOutcome> {
-        self.write_alone(
-            "jobs_delete",
+        write(
+            self,
+            Commit::Alone("jobs_delete"),
             "SELECT * FROM wakeline.jobs_delete($1, $2)",
             values_of![name, number],
             wakes::nobody,

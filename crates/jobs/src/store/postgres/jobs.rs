@@ -12,8 +12,8 @@ use crate::{
 
 impl Jobs for PostgresStore {
     fn register_job(&self, job: NewJob) -> Write<JobRegistration> {
-        let statement =
-            "SELECT * FROM wakeline.jobs_job_register($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        let statement = "SELECT outcome, worker, (job).*
+             FROM wakeline.jobs_job_register($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         let parameters = values_of![
             Uuid::new_v4(),
             job.name.room,
@@ -25,7 +25,7 @@ impl Jobs for PostgresStore {
             job.worker,
             Uuid::new_v4(),
         ];
-        self.write(statement, parameters, wakes::registered, |rows| {
+        self.call(statement, parameters, wakes::registered, |rows| {
             let row = only(rows)?;
             Ok(match row.get("outcome") {
                 2 => JobRegistration::NoWorker,

@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
-use wakeline_store::Error;
 
-use super::PostgresStore;
+use super::{PostgresStore, owned, results::ANSWERS};
 use crate::{
     name::FullName,
     provider::{NewProvider, Provider, ProviderRegistration},
@@ -19,7 +18,7 @@ use crate::{
 
 impl Providers for PostgresStore {
     fn register_provider(&self, provider: NewProvider) -> Write<ProviderRegistration> {
-        let statement = "SELECT * FROM
+        let statement = "SELECT outcome, (provider).* FROM
             wakeline.jobs_provider_register($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
         let parameters = values_of![
             Uuid::new_v4(),
@@ -34,7 +33,7 @@ impl Providers for PostgresStore {
             Uuid::new_v4(),
             provider.ttl.map(in_micros),
         ];
-        self.write(statement, parameters, wakes::registered_provider, |rows| {
+        self.call(statement, parameters, wakes::registered_provider, |rows| {
             let row = only(rows)?;
             Ok(match row.get("outcome") {
                 2 => ProviderRegistration::NoWorker,
@@ -85,18 +84,13 @@ impl Providers for PostgresStore {
             names.push(name.name);
             hashes.push(hash);
         }
-        let statement = "SELECT * FROM wakeline.jobs_provider_answers($1, $2, $3, $4)";
-        let parameters = values_of![rooms, categories, names, hashes];
-        let rows = self.rows("find_answers", statement, parameters);
+        let (ids, versions) = (Vec::<Uuid>::new(), Vec::<i64>::new());
+        let parameters = values_of![rooms, categories, names, ids, versions, hashes];
+        let rows = self.rows("find_answers", ANSWERS, parameters);
         async move {
             let read = |row: &Row| {
-                let is_found = !row.is_null("id");
-                is_found.then(|| {
-                    (
-                        Provider::from_row(row),
-                        AnswerState::from_row(row, &self.chunks),
-                    )
-                })
+                let state = || AnswerState::from_row(row, &self.chunks);
+                (!row.is_null("id")).then(|| (Provider::from_row(row), state()))
             };
             Ok(rows.await?.iter().map(read).collect())
         }
@@ -111,7 +105,9 @@ impl Providers for PostgresStore {
             SELECT p.*, EXISTS (SELECT 1 FROM wakeline.jobs_provider WHERE id = $1) AS exists
             FROM (SELECT 1) one LEFT JOIN gone p ON true";
         let parameters = values_of![provider, user];
-        self.write(statement, parameters, wakes::removed_provider, owned)
+        self.call(statement, parameters, wakes::removed_provider, |rows| {
+            owned(rows, Provider::from_row)
+        })
     }
 
     fn touch_provider(&self, provider: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<Provider>> {
@@ -125,18 +121,8 @@ impl Providers for PostgresStore {
             SELECT p.*, EXISTS (SELECT 1 FROM wakeline.jobs_provider WHERE id = $1) AS exists
             FROM (SELECT 1) one LEFT JOIN mine p ON true LEFT JOIN beaten ON true";
         let parameters = values_of![provider, user];
-        self.write(statement, parameters, wakes::nobody, owned)
+        self.call(statement, parameters, wakes::nobody, |rows| {
+            owned(rows, Provider::from_row)
+        })
     }
-}
-
-/// The outcome of a statement that saw what was there before it began.
-fn owned(rows: &[Row]) -> Result<OwnerOutcome<Provider>, Error> {
-    let row = only(rows)?;
-    Ok(if !row.is_null("id") {
-        OwnerOutcome::Done(Provider::from_row(row))
-    } else if row.get("exists") {
-        OwnerOutcome::NotOwner
-    } else {
-        OwnerOutcome::NotFound
-    })
 }

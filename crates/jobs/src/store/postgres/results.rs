@@ -12,12 +12,21 @@ use super::{PostgresStore, rows};
 use crate::{
     provider::{AnswerKey, ProviderRequest},
     results::{
-        AnswerContent, AnswerState, CHUNK_GRACE, CHUNKS_REMOVED_AT_ONCE, MAX_IN_FLIGHT, ReadyCheck,
-        ResultBackend, SWEPT_AT_ONCE, Upload, UploadOutcome, lasting, left, receive,
+        AnswerContent, AnswerState, CHUNK_GRACE, CHUNKS_REMOVED_AT_ONCE, ReadyCheck, ResultBackend,
+        SWEPT_AT_ONCE, Upload, UploadOutcome, lasting, left, receive,
     },
-    store::{Query, Row, StoreFuture, only, values_of},
+    store::{
+        Commit, Query, StoreFuture, only,
+        results::{end, in_flight},
+        values_of, write,
+    },
     topic, wakes,
 };
+
+/// Each request is named by its provider's name, or by its provider's id and registration.
+pub(super) const ANSWERS: &str =
+    "SELECT (provider).*, is_error, etag, body, upload_id, length, in_flight
+    FROM wakeline.jobs_answers($1, $2, $3, $4, $5, $6)";
 
 impl ResultBackend for PostgresStore {
     fn is_store(&self) -> bool {
@@ -37,18 +46,13 @@ impl ResultBackend for PostgresStore {
                     hashes.len() - 1
                 });
             }
-            let statement = "SELECT * FROM wakeline.jobs_result_find($1, $2, $3)";
-            let rows = self.rows(
-                "find_results",
-                statement,
-                values_of![providers, versions, hashes],
-            );
-            let rows = rows.await?;
-            let looks: Vec<AnswerState> = rows
-                .iter()
-                .map(|row| AnswerState::from_row(row, &self.chunks))
-                .collect();
-            Ok(keys.iter().map(|key| looks[places[key]].clone()).collect())
+            let unnamed = Vec::<String>::new;
+            let (rooms, categories, names) = (unnamed(), unnamed(), unnamed());
+            let parameters = values_of![rooms, categories, names, providers, versions, hashes];
+            let rows = self.rows("find_results", ANSWERS, parameters).await?;
+            let state = |row| AnswerState::from_row(row, &self.chunks);
+            let states: Vec<AnswerState> = rows.iter().map(state).collect();
+            Ok(keys.iter().map(|key| states[places[key]].clone()).collect())
         }
         .boxed()
     }
@@ -58,11 +62,8 @@ impl ResultBackend for PostgresStore {
         let versions: Vec<i64> = at.iter().map(|check| check.version).collect();
         let hashes: Vec<Option<String>> = at.into_iter().map(|check| check.hash).collect();
         let statement = "SELECT ready FROM wakeline.jobs_result_ready($1, $2, $3) AS ready";
-        let rows = self.rows(
-            "ready_results",
-            statement,
-            values_of![providers, versions, hashes],
-        );
+        let parameters = values_of![providers, versions, hashes];
+        let rows = self.rows("ready_results", statement, parameters);
         async move { Ok(rows.await?.iter().map(|row| row.get("ready")).collect()) }.boxed()
     }
 
@@ -76,18 +77,19 @@ impl ResultBackend for PostgresStore {
         let (postgres, chunks) = (self.postgres.clone(), self.chunks.clone());
         let run = async move {
             let is_error = upload.is_error;
-            let came = match receive(&*chunks, upload, Vec::new()).await? {
-                Ok(came) => came,
-                Err(kept) => return Ok(kept),
+            let received = match receive(&*chunks, upload, Vec::new()).await? {
+                Ok(received) => received,
+                Err(refused) => return Ok(refused),
             };
-            let etag = came.etag.to_string();
-            let (body, upload, length) = match came.content {
+            let etag = received.etag.to_string();
+            let (body, upload, length) = match received.content {
                 AnswerContent::Whole(body) => (body, None, None),
                 AnswerContent::Chunks { upload, length, .. } => {
                     (Vec::new(), Some(upload), Some(length))
                 }
             };
-            let statement = "SELECT wakeline.jobs_result_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS stored";
+            let statement = "SELECT wakeline.jobs_result_put(
+                $1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS stored";
             let parameters = values_of![
                 key.provider,
                 key.version,
@@ -108,8 +110,9 @@ impl ResultBackend for PostgresStore {
 
     fn begin(&self, request: ProviderRequest, ttl: Duration) -> Write<bool> {
         let ProviderRequest { key, token, params } = request;
-        self.write_alone(
-            "lock_request",
+        write(
+            self,
+            Commit::Alone("lock_request"),
             "SELECT wakeline.jobs_inflight_lock($1, $2, $3, $4, $5, $6) AS locked",
             values_of![
                 key.provider,
@@ -125,29 +128,17 @@ impl ResultBackend for PostgresStore {
     }
 
     fn end(&self, key: AnswerKey, token: Option<Uuid>, readers: Wakes) -> Write<()> {
-        self.write_alone(
-            "unlock_request",
-            "DELETE FROM wakeline.jobs_inflight WHERE provider_id = $1 AND version = $2
-             AND hash = $3 AND ($4 IS NULL OR token = $4)",
-            values_of![key.provider, key.version, key.hash, token],
-            |()| readers,
-            |_| Ok(()),
-        )
+        end(self, key, token, readers)
     }
 
     fn in_flight(&self, provider: Uuid, version: i64) -> StoreFuture<'_, Vec<ProviderRequest>> {
-        let statement = "SELECT hash, token, params FROM wakeline.jobs_inflight
-            WHERE provider_id = $1 AND version = $2 AND expires_at > wakeline.jobs_now()
-            ORDER BY created_at, hash LIMIT $3";
-        let limit = i64::try_from(MAX_IN_FLIGHT).unwrap_or(i64::MAX);
-        let rows = self.rows("in_flight", statement, values_of![provider, version, limit]);
-        let read = move |row: &Row| ProviderRequest::from_row(row, provider, version);
-        async move { Ok(rows.await?.iter().map(read).collect()) }.boxed()
+        in_flight(self, provider, version)
     }
 
     fn forget(&self, provider: Uuid, version: Option<i64>) -> Write<()> {
-        self.write_alone(
-            "forget_results",
+        write(
+            self,
+            Commit::Alone("forget_results"),
             "WITH answers AS (
                  DELETE FROM wakeline.jobs_result
                  WHERE provider_id = $1 AND ($2 IS NULL OR version < $2) RETURNING upload_id
@@ -165,8 +156,9 @@ impl ResultBackend for PostgresStore {
     }
 
     fn sweep(&self) -> Write<Option<Duration>> {
-        self.write_alone(
-            "sweep_results",
+        write(
+            self,
+            Commit::Alone("sweep_results"),
             "SELECT wakeline.jobs_result_sweep($1, $2) AS next",
             values_of![SWEPT_AT_ONCE, CHUNKS_REMOVED_AT_ONCE],
             wakes::nobody,

@@ -3,20 +3,19 @@
 use futures_util::FutureExt;
 use uuid::Uuid;
 use wakeline_bus::Write;
-use wakeline_store::Error;
 
 use super::PostgresStore;
 use crate::{
-    name::FullName,
     store::{Query, Row, StoreFuture, Tasks, only, values_of},
-    task::{ClaimOutcome, NewTask, Status, SubmitOutcome, Task, TaskUpdate, UpdateOutcome},
+    task::{ClaimOutcome, NewTask, SubmitOutcome, Task, TaskUpdate, UpdateOutcome},
     topic::Wait,
     wakes,
 };
 
 impl Tasks for PostgresStore {
     fn submit(&self, task: NewTask) -> Write<SubmitOutcome> {
-        let statement = "SELECT * FROM wakeline.jobs_task_submit($1, $2, $3, $4, $5, $6, $7, $8)";
+        let statement = "SELECT outcome, (task).*
+            FROM wakeline.jobs_task_submit($1, $2, $3, $4, $5, $6, $7, $8)";
         let parameters = values_of![
             task.id,
             task.job.room,
@@ -27,7 +26,7 @@ impl Tasks for PostgresStore {
             task.payload,
             task.needs_worker,
         ];
-        self.write(statement, parameters, wakes::submitted, |rows| {
+        self.call(statement, parameters, wakes::submitted, |rows| {
             let row = only(rows)?;
             Ok(match row.get("outcome") {
                 0_i64 => SubmitOutcome::Done(Task::from_row(row)),
@@ -38,16 +37,16 @@ impl Tasks for PostgresStore {
     }
 
     fn claim(&self, worker: Uuid, user: Uuid) -> Write<ClaimOutcome> {
-        let statement = "SELECT * FROM wakeline.jobs_task_claim($1, $2)";
+        let statement = "SELECT outcome, jobs, (task).* FROM wakeline.jobs_task_claim($1, $2)";
         let parameters = values_of![worker, user];
-        self.write(statement, parameters, wakes::claimed, |rows| {
+        self.call(statement, parameters, wakes::claimed, |rows| {
             let row = only(rows)?;
             Ok(match row.get("outcome") {
                 0_i64 => ClaimOutcome::Task(Task::from_row(row)),
                 1 => ClaimOutcome::NoWorker,
                 2 => ClaimOutcome::NotOwner,
                 3 => ClaimOutcome::Nothing {
-                    jobs: rows[1..].iter().map(|row| row.get("id")).collect(),
+                    jobs: row.get("jobs"),
                 },
                 _ => ClaimOutcome::Busy,
             })
@@ -57,13 +56,14 @@ impl Tasks for PostgresStore {
     fn unclaim(&self, task: Uuid, worker: Uuid) -> Write<Option<Task>> {
         let statement = "SELECT * FROM wakeline.jobs_task_unclaim($1, $2)";
         let parameters = values_of![task, worker];
-        self.write(statement, parameters, wakes::unclaimed, |rows| {
+        self.call(statement, parameters, wakes::unclaimed, |rows| {
             Ok(rows.first().map(Task::from_row))
         })
     }
 
     fn update(&self, update: TaskUpdate) -> Write<UpdateOutcome> {
-        let statement = "SELECT * FROM wakeline.jobs_task_update($1, $2, $3, $4, $5, $6)";
+        let statement = "SELECT outcome, orphan, (task).*
+            FROM wakeline.jobs_task_update($1, $2, $3, $4, $5, $6)";
         let parameters = values_of![
             update.task,
             update.user,
@@ -72,24 +72,18 @@ impl Tasks for PostgresStore {
             update.error,
             update.worker,
         ];
-        self.write(statement, parameters, wakes::updated, |rows| {
+        self.call(statement, parameters, wakes::updated, |rows| {
             let row = only(rows)?;
-            let note: Option<String> = row.get("note");
             Ok(match row.get("outcome") {
                 0_i64 => UpdateOutcome::Done {
                     task: Task::from_row(row),
-                    orphan: note.as_deref().and_then(FullName::parse),
+                    orphan: row.get("orphan"),
                 },
                 1 => UpdateOutcome::NotFound,
                 2 => UpdateOutcome::NotClaimed,
                 3 => UpdateOutcome::NotOwner,
                 5 => UpdateOutcome::WrongWorker,
-                _ => {
-                    let status = note.as_deref().and_then(|text| text.parse().ok());
-                    let status = status.and_then(Status::from_number);
-                    let unknown = || Error::OutcomeUnknown(format!("{note:?} is no status"));
-                    UpdateOutcome::NoSuchTransition(status.ok_or_else(unknown)?)
-                }
+                _ => UpdateOutcome::NoSuchTransition(Task::from_row(row).status),
             })
         })
     }

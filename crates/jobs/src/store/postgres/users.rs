@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use uuid::Uuid;
 use wakeline_bus::Write;
 use wakeline_store::Error;
@@ -10,46 +9,14 @@ use wakeline_store::Error;
 use super::PostgresStore;
 use crate::{
     store::{Users, in_micros, only, values_of},
-    user::{NewUser, User, UserChange, UserChangeOutcome, UserDeletion},
+    user::{User, UserChange, UserChangeOutcome, UserDeletion},
     wakes,
 };
 
 impl Users for PostgresStore {
-    fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>> {
-        // The update changes nothing: it is there to return the secret that exists.
-        self.write(
-            "INSERT INTO wakeline.jobs_secret (one, secret) VALUES (1, $1)
-             ON CONFLICT (one) DO UPDATE SET one = excluded.one
-             RETURNING secret",
-            values_of![Bytes::from(fresh)],
-            wakes::nobody,
-            |rows| Ok(only(rows)?.get::<Bytes>("secret").into()),
-        )
-    }
-
-    fn create_user(&self, user: NewUser) -> Write<Option<User>> {
-        self.write(
-            "INSERT INTO wakeline.jobs_user
-                 (id, email, password, is_superuser, is_verified, is_guest, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6, wakeline.jobs_now())
-             ON CONFLICT DO NOTHING
-             RETURNING *",
-            values_of![
-                user.id,
-                user.email,
-                user.password.map(|hash| hash.0),
-                user.is_superuser,
-                user.is_verified,
-                user.is_guest,
-            ],
-            wakes::nobody,
-            |rows| Ok(rows.first().map(User::from_row)),
-        )
-    }
-
     fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChangeOutcome> {
-        self.write(
-            "SELECT * FROM wakeline.jobs_change_user($1, $2, $3, $4, $5, $6)",
+        self.call(
+            "SELECT state, (changed).* FROM wakeline.jobs_change_user($1, $2, $3, $4, $5, $6)",
             values_of![
                 user,
                 change.email,
@@ -72,7 +39,7 @@ impl Users for PostgresStore {
     }
 
     fn delete_user(&self, user: Uuid) -> Write<UserDeletion> {
-        self.write(
+        self.call(
             "SELECT wakeline.jobs_delete_user($1) AS state",
             values_of![user],
             wakes::nobody,
@@ -86,7 +53,7 @@ impl Users for PostgresStore {
     }
 
     fn sweep_guests(&self, kept: Duration, limit: i64) -> Write<i64> {
-        self.write(
+        self.call(
             "SELECT wakeline.jobs_sweep_guests($1, $2) AS removed",
             values_of![in_micros(kept), limit],
             wakes::nobody,

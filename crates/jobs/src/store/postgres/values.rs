@@ -77,6 +77,7 @@ fn value(row: &tokio_postgres::Row, column: usize) -> Value {
         Type::INT4 => Value::Number(row.get::<_, Option<i32>>(column).map(i64::from)),
         Type::TEXT => Value::Text(row.get(column)),
         Type::UUID => Value::Id(row.get(column)),
+        Type::UUID_ARRAY => Value::Ids(row.get::<_, Option<_>>(column).unwrap_or_default()),
         Type::BOOL => Value::Flag(row.get(column)),
         Type::BYTEA => {
             let bytes: Option<&[u8]> = row.get(column);

@@ -30,9 +30,8 @@ CREATE INDEX jobs_link_job ON jobs_link (job_id);
 
 -- A job with the ids of its workers as text, oldest link first.
 CREATE VIEW jobs_job_view AS
-SELECT j.id, j.room, j.category, j.name, j.schema, j.max_retries,
-    (
-        SELECT group_concat(hex(l.worker_id) ORDER BY l.created_at, l.worker_id)
-        FROM jobs_link l WHERE l.job_id = j.id
-    ) AS workers
+SELECT j.*, (
+    SELECT group_concat(hex(l.worker_id) ORDER BY l.created_at, l.worker_id)
+    FROM jobs_link l WHERE l.job_id = j.id
+) AS workers
 FROM jobs_job j;

@@ -23,8 +23,7 @@ CREATE INDEX jobs_task_ended ON jobs_task (completed_at) WHERE status >= 3;
 -- A task as callers see it. Its queue_position is counted on the index of pending tasks, up to the
 -- task itself.
 CREATE VIEW jobs_task_view AS
-SELECT t.id, t.job_id, j.room || ':' || j.category || ':' || j.name AS job_name, t.room, t.status,
-    t.created_at, t.started_at, t.completed_at, t.worker_id, t.error, t.payload,
+SELECT t.*, j.room || ':' || j.category || ':' || j.name AS job_name,
     CASE WHEN t.status = 0 THEN (
         SELECT count(*) FROM jobs_task p
         WHERE p.job_id = t.job_id AND p.status = 0 AND p.seq <= t.seq

@@ -1,11 +1,10 @@
 //! Jobs on SQLite.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::params;
 use uuid::Uuid;
 use wakeline_bus::Write;
-use wakeline_store::Error;
 
-use super::{Result, SqliteStore, rows, workers};
+use super::{Result, Session, SqliteStore, workers};
 use crate::{
     job::{Job, JobRegistration, NewJob},
     name::FullName,
@@ -15,15 +14,15 @@ use crate::{
 
 impl Jobs for SqliteStore {
     fn register_job(&self, job: NewJob) -> Write<JobRegistration> {
-        self.write("register_job", wakes::registered, move |connection, now| {
-            register(connection, &job, now)
+        self.write("register_job", wakes::registered, move |session| {
+            register(session, job)
         })
     }
 }
 
-fn register(connection: &Connection, new: &NewJob, now: i64) -> Result<JobRegistration> {
+fn register(session: &Session<'_>, new: NewJob) -> Result<JobRegistration> {
     if let Some(worker) = new.worker
-        && workers::owner(connection, worker)? != Some(new.user)
+        && workers::owner(session, worker)? != Some(new.user)
     {
         return Ok(JobRegistration::NoWorker);
     }
@@ -31,62 +30,50 @@ fn register(connection: &Connection, new: &NewJob, now: i64) -> Result<JobRegist
         room,
         category,
         name,
-    } = &new.name;
-    let known: Option<(Uuid, String, bool)> = connection
-        .prepare_cached(
-            "SELECT id, schema, is_deleted FROM jobs_job
-            WHERE room = ?1 AND category = ?2 AND name = ?3",
-        )?
-        .query_row([room, category, name], |row| {
-            Ok((row.get("id")?, row.get("schema")?, row.get("is_deleted")?))
-        })
-        .optional()?;
-    let (id, is_new) = match known {
-        // The server's own jobs are what its program says they are, not what an earlier one said.
-        Some((_, schema, false)) if schema != new.schema && !new.name.is_internal() => {
-            return Ok(JobRegistration::Conflict);
-        }
-        Some((id, _, is_deleted)) => {
-            connection
-                .prepare_cached(
-                    "UPDATE jobs_job SET is_deleted = 0, schema = ?2, max_retries = ?3
-                    WHERE id = ?1",
-                )?
-                .execute(params![id, new.schema, new.max_retries])?;
+    } = new.name.clone();
+    let sql = "SELECT id, schema, is_deleted FROM jobs_job
+        WHERE room = $1 AND category = $2 AND name = $3";
+    let known = session.rows(sql, values_of![room, category, name])?;
+    let (id, is_new) = match known.first() {
+        Some(known) => {
+            let is_deleted: bool = known.get("is_deleted");
+            let is_other = known.get::<String>("schema") != new.schema;
+            // The server's own jobs are what its program says they are, not what an earlier one said.
+            if is_other && !is_deleted && !new.name.is_internal() {
+                return Ok(JobRegistration::Conflict);
+            }
+            let id: Uuid = known.get("id");
+            let sql = "UPDATE jobs_job SET is_deleted = 0, schema = ?2, max_retries = ?3
+                WHERE id = ?1";
+            session.execute(sql, params![id, new.schema, new.max_retries])?;
             (id, is_deleted)
         }
         None => {
-            let id = Uuid::new_v4();
-            connection
-                .prepare_cached(
-                    "INSERT INTO jobs_job
-                        (id, room, category, name, schema, max_retries, created_at)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                )?
-                .execute(params![
-                    id,
-                    room,
-                    category,
-                    name,
-                    new.schema,
-                    new.max_retries,
-                    now
-                ])?;
+            let (id, retries) = (Uuid::new_v4(), i64::from(new.max_retries));
+            let FullName {
+                room,
+                category,
+                name,
+            } = new.name;
+            session.rows(
+                "INSERT INTO jobs_job (id, room, category, name, schema, max_retries, created_at)
+                VALUES ($1, $2, $3, $4, $5, $6, {now})",
+                values_of![id, room, category, name, new.schema, retries],
+            )?;
             (id, true)
         }
     };
     let worker = match new.worker {
         Some(worker) => worker,
-        None => workers::create(connection, new.user, now)?.id,
+        None => workers::create(session, new.user)?,
     };
-    connection
-        .prepare_cached(
-            "INSERT OR IGNORE INTO jobs_link (worker_id, job_id, created_at) VALUES (?1, ?2, ?3)",
-        )?
-        .execute(params![worker, id, now])?;
+    session.rows(
+        "INSERT OR IGNORE INTO jobs_link (worker_id, job_id, created_at) VALUES ($1, $2, {now})",
+        values_of![worker, id],
+    )?;
     let view = "SELECT * FROM jobs_job_view WHERE id = $1";
-    let rows = rows(connection, view, values_of![id])?;
-    Ok::<_, Error>(JobRegistration::Done {
+    let rows = session.rows(view, values_of![id])?;
+    Ok(JobRegistration::Done {
         job: Job::from_row(only(&rows)?),
         worker,
         is_new,

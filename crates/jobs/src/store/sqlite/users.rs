@@ -6,61 +6,22 @@ use rusqlite::params;
 use uuid::Uuid;
 use wakeline_bus::Write;
 
-use super::{SqliteStore, rows};
+use super::SqliteStore;
 use crate::{
     store::{Users, in_micros, values_of},
-    user::{NewUser, User, UserChange, UserChangeOutcome, UserDeletion},
+    user::{User, UserChange, UserChangeOutcome, UserDeletion},
     wakes,
 };
 
 impl Users for SqliteStore {
-    fn secret(&self, fresh: Vec<u8>) -> Write<Vec<u8>> {
-        self.write("secret", wakes::nobody, move |connection, _| {
-            connection.execute(
-                "INSERT INTO jobs_secret (one, secret) VALUES (1, ?1) ON CONFLICT DO NOTHING",
-                params![fresh],
-            )?;
-            let secret = "SELECT secret FROM jobs_secret";
-            Ok(connection.query_row(secret, [], |row| row.get("secret"))?)
-        })
-    }
-
-    fn create_user(&self, user: NewUser) -> Write<Option<User>> {
-        self.write("create_user", wakes::nobody, move |connection, now| {
-            let rows = rows(
-                connection,
-                "INSERT INTO jobs_user
-                     (id, email, password, is_superuser, is_verified, is_guest, created_at)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7)
-                 ON CONFLICT DO NOTHING
-                 RETURNING *",
-                values_of![
-                    user.id,
-                    user.email,
-                    user.password.map(|hash| hash.0),
-                    user.is_superuser,
-                    user.is_verified,
-                    user.is_guest,
-                    now,
-                ],
-            )?;
-            Ok(rows.first().map(User::from_row))
-        })
-    }
-
     fn change_user(&self, user: Uuid, change: UserChange) -> Write<UserChangeOutcome> {
-        self.write("change_user", wakes::nobody, move |connection, _| {
-            if let Some(email) = &change.email {
-                let sql = "SELECT EXISTS (SELECT 1 FROM jobs_user WHERE email = ?1 AND id <> ?2)";
-                let is_taken: bool =
-                    connection.query_row(sql, params![email, user], |row| row.get(0))?;
-                let exists = "SELECT EXISTS (SELECT 1 FROM jobs_user WHERE id = ?1)";
-                if is_taken && connection.query_row(exists, params![user], |row| row.get(0))? {
-                    return Ok(UserChangeOutcome::EmailTaken);
-                }
+        self.write("change_user", wakes::nobody, move |session| {
+            let sql = "SELECT EXISTS (SELECT 1 FROM jobs_user WHERE email = ?1 AND id <> ?2)
+                AND EXISTS (SELECT 1 FROM jobs_user WHERE id = ?2)";
+            if session.value(sql, params![change.email, user])? {
+                return Ok(UserChangeOutcome::EmailTaken);
             }
-            let rows = rows(
-                connection,
+            let rows = session.rows(
                 "UPDATE jobs_user SET
                      email = coalesce($2, email),
                      password = coalesce($3, password),
@@ -85,13 +46,12 @@ impl Users for SqliteStore {
     }
 
     fn delete_user(&self, user: Uuid) -> Write<UserDeletion> {
-        self.write("delete_user", wakes::nobody, move |connection, _| {
+        self.write("delete_user", wakes::nobody, move |session| {
             let sql = "SELECT EXISTS (SELECT 1 FROM jobs_worker WHERE user_id = ?1)";
-            if connection.query_row(sql, params![user], |row| row.get(0))? {
+            if session.value(sql, [user])? {
                 return Ok(UserDeletion::HasWorkers);
             }
-            let deleted =
-                connection.execute("DELETE FROM jobs_user WHERE id = ?1", params![user])?;
+            let deleted = session.execute("DELETE FROM jobs_user WHERE id = ?1", [user])?;
             Ok(match deleted {
                 0 => UserDeletion::NotFound,
                 _ => UserDeletion::Done,
@@ -100,16 +60,14 @@ impl Users for SqliteStore {
     }
 
     fn sweep_guests(&self, kept: Duration, limit: i64) -> Write<i64> {
-        self.write("sweep_guests", wakes::nobody, move |connection, now| {
-            let deleted = connection.execute(
-                "DELETE FROM jobs_user WHERE id IN (
-                     SELECT id FROM jobs_user u
-                     WHERE is_guest AND password IS NULL AND created_at <= ?1
-                         AND NOT EXISTS (SELECT 1 FROM jobs_worker WHERE user_id = u.id)
-                     ORDER BY created_at LIMIT ?2
-                 )",
-                [now - in_micros(kept), limit],
-            )?;
+        self.write("sweep_guests", wakes::nobody, move |session| {
+            let sql = "DELETE FROM jobs_user WHERE id IN (
+                    SELECT id FROM jobs_user u
+                    WHERE is_guest AND password IS NULL AND created_at <= ?1
+                        AND NOT EXISTS (SELECT 1 FROM jobs_worker WHERE user_id = u.id)
+                    ORDER BY created_at LIMIT ?2
+                )";
+            let deleted = session.execute(sql, [session.now - in_micros(kept), limit])?;
             Ok(i64::try_from(deleted).unwrap_or(i64::MAX))
         })
     }

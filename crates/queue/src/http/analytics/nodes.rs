@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use wakeline_web::Problem;
 
-use super::range::{Range, rounded, second_text};
+use super::range::{Range, rounded};
 use crate::{
     browse::{Gauge, NodeStatsBucket, Span},
     counters::now_us,
+    http::second_text,
     service::Queue,
 };
 

@@ -1,16 +1,13 @@
 //! Held pops by node.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
-use wakeline_web::{Params, Problem};
+use wakeline_web::Params;
 
-use super::range::{Range, RangeQuery, rounded, second_text};
-use crate::{
-    http::refusals::{BadParameter, StoreUnreachable},
-    service::Queue,
-};
+use super::range::{Range, RangeQuery, rounded};
+use crate::http::{Answer, Door, refusals::BadParameter, second_text};
 
 /// How many pops were held, by queue, node and time step. `/v1/waits` shows those that are held now.
 #[utoipa::path(
@@ -19,13 +16,9 @@ use crate::{
     responses(
         (status = 200, description = "Averages of samples of every ten seconds; kept for seven days", body = Object),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(in crate::http) async fn parked_replicas(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
+pub(in crate::http) async fn parked_replicas(State(door): Door, params: Params) -> Answer<Value> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
     let held = door.held_by_node(range.span(), &range.queue).await?;
     let nodes: BTreeSet<&(String, i64)> =

@@ -1,15 +1,9 @@
 //! The database's own statistics.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde_json::Value;
-use wakeline_web::Problem;
 
-use crate::{
-    http::{listing::short_time_text, refusals::StoreUnreachable},
-    service::Queue,
-};
+use crate::http::{Answer, Door, refusals::StoreUnreachable, short_time_text};
 
 /// The database's own statistics.
 #[utoipa::path(
@@ -19,9 +13,7 @@ use crate::{
         StoreUnreachable,
     )
 )]
-pub(in crate::http) async fn postgres_stats(
-    State(door): State<Arc<Queue>>,
-) -> Result<Json<Value>, Problem> {
+pub(in crate::http) async fn postgres_stats(State(door): Door) -> Answer<Value> {
     let mut stats = door.database_health().await?;
     stats["timestamp"] = short_time_text(door.now_us().await?).into();
     Ok(Json(stats))

@@ -1,31 +1,19 @@
 //! How long messages had waited when they were popped.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
-use wakeline_web::{Params, Problem};
+use wakeline_web::Params;
 
-use super::range::{Range, RangeQuery, average_ms, most_ms, second_text};
-use crate::{
-    http::refusals::{BadParameter, StoreUnreachable},
-    service::Queue,
-};
+use super::range::{Range, RangeQuery, average_ms, most_ms};
+use crate::http::{Answer, Door, refusals::BadParameter, second_text};
 
 /// How long messages waited for a pop, by queue and time step.
 #[utoipa::path(
     get, path = "/api/v1/analytics/queue-lag", tag = "queue",
     params(RangeQuery),
-    responses(
-        (status = 200, description = "Lags", body = Object),
-        BadParameter,
-        StoreUnreachable,
-    )
+    responses((status = 200, description = "Lags", body = Object), BadParameter)
 )]
-pub(in crate::http) async fn queue_lag(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
+pub(in crate::http) async fn queue_lag(State(door): Door, params: Params) -> Answer<Value> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
     let rows = range.series(&door, true).await?;
     let lags = rows.iter().map(|count| {

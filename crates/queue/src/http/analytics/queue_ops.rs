@@ -1,19 +1,15 @@
 //! Counters by queue.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
-use wakeline_web::{Params, Problem};
+use wakeline_web::Params;
 
-use super::range::{Range, RangeQuery, average_ms, most_ms, rounded, second_text};
+use super::range::{Range, RangeQuery, average_ms, most_ms, rounded};
 use crate::{
     counters::CounterRow,
-    http::refusals::{BadParameter, StoreUnreachable},
-    service::Queue,
+    http::{Answer, Door, refusals::BadParameter, second_text},
 };
 
 fn row(range: &Range, count: &CounterRow, parked: f64) -> Value {
@@ -49,13 +45,9 @@ fn row(range: &Range, count: &CounterRow, parked: f64) -> Value {
     responses(
         (status = 200, description = "Counts of messages and calls, and the pops that were held", body = Object),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(in crate::http) async fn queue_ops(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
+pub(in crate::http) async fn queue_ops(State(door): Door, params: Params) -> Answer<Value> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
     // A time step in which pops were held and nothing else happened has a row too.
     let mut rows: BTreeMap<(i64, String), (CounterRow, f64)> = BTreeMap::new();

@@ -7,8 +7,8 @@ use crate::{
     browse::Span,
     counters::CounterRow,
     http::{
-        listing::short_time_text,
         query::{named, query, time},
+        short_time_text,
     },
     service::Queue,
 };
@@ -134,13 +134,6 @@ pub(in crate::http) fn average_ms(count: &CounterRow) -> Option<i64> {
 /// The longest wait of a popped message.
 pub(in crate::http) fn most_ms(count: &CounterRow) -> Option<i64> {
     (count.popped > 0).then_some(count.max_lag_us / 1_000)
-}
-
-/// Whole seconds, as Queen shows the steps of a series.
-pub(in crate::http) fn second_text(micros: i64) -> String {
-    jiff::Timestamp::from_microsecond(micros)
-        .map(|at| at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
-        .unwrap_or_default()
 }
 
 /// Two digits behind the point.

@@ -1,16 +1,13 @@
 //! Messages that were removed because of their age.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
-use wakeline_web::{Params, Problem};
+use wakeline_web::Params;
 
-use super::range::{Range, RangeQuery, second_text};
+use super::range::{Range, RangeQuery};
 use crate::{
     counters::CounterRow,
-    http::refusals::{BadParameter, StoreUnreachable},
-    service::Queue,
+    http::{Answer, Door, refusals::BadParameter, second_text},
 };
 
 fn removed(count: &CounterRow) -> Value {
@@ -32,13 +29,9 @@ fn removed(count: &CounterRow) -> Value {
     responses(
         (status = 200, description = "Counts of messages, without those of deleted queues", body = Object),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(in crate::http) async fn retention(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
+pub(in crate::http) async fn retention(State(door): Door, params: Params) -> Answer<Value> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
     let mut totals = CounterRow::default();
     let mut series = Vec::new();

@@ -1,10 +1,10 @@
 //! What each node uses.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
-use wakeline_web::{Params, Problem};
+use wakeline_web::Params;
 
 use super::{
     nodes::{idle, steps, worker_name},
@@ -13,11 +13,11 @@ use super::{
 use crate::{
     browse::{Gauge, NodeStatsBucket},
     http::{
-        listing::short_time_text,
-        query::TimesQuery,
-        refusals::{BadParameter, StoreUnreachable},
+        Answer, Door,
+        query::{TimesQuery, query, text},
+        refusals::BadParameter,
+        short_time_text,
     },
-    service::Queue,
 };
 
 fn gauge(gauge: Option<Gauge>) -> Value {
@@ -52,28 +52,29 @@ fn point(step: &NodeStatsBucket) -> Value {
     })
 }
 
+query! {
+    struct NodeQuery(limits) {
+        hostname "hostname": String = text,
+        worker "workerId": String = text,
+    }
+}
+
 /// What each node uses (an hour by default): processor, memory, connections, held requests.
 #[utoipa::path(
     get, path = "/api/v1/analytics/system-metrics", tag = "queue",
-    params(
-        TimesQuery,
-        ("hostname" = Option<String>, Query), ("workerId" = Option<String>, Query),
-    ),
+    params(TimesQuery, NodeQuery),
     responses(
         (status = 200, description = "By node and time step; kept for seven days", body = Object),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(in crate::http) async fn system_metrics(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
+pub(in crate::http) async fn system_metrics(State(door): Door, params: Params) -> Answer<Value> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
-    let is = |field: &str, value: &str| params.text(field).is_none_or(|asked| asked == value);
+    let NodeQuery { hostname, worker } = NodeQuery::read(&params, door.limits())?;
+    let fits = |wanted: &Option<String>, name: &str| wanted.as_ref().is_none_or(|it| it == name);
     let mut nodes: BTreeMap<(String, i64), Vec<Value>> = BTreeMap::new();
     for step in steps(&door, &range).await? {
-        if is("hostname", &step.hostname) && is("workerId", &worker_name(step.port)) {
+        if fits(&hostname, &step.hostname) && fits(&worker, &worker_name(step.port)) {
             let series = nodes.entry((step.hostname.clone(), step.port)).or_default();
             series.push(point(&step));
         }

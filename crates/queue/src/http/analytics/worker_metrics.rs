@@ -1,6 +1,6 @@
 //! What was done in a time, and by which nodes.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use axum::{Json, extract::State};
 use serde_json::{Map, Value, json};
@@ -12,10 +12,7 @@ use super::{
 };
 use crate::{
     counters::CounterRow,
-    http::{
-        listing::short_time_text,
-        refusals::{BadParameter, StoreUnreachable},
-    },
+    http::{Answer, Door, refusals::BadParameter, short_time_text},
     service::Queue,
 };
 
@@ -94,13 +91,9 @@ fn point(range: &Range, count: &CounterRow, nodes: &Map<String, Value>) -> Value
     responses(
         (status = 200, description = "Counts of messages, calls and failures; the summary is of the time asked for", body = Object),
         BadParameter,
-        StoreUnreachable,
     )
 )]
-pub(in crate::http) async fn worker_metrics(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
+pub(in crate::http) async fn worker_metrics(State(door): Door, params: Params) -> Answer<Value> {
     let range = Range::read(&door, &params, Range::HOUR).await?;
     let series = joined(&door, &range).await?;
     let mut by_queue: BTreeMap<String, CounterRow> = BTreeMap::new();

@@ -1,50 +1,43 @@
 //! How many messages were pushed.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
-use wakeline_web::{Params, Problem};
+use wakeline_web::Params;
 
-use crate::{
-    http::{
-        analytics::Range,
-        listing::short_time_text,
-        query::TimesQuery,
-        refusals::{BadParameter, StoreUnreachable},
-    },
-    service::Queue,
+use crate::http::{
+    Answer, Door,
+    analytics::{Range, RangeQuery},
+    query::{one_of, query},
+    refusals::BadParameter,
+    short_time_text,
 };
+
+const INTERVALS: [(&str, (&str, i64)); 3] = [
+    ("minute", ("minute", Range::MINUTE)),
+    ("hour", ("hour", Range::HOUR)),
+    ("day", ("day", Range::DAY)),
+];
+
+query! {
+    struct IntervalQuery(limits) {
+        /// minute, hour or day
+        #[param(value_type = Option<String>)]
+        interval "interval": (&'static str, i64) = one_of(INTERVALS),
+    }
+}
 
 /// How many messages were pushed per hour (or `interval=minute` or `day`), in a time (the last day by
 /// default).
 #[utoipa::path(
     get, path = "/api/v1/status/analytics", tag = "queue",
-    params(
-        TimesQuery,
-        ("interval" = Option<String>, Query, description = "minute, hour or day"),
-        ("queue" = Option<String>, Query),
-    ),
-    responses(
-        (status = 200, description = "A number per interval", body = Object),
-        BadParameter,
-        StoreUnreachable,
-    )
+    params(RangeQuery, IntervalQuery),
+    responses((status = 200, description = "A number per interval", body = Object), BadParameter)
 )]
-pub(in crate::http) async fn analytics(
-    State(door): State<Arc<Queue>>,
-    params: Params,
-) -> Result<Json<Value>, Problem> {
+pub(in crate::http) async fn analytics(State(door): Door, params: Params) -> Answer<Value> {
     let mut range = Range::read(&door, &params, Range::DAY).await?;
-    let interval = params.text("interval").unwrap_or("hour");
-    range.bucket_us = match interval {
-        "minute" => Range::MINUTE,
-        "hour" => Range::HOUR,
-        "day" => Range::DAY,
-        _ => {
-            return Err(Problem::invalid("interval", "none of minute, hour, day"));
-        }
-    };
+    let query = IntervalQuery::read(&params, door.limits())?;
+    let (interval, bucket_us) = query.interval.unwrap_or(("hour", Range::HOUR));
+    range.bucket_us = bucket_us;
     let points = range.buckets("interval")?;
     let counts = range.series(&door, false).await?;
     let counted = |at: i64| {

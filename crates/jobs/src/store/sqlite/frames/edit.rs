@@ -1,8 +1,6 @@
 //! Changes of a room's frames.
 
-use rusqlite::Connection;
-
-use super::{Result, find, rows};
+use super::{Result, Session, find};
 use crate::{
     frame::Frame,
     room::{AppendOutcome, EditOutcome, FrameVersion, Room, Run},
@@ -10,12 +8,12 @@ use crate::{
 };
 
 pub(super) fn append(
-    connection: &Connection,
+    session: &Session<'_>,
     name: &str,
     frames: &[Frame],
     limit: i64,
 ) -> Result<AppendOutcome> {
-    let room = match writable(connection, name)? {
+    let room = match writable(session, name)? {
         Ok(room) => room,
         Err(EditOutcome::ReadOnly) => return Ok(AppendOutcome::ReadOnly),
         Err(_) => return Ok(AppendOutcome::NoRoom),
@@ -25,32 +23,26 @@ pub(super) fn append(
     if total > limit {
         return Ok(AppendOutcome::Full(room.stored));
     }
-    let from: i64 = connection
-        .prepare_cached("SELECT next_seq FROM jobs_room WHERE id = ?1")?
-        .query_row([room.id], |row| row.get("next_seq"))?;
-    let mut insert = connection
-        .prepare_cached("INSERT INTO jobs_frame (room_id, seq, body) VALUES (?1, ?2, ?3)")?;
+    let sql = "SELECT next_seq FROM jobs_room WHERE id = ?1";
+    let from: i64 = session.value(sql, [room.id])?;
+    let sql = "INSERT INTO jobs_frame (room_id, seq, body) VALUES (?1, ?2, ?3)";
     for (seq, frame) in (from..).zip(frames) {
-        insert.execute((room.id, seq, &frame.bytes()[..]))?;
+        session.execute(sql, (room.id, seq, &frame.bytes()[..]))?;
     }
-    let longer = connection
-        .prepare_cached(
-            "UPDATE jobs_run SET length = length + ?3 \
-             WHERE room_id = ?1 AND seq = (SELECT max(seq) FROM jobs_run WHERE room_id = ?1) \
-             AND seq + length = ?2",
-        )?
-        .execute((room.id, from, count))?;
+    let sql = "UPDATE jobs_run SET length = length + ?3
+        WHERE room_id = ?1 AND seq = (SELECT max(seq) FROM jobs_run WHERE room_id = ?1)
+            AND seq + length = ?2";
+    let longer = session.execute(sql, (room.id, from, count))?;
     if longer == 0 && count > 0 {
         let run = Run {
             number: room.stored,
             seq: from,
             length: count,
         };
-        insert_run(connection, room.id, run)?;
+        insert_run(session, room.id, run)?;
     }
-    connection
-        .prepare_cached("UPDATE jobs_room SET frames = ?2, next_seq = next_seq + ?3 WHERE id = ?1")?
-        .execute((room.id, total, count))?;
+    let sql = "UPDATE jobs_room SET frames = ?2, next_seq = next_seq + ?3 WHERE id = ?1";
+    session.execute(sql, (room.id, total, count))?;
     Ok(AppendOutcome::Done {
         start: room.stored,
         total,
@@ -58,16 +50,13 @@ pub(super) fn append(
 }
 
 /// Copies all frames of a room, as the only run of a new room.
-pub(super) fn copy(connection: &Connection, from: i64, to: i64) -> Result<()> {
-    let copied = connection
-        .prepare_cached(
-            "INSERT INTO jobs_frame (room_id, seq, body) \
-             SELECT ?2, x.number + f.seq - x.seq, f.body FROM jobs_run x \
-             JOIN jobs_frame f ON f.room_id = x.room_id \
-             AND f.seq BETWEEN x.seq AND x.seq + x.length - 1 \
-             WHERE x.room_id = ?1",
-        )?
-        .execute((from, to))?;
+pub(super) fn copy(session: &Session<'_>, from: i64, to: i64) -> Result<()> {
+    let sql = "INSERT INTO jobs_frame (room_id, seq, body)
+        SELECT ?2, x.number + f.seq - x.seq, f.body FROM jobs_run x
+        JOIN jobs_frame f ON f.room_id = x.room_id
+            AND f.seq BETWEEN x.seq AND x.seq + x.length - 1
+        WHERE x.room_id = ?1";
+    let copied = session.execute(sql, (from, to))?;
     if copied == 0 {
         return Ok(());
     }
@@ -77,110 +66,97 @@ pub(super) fn copy(connection: &Connection, from: i64, to: i64) -> Result<()> {
         seq: 0,
         length,
     };
-    insert_run(connection, to, run)?;
-    connection
-        .prepare_cached("UPDATE jobs_room SET frames = ?2, next_seq = ?2 WHERE id = ?1")?
-        .execute((to, length))?;
-    Ok(())
+    insert_run(session, to, run)?;
+    let sql = "UPDATE jobs_room SET frames = ?2, next_seq = ?2 WHERE id = ?1";
+    session.execute(sql, (to, length)).map(drop)
 }
 
 pub(super) fn replace(
-    connection: &Connection,
+    session: &Session<'_>,
     name: &str,
     number: i64,
     frame: &Frame,
     version: Option<FrameVersion>,
 ) -> Result<EditOutcome> {
-    let room = match writable(connection, name)? {
-        Ok(room) => room,
+    let (room, run) = match editable(session, name, number)? {
+        Ok(found) => found,
         Err(refused) => return Ok(refused),
     };
-    let Some(run) = run_of(connection, &room, number)? else {
-        return Ok(EditOutcome::NoFrame(room.stored));
-    };
     let seq = run.seq + number - run.number;
-    let done = connection
-        .prepare_cached(
-            "UPDATE jobs_frame SET body = ?3, revision = revision + 1 \
-             WHERE room_id = ?1 AND seq = ?2 \
-             AND (?4 IS NULL OR (seq = ?4 AND revision = ?5))",
-        )?
-        .execute((
-            room.id,
-            seq,
-            &frame.bytes()[..],
-            version.map(|version| version.seq),
-            version.map(|version| version.revision),
-        ))?;
-    if done == 0 {
+    let sql = "UPDATE jobs_frame SET body = ?3, revision = revision + 1
+        WHERE room_id = ?1 AND seq = ?2 AND (?4 IS NULL OR (seq = ?4 AND revision = ?5))";
+    let (its_seq, revision) = (version.map(|is| is.seq), version.map(|is| is.revision));
+    let body = &frame.bytes()[..];
+    let replaced = session.execute(sql, (room.id, seq, body, its_seq, revision))?;
+    if replaced == 0 {
         return Ok(EditOutcome::Changed);
     }
     Ok(EditOutcome::Done(room.stored))
 }
 
-pub(super) fn delete(connection: &Connection, name: &str, number: i64) -> Result<EditOutcome> {
-    let room = match writable(connection, name)? {
-        Ok(room) => room,
+pub(super) fn delete(session: &Session<'_>, name: &str, number: i64) -> Result<EditOutcome> {
+    let (room, run) = match editable(session, name, number)? {
+        Ok(found) => found,
         Err(refused) => return Ok(refused),
     };
-    let Some(run) = run_of(connection, &room, number)? else {
-        return Ok(EditOutcome::NoFrame(room.stored));
-    };
     let before = number - run.number;
-    connection
-        .prepare_cached("DELETE FROM jobs_frame WHERE room_id = ?1 AND seq = ?2")?
-        .execute((room.id, run.seq + before))?;
+    let sql = "DELETE FROM jobs_frame WHERE room_id = ?1 AND seq = ?2";
+    session.execute(sql, (room.id, run.seq + before))?;
     if before == 0 {
-        connection
-            .prepare_cached("DELETE FROM jobs_run WHERE room_id = ?1 AND seq = ?2")?
-            .execute((room.id, run.seq))?;
+        let sql = "DELETE FROM jobs_run WHERE room_id = ?1 AND seq = ?2";
+        session.execute(sql, (room.id, run.seq))?;
     } else {
-        connection
-            .prepare_cached("UPDATE jobs_run SET length = ?3 WHERE room_id = ?1 AND seq = ?2")?
-            .execute((room.id, run.seq, before))?;
+        let sql = "UPDATE jobs_run SET length = ?3 WHERE room_id = ?1 AND seq = ?2";
+        session.execute(sql, (room.id, run.seq, before))?;
     }
-    connection
-        .prepare_cached(
-            "UPDATE jobs_run SET number = number - 1 WHERE room_id = ?1 AND number > ?2",
-        )?
-        .execute((room.id, number))?;
+    let sql = "UPDATE jobs_run SET number = number - 1 WHERE room_id = ?1 AND number > ?2";
+    session.execute(sql, (room.id, number))?;
     let behind = Run {
         number,
         seq: run.seq + before + 1,
         length: run.length - before - 1,
     };
     if behind.length > 0 {
-        insert_run(connection, room.id, behind)?;
+        insert_run(session, room.id, behind)?;
     }
-    connection
-        .prepare_cached("UPDATE jobs_room SET frames = frames - 1 WHERE id = ?1")?
-        .execute([room.id])?;
+    let sql = "UPDATE jobs_room SET frames = frames - 1 WHERE id = ?1";
+    session.execute(sql, [room.id])?;
     Ok(EditOutcome::Done(room.stored - 1))
 }
 
-fn writable(connection: &Connection, name: &str) -> Result<std::result::Result<Room, EditOutcome>> {
-    Ok(match find(connection, name)? {
+fn writable(session: &Session<'_>, name: &str) -> Result<std::result::Result<Room, EditOutcome>> {
+    Ok(match find(session, name)? {
         None => Err(EditOutcome::NoRoom),
         Some(room) if room.mount.is_some() => Err(EditOutcome::ReadOnly),
         Some(room) => Ok(room),
     })
 }
 
-fn run_of(connection: &Connection, room: &Room, number: i64) -> Result<Option<Run>> {
-    if !(0..room.stored).contains(&number) {
-        return Ok(None);
-    }
-    let statement = "SELECT number, seq, length FROM jobs_run
+/// The room, and the run of the frame that is edited.
+fn editable(
+    session: &Session<'_>,
+    name: &str,
+    number: i64,
+) -> Result<std::result::Result<(Room, Run), EditOutcome>> {
+    let room = match writable(session, name)? {
+        Ok(room) => room,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    let sql = "SELECT * FROM jobs_run
         WHERE room_id = $1 AND number <= $2 ORDER BY number DESC LIMIT 1";
-    let rows = rows(connection, statement, values_of![room.id, number])?;
-    Ok(rows.first().map(Run::from_row))
+    let runs = match (0..room.stored).contains(&number) {
+        true => session.rows(sql, values_of![room.id, number])?,
+        false => Vec::new(),
+    };
+    Ok(match runs.first() {
+        Some(run) => Ok((room, Run::from_row(run))),
+        None => Err(EditOutcome::NoFrame(room.stored)),
+    })
 }
 
-fn insert_run(connection: &Connection, room: i64, run: Run) -> Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO jobs_run (room_id, seq, number, length) VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute((room, run.seq, run.number, run.length))?;
-    Ok(())
+fn insert_run(session: &Session<'_>, room: i64, run: Run) -> Result<()> {
+    let sql = "INSERT INTO jobs_run (room_id, seq, number, length) VALUES (?1, ?2, ?3, ?4)";
+    session
+        .execute(sql, (room, run.seq, run.number, run.length))
+        .map(drop)
 }
