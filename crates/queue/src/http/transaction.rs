@@ -51,7 +51,6 @@ struct OperationHead {
 
 #[derive(Debug, Deserialize)]
 struct PushOperation {
-    #[serde(default)]
     items: Vec<Box<RawValue>>,
 }
 

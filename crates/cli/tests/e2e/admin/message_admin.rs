@@ -100,7 +100,7 @@ async fn a_notice_is_taken(fixture: Fixture) {
     );
     let refused = notify(json!({})).await;
     assert_eq!(refused.status, 400);
-    assert_eq!(refused.problem()["field"], "body");
+    assert_eq!(refused.problem()["field"], "queue");
     let refused = notify(json!({"queue": ""})).await;
     assert_eq!(refused.problem()["field"], "queue");
 }

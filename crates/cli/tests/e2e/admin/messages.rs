@@ -235,8 +235,8 @@ async fn traces_are_told_and_read(fixture: Fixture) {
     assert_has(one, &["last_seen"]);
 
     for (body, field) in [
-        (json!({}), "body"),
-        (json!({"transactionId": "a"}), "body"),
+        (json!({}), "transactionId"),
+        (json!({"transactionId": "a"}), "partitionId"),
         (
             json!({"transactionId": "a", "partitionId": "x"}),
             "partitionId",
