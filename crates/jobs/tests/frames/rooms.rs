@@ -123,7 +123,7 @@ pub(crate) async fn a_room_has_a_name_of_its_own(fixture: Fixture) {
     let body = json!({"copy_from": "@none"});
     let unnamed = fixture.ask(ME, "POST /v1/rooms", body).await;
     assert_eq!(unnamed.status, StatusCode::UNPROCESSABLE_ENTITY);
-    insta::assert_snapshot!(unnamed.text(), @r#"{"type":"/v1/problems/unprocessable-content","title":"Unprocessable Content","status":422,"detail":"room_id: missing at line 1 column 21"}"#);
+    insta::assert_snapshot!(unnamed.text(), @r#"{"type":"/v1/problems/unprocessable-content","title":"Unprocessable Content","status":422,"detail":"body.room_id: missing at line 1 column 21"}"#);
     for line in [
         "GET /v1/rooms/a%00b",
         "GET /v1/rooms/a:b/frames",

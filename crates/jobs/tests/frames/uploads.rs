@@ -113,7 +113,7 @@ pub(crate) async fn what_does_not_fit_is_refused_with_its_place(fixture: Fixture
         texts.push(refused.json()["detail"].as_str().unwrap().to_owned());
     }
     insta::assert_snapshot!(texts.join("\n"), @"
-    frames: missing at line 1 column 2
+    body.frames: missing at line 1 column 2
     body.frames: 0 frames; 1 to 1000 are taken at once (jobs.request_frames)
     body.frames: invalid type: integer `5`, expected a sequence at line 1 column 11
     body.frames[0]: invalid type: integer `5`, expected an object at line 1 column 1
@@ -123,7 +123,7 @@ pub(crate) async fn what_does_not_fit_is_refused_with_its_place(fixture: Fixture
     body.frames[1]: the key mark is there twice
     body.frames[1]: missing required keys: arrays.radii
     body.frames[1]: missing required keys: arrays.colors, arrays.radii
-    data: missing at line 1 column 2
+    body.data: missing at line 1 column 2
     body.data: missing required keys: arrays.colors
     body: not a frame as MessagePack: an array is expected
     body.frames: 0 frames; 1 to 1000 are taken at once (jobs.request_frames)
