@@ -8,7 +8,7 @@ use wakeline_testbed::Postgres;
 
 use crate::{
     fixture::*,
-    test_runtime::{TestRuntime, all_add_up, have_all_ended, start_sums},
+    test_runtime::{TestRuntime, all_add_up, start_sums},
 };
 
 const MANY: usize = 100;
@@ -34,7 +34,7 @@ async fn backends_that_are_killed_again_and_again() {
     let runtime = TestRuntime::start(&provider, soon()).await;
     let url = fixture.database.url();
     let starting = provider.clone();
-    let starting = tokio::spawn(async move { start_sums(&starting, MANY).await });
+    let starting = tokio::spawn(async move { start_sums(&starting, 0..MANY).await });
     let kill = format!(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE datname = '{}' AND pid <> pg_backend_pid()",
@@ -57,14 +57,16 @@ async fn restarted(end: fn(&mut Postgres) -> anyhow::Result<()>) {
     let fixture = Fixture::on(&server.url()).await;
     let provider = fixture.direct().await;
     let runtime = TestRuntime::start(&provider, soon()).await;
-    start_sums(&provider, MANY).await;
-    assert!(!have_all_ended(&provider, MANY).await);
-    for _ in 0..2 {
-        tokio::task::block_in_place(|| {
-            end(&mut server).expect("it ends");
-            server.start_again().expect("it starts");
-        });
+    // Some may be done when the server ends; others are sent while it is gone.
+    start_sums(&provider, 0..MANY / 2).await;
+    for sent in [MANY / 2..MANY * 3 / 4, MANY * 3 / 4..MANY] {
+        tokio::task::block_in_place(|| end(&mut server)).expect("it ends");
+        let sending = provider.clone();
+        let sending = tokio::spawn(async move { start_sums(&sending, sent).await });
         sleep(Duration::from_millis(500)).await;
+        assert!(!sending.is_finished(), "there is no server");
+        tokio::task::block_in_place(|| server.start_again()).expect("it starts");
+        sending.await.expect("all were sent");
     }
     all_add_up(&provider, MANY, WITHIN).await;
     runtime.end().await;

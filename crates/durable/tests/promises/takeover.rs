@@ -64,7 +64,7 @@ async fn a_process_that_is_killed() {
     let fixture = Fixture::new().await;
     let provider = fixture.direct().await;
     let child = ChildProcess::start(&fixture.database.url());
-    start_sums(&provider, MANY).await;
+    start_sums(&provider, 0..MANY).await;
     // In the middle: some instances have begun, and something is leased.
     until("it is at work", async || {
         let held = "SELECT (SELECT count(*) FROM @schema@.mailbox WHERE token IS NOT NULL)

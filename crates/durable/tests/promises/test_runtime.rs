@@ -1,6 +1,6 @@
 //! A duroxide runtime with orchestrations to run.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use duroxide::{
     ActivityContext, Client, OrchestrationContext, OrchestrationRegistry, OrchestrationStatus,
@@ -71,28 +71,14 @@ fn name(number: usize) -> String {
 }
 
 /// Starts so many orchestrations.
-pub(crate) async fn start_sums(provider: &PostgresProvider, count: usize) {
+pub(crate) async fn start_sums(provider: &PostgresProvider, numbers: Range<usize>) {
     let client = Client::new(Arc::new(provider.clone()));
-    for number in 0..count {
+    for number in numbers {
         let sent = client
             .start_orchestration(&name(number), "Sum", MOST.to_string())
             .await;
         sent.expect("it can be sent");
     }
-}
-
-pub(crate) async fn have_all_ended(provider: &PostgresProvider, count: usize) -> bool {
-    let mut ended = 0;
-    let client = Client::new(Arc::new(provider.clone()));
-    for number in 0..count {
-        let status = client.get_orchestration_status(&name(number)).await;
-        if let Ok(OrchestrationStatus::Completed { .. } | OrchestrationStatus::Failed { .. }) =
-            status
-        {
-            ended += 1;
-        }
-    }
-    ended == count
 }
 
 /// Asserts that all orchestrations have the right result.
