@@ -11,6 +11,11 @@ const POSITION = "the text is the same, and says where in the request it is";
 const DETAIL = "the text says more: which fact, or what is expected instead";
 const FOREIGN = "numbers of upstream's say nothing about this store: a feed begins anew, and clients skip what they have";
 
+/** Headers of the record that no answer has, and why. */
+export const OMITTED_HEADERS = {
+  "access-control-allow-origin": "only pages of the origins that http.allowed_origins names may read answers",
+};
+
 /** The recorded status and a text that begins as recorded. */
 const more = (status, begins, why) => ({ status, why, body: new RegExp(`^${begins.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`) });
 const refused = (status, why, body = /\S/) => ({ status, body, why, headers: { "content-type": null, "x-content-type-options": null } });

@@ -4,7 +4,8 @@ import { join } from "node:path";
 
 import { policies, providers } from "./rules.mjs";
 
-/** `policies` names a directory below policies/; `providers` lets users in by tokens. */
+/** `policies` names a directory below policies/; `providers` lets users in by tokens;
+ * `syncDelay` is how long after the last live page SYNC comes. */
 export function process(deployment, number, settings) {
   return (port) => {
     const command = [
@@ -14,6 +15,7 @@ export function process(deployment, number, settings) {
       ["--data", join(deployment.place, `data-${number}`)],
       deployment.database ? ["--store", deployment.database, "--bus-channel", deployment.channel] : [],
       settings.policies ? ["--feeds-policies", policies(settings.policies)] : [],
+      settings.syncDelay ? ["--feeds-sync-delay", settings.syncDelay] : [],
       settings.providers ? ["--feeds-authentication", providers()] : [],
     ];
     return { command: command.flat(), ready: /listening on +http/ };

@@ -51,7 +51,7 @@ it("a stream's bytes are chunks of JSON lines with a blank line after each, and 
   assert.equal(head[0], "HTTP/1.1 200 OK");
   const headers = head.slice(1).map((line) => line.toLowerCase());
   for (const header of [
-    "content-type: application/x-jinaga-feed-stream", "access-control-allow-origin: *",
+    "content-type: application/x-jinaga-feed-stream",
     "cache-control: no-cache", "transfer-encoding: chunked",
   ]) {
     assert.ok(headers.includes(header), `${header} is missing in ${headers}`);

@@ -296,4 +296,4 @@ async def a_move_to_nowhere_is_refused(queen, queue, group):
     await steps.push(queen, queue, 1)
     await steps.take(queen, queue, group=group)
     with pytest.raises(Exception, match="toEnd"):
-        await queen.admin.seek_consumer_group(group, queue, {"other": 1})
+        await queen.admin.seek_consumer_group(group, queue, {"toEnd": False})

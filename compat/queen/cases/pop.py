@@ -49,6 +49,30 @@ async def two_hundred_come_when_no_batch_is_named(queen, queue):
     assert steps.data(messages) == list(range(200))
 
 
+# 1.3.0 conflates.
+@pytest.mark.wakeline_only
+@pytest.mark.client("2.")
+async def a_conflating_pop_is_refused_and_leases_nothing(queen, queue, group):
+    await steps.push(queen, queue, 1, 2)
+    with pytest.raises(Exception, match="conflation: .*nothing was taken"):
+        await steps.within(queen.queue(queue).group(group).conflation().pop())
+    assert steps.data(await steps.take(queen, queue, batch=10, group=group)) == [1, 2]
+
+
+# 1.3.0 conflates.
+@pytest.mark.wakeline_only
+@pytest.mark.client("2.")
+async def a_conflating_consumer_ends_with_the_refusal(queen, queue, group):
+    await steps.push(queen, queue, 1, 2)
+
+    async def handler(message):
+        raise AssertionError(f"it was given {message}")
+
+    with pytest.raises(Exception, match="conflation: .*nothing was taken"):
+        await steps.within(queen.queue(queue).group(group).conflation().consume(handler))
+    assert steps.data(await steps.take(queen, queue, batch=10, group=group)) == [1, 2]
+
+
 async def an_unknown_queue_is_empty(queen, queue):
     assert await steps.look(queen, queue) == []
     assert await steps.look(queen, queue, partition="p") == []

@@ -128,6 +128,21 @@ async def a_nack_ends_the_lease_of_the_whole_batch(queen, other, queue):
     assert (await queen.ack(messages[2]))["success"] is False
 
 
+# 1.3.0 only says that the lease is gone.
+@pytest.mark.wakeline_only
+@pytest.mark.parametrize("status", [False, "retry", "dlq"])
+async def the_rest_of_a_released_batch_is_told_that_it_comes_again(queen, queue, status):
+    await steps.create(queen, queue)
+    await steps.push(queen, queue, 0, 1, 2)
+    messages = await steps.take(queen, queue, batch=3)
+    assert (await queen.ack(messages[0]))["success"]
+    assert (await queen.ack(messages[1], status))["success"]
+    late = await queen.ack(messages[2])
+    assert late["success"] is False
+    assert "released the whole batch; this message is redelivered" in late["error"]
+    assert steps.data(await steps.take(queen, queue, batch=10))[-1] == 2
+
+
 # 1.3.0 lets anybody fail what is in another's hands.
 @pytest.mark.wakeline_only
 async def a_nack_without_a_lease_is_refused_while_another_has_it(queen, queue):

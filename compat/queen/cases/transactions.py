@@ -139,6 +139,40 @@ async def a_duplicate_in_a_transaction_is_reported_and_harms_nothing(queen, queu
     assert steps.data(await steps.drain(queen, queue, 2)) == ["first", "new"]
 
 
+# 1.3.0 has the gate.
+@pytest.mark.wakeline_only
+@pytest.mark.client("2.")
+async def a_transaction_with_a_gate_is_refused_whole(queen, queue):
+    def gated(transaction):
+        return transaction.kv.put_if_absent("gates", queue, True, forever=True, required=True)
+
+    await _refused_for_what_is_not_here(queen, queue, gated, "kv")
+
+
+# 1.3.0 has timers.
+@pytest.mark.wakeline_only
+@pytest.mark.client("2.")
+async def a_transaction_with_a_timer_is_refused_whole(queen, queue):
+    def timed(transaction):
+        return transaction.timer(queue).key("later").payload({"data": "never"}).after_ms(1).schedule()
+
+    await _refused_for_what_is_not_here(queen, queue, timed, "timers")
+
+
+async def _refused_for_what_is_not_here(queen, queue, adding, field):
+    sink = f"{queue}-out"
+    await steps.push(queen, queue, 1)
+    message = await steps.take_one(queen, queue)
+    transaction = queen.transaction().ack(message).queue(sink).push({"data": "never"})
+    with pytest.raises(Exception, match=f"{field}: .*nothing was done"):
+        await adding(transaction).commit()
+    with pytest.raises(Exception, match=f"{field}: .*nothing was done"):
+        await adding(queen.transaction()).commit()
+    await steps.push(queen, sink, "first")
+    assert steps.data(await steps.take(queen, sink, batch=10)) == ["first"]
+    assert (await queen.ack(message))["success"]
+
+
 async def a_transaction_wakes_who_waits(queen, other, queue):
     waiting = asyncio.create_task(steps.take(queen, queue))
     await asyncio.sleep(0.2)

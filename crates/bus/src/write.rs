@@ -70,7 +70,7 @@ impl Wakes {
     /// write to get here publishes them, and the others wait until it has. So each caller returns
     /// after the waiters of all were woken.
     #[must_use]
-    pub fn of_batch(self) -> Self {
+    pub fn published_once(self) -> Self {
         let batch = BatchWakes {
             wakes: self,
             published: Once::new(),

@@ -3,11 +3,11 @@
 mod accept;
 mod answer;
 mod body;
-mod cors;
 mod csv;
 mod facts;
 mod feeds;
 mod login;
+mod options;
 mod read;
 mod stream;
 
@@ -24,7 +24,6 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeline_web::{Identity, Right, require};
 
 use body::BodyChunks;
-pub use cors::Origins;
 
 use crate::{
     error::Error,
@@ -45,7 +44,6 @@ pub struct Door {
     pub feeds: Arc<Feeds>,
     /// Providers of the door's own; without them the server's login decides.
     pub login: Option<Arc<Login>>,
-    pub origins: Origins,
     pub limits: Limits,
 }
 
@@ -66,7 +64,6 @@ impl Door {
 /// All routes of this door.
 pub fn router(door: Door) -> OpenApiRouter {
     let own_login = door.login.is_some();
-    let origins = door.origins.clone();
     let reading = OpenApiRouter::new()
         .routes(routes!(login::login))
         .routes(routes!(facts::load))
@@ -83,13 +80,11 @@ pub fn router(door: Door) -> OpenApiRouter {
     };
     let mut routes = routes.route_layer(from_fn_with_state(door.clone(), identify));
     // Outside of the login: everybody may ask which methods there are.
-    for path in cors::PATHS {
+    for path in options::PATHS {
         let path = format!("{PREFIX}{path}");
-        routes = routes.route(&path, axum::routing::options(cors::options));
+        routes = routes.route(&path, axum::routing::options(options::options));
     }
-    routes
-        .with_state(door)
-        .layer(from_fn_with_state(origins, cors::allow))
+    routes.with_state(door)
 }
 
 /// Finds the caller once, before the handler.

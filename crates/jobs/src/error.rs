@@ -1,6 +1,8 @@
 //! The errors of this door and their responses: zndraw-joblib's shapes where its client needs them,
 //! the server's own for the rest.
 
+use std::time::Duration;
+
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -30,6 +32,9 @@ pub enum Error {
     InvalidFields(Vec<InvalidField>),
     #[error("{0}")]
     InvalidRoom(String),
+    /// For so long no password of this account is checked for this address.
+    #[error("too many failed logins")]
+    TooManyFailedLogins(Duration),
     /// A provider's own problem document, of a kind that is unknown here.
     #[error("a provider's problem, {0}")]
     ProviderProblem(StatusCode, Bytes),
@@ -218,6 +223,20 @@ impl IntoResponse for Error {
             Self::InvalidRoom(detail) => {
                 Self::problem(&problem::INVALID_ROOM_ID, detail).into_response()
             }
+            Self::TooManyFailedLogins(wait) => {
+                // Rounded up: a client that comes at this time is not too early again.
+                let seconds = wait.as_nanos().div_ceil(1_000_000_000);
+                let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
+                let detail = format!(
+                    "logins of this account failed too often from this address; the password was \
+                     not checked, try again in {seconds} s"
+                );
+                let kind = &problem::TOO_MANY_FAILED_LOGINS;
+                let mut response = Self::problem(kind, detail).into_response();
+                let seconds = HeaderValue::from(seconds);
+                response.headers_mut().insert(header::RETRY_AFTER, seconds);
+                response
+            }
             Self::ProviderProblem(status, document) => {
                 let content_type = HeaderValue::from_static(PROBLEM_JSON);
                 let headers = [(header::CONTENT_TYPE, content_type)];
@@ -257,6 +276,10 @@ fn from_store(error: &wakeline_store::Error) -> wakeline_web::Problem {
     use wakeline_store::Error as Store;
     use wakeline_web::Problem;
     match error {
+        Store::Unavailable(_) if error.is_disk_full() => Problem::unavailable(
+            "disk-full",
+            "the server's disk is full; nothing was done, try again when there is room",
+        ),
         Store::Unavailable(_) => Problem::unavailable(
             "store-unavailable",
             "the database cannot be reached; nothing was done, try again later",

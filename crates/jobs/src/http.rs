@@ -9,6 +9,7 @@ mod providers;
 pub mod rooms;
 mod shapes;
 mod signed;
+mod small_body;
 mod tasks;
 pub mod users;
 mod workers;
@@ -22,7 +23,10 @@ use axum::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use utoipa_axum::{router::OpenApiRouter, routes};
-use wakeline_web::require_by_method;
+use wakeline_web::{
+    require_by_method,
+    unknown::{ANY, IgnoredName, ignore_names},
+};
 
 use crate::{
     caller::{Caller, HasUsers},
@@ -49,6 +53,13 @@ pub const PATHS: [&str; 5] = [
     "/socket.io",
 ];
 
+/// What clients send that has no meaning here.
+const IGNORED: &[IgnoredName] = &[IgnoredName {
+    of: providers::READ_PATH,
+    name: ANY,
+    reason: "the query is what the caller asks the provider",
+}];
+
 /// The paths that need no login.
 pub const OPEN_PATHS: [&str; 6] = [
     "/v1/auth/guest",
@@ -61,6 +72,7 @@ pub const OPEN_PATHS: [&str; 6] = [
 
 /// All routes of this door. Those of users refresh tokens by themselves.
 pub fn router(door: Arc<Jobs>, frames: Arc<Frames>) -> OpenApiRouter {
+    ignore_names(IGNORED);
     let users = Jobs::users(&door).clone();
     let rooms = frames::router(frames.clone()).merge(rooms::router(frames));
     let rooms = rooms.route_layer(from_fn_with_state(users.clone(), sign));

@@ -43,6 +43,8 @@ kinds! {
     ROOM_NOT_FOUND = "room-not-found", NOT_FOUND, "There is no such room.";
     ROOM_READ_ONLY = "room-read-only", CONFLICT, "The room's frames come from a provider.";
     FRAME_NOT_FOUND = "frame-not-found", NOT_FOUND, "The room has no frame of this number.";
+    BODY_TOO_LARGE = "body-too-large", PAYLOAD_TOO_LARGE, "The body is longer than this route takes; the detail has the limit.";
+    TOO_MANY_FAILED_LOGINS = "too-many-failed-logins", TOO_MANY_REQUESTS, "Logins of this account failed too often from this address. Try again after Retry-After, in seconds; until then no password is checked.";
     UNPROCESSABLE_CONTENT = "unprocessable-content", UNPROCESSABLE_ENTITY, "The request is not valid; the detail names the field.";
 }
 

@@ -2,6 +2,7 @@
 
 mod claims;
 mod dispatch;
+mod held_workers;
 mod internal;
 mod jobs;
 mod ports;
@@ -32,6 +33,7 @@ use crate::{
     users::Users,
 };
 use dispatch::Dispatchers;
+use held_workers::HeldWorkers;
 use reads::Reads;
 
 pub use claims::{Claim, ClaimGuard};
@@ -47,7 +49,7 @@ pub struct Settings {
     pub categories: Vec<String>,
     /// Of providers; empty: any.
     pub provider_categories: Vec<String>,
-    /// After so long without a heartbeat a worker is lost.
+    /// After so long without a heartbeat and without a held claim a worker is lost.
     pub worker_timeout: Duration,
     /// So long a task of `@internal` may take.
     pub internal_timeout: Duration,
@@ -135,6 +137,7 @@ pub struct Jobs {
     events: Events,
     reads: Reads,
     dispatchers: Dispatchers,
+    held_workers: Arc<HeldWorkers>,
     frames: OnceLock<Arc<Frames>>,
     memory: UploadMemory,
     schemas: ProviderSchemas,
@@ -149,6 +152,11 @@ impl Jobs {
             events: Events::new(dependencies.sockets.clone(), dependencies.bus.clone()),
             reads: Reads::new(dependencies.store.clone(), results.clone()),
             dispatchers: Dispatchers::default(),
+            held_workers: HeldWorkers::new(
+                dependencies.store.clone(),
+                dependencies.bus.clone(),
+                settings.worker_timeout,
+            ),
             frames: OnceLock::new(),
             memory: UploadMemory::new(settings.upload_memory),
             schemas: ProviderSchemas::default(),

@@ -7,12 +7,13 @@
 //!
 //! In reading order: [`service`] is the HTTP side and [`session`] its state, with [`payload`] and
 //! [`wire`] for the two transports; [`client_event`] is what clients send and [`inbox`] does it, in
-//! order; [`rooms`] has the members of rooms.
+//! order; [`rooms`] has the members of rooms and [`places`] the limit of sessions.
 
 mod client_event;
 mod hub;
 mod inbox;
 mod payload;
+mod places;
 mod rooms;
 mod service;
 mod session;
@@ -43,19 +44,22 @@ pub use service::Service;
 const REFUSED: &str = "Connection refused by server";
 /// Bytes that are read of a WebSocket at once: clients send short messages.
 const READ_BUFFER: usize = 1024;
+/// How long a session may have no client that has connected with a token.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// How long the last connections may take to end after they were cut.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Engine.IO sessions at once; past it new ones are refused.
+    /// Engine.IO sessions at once; past it new ones are refused. At most half of them are sessions
+    /// whose client has not connected with a token.
     pub connections: usize,
     /// Bytes of a message from a client, and of an answer to a poll.
     pub max_payload: u64,
     /// Events that wait for one client; a client with more is cut.
     pub buffer: usize,
     pub ping_interval: Duration,
-    /// Also how long a session may take to connect, and a write may stand still.
+    /// Also how long a write may stand still.
     pub ping_timeout: Duration,
 }
 
@@ -127,7 +131,7 @@ impl Sockets {
             .ws_max_frame_size(max_message)
             .ws_read_buffer_size(READ_BUFFER)
             .max_buffer_size(limits.buffer)
-            .connect_timeout(limits.ping_timeout)
+            .connect_timeout(limits.ping_timeout.min(CONNECT_TIME))
             .build_with_inner_svc(Router::new());
         let sessions = Arc::new(Sessions::new(engine, limits.connections));
         let service = Service::new(sessions.clone(), limits.ping_timeout);
@@ -148,6 +152,9 @@ impl Sockets {
                     let token = auth.ok().and_then(|auth| auth.token);
                     let caller = front.connect(token).await.ok_or(REFUSED)?;
                     let session = session.ok_or(REFUSED)?;
+                    if !session.connect() {
+                        return Err(REFUSED);
+                    }
                     session.is(socket.id);
                     receive(&socket, Arc::new(Inbox::new(hub, front, caller, session)));
                     Ok::<(), &'static str>(())

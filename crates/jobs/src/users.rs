@@ -3,6 +3,7 @@
 mod accounts;
 mod cache;
 mod external;
+mod failed_logins;
 mod passwords;
 mod refresh;
 mod token;
@@ -19,7 +20,7 @@ use uuid::Uuid;
 use wakeline_bus::Bus;
 use wakeline_web::{Identity, Role};
 
-use self::{cache::UserCache, passwords::Passwords, token::TokenKey};
+use self::{cache::UserCache, failed_logins::FailedLogins, passwords::Passwords, token::TokenKey};
 use crate::{
     caller::Caller,
     error::Error,
@@ -99,6 +100,7 @@ pub struct Users {
     settings: Settings,
     key: TokenKey,
     passwords: Passwords,
+    failed_logins: FailedLogins,
     cache: Arc<UserCache>,
     worker_remover: OnceLock<Arc<dyn WorkerRemover>>,
 }
@@ -147,6 +149,7 @@ impl Users {
             settings,
             key,
             passwords: Passwords::new(),
+            failed_logins: FailedLogins::default(),
             cache: Arc::default(),
             worker_remover: OnceLock::new(),
         };

@@ -53,6 +53,9 @@ pub enum AckOutcome {
     /// The lease is not valid any more or, for an acknowledgement without one, the partition is leased;
     /// nothing changed.
     LeaseLost,
+    /// Another acknowledgement of the same batch said that a message failed, is to be retried or is dead.
+    /// That released the whole batch: nothing changed, and this message is redelivered.
+    BatchReleased,
     /// There is no such message in the partition, or the group has never claimed from it.
     Unknown,
     /// The group has completed the message already, so it cannot fail any more.

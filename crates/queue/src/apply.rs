@@ -108,6 +108,8 @@ pub struct Changes {
     pub transactions: Vec<(i64, Uuid, i64)>,
     /// By partition and group, the cursors that have changed: how many messages they have passed.
     pub consumed_by_cursor: BTreeMap<(i64, i64), i64>,
+    /// By partition and group, the leases that nacks have ended.
+    pub nacked_leases: BTreeMap<(i64, i64), Uuid>,
     pub new_flags: BTreeMap<(i64, i64, i64), NewMessageFlag>,
     /// Cursors that have passed flags.
     pub cursors_past_flags: HashSet<(i64, i64)>,

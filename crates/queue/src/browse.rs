@@ -92,9 +92,16 @@ pub struct QueueRow {
     pub partitions: i64,
     pub counts: MessageCounts,
     pub consumed: i64,
-    pub leased_partitions: i64,
     /// When the oldest unconsumed message came.
     pub oldest_us: Option<i64>,
+}
+
+/// The leases of all groups in some queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseCounts {
+    pub leases: i64,
+    /// Partitions that are leased to some group.
+    pub partitions: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,13 +122,21 @@ pub struct PartitionRow {
 pub struct GroupRow {
     pub name: String,
     pub queue: String,
+    pub namespace: String,
+    pub task: String,
     pub mode: String,
     pub begin_us: Option<i64>,
     pub created_us: i64,
     pub cursors: i64,
     pub lag: i64,
     pub lagging: i64,
+    /// Partitions of which messages are leased.
     pub leased: i64,
+    /// Leases, of which one may be on several partitions.
+    pub leases: i64,
+    /// Pops of the group that this node holds and that wait for the queue, for partitions of it, or
+    /// for its namespace or task.
+    pub held_pops: i64,
     pub oldest_us: Option<i64>,
 }
 
@@ -434,7 +449,7 @@ pub struct NodeStatsBucket {
     pub last_us: i64,
     /// Pushed and acknowledged.
     pub messages: i64,
-    /// Hundredths of a percent of one processor.
+    /// Hundredths of a percent of all processors that the node may use.
     pub cpu_user: Option<Gauge>,
     pub cpu_system: Option<Gauge>,
     pub resident_bytes: Option<Gauge>,

@@ -66,6 +66,7 @@ pub fn share(
                 ready_us: Some(now),
                 lease: None,
                 leased_to: None,
+                nacked_lease: None,
                 flags_end: candidate.flags_end,
             };
             let key = (candidate.partition, candidate.group);

@@ -60,6 +60,10 @@ impl From<Error> for Problem {
 fn from_store(error: &wakeline_store::Error) -> Problem {
     use wakeline_store::Error as Store;
     match error {
+        Store::Unavailable(_) if error.is_disk_full() => Problem::unavailable(
+            "disk-full",
+            "the server's disk is full; nothing was done, try again when there is room",
+        ),
         Store::Unavailable(_) => Problem::unavailable(
             "store-unavailable",
             "the database cannot be reached; nothing was done, try again later",

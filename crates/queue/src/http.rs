@@ -27,7 +27,10 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use utoipa_axum::{router::OpenApiRouter, routes};
-use wakeline_web::{Problem, Right, require};
+use wakeline_web::{
+    Problem, Right, require,
+    unknown::{IgnoredName, ignore_names},
+};
 
 use crate::service::Queue;
 
@@ -35,8 +38,33 @@ type Door = State<Arc<Queue>>;
 /// What most handlers return.
 type Answer<T> = Result<Json<T>, Problem>;
 
+/// What Queen's clients send that has no meaning here.
+const IGNORED: &[IgnoredName] = &{
+    const OF_QUEUE: &str = "/api/v1/pop/queue/{queue}";
+    const OF_PARTITION: &str = "/api/v1/pop/queue/{queue}/partition/{partition}";
+    const ONE_QUEUE: &str = "a client adds it to the name of a queue, which decides alone";
+    const FRAMES: &str = "a client of 2.6 offers to read frames, and reads JSON as well";
+    [
+        ignored(OF_QUEUE, "namespace", ONE_QUEUE),
+        ignored(OF_QUEUE, "task", ONE_QUEUE),
+        ignored(OF_QUEUE, "frames", FRAMES),
+        ignored(OF_PARTITION, "namespace", ONE_QUEUE),
+        ignored(OF_PARTITION, "task", ONE_QUEUE),
+        ignored(OF_PARTITION, "frames", FRAMES),
+        ignored(POP_PREFIX, "frames", FRAMES),
+    ]
+};
+
+const fn ignored(of: &'static str, name: &'static str, reason: &'static str) -> IgnoredName {
+    IgnoredName { of, name, reason }
+}
+
+/// The beginning of the paths whose GETs take messages.
+pub const POP_PREFIX: &str = "/api/v1/pop";
+
 /// All routes of this door.
 pub fn router(door: Arc<Queue>) -> OpenApiRouter {
+    ignore_names(IGNORED);
     let producing = OpenApiRouter::new().routes(routes!(push::push));
     let consuming = OpenApiRouter::new()
         .routes(routes!(pop::pop_queue))

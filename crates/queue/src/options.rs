@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use wakeline_web::Problem;
 
-/// The largest time an option may say, in seconds: about thirty years.
-const MAX_SECONDS: i64 = 1_000_000_000;
+/// The largest time of an option, in the unit that the option has.
+const MAX_TIME: i64 = 1_000_000_000;
 const MAX_COUNT: i64 = 1_000_000_000_000;
 const MAX_PRIORITY: i64 = 1_000_000;
 const MAX_RETRIES: i64 = 1_000_000;
@@ -151,7 +151,7 @@ fn check(name: &str, default: &Value, value: &Value) -> Result<(), Problem> {
         "priority" => (-MAX_PRIORITY, MAX_PRIORITY),
         "retryLimit" => (0, MAX_RETRIES),
         "maxSize" => (0, MAX_COUNT),
-        _ => (0, MAX_SECONDS),
+        _ => (0, MAX_TIME),
     };
     match value.as_i64() {
         Some(number) if (least..=most).contains(&number) => Ok(()),

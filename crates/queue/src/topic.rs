@@ -54,6 +54,12 @@ fn topics(queue: QueueName<'_>) -> Vec<Topic> {
     topics
 }
 
+/// What the pops of a queue as a whole claim from.
+#[must_use]
+pub fn sources_of_queue(queue: QueueName<'_>) -> Vec<Source> {
+    topics(queue).iter().filter_map(source).collect()
+}
+
 #[must_use]
 pub fn keys_of_queue(queue: QueueName<'_>, group: &str) -> Vec<WaitKey> {
     topics(queue)

@@ -60,9 +60,14 @@ impl Auth {
         self.tokens.is_empty() && self.jwt.is_none()
     }
 
+    /// For supervisors: answered to everyone.
+    pub(crate) fn is_probe(path: &str) -> bool {
+        PROBES.contains(&path)
+    }
+
     /// `path` needs no login.
     pub(crate) fn is_open(&self, path: &str) -> bool {
-        PROBES.contains(&path) || self.open_paths.iter().any(|open| open == path)
+        Self::is_probe(path) || self.open_paths.iter().any(|open| open == path)
     }
 
     /// `None` where no login is needed.

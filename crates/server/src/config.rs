@@ -32,7 +32,9 @@ pub use settings::{
     Auth, Bus, Config, Durable, Http, Jobs, Jwt, Limits, Log, Postgres, Queue, SETTINGS, Setting,
     Sqlite, Wake,
 };
-pub use value::{Algorithm, LogFormat, ResultBackend, Store, Subscription, TimeoutStatus};
+pub use value::{
+    Algorithm, LogFormat, ResultBackend, Store, Subscription, TimeoutStatus, UnknownFields,
+};
 
 use sources::SourceValue;
 use value::Value;

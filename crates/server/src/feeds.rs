@@ -7,7 +7,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use tokio::sync::Mutex;
 use wakeline_bus::Bus;
 use wakeline_feed::{
-    http::{Door, Limits, Origins},
+    http::{Door, Limits},
     login::{KeySource, KeysUnavailable, Login},
     policy::Policies,
     service::{Feeds, Settings},
@@ -50,11 +50,6 @@ pub(crate) fn open(
     Ok(Door {
         feeds,
         login,
-        origins: if settings.origins.iter().any(|origin| origin == "*") {
-            Origins::Any
-        } else {
-            Origins::These(settings.origins.clone().into())
-        },
         limits: Limits {
             max_body: settings.max_body,
             max_graph: settings.max_graph,

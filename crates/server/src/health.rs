@@ -1,6 +1,6 @@
 //! `/livez` and `/readyz`, and `/health` for clients of Queen.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use axum::{
     Json,
@@ -12,6 +12,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
+use wakeline_store::Error;
 use wakeline_web::{Params, Problem, ProblemDocument};
 
 use crate::ServerState;
@@ -76,9 +77,9 @@ struct BusReadiness {
     )
 )]
 async fn readyz(State(shared): State<ServerState>, params: Params) -> Response {
-    let error = store_error(&shared).await;
+    let trouble = store_trouble(&shared).await;
     let is_stopping = shared.stopping.is_received();
-    let is_ready = error.is_none() && !is_stopping;
+    let is_ready = trouble.is_none() && !is_stopping;
     let is_verbose = params
         .text("verbose")
         .is_some_and(|text| !matches!(text, "false" | "0"));
@@ -97,8 +98,8 @@ async fn readyz(State(shared): State<ServerState>, params: Params) -> Response {
             },
             store: StoreReadiness {
                 kind: shared.stores.kind(),
-                answers: error.is_none(),
-                error,
+                answers: trouble.as_ref().is_none_or(StoreTrouble::is_disk_full),
+                error: trouble.as_ref().map(ToString::to_string),
             },
             bus: BusReadiness {
                 kind: bus.kind,
@@ -110,19 +111,51 @@ async fn readyz(State(shared): State<ServerState>, params: Params) -> Response {
         };
         return (status, Json(readiness)).into_response();
     }
-    match error {
+    match trouble {
         _ if is_stopping => Problem::unavailable("draining", "the server is shutting down"),
-        Some(error) => Problem::unavailable("store-unavailable", error),
+        Some(trouble) => trouble.problem(),
         None => return "ready\n".into_response(),
     }
     .into_response()
 }
 
-async fn store_error(shared: &ServerState) -> Option<String> {
+/// Why the store is not ready.
+enum StoreTrouble {
+    Error(Error),
+    Silence,
+}
+
+impl StoreTrouble {
+    fn is_disk_full(&self) -> bool {
+        matches!(self, Self::Error(error) if error.is_disk_full())
+    }
+
+    fn problem(&self) -> Problem {
+        if self.is_disk_full() {
+            return Problem::unavailable(
+                "disk-full",
+                "the disk of the database is full: what needs more room is refused until there is \
+                 room again; make room there",
+            );
+        }
+        Problem::unavailable("store-unavailable", self.to_string())
+    }
+}
+
+impl fmt::Display for StoreTrouble {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(error) => error.fmt(out),
+            Self::Silence => write!(out, "no answer within {} s", PATIENCE.as_secs()),
+        }
+    }
+}
+
+async fn store_trouble(shared: &ServerState) -> Option<StoreTrouble> {
     match timeout(PATIENCE, shared.stores.ping()).await {
         Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("no answer within 2 s".to_owned()),
+        Ok(Err(error)) => Some(StoreTrouble::Error(error)),
+        Err(_) => Some(StoreTrouble::Silence),
     }
 }
 
@@ -145,8 +178,9 @@ struct Health {
     )
 )]
 async fn health(State(shared): State<ServerState>) -> (StatusCode, Json<Health>) {
-    let answers = store_error(&shared).await.is_none();
-    let is_healthy = answers && !shared.stopping.is_received();
+    let trouble = store_trouble(&shared).await;
+    let answers = trouble.as_ref().is_none_or(StoreTrouble::is_disk_full);
+    let is_healthy = trouble.is_none() && !shared.stopping.is_received();
     let (code, status) = if is_healthy {
         (StatusCode::OK, "healthy")
     } else {

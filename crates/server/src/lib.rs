@@ -4,6 +4,8 @@
 //! their stores and their rechecks.
 
 mod auth;
+mod browsers;
+mod callers;
 pub mod config;
 mod document;
 mod durable;
@@ -13,6 +15,7 @@ mod jobs;
 mod listen;
 pub mod logs;
 mod metering;
+mod parameters;
 mod process;
 mod requests;
 mod stopping;
@@ -33,8 +36,9 @@ use wakeline_wake::{Engine, Limits};
 use wakeline_web::Problem;
 
 use auth::Auth;
-use config::{Config, Subscription};
+use config::{Config, Subscription, UnknownFields};
 use listen::Listener;
+use parameters::KnownParameters;
 use requests::Gate;
 use stopping::StopSignal;
 use stores::Stores;
@@ -64,6 +68,11 @@ async fn run(config: Config) -> Result<()> {
     // First, because an error here is a mistake in the configuration.
     let auth = Auth::new(&config)?;
     let metering = metering::install()?;
+    wakeline_web::set_max_depth(config.http.max_depth);
+    wakeline_web::set_body_memory(config.limits.body_memory);
+    if config.http.unknown_fields == UnknownFields::Warn {
+        wakeline_web::unknown::only_warn_of_unknown_names();
+    }
     let stopping = StopSignal::on_signals()?;
     let engine = Engine::new(Limits {
         waiters: config.wake.max_waiters,
@@ -124,7 +133,7 @@ async fn run(config: Config) -> Result<()> {
         process: process::usage,
     });
     tokio::spawn(queue.clone().run_counters(WRITE_COUNTERS_EVERY));
-    let listener = Listener::new(tcp, router, Gate::new(auth, &config), &config.http);
+    let listener = Listener::new(tcp, router, Gate::new(auth, &config), &config);
     announce(&Announcement {
         address,
         shared: &shared,
@@ -215,6 +224,7 @@ fn router(shared: &ServerState, doors: Doors, metering: metering::Metering, auth
         .merge(waits::router(shared.clone()))
         .merge(metering::router(shared.clone(), metering))
         .split_for_parts();
+    let router = router.route_layer(KnownParameters::of(&document));
     let document = document::with_security(document, auth)
         .to_pretty_json()
         .expect("the document is plain data");
@@ -277,6 +287,14 @@ impl fmt::Display for Announcement<'_> {
                 }
             )?;
         }
+        writeln!(
+            out,
+            "  web pages     {}",
+            match self.config.http.allowed_origins.as_slice() {
+                [] => "of this address only (http.allowed_origins)".to_owned(),
+                origins => format!("of {}", origins.join(", ")),
+            }
+        )?;
         writeln!(
             out,
             "  try           curl '{url}/api/v1/pop/queue/hello?wait=true&autoAck=true' &"

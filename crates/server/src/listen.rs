@@ -4,11 +4,17 @@
 //! hyper-util's automatic builder keeps room for both protocols in each task. Here the first bytes
 //! decide, and the task has room for one protocol only.
 
+mod first_bytes;
+mod paced_body;
 mod write_timeout;
 
-use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::IpAddr, sync::Arc, time::Duration};
 
-use axum::{Router, body::Body, response::Response};
+use axum::{
+    Router,
+    body::Body,
+    response::{IntoResponse, Response},
+};
 use http::Request;
 use hyper::{
     body::Incoming,
@@ -22,19 +28,36 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use self::write_timeout::WriteTimeout;
-use crate::{config::Http, requests::Gate, stopping::StopSignal};
+use wakeline_web::{ClientAddress, Problem, UnsentAnswers};
 
-/// The first bytes of an HTTP/2 connection. The whole of it is awaited here, because hyper has no
-/// time limit for it.
-const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Between two reads of a connection that has sent a part of the preface.
-const PEEK_PAUSE: Duration = Duration::from_millis(5);
+use self::{
+    first_bytes::{Rewound, protocol},
+    paced_body::paced,
+    write_timeout::WriteTimeout,
+};
+use crate::{
+    auth::Auth,
+    callers::{CallerCounts, CallerShare},
+    config::{Config, Http},
+    requests::Gate,
+    stopping::StopSignal,
+};
+
 /// After running out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const HTTP2_KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// Of a stream, between its body and the socket: what an answer may have unsent when it counts as
+/// delivered.
+const HTTP2_SEND_BUFFER: usize = 64 << 10;
+/// For the first bytes of a connection that was made when the server began to stop.
+const BEGUN_TIME: Duration = Duration::from_millis(100);
 /// New connections at once during the drain.
 const MAX_LATE: u32 = 256;
+/// Connections past `http.max_connections`: a supervisor gets its answer, every other caller a 503.
+const RESERVE: usize = 32;
+/// For a connection of the reserve: for its head, and in all.
+const RESERVE_HEAD: Duration = Duration::from_secs(1);
+const RESERVE_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -48,6 +71,22 @@ struct ConnectionContext {
     router: Router,
     gate: Gate,
     http: Http,
+    per_address: Arc<CallerCounts>,
+}
+
+/// What a connection counts for while it is open.
+#[derive(Debug)]
+struct Seat {
+    _permit: OwnedSemaphorePermit,
+    _share: Option<CallerShare>,
+}
+
+/// A connection whose protocol is known.
+#[derive(Debug)]
+struct Client {
+    stream: Rewound<TcpStream>,
+    is_http2: bool,
+    address: IpAddr,
 }
 
 /// The connections that are open when the server begins to stop.
@@ -59,11 +98,14 @@ pub(crate) struct Connections {
 }
 
 impl Listener {
-    pub(crate) fn new(tcp: TcpListener, router: Router, gate: Gate, http: &Http) -> Self {
+    pub(crate) fn new(tcp: TcpListener, router: Router, gate: Gate, config: &Config) -> Self {
+        let http = &config.http;
+        let most = config.limits.connections_per_address;
         let shared = Arc::new(ConnectionContext {
             router,
             gate,
             http: http.clone(),
+            per_address: CallerCounts::new(most, most),
         });
         Self {
             tcp,
@@ -76,10 +118,11 @@ impl Listener {
         let max =
             u32::try_from(self.max_connections.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
         let room = Arc::new(Semaphore::new(max as usize));
+        let reserve = Arc::new(Semaphore::new(RESERVE));
         loop {
-            // Past the limit the next connection waits in the system's backlog.
+            // Past the limit and the reserve the next connection waits in the system's backlog.
             let accepting = async {
-                let permit = room.clone().acquire_owned().await;
+                let permit = reserve.clone().acquire_owned().await;
                 (permit, self.tcp.accept().await)
             };
             let accepted = tokio::select! {
@@ -87,9 +130,20 @@ impl Listener {
                 () = stopping.received() => return Connections { listener: self, room, max },
             };
             match accepted {
-                (Ok(permit), Ok((stream, _))) => {
-                    let serving = serve(self.shared.clone(), stream, stopping.clone(), permit);
-                    tokio::spawn(serving);
+                (Ok(reserved), Ok((stream, address))) => {
+                    let shared = self.shared.clone();
+                    let address = address.ip().to_canonical();
+                    match shared.seat(&room, address) {
+                        Ok(seat) => {
+                            let patience = shared.http.header_timeout;
+                            let client = Client::accept(stream, address, patience);
+                            tokio::spawn(serve(shared, client, stopping.clone(), seat));
+                        }
+                        Err(refusal) => {
+                            let client = Client::accept(stream, address, RESERVE_HEAD);
+                            tokio::spawn(serve_reserved(shared, client, refusal, reserved));
+                        }
+                    }
                 }
                 (_, Err(error)) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -98,6 +152,29 @@ impl Listener {
                 (Err(_), _) => unreachable!("the semaphore is never closed"),
             }
         }
+    }
+}
+
+impl ConnectionContext {
+    /// A new connection's seat; why it has none.
+    fn seat(&self, room: &Arc<Semaphore>, address: IpAddr) -> Result<Seat, &'static str> {
+        let Ok(permit) = room.clone().try_acquire_owned() else {
+            return Err("the server has as many connections as it may (http.max_connections)");
+        };
+        let share = if self.gate.is_shared(address) {
+            None
+        } else {
+            let Some(share) = self.per_address.take_for_address(address) else {
+                return Err(
+                    "this address has as many connections as it may (limits.connections_per_address)",
+                );
+            };
+            Some(share)
+        };
+        Ok(Seat {
+            _permit: permit,
+            _share: share,
+        })
     }
 }
 
@@ -132,19 +209,20 @@ impl Listener {
             let Ok(place_permit) = room.clone().acquire_owned().await else {
                 unreachable!("the semaphore is never closed")
             };
-            let Ok((stream, _)) = self.tcp.accept().await else {
+            let Ok((stream, address)) = self.tcp.accept().await else {
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             };
             let (shared, late) = (self.shared.clone(), late.clone());
             tokio::spawn(async move {
-                let patience = shared.http.header_timeout;
-                let Ok(Ok(is_http2)) = timeout(patience, has_http2_preface(&stream)).await else {
+                let address = address.ip().to_canonical();
+                let accepting = Client::accept(stream, address, shared.http.header_timeout);
+                let Some(client) = accepting.await else {
                     return;
                 };
                 // Counted only now: a silent connection must not delay the end.
                 if let Ok(permit) = late.try_acquire_owned() {
-                    serve_late(shared, stream, is_http2).await;
+                    serve_late(shared, client).await;
                     drop(permit);
                 }
                 drop(place_permit);
@@ -153,56 +231,75 @@ impl Listener {
     }
 }
 
-async fn serve(
-    shared: Arc<ConnectionContext>,
-    stream: TcpStream,
-    mut stopping: StopSignal,
-    permit: OwnedSemaphorePermit,
-) {
-    let _ = stream.set_nodelay(true);
-    let beginning = timeout(shared.http.header_timeout, has_http2_preface(&stream));
-    let begun = tokio::select! {
-        biased;
-        begun = beginning => begun,
-        // It has sent no request yet.
-        () = stopping.received() => return,
-    };
-    // The client may have hung up, or sent nothing in time.
-    let Ok(Ok(is_http2)) = begun else { return };
-    // Each in a task of its own size: this one is as large as the larger of its branches.
-    if is_http2 {
-        tokio::spawn(serve_http2(shared, stream, stopping, permit));
-    } else {
-        tokio::spawn(serve_http1(shared, stream, stopping, permit));
+impl Client {
+    /// `None` if it has hung up, or sent nothing in time.
+    async fn accept(stream: TcpStream, address: IpAddr, patience: Duration) -> Option<Self> {
+        let _ = stream.set_nodelay(true);
+        let (stream, is_http2) = protocol(stream, patience).await.ok()?;
+        Some(Self {
+            stream,
+            is_http2,
+            address,
+        })
+    }
+
+    /// The connection as hyper reads and writes it, and what its requests are given.
+    fn into_parts(self, http: &Http) -> (TokioIo<WriteTimeout<Rewound<TcpStream>>>, Caller) {
+        let caller = Caller {
+            address: ClientAddress(self.address),
+            unsent: UnsentAnswers::of_connection(self.is_http2),
+        };
+        let stream = WriteTimeout::new(self.stream, http.write_timeout, caller.unsent.clone());
+        (TokioIo::new(stream), caller)
     }
 }
 
-async fn has_http2_preface(stream: &TcpStream) -> io::Result<bool> {
-    let mut first = [0; HTTP2_PREFACE.len()];
-    loop {
-        let seen = stream.peek(&mut first).await?;
-        if seen == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+/// The other end of a connection, for each of its requests.
+#[derive(Clone, Debug)]
+struct Caller {
+    address: ClientAddress,
+    unsent: UnsentAnswers,
+}
+
+async fn serve(
+    shared: Arc<ConnectionContext>,
+    accepting: impl Future<Output = Option<Client>>,
+    mut stopping: StopSignal,
+    seat: Seat,
+) {
+    let mut accepting = std::pin::pin!(accepting);
+    let client = tokio::select! {
+        biased;
+        client = accepting.as_mut() => client,
+        () = stopping.received() => {
+            // It has sent no request yet, unless that is on its way.
+            if let Ok(Some(client)) = timeout(BEGUN_TIME, accepting).await {
+                serve_late(shared, client).await;
+            }
+            return;
         }
-        if !HTTP2_PREFACE.starts_with(&first[..seen]) {
-            return Ok(false);
-        }
-        if seen == first.len() {
-            return Ok(true);
-        }
-        sleep(PEEK_PAUSE).await;
+    };
+    let Some(client) = client else { return };
+    // Each in a task of its own size: this one is as large as the larger of its branches.
+    if client.is_http2 {
+        tokio::spawn(serve_http2(shared, client, stopping, seat));
+    } else {
+        tokio::spawn(serve_http1(shared, client, stopping, seat));
     }
 }
 
 async fn serve_http1(
     shared: Arc<ConnectionContext>,
-    stream: TcpStream,
+    client: Client,
     mut stopping: StopSignal,
-    _permit: OwnedSemaphorePermit,
+    _seat: Seat,
 ) {
     let builder = http1_builder(&shared.http);
-    let stream = io_of(stream, &shared.http);
-    let service = service_fn(move |request| answer(shared.clone(), request));
+    let (stream, caller) = client.into_parts(&shared.http);
+    let service = service_fn(move |request| {
+        let request = caller.request(request, &shared.http);
+        answer(shared.clone(), request)
+    });
     let connection = builder.serve_connection(stream, service);
     // A connection that becomes a WebSocket ends here and is no longer counted: its door has a limit
     // of its own and ends it when the server stops.
@@ -219,13 +316,16 @@ async fn serve_http1(
 
 async fn serve_http2(
     shared: Arc<ConnectionContext>,
-    stream: TcpStream,
+    client: Client,
     mut stopping: StopSignal,
-    _permit: OwnedSemaphorePermit,
+    _seat: Seat,
 ) {
     let builder = http2_builder(&shared.http);
-    let stream = io_of(stream, &shared.http);
-    let service = service_fn(move |request| answer(shared.clone(), request));
+    let (stream, caller) = client.into_parts(&shared.http);
+    let service = service_fn(move |request| {
+        let request = caller.request(request, &shared.http);
+        answer(shared.clone(), request)
+    });
     let mut connection = std::pin::pin!(builder.serve_connection(stream, service));
     tokio::select! {
         biased;
@@ -235,12 +335,45 @@ async fn serve_http2(
     let _ = connection.await;
 }
 
+/// One request: a probe is answered, every other one refused.
+async fn serve_reserved(
+    shared: Arc<ConnectionContext>,
+    accepting: impl Future<Output = Option<Client>>,
+    refusal: &'static str,
+    _reserved: OwnedSemaphorePermit,
+) {
+    let serving = async {
+        // Over HTTP/2 there are no supervisors.
+        let client = accepting.await.filter(|client| !client.is_http2);
+        let Some(client) = client else { return };
+        let (stream, caller) = client.into_parts(&shared.http);
+        let mut builder = http1_builder(&shared.http);
+        builder.header_read_timeout(RESERVE_HEAD).keep_alive(false);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let request = caller.request(request, &shared.http);
+            let shared = shared.clone();
+            async move {
+                if Auth::is_probe(request.uri().path()) {
+                    return answer(shared, request).await;
+                }
+                let refused = format!("{refusal}; nothing was done, try again later");
+                Ok(Problem::unavailable("too-many-connections", refused).into_response())
+            }
+        });
+        let _ = builder.serve_connection(stream, service).await;
+    };
+    let _ = timeout(RESERVE_TIME, serving).await;
+}
+
 /// One request over HTTP/1.1; over HTTP/2 those that come together with the first.
-async fn serve_late(shared: Arc<ConnectionContext>, stream: TcpStream, is_http2: bool) {
-    let _ = stream.set_nodelay(true);
-    let stream = io_of(stream, &shared.http);
+async fn serve_late(shared: Arc<ConnectionContext>, client: Client) {
+    let is_http2 = client.is_http2;
+    let (stream, caller) = client.into_parts(&shared.http);
     let (mut http1, http2) = (http1_builder(&shared.http), http2_builder(&shared.http));
-    let service = service_fn(move |request| answer(shared.clone(), request));
+    let service = service_fn(move |request| {
+        let request = caller.request(request, &shared.http);
+        answer(shared.clone(), request)
+    });
     if is_http2 {
         let mut connection = std::pin::pin!(http2.serve_connection(stream, service));
         connection.as_mut().graceful_shutdown();
@@ -253,8 +386,13 @@ async fn serve_late(shared: Arc<ConnectionContext>, stream: TcpStream, is_http2:
     }
 }
 
-fn io_of(stream: TcpStream, http: &Http) -> TokioIo<WriteTimeout<TcpStream>> {
-    TokioIo::new(WriteTimeout::new(stream, http.write_timeout))
+impl Caller {
+    fn request(&self, request: Request<Incoming>, http: &Http) -> Request<Body> {
+        let mut request = request.map(|body| paced(body, http.body_timeout, http.body_rate));
+        request.extensions_mut().insert(self.address);
+        request.extensions_mut().insert(self.unsent.clone());
+        request
+    }
 }
 
 fn http1_builder(http: &Http) -> http1::Builder {
@@ -271,6 +409,7 @@ fn http2_builder(http: &Http) -> http2::Builder<TokioExecutor> {
     builder
         .timer(TokioTimer::new())
         .keep_alive_interval(HTTP2_KEEP_ALIVE)
+        .max_send_buf_size(HTTP2_SEND_BUFFER)
         .max_concurrent_streams(http.http2_max_streams)
         .max_header_list_size(u32::try_from(http.max_headers).unwrap_or(u32::MAX));
     builder
@@ -278,8 +417,7 @@ fn http2_builder(http: &Http) -> http2::Builder<TokioExecutor> {
 
 async fn answer(
     shared: Arc<ConnectionContext>,
-    request: Request<Incoming>,
+    request: Request<Body>,
 ) -> Result<Response, Infallible> {
-    let request = request.map(Body::new);
     Ok(shared.gate.pass(request, &shared.router).await)
 }

@@ -50,7 +50,10 @@ fn describe() {
     wakeline_jobs::metrics::describe();
     wakeline_feed::metrics::describe();
     requests::describe_metrics();
-    describe_gauge!("wakeline_waiters", "Requests held now, by door");
+    describe_gauge!(
+        "wakeline_waiters",
+        "Waiters now, by door: held requests, streams, and tasks of the door itself"
+    );
     describe_gauge!("wakeline_topics", "Topics that have waiters");
     describe_gauge!("wakeline_timers", "Wakes that are due later");
     describe_counter!("wakeline_holds_total", "Requests that were held, by door");

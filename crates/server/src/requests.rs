@@ -1,6 +1,6 @@
 //! Every request before its route: limits, authentication, counting.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, net::IpAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -9,16 +9,21 @@ use axum::{
 };
 use http::StatusCode;
 use tower::{ServiceExt, util::Oneshot};
-use wakeline_web::{Identity, Limits, Problem};
+use wakeline_web::{ClientAddress, Identity, Limits, Problem};
 
 use crate::{
     auth::{Auth, LoginError},
+    browsers::{BrowserRules, Page, preflight, protect},
+    callers::{CallerCounts, TrustedProxies, request_shares},
     config::Config,
 };
 
 #[derive(Debug)]
 pub(crate) struct Gate {
     auth: Auth,
+    browsers: BrowserRules,
+    proxies: TrustedProxies,
+    under_way: Arc<CallerCounts>,
     max_url: usize,
     limits: Limits,
     feeds_have_own_login: bool,
@@ -27,6 +32,12 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) fn new(auth: Auth, config: &Config) -> Self {
         Self {
+            browsers: BrowserRules::new(config, auth.is_off()),
+            proxies: TrustedProxies::new(&config.http.trusted_proxies),
+            under_way: CallerCounts::new(
+                config.limits.requests_per_address,
+                config.limits.requests_per_identity,
+            ),
             auth,
             feeds_have_own_login: config.feeds.authentication.is_some(),
             max_url: config.http.max_url,
@@ -37,19 +48,40 @@ impl Gate {
         }
     }
 
-    pub(crate) async fn pass(&self, request: Request, router: &Router) -> Response {
+    /// Whether the address speaks for many callers.
+    pub(crate) fn is_shared(&self, address: IpAddr) -> bool {
+        self.proxies.is_shared(address)
+    }
+
+    pub(crate) async fn pass(&self, mut request: Request, router: &Router) -> Response {
+        let limited_address = self.find_caller(&mut request);
         let method = request.method().clone();
-        let response = match self.check(&request) {
-            Err(problem) => problem.into_response(),
-            Ok(()) => match self.identify(&request) {
-                Ok(identity) => infallible(self.enter(identity, request, router).await),
-                // Boxed, so that no other request keeps room for it while it is held.
-                Err(LoginError::UnknownKey) => {
-                    Box::pin(self.enter_with_new_keys(request, router)).await
-                }
-                Err(error) => Problem::from(error).into_response(),
+        let (page, mut response) = match self.check(&request) {
+            Err(problem) => (Page::Own, problem.into_response()),
+            Ok(page) => match preflight(&request, &page) {
+                Some(answer) => (page, answer),
+                None => match self.identify(&request) {
+                    Ok(identity) => {
+                        let shares =
+                            request_shares(&self.under_way, limited_address, identity.as_ref());
+                        match shares {
+                            Ok(_shares) => {
+                                let entering = self.enter(identity, request, router);
+                                (page, infallible(entering.await))
+                            }
+                            Err(problem) => (page, problem.into_response()),
+                        }
+                    }
+                    // Boxed, so that no other request keeps room for it while it is held.
+                    Err(LoginError::UnknownKey) => (
+                        page,
+                        Box::pin(self.enter_with_new_keys(request, router)).await,
+                    ),
+                    Err(error) => (page, Problem::from(error).into_response()),
+                },
             },
         };
+        protect(response.headers_mut(), page);
         metrics::counter!(
             "wakeline_http_requests_total",
             "method" => method_label(&method),
@@ -59,7 +91,17 @@ impl Gate {
         response
     }
 
-    fn check(&self, request: &Request) -> Result<(), Problem> {
+    /// Puts the caller's own address into the request. Returns it if it has a limit.
+    fn find_caller(&self, request: &mut Request) -> Option<IpAddr> {
+        let ClientAddress(peer) = *request.extensions().get()?;
+        let address = self.proxies.caller(peer, request.headers());
+        if address != peer {
+            request.extensions_mut().insert(ClientAddress(address));
+        }
+        (!self.is_shared(address)).then_some(address)
+    }
+
+    fn check(&self, request: &Request) -> Result<Page, Problem> {
         let url = request.uri().path_and_query();
         let length = url.map_or(0, |part| part.as_str().len());
         if length > self.max_url {
@@ -72,28 +114,46 @@ impl Gate {
                 ),
             ));
         }
-        Ok(())
+        if Auth::is_probe(request.uri().path()) {
+            return Ok(Page::Own);
+        }
+        self.browsers.check(request)
     }
 
     fn identify(&self, request: &Request) -> Result<Option<Identity>, LoginError> {
         let path = request.uri().path();
         let identified = self.auth.identify(path, request.headers());
-        // A door with a login of its own may know a caller that this login refuses.
-        let has_own_login = is_of(path, &wakeline_jobs::http::PATHS)
-            || (self.feeds_have_own_login && is_of(path, &[wakeline_feed::http::PREFIX]));
-        // A browser's preflight has no token.
-        let is_preflight = request.method() == http::Method::OPTIONS
-            && is_of(path, &[wakeline_feed::http::PREFIX]);
-        if has_own_login || is_preflight {
-            return Ok(identified.unwrap_or(None));
+        match identified {
+            // The newer keys may have it, whatever the route.
+            Err(LoginError::UnknownKey) => identified,
+            Err(_) if self.needs_no_login(request) => Ok(None),
+            _ => identified,
         }
-        identified
+    }
+
+    fn needs_no_login(&self, request: &Request) -> bool {
+        let path = request.uri().path();
+        let is_of_feeds = is_of(path, &[wakeline_feed::http::PREFIX]);
+        // A door with a login of its own may know a caller that this login refuses.
+        is_of(path, &wakeline_jobs::http::PATHS)
+            || (is_of_feeds && self.feeds_have_own_login)
+            // What a route takes is no secret, and a browser asks it without a token.
+            || (is_of_feeds && request.method() == http::Method::OPTIONS)
     }
 
     async fn enter_with_new_keys(&self, request: Request, router: &Router) -> Response {
         let identified = match self.auth.renew_keys().await {
             Ok(()) => self.identify(&request),
             Err(error) => Err(error),
+        };
+        let identified = match identified {
+            // Nobody is told that a token is wrong while that cannot be known. The feeds' providers
+            // have key sets of their own.
+            Err(LoginError::NoKeys) if is_of(request.uri().path(), &wakeline_jobs::http::PATHS) => {
+                identified
+            }
+            Err(_) if self.needs_no_login(&request) => Ok(None),
+            identified => identified,
         };
         match identified {
             Ok(identity) => infallible(self.enter(identity, request, router).await),

@@ -1,6 +1,8 @@
 //! The database that all doors share.
 
-use std::{fmt, fs::File, path::PathBuf, sync::Arc, time::Duration};
+mod files;
+
+use std::{fmt, fs::File, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use wakeline_feed::store::{
@@ -24,6 +26,9 @@ use crate::config::{Config, Store};
 /// The longest that a disk should take for a commit of SQLite.
 const SLOW_COMMIT: Duration = Duration::from_secs(5);
 
+/// Room for the log of SQLite once the disk is full: twice what the log usually has.
+const RESERVE: u64 = 8 << 20;
+
 #[derive(Clone)]
 pub(crate) enum Stores {
     Sqlite {
@@ -40,9 +45,13 @@ pub(crate) enum Stores {
 
 impl Stores {
     pub(crate) async fn open(config: &Config) -> Result<Self> {
+        if let Some(file) = config.secrets_file() {
+            files::check_secrets(file)?;
+        }
         match &config.store {
             Store::Sqlite => Self::open_sqlite(config),
             Store::Postgres(url) => {
+                files::tighten_results(&config.data);
                 let options = postgres::Options {
                     connections: config.postgres.connections,
                     max_batch: config.postgres.max_batch,
@@ -60,10 +69,10 @@ impl Stores {
                     ],
                 )
                 .await
-                .with_context(|| format!("store: {url}"))?;
+                .with_context(|| format!("store (--store {url})"))?;
                 queue_postgres::set_notify_channel(&postgres, &config.bus.channel)
                     .await
-                    .with_context(|| format!("store: {url}"))?;
+                    .with_context(|| format!("store (--store {url})"))?;
                 Ok(Self::Postgres {
                     postgres,
                     url: url.to_string(),
@@ -73,11 +82,17 @@ impl Stores {
     }
 
     fn open_sqlite(config: &Config) -> Result<Self> {
-        std::fs::create_dir_all(&config.data)
+        files::make_directory(&config.data)
             .with_context(|| format!("data: cannot make {}", config.data.display()))?;
-        let lock_path = config.data.join("wakeline.lock");
-        let lock = File::create(&lock_path)
-            .with_context(|| format!("data: cannot write {}", lock_path.display()))?;
+        // Before its files are made: nobody can open one meanwhile.
+        files::tighten_data(&config.data);
+        let open = |name: &str| {
+            let path = config.data.join(name);
+            let file = files::open_file(&path)
+                .with_context(|| format!("data: cannot write {}", path.display()))?;
+            anyhow::Ok((file, path))
+        };
+        let (lock, _) = open(files::LOCK)?;
         if lock.try_lock().is_err() {
             bail!(
                 "data: another wakeline serves {}; give this one its own --data, or run several \
@@ -90,8 +105,10 @@ impl Stores {
             max_batch: config.sqlite.max_batch,
             max_pending: config.limits.pending_operations,
             busy_timeout: config.sqlite.busy_timeout,
+            reserve: RESERVE,
         };
-        let path: PathBuf = config.data.join("wakeline.db");
+        // SQLite gives the log and its index the mode of the file.
+        let (_, path) = open(files::DATABASE)?;
         let sqlite = Sqlite::open(
             &path,
             &options,

@@ -5,6 +5,7 @@
 //! Statements that are expensive to plan are in the doors' functions, which the server caches per
 //! session.
 
+mod advice;
 mod batch;
 mod connect;
 mod migrator;
@@ -12,9 +13,10 @@ mod pipeline;
 mod session;
 
 use std::{
+    iter,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -45,6 +47,16 @@ pub(crate) const STORE: &str = "postgres";
 /// The best number of batches of one kind at once: while one waits for the disk, the next one works;
 /// more would only make the batches smaller.
 pub const WORKERS: usize = 2;
+
+/// Fails if the database's disk has no room for 4 MiB: it sorts more than it may hold in memory. It
+/// needs no right to write, and leaves nothing behind. In one message, so that nothing else that is
+/// sent on the connection comes between.
+const LOOK_FOR_ROOM: &str = "
+    SET LOCAL work_mem = '64kB';
+    SET LOCAL temp_tablespaces = '';
+    SELECT count(*) FROM (
+        SELECT repeat(md5(number::text), 128) AS line FROM generate_series(1, 1024) AS number
+        ORDER BY line OFFSET 0) AS sorted";
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -85,6 +97,7 @@ pub struct Postgres {
     connector: Connector,
     options: Options,
     meter: Arc<Meter>,
+    disk_is_full: Arc<AtomicBool>,
 }
 
 impl Postgres {
@@ -117,16 +130,16 @@ impl Postgres {
         migrations: &[Migrations],
     ) -> Result<Self, OpenError> {
         let connector = Connector::new(url, options)?;
-        let sessions: Arc<[Arc<Session>]> = (0..options.connections.max(1))
-            .map(|_| Arc::new(Session::new(connector.clone())))
-            .collect();
-        let client = sessions[0]
-            .client()
-            .await
-            .map_err(|error| OpenError::Open(error.to_string()))?;
-        Migrator::new(&client, schema, migrations)
+        let client = Arc::new(connector.connect_first().await?);
+        Migrator::new(&client, &connector, schema, migrations)
             .run(policy)
             .await?;
+        let others = (1..options.connections).map(|_| Session::new(connector.clone()));
+        let sessions: Arc<[Arc<Session>]> =
+            iter::once(Session::with_client(connector.clone(), client))
+                .chain(others)
+                .map(Arc::new)
+                .collect();
         let meter = Arc::new(Meter::with(sessions.len()));
         Ok(Self {
             sessions,
@@ -134,6 +147,7 @@ impl Postgres {
             connector,
             options: options.clone(),
             meter,
+            disk_is_full: Arc::default(),
         })
     }
 
@@ -164,9 +178,30 @@ impl Postgres {
         self.sessions[turn % self.sessions.len()].clone()
     }
 
-    /// Whether the server answers.
+    /// Whether the server answers, and has room if an operation has found none.
     pub async fn ping(&self) -> Result<(), Error> {
-        self.query("ping", "SELECT 1", &[]).await.map(drop)
+        self.query("ping", "SELECT 1", &[]).await?;
+        if self.disk_is_full.load(Ordering::Relaxed) {
+            // Any other error, such as a limit on such files, tells nothing about the disk.
+            if let Err(error) = self.look_for_room().await
+                && error.is_disk_full()
+            {
+                return Err(error);
+            }
+            self.disk_is_full.store(false, Ordering::Relaxed);
+            tracing::info!("PostgreSQL has room on its disk again");
+        }
+        Ok(())
+    }
+
+    /// Remembers for [`ping`](Self::ping) that an operation has found no room.
+    pub(crate) fn note_room<'a>(&self, results: impl IntoIterator<Item = Option<&'a Error>>) {
+        let full = |error: &&Error| error.is_disk_full();
+        if let Some(error) = results.into_iter().flatten().find(full)
+            && !self.disk_is_full.swap(true, Ordering::Relaxed)
+        {
+            tracing::error!(%error, "PostgreSQL's disk is full");
+        }
     }
 
     /// One statement by itself: a read, or a write that is rare. It commits by itself; when the
@@ -180,8 +215,9 @@ impl Postgres {
     ) -> BoxFuture<'a, Result<Vec<Row>, Error>> {
         async move {
             let _at_work = self.meter.at_work();
-            self.meter
-                .count_failure(self.run(kind, statement, parameters).await)
+            let rows = self.run(kind, statement, parameters).await;
+            self.note_room([rows.as_ref().err()]);
+            self.meter.count_failure(rows)
         }
         .boxed()
     }
@@ -201,6 +237,16 @@ impl Postgres {
             Err(_) => Err(session.give_up(&client).await),
         }
     }
+
+    async fn look_for_room(&self) -> Result<(), Error> {
+        let session = self.session();
+        let client = session.client().await?;
+        metrics::statements(STORE, "look_for_room", 1);
+        match timeout(self.options.patience(), client.batch_execute(LOOK_FOR_ROOM)).await {
+            Ok(answer) => answer.map_err(|error| explain(&error)),
+            Err(_) => Err(session.give_up(&client).await),
+        }
+    }
 }
 
 /// What an error of the driver means for the caller.
@@ -210,7 +256,9 @@ pub fn explain(error: &tokio_postgres::Error) -> Error {
         Some(error) => {
             let code = error.code().code();
             let text = format!("{code}: {}", error.message());
-            if is_broken_connection(code) {
+            if code == DISK_FULL {
+                Error::disk_full(text)
+            } else if is_broken_connection(code) {
                 Error::OutcomeUnknown(text)
             } else if is_servers_trouble(code) {
                 Error::Unavailable(text)
@@ -221,6 +269,9 @@ pub fn explain(error: &tokio_postgres::Error) -> Error {
         None => Error::OutcomeUnknown(chain(error)),
     }
 }
+
+/// A table or an index cannot grow; the transaction is rolled back.
+const DISK_FULL: &str = "53100";
 
 /// A pooler's error when it has lost the server during a statement.
 fn is_broken_connection(code: &str) -> bool {

@@ -4,12 +4,17 @@
 //! the writer.
 
 mod checkpoint;
+mod disk_space;
 mod reader;
+mod reserve;
 mod writer;
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -21,7 +26,9 @@ use crate::{
     load::{Load, Meter},
     migrate::{Migrations, OpenError},
 };
+use disk_space::DiskSpace;
 use reader::Readers;
+use reserve::Reserve;
 use writer::Writer;
 
 pub(crate) const STORE: &str = "sqlite";
@@ -40,6 +47,8 @@ pub struct Options {
     pub max_pending: usize,
     /// How long an operation waits for another process that locks the file.
     pub busy_timeout: Duration,
+    /// Bytes that a file beside the database takes up until the disk is full. 0: none.
+    pub reserve: u64,
 }
 
 impl Default for Options {
@@ -49,6 +58,7 @@ impl Default for Options {
             max_batch: 512,
             max_pending: 100_000,
             busy_timeout: Duration::from_secs(5),
+            reserve: 0,
         }
     }
 }
@@ -60,6 +70,7 @@ pub struct Sqlite {
     readers: Readers,
     path: PathBuf,
     meter: Arc<Meter>,
+    is_full: Arc<AtomicBool>,
 }
 
 impl Sqlite {
@@ -86,11 +97,15 @@ impl Sqlite {
             .map_err(at)?;
         let meter = Arc::<Meter>::default();
         let limits = (options.max_batch, options.max_pending);
+        let is_full = Arc::<AtomicBool>::default();
+        let reserve = Reserve::beside(path, options.reserve);
+        let disk = DiskSpace::new(reserve, is_full.clone());
         Ok(Self {
-            writer: Writer::start(connection, limits, meter.clone()),
+            writer: Writer::start(connection, limits, meter.clone(), disk),
             readers: Readers::start(readers, options.max_pending, &meter),
             path: path.to_owned(),
             meter,
+            is_full,
         })
     }
 
@@ -105,12 +120,16 @@ impl Sqlite {
         self.meter.load()
     }
 
-    /// Whether the file can be read.
+    /// Whether the file can be read, and the disk has room.
     pub async fn ping(&self) -> Result<(), Error> {
         self.read("ping", |connection| {
-            Ok(connection.execute_batch("SELECT count(*) FROM migration")?)
+            Ok::<_, Error>(connection.execute_batch("SELECT count(*) FROM migration")?)
         })
-        .await
+        .await?;
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(Error::disk_full("what needs more room is refused"));
+        }
+        Ok(())
     }
 
     /// Runs `operation` in the next commit, and returns its result when that is on disk. If it fails,

@@ -14,6 +14,7 @@ mod programs;
 mod psql;
 mod redis;
 mod shared;
+mod small_disk;
 
 pub use account::Account;
 pub use pgbouncer::Pgbouncer;
@@ -24,3 +25,4 @@ pub use programs::{find_postgres, find_program};
 pub use psql::psql;
 pub use redis::Redis;
 pub use shared::SharedPostgres;
+pub use small_disk::SmallDisk;

@@ -11,6 +11,8 @@ use crate::account::Account;
 use crate::port::on_free_port;
 use crate::process::Process;
 use crate::programs::find_postgres;
+use crate::psql::psql;
+use crate::small_disk::SmallDisk;
 
 const MAX_CONNECTIONS: &str = "max_connections=300";
 
@@ -92,6 +94,22 @@ impl Postgres {
     #[must_use]
     pub fn url_for(&self, database: &str) -> String {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// A new database whose tables are on that disk, by its URL. The write-ahead log is not there:
+    /// without room for that a server ends, whatever its clients do.
+    pub fn database_on(&self, disk: &SmallDisk) -> Result<String> {
+        let place = disk.path().join("tablespace");
+        fs::create_dir(&place)?;
+        self.account.give(&place)?;
+        let place = place.display();
+        psql(
+            &self.url(),
+            &format!("CREATE TABLESPACE small LOCATION '{place}'"),
+        )?;
+        let create = "CREATE DATABASE small TABLESPACE small TEMPLATE template0";
+        psql(&self.url(), create)?;
+        Ok(self.url_for("small"))
     }
 
     /// A fast shutdown: sessions are cut, everything committed is kept.

@@ -8,7 +8,7 @@ use crate::{
 /// Counted per door since the start, except `waiters`: the number of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DoorCounters {
-    /// With or without waiters for them.
+    /// All that were given to the door since its first waiter; no metric shows it.
     pub wakes: u64,
     pub waiters: u64,
     pub registered: u64,

@@ -6,6 +6,7 @@
 use std::{
     convert::Infallible,
     future::{Ready, ready},
+    net::IpAddr,
     task::{Context, Poll},
 };
 
@@ -83,6 +84,11 @@ impl Right {
         }
     }
 }
+
+/// Where the caller is, put into each request by the server: the other end of the connection, or what
+/// a trusted proxy says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientAddress(pub IpAddr);
 
 /// The caller.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,11 @@
 //! Request bodies: limited in size; a refusal of JSON names the field.
 
-use std::time::Duration;
+use std::{
+    error::Error,
+    io,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use axum::{
     body::{Body, Bytes, HttpBody},
@@ -9,9 +14,18 @@ use axum::{
 use http::{StatusCode, Version, header};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
-use crate::{object::Object, problem::Problem};
+use crate::{depth, object::Object, problem::Problem};
+
+/// Memory for bodies, in units of [`UNIT`]. Of the process, as memory is.
+static MEMORY: OnceLock<BodyMemory> = OnceLock::new();
+const UNIT: usize = 1 << 10;
+/// Shorter bodies need no share of the memory: their connections cost as much.
+const SMALL: usize = 16 << 10;
 
 /// How long the rest of a refused body is still read.
 const DISCARD_TIME: Duration = Duration::from_secs(10);
@@ -53,11 +67,72 @@ impl<S: Send + Sync> FromRequest<S> for LimitedBody {
             }
             return Err(too_large(limits.max_body));
         }
+        let share = share(body.size_hint().upper(), limits).await?;
         let read = limited(&mut body, limits).await;
         if must_be_read && read.as_ref().is_err_and(Problem::is_too_large) {
             tokio::spawn(discard(body));
         }
-        read.map(Self)
+        read.map(|bytes| Self(with_share(bytes, share)))
+    }
+}
+
+/// Sets how much memory bodies may take together (`limits.body_memory`). The first call counts.
+pub fn set_body_memory(bytes: usize) {
+    let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
+    MEMORY.get_or_init(|| BodyMemory {
+        free: Arc::new(Semaphore::new(units as usize)),
+        units,
+    });
+}
+
+#[derive(Debug)]
+struct BodyMemory {
+    free: Arc<Semaphore>,
+    /// Of all.
+    units: u32,
+}
+
+/// Takes a body's share of the memory before it is read. A body of unknown length has the longest.
+async fn share(
+    length: Option<u64>,
+    limits: Limits,
+) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+    let longest = limits.max_body;
+    let length = length.and_then(|length| usize::try_from(length).ok());
+    let length = length.map_or(longest, |length| length.min(longest));
+    let memory = match MEMORY.get() {
+        Some(memory) if length > SMALL => memory,
+        _ => return Ok(None),
+    };
+    // One that is longer than all has to be alone.
+    let units = u32::try_from(length / UNIT).map_or(memory.units, |units| units.min(memory.units));
+    let taking = memory.free.clone().acquire_many_owned(units);
+    match timeout(limits.body_timeout, taking).await {
+        Ok(share) => Ok(share.ok()),
+        Err(_) => Err(Problem::unavailable(
+            "body-memory",
+            "too many long request bodies are being read (limits.body_memory); nothing was done, \
+             try again later",
+        )),
+    }
+}
+
+/// The share is given back when the last copy of the bytes is dropped.
+fn with_share(bytes: Bytes, share: Option<OwnedSemaphorePermit>) -> Bytes {
+    struct OwnedBody(
+        Bytes,
+        #[allow(dead_code, reason = "held")] OwnedSemaphorePermit,
+    );
+
+    impl AsRef<[u8]> for OwnedBody {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    match share {
+        Some(share) => Bytes::from_owner(OwnedBody(bytes, share)),
+        None => bytes,
     }
 }
 
@@ -71,8 +146,7 @@ async fn limited(body: &mut Body, limits: Limits) -> Result<Bytes, Problem> {
         let Some(frame) = frame else {
             return Ok(read.into());
         };
-        let frame =
-            frame.map_err(|error| Problem::invalid("body", format!("it broke off ({error})")))?;
+        let frame = frame.map_err(|error| broken_off(&error))?;
         // Trailers say nothing here.
         let Ok(data) = frame.into_data() else {
             continue;
@@ -85,6 +159,16 @@ async fn limited(body: &mut Body, limits: Limits) -> Result<Bytes, Problem> {
         }
         read.extend_from_slice(&data);
     }
+}
+
+fn broken_off(error: &axum::Error) -> Problem {
+    let cause = error.source().and_then(|error| error.downcast_ref());
+    let is_slow = |error: &io::Error| error.kind() == io::ErrorKind::TimedOut;
+    if cause.is_some_and(is_slow) {
+        let text = format!("body: {error}; nothing was done");
+        return Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", text);
+    }
+    Problem::invalid("body", format!("it broke off ({error})"))
 }
 
 /// Reads the rest of a refused body while its answer is sent. Most clients read the answer only after
@@ -123,6 +207,7 @@ pub fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if bytes.is_empty() {
         return Err(Problem::invalid("body", "empty; JSON is expected"));
     }
+    depth::check(bytes)?;
     json_at("", bytes)
 }
 
@@ -138,11 +223,14 @@ pub fn json_at<T: DeserializeOwned>(at: &str, bytes: &[u8]) -> Result<T, Problem
             return Problem::invalid(whole, text);
         }
         let mut parts = vec![at.to_owned(), path];
-        // serde says which field an object lacks in its text only.
-        let missing = text.strip_prefix("missing field `");
-        if let Some((name, place)) = missing.and_then(|rest| rest.split_once('`')) {
+        // Which field an object lacks or has too much is in the text only.
+        let named = |start: &str| text.strip_prefix(start)?.split_once('`');
+        if let Some((name, place)) = named("missing field `") {
             parts.push(name.to_owned());
             text = format!("missing{place}");
+        } else if let Some((_, rest)) = named("unknown field `") {
+            // The path ends with its name.
+            text = rest.trim_start_matches(": ").to_owned();
         }
         parts.retain(|part| !part.is_empty() && part != ".");
         match parts.join(".") {
@@ -165,7 +253,7 @@ mod tests {
     #[derive(Debug, Deserialize)]
     struct Push {
         #[allow(dead_code, reason = "only the reading is tested")]
-        items: Vec<Item>,
+        items: Vec<Object<Item>>,
     }
 
     #[derive(Debug, Deserialize)]
@@ -180,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_field() {
-        let bodies: [&[u8]; 7] = [
+        let bodies: [&[u8]; 9] = [
             b"",
             b"{",
             b"{}",
@@ -188,6 +276,8 @@ mod tests {
             br#"{"items":[{"queue":"a"},{"queue":5}]}"#,
             b"{\"items\":[{\"queue\":\"\xff\"}]}",
             br#"{"items":[]} x"#,
+            br#"{"items":[{"queu":"a"}]}"#,
+            br#"{"items":[],"colour":5}"#,
         ];
         let texts: Vec<_> = bodies.into_iter().map(refusal).collect();
         insta::assert_json_snapshot!(texts, @r#"
@@ -198,7 +288,9 @@ mod tests {
           "items[0].queue: missing at line 1 column 12",
           "items[1].queue: invalid type: integer `5`, expected a string at line 1 column 34",
           "body: invalid unicode code point at line 1 column 21",
-          "body: trailing characters at line 1 column 14"
+          "body: trailing characters at line 1 column 14",
+          "items[0].queu: no such field; did you mean `queue`? at line 1 column 17",
+          "colour: no such field at line 1 column 20"
         ]
         "#);
     }

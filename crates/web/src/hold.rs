@@ -96,6 +96,7 @@ where
 
 /// For `/metrics`.
 pub fn describe_metrics() {
+    crate::unknown::describe_metrics();
     metrics::describe_histogram!(
         "wakeline_hold_seconds",
         "How long requests were held, by door"

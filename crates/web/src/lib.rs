@@ -6,17 +6,20 @@
 mod access;
 mod body;
 mod delivery;
+mod depth;
 mod hold;
 mod object;
 mod params;
 mod prefer;
 mod problem;
 pub mod token;
+pub mod unknown;
 
-pub use access::{Identity, Right, Role, forbidden, require, require_by_method};
+pub use access::{ClientAddress, Identity, Right, Role, forbidden, require, require_by_method};
 
-pub use body::{LimitedBody, Limits, json, json_at};
-pub use delivery::{Delivery, DeliveryGuard};
+pub use body::{LimitedBody, Limits, json, json_at, set_body_memory};
+pub use delivery::{Delivery, DeliveryGuard, UnsentAnswers};
+pub use depth::set_max_depth;
 pub use hold::{HoldOutcome, Timing, describe_metrics, hold};
 pub use object::Object;
 pub use params::{Params, path, percent_decoded};

@@ -9,8 +9,7 @@ use axum::{
 
 use crate::problem::Problem;
 
-/// The query of a request. Unknown parameters are ignored: clients send ones that other servers
-/// know.
+/// The query of a request. The server refuses parameters that the route does not have.
 #[derive(Clone, Debug, Default)]
 pub struct Params(Vec<(String, String)>);
 
@@ -29,6 +28,10 @@ impl Params {
             })
             .collect::<Result<_, Problem>>()?;
         Ok(Self(pairs))
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
     }
 
     /// The last value of `name`; empty for a bare name.

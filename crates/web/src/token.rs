@@ -17,7 +17,7 @@ use rsa::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::object::Object;
+use crate::object::OpenObject;
 
 /// Longer texts are not parsed.
 const MAX_LENGTH: usize = 16 * 1024;
@@ -76,7 +76,7 @@ impl<'a> Token<'a> {
         }
         let (message, signature) = text.rsplit_once('.')?;
         let (header, claims) = message.split_once('.')?;
-        let Object(header) = decoded(header)?;
+        let OpenObject(header) = decoded(header)?;
         Some(Self {
             header,
             claims: decoded(claims)?,

@@ -109,6 +109,7 @@ impl Bus {
                 handler(&text);
             }
         }
+        // All doors, whichever is named: one statement for each that has waiters.
         if !message.doors.is_empty() {
             self.request_recheck();
         }

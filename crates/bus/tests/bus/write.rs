@@ -144,7 +144,7 @@ async fn what_falls_due_later_wakes_later() {
 #[tokio::test]
 async fn the_wakes_of_a_batch_are_published_once_by_the_first_of_its_writes() {
     let (engine, bus) = bus();
-    let wakes = Wakes::from(Wake::all(topic())).of_batch();
+    let wakes = Wakes::from(Wake::all(topic())).published_once();
     let writes = [wakes.clone(), wakes].map(|wakes| Write::new(DOOR, async { Ok(()) }, |()| wakes));
     let waiter = waiter(&engine);
     let mut counts = Vec::new();

@@ -82,7 +82,11 @@ async fn a_message_is_stamped_with_who_pushed_it(fixture: Fixture) {
         (TOKEN.to_owned(), Value::Null),
     ];
     for (token, stamp) in pushers {
-        let item = json!({"queue": "q", "payload": 1, "producerSub": "forged"});
+        let forged = json!({"queue": "q", "payload": 1, "producerSub": "forged"});
+        let push = post("/api/v1/push", json!({"items": [forged]}).to_string());
+        let refused = call(&server, push, &token).await;
+        assert_eq!(refused.problem()["field"], "items[0].producerSub");
+        let item = json!({"queue": "q", "payload": 1});
         let push = post("/api/v1/push", json!({"items": [item]}).to_string());
         let pushed = call(&server, push, &token).await;
         assert_eq!(pushed.status, 201, "{}", pushed.text());

@@ -261,7 +261,7 @@ async fn groups_are_listed_and_shown(fixture: Fixture) {
     );
     assert_eq!(all[0]["partitionsWithLag"], 1);
     assert_eq!(all[0]["subscriptionMode"], "all");
-    assert_eq!(all[1]["state"], "Stable", "somebody works on it");
+    assert_eq!(all[1]["state"], "Consuming", "a part of it is leased");
     assert_has(
         &all[0],
         &[

@@ -2,18 +2,29 @@
 
 mod commits;
 
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+    task::AbortHandle,
+    time::timeout,
+};
 use tokio_postgres::NoTls;
 
 use crate::{
     fixture::{Fixture, on_both_stores},
-    server::until,
+    server::{PATIENCE, Server, until},
     wire::{Line, get},
 };
 
 on_both_stores! {
     a_hang_up_frees_its_waiter_and_the_next_is_served,
     a_reset_stream_frees_its_waiter_and_its_neighbours_stay,
+    an_answer_that_the_socket_has_not_accepted_is_released_at_once,
 }
 
 const POP: &str = "/api/v1/pop/queue/q?wait=true&timeout=80000&batch=1";
@@ -52,6 +63,65 @@ async fn a_reset_stream_frees_its_waiter_and_its_neighbours_stay(fixture: Fixtur
     assert_eq!(found, [json!(1), json!(2)]);
     server.until_waiting(0).await;
     drop(line);
+}
+
+/// It does not read, so that most of the answer is still the server's when it hangs up. The lease would
+/// last for five minutes.
+async fn an_answer_that_the_socket_has_not_accepted_is_released_at_once(fixture: Fixture) {
+    let server = fixture.serve().start().await;
+    // More than the buffers of a socket and the windows of a stream hold.
+    let long = "x".repeat(9 << 20);
+    for is_http2 in [false, true] {
+        assert_eq!(server.push("q", json!(long)).await.status, 201);
+        let unread = if is_http2 {
+            unread_http2(&server).await
+        } else {
+            unread_http1(&server).await
+        };
+        // Its claim is what the next pop has to wait for.
+        let leased = server.get("/api/v1/pop/queue/q").await;
+        assert_eq!(leased.status, 204);
+        drop(unread);
+        let next = server.get("/api/v1/pop/queue/q?wait=true&timeout=60000&autoAck=true");
+        let next = timeout(PATIENCE, next).await;
+        let next = next.unwrap_or_else(|_| panic!("not released; HTTP/2: {is_http2}"));
+        assert_eq!(next.payloads(), [json!(long)], "HTTP/2: {is_http2}");
+    }
+}
+
+/// A pop whose answer has begun and is not read. Dropping it hangs up.
+async fn unread_http1(server: &Server) -> Box<dyn Send> {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut stream = socket.connect(server.address()).await.unwrap();
+    let pop = b"GET /api/v1/pop/queue/q HTTP/1.1\r\nhost: x\r\n\r\n";
+    stream.write_all(pop).await.unwrap();
+    let mut first = [0; 16];
+    stream.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200 OK\r");
+    Box::new(stream)
+}
+
+async fn unread_http2(server: &Server) -> Box<dyn Send> {
+    let stream = TcpStream::connect(server.address()).await.unwrap();
+    let (mut sender, connection) =
+        http2::handshake::<_, _, Full<Bytes>>(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    let connection = AbortOnDrop(tokio::spawn(connection).abort_handle());
+    let url = format!("{}/api/v1/pop/queue/q", server.url());
+    let pop = http::Request::get(url).body(Full::default()).unwrap();
+    let answer = sender.send_request(pop).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    Box::new((answer, sender, connection))
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// The claim is on its way in the database when the client hangs up: it must not keep the message

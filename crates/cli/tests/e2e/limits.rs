@@ -61,7 +61,7 @@ async fn one_topic_cannot_take_all_places() {
 }
 
 #[tokio::test]
-async fn a_connection_past_the_limit_waits_for_a_place() {
+async fn a_connection_past_the_limit_is_refused_unless_it_is_a_supervisors() {
     let flags = ["--http-max-connections", "2"];
     let server = Fixture::sqlite().serve().flags(&flags).start().await;
     let mut one = Line::http1(server.address()).await;
@@ -69,17 +69,20 @@ async fn a_connection_past_the_limit_waits_for_a_place() {
     for line in [&mut one, &mut other] {
         assert_eq!(line.call(get("/livez")).await.unwrap().status, 200);
     }
-    let third = server.hold("/livez");
-    // Those inside are served, and the third is not: many rounds, and it had its chance in each.
-    for _ in 0..200 {
-        assert_eq!(one.call(get("/livez")).await.unwrap().status, 200);
+    let refused = server.get("/v1/waits").await;
+    assert_eq!(refused.status, 503);
+    assert_eq!(
+        refused.problem()["type"],
+        "urn:wakeline:too-many-connections"
+    );
+    assert_eq!(refused.header("retry-after"), "1");
+    for probe in ["/livez", "/readyz"] {
+        assert_eq!(server.get(probe).await.status, 200);
     }
-    assert!(!third.is_finished(), "a third connection was served");
+    assert_eq!(one.call(get("/v1/waits")).await.unwrap().status, 200);
     drop(other);
-    assert_eq!(third.await.unwrap().status, 200);
-    drop(one);
     until("room again", async || {
-        (server.get("/livez").await.status == 200).then_some(())
+        (server.get("/v1/waits").await.status == 200).then_some(())
     })
     .await;
 }

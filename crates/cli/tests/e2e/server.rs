@@ -206,6 +206,10 @@ impl Server {
         .await;
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// SIGTERM and the like; SIGKILL is [`Self::kill`].
     pub(crate) fn signal(&self, name: &str) {
         // The shell's own kill: the program of that name is an optional package. The child is not

@@ -153,7 +153,8 @@ async fn a_port_in_use_is_refused_with_its_address() {
         .flags(&["--listen", &address])
         .refused()
         .await;
-    insta::assert_snapshot!(log.replace(&address, "<address>"), @"wakeline: cannot listen on <address> (--listen): Address already in use (os error 98)");
+    let last = log.lines().last().unwrap_or_default();
+    insta::assert_snapshot!(last.replace(&address, "<address>"), @"wakeline: cannot listen on <address> (--listen): Address already in use (os error 98)");
 }
 
 #[tokio::test]
@@ -163,7 +164,7 @@ async fn a_postgres_that_is_not_there_is_named_without_its_password() {
     let log = Fixture::postgres_at(url).serve().refused().await;
     assert!(!log.contains("hidden"), "{log}");
     let last = log.lines().last().unwrap();
-    insta::assert_snapshot!(last.replace(&port.to_string(), "<port>"), @"wakeline: store: postgres://user:***@127.0.0.1:<port>/db: the database cannot be opened: the database cannot be reached; nothing was done, try again later (error connecting to server: Connection refused (os error 111))");
+    insta::assert_snapshot!(last.replace(&port.to_string(), "<port>"), @"wakeline: store (--store postgres://user:***@127.0.0.1:<port>/db): the database cannot be opened: no PostgreSQL server answers at 127.0.0.1:<port> (Connection refused (os error 111)): start it, or correct the host and port in the URL");
 }
 
 #[tokio::test]

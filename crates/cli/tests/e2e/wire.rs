@@ -103,7 +103,7 @@ impl Line {
         let sending: std::pin::Pin<Box<dyn Future<Output = _> + Send>> = match &mut self.sender {
             Sender::Http1(sender) => {
                 let host = host.parse().expect("a host");
-                request.headers_mut().insert("host", host);
+                request.headers_mut().entry("host").or_insert(host);
                 Box::pin(sender.send_request(request))
             }
             Sender::Http2(sender) => {

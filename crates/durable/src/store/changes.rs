@@ -286,7 +286,7 @@ impl Batch for ChangeBatches {
                 .ok_or_else(|| RunError::Answer("no results".into()))?;
             let turns: Vec<bool> = row.get("turns");
             let activity_ends: Vec<bool> = row.get("activity_ends");
-            let wakes = self.wakes(row, attempts, &turns).of_batch();
+            let wakes = self.wakes(row, attempts, &turns).published_once();
             let (mut turns, mut activity_ends) = (turns.into_iter(), activity_ends.into_iter());
             let results = attempts.iter().map(|attempt| {
                 let is_held = match &*attempt.change {

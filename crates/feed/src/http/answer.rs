@@ -57,6 +57,14 @@ fn stores(error: &wakeline_store::Error) -> (StatusCode, String) {
             StatusCode::SERVICE_UNAVAILABLE,
             "Too much is waiting for the database. Nothing was done; try again.".to_owned(),
         ),
+        Store::Unavailable(_) if error.is_disk_full() => {
+            tracing::warn!(%error, "the feeds' store has no room");
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The server's disk is full. Nothing was done; try again when there is room."
+                    .to_owned(),
+            )
+        }
         Store::Unavailable(_) => {
             tracing::warn!(%error, "the feeds' store is not to be had");
             (

@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use tower::ServiceExt;
 use wakeline_feed::{
-    http::{self, Door, Limits, Origins},
+    http::{self, Door, Limits},
     service::Settings,
 };
 use wakeline_web::{Identity, Role};
@@ -28,7 +28,6 @@ async fn ask(node: &Node, route: &str, kind: &str, body: String) -> (u16, String
     let door = Door {
         feeds: node.feeds.clone(),
         login: None,
-        origins: Origins::Any,
         limits: MAX,
     };
     let (router, _) = http::router(door).split_for_parts();

@@ -7,7 +7,7 @@ use serde_json::json;
 use wakeline_bus::{Bus, Intervals, Options};
 use wakeline_feed::{
     fact::Fact,
-    http::{self, Door, Limits, Origins},
+    http::{self, Door, Limits},
     policy::Policies,
     service::{Feeds, Settings},
     store::Store,
@@ -140,7 +140,6 @@ impl Node {
         let door = Door {
             feeds: feeds.clone(),
             login: None,
-            origins: Origins::Any,
             limits: Limits {
                 max_body: 10_000_000,
                 max_graph: 100_000_000,

@@ -135,6 +135,8 @@ pub(super) async fn list(
     Ok(Json(PageResponse::new(providers, query.page)))
 }
 
+pub(super) const READ_PATH: &str = "/v1/joblib/rooms/{room_id}/providers/{*provider_name}";
+
 /// Reads: held until the provider has answered, at most `Prefer: wait=N` seconds. With `/info`
 /// behind the name: the provider itself.
 #[utoipa::path(

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Delivery, LimitedBody, Prefer};
+use wakeline_web::{Delivery, LimitedBody, Prefer, UnsentAnswers};
 
 use super::{
     PREFERENCE_APPLIED,
@@ -132,13 +132,14 @@ pub(super) async fn claim(
     State(door): State<Arc<Jobs>>,
     caller: Caller,
     prefer: Prefer,
+    unsent: UnsentAnswers,
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Error> {
     let TaskClaimRequest { worker_id } = fields::body(&body)?;
     let time = prefer.wait.unwrap_or(Duration::ZERO);
     let time = time.min(door.settings().max_task_hold);
     let held = Box::pin(door.claim(caller, worker_id, time)).await?;
-    let mut response = claimed(held.value);
+    let mut response = claimed(held.value, unsent);
     if !time.is_zero() {
         held.timing.write(response.headers_mut());
         applied(response.headers_mut(), prefer, time);
@@ -146,8 +147,8 @@ pub(super) async fn claim(
     Ok(response)
 }
 
-/// The body holds the claim until the connection takes it.
-fn claimed(claim: Option<Claim>) -> Response {
+/// The connection holds the claim until its socket has accepted the answer.
+fn claimed(claim: Option<Claim>, unsent: UnsentAnswers) -> Response {
     let Some(Claim { task, guard }) = claim else {
         return Json(TaskClaimResponse { task: None }).into_response();
     };
@@ -155,7 +156,7 @@ fn claimed(claim: Option<Claim>) -> Response {
         task: Some(TaskResponse::from(task)),
     };
     let text = serde_json::to_vec(&answer).expect("a task is plain data");
-    let mut response = Response::new(Delivery::body(text.into(), guard));
+    let mut response = Response::new(Delivery::body(text.into(), guard, unsent));
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response

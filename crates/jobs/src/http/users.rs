@@ -12,9 +12,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
-use wakeline_web::{Identity, LimitedBody};
+use wakeline_web::{ClientAddress, Identity};
 
-use super::fields::{form, request_body, secret_body};
+use super::{
+    fields::{form, request_body, secret_body},
+    small_body::SmallBody,
+};
 use crate::{
     caller::Caller,
     error::Error,
@@ -131,6 +134,7 @@ async fn guest(State(users): State<Arc<Users>>) -> Result<impl IntoResponse, Err
         (status = 201, body = User),
         (status = 400, description = "`REGISTER_USER_ALREADY_EXISTS`", body = DetailDocument),
         (status = 403, description = "Only a superuser registers users here (`jobs.registration`)"),
+        (status = 413, description = "The body is longer than 16 KiB"),
         (status = 422, description = "No email address, or a password too short or too long"),
         (status = 503, description = "Too many passwords are being checked; try again later"),
     )
@@ -139,7 +143,7 @@ async fn register(
     State(users): State<Arc<Users>>,
     identity: Option<Extension<Identity>>,
     headers: HeaderMap,
-    LimitedBody(body): LimitedBody,
+    SmallBody(body): SmallBody,
 ) -> Result<(StatusCode, Json<User>), Error> {
     users.may_register(&headers, gate(&identity)).await?;
     let RegisterBody { email, password } = secret_body(&body)?;
@@ -154,16 +158,22 @@ async fn register(
     responses(
         (status = 200, body = TokenAnswer),
         (status = 400, description = "`LOGIN_BAD_CREDENTIALS`", body = DetailDocument),
+        (status = 413, description = "The body is longer than 16 KiB"),
         (status = 422, description = "A field is missing"),
+        (status = 429, description = "Too many logins of this account failed from this address; try again after `Retry-After`"),
         (status = 503, description = "Too many passwords are being checked; try again later"),
     )
 )]
 async fn login(
     State(users): State<Arc<Users>>,
-    LimitedBody(body): LimitedBody,
+    address: Option<Extension<ClientAddress>>,
+    SmallBody(body): SmallBody,
 ) -> Result<impl IntoResponse, Error> {
     let [email, password] = form(&body, ["username", "password"])?;
-    let access_token = users.login(Credentials { email, password }).await?;
+    let address = address.map(|Extension(ClientAddress(address))| address);
+    let access_token = users
+        .login(Credentials { email, password }, address)
+        .await?;
     let answer = TokenAnswer {
         access_token,
         token_type: BEARER,
@@ -205,6 +215,7 @@ async fn me(State(users): State<Arc<Users>>, caller: Caller) -> Result<Json<User
         (status = 400, description = "`UPDATE_USER_EMAIL_ALREADY_EXISTS`", body = DetailDocument),
         (status = 401, body = DetailDocument),
         (status = 403, description = "An external user, who has no password here"),
+        (status = 413, description = "The body is longer than 16 KiB"),
         (status = 422, description = "A field does not fit"),
         (status = 503, description = "Too many passwords are being checked; try again later"),
     )
@@ -213,7 +224,7 @@ async fn change_me(
     State(users): State<Arc<Users>>,
     caller: Caller,
     identity: Option<Extension<Identity>>,
-    LimitedBody(body): LimitedBody,
+    SmallBody(body): SmallBody,
 ) -> Result<Json<User>, Error> {
     // A password here would outlive what the issuer says.
     if identity.is_some() {
@@ -260,6 +271,7 @@ async fn user(
         (status = 401, body = DetailDocument),
         (status = 403, body = DetailDocument),
         (status = 404, body = DetailDocument),
+        (status = 413, description = "The body is longer than 16 KiB"),
         (status = 422, description = "A field does not fit"),
         (status = 503, description = "Too many passwords are being checked; try again later"),
     )
@@ -268,7 +280,7 @@ async fn change_user(
     State(users): State<Arc<Users>>,
     _: Superuser,
     named: Result<Path<Uuid>, PathRejection>,
-    LimitedBody(body): LimitedBody,
+    SmallBody(body): SmallBody,
 ) -> Result<Json<User>, Error> {
     let id = known(named)?;
     Ok(Json(users.change(id, changes(&body)?).await?))

@@ -67,7 +67,7 @@ impl Files {
         tokio::task::spawn_blocking(move || work(&directory))
             .await
             .map_err(|error| Error::OutcomeUnknown(format!("answers on disk: {error}")))?
-            .map_err(|error| Error::Unavailable(format!("answers on disk: {error}")))
+            .map_err(|error| unavailable(&error))
     }
 
     /// A part of another write, which wakes the readers.
@@ -266,6 +266,13 @@ impl ResultBackend for Files {
             Ok(files.into_iter().chain(locks).min())
         };
         Write::new(topic::DOOR, run, wakes::nobody)
+    }
+}
+
+fn unavailable(error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::disk_full(error),
+        _ => Error::Unavailable(format!("answers on disk: {error}")),
     }
 }
 

@@ -1,6 +1,9 @@
 //! The claim of a task: held until there is a task, and released when the task reached no worker.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio::time::sleep;
 use uuid::Uuid;
@@ -9,7 +12,7 @@ use wakeline_store::Error as StoreError;
 use wakeline_wake::Cause;
 use wakeline_web::{CheckResult, DeliveryGuard, HoldOutcome, Timing, hold};
 
-use super::{Jobs, OUTAGE_PAUSE};
+use super::{Jobs, OUTAGE_PAUSE, held_workers::HeldWorker};
 use crate::{
     caller::Caller,
     error::Error,
@@ -47,7 +50,7 @@ enum HeldClaim {
 
 impl Jobs {
     /// The task that has waited longest among those of the worker's jobs, held for at most `time`
-    /// until there is one.
+    /// until there is one. While it is held, the worker needs no heartbeats of its own.
     pub async fn claim(
         self: &Arc<Self>,
         caller: Caller,
@@ -59,6 +62,9 @@ impl Jobs {
         }
         let began = tokio::time::Instant::now();
         let mut jobs: Vec<Uuid> = Vec::new();
+        // From the first check that finds no task: before it, the worker may be another user's.
+        let held_worker = OnceLock::new();
+        let held_worker = &held_worker;
         loop {
             let keys: Vec<_> = std::iter::once(Wait::Worker(worker))
                 .chain(jobs.iter().copied().map(Wait::Claim))
@@ -69,7 +75,13 @@ impl Jobs {
             let check = || {
                 let (door, jobs) = (self.clone(), jobs.clone());
                 let was_held = std::mem::replace(&mut was_held, true);
-                async move { door.look_for_task(caller, worker, &jobs, was_held).await }
+                async move {
+                    let checked = door.look_for_task(caller, worker, &jobs, was_held).await;
+                    if !matches!(checked, Ok(CheckResult::Found(HeldClaim::Task(_))) | Err(_)) {
+                        held_worker.get_or_init(|| HeldWorker::new(&self.held_workers, worker));
+                    }
+                    checked
+                }
             };
             let held = hold(&self.engine, topic::DOOR, &keys, left, check).await?;
             let mut timing = held.timing;

@@ -11,13 +11,13 @@ use std::{
 };
 
 use axum::{
-    body::Body,
+    body::{Body, HttpBody},
     extract::Request,
     response::{IntoResponse, Response},
 };
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Limited};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
@@ -33,6 +33,8 @@ use super::{
 
 /// From the answer to an upgrade to the WebSocket.
 const UPGRADE_PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of what a client sends before it has connected: its token, with what is around it.
+const MAX_ANONYMOUS_BODY: usize = 16 << 10;
 /// Before the JSON of the packet that opens a session.
 const OPEN: &[u8] = b"0";
 
@@ -75,7 +77,7 @@ impl Service {
         if request.method() == Method::GET {
             self.poll(session, request).await
         } else {
-            self.post(request).await
+            self.post(session, request).await
         }
     }
 
@@ -115,8 +117,14 @@ impl Service {
     }
 
     /// The library would wait for the body for as long as the client likes.
-    async fn post(self, request: Request) -> Response {
+    async fn post(self, session: Arc<Session>, mut request: Request) -> Response {
         let patience = self.patience;
+        if !session.is_connected() {
+            if request.body().size_hint().lower() > MAX_ANONYMOUS_BODY as u64 {
+                return too_large().into_response();
+            }
+            request = request.map(|body| Body::new(Limited::new(body, MAX_ANONYMOUS_BODY)));
+        }
         match timeout(patience, self.sessions.ask(request)).await {
             Ok(response) => response,
             Err(_) => StatusCode::REQUEST_TIMEOUT.into_response(),
@@ -258,6 +266,13 @@ fn full() -> Problem {
     let detail = "as many clients are connected as this server takes (jobs.max_sockets); \
                   nothing was done, try again later";
     Problem::unavailable("too-many-sockets", detail)
+}
+
+fn too_large() -> Problem {
+    let detail = format!(
+        "body: longer than {MAX_ANONYMOUS_BODY} bytes, the limit for a client that has not connected"
+    );
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail)
 }
 
 fn not_a_websocket() -> Problem {

@@ -12,24 +12,24 @@ use axum::{Router, body::Body, extract::Request, response::Response};
 use bytes::Bytes;
 use http::Method;
 use socketioxide::{service::SocketIoService, socket::Sid};
-use tokio::{
-    runtime::Handle,
-    sync::{Notify, OwnedSemaphorePermit, Semaphore},
-};
+use tokio::{runtime::Handle, sync::Notify};
 use tokio_util::{
     sync::CancellationToken,
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 use tower::ServiceExt;
 
-use super::payload;
+use super::{
+    payload,
+    places::{PlaceId, PlaceOutcome, SocketPlaces},
+};
 
 /// Only requests for its path come here; the router behind it has no routes.
 pub(super) type Engine = SocketIoService<Router>;
 
 pub(super) struct Sessions {
     engine: Engine,
-    places: Arc<Semaphore>,
+    places: Mutex<SocketPlaces<Weak<Session>>>,
     known: Mutex<HashMap<Sid, Weak<Session>>>,
     closing: CancellationToken,
     wires: TaskTracker,
@@ -44,32 +44,33 @@ pub(super) struct Session {
     /// Packets that did not fit into the last answer to a poll.
     rest: Mutex<Option<Bytes>>,
     rest_taken: Notify,
-    _place: OwnedSemaphorePermit,
+    place: PlaceId,
 }
 
 impl Sessions {
     pub(super) fn new(engine: Engine, max: usize) -> Self {
         Self {
             engine,
-            places: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))),
+            places: Mutex::new(SocketPlaces::new(max)),
             known: Mutex::default(),
             closing: CancellationToken::new(),
             wires: TaskTracker::new(),
         }
     }
 
-    /// `None`: the limit of sessions is reached.
+    /// `None`: all places are taken by connected clients.
     pub(super) fn open(self: &Arc<Self>) -> Option<Arc<Session>> {
-        let place = self.places.clone().try_acquire_owned().ok()?;
-        Some(Arc::new(Session {
-            all: self.clone(),
-            id: OnceLock::new(),
-            cut: self.closing.child_token(),
-            upgrading: AtomicBool::new(false),
-            rest: Mutex::default(),
-            rest_taken: Notify::new(),
-            _place: place,
-        }))
+        let mut opened = None;
+        let known = |place| Arc::downgrade(opened.insert(Arc::new(Session::new(self, place))));
+        let random = |count| rand::random_range(0..count);
+        let taken = self.places().take(known, random);
+        if let PlaceOutcome::InsteadOf(_, displaced) = taken
+            && let Some(displaced) = displaced.upgrade()
+        {
+            displaced.cut();
+            tracing::debug!("a session without a connected client was cut for a new one");
+        }
+        opened
     }
 
     pub(super) fn find(&self, id: Sid) -> Option<Arc<Session>> {
@@ -102,12 +103,37 @@ impl Sessions {
         self.wires.wait().await;
     }
 
+    fn places(&self) -> MutexGuard<'_, SocketPlaces<Weak<Session>>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn known(&self) -> MutexGuard<'_, HashMap<Sid, Weak<Session>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Session {
+    fn new(all: &Arc<Sessions>, place: PlaceId) -> Self {
+        Self {
+            all: all.clone(),
+            id: OnceLock::new(),
+            cut: all.closing.child_token(),
+            upgrading: AtomicBool::new(false),
+            rest: Mutex::default(),
+            rest_taken: Notify::new(),
+            place,
+        }
+    }
+
+    /// Its client has connected with a token. `false`: it was cut meanwhile.
+    pub(super) fn connect(&self) -> bool {
+        self.all.places().connect(self.place) && !self.is_cut()
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.all.places().is_connected(self.place)
+    }
+
     /// The id is known only once there is a socket.
     pub(super) fn is(self: &Arc<Self>, id: Sid) {
         if self.id.set(id).is_ok() {
@@ -192,6 +218,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.all.places().free(self.place);
         if let Some(id) = self.id.get() {
             self.all.known().remove(id);
         }

@@ -51,6 +51,10 @@ pub trait Workers: Query {
     /// Only a worker's owner sends heartbeats for it. A repeat is another heartbeat.
     fn heartbeat(&self, worker: Uuid, user: Uuid) -> Write<OwnerOutcome<Worker>>;
 
+    /// A heartbeat of each of these workers, in one statement. A worker that was removed meanwhile
+    /// stays removed. A repeat is another heartbeat.
+    fn heartbeats(&self, workers: Vec<Uuid>) -> Write<()>;
+
     /// Removes a worker with everything that it has: its tasks fail or become pending again, and its
     /// providers are removed. With `user`, only a worker of theirs. A repeat finds no worker.
     fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<LostWorkers>>;

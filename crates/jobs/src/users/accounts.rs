@@ -1,13 +1,18 @@
 //! Users are created, log in, are changed and deleted.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use http::{HeaderMap, StatusCode};
 use uuid::Uuid;
 use wakeline_bus::Write;
 use wakeline_web::{Identity, Problem};
 
-use super::{IdentifyError, MAX_PASSWORD, MIN_PASSWORD, Users};
+use super::{IdentifyError, MAX_PASSWORD, MIN_PASSWORD, Users, failed_logins::LoginSource};
 use crate::{
     caller::Caller,
     error::{Error, InvalidField},
@@ -181,14 +186,24 @@ impl Users {
     }
 
     /// Returns a token if the password is right. Neither the answer nor its time reveals whether
-    /// the user exists.
-    pub async fn login(&self, given: Credentials) -> Result<String, Error> {
+    /// the user exists. After several failures at this account from this address, the next login
+    /// has to wait.
+    pub async fn login(
+        &self,
+        given: Credentials,
+        address: Option<IpAddr>,
+    ) -> Result<String, Error> {
         let bad = Error::Detail(StatusCode::BAD_REQUEST, "LOGIN_BAD_CREDENTIALS");
         if given.password.len() > MAX_PASSWORD {
             return Err(bad);
         }
-        let slot = self.passwords.slot()?;
         let email = given.email.trim().to_lowercase();
+        let source = LoginSource::new(&email, address);
+        // Before a slot is taken: a caller who guesses takes none from others.
+        self.failed_logins.check(&source, Instant::now())?;
+        let slot = self.passwords.slot()?;
+        let attempt = self.failed_logins.begin(source, Instant::now).await?;
+        let shown: String = email.chars().take(user::MAX_EMAIL).collect();
         // PostgreSQL refuses a NUL, and no address has one.
         let found = if email.contains('\0') {
             None
@@ -200,9 +215,16 @@ impl Users {
         let is_right = self.passwords.check(slot, given.password, kept).await?;
         match user {
             Some(user) if is_right && has_password && user.is_active => {
+                attempt.succeeded();
                 Ok(self.token(user.id, user.epoch))
             }
-            _ => Err(bad),
+            _ => {
+                let failures = attempt.failed(Instant::now());
+                let address = address.map(tracing::field::display);
+                // Without the password: it may be the right one but for a letter.
+                tracing::info!(account = ?shown, address, failures, "a login failed");
+                Err(bad)
+            }
         }
     }
 

@@ -131,6 +131,11 @@ impl GatedStore {
         self.gates.held_up.store(next + after, Ordering::SeqCst);
     }
 
+    /// How many looks and claims are done.
+    pub(crate) fn looks(&self) -> usize {
+        self.gates.looks.load(Ordering::SeqCst)
+    }
+
     /// What it found is known, and nobody has heard it.
     pub(crate) async fn is_held_up(&self) {
         self.gates.had.acquire().await.unwrap().forget();
@@ -284,6 +289,7 @@ macro_rules! as_the_store_does {
 as_the_store_does! {
     Workers {
         write heartbeat(worker: Uuid, user: Uuid) -> OwnerOutcome<Worker>;
+        write heartbeats(workers: Vec<Uuid>) -> ();
         write remove_worker(worker: Uuid, user: Option<Uuid>) -> OwnerOutcome<LostWorkers>;
         write sweep(terms: SweepAges) -> SweepOutcome;
     }

@@ -38,6 +38,9 @@ pub(crate) async fn a_task_for_a_claim(node: OneNode) {
     let worker = job(&node, "a", json!({})).await;
     let held = claim(&node, &worker);
     claims_are(&node, 1).await;
+    // A claim is registered before it looks, and would find the task by itself.
+    let has_looked = async || node.results.looks() == 2;
+    eventually("the claim to have found nothing", has_looked).await;
     assert_eq!(node.recheck().await, 0, "there is nothing yet");
     let task = new_task("a");
     let id = task.id;

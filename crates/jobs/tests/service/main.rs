@@ -6,6 +6,7 @@ mod claims;
 mod database;
 mod dispatching;
 mod gated_store;
+mod held_claims;
 mod hung_up;
 mod internal;
 mod internal_jobs;
@@ -105,6 +106,11 @@ wakeline_testkit::conformance! {
         a_claim_goes_back_when_the_store_is_there_again,
         who_takes_another_jobs_task_passes_its_wake_on,
         a_worker_that_names_itself_is_told_that_it_was_replaced;
+    held_claims:
+        a_held_claim_is_a_heartbeat_of_its_worker,
+        a_held_claim_of_a_lost_worker_ends,
+        a_claim_that_is_not_held_is_no_heartbeat,
+        heartbeats_are_sent_again_after_an_outage;
     hung_up:
         a_submit_wakes_a_claim,
         an_update_wakes_who_waits_for_the_end,

@@ -1,5 +1,6 @@
 //! Socket.IO as clients see it: real connections, by polling and by WebSocket.
 
+mod anonymous;
 mod closing;
 mod connecting;
 mod fixture;

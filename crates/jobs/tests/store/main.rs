@@ -20,6 +20,7 @@ wakeline_testkit::conformance! {
     crate::fixture::Fixture;
     workers:
         only_its_owner_sends_heartbeats,
+        several_workers_have_a_heartbeat_in_one_step,
         it_is_known_whose_it_is,
         only_its_owner_removes_it,
         they_are_listed_newest_first,

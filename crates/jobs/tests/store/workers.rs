@@ -39,6 +39,35 @@ pub(crate) async fn only_its_owner_sends_heartbeats(fixture: Fixture) {
     assert!(next > 40 * SECOND, "{next}");
 }
 
+pub(crate) async fn several_workers_have_a_heartbeat_in_one_step(fixture: Fixture) {
+    let (one, other) = (fixture.worker().await, fixture.worker().await);
+    let (silent, removed) = (fixture.worker().await, fixture.worker().await);
+    fixture.remove(removed).await;
+    fixture.database.pass(Duration::from_secs(10)).await;
+    for workers in [vec![one, other, removed], Vec::new()] {
+        fixture.store.heartbeats(workers).done().await;
+    }
+    let listed = fixture.store.workers(ALL).await.unwrap();
+    // A worker that was removed meanwhile is not revived.
+    assert_eq!(ids(&listed), [silent, other, one]);
+    let heartbeats = listed.items.iter();
+    let heartbeats: Vec<i64> = heartbeats
+        .map(|summary| summary.worker.last_heartbeat)
+        .collect();
+    assert!(
+        heartbeats[1] - heartbeats[0] >= 9 * SECOND,
+        "{heartbeats:?}"
+    );
+    assert!(
+        heartbeats[2] - heartbeats[0] >= 9 * SECOND,
+        "{heartbeats:?}"
+    );
+    // The one that had none is lost, and only that one.
+    fixture.database.pass(Duration::from_secs(55)).await;
+    let swept = fixture.sweep(crate::fixture::TERMS).await;
+    assert_eq!(swept.loss.workers, [silent]);
+}
+
 pub(crate) async fn it_is_known_whose_it_is(fixture: Fixture) {
     let worker = fixture.worker().await;
     let owner = fixture.store.worker_owner(worker).await.unwrap();

@@ -5,6 +5,7 @@ mod callers;
 mod changing;
 mod database;
 mod deleting;
+mod guessing;
 mod logins;
 mod nodes;
 mod outsiders;
@@ -27,6 +28,10 @@ wakeline_testkit::conformance! {
         in_dev_mode_everybody_is_a_superuser,
         only_so_many_passwords_are_checked_at_once,
         logging_out_takes_a_token;
+    guessing:
+        who_guesses_has_to_wait_whether_the_account_exists_or_not,
+        who_guesses_does_not_lock_the_owner_out,
+        a_long_body_is_refused_before_it_is_read;
     changing:
         i_change_my_email_and_password,
         i_do_not_change_my_rights,

@@ -14,6 +14,8 @@ pub struct Cursor {
     pub ready_us: Option<Micros>,
     pub lease: Option<Uuid>,
     pub leased_to: Option<i64>,
+    /// The last lease that a nack ended. Loaded for acknowledgements only; claims leave it as it is.
+    pub nacked_lease: Option<Uuid>,
     pub flags_end: i64,
 }
 
@@ -75,7 +77,12 @@ impl BatchState {
             let at = match position(&before, is_leased, lease, ack.status, target) {
                 Ok(at) => at,
                 Err(outcome) => {
-                    outcomes[*index] = outcome;
+                    let is_released = outcome == AckOutcome::LeaseLost
+                        && self.is_of_released_batch(key, &before, ack, target);
+                    outcomes[*index] = match is_released {
+                        true => AckOutcome::BatchReleased,
+                        false => outcome,
+                    };
                     continue;
                 }
             };
@@ -126,6 +133,13 @@ impl BatchState {
             let delay = acks.iter().map(|acked| acked.target.retry.delay_us).max();
             let delay = delay.filter(|_| is_held_back).unwrap_or_default();
             cursor.ready_us = is_ready.then_some(now.saturating_add(delay));
+            if is_nacked
+                && is_leased
+                && let Some(lease) = cursor.lease
+            {
+                cursor.nacked_lease = Some(lease);
+                self.changes.nacked_leases.insert(key, lease);
+            }
             cursor.lease = None;
             cursor.leased_to = None;
         }
@@ -172,6 +186,21 @@ impl BatchState {
         };
         self.changes.new_flags.insert(flag_key, new);
         (flag.is_dead, is_kept)
+    }
+
+    /// Whether a nack has released the batch of this acknowledgement, and the message is redelivered.
+    fn is_of_released_batch(
+        &self,
+        key: (i64, i64),
+        cursor: &Cursor,
+        ack: &Ack,
+        target: &AckedMessage,
+    ) -> bool {
+        let ahead = cursor.position..target.partition_end;
+        let position = target.position.filter(|at| ahead.contains(at));
+        ack.lease.is_some()
+            && ack.lease == cursor.nacked_lease
+            && position.is_some_and(|at| !self.is_dead(key, at))
     }
 
     fn is_dead(&self, key: (i64, i64), position: i64) -> bool {

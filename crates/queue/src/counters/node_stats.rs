@@ -1,7 +1,9 @@
 //! The statistics of a node, sampled about once a minute.
 
 use std::{
+    num::NonZero,
     sync::{Mutex, PoisonError},
+    thread::available_parallelism,
     time::{Duration, Instant},
 };
 
@@ -22,7 +24,8 @@ pub struct NodeStats {
     pub minute_us: i64,
     pub hostname: String,
     pub port: i64,
-    /// Hundredths of a percent of one processor, in the program and in the kernel for it.
+    /// Hundredths of a percent of all processors that the node may use, in the program and in the
+    /// kernel for it.
     pub cpu_user: Option<i64>,
     pub cpu_system: Option<i64>,
     pub resident_bytes: Option<i64>,
@@ -141,7 +144,9 @@ impl LastSample {
         if time < SHORTEST && self.cpu.is_some() {
             return;
         }
-        let share = |now: Duration, before: Duration| share(now.saturating_sub(before), time);
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        let share =
+            |now: Duration, before: Duration| share(now.saturating_sub(before), time, processors);
         self.cpu = Some((
             share(process.user, before.user),
             share(process.system, before.system),
@@ -150,11 +155,19 @@ impl LastSample {
     }
 }
 
-/// Hundredths of a percent.
-#[expect(clippy::cast_possible_truncation, reason = "a share is for reading")]
-fn share(used: Duration, of: Duration) -> i64 {
-    let share = used.as_secs_f64() / of.as_secs_f64().max(f64::EPSILON);
-    (share * 10_000.0).round() as i64
+/// The whole, in hundredths of a percent.
+const WHOLE: i64 = 10_000;
+
+/// Hundredths of a percent of the time of so many processors. A quota that is no whole number of
+/// processors is rounded down, so more than all of them can be used.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a share is for reading"
+)]
+fn share(used: Duration, time: Duration, processors: usize) -> i64 {
+    let share = used.as_secs_f64() / (time.as_secs_f64() * processors as f64).max(f64::EPSILON);
+    ((share * WHOLE as f64).round() as i64).min(WHOLE)
 }
 
 #[cfg(test)]
@@ -164,8 +177,15 @@ mod tests {
     #[test]
     fn a_share_is_in_hundredths_of_a_percent() {
         let second = Duration::from_secs(1);
-        assert_eq!(share(second / 2, second), 5_000);
-        assert_eq!(share(second * 3, second * 2), 15_000);
+        assert_eq!(share(second / 2, second, 1), 5_000);
+        assert_eq!(share(second * 3, second * 2, 4), 3_750);
+    }
+
+    #[test]
+    fn a_share_is_at_most_the_whole() {
+        let second = Duration::from_secs(1);
+        assert_eq!(share(second * 4, second, 4), WHOLE);
+        assert_eq!(share(second * 3, second * 2, 1), WHOLE);
     }
 
     #[test]

@@ -22,15 +22,15 @@ const MAX_ERROR: usize = 10_000;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AckBody {
-    transaction_id: String,
-    partition_id: String,
+    pub(super) transaction_id: String,
+    pub(super) partition_id: String,
     /// Without it the acknowledgement is not fenced.
-    lease_id: Option<String>,
+    pub(super) lease_id: Option<String>,
     /// `completed` (the default) or `success`, `failed`, `retry`, `dlq`
-    status: Option<String>,
-    consumer_group: Option<String>,
+    pub(super) status: Option<String>,
+    pub(super) consumer_group: Option<String>,
     /// Why it failed.
-    error: Option<String>,
+    pub(super) error: Option<String>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -199,6 +199,10 @@ pub(super) fn reason(outcome: AckOutcome) -> Option<&'static str> {
     match outcome {
         AckOutcome::Done { .. } | AckOutcome::AlreadyDone => None,
         AckOutcome::LeaseLost => Some("invalid or expired lease"),
+        AckOutcome::BatchReleased => Some(
+            "invalid or expired lease: another acknowledgement of this batch was failed, retry or dlq, \
+             which released the whole batch; this message is redelivered",
+        ),
         AckOutcome::Unknown => Some(
             "unresolvable: the group has no such message in this partition (never pushed, or \
              removed); if it is leased, it is redelivered",

@@ -32,10 +32,12 @@ pub(super) struct GroupItem {
     name: String,
     queue_name: String,
     topics: Vec<String>,
-    /// `Stable`, or `Lagging`: messages wait and none of the group's partitions is leased.
+    /// `Stable`: the group has consumed everything. `Consuming`: not everything, and some of it is
+    /// leased. `Lagging`: not everything, and none of it is leased.
     state: &'static str,
-    /// Partitions that the group reads.
+    /// Consumers: leases, and pops that the node that answers holds.
     members: i64,
+    /// Partitions that the group reads.
     partition_cursors: i64,
     total_lag: i64,
     partitions_with_lag: i64,
@@ -50,15 +52,15 @@ pub(super) struct GroupItem {
 
 fn item(group: GroupRow, now_us: i64) -> GroupItem {
     GroupItem {
-        state: if group.lag == 0 || group.leased > 0 {
-            "Stable"
-        } else {
-            "Lagging"
+        state: match (group.lag, group.leased) {
+            (0, _) => "Stable",
+            (_, 0) => "Lagging",
+            _ => "Consuming",
         },
         topics: vec![group.queue.clone()],
         queue_name: group.queue,
         name: group.name,
-        members: group.cursors,
+        members: group.leases + group.held_pops,
         partition_cursors: group.cursors,
         total_lag: group.lag,
         partitions_with_lag: group.lagging,

@@ -7,7 +7,9 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{Delivery, HoldOutcome, Params, Prefer, Problem, ProblemDocument};
+use wakeline_web::{
+    Delivery, HoldOutcome, Params, Prefer, Problem, ProblemDocument, UnsentAnswers,
+};
 
 use super::{
     Door,
@@ -47,6 +49,8 @@ query! {
         subscription_mode "subscriptionMode": String = text,
         /// The same by time: `now`, or a time such as `2026-01-31T12:00:00Z`.
         subscription_from "subscriptionFrom": String = text,
+        /// Only `false`: no pop leaves out all but a partition's newest message, and `true` is refused.
+        conflation "conflation": bool = flag,
     }
 }
 
@@ -123,9 +127,10 @@ pub(super) async fn pop_queue(
     PathNames(named): PathNames<String>,
     params: Params,
     prefer: Prefer,
+    unsent: UnsentAnswers,
 ) -> Result<Response, Problem> {
     let source = queue(named, None, door.limits())?;
-    pop(&door, source, &params, prefer).await
+    pop(&door, source, &params, prefer, unsent).await
 }
 
 /// Claims messages from one partition of a queue; can be held until there are some.
@@ -144,9 +149,10 @@ pub(super) async fn pop_partition(
     PathNames((named, partition)): PathNames<(String, String)>,
     params: Params,
     prefer: Prefer,
+    unsent: UnsentAnswers,
 ) -> Result<Response, Problem> {
     let source = queue(named, Some(partition), door.limits())?;
-    pop(&door, source, &params, prefer).await
+    pop(&door, source, &params, prefer, unsent).await
 }
 
 /// Claims messages from one of the queues that have this namespace or task; can be held until there
@@ -165,6 +171,7 @@ pub(super) async fn pop_matching(
     State(door): Door,
     params: Params,
     prefer: Prefer,
+    unsent: UnsentAnswers,
 ) -> Result<Response, Problem> {
     let MatchingQuery { namespace, task } = MatchingQuery::read(&params, door.limits())?;
     if namespace.is_none() && task.is_none() {
@@ -173,7 +180,14 @@ pub(super) async fn pop_matching(
             "namespace or task is required",
         ));
     }
-    pop(&door, Source::Matching { namespace, task }, &params, prefer).await
+    pop(
+        &door,
+        Source::Matching { namespace, task },
+        &params,
+        prefer,
+        unsent,
+    )
+    .await
 }
 
 fn queue(queue: String, partition: Option<String>, limits: &Limits) -> Result<Source, Problem> {
@@ -187,19 +201,34 @@ async fn pop(
     source: Source,
     params: &Params,
     prefer: Prefer,
+    unsent: UnsentAnswers,
 ) -> Result<Response, Problem> {
     let limits = door.limits();
     let query = PopQuery::read(params, limits)?;
+    refuse_conflation(&query)?;
     let time = hold_time(&query, prefer, limits);
     let request = request(source, query, limits)?;
     // Boxed: a held request is mostly this future, and unboxed it is stored several times over.
     let held = Box::pin(door.pop(request, time)).await?;
-    let mut response = answer(held);
+    let mut response = answer(held, unsent);
     if let Some(applied) = prefer.applied(time) {
         let name = HeaderName::from_static("preference-applied");
         response.headers_mut().insert(name, applied);
     }
     Ok(response)
+}
+
+/// A consumer that asks for the newest message only must not be given all of them, least of all under
+/// a lease that it does not know of.
+fn refuse_conflation(query: &PopQuery) -> Result<(), Problem> {
+    if query.conflation != Some(true) {
+        return Ok(());
+    }
+    Err(Problem::invalid(
+        "conflation",
+        "this server does not conflate: a pop gets all messages of a partition, not only the newest; \
+         nothing was taken. Pop without conflation",
+    ))
 }
 
 fn request(source: Source, query: PopQuery, limits: &Limits) -> Result<PopRequest, Problem> {
@@ -249,7 +278,7 @@ fn hold_time(query: &PopQuery, prefer: Prefer, limits: &Limits) -> Duration {
     }
 }
 
-fn answer(held: HoldOutcome<ClaimGuard>) -> Response {
+fn answer(held: HoldOutcome<ClaimGuard>, unsent: UnsentAnswers) -> Response {
     let mut response = match held.value {
         None => {
             let mut response = Response::new(Body::empty());
@@ -258,7 +287,7 @@ fn answer(held: HoldOutcome<ClaimGuard>) -> Response {
         }
         Some(claim) => {
             let body = body(claim.claim());
-            let mut response = Response::new(Delivery::body(body.into(), claim));
+            let mut response = Response::new(Delivery::body(body.into(), claim, unsent));
             let json = HeaderValue::from_static("application/json");
             response.headers_mut().insert(header::CONTENT_TYPE, json);
             response

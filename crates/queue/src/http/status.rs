@@ -72,7 +72,7 @@ pub(super) async fn status(State(door): Door, params: Params) -> Answer<Value> {
     let page = Page::first(MAX_QUEUES);
     let queues = door.queues(&filter, page).await?.rows;
     let series = joined(&door, &range).await?;
-    let leased: i64 = queues.iter().map(|queue| queue.leased_partitions).sum();
+    let leased = door.leases(&filter).await?;
     let mut done = CounterRow::default();
     for (count, _) in &series {
         done.add(count);
@@ -94,8 +94,8 @@ pub(super) async fn status(State(door): Door, params: Params) -> Answer<Value> {
             .collect::<Vec<_>>(),
         "messages": messages,
         "leases": {
-            "active": leased,
-            "partitionsWithLeases": leased,
+            "active": leased.leases,
+            "partitionsWithLeases": leased.partitions,
             "totalBatchSize": overview.counts.processing,
             "totalAcked": done.completed,
         },

@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -32,26 +32,98 @@ pub(super) struct TransactionBody {
     /// Leases that must be valid, or nothing is done.
     #[serde(default)]
     required_leases: Option<Vec<String>>,
+    // What Queen's clients send beside the operations and this server does not have: read only to be
+    // refused. A client whose gate or lock guard is ignored believes that it holds.
+    #[schema(ignore)]
+    kv: Option<Vec<IgnoredAny>>,
+    #[schema(ignore)]
+    timers: Option<Vec<IgnoredAny>>,
+    #[schema(ignore)]
+    positions: Option<Vec<IgnoredAny>>,
 }
 
-/// Only for the documentation: an operation is read by its type.
+impl TransactionBody {
+    /// An empty part asks for nothing.
+    fn refuse_unsupported_parts(&self) -> Result<(), Problem> {
+        for (field, name, part) in [
+            ("kv", "key-value operations", &self.kv),
+            ("timers", "timers", &self.timers),
+            ("positions", "committed positions", &self.positions),
+        ] {
+            if part.as_ref().is_some_and(|part| !part.is_empty()) {
+                let problem = format!(
+                    "this server has no {name}; the whole transaction was refused and nothing was \
+                     done. Send it without {field}"
+                );
+                return Err(Problem::invalid(field, problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Only for the documentation: an operation is read as an [`OperationBody`].
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
-#[allow(dead_code, reason = "read by type")]
+#[allow(dead_code, reason = "only described")]
 enum Operation {
     Push { items: Vec<PushItem> },
     Ack(AckBody),
 }
 
+/// The fields of both types, because an operation is read before its type is known.
 #[derive(Debug, Deserialize)]
-struct OperationHead {
+#[serde(rename_all = "camelCase")]
+struct OperationBody {
     #[serde(rename = "type")]
     kind: String,
+    items: Option<Vec<Box<RawValue>>>,
+    transaction_id: Option<String>,
+    partition_id: Option<String>,
+    lease_id: Option<String>,
+    status: Option<String>,
+    consumer_group: Option<String>,
+    error: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct PushOperation {
-    items: Vec<Box<RawValue>>,
+impl OperationBody {
+    fn into_ack(self, at: &str) -> Result<AckBody, Problem> {
+        let given = |field: &str, text: Option<String>| {
+            text.ok_or_else(|| Problem::invalid(&format!("{at}.{field}"), "missing"))
+        };
+        if self.items.is_some() {
+            return Err(Problem::invalid(&format!("{at}.items"), "an ack has none"));
+        }
+        Ok(AckBody {
+            transaction_id: given("transactionId", self.transaction_id)?,
+            partition_id: given("partitionId", self.partition_id)?,
+            lease_id: self.lease_id,
+            status: self.status,
+            consumer_group: self.consumer_group,
+            error: self.error,
+        })
+    }
+
+    /// The items of a push.
+    fn into_items(self, at: &str) -> Result<Vec<Box<RawValue>>, Problem> {
+        let of_acks = [
+            ("transactionId", self.transaction_id),
+            ("partitionId", self.partition_id),
+            ("leaseId", self.lease_id),
+            ("status", self.status),
+            ("consumerGroup", self.consumer_group),
+            ("error", self.error),
+        ];
+        match of_acks.iter().find(|(_, text)| text.is_some()) {
+            Some((field, _)) => Err(Problem::invalid(
+                &format!("{at}.{field}"),
+                "a push has none; its items have their own fields",
+            )),
+            None => self
+                .items
+                .ok_or_else(|| Problem::invalid(&format!("{at}.items"), "missing")),
+        }
+    }
 }
 
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -89,7 +161,8 @@ pub(super) struct TransactionResult {
     dlq: Option<bool>,
 }
 
-/// Acknowledges and pushes together, all or nothing.
+/// Acknowledges and pushes together, all or nothing. Refused as a whole if it asks for anything else,
+/// such as key-value operations (`kv`) or timers (`timers`).
 #[utoipa::path(
     post, path = "/api/v1/transaction", tag = "queue",
     request_body = TransactionBody,
@@ -106,6 +179,7 @@ pub(super) async fn transaction(
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Problem> {
     let body: TransactionBody = json(&body)?;
+    body.refuse_unsupported_parts()?;
     let (batch, order) = batch(&body, &identity, &door)?;
     let transaction_id = Uuid::now_v7();
     if batch.pushes.is_empty() && batch.acks.is_empty() && batch.required.is_empty() {
@@ -142,12 +216,11 @@ fn batch(
     push::check_count("operations", body.operations.len(), limits.max_items)?;
     for (index, operation) in body.operations.iter().enumerate() {
         let at = format!("operations[{index}]");
-        let bytes = operation.get().as_bytes();
-        let typed: OperationHead = json_at(&at, bytes)?;
-        match typed.kind.as_str() {
+        let operation: OperationBody = json_at(&at, operation.get().as_bytes())?;
+        match operation.kind.as_str() {
             "push" => {
-                let items: PushOperation = json_at(&at, bytes)?;
-                for (item_index, item) in items.items.iter().enumerate() {
+                let items = operation.into_items(&at)?;
+                for (item_index, item) in items.iter().enumerate() {
                     let at = format!("{at}.items[{item_index}]");
                     let message = push::message(&at, item, identity, limits)?;
                     order.push(OperationKind::Push);
@@ -155,12 +228,12 @@ fn batch(
                 }
             }
             "ack" => {
-                let item: AckBody = json_at(&at, bytes)?;
+                let item = operation.into_ack(&at)?;
                 order.push(OperationKind::Ack);
                 batch.acks.push(ack::request(&at, item, None, limits)?);
             }
             other => {
-                let problem = format!("must be push or ack, not {other:?}");
+                let problem = format!("must be push or ack, not {other:?}; nothing was done");
                 return Err(Problem::invalid(&format!("{at}.type"), problem));
             }
         }

@@ -181,7 +181,7 @@ impl Store for PostgresStore {
     fn apply(&self, batch: Arc<WriteBatch>) -> Write<BatchOutcome> {
         let store = self.clone();
         let run = async move { store.submit_until_stored(batch).await };
-        Write::new(topic::DOOR, run, wakes::of_batch)
+        Write::new(topic::DOOR, run, wakes::of_write_batch)
     }
 
     fn pop(&self, request: Arc<PopRequest>, lease: Uuid, time: Duration) -> Write<PopOutcome> {

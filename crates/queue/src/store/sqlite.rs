@@ -117,7 +117,7 @@ impl Store for SqliteStore {
         self.write(
             "write",
             move |connection, now| apply::apply(connection, &batch, now),
-            wakes::of_batch,
+            wakes::of_write_batch,
         )
     }
 

@@ -40,11 +40,18 @@ pub const QUEUE_TOTALS: &str = "
         CAST(sum(t.letters) AS bigint) AS letters,
         CAST(sum(t.all_letters) AS bigint) AS all_letters, count(*) AS partitions,
         CAST(sum(t.consumed) AS bigint) AS consumed,
-        CAST(sum(CASE WHEN t.ready_us > {now} AND t.leased > 0 THEN 1 ELSE 0 END) AS bigint)
-            AS leased_partitions,
         min(CASE WHEN t.ahead > 0 THEN t.oldest_us END) AS oldest_us
     FROM wakeline.queue_partition_totals t WHERE t.queue_id >= $1 AND t.queue_id <= $2
     GROUP BY t.queue_id";
+
+/// Of all groups. One lease may be on several partitions, and a partition has one for each group.
+pub const LEASES: &str = "
+    SELECT count(DISTINCT c.lease_id) AS leases, count(DISTINCT c.partition_id) AS partitions
+    FROM wakeline.queue_cursor c
+    JOIN wakeline.queue_partition p ON p.id = c.partition_id
+    JOIN wakeline.queue q ON q.id = p.queue_id
+    WHERE c.lease_id IS NOT NULL AND {us c.ready_at} > {now} AND ($1 IS NULL OR q.name = $1)
+        AND ($2 IS NULL OR q.namespace = $2) AND ($3 IS NULL OR q.task = $3)";
 
 pub const PARTITIONS: PagedStatement = PagedStatement {
     count: "SELECT count(*) AS total
@@ -82,7 +89,7 @@ pub const OVERVIEW: &str = "
             FROM wakeline.queue_partition_totals t) o) o";
 
 pub const GROUPS: &str = "
-    SELECT g.id, g.name, q.name AS queue, g.mode, {us g.begin_at} AS begin_us,
+    SELECT g.id, g.name, q.name AS queue, q.namespace, q.task, g.mode, {us g.begin_at} AS begin_us,
         {us g.created_at} AS created_us
     FROM wakeline.queue_group g JOIN wakeline.queue q ON q.id = g.queue_id
     ORDER BY g.name, q.name LIMIT $1";
@@ -92,6 +99,7 @@ pub const GROUP_TOTALS: &str = "
         CAST(sum(CASE WHEN r.ahead > 0 THEN 1 ELSE 0 END) AS bigint) AS lagging,
         CAST(sum(CASE WHEN r.ready_us > {now} AND r.leased > 0 THEN 1 ELSE 0 END) AS bigint)
             AS leased,
+        count(DISTINCT CASE WHEN r.ready_us > {now} THEN r.lease_id END) AS leases,
         min(CASE WHEN r.ahead > 0 THEN r.oldest_us END) AS oldest_us
     FROM wakeline.queue_reader r GROUP BY r.group_id";
 

@@ -23,7 +23,7 @@ pub(super) fn whole_door<T>(_: &T) -> Wakes {
     Wakes::whole_door()
 }
 
-pub(super) fn of_batch(done: &BatchOutcome) -> Wakes {
+pub(super) fn of_write_batch(done: &BatchOutcome) -> Wakes {
     done.wakes.clone().into()
 }
 

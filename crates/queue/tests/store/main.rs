@@ -12,6 +12,7 @@ mod extending;
 mod groups;
 mod hanging_up;
 mod holding;
+mod http_calls;
 mod leases;
 mod loss;
 mod lost_wakes;
@@ -28,7 +29,9 @@ mod queues;
 mod races;
 mod random;
 mod recheck;
+mod refused_wholes;
 mod release;
+mod released_batches;
 mod sealed;
 mod seeks;
 mod segments;
@@ -146,6 +149,15 @@ wakeline_testkit::conformance! {
         a_nack_without_a_lease_ends_no_lease,
         a_lease_can_outlast_its_completed_batch,
         the_id_of_a_message_without_a_transaction_id_is_one;
+    released_batches:
+        the_rest_of_a_batch_is_told_that_a_nack_released_it,
+        a_dead_message_of_a_released_batch_is_not_said_to_be_redelivered,
+        a_nack_releases_the_batch_of_its_partition_and_group_only,
+        each_ack_of_a_released_batch_is_answered_with_what_happened;
+    refused_wholes:
+        a_transaction_that_asks_for_more_than_pushes_and_acks_does_nothing,
+        empty_parts_of_a_transaction_are_harmless,
+        a_conflating_pop_is_refused_and_leases_nothing;
     extending:
         an_extension_counts_from_now,
         a_lease_is_never_shortened,
@@ -259,9 +271,13 @@ wakeline_testkit::conformance! {
         without_queue_mode_the_group_furthest_behind_counts,
         lists_have_pages_and_totals,
         an_overview_adds_up,
+        a_lease_on_several_partitions_is_one_lease,
+        no_percentage_of_the_database_is_above_100,
         an_empty_store_has_empty_lists;
     groups:
         a_group_is_listed_with_its_lag,
+        members_are_consumers_and_not_partitions,
+        a_group_with_lag_is_not_stable,
         lagging_groups_are_found_by_waiting_time,
         a_deleted_queue_is_not_listed;
     messages:

@@ -274,7 +274,15 @@ impl Model {
         let (mut counted, mut stays, mut is_nacked, mut keeps) = (Vec::new(), None, false, false);
         for &(index, ack, position) in own {
             if let Some(refusal) = before.refusal(now, ack, required, position) {
-                results.outcomes[index] = refusal;
+                // What this call has made dead is not redelivered.
+                let is_dead = position.is_some_and(|at| cursor.dead.contains_key(&at));
+                let is_released = refusal == AckOutcome::LeaseLost
+                    && !is_dead
+                    && before.is_of_released_batch(ack, position);
+                results.outcomes[index] = match is_released {
+                    true => AckOutcome::BatchReleased,
+                    false => refusal,
+                };
                 continue;
             }
             let position = position.expect("an ack without one is refused");
@@ -308,7 +316,10 @@ impl Model {
         let end = cursor.lease.as_ref().map_or(0, |lease| lease.end);
         let is_over = is_nacked || !is_leased || (!keeps && cursor.position >= end);
         if is_over {
-            cursor.lease = None;
+            let lease = cursor.lease.take();
+            if is_nacked && is_leased {
+                cursor.nacked = lease.map(|lease| lease.id);
+            }
             if cursor.position < partition.messages.len() {
                 results.ready.insert(key);
             } else if cursor.position > last + 1 {

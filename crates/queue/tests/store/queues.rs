@@ -1,8 +1,10 @@
+use serde_json::{Value, json};
 use wakeline_queue::browse::{MessageCounts, QUEUE_MODE, QueueFilter};
-use wakeline_testkit::CommitAlone;
+use wakeline_testkit::{CommitAlone, eventually};
 
 use crate::{
-    calls::{ALL, address, consume, from, make_next_dead, page, push, push_each},
+    calls::{ALL, address, complete, consume, from, make_next_dead, page, push, push_each},
+    http_calls::Routes,
     test_store::TestStore,
 };
 
@@ -44,7 +46,6 @@ pub(crate) async fn a_queue_counts_each_message_once(store: TestStore) {
     assert_eq!(after.total, 7);
     assert_eq!(after.pending + after.processing, 5);
     let queue = door.queue("q").await.unwrap().unwrap();
-    assert_eq!(queue.leased_partitions, 1);
     assert!(queue.oldest_us.is_some());
 }
 
@@ -113,6 +114,77 @@ pub(crate) async fn an_overview_adds_up(store: TestStore) {
     assert_eq!(offset, (0, 1, 2, 5));
     assert_eq!(found.wait_us.least, 0);
     assert!(found.wait_us.most > 0);
+}
+
+pub(crate) async fn a_lease_on_several_partitions_is_one_lease(store: TestStore) {
+    let routes = Routes::of(store.queue());
+    for partition in ["p1", "p2", "p3"] {
+        push(&*store, "n.t", partition, &["a"]).await;
+    }
+    push(&*store, "other", "p", &["a"]).await;
+    let all = from("n.t").batch(9).partitions(3);
+    for group in ["g", "h"] {
+        let claimed = all.clone().group(group).claim_soon(&*store).await;
+        assert_eq!(claimed.parts.len(), 3);
+    }
+    let claimed = from("other").claim_soon(&*store).await;
+    for (path, leases, partitions) in [
+        ("/api/v1/status", 3, 4),
+        ("/api/v1/status?namespace=n", 2, 3),
+        ("/api/v1/status?task=none", 0, 0),
+    ] {
+        let status = routes.get(path).await;
+        let shown = &status["leases"];
+        assert_eq!(
+            (&shown["active"], &shown["partitionsWithLeases"]),
+            (&json!(leases), &json!(partitions)),
+            "{path}"
+        );
+    }
+    complete(&*store, &claimed, "a").await;
+    let status = routes.get("/api/v1/status").await;
+    assert_eq!(status["leases"]["active"], 2);
+}
+
+/// The numbers that are named as a percentage, or as a ratio that is shown as one.
+fn percentages(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(all) => all.iter().flat_map(percentages).collect(),
+        Value::Object(all) => all
+            .iter()
+            .flat_map(|(name, value)| match value.as_f64() {
+                Some(number) if name.ends_with("Percentage") || name.ends_with("Ratio") => {
+                    vec![number]
+                }
+                _ => percentages(value),
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+pub(crate) async fn no_percentage_of_the_database_is_above_100(store: TestStore) {
+    let routes = Routes::of(store.queue());
+    let mut pushed = 0;
+    // More dead rows than live ones: each push replaces the partition's row. SQLite has no such
+    // statistics.
+    let mut stats = Value::Null;
+    eventually("dead rows to be counted", async || {
+        pushed += 1;
+        push(&*store, "q", "p", &[&pushed.to_string()]).await;
+        stats = routes.get("/api/v1/analytics/postgres-stats").await;
+        let tables = stats["deadTuples"].as_array().expect("tables");
+        let more_dead = |table: &Value| table["deadTuples"].as_i64() > table["liveTuples"].as_i64();
+        tables.iter().any(more_dead) || !store.database.is_postgres()
+    })
+    .await;
+    let percentages = percentages(&stats);
+    assert_eq!(percentages.is_empty(), !store.database.is_postgres());
+    let mut percentages = percentages.into_iter();
+    assert!(
+        percentages.all(|number| (0.0..=100.0).contains(&number)),
+        "{stats}"
+    );
 }
 
 pub(crate) async fn an_empty_store_has_empty_lists(store: TestStore) {

@@ -2,44 +2,28 @@
 
 use std::time::Duration;
 
-use axum::{
-    Router,
-    body::{Body, to_bytes},
-};
-use http::Request;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 use wakeline_queue::Limits;
 
-use crate::{calls::push, test_store::TestStore};
+use crate::{calls::push, http_calls::Routes, test_store::TestStore};
 
 /// The routes of a server whose `queue.lease` is so many seconds.
-fn server(store: &TestStore, lease: u64) -> Router {
+fn server(store: &TestStore, lease: u64) -> Routes {
     let limits = Limits {
         lease: Duration::from_secs(lease),
         ..Limits::default()
     };
-    let door = store.queue_with(limits);
-    wakeline_queue::http::router(door).split_for_parts().0
+    Routes::of(store.queue_with(limits))
 }
 
-async fn ask(server: &Router, request: Request<Body>) -> Value {
-    let response = server.clone().oneshot(request).await.unwrap();
-    assert!(response.status().is_success(), "{response:?}");
-    let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
-    serde_json::from_slice(&body).unwrap()
-}
-
-async fn configured(server: &Router, queue: &str, options: Value) -> Value {
-    let body = json!({"queue": queue, "options": options}).to_string();
-    let request = Request::post("/api/v1/configure").body(body.into());
-    let answer = ask(server, request.unwrap()).await;
+async fn configured(server: &Routes, queue: &str, options: Value) -> Value {
+    let body = json!({"queue": queue, "options": options});
+    let answer = server.post("/api/v1/configure", &body).await;
     answer["options"]["leaseTime"].clone()
 }
 
-async fn shown(server: &Router, queue: &str) -> Value {
-    let request = Request::get(format!("/api/v1/status/queues/{queue}")).body(Body::empty());
-    let answer = ask(server, request.unwrap()).await;
+async fn shown(server: &Routes, queue: &str) -> Value {
+    let answer = server.get(&format!("/api/v1/status/queues/{queue}")).await;
     answer["queue"]["config"]["leaseTime"].clone()
 }
 

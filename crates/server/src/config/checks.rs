@@ -6,6 +6,7 @@ use super::mistake::Mistake;
 use super::units::show_duration;
 use super::value::{Algorithm, ResultBackend, Store};
 use super::{Config, Jobs, Jwt, ResolvedSettings};
+use crate::callers::Network;
 
 struct Check {
     /// The settings of the rule. It is skipped when one of them is itself a mistake.
@@ -62,6 +63,14 @@ const CHECKS: &[Check] = &[
     Check {
         keys: &["http.default_hold", "http.max_hold"],
         broken: default_hold_too_long,
+    },
+    Check {
+        keys: &["http.allowed_origins"],
+        broken: origin_that_is_none,
+    },
+    Check {
+        keys: &["http.trusted_proxies"],
+        broken: network_that_is_none,
     },
     Check {
         keys: &["bus.url", "store"],
@@ -138,6 +147,32 @@ impl Jwt {
     fn has_public_key(&self) -> bool {
         self.public_key.is_some() || self.jwks_url.is_some()
     }
+}
+
+fn network_that_is_none(config: &Config) -> Option<String> {
+    let mut networks = config.http.trusted_proxies.iter();
+    let wrong = networks.find(|text| Network::parse(text).is_none())?;
+    Some(format!(
+        "{wrong:?} is no network: write an address, or a network such as 10.0.0.0/8"
+    ))
+}
+
+fn origin_that_is_none(config: &Config) -> Option<String> {
+    let is_origin = |text: &str| {
+        let host = text
+            .strip_prefix("http://")
+            .or_else(|| text.strip_prefix("https://"));
+        text == "*" || host.is_some_and(|host| !host.is_empty() && !host.contains('/'))
+    };
+    let wrong = config
+        .http
+        .allowed_origins
+        .iter()
+        .find(|text| !is_origin(text))?;
+    Some(format!(
+        "{wrong:?} is no origin: write a scheme and a host without a path, such as \
+         https://app.example.com"
+    ))
 }
 
 fn token_rules_without_key(config: &Config) -> Option<String> {

@@ -1,6 +1,7 @@
 //! The configuration as text: `--print-config`, and the table in the docs.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use super::secret::{HIDDEN, mask};
 use super::settings::{Config, SETTINGS, Setting};
@@ -49,6 +50,19 @@ impl Config {
             let _ = writeln!(text, "{} = {toml} # {origin}", setting.name());
         }
         text
+    }
+}
+
+impl Config {
+    /// The configuration file, if a secret in force is from it.
+    #[must_use]
+    pub fn secrets_file(&self) -> Option<&Path> {
+        self.printed
+            .iter()
+            .find_map(|printed| match &printed.origin {
+                Origin::File { path, .. } if printed.toml.contains(HIDDEN) => Some(path.as_path()),
+                _ => None,
+            })
     }
 }
 

@@ -10,7 +10,8 @@ use super::print::PrintedSetting;
 use super::secret::{Secret, Url};
 use super::units::{DAY, GIB, HOUR, KIB, MIB, MINUTE, MS, SECOND};
 use super::value::{
-    Algorithm, FromValue, LogFormat, ResultBackend, Store, Subscription, TimeoutStatus, Value,
+    Algorithm, FromValue, LogFormat, ResultBackend, Store, Subscription, TimeoutStatus,
+    UnknownFields, Value,
 };
 
 /// One row of the table.
@@ -128,7 +129,13 @@ settings! {
         max_headers: usize = "16KiB", bytes(8 * KIB, MIB), "Largest request head (all headers together).";
         header_timeout: Duration = "75s", duration(100 * MS, 10 * MINUTE), "Time limit for sending a request head, and for a connection to be idle between two requests.";
         body_timeout: Duration = "30s", duration(100 * MS, 10 * MINUTE), "Longest pause while a client sends a request body.";
+        body_rate: usize = "1KiB", bytes(1, GIB), "Least bytes per second of a request body, after the time of `http.body_timeout`.";
         write_timeout: Duration = "60s", duration(100 * MS, 10 * MINUTE), "How long a client may leave an answer unread before its connection is closed. It does not apply to a request while it is held.";
+        allowed_origins: Vec<String> = "", Kind::List { min_chars: 1 }, "Origins whose web pages may call this server from a browser, such as `https://app.example.com`; `*` is any. The server's own address is always allowed.";
+        allowed_hosts: Vec<String> = "", Kind::List { min_chars: 1 }, "Names with a dot by which clients may call a server without authentication, such as `wakeline.example.com`. Addresses, `localhost` and names without a dot are always allowed.";
+        trusted_proxies: Vec<String> = "", Kind::List { min_chars: 2 }, "Networks of proxies, such as `10.0.0.0/8`, whose `Forwarded` or `X-Forwarded-For` names the caller's address. Empty: those headers are not read.";
+        max_depth: usize = "128", integer(1, 10_000), "Levels of arrays and objects in a JSON body at most.";
+        unknown_fields: UnknownFields = "refuse", Kind::Choice(&["refuse", "warn"]), "What to do with a field or parameter that no route knows: refuse the request with 400, or ignore the field and log its name once.";
         max_connections: usize = "100000", integer(1, 10_000_000), "Connections open at once.";
         http2_max_streams: u32 = "20000", integer(1, 1_000_000), "Requests open at once on one HTTP/2 connection.";
         max_hold: Duration = "10m", duration(SECOND, DAY), "Longest hold that a caller can request.";
@@ -164,6 +171,10 @@ settings! {
     }
 
     [limits "limits": Limits] "Limits of memory." {
+        connections_per_address: usize = "10000", integer(1, 10_000_000), "Connections open at once from one address (of IPv6, one /64 network); further ones get 503. This machine and `http.trusted_proxies` have no such limit.";
+        requests_per_address: usize = "100000", integer(1, 100_000_000), "Requests under way at once from one address, held ones included; further ones get 429. The same exceptions.";
+        requests_per_identity: usize = "100000", integer(1, 100_000_000), "Requests under way at once with tokens of one subject; further ones get 429.";
+        body_memory: usize = "256MiB", bytes(MIB, 1_024 * GIB), "Memory for request bodies that are being read; further bodies wait, at most `http.body_timeout`, and then get 503.";
         pending_operations: usize = "100000", integer(1, 10_000_000), "Operations that wait for a commit; further requests get 503.";
     }
 
@@ -232,7 +243,6 @@ settings! {
     [feeds "feeds": Feeds] "The feed door." {
         policies: Option<String> = "", optional_text(1), "Directory with `*.policy` files (the rules who may save and see which facts), or with the empty file `no-security-policies`. Empty: every caller may save and see all facts.";
         authentication: Option<String> = "", optional_text(1), "Directory with `*.provider` files (the issuers whose tokens are accepted at `/jinaga`). Empty: the server's own login is used.";
-        origins: Vec<String> = "*", Kind::List { min_chars: 1 }, "Origins of web pages that may call `/jinaga`; `*` is any.";
         page_size: usize = "100", integer(1, 10_000), "Tuples in a page.";
         max_initial_pages: usize = "1000", integer(1, 1_000_000), "Pages that a stream sends before it lets other streams go on.";
         waitlist_cap: usize = "50000", integer(1, 10_000_000), "Facts that can wait for a stream; a stream with more is closed.";

@@ -69,6 +69,13 @@ pub enum TimeoutStatus {
     NotFound,
 }
 
+/// What to do with a field that no route knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownFields {
+    Refuse,
+    Warn,
+}
+
 /// Which algorithms of signed tokens are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
@@ -120,6 +127,7 @@ from_value! {
     };
     ResultBackend: Value::Text(name) => Self::parse(name).unwrap_or(Self::Store);
     TimeoutStatus: Value::Text(text) => if text == "404" { Self::NotFound } else { Self::GatewayTimeout };
+    UnknownFields: Value::Text(text) => if text == "warn" { Self::Warn } else { Self::Refuse };
     Subscription: Value::Text(text) => if text == "new" { Self::New } else { Self::All };
     LogFormat: Value::Text(format) => if format == "json" { Self::Json } else { Self::Text };
 }

@@ -1,4 +1,5 @@
-//! The time limit for a client that does not read.
+//! The writing side of a connection: the time limit for a client that does not read, and which answers
+//! its socket has accepted.
 
 use std::{
     io,
@@ -11,6 +12,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Sleep, sleep},
 };
+use wakeline_web::UnsentAnswers;
 
 /// Ends a connection when a write makes no progress for `limit`. A connection with nothing to write
 /// has no limit, so that its request can be held.
@@ -20,14 +22,16 @@ pub(super) struct WriteTimeout<T> {
     limit: Duration,
     /// Exists only while a write waits: most connections are held and write nothing.
     timer: Option<Pin<Box<Sleep>>>,
+    unsent: UnsentAnswers,
 }
 
 impl<T> WriteTimeout<T> {
-    pub(super) fn new(inner: T, limit: Duration) -> Self {
+    pub(super) fn new(inner: T, limit: Duration, unsent: UnsentAnswers) -> Self {
         Self {
             inner,
             limit,
             timer: None,
+            unsent,
         }
     }
 
@@ -81,7 +85,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
+        let flushed = Pin::new(&mut self.inner).poll_flush(context);
+        // hyper flushes when it has written all that it has.
+        if let Poll::Ready(Ok(())) = flushed {
+            self.unsent.sent();
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -98,7 +107,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_reads_nothing_is_cut() {
         let (near, _far) = duplex(16);
-        let mut near = WriteTimeout::new(near, Duration::from_millis(20));
+        let mut near = WriteTimeout::new(near, Duration::from_millis(20), UnsentAnswers::default());
         let written = near.write_all(&[0; 100]).await;
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
@@ -107,7 +116,8 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_reads_slowly_goes_on() {
         let (near, mut far) = duplex(16);
-        let mut near = WriteTimeout::new(near, Duration::from_secs(3_600));
+        let mut near =
+            WriteTimeout::new(near, Duration::from_secs(3_600), UnsentAnswers::default());
         for _ in 0..3 {
             let mut writing = Box::pin(near.write_all(&[0; 32]));
             assert!(futures_util::poll!(&mut writing).is_pending());
@@ -122,7 +132,7 @@ mod tests {
     async fn a_connection_with_nothing_to_write_has_no_limit() {
         let (near, mut far) = duplex(16);
         let limit = Duration::from_millis(1);
-        let mut near = WriteTimeout::new(near, limit);
+        let mut near = WriteTimeout::new(near, limit, UnsentAnswers::default());
         near.write_all(b"head").await.unwrap();
         sleep(limit * 20).await;
         near.write_all(b"body").await.unwrap();

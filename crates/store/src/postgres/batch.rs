@@ -158,6 +158,7 @@ async fn work<B: Batch>(postgres: Postgres, batch: Arc<B>, queue: Arc<Queue<B>>)
             }
             Err(error) => operations.iter().map(|_| Err(error.clone())).collect(),
         };
+        postgres.note_room(results.iter().map(|result| result.as_ref().err()));
         drop(at_work);
         queue.under_way.fetch_sub(1, Ordering::Relaxed);
         queue.ended.notify_one();
@@ -214,14 +215,14 @@ struct Runner<'a, B> {
 
 impl<B: Batch> Runner<'_, B> {
     /// Runs the batch as one statement. When the database refuses it, each operation runs by itself,
-    /// so that only the bad one fails.
+    /// so that only the bad one fails. On a full disk too: those that need no room go on.
     async fn run(&self, operations: &[B::Operation]) -> Vec<Result<B::Output, Error>> {
         match self.attempt(operations).await {
             Ok(outputs) => outputs.into_iter().map(Ok).collect(),
-            Err(Error::Failed(reason)) if operations.len() > 1 => {
+            Err(error) if operations.len() > 1 && is_of_one(&error) => {
                 tracing::debug!(
                     kind = B::KIND,
-                    reason,
+                    %error,
                     "a batch was refused; trying one by one"
                 );
                 self.one_by_one(operations).await
@@ -243,7 +244,7 @@ impl<B: Batch> Runner<'_, B> {
             outage = alone
                 .as_ref()
                 .err()
-                .filter(|error| error.is_outage())
+                .filter(|error| error.is_outage() && !is_of_one(error))
                 .map(ToString::to_string);
             results.push(alone.map(|mut outputs| outputs.remove(0)));
         }
@@ -281,6 +282,11 @@ impl<B: Batch> Runner<'_, B> {
         }
         unreachable!("the last attempt returns")
     }
+}
+
+/// Whether it is one operation's, and the others may succeed without it.
+fn is_of_one(error: &Error) -> bool {
+    matches!(error, Error::Failed(_)) || error.is_disk_full()
 }
 
 /// Rolled back in favour of another transaction: a retry is safe.

@@ -11,7 +11,7 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{Options, chain};
+use super::{Options, advice, chain};
 use crate::{error::Error, migrate::OpenError};
 
 type Connection =
@@ -41,15 +41,36 @@ pub struct ListenConnection {
 
 /// Why no connection was made.
 enum DialError {
-    Tls(String),
-    Other(String),
+    Tls(tokio_postgres::Error),
+    Driver(tokio_postgres::Error),
+    Silence,
 }
 
+const SILENCE: &str = "no answer within the connect timeout";
+
 impl DialError {
+    /// The driver hides the kind of an error; this is its text.
+    fn of_driver(error: tokio_postgres::Error) -> Self {
+        let text = error.to_string();
+        if text.starts_with("error performing TLS handshake") {
+            Self::Tls(error)
+        } else {
+            Self::Driver(error)
+        }
+    }
+
     fn into_error(self) -> Error {
         match self {
-            Self::Tls(text) | Self::Other(text) => Error::Unavailable(text),
+            Self::Tls(error) | Self::Driver(error) => Error::Unavailable(chain(&error)),
+            Self::Silence => Error::Unavailable(SILENCE.into()),
         }
+    }
+
+    fn into_open_error(self, config: &Config) -> OpenError {
+        OpenError::Open(match self {
+            Self::Tls(error) | Self::Driver(error) => advice::on_connect(&error, config),
+            Self::Silence => advice::on_silence(SILENCE, config),
+        })
     }
 }
 
@@ -92,7 +113,23 @@ impl Connector {
 
     /// A connection; a task of its own runs it.
     pub async fn connect(&self) -> Result<Client, Error> {
-        let (client, connection) = self.dial().await?;
+        let dialed = self.dial().await.map_err(DialError::into_error)?;
+        self.run(dialed).await
+    }
+
+    /// The first connection of a process: its error says what to do.
+    pub(super) async fn connect_first(&self) -> Result<Client, OpenError> {
+        let dialed = self.dial().await;
+        let dialed = dialed.map_err(|error| error.into_open_error(&self.config))?;
+        let running = self.run(dialed).await;
+        running.map_err(|error| OpenError::Open(error.to_string()))
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    async fn run(&self, (client, connection): (Client, Connection)) -> Result<Client, Error> {
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(error = chain(&error), "a PostgreSQL connection ended");
@@ -104,7 +141,7 @@ impl Connector {
 
     /// A connection for `LISTEN`.
     pub async fn listen(&self) -> Result<ListenConnection, Error> {
-        let (client, mut connection) = self.dial().await?;
+        let (client, mut connection) = self.dial().await.map_err(DialError::into_error)?;
         let (send, notifications) = mpsc::channel(MAX_NOTIFICATIONS);
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
@@ -135,39 +172,26 @@ impl Connector {
     /// With `sslmode=prefer`, the default, TLS is used if the server's certificate can be verified, and
     /// a server with a self-signed one (Debian's default) is connected to without TLS.
     /// `sslmode=require` insists on TLS.
-    async fn dial(&self) -> Result<(Client, Connection), Error> {
+    async fn dial(&self) -> Result<(Client, Connection), DialError> {
         let dialed = self.dial_with(&self.config).await;
-        let Err(DialError::Tls(reason)) = &dialed else {
-            return dialed.map_err(DialError::into_error);
+        let reason = match &dialed {
+            Err(DialError::Tls(error)) if self.config.get_ssl_mode() == SslMode::Prefer => error,
+            _ => return dialed,
         };
-        if self.config.get_ssl_mode() != SslMode::Prefer {
-            return dialed.map_err(DialError::into_error);
-        }
         tracing::debug!(
-            reason,
+            reason = chain(reason),
             "TLS to PostgreSQL failed; sslmode=prefer goes on without"
         );
         let mut plain = (*self.config).clone();
         plain.ssl_mode(SslMode::Disable);
-        self.dial_with(&plain).await.map_err(DialError::into_error)
+        self.dial_with(&plain).await
     }
 
     async fn dial_with(&self, config: &Config) -> Result<(Client, Connection), DialError> {
         timeout(self.connect_timeout, config.connect(self.tls.clone()))
             .await
-            .map_err(|_| DialError::Other("no answer within the connect timeout".into()))?
-            .map_err(|error| {
-                // The driver hides the kind of an error; this is its text.
-                let is_tls = error
-                    .to_string()
-                    .starts_with("error performing TLS handshake");
-                let text = chain(&error);
-                if is_tls {
-                    DialError::Tls(text)
-                } else {
-                    DialError::Other(text)
-                }
-            })
+            .map_err(|_| DialError::Silence)?
+            .map_err(DialError::of_driver)
     }
 
     /// By a statement and not by start-up options, because a pooler refuses options that it does not
@@ -195,7 +219,7 @@ impl Connector {
         // A pooler accepts at once, and its first statement waits for a server that is away.
         timeout(self.connect_timeout, client.batch_execute(&settings))
             .await
-            .map_err(|_| Error::Unavailable("no answer within the connect timeout".into()))?
+            .map_err(|_| Error::Unavailable(SILENCE.into()))?
             .map_err(|error| Error::Unavailable(chain(&error)))
     }
 }

@@ -1,12 +1,15 @@
 //! Migrates a database to the newest version.
 
-use tokio_postgres::{Client, types::Type};
+use tokio_postgres::{Client, Config, types::Type};
 
-use super::chain;
+use super::{Connector, advice, chain};
 use crate::migrate::{Migrations, OpenError};
 
 /// Locked during a migration. The number is arbitrary.
 const MIGRATION_LOCK: i64 = 0x77_61_6b_65;
+
+const SERVER: &str = "SELECT current_setting('server_version_num')::int AS version,
+    current_setting('server_encoding') AS encoding";
 
 /// What to do when the database is not at the newest version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,15 +29,22 @@ pub fn quoted(name: &str) -> String {
 
 pub(super) struct Migrator<'a> {
     client: &'a Client,
+    config: &'a Config,
     /// Quoted.
     schema: String,
     migrations: &'a [Migrations],
 }
 
 impl<'a> Migrator<'a> {
-    pub(super) fn new(client: &'a Client, schema: &str, migrations: &'a [Migrations]) -> Self {
+    pub(super) fn new(
+        client: &'a Client,
+        connector: &'a Connector,
+        schema: &str,
+        migrations: &'a [Migrations],
+    ) -> Self {
         Self {
             client,
+            config: connector.config(),
             schema: quoted(schema),
             migrations,
         }
@@ -44,12 +54,12 @@ impl<'a> Migrator<'a> {
     /// behind a pooler in transaction mode. They have no time limit: a large table is not rewritten in
     /// seconds.
     pub(super) async fn run(&self, policy: Policy) -> Result<(), OpenError> {
-        let encoding: String = self
-            .client
-            .query_typed("SELECT current_setting('server_encoding')", &[])
-            .await
-            .map_err(open)?[0]
-            .get(0);
+        let server = self.client.query_typed(SERVER, &[]).await;
+        let server = server.map_err(|error| self.open(&error))?;
+        if let Some(advice) = advice::on_version(server[0].get("version")) {
+            return Err(OpenError::Open(advice));
+        }
+        let encoding: String = server[0].get("encoding");
         if encoding != "UTF8" {
             return Err(OpenError::Open(format!(
                 "the database's encoding is {encoding}; create it with ENCODING 'UTF8'"
@@ -64,10 +74,16 @@ impl<'a> Migrator<'a> {
         }
         // Each statement must see what others committed while it waited for the lock.
         let begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
-        self.client.batch_execute(begin).await.map_err(open)?;
+        self.client
+            .batch_execute(begin)
+            .await
+            .map_err(|error| self.open(&error))?;
         let result = self.run_in_transaction().await;
         let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        self.client.batch_execute(end).await.map_err(open)?;
+        self.client
+            .batch_execute(end)
+            .await
+            .map_err(|error| self.open(&error))?;
         result
     }
 
@@ -81,13 +97,16 @@ impl<'a> Migrator<'a> {
              CREATE TABLE IF NOT EXISTS {schema}.migration (
                  door text PRIMARY KEY, version bigint NOT NULL);"
         );
-        self.client.batch_execute(&begin).await.map_err(open)?;
+        self.client
+            .batch_execute(&begin)
+            .await
+            .map_err(|error| self.open(&error))?;
         for door in self.migrations {
             for (number, step) in door.missing(self.version(door).await?)? {
                 self.client
                     .batch_execute(&step.replace("@schema@", schema))
                     .await
-                    .map_err(|error| door.failed(number, chain(&error)))?;
+                    .map_err(|error| self.failed(door, number, &error))?;
                 self.client
                     .query_typed(
                         &format!(
@@ -97,7 +116,7 @@ impl<'a> Migrator<'a> {
                         &[(&door.door, Type::TEXT), (&number, Type::INT8)],
                     )
                     .await
-                    .map_err(open)?;
+                    .map_err(|error| self.open(&error))?;
             }
         }
         Ok(())
@@ -112,7 +131,7 @@ impl<'a> Migrator<'a> {
                 &[(&format!("{}.migration", self.schema), Type::TEXT)],
             )
             .await
-            .map_err(open)?[0]
+            .map_err(|error| self.open(&error))?[0]
             .get::<_, bool>(0);
         if !has_versions {
             return Ok(false);
@@ -136,11 +155,22 @@ impl<'a> Migrator<'a> {
                 &[(&door.door, Type::TEXT)],
             )
             .await
-            .map_err(open)?;
+            .map_err(|error| self.open(&error))?;
         Ok(rows[0].get(0))
     }
-}
 
-fn open(error: tokio_postgres::Error) -> OpenError {
-    OpenError::Open(chain(&error))
+    fn open(&self, error: &tokio_postgres::Error) -> OpenError {
+        OpenError::Open(self.advice(error).unwrap_or_else(|| chain(error)))
+    }
+
+    fn failed(&self, door: &Migrations, step: i64, error: &tokio_postgres::Error) -> OpenError {
+        match self.advice(error) {
+            Some(advice) => OpenError::Open(advice),
+            None => door.failed(step, chain(error)),
+        }
+    }
+
+    fn advice(&self, error: &tokio_postgres::Error) -> Option<String> {
+        advice::on_migration(error, &self.schema, self.config)
+    }
 }

@@ -33,8 +33,17 @@ struct State {
 impl Session {
     #[must_use]
     pub fn new(connector: Connector) -> Self {
+        Self::starting_with(connector, None)
+    }
+
+    /// With a connection that is there already.
+    pub(super) fn with_client(connector: Connector, client: Arc<Client>) -> Self {
+        Self::starting_with(connector, Some(client))
+    }
+
+    fn starting_with(connector: Connector, client: Option<Arc<Client>>) -> Self {
         let state = State {
-            client: None,
+            client,
             pause: FIRST_PAUSE,
             last_failure: None,
         };

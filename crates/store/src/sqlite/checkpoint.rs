@@ -17,12 +17,17 @@ pub(super) fn start(writer: &mut Connection, own: Connection) -> rusqlite::Resul
     thread::Builder::new()
         .name("sqlite-checkpoint".into())
         .spawn(move || {
+            let mut has_failed = false;
             while requested.recv().is_ok() {
                 // Passive: it waits for nothing and blocks nothing. The next one moves the rest.
                 let moved = own.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-                if let Err(error) = moved {
+                // Once: on a full disk it fails after every commit.
+                if let Err(error) = &moved
+                    && !has_failed
+                {
                     tracing::warn!(%error, "the log could not be moved into the file");
                 }
+                has_failed = moved.is_err();
             }
         })
         .expect("a thread can be started");

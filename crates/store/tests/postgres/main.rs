@@ -1,6 +1,7 @@
 //! What the store promises on PostgreSQL.
 
 mod batches;
+mod disk_full;
 mod fixture;
 mod listener;
 mod migrations;

@@ -1,6 +1,7 @@
 //! What the store promises on SQLite.
 
 mod commits;
+mod disk_full;
 mod file;
 mod fixture;
 mod migrations;

@@ -66,6 +66,26 @@ async fn each_algorithm_is_checked_with_its_own_key() {
     }
 }
 
+/// Whatever door is asked first, and again after the issuer has changed its keys.
+#[tokio::test]
+async fn the_keys_are_fetched_at_the_jobs_door_too() {
+    let (first, second) = (SigningKey::eddsa("first"), SigningKey::eddsa("second"));
+    let set = KeySet::http(&[&first]).unwrap();
+    let server = with_keys_of(Fixture::sqlite().serve(), &set).start().await;
+    let workers = async |key: &SigningKey| {
+        let listed = call(&server, get("/v1/joblib/workers"), &as_admin(key)).await;
+        listed.status
+    };
+    assert_eq!(workers(&first).await, 200);
+    set.publish(&[&second]);
+    until("the new key is known", async || {
+        (workers(&second).await == 200).then_some(())
+    })
+    .await;
+    // A user's own login needs none of the issuer's keys.
+    assert_eq!(server.get("/v1/auth/jwt/login").await.status, 405);
+}
+
 #[tokio::test]
 async fn a_new_key_is_found_when_a_token_names_it_and_strangers_cannot_hurry_that() {
     let (first, second) = (SigningKey::eddsa("first"), SigningKey::eddsa("second"));

@@ -26,6 +26,20 @@ impl Workers for PostgresStore {
         })
     }
 
+    fn heartbeats(&self, workers: Vec<Uuid>) -> Write<()> {
+        // A worker that is locked sends a heartbeat itself or is being removed. To wait for it could be
+        // a deadlock: other steps lock one worker at a time, in any order.
+        let statement = "UPDATE wakeline.jobs_worker SET beat_at = {now}
+            WHERE id IN (
+                SELECT id FROM wakeline.jobs_worker WHERE id = ANY ($1)
+                FOR NO KEY UPDATE SKIP LOCKED
+            )";
+        let (parameters, commit) = (values_of![workers], Commit::Alone("heartbeats"));
+        write(self, commit, statement, parameters, wakes::nobody, |_| {
+            Ok(())
+        })
+    }
+
     fn remove_worker(&self, worker: Uuid, user: Option<Uuid>) -> Write<OwnerOutcome<LostWorkers>> {
         let statement = "SELECT outcome, subject, full_name, (task).*
             FROM wakeline.jobs_worker_remove($1, $2)";

@@ -1,6 +1,6 @@
 //! Workers on SQLite.
 
-use rusqlite::named_params;
+use rusqlite::{named_params, params};
 use uuid::Uuid;
 use wakeline_bus::Write;
 
@@ -21,6 +21,18 @@ impl Workers for SqliteStore {
                 Some(owner) if owner != user => OwnerOutcome::NotOwner,
                 Some(_) => OwnerOutcome::Done(beat(session, worker)?),
             })
+        })
+    }
+
+    fn heartbeats(&self, workers: Vec<Uuid>) -> Write<()> {
+        self.write("heartbeats", wakes::nobody, move |session| {
+            let sql = "UPDATE jobs_worker SET beat_at = ?1
+                WHERE id IN (SELECT unhex(value, '-') FROM json_each(?2))";
+            session.execute(
+                sql,
+                params![session.now, serde_json::json!(workers).to_string()],
+            )?;
+            Ok(())
         })
     }
 

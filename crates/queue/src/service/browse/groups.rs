@@ -7,11 +7,13 @@ use futures_util::try_join;
 use super::Queue;
 use crate::{
     browse::{GroupRow, Lease, Reader},
+    claim::Source,
     error::Error,
     store::{
         read::{Row, Value},
         statements,
     },
+    topic::{self, QueueName},
 };
 
 fn reader(row: &Row) -> Reader {
@@ -32,7 +34,43 @@ fn reader(row: &Row) -> Reader {
     }
 }
 
+/// The pops that a node holds, by group and by what they wait for.
+#[derive(Debug, Default)]
+struct HeldPopsByGroup(HashMap<(String, Source), i64>);
+
+impl HeldPopsByGroup {
+    fn add(&mut self, group: &str, source: Source, count: usize) {
+        // A pop of one partition waits for the queue too.
+        let source = match source {
+            Source::Queue { queue, .. } => Source::Queue {
+                queue,
+                partition: None,
+            },
+            matching @ Source::Matching { .. } => matching,
+        };
+        let held = self.0.entry((group.to_owned(), source)).or_default();
+        *held += i64::try_from(count).unwrap_or_default();
+    }
+
+    /// Those that a message of this queue can answer.
+    fn of(&self, group: &str, queue: QueueName<'_>) -> i64 {
+        let sources = topic::sources_of_queue(queue).into_iter();
+        let held = sources.filter_map(|source| self.0.get(&(group.to_owned(), source)));
+        held.sum()
+    }
+}
+
 impl Queue {
+    fn held_by_group(&self) -> HeldPopsByGroup {
+        let mut held = HeldPopsByGroup::default();
+        for waiting in self.engine.waiting(topic::DOOR) {
+            if let Some(source) = topic::source(&waiting.topic) {
+                held.add(waiting.group.name(), source, waiting.waiters);
+            }
+        }
+        held
+    }
+
     /// All groups of all queues, `limit` at most. Reads every cursor.
     pub async fn groups(&self, limit: i64) -> Result<Vec<GroupRow>, Error> {
         let (groups, totals) = try_join!(
@@ -42,12 +80,23 @@ impl Queue {
         )?;
         let totals = totals.into_iter().map(|row| (row.number("group_id"), row));
         let totals: HashMap<i64, Row> = totals.collect();
+        let held = self.held_by_group();
         let group = |row: &Row| {
             let totals = totals.get(&row.number("id"));
             let total = |column: &str| totals.and_then(|totals| totals.maybe_number(column));
+            let (name, queue) = (row.text("name"), row.text("queue"));
+            let (namespace, task) = (row.text("namespace"), row.text("task"));
+            let queue_name = QueueName {
+                name: &queue,
+                namespace: &namespace,
+                task: &task,
+            };
             GroupRow {
-                name: row.text("name"),
-                queue: row.text("queue"),
+                held_pops: held.of(&name, queue_name),
+                name,
+                queue,
+                namespace,
+                task,
                 mode: row.text("mode"),
                 begin_us: row.maybe_number("begin_us"),
                 created_us: row.number("created_us"),
@@ -55,6 +104,7 @@ impl Queue {
                 lag: total("lag").unwrap_or_default(),
                 lagging: total("lagging").unwrap_or_default(),
                 leased: total("leased").unwrap_or_default(),
+                leases: total("leases").unwrap_or_default(),
                 oldest_us: total("oldest_us"),
             }
         };

@@ -7,10 +7,14 @@ use futures_util::try_join;
 use super::Queue;
 use crate::{
     browse::{
-        Distribution, ListPage, MessageCounts, Overview, Page, PartitionRow, QueueFilter, QueueRow,
+        Distribution, LeaseCounts, ListPage, MessageCounts, Overview, Page, PartitionRow,
+        QueueFilter, QueueRow,
     },
     error::Error,
-    store::{read::Row, statements},
+    store::{
+        read::{Row, Value},
+        statements,
+    },
 };
 
 /// From the columns `total`, `ahead`, `leased`, `letters` (dead letters of the group that counts)
@@ -27,6 +31,17 @@ fn counts(row: &Row) -> MessageCounts {
     }
 }
 
+impl QueueFilter {
+    /// As the first three parameters of a statement.
+    fn parameters(&self) -> Vec<Value> {
+        vec![
+            (&self.name).into(),
+            (&self.namespace).into(),
+            (&self.task).into(),
+        ]
+    }
+}
+
 impl Queue {
     /// Queues, the newest first. Reads every partition of the queues on the page.
     pub async fn queues(
@@ -34,11 +49,7 @@ impl Queue {
         filter: &QueueFilter,
         page: Page,
     ) -> Result<ListPage<QueueRow>, Error> {
-        let parameters = vec![
-            (&filter.name).into(),
-            (&filter.namespace).into(),
-            (&filter.task).into(),
-        ];
+        let parameters = filter.parameters();
         let read = |row: &Row| {
             Ok(QueueRow {
                 number: row.number("id"),
@@ -69,11 +80,22 @@ impl Queue {
                 queue.partitions = row.number("partitions");
                 queue.counts = counts(row);
                 queue.consumed = row.number("consumed");
-                queue.leased_partitions = row.number("leased_partitions");
                 queue.oldest_us = row.maybe_number("oldest_us");
             }
         }
         Ok(queues)
+    }
+
+    /// The leases in the queues that the filter selects.
+    pub async fn leases(&self, filter: &QueueFilter) -> Result<LeaseCounts, Error> {
+        let leases = self
+            .store
+            .rows("queues", statements::LEASES, filter.parameters());
+        let leases = &leases.await?[0];
+        Ok(LeaseCounts {
+            leases: leases.number("leases"),
+            partitions: leases.number("partitions"),
+        })
     }
 
     /// One queue by its name.

@@ -134,6 +134,8 @@ CREATE TABLE wakeline.queue_cursor (
     lease_id uuid,
     -- The end of the leased batch.
     leased_to bigint,
+    -- The last lease that a nack ended: late acknowledgements of the same batch are told so.
+    nacked_lease uuid,
     -- No message at or after this position has a flag of the group.
     flags_end bigint NOT NULL DEFAULT 0,
     consumed bigint NOT NULL DEFAULT 0,
@@ -272,7 +274,7 @@ CREATE TABLE wakeline.queue_node_stats (
     minute timestamptz NOT NULL,
     hostname text NOT NULL,
     port bigint NOT NULL,
-    -- Hundredths of a percent of one processor.
+    -- Hundredths of a percent of all processors that the node may use.
     cpu_user bigint,
     cpu_system bigint,
     resident_bytes bigint,

@@ -164,7 +164,8 @@ CREATE FUNCTION wakeline.queue_lock_cursors(p_partition bigint[], p_group text[]
     item bigint, group_id bigint,
     -- The partition ends here or later.
     next_position bigint,
-    "position" bigint, ready_us bigint, lease_id uuid, leased_to bigint, flags_end bigint,
+    "position" bigint, ready_us bigint, lease_id uuid, leased_to bigint, nacked_lease uuid,
+    flags_end bigint,
     retry_limit integer, retry_delay_ms bigint, keeps_dead_letters boolean,
     flag_positions bigint[], flag_failures integer[], flag_dead boolean[]
 ) LANGUAGE plpgsql AS $$
@@ -189,7 +190,8 @@ BEGIN
     RETURN QUERY
     SELECT u.item, u.group_id, p.next_position,
         c.position, (extract(epoch FROM c.ready_at) * 1000000)::bigint, c.lease_id, c.leased_to,
-        c.flags_end, q.retry_limit, q.retry_delay_ms, q.keeps_dead_letters, m.positions, m.failures, m.dead
+        c.nacked_lease, c.flags_end, q.retry_limit, q.retry_delay_ms, q.keeps_dead_letters,
+        m.positions, m.failures, m.dead
     FROM unnest(p_partition, v_group) WITH ORDINALITY AS u(id, group_id, item)
     CROSS JOIN LATERAL (SELECT * FROM wakeline.queue_partition p WHERE p.id = u.id LIMIT 1) p
     CROSS JOIN LATERAL (SELECT * FROM wakeline.queue q WHERE q.id = p.queue_id LIMIT 1) q
@@ -261,6 +263,16 @@ CREATE FUNCTION wakeline.queue_write_cursors(
         consumed = c.consumed + u.consumed
     FROM unnest(p_partition, p_group, p_position, p_ready_us, p_lease, p_leased_to, p_flags_end, p_consumed)
         AS u(partition_id, group_id, position, ready_us, lease, leased_to, flags_end, consumed)
+    WHERE c.partition_id = u.partition_id AND c.group_id = u.group_id
+$$;
+
+-- Writes which leases nacks have ended. Apart from the cursors, because claims write those too and
+-- leave this as it is.
+CREATE FUNCTION wakeline.queue_write_nacked_leases(
+    p_partition bigint[], p_group bigint[], p_lease uuid[]
+) RETURNS void LANGUAGE sql AS $$
+    UPDATE wakeline.queue_cursor c SET nacked_lease = u.lease
+    FROM unnest(p_partition, p_group, p_lease) AS u(partition_id, group_id, lease)
     WHERE c.partition_id = u.partition_id AND c.group_id = u.group_id
 $$;
 

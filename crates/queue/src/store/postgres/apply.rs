@@ -347,6 +347,7 @@ fn cursor_from_row(state: &mut BatchState, partition: i64, row: &Row) -> AckedMe
         ready_us: row.get("ready_us"),
         lease: row.get("lease_id"),
         leased_to: row.get("leased_to"),
+        nacked_lease: row.get("nacked_lease"),
         flags_end: row.get("flags_end"),
     };
     let positions: Option<Vec<i64>> = row.get("flag_positions");
@@ -375,8 +376,9 @@ fn cursor_from_row(state: &mut BatchState, partition: i64, row: &Row) -> AckedMe
 async fn flush(client: &Client, state: &BatchState) -> Result<HashMap<i64, Vec<String>>, RunError> {
     // Cursors before messages: a push of the same transaction makes ready a cursor that an
     // acknowledgement has just moved to the end.
-    let ((), woken, (), (), ()) = pipelined!(
+    let ((), (), woken, (), (), ()) = pipelined!(
         super::flush::move_cursors(client, state),
+        super::flush::nacked_leases(client, state),
         append(client, state),
         super::flush::flag(client, state),
         super::flush::states(client, state),

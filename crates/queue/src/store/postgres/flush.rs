@@ -61,6 +61,27 @@ pub(super) async fn move_cursors(client: &Client, state: &BatchState) -> Result<
     cursors.write(client).await
 }
 
+pub(super) async fn nacked_leases(client: &Client, state: &BatchState) -> Result<(), Error> {
+    let nacked = &state.changes.nacked_leases;
+    if nacked.is_empty() {
+        return Ok(());
+    }
+    let partitions: Vec<i64> = nacked.keys().map(|key| key.0).collect();
+    let groups: Vec<i64> = nacked.keys().map(|key| key.1).collect();
+    let leases: Vec<Uuid> = nacked.values().copied().collect();
+    client
+        .query_typed(
+            "SELECT wakeline.queue_write_nacked_leases($1, $2, $3)",
+            &[
+                (&partitions, Type::INT8_ARRAY),
+                (&groups, Type::INT8_ARRAY),
+                (&leases, Type::UUID_ARRAY),
+            ],
+        )
+        .await
+        .map(drop)
+}
+
 pub(super) async fn flag(client: &Client, state: &BatchState) -> Result<(), Error> {
     let changes = &state.changes;
     if changes.new_flags.is_empty() && changes.cursors_past_flags.is_empty() {

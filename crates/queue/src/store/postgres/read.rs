@@ -166,7 +166,7 @@ const HEALTH: &str = "
             'schema', t.schemaname, 'table', t.relname, 'liveTuples', t.n_live_tup,
             'deadTuples', t.n_dead_tup, 'lastVacuum', t.last_vacuum,
             'lastAutovacuum', t.last_autovacuum,
-            'deadPercentage', round(100.0 * t.n_dead_tup / greatest(t.n_live_tup, 1), 2))
+            'deadPercentage', round(100.0 * t.n_dead_tup / greatest(t.n_live_tup + t.n_dead_tup, 1), 2))
             ORDER BY t.n_dead_tup DESC), '[]') FROM pg_stat_user_tables t
             WHERE t.schemaname = 'wakeline'),
         'hotUpdates', (SELECT coalesce(json_agg(json_build_object(

@@ -90,6 +90,7 @@ CREATE TABLE queue_cursor (
     ready_at INTEGER,
     lease_id BLOB,
     leased_to INTEGER,
+    nacked_lease BLOB,
     flags_end INTEGER NOT NULL DEFAULT 0,
     consumed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (partition_id, group_id)

@@ -292,6 +292,7 @@ fn load_cursor(
             ready_us: row.get("ready_at")?,
             lease: row.get("lease_id")?,
             leased_to: row.get("leased_to")?,
+            nacked_lease: row.get("nacked_lease")?,
             flags_end: row.get("flags_end")?,
         };
         let target = AckedMessage {
@@ -308,8 +309,8 @@ fn load_cursor(
     };
     let found = connection
         .prepare_cached(
-            "SELECT c.group_id, c.position, c.ready_at, c.lease_id, c.leased_to, c.flags_end,
-                 p.next_position, q.retry_limit, q.retry_delay_ms, q.keeps_dead_letters
+            "SELECT c.group_id, c.position, c.ready_at, c.lease_id, c.leased_to, c.nacked_lease,
+                 c.flags_end, p.next_position, q.retry_limit, q.retry_delay_ms, q.keeps_dead_letters
              FROM queue_partition p
              JOIN queue q ON q.id = p.queue_id
              JOIN queue_group g ON g.queue_id = q.id AND g.name = ?2
@@ -381,6 +382,13 @@ fn flush(connection: &Connection, state: &BatchState) -> Result<HashMap<i64, Vec
     }
     for (key, consumed) in &state.changes.consumed_by_cursor {
         move_cursor(connection, *key, &state.cursors[key], *consumed)?;
+    }
+    for (key, lease) in &state.changes.nacked_leases {
+        connection
+            .prepare_cached(
+                "UPDATE queue_cursor SET nacked_lease = ?3 WHERE partition_id = ?1 AND group_id = ?2",
+            )?
+            .execute(params![key.0, key.1, lease])?;
     }
     flag(connection, state)?;
     for change in &state.changes.states {

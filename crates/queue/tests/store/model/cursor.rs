@@ -15,6 +15,8 @@ pub(super) struct Cursor {
     /// The store may be farther, if there are only dead ones between.
     pub(super) position: usize,
     pub(super) lease: Option<Lease>,
+    /// The last lease that a nack ended.
+    pub(super) nacked: Option<Uuid>,
     pub(super) failures: BTreeMap<usize, i64>,
     pub(super) dead: BTreeMap<usize, i64>,
 }
@@ -76,6 +78,13 @@ impl Cursor {
             return Some(AckOutcome::LeaseLost);
         }
         None
+    }
+
+    /// Whether a nack has released the batch of this acknowledgement, and the message is still ahead.
+    pub(super) fn is_of_released_batch(&self, ack: &Ack, position: Option<usize>) -> bool {
+        ack.lease.is_some()
+            && ack.lease == self.nacked
+            && position.is_some_and(|at| at >= self.position)
     }
 
     /// Whether it is dead now.

@@ -1,22 +1,9 @@
-//! Cross-origin requests: browsers ask first, by `OPTIONS`, what they may send.
+//! `OPTIONS`: what a route takes.
 
-use std::sync::Arc;
-
-use axum::{
-    extract::{Request, State},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 
 const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
-
-/// Whose pages may call.
-#[derive(Clone, Debug)]
-pub enum Origins {
-    Any,
-    These(Arc<[String]>),
-}
 
 /// The routes that answer `OPTIONS`.
 pub(super) const PATHS: [&str; 7] = [
@@ -28,35 +15,6 @@ pub(super) const PATHS: [&str; 7] = [
     "/feeds",
     "/feeds/{hash}",
 ];
-
-/// Adds the origin to every answer, errors too.
-pub(super) async fn allow(
-    State(origins): State<Origins>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let allowed = match &origins {
-        Origins::Any => Some(HeaderValue::from_static("*")),
-        Origins::These(these) => request
-            .headers()
-            .get(header::ORIGIN)
-            .filter(|origin| {
-                these
-                    .iter()
-                    .any(|known| known.as_bytes() == origin.as_bytes())
-            })
-            .cloned(),
-    };
-    let mut response = next.run(request).await;
-    if let Some(allowed) = allowed {
-        let headers = response.headers_mut();
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
-        if matches!(origins, Origins::These(_)) {
-            headers.append(header::VARY, HeaderValue::from_static("Origin"));
-        }
-    }
-    response
-}
 
 /// What a route takes. Clients decide by it how they save.
 pub(super) async fn options(uri: Uri) -> Response {
