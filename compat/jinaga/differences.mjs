@@ -11,9 +11,9 @@ const POSITION = "the text is the same, and says where in the request it is";
 const DETAIL = "the text says more: which fact, or what is expected instead";
 const FOREIGN = "numbers of upstream's say nothing about this store: a feed begins anew, and clients skip what they have";
 
-/** Headers of the record that no answer has, and why. */
+/** Headers of the record that an answer need not have, and why. */
 export const OMITTED_HEADERS = {
-  "access-control-allow-origin": "only pages of the origins that http.allowed_origins names may read answers",
+  "access-control-allow-origin": "only a request of a page, which has an Origin, is answered with it",
 };
 
 /** The recorded status and a text that begins as recorded. */

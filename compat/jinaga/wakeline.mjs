@@ -14,6 +14,8 @@ export function process(deployment, number, settings) {
       ["--listen", `127.0.0.1:${port}`],
       ["--data", join(deployment.place, `data-${number}`)],
       deployment.database ? ["--store", deployment.database, "--bus-channel", deployment.channel] : [],
+      // Of the record: the real server lets every page in.
+      ["--http-allowed-origins", "*"],
       settings.policies ? ["--feeds-policies", policies(settings.policies)] : [],
       settings.syncDelay ? ["--feeds-sync-delay", settings.syncDelay] : [],
       settings.providers ? ["--feeds-authentication", providers()] : [],

@@ -58,7 +58,7 @@ impl Gate {
         let method = request.method().clone();
         let (page, mut response) = match self.check(&request) {
             Err(problem) => (Page::Own, problem.into_response()),
-            Ok(page) => match preflight(&request, &page) {
+            Ok(page) => match preflight(&request, &page).filter(|_| !is_of_feeds(&request)) {
                 Some(answer) => (page, answer),
                 None => match self.identify(&request) {
                     Ok(identity) => {
@@ -133,7 +133,7 @@ impl Gate {
 
     fn needs_no_login(&self, request: &Request) -> bool {
         let path = request.uri().path();
-        let is_of_feeds = is_of(path, &[wakeline_feed::http::PREFIX]);
+        let is_of_feeds = is_of_feeds(request);
         // A door with a login of its own may know a caller that this login refuses.
         is_of(path, &wakeline_jobs::http::PATHS)
             || (is_of_feeds && self.feeds_have_own_login)
@@ -175,6 +175,11 @@ impl Gate {
         }
         router.clone().oneshot(request)
     }
+}
+
+/// Its routes answer preflights themselves, as its clients expect.
+fn is_of_feeds(request: &Request) -> bool {
+    is_of(request.uri().path(), &[wakeline_feed::http::PREFIX])
 }
 
 /// For `/metrics`.
