@@ -39,7 +39,7 @@ impl<S> SocketPlaces<S> {
     pub(super) fn new(max: usize) -> Self {
         Self {
             max,
-            // With a single place it is for whoever comes.
+            // A single place is not split: any session may take it.
             max_anonymous: (max / ANONYMOUS_PART).max(1),
             next: 0,
             connected: HashSet::new(),
