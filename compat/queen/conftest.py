@@ -13,6 +13,8 @@ from pytest_cases import keep
 CLIENT = version("queen-mq")
 # Or "own": only those that are not for the other releases.
 CASES = os.environ.get("QUEEN_CASES", "all")
+# Where the server has its messages, if that is known.
+STORE = os.environ.get("QUEEN_STORE", "")
 
 # Each client would read all the world's certificates for a connection without encryption.
 os.environ.pop("SSL_CERT_FILE", None)
@@ -28,6 +30,9 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _is_for_this_client(item):
+    store = item.get_closest_marker("store")
+    if store is not None and store.args[0] != STORE:
+        return False
     mark = item.get_closest_marker("client")
     if mark is None:
         return CASES == "all"

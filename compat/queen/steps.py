@@ -1,4 +1,4 @@
-"""What the cases have in common: pushing, taking, and waiting with a bound."""
+"""Steps that the cases share: pushing, popping, and waiting with a bound."""
 
 import asyncio
 import uuid
@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 # How long a case waits for what must come, in seconds: two cores may be compiling beside it.
 PATIENCE = 30
-LOOK_EVERY = 0.1
+CHECK_EVERY = 0.1
 
 
 def unique(kind):
@@ -18,15 +18,15 @@ async def within(awaitable, seconds=2 * PATIENCE):
         return await awaitable
 
 
-async def until(what, look):
-    """Asks `look` until it answers with something, and returns that."""
+async def until(what, check):
+    """Calls `check` until it returns a true value, and returns that."""
     try:
         async with asyncio.timeout(PATIENCE):
             while True:
-                found = await look()
+                found = await check()
                 if found:
                     return found
-                await asyncio.sleep(LOOK_EVERY)
+                await asyncio.sleep(CHECK_EVERY)
     except TimeoutError:
         raise AssertionError(f"waited in vain: {what}") from None
 
@@ -45,7 +45,7 @@ async def push(queen, queue, *payloads, partition=None):
     return await builder.push([{"data": p, "transactionId": f"t-{p}"} for p in payloads])
 
 
-def popping(queen, queue, *, batch=1, group=None, partition=None, mode=None, origin=None):
+def pop_builder(queen, queue, *, batch=1, group=None, partition=None, mode=None, origin=None):
     """One partition at a time: with fewer pins the newer client lets the server choose."""
     builder = queen.queue(queue).batch(batch).partitions(1)
     if partition is not None:
@@ -59,30 +59,30 @@ def popping(queen, queue, *, batch=1, group=None, partition=None, mode=None, ori
     return builder
 
 
-async def take(queen, queue, **how):
-    """What is there, or comes; fails if nothing does."""
-    messages = await popping(queen, queue, **how).wait(True).timeout_millis(PATIENCE * 1000).pop()
+async def pop_waiting(queen, queue, **how):
+    """The messages of a pop that waits; fails if none comes."""
+    messages = await pop_builder(queen, queue, **how).wait(True).timeout_millis(PATIENCE * 1000).pop()
     assert messages, f"nothing came from {queue} {how}"
     return messages
 
 
-async def take_one(queen, queue, **how):
-    messages = await take(queen, queue, **how)
+async def pop_one(queen, queue, **how):
+    messages = await pop_waiting(queen, queue, **how)
     assert len(messages) == 1
     return messages[0]
 
 
-async def look(queen, queue, **how):
-    """What is there now, perhaps nothing."""
-    return await popping(queen, queue, **how).wait(False).pop()
+async def pop_now(queen, queue, **how):
+    """The messages that are available now, perhaps none."""
+    return await pop_builder(queen, queue, **how).wait(False).pop()
 
 
 async def drain(queen, queue, count, *, group=None, batch=100, **how):
-    """Takes and acknowledges until so many have come."""
+    """Pops and acknowledges until `count` messages have come."""
     context = {"group": group} if group else {}
     messages = []
     while len(messages) < count:
-        some = await take(queen, queue, batch=batch, group=group, **how)
+        some = await pop_waiting(queen, queue, batch=batch, group=group, **how)
         acked = await queen.ack(some, True, context)
         assert acked["success"], acked
         messages += some
@@ -101,13 +101,13 @@ def age(message):
 
 
 async def dead(queen, queue, count=1, group=None):
-    """The dead letters of the queue, once there are so many."""
+    """The dead letters of the queue, once there are `count`."""
 
-    async def look_there():
+    async def find():
         found = await queen.queue(queue).dlq(group).get()
         return found if len(found["messages"]) >= count else None
 
-    return await until(f"{count} dead letters in {queue}", look_there)
+    return await until(f"{count} dead letters in {queue}", find)
 
 
 async def nack(queen, message, error="boom", group=None):

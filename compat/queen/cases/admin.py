@@ -8,7 +8,7 @@ import pytest
 import steps
 
 
-async def the_overview_counts(queen, queue):
+async def the_overview_counts_queues_and_messages(queen, queue):
     await steps.push(queen, queue, 1)
     await queen.admin.refresh_consumer_stats()
     overview = await queen.admin.get_overview()
@@ -86,11 +86,11 @@ async def the_status_of_a_queue_has_its_configuration(queen, queue):
     assert len(detail["partitions"]) == 1
 
 
-async def the_counts_of_a_queue_are_those_of_now(queen, queue):
+async def the_counts_of_a_queue_are_current(queen, queue):
     await steps.push(queen, queue, 1, 2, 3)
-    (message,) = await steps.take(queen, queue)
+    (message,) = await steps.pop_waiting(queen, queue)
     await queen.ack(message)
-    await steps.take(queen, queue)
+    await steps.pop_waiting(queen, queue)
     totals = (await queen.admin.get_queue_detail(queue))["totals"]["messages"]
     assert totals["total"] == 3
     assert totals["completed"] == 1
@@ -106,8 +106,8 @@ async def the_statistics_of_queues_are_listed(queen, queue):
 
 async def messages_are_listed_with_their_state(queen, queue):
     await steps.push(queen, queue, "done", "in hand")
-    await queen.ack(await steps.take_one(queen, queue))
-    await steps.take(queen, queue)
+    await queen.ack(await steps.pop_one(queen, queue))
+    await steps.pop_waiting(queen, queue)
     await steps.push(queen, queue, "pending", partition="another")
     listed = (await queen.admin.list_messages(queue=queue))["messages"]
     by_data = {message["data"]: message for message in listed}
@@ -123,10 +123,10 @@ async def messages_are_listed_with_their_state(queen, queue):
     assert {"id", "partitionId", "createdAt", "leaseExpiresAt", "namespace", "task"} <= set(message)
 
 
-async def listed_messages_are_narrowed(queen, queue):
+async def listed_messages_can_be_filtered(queen, queue):
     await steps.push(queen, queue, "a", partition="pa")
     await steps.push(queen, queue, "b1", "b2", partition="pb")
-    await queen.ack(await steps.take_one(queen, queue, partition="pb"))
+    await queen.ack(await steps.pop_one(queen, queue, partition="pb"))
     listed = await queen.admin.list_messages(queue=queue, partition="pa")
     assert [message["data"] for message in listed["messages"]] == ["a"]
     listed = await queen.admin.list_messages(queue=queue, status="completed")
@@ -157,7 +157,7 @@ async def the_total_of_listed_messages_counts_all_pages(queen, queue):
 async def a_message_is_described(queen, queue):
     await queen.queue(queue).config({"lease_time": 60}).create()
     await steps.push(queen, queue, {"n": 1})
-    message = await steps.take_one(queen, queue)
+    message = await steps.pop_one(queen, queue)
     found = await queen.admin.get_message(message["partitionId"], message["transactionId"])
     assert found["id"] == message["id"]
     assert found["data"] == found["payload"] == {"n": 1}
@@ -175,7 +175,7 @@ async def a_message_is_described(queen, queue):
 
 async def an_unknown_message_is_not_found(queen, queue):
     await steps.push(queen, queue, 1)
-    message = await steps.take_one(queen, queue)
+    message = await steps.pop_one(queen, queue)
     with pytest.raises(Exception, match="not found"):
         await queen.admin.get_message(message["partitionId"], "never pushed")
 
@@ -184,7 +184,7 @@ async def an_unknown_message_is_not_found(queen, queue):
 @pytest.mark.wakeline_only
 async def a_pending_message_can_be_deleted_for_all(queen, queue, group):
     await steps.push(queen, queue, 1, 2, 3)
-    await steps.take(queen, queue, group=group)
+    await steps.pop_waiting(queen, queue, group=group)
     listed = (await queen.admin.list_messages(queue=queue))["messages"]
     (second,) = [message for message in listed if message["data"] == 2]
     answer = await queen.admin.delete_message(second["partitionId"], second["transactionId"])
@@ -198,7 +198,7 @@ async def a_pending_message_can_be_deleted_for_all(queen, queue, group):
 
 async def groups_are_listed_with_their_lag(queen, queue, group):
     await steps.push(queen, queue, 1, 2, 3)
-    message = await steps.take_one(queen, queue, group=group)
+    message = await steps.pop_one(queen, queue, group=group)
     await queen.ack(message, True, {"group": group})
     groups = await queen.admin.list_consumer_groups()
     (entry,) = [g for g in groups if g["name"] == group]
@@ -212,7 +212,7 @@ async def groups_are_listed_with_their_lag(queen, queue, group):
 
 async def a_group_is_described_partition_by_partition(queen, queue, group):
     await steps.push(queen, queue, 1, 2)
-    message = await steps.take_one(queen, queue, group=group)
+    message = await steps.pop_one(queen, queue, group=group)
     detail = await queen.admin.get_consumer_group(group)
     (partition,) = detail[queue]["partitions"]
     assert partition["partition"] == "Default"
@@ -232,7 +232,7 @@ async def an_unknown_group_is_empty(queen, group):
 
 async def a_lagging_group_is_found(queen, queue, group):
     await steps.push(queen, queue, 1, 2)
-    message = await steps.take_one(queen, queue, group=group)
+    message = await steps.pop_one(queen, queue, group=group)
 
     async def mine():
         lagging = await queen.admin.get_lagging_consumers(min_lag_seconds=0)
@@ -251,14 +251,14 @@ async def a_lagging_group_is_found(queen, queue, group):
 
 async def a_group_can_be_moved_to_the_end(queen, queue, group):
     await steps.push(queen, queue, 1, 2)
-    await steps.take(queen, queue, group=group)
+    await steps.pop_waiting(queen, queue, group=group)
     answer = await queen.admin.seek_consumer_group(group, queue, {"toEnd": True})
     assert answer["success"] is True
     assert answer["seekToEnd"] is True
     assert answer["partitionsUpdated"] == 1
     assert (answer["consumerGroup"], answer["queueName"]) == (group, queue)
     await steps.push(queen, queue, 3)
-    assert steps.data(await steps.take(queen, queue, group=group, batch=10)) == [3]
+    assert steps.data(await steps.pop_waiting(queen, queue, group=group, batch=10)) == [3]
 
 
 async def a_group_can_be_moved_back_to_replay(queen, queue, group):
@@ -268,10 +268,10 @@ async def a_group_can_be_moved_back_to_replay(queen, queue, group):
     assert answer["success"] is True
     assert answer["seekToEnd"] is False
     assert answer["targetTimestamp"].startswith("2020-01-01T00:00:00")
-    assert steps.data(await steps.take(queen, queue, group=group, batch=10)) == [1, 2]
+    assert steps.data(await steps.pop_waiting(queen, queue, group=group, batch=10)) == [1, 2]
 
 
-async def a_group_can_be_moved_to_a_moment(queen, queue, group):
+async def a_group_can_be_moved_to_a_time(queen, queue, group):
     await steps.push(queen, queue, "before")
     await asyncio.sleep(0.2)
     moment = datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -279,21 +279,21 @@ async def a_group_can_be_moved_to_a_moment(queen, queue, group):
     await steps.push(queen, queue, "after")
     await steps.drain(queen, queue, 2, group=group)
     await queen.admin.seek_consumer_group(group, queue, {"timestamp": moment})
-    assert steps.data(await steps.take(queen, queue, group=group, batch=10)) == ["after"]
+    assert steps.data(await steps.pop_waiting(queen, queue, group=group, batch=10)) == ["after"]
 
 
-async def a_move_wakes_who_waits(queen, other, queue, group):
+async def a_move_of_a_group_wakes_a_waiting_pop(queen, other, queue, group):
     await steps.push(queen, queue, 1)
     await steps.drain(queen, queue, 1, group=group)
-    waiting = asyncio.create_task(steps.take(other, queue, group=group))
+    waiting = asyncio.create_task(steps.pop_waiting(other, queue, group=group))
     await asyncio.sleep(0.2)
     assert not waiting.done()
     await queen.admin.seek_consumer_group(group, queue, {"timestamp": "2020-01-01T00:00:00Z"})
     assert steps.data(await steps.within(waiting)) == [1]
 
 
-async def a_move_to_nowhere_is_refused(queen, queue, group):
+async def a_move_without_a_target_is_refused(queen, queue, group):
     await steps.push(queen, queue, 1)
-    await steps.take(queen, queue, group=group)
+    await steps.pop_waiting(queen, queue, group=group)
     with pytest.raises(Exception, match="toEnd"):
         await queen.admin.seek_consumer_group(group, queue, {"toEnd": False})

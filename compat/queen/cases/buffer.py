@@ -15,7 +15,7 @@ async def a_full_buffer_is_sent(queen, queue):
 
 async def a_buffer_is_sent_when_its_time_is_over(queen, queue):
     await queen.queue(queue).buffer({"message_count": 100, "time_millis": 300}).push({"data": 1})
-    assert steps.data(await steps.take(queen, queue)) == [1]
+    assert steps.data(await steps.pop_waiting(queen, queue)) == [1]
 
 
 async def a_buffer_is_sent_when_it_is_flushed(queen, queue):
@@ -34,11 +34,11 @@ async def all_buffers_are_flushed_together(queen, queue):
         await queen.queue(name).buffer({"message_count": 100, "time_millis": 60_000}).push({"data": name})
     await queen.flush_all_buffers()
     for name in queues:
-        assert steps.data(await steps.take(queen, name)) == [name]
+        assert steps.data(await steps.pop_waiting(queen, name)) == [name]
 
 
-async def closing_the_client_sends_what_it_holds(queen, queue, url):
+async def closing_the_client_sends_its_buffered_messages(queen, queue, url):
     client = Queen(url)
     await client.queue(queue).buffer({"message_count": 100, "time_millis": 60_000}).push({"data": 1})
     await client.close()
-    assert steps.data(await steps.take(queen, queue)) == [1]
+    assert steps.data(await steps.pop_waiting(queen, queue)) == [1]

@@ -1,5 +1,9 @@
 """Queues: made, configured, deleted."""
 
+import os
+from pathlib import Path
+
+import httpx
 import pytest
 
 import steps
@@ -33,12 +37,13 @@ async def creating_answers_with_the_queue(queen, queue):
 
 
 @pytest.mark.parametrize(("name", "value", "key"), OPTIONS, ids=[o[2] for o in OPTIONS])
-async def an_option_is_kept(queen, queue, name, value, key):
+async def a_configured_option_is_stored(queen, queue, name, value, key):
     answer = await queen.queue(queue).config({name: value}).create()
     assert answer["options"][key] == value
 
 
-async def creating_again_resets_what_is_not_given(queen, queue):
+# The client sends their defaults.
+async def creating_again_resets_omitted_options(queen, queue):
     first = await queen.queue(queue).config({"lease_time": 5, "priority": 7}).create()
     second = await queen.queue(queue).config({"retry_limit": 1}).create()
     assert second["queueId"] == first["queueId"]
@@ -47,7 +52,7 @@ async def creating_again_resets_what_is_not_given(queen, queue):
     assert second["options"]["retryLimit"] == 1
 
 
-async def namespace_and_task_are_kept(queen, queue):
+async def namespace_and_task_are_stored(queen, queue):
     namespace, task = steps.unique("ns"), steps.unique("task")
     answer = await queen.queue(queue).namespace(namespace).task(task).create()
     assert (answer["namespace"], answer["task"]) == (namespace, task)
@@ -66,7 +71,7 @@ async def a_queue_without_a_name_is_refused(queen):
     assert "queue" in errors[0]
 
 
-async def success_is_told_to_the_callback(queen, queue):
+async def the_success_callback_is_called(queen, queue):
     answers = []
 
     async def on_success(answer):
@@ -82,7 +87,7 @@ async def configuring_leaves_the_messages_alone(queen, queue):
     assert steps.data(await steps.drain(queen, queue, 2)) == [1, 2]
 
 
-async def deleting_says_whether_it_was_there(queen, queue):
+async def deleting_answers_whether_the_queue_existed(queen, queue):
     await queen.queue(queue).create()
     answer = await queen.queue(queue).delete()
     assert (answer["deleted"], answer["existed"], answer["queue"]) == (True, True, queue)
@@ -94,7 +99,7 @@ async def a_deleted_queue_takes_its_messages_with_it(queen, queue):
     await steps.push(queen, queue, "old")
     await queen.queue(queue).delete()
     await steps.push(queen, queue, "new")
-    assert steps.data(await steps.take(queen, queue, batch=10)) == ["new"]
+    assert steps.data(await steps.pop_waiting(queen, queue, batch=10)) == ["new"]
 
 
 async def a_deleted_queue_is_not_listed(queen, queue):
@@ -106,9 +111,52 @@ async def a_deleted_queue_is_not_listed(queen, queue):
 
 # 1.3.0 keeps what such a queue gets in the clear, with a line in its log.
 @pytest.mark.wakeline_only
+@pytest.mark.store("postgres")
 async def encryption_without_a_key_is_refused(queen, queue):
-    with pytest.raises(Exception, match="(?i)encrypt|key"):
+    with pytest.raises(Exception, match="(?i)queue.encryption_key .*on all nodes"):
         await queen.queue(queue).config({"encryption_enabled": True}).create()
+
+
+# As above.
+@pytest.mark.wakeline_only
+@pytest.mark.store("sqlite")
+async def the_first_encrypted_queue_makes_a_key(queen, queue):
+    answer = await queen.queue(queue).config({"encryption_enabled": True}).create()
+    assert answer["options"]["encryptionEnabled"] is True
+    data = Path(os.environ["QUEEN_DATA"])
+    file = data / "encryption.key"
+    assert file.stat().st_mode & 0o777 == 0o600
+    if "notice" in answer:
+        assert "encryption.key" in answer["notice"]
+        assert file.read_text().strip() not in answer["notice"]
+    again = await queen.queue(queue).config({"encryption_enabled": True}).create()
+    assert "notice" not in again
+    secret = steps.unique("secret")
+    await steps.push(queen, queue, secret)
+    on_disk = b"".join(path.read_bytes() for path in data.glob("wakeline.db*"))
+    assert secret.encode() not in on_disk.replace(f"t-{secret}".encode(), b"")
+    assert steps.data(await steps.pop_waiting(queen, queue)) == [secret]
+
+
+# Queen merges since 1.6; 1.3.0 replaces.
+@pytest.mark.wakeline_only
+async def an_option_that_is_not_named_keeps_its_value(queen, url, queue):
+    # The client always sends nine options, and these are not among them.
+    await queen.queue(queue).config({"ttl": 77, "dead_letter_queue": False}).create()
+    second = await queen.queue(queue).config({"priority": 2}).create()
+    kept = second["options"]
+    assert (kept["ttl"], kept["deadLetterQueue"], kept["priority"]) == (77, False, 2)
+    async with httpx.AsyncClient(base_url=url) as http:
+
+        async def configure(**body):
+            answer = await http.post("/api/v1/configure", json={"queue": queue, **body})
+            assert answer.status_code == 200, answer.text
+            return answer.json()["options"]
+
+        merged = await configure(options={"deadLetterQueue": None, "retryLimit": 9})
+        assert (merged["ttl"], merged["deadLetterQueue"], merged["retryLimit"]) == (77, True, 9)
+        replaced = await configure(options={"retryLimit": 1}, mode="replace")
+        assert (replaced["ttl"], replaced["priority"], replaced["retryLimit"]) == (0, 0, 1)
 
 
 # 1.3.0 fails in the database and says 500, which the client tries three times.

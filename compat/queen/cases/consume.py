@@ -17,7 +17,7 @@ async def messages_are_handled_and_acked_until_the_limit(queen, queue):
     await steps.within(queen.queue(queue).batch(1).limit(5).consume(handler))
     assert seen == [0, 1, 2, 3, 4]
     await steps.push(queen, queue, "next")
-    assert steps.data(await steps.take(queen, queue, batch=10)) == ["next"]
+    assert steps.data(await steps.pop_waiting(queen, queue, batch=10)) == ["next"]
 
 
 async def a_batch_is_handled_as_a_list(queen, queue):
@@ -29,7 +29,7 @@ async def a_batch_is_handled_as_a_list(queen, queue):
 
     await steps.within(queen.queue(queue).batch(3).limit(6).consume(handler))
     assert batches == [[0, 1, 2], [3, 4, 5]]
-    assert await steps.look(queen, queue) == []
+    assert await steps.pop_now(queen, queue) == []
 
 
 async def each_handles_a_batch_one_by_one(queen, queue):
@@ -41,10 +41,10 @@ async def each_handles_a_batch_one_by_one(queen, queue):
 
     await steps.within(queen.queue(queue).batch(3).each().limit(6).consume(handler))
     assert seen == list(range(6))
-    assert await steps.look(queen, queue) == []
+    assert await steps.pop_now(queen, queue) == []
 
 
-async def the_loop_polls_again_until_something_comes(queen, other, queue):
+async def the_loop_polls_until_a_message_comes(queen, other, queue):
     got = asyncio.Event()
 
     async def handler(message):
@@ -60,7 +60,7 @@ async def the_loop_polls_again_until_something_comes(queen, other, queue):
     assert got.is_set()
 
 
-async def what_is_pushed_while_it_waits_comes_in_order(queen, other, queue):
+async def messages_pushed_during_the_loop_come_in_order(queen, other, queue):
     seen = []
 
     async def handler(message):
@@ -116,7 +116,7 @@ async def workers_share_the_partitions(queen, queue):
         assert [s for s in seen if s.startswith(f"{n}-")] == [f"{n}-{m}" for m in range(5)]
 
 
-async def what_the_handler_fails_at_comes_again(queen, queue):
+async def a_message_whose_handler_fails_is_redelivered(queen, queue):
     await steps.create(queen, queue)
     await steps.push(queen, queue, "flaky", "fine")
     seen, stop = [], asyncio.Event()
@@ -133,7 +133,7 @@ async def what_the_handler_fails_at_comes_again(queen, queue):
     assert seen == ["flaky", "flaky", "fine"]
 
 
-async def what_the_handler_always_fails_at_is_dead(queen, queue):
+async def a_message_whose_handler_always_fails_becomes_a_dead_letter(queen, queue):
     await steps.create(queen, queue, retry_limit=2)
     await steps.push(queen, queue, "bad", "good")
     seen, stop = [], asyncio.Event()
@@ -168,7 +168,7 @@ async def the_error_of_the_handler_is_on_the_dead_letter(queen, queue):
     assert letter["errorMessage"] == "the reason why"
 
 
-async def a_failed_batch_comes_again_whole(queen, queue):
+async def a_failed_batch_is_redelivered_whole(queen, queue):
     await steps.create(queen, queue)
     await steps.push(queen, queue, *range(3))
     batches, stop = [], asyncio.Event()
@@ -202,7 +202,7 @@ async def each_leaves_the_rest_of_a_batch_after_a_failure(queen, queue):
     assert seen == [0, 1, 1, 2]
 
 
-async def callbacks_may_ack_by_hand(queen, queue):
+async def callbacks_may_ack_themselves(queen, queue):
     await steps.create(queen, queue, retry_limit=0)
     await steps.push(queen, queue, "good", "bad")
     succeeded, failed, stop = [], [], asyncio.Event()
@@ -230,7 +230,7 @@ async def callbacks_may_ack_by_hand(queen, queue):
     assert letter["errorMessage"] == "boom"
 
 
-async def without_acks_the_message_comes_again(queen, queue):
+async def a_message_without_an_ack_is_redelivered(queen, queue):
     await steps.create(queen, queue, lease_time=1)
     await steps.push(queen, queue, 1)
     seen = []
@@ -271,7 +271,7 @@ async def a_namespace_is_consumed_across_its_queues(queen, queue):
     assert sorted(seen) == [0, 1]
 
 
-async def two_consumers_of_a_queue_share_it(queen, other, queue):
+async def two_consumers_of_a_queue_share_its_messages(queen, other, queue):
     for n in range(6):
         await steps.push(queen, queue, n, partition=f"p{n}")
     seen, stop = [], asyncio.Event()

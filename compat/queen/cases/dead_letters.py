@@ -7,18 +7,18 @@ import pytest
 import steps
 
 
-async def _bury(queen, queue, *payloads, partition=None, group=None):
+async def _move_to_dead_letters(queen, queue, *payloads, partition=None, group=None):
     await steps.push(queen, queue, *payloads, partition=partition)
     for payload in payloads:
-        message = await steps.take_one(queen, queue, partition=partition, group=group)
+        message = await steps.pop_one(queen, queue, partition=partition, group=group)
         context = {"error": f"error of {payload}"}
         if group:
             context["group"] = group
         assert (await queen.ack(message, "dlq", context))["dlq"] is True
 
 
-async def a_dead_letter_says_what_happened(queen, queue):
-    await _bury(queen, queue, "bad")
+async def a_dead_letter_has_its_error_and_attempts(queen, queue):
+    await _move_to_dead_letters(queen, queue, "bad")
     found = await steps.dead(queen, queue)
     (letter,) = found["messages"]
     assert found["total"] == 1
@@ -40,7 +40,7 @@ async def a_queue_without_dead_letters_has_none(queen, queue):
 
 
 async def dead_letters_are_paged_newest_first(queen, queue):
-    await _bury(queen, queue, *range(5))
+    await _move_to_dead_letters(queen, queue, *range(5))
     await steps.dead(queen, queue, 5)
     pages = []
     for offset in (0, 2, 4):
@@ -53,7 +53,7 @@ async def dead_letters_are_paged_newest_first(queen, queue):
 # 1.3.0 counts the page.
 @pytest.mark.wakeline_only
 async def the_total_of_dead_letters_counts_all_pages(queen, queue):
-    await _bury(queen, queue, *range(3))
+    await _move_to_dead_letters(queen, queue, *range(3))
     for offset in (0, 2, 10):
         page = await queen.queue(queue).dlq().limit(2).offset(offset).get()
         assert page["total"] == 3
@@ -61,7 +61,7 @@ async def the_total_of_dead_letters_counts_all_pages(queen, queue):
 
 async def dead_letters_are_those_of_the_group(queen, queue, group):
     another = steps.unique("group")
-    await _bury(queen, queue, "one", group=group)
+    await _move_to_dead_letters(queen, queue, "one", group=group)
     found = await steps.dead(queen, queue, 1, group)
     assert [letter["consumerGroup"] for letter in found["messages"]] == [group]
     assert (await queen.queue(queue).dlq(another).get())["messages"] == []
@@ -69,8 +69,8 @@ async def dead_letters_are_those_of_the_group(queen, queue, group):
 
 # 1.3.0 ignores both ends.
 @pytest.mark.wakeline_only
-async def the_time_narrows_the_dead_letters(queen, queue):
-    await _bury(queen, queue, "bad")
+async def dead_letters_can_be_filtered_by_time(queen, queue):
+    await _move_to_dead_letters(queen, queue, "bad")
     await steps.dead(queen, queue)
     now = datetime.now(timezone.utc)
     hour = timedelta(hours=1)
@@ -88,8 +88,8 @@ def _iso(moment):
 
 # The client names the partition `Default` whenever the caller names none.
 async def dead_letters_of_all_partitions_are_listed(queen, queue):
-    await _bury(queen, queue, "a", partition="pa")
-    await _bury(queen, queue, "b", partition="pb")
+    await _move_to_dead_letters(queen, queue, "a", partition="pa")
+    await _move_to_dead_letters(queen, queue, "b", partition="pb")
     found = await steps.dead(queen, queue, 2)
     assert sorted((letter["partition"], letter["data"]) for letter in found["messages"]) == [
         ("pa", "a"),
@@ -98,16 +98,16 @@ async def dead_letters_of_all_partitions_are_listed(queen, queue):
 
 
 async def a_dead_letter_can_be_replayed(queen, queue):
-    await _bury(queen, queue, "bad")
+    await _move_to_dead_letters(queen, queue, "bad")
     (letter,) = (await steps.dead(queen, queue))["messages"]
     answer = await queen.admin.retry_message(letter["partitionId"], letter["transactionId"])
     assert answer["success"] is True
-    assert steps.data(await steps.take(queen, queue)) == ["bad"]
+    assert steps.data(await steps.pop_waiting(queen, queue)) == ["bad"]
     assert (await queen.queue(queue).dlq().get())["messages"] == []
 
 
 async def a_dead_letter_can_be_deleted(queen, queue):
-    await _bury(queen, queue, "bad", "worse")
+    await _move_to_dead_letters(queen, queue, "bad", "worse")
     await steps.dead(queen, queue, 2)
     (letter,) = [
         letter
@@ -120,9 +120,9 @@ async def a_dead_letter_can_be_deleted(queen, queue):
     assert steps.data(left["messages"]) == ["worse"]
 
 
-async def what_is_not_dead_cannot_be_replayed(queen, queue):
+async def a_message_that_is_no_dead_letter_cannot_be_replayed(queen, queue):
     await steps.push(queen, queue, 1)
-    message = await steps.take_one(queen, queue)
+    message = await steps.pop_one(queen, queue)
     with pytest.raises(Exception, match="not found"):
         await queen.admin.retry_message(message["partitionId"], message["transactionId"])
 
@@ -132,8 +132,8 @@ async def what_is_not_dead_cannot_be_replayed(queen, queue):
 async def without_dead_letters_a_dead_message_is_dropped(queen, queue):
     await steps.create(queen, queue, retry_limit=0, dead_letter_queue=False)
     await steps.push(queen, queue, "bad", "good")
-    message = await steps.take_one(queen, queue)
+    message = await steps.pop_one(queen, queue)
     answer = await steps.nack(queen, message)
     assert (answer["success"], answer["dlq"]) == (True, False)
-    assert steps.data(await steps.take(queen, queue)) == ["good"]
+    assert steps.data(await steps.pop_waiting(queen, queue)) == ["good"]
     assert (await queen.queue(queue).dlq().get())["messages"] == []

@@ -8,7 +8,7 @@ import pytest
 import steps
 
 
-async def every_group_gets_everything(queen, queue):
+async def every_group_gets_all_messages(queen, queue):
     await steps.push(queen, queue, *range(5))
     for _ in range(3):
         group = steps.unique("group")
@@ -17,32 +17,32 @@ async def every_group_gets_everything(queen, queue):
         assert {message["consumerGroup"] for message in messages} == {group}
 
 
-async def a_group_is_apart_from_those_who_name_none(queen, queue, group):
+async def a_group_is_separate_from_consumers_without_a_group(queen, queue, group):
     await steps.push(queen, queue, 1, 2)
     assert steps.data(await steps.drain(queen, queue, 2)) == [1, 2]
     assert steps.data(await steps.drain(queen, queue, 2, group=group)) == [1, 2]
 
 
-async def a_lease_of_one_group_is_none_of_another(queen, queue, group):
+async def a_lease_of_one_group_does_not_block_another(queen, queue, group):
     await steps.push(queen, queue, 1)
     another = steps.unique("group")
-    first = await steps.take_one(queen, queue, group=group)
-    second = await steps.take_one(queen, queue, group=another)
+    first = await steps.pop_one(queen, queue, group=group)
+    second = await steps.pop_one(queen, queue, group=another)
     assert first["id"] == second["id"]
     assert first["leaseId"] != second["leaseId"]
 
 
-async def members_of_a_group_share_it(queen, other, queue, group):
+async def members_of_a_group_share_its_messages(queen, other, queue, group):
     await steps.push(queen, queue, 1, 2)
-    message = await steps.take_one(queen, queue, group=group)
-    assert await steps.look(other, queue, group=group) == []
+    message = await steps.pop_one(queen, queue, group=group)
+    assert await steps.pop_now(other, queue, group=group) == []
     await queen.ack(message, True, {"group": group})
-    assert steps.data(await steps.take(other, queue, group=group)) == [2]
+    assert steps.data(await steps.pop_waiting(other, queue, group=group)) == [2]
 
 
 async def an_ack_for_another_group_is_refused(queen, queue, group):
     await steps.push(queen, queue, 1)
-    message = await steps.take_one(queen, queue, group=group)
+    message = await steps.pop_one(queen, queue, group=group)
     answer = await queen.ack(message, True, {"group": steps.unique("group")})
     assert answer["success"] is False
     assert (await queen.ack(message, True, {"group": group}))["success"]
@@ -59,46 +59,67 @@ async def a_new_group_begins_at_the_start(queen, queue, group):
 @pytest.mark.parametrize("mode", ["new", "new-only"])
 async def a_group_may_begin_at_the_end(queen, queue, group, mode):
     await steps.push(queen, queue, "old")
-    assert await steps.look(queen, queue, group=group, mode=mode) == []
+    assert await steps.pop_now(queen, queue, group=group, mode=mode) == []
     await steps.push(queen, queue, "new")
-    assert steps.data(await steps.take(queen, queue, group=group, mode=mode, batch=10)) == ["new"]
+    assert steps.data(await steps.pop_waiting(queen, queue, group=group, mode=mode, batch=10)) == ["new"]
+
+
+# The word that ordinary consumers send, and one that says nothing.
+@pytest.mark.parametrize("mode", ["all", "from_beginning"])
+async def a_group_may_begin_at_the_start(queen, queue, group, mode):
+    await steps.push(queen, queue, 1, 2)
+    assert steps.data(await steps.pop_waiting(queen, queue, group=group, mode=mode, batch=10)) == [1, 2]
+
+
+# 1.3.0 takes any other word for all.
+@pytest.mark.wakeline_only
+async def an_unknown_word_for_the_start_is_refused_with_the_nearest_one(queen, queue, group):
+    await steps.push(queen, queue, 1)
+    for builder in (
+        steps.pop_builder(queen, queue, group=group, mode="new_only"),
+        # Also beside a time, which is the more exact of the two.
+        steps.pop_builder(queen, queue, group=group, mode="new_only").subscription_from("now"),
+    ):
+        with pytest.raises(Exception, match="subscriptionMode: .*did you mean `new-only`"):
+            await steps.within(builder.wait(False).pop())
+    assert steps.data(await steps.pop_waiting(queen, queue, group=group)) == [1]
 
 
 async def a_group_may_begin_now(queen, queue, group):
     await steps.push(queen, queue, "old")
-    assert await steps.look(queen, queue, group=group, origin="now") == []
+    assert await steps.pop_now(queen, queue, group=group, origin="now") == []
     await steps.push(queen, queue, "new")
-    assert steps.data(await steps.take(queen, queue, group=group, origin="now", batch=10)) == ["new"]
+    assert steps.data(await steps.pop_waiting(queen, queue, group=group, origin="now", batch=10)) == ["new"]
 
 
 async def a_group_may_begin_long_ago(queen, queue, group):
     await steps.push(queen, queue, 1, 2)
-    messages = await steps.take(queen, queue, group=group, origin="2020-01-01T00:00:00Z", batch=10)
+    messages = await steps.pop_waiting(queen, queue, group=group, origin="2020-01-01T00:00:00Z", batch=10)
     assert steps.data(messages) == [1, 2]
 
 
-async def a_group_may_begin_at_a_moment(queen, queue, group):
+async def a_group_may_begin_at_a_time(queen, queue, group):
     await steps.push(queen, queue, "before")
     await asyncio.sleep(0.2)
     moment = datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
     await asyncio.sleep(0.2)
     await steps.push(queen, queue, "after")
-    messages = await steps.take(queen, queue, group=group, origin=moment, batch=10)
+    messages = await steps.pop_waiting(queen, queue, group=group, origin=moment, batch=10)
     assert steps.data(messages) == ["after"]
 
 
-async def where_a_group_begins_is_said_once(queen, queue, group):
+async def the_start_of_a_group_is_set_once(queen, queue, group):
     await steps.push(queen, queue, 1)
-    await steps.look(queen, queue, group=group, mode="new")
+    await steps.pop_now(queen, queue, group=group, mode="new")
     await steps.push(queen, queue, 2)
-    assert steps.data(await steps.take(queen, queue, group=group, mode="all", batch=10)) == [2]
+    assert steps.data(await steps.pop_waiting(queen, queue, group=group, mode="all", batch=10)) == [2]
 
 
 async def a_group_that_begins_at_the_end_gets_new_partitions_whole(queen, queue, group):
     await steps.push(queen, queue, "old", partition="a")
-    assert await steps.look(queen, queue, group=group, mode="new") == []
+    assert await steps.pop_now(queen, queue, group=group, mode="new") == []
     await steps.push(queen, queue, "new", partition="b")
-    messages = await steps.take(queen, queue, group=group, mode="new", batch=10)
+    messages = await steps.pop_waiting(queen, queue, group=group, mode="new", batch=10)
     assert [(m["partition"], m["data"]) for m in messages] == [("b", "new")]
 
 
@@ -112,11 +133,11 @@ async def a_group_is_consumed_by_the_loop(queen, queue, group):
     builder = queen.queue(queue).group(group).subscription_mode("all").batch(1).limit(3)
     await steps.within(builder.consume(handler))
     assert seen == [1, 2, 3]
-    assert await steps.look(queen, queue, group=group) == []
-    assert steps.data(await steps.take(queen, queue, batch=10)) == [1, 2, 3]
+    assert await steps.pop_now(queen, queue, group=group) == []
+    assert steps.data(await steps.pop_waiting(queen, queue, batch=10)) == [1, 2, 3]
 
 
-async def two_groups_are_consumed_side_by_side(queen, other, queue):
+async def two_groups_are_consumed_concurrently(queen, other, queue):
     for n in range(4):
         await steps.push(queen, queue, n, n + 10, partition=f"p{n}")
     expected = sorted([0, 1, 2, 3, 10, 11, 12, 13])
@@ -138,7 +159,7 @@ async def two_groups_are_consumed_side_by_side(queen, other, queue):
 
 async def waiters_of_several_groups_are_all_woken(queen, other, queue):
     groups = [steps.unique("group") for _ in range(5)]
-    waiting = [asyncio.create_task(steps.take(queen, queue, group=group)) for group in groups]
+    waiting = [asyncio.create_task(steps.pop_waiting(queen, queue, group=group)) for group in groups]
     await asyncio.sleep(0.2)
     await steps.push(other, queue, 1)
     for messages in await steps.within(asyncio.gather(*waiting)):
@@ -152,7 +173,7 @@ async def a_deleted_group_begins_again(queen, queue, group):
     assert (answer["success"], answer["consumerGroup"]) == (True, group)
     assert answer["deletedPartitions"] == 1
     assert answer["metadataDeleted"] is True
-    assert steps.data(await steps.take(queen, queue, group=group, batch=10)) == [1, 2]
+    assert steps.data(await steps.pop_waiting(queen, queue, group=group, batch=10)) == [1, 2]
 
 
 async def a_group_is_deleted_for_one_queue_only(queen, queue, group):
@@ -162,8 +183,8 @@ async def a_group_is_deleted_for_one_queue_only(queen, queue, group):
         await steps.drain(queen, name, 1, group=group)
     answer = await queen.admin.delete_consumer_group_for_queue(group, queue)
     assert (answer["success"], answer["queueName"]) == (True, queue)
-    assert steps.data(await steps.take(queen, queue, group=group)) == [1]
-    assert await steps.look(queen, another, group=group) == []
+    assert steps.data(await steps.pop_waiting(queen, queue, group=group)) == [1]
+    assert await steps.pop_now(queen, another, group=group) == []
 
 
 async def deleting_an_unknown_group_is_no_error(queen, group):
@@ -171,9 +192,9 @@ async def deleting_an_unknown_group_is_no_error(queen, group):
     assert (answer["success"], answer["deletedPartitions"]) == (True, 0)
 
 
-async def the_moment_of_a_subscription_can_be_set(queen, queue, group):
+async def the_time_of_a_subscription_can_be_set(queen, queue, group):
     await steps.push(queen, queue, 1)
-    await steps.take(queen, queue, group=group)
+    await steps.pop_waiting(queen, queue, group=group)
     answer = await queen.update_consumer_group_timestamp(group, "2024-01-01T00:00:00Z")
     assert answer["success"] is True
     assert answer["consumerGroup"] == group

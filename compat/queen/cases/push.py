@@ -35,7 +35,7 @@ async def a_push_is_answered_item_by_item(queen, queue):
 
 async def a_message_arrives_with_all_its_fields(queen, queue):
     (answer,) = await steps.push(queen, queue, {"n": 1}, partition="p1")
-    message = await steps.take_one(queen, queue)
+    message = await steps.pop_one(queen, queue)
     assert message["id"] == answer["message_id"]
     assert message["transactionId"] == "t-{'n': 1}"
     assert message["data"] == {"n": 1}
@@ -50,9 +50,9 @@ async def a_message_arrives_with_all_its_fields(queen, queue):
 
 
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
-async def any_json_arrives_as_it_was(queen, queue, payload):
+async def any_json_payload_is_delivered_unchanged(queen, queue, payload):
     await queen.queue(queue).push({"data": payload})
-    message = await steps.take_one(queen, queue)
+    message = await steps.pop_one(queen, queue)
     assert message["data"] == payload
     assert type(message["data"]) is type(payload)
 
@@ -65,18 +65,18 @@ async def the_payload_may_be_under_data_or_payload_or_be_the_item(queen, queue):
 async def a_large_payload_arrives_whole(queen, queue):
     text = "0123456789abcdef" * 65536
     await queen.queue(queue).push({"data": text})
-    message = await steps.take_one(queen, queue)
+    message = await steps.pop_one(queen, queue)
     assert message["data"] == text
 
 
-async def the_client_names_what_the_caller_does_not(queen, queue):
+async def the_client_creates_omitted_transaction_ids(queen, queue):
     (answer,) = await queen.queue(queue).push({"data": 1})
-    message = await steps.take_one(queen, queue)
+    message = await steps.pop_one(queen, queue)
     assert uuid.UUID(message["transactionId"])
     assert message["transactionId"] == answer["transaction_id"]
 
 
-async def a_thousand_in_one_push_arrive_in_order(queen, queue):
+async def a_thousand_messages_of_one_push_arrive_in_order(queen, queue):
     await steps.push(queen, queue, *range(1000))
     messages = await steps.drain(queen, queue, 1000, batch=300)
     assert steps.data(messages) == list(range(1000))
@@ -103,20 +103,20 @@ async def a_transaction_id_twice_in_one_push_is_stored_once(queen, queue):
     assert steps.data(await steps.drain(queen, queue, 2)) == [1, 2]
 
 
-async def another_partition_knows_nothing_of_a_transaction_id(queen, queue):
+async def a_transaction_id_belongs_to_its_partition(queen, queue):
     await steps.push(queen, queue, 1, partition="a")
     (answer,) = await steps.push(queen, queue, 1, partition="b")
     assert answer["status"] == "queued"
 
 
-async def a_duplicate_is_known_after_it_was_consumed(queen, queue):
+async def a_duplicate_of_a_consumed_message_is_recognised(queen, queue):
     await steps.push(queen, queue, 1)
     await steps.drain(queen, queue, 1)
     (answer,) = await steps.push(queen, queue, 1)
     assert answer["status"] == "duplicate"
 
 
-async def duplicates_are_told_to_their_callback(queen, queue):
+async def the_callback_for_duplicates_is_called(queen, queue):
     await steps.push(queen, queue, 1)
     duplicates, stored = [], []
 
@@ -137,11 +137,11 @@ async def duplicates_are_told_to_their_callback(queen, queue):
 async def a_trace_id_travels_with_the_message(queen, queue):
     trace = str(uuid.uuid4())
     await queen.queue(queue).push({"data": 1, "traceId": trace})
-    message = await steps.take_one(queen, queue)
+    message = await steps.pop_one(queen, queue)
     assert message["traceId"] == trace
 
 
-async def a_nul_in_one_payload_harms_no_other(queen, queue):
+async def a_nul_in_one_payload_fails_no_other_item(queen, queue):
     await queen.queue(queue).push([{"data": "a"}, {"data": "nul \x00 inside"}]).on_error(_ignore)
     await steps.push(queen, queue, "b")
     arrived = steps.data(await steps.drain(queen, queue, 2, batch=1))
@@ -187,7 +187,7 @@ async def a_push_to_an_impossible_name_is_refused(queen, name):
 
 # 1.3.0 takes the option and ignores it.
 @pytest.mark.wakeline_only
-async def a_full_queue_refuses_more(queen, queue):
+async def a_full_queue_refuses_pushes(queen, queue):
     await queen.queue(queue).config({"max_size": 3}).create()
     await steps.push(queen, queue, 1, 2, 3)
     with pytest.raises(Exception, match="(?i)full|size|limit"):

@@ -79,7 +79,7 @@ async def effects_run_for_each_value(queen, queue, url):
     assert seen == [1, 2, 3]
 
 
-async def a_stream_that_starts_again_goes_on_where_it_was(queen, queue, url):
+async def a_stream_that_starts_again_continues_where_it_stopped(queen, queue, url):
     query, sink = _query(), f"{queue}-out"
     stream = Stream.from_(queen.queue(queue)).to(queen.queue(sink))
     for n in range(2):
@@ -87,7 +87,7 @@ async def a_stream_that_starts_again_goes_on_where_it_was(queen, queue, url):
         async with _running(stream, url, query):
             (arrived,) = await steps.drain(queen, sink, 1)
         assert arrived["data"] == {"n": n}
-    assert await steps.look(queen, sink) == []
+    assert await steps.pop_now(queen, sink) == []
 
 
 def _sums(queen, queue, sink):
@@ -123,12 +123,12 @@ async def the_state_of_a_window_outlives_its_runner(queen, queue, url):
 
 
 def _caught_up(queen, queue, group):
-    async def look():
+    async def check():
         detail = await queen.admin.get_consumer_group(group)
         partitions = detail.get(queue, {}).get("partitions", [])
         return partitions and all(p["offsetLag"] == 0 and not p["leaseActive"] for p in partitions)
 
-    return look
+    return check
 
 
 async def a_window_is_kept_per_key(queen, queue, url):
@@ -208,7 +208,7 @@ async def a_gate_lets_through_what_its_state_allows(queen, queue, url):
     async with _running(stream, url, query):
         arrived = steps.data(await steps.drain(queen, sink, 3))
     assert [value["value"] for value in arrived] == [0, 1, 2]
-    left = await steps.take(queen, queue, batch=10, group=f"streams.{query}")
+    left = await steps.pop_waiting(queen, queue, batch=10, group=f"streams.{query}")
     assert steps.data(left) == [3, 4]
 
 

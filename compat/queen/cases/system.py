@@ -12,7 +12,7 @@ async def the_server_is_healthy(queen):
     assert (await queen.admin.health())["status"] in ("healthy", "ok", "ready")
 
 
-async def a_client_with_several_urls_goes_on_when_one_is_dead(queue, url):
+async def a_client_with_several_urls_works_when_one_is_down(queue, url):
     client = Queen(["http://127.0.0.1:9", url])
     try:
         for n in range(4):
@@ -64,7 +64,7 @@ async def the_statistics_of_the_database_are_answered(queen):
 
 @pytest.mark.alone
 @pytest.mark.client("0.15")
-async def nothing_is_lost_by_maintenance_of_pushes(queen, queue, url):
+async def no_message_is_lost_by_maintenance_of_pushes(queen, queue, url):
     # One attempt: a refusal is not tried again while the maintenance lasts.
     client = Queen({"urls": [url], "retry_attempts": 1})
     answer = await queen.admin.set_maintenance_mode(True)
@@ -87,18 +87,18 @@ async def nothing_is_lost_by_maintenance_of_pushes(queen, queue, url):
     for expected in accepted:
         assert steps.data(await steps.drain(queen, queue, 1)) == [expected]
     await steps.push(queen, queue, "after")
-    assert steps.data(await steps.take(queen, queue)) == ["after"]
+    assert steps.data(await steps.pop_waiting(queen, queue)) == ["after"]
 
 
 @pytest.mark.alone
 @pytest.mark.client("0.15")
-async def maintenance_of_pops_hands_out_nothing(queen, queue):
+async def maintenance_of_pops_delivers_no_message(queen, queue):
     await steps.push(queen, queue, 1)
     answer = await queen.admin.set_pop_maintenance_mode(True)
     try:
         assert answer["popMaintenanceMode"] is True
         assert (await queen.admin.get_pop_maintenance_mode())["popMaintenanceMode"] is True
-        assert await steps.look(queen, queue) == []
+        assert await steps.pop_now(queen, queue) == []
         await steps.push(queen, queue, 2)
     finally:
         answer = await queen.admin.set_pop_maintenance_mode(False)
@@ -108,7 +108,7 @@ async def maintenance_of_pops_hands_out_nothing(queen, queue):
 
 @pytest.mark.alone
 @pytest.mark.client("0.15")
-async def a_pop_that_waits_is_served_after_maintenance(queen, other, queue):
+async def a_waiting_pop_is_answered_after_maintenance(queen, other, queue):
     await steps.push(queen, queue, 1)
     await queen.admin.set_pop_maintenance_mode(True)
     try:

@@ -56,7 +56,7 @@ async def a_trace_may_have_several_names(queen, queue):
         assert sorted(found["traces"][0]["trace_names"]) == sorted(names)
 
 
-async def one_name_gathers_traces_of_several_queues(queen, queue):
+async def one_name_may_have_traces_of_several_queues(queen, queue):
     name = steps.unique("trace")
     for n in range(3):
         await _trace(queen, f"{queue}-{n}", {"traceName": name, "data": {"n": n}})
@@ -91,7 +91,7 @@ async def the_names_of_traces_are_listed(queen, queue):
 
 async def a_message_without_traces_has_none(queen, queue):
     await steps.push(queen, queue, 1)
-    message = await steps.take_one(queen, queue)
+    message = await steps.pop_one(queen, queue)
     found = await queen.admin.get_traces_for_message(message["partitionId"], message["transactionId"])
     assert found["traces"] == []
 

@@ -48,7 +48,8 @@ pub enum AckOutcome {
         /// The message became a dead letter.
         dead: bool,
     },
-    /// The message was completed before; nothing changed.
+    /// The message was completed before; nothing changed. Outside of a transaction this is also the
+    /// outcome if its lease has ended: a repeat of an acknowledgement whose answer was lost.
     AlreadyDone,
     /// The lease is not valid any more or, for an acknowledgement without one, the partition is leased;
     /// nothing changed.
@@ -58,7 +59,7 @@ pub enum AckOutcome {
     BatchReleased,
     /// There is no such message in the partition, or the group has never claimed from it.
     Unknown,
-    /// The group has completed the message already, so it cannot fail any more.
+    /// The group has completed the message already, so it cannot fail any more; nothing changed.
     Passed,
 }
 

@@ -16,6 +16,7 @@ use wakeline_wake::Wake;
 use crate::{
     ack::{Ack, AckOutcome},
     id,
+    seal::Fingerprint,
     segment::SegmentBody,
     topic::{self, QueueName},
     write_batch::{BatchOutcome, Rejection, StateChange, WriteBatch},
@@ -84,6 +85,8 @@ struct IndexedAck<'a> {
 pub struct BatchState {
     pub now: Micros,
     pub push_paused: bool,
+    /// The key that the store's messages are sealed with.
+    pub key: Option<Fingerprint>,
     pub partitions: BTreeMap<i64, Partition>,
     /// By queue, if it has a limit: how many messages some group has still to consume.
     pub sizes: HashMap<i64, i64>,
@@ -143,8 +146,8 @@ pub struct NewMessageFlag {
 pub type Destinations = [Option<i64>];
 
 impl BatchState {
-    /// Applies one batch. When the store has written its pushes, [`BatchState::wakes_of_pushes`] says
-    /// whom they wake.
+    /// Applies one batch. When the store has written its pushes, [`BatchState::wakes_of_pushes`]
+    /// says the waiters that they wake.
     pub fn apply(
         &mut self,
         batch: &WriteBatch,
@@ -160,7 +163,7 @@ impl BatchState {
             };
         }
         let mut done = BatchOutcome {
-            pushed: self.push(&batch.pushes, destinations),
+            pushed: self.push(batch, destinations),
             ..BatchOutcome::default()
         };
         (done.acked, done.wakes) = self.acknowledge(batch, targets);
@@ -183,7 +186,7 @@ impl BatchState {
         {
             return Some(Rejection::Stream);
         }
-        if let Some((index, refusal)) = self.first_refusal(&batch.pushes, destinations) {
+        if let Some((index, refusal)) = self.first_refusal(batch, destinations) {
             return Some(Rejection::Push(index, refusal));
         }
         let mut trial = Self {
@@ -257,7 +260,7 @@ impl BatchState {
         for (key, mut acks) in by_cursor {
             acks.sort_by_key(|acked| acked.target.position);
             let group = acks[0].ack.group.clone();
-            let is_ready = self.apply_acks(key, &acks, &batch.required, &mut outcomes);
+            let is_ready = self.apply_acks(key, &acks, batch, &mut outcomes);
             if is_ready && let Some(partition) = self.partitions.get(&key.0) {
                 wakes.push(topic::wake_of_partition(
                     partition.queue.names(),

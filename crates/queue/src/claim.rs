@@ -5,7 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 use wakeline_wake::{WaitKey, Wake};
 
-use crate::{id, message::Message, topic};
+use crate::{deliveries::Deliveries, id, message::Message, topic};
 
 /// What a pop claims from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +56,8 @@ pub struct PopRequest {
     pub partitions: u32,
     /// Acknowledge the messages as they are handed out: at most once, and no lease.
     pub auto_ack: bool,
+    /// How long the lease of this pop lasts; by default as the queue says.
+    pub lease_time: Option<Duration>,
 }
 
 impl PopRequest {
@@ -101,6 +103,8 @@ pub struct ClaimedPartition {
     pub first: i64,
     pub end: i64,
     pub messages: Vec<Message>,
+    /// Earlier deliveries to the group.
+    pub deliveries: Deliveries,
     /// With autoAck: how many more messages the group can claim from this partition at once.
     pub remaining: u32,
 }

@@ -19,6 +19,16 @@ pub struct Claimant {
     pub lease: Uuid,
     /// How long a lease lasts if the queue has no `leaseTime`.
     pub time: Duration,
+    /// How long this one lasts, whatever the queue says.
+    pub own_time: Option<Duration>,
+}
+
+impl Claimant {
+    /// How long the lease lasts in a queue with this `leaseTime`.
+    fn lease_time(&self, of_queue: Option<i64>) -> Duration {
+        let of_queue = of_queue.map(|us| duration_from_us(us.max(0)));
+        self.own_time.or(of_queue).unwrap_or(self.time)
+    }
 }
 
 /// The new state of a cursor that was read.
@@ -41,7 +51,7 @@ pub struct ClaimShares {
     pub parts: Vec<Vec<ClaimedPartition>>,
     pub leases: Vec<Option<Duration>>,
     pub updates: Vec<CursorUpdate>,
-    /// When there may be messages for those who got none, in microseconds from now.
+    /// When there may be messages for the pops that got none, in microseconds from now.
     pub recheck_after_us: Option<i64>,
 }
 
@@ -61,6 +71,11 @@ pub fn share(
             let Some(candidate) = candidates.next() else {
                 break;
             };
+            let mut deliveries = candidate.deliveries.clone();
+            // A lease that has ended without an acknowledgement was a delivery too.
+            if let Some(end) = candidate.leased_to {
+                deliveries.add(end, candidate.position);
+            }
             let mut cursor = Cursor {
                 position: candidate.position,
                 ready_us: Some(now),
@@ -68,6 +83,7 @@ pub fn share(
                 leased_to: None,
                 nacked_lease: None,
                 flags_end: candidate.flags_end,
+                deliveries: deliveries.clone(),
             };
             let key = (candidate.partition, candidate.group);
             let mut update = |cursor, consumed, is_at_end, part| {
@@ -91,9 +107,7 @@ pub fn share(
                         let is_at_end = candidate.next <= end;
                         update(cursor, consumed, is_at_end, Some(part));
                     } else {
-                        let time = candidate
-                            .lease_us
-                            .map_or(claimant.time, |us| duration_from_us(us.max(0)));
+                        let time = claimant.lease_time(candidate.lease_us);
                         lease_time = Some(time);
                         cursor.position = first;
                         cursor.lease = Some(claimant.lease);
@@ -108,6 +122,7 @@ pub fn share(
                         first,
                         end,
                         messages,
+                        deliveries,
                         remaining: if claimant.auto_ack {
                             u32::try_from(remaining).unwrap_or(u32::MAX)
                         } else {

@@ -3,7 +3,7 @@
 use wakeline_wake::HoldRefusal;
 use wakeline_web::{HoldError, Problem};
 
-use crate::seal::CannotOpen;
+use crate::seal::{CannotOpen, FILE_NAME, OtherKey};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -13,10 +13,12 @@ pub enum Error {
     Refused(#[from] HoldRefusal),
     #[error("{}", .0.detail())]
     Invalid(Problem),
-    #[error("the server has no key for sealed messages")]
-    NoKey,
     #[error(transparent)]
     CannotOpen(#[from] CannotOpen),
+    #[error(transparent)]
+    OtherKey(#[from] OtherKey),
+    #[error("the key file: {0}")]
+    KeyFile(std::io::Error),
 }
 
 impl From<Problem> for Error {
@@ -39,13 +41,33 @@ impl From<Error> for Problem {
         match error {
             Error::Invalid(problem) => problem,
             Error::Refused(refused) => refused.into(),
-            Error::NoKey | Error::CannotOpen(_) => {
-                tracing::warn!(%error, "sealed messages cannot be decrypted; they stay in the queue");
+            Error::CannotOpen(reason) => {
+                tracing::warn!(error = %reason, "sealed messages cannot be decrypted; they stay in the queue");
                 Self::new(
                     http::StatusCode::INTERNAL_SERVER_ERROR,
                     "sealed",
-                    "the messages are sealed and the server cannot open them; nothing was taken: \
-                     its queue.encryption_key must be the one they were sealed with",
+                    format!("{reason}; nothing was taken. Add that key to queue.encryption_key"),
+                )
+            }
+            Error::OtherKey(reason) => {
+                tracing::warn!(error = %reason, "nothing can be sealed");
+                Self::new(
+                    http::StatusCode::INTERNAL_SERVER_ERROR,
+                    "sealed",
+                    format!(
+                        "{reason}; nothing was done. Add the store's key to queue.encryption_key (if it \
+                         was made by the server, restore the file {FILE_NAME} of its data directory): \
+                         no other key is used beside messages that are sealed already"
+                    ),
+                )
+            }
+            Error::KeyFile(error) => {
+                tracing::warn!(%error, "no key could be made");
+                Self::new(
+                    http::StatusCode::INTERNAL_SERVER_ERROR,
+                    "key-file",
+                    "the server cannot make a key in its data directory; nothing was done, and the log \
+                     says why",
                 )
             }
             Error::Store(error) => {

@@ -22,6 +22,7 @@ mod streams;
 mod system;
 mod traces;
 mod transaction;
+mod unsupported;
 
 use std::sync::Arc;
 
@@ -101,6 +102,7 @@ pub fn router(door: Arc<Queue>) -> OpenApiRouter {
         .merge(require(consuming, Right::Consume))
         .merge(require(reading, Right::Read))
         .merge(require(ruling, Right::Admin))
+        .merge(unsupported::router())
         .with_state(door)
 }
 

@@ -18,6 +18,7 @@ pub mod browse;
 pub mod claim;
 pub mod claiming;
 pub mod counters;
+pub mod deliveries;
 mod error;
 pub mod http;
 pub mod id;

@@ -3,6 +3,8 @@
 
 use uuid::Uuid;
 
+use crate::seal::Fingerprint;
+
 /// A message that a producer pushes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewMessage {
@@ -37,6 +39,11 @@ pub enum PushRefusal {
     Paused,
     /// The queue keeps its messages sealed, and this one is not.
     Unsealed,
+    /// The message is sealed with a key of the server, and the store's messages with another one.
+    OtherKey {
+        store: Fingerprint,
+        server: Option<Fingerprint>,
+    },
     /// Its queue was deleted in the same moment.
     QueueDeleted,
 }

@@ -1,5 +1,6 @@
-//! The options of queues, and their defaults. The tables have the same defaults, which a test compares
-//! (`a_queue_without_configuration_has_the_default_options`).
+//! The options of queues, and their defaults. On PostgreSQL a push creates queues with the defaults of
+//! the columns in `postgres/001_tables.sql`; a test compares these
+//! (`a_queue_without_configuration_has_the_default_options`), and another one `docs/queue.md`.
 
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ const MAX_TIME: i64 = 1_000_000_000;
 const MAX_COUNT: i64 = 1_000_000_000_000;
 const MAX_PRIORITY: i64 = 1_000_000;
 const MAX_RETRIES: i64 = 1_000_000;
+
+const ENCRYPTION: &str = "encryptionEnabled";
 
 /// The options as they are stored. Times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +75,52 @@ pub fn effective(
         all.insert("leaseTime".into(), (lease_ms / 1_000).into());
     }
     all
+}
+
+/// What a call changes of a queue's options.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OptionChanges {
+    /// By name; null restores the default.
+    named: Map<String, Value>,
+    /// Options that are not named get their defaults, instead of keeping their values.
+    resets_others: bool,
+}
+
+impl OptionChanges {
+    pub fn read(named: Map<String, Value>, resets_others: bool) -> Result<Self, Problem> {
+        read(named.clone())?;
+        Ok(Self {
+            named,
+            resets_others,
+        })
+    }
+
+    /// Whether the outcome depends on the options that the queue has.
+    #[must_use]
+    pub fn is_merged(&self) -> bool {
+        !self.resets_others
+    }
+
+    /// The given options afterwards.
+    #[must_use]
+    pub fn apply(&self, before: &Map<String, Value>) -> Map<String, Value> {
+        let mut given = match self.resets_others {
+            true => Map::new(),
+            false => before.clone(),
+        };
+        for (name, value) in &self.named {
+            match value {
+                Value::Null => given.remove(name),
+                value => given.insert(name.clone(), value.clone()),
+            };
+        }
+        given
+    }
+
+    #[must_use]
+    pub fn asks_for_encryption(&self) -> bool {
+        self.named.get(ENCRYPTION) == Some(&Value::Bool(true))
+    }
 }
 
 /// Reads the options of a request. Returns all options, and those that were given.
@@ -171,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_is_at_the_servers_default() {
+    fn an_omitted_option_has_the_servers_default() {
         let (options, stored) = read(given(json!({"leaseTime": null, "retryLimit": 3}))).unwrap();
         assert_eq!(options, Options::default());
         assert_eq!(stored, given(json!({"retryLimit": 3})));
@@ -184,6 +233,55 @@ mod tests {
     }
 
     #[test]
+    fn the_docs_have_the_default_of_each_option() {
+        let docs = include_str!("../../../docs/queue.md");
+        let (_, table) = docs.split_once("| option | meaning | default |").unwrap();
+        let (table, _) = table.split_once("\n\n").unwrap();
+        // Rows whose default is a number or a flag; the others describe it in words.
+        let rows = table.lines().filter_map(|line| {
+            let cells: Vec<_> = line.strip_prefix("| `")?.split(" | ").collect();
+            let default = cells.last()?.strip_suffix(" |")?;
+            Some((cells[0].to_owned(), default.parse::<Value>().ok()?))
+        });
+        let mut listed = 0;
+        for (names, default) in rows {
+            for name in names.split("`, `") {
+                let name = name.trim_end_matches('`');
+                assert_eq!(defaults(Duration::ZERO).get(name), Some(&default), "{name}");
+                listed += 1;
+            }
+        }
+        assert_eq!(listed, 8);
+    }
+
+    #[test]
+    fn a_change_keeps_resets_or_restores_the_other_options() {
+        let before = given(json!({"ttl": 5, "retryLimit": 1}));
+        for (named, resets_others, after) in [
+            (
+                json!({"priority": 2}),
+                false,
+                json!({"ttl": 5, "retryLimit": 1, "priority": 2}),
+            ),
+            (
+                json!({"ttl": null, "retryLimit": 4}),
+                false,
+                json!({"retryLimit": 4}),
+            ),
+            (
+                json!({"priority": 2, "ttl": null}),
+                true,
+                json!({"priority": 2}),
+            ),
+            (json!({}), true, json!({})),
+        ] {
+            let changes = OptionChanges::read(given(named), resets_others).unwrap();
+            assert_eq!(changes.apply(&before), given(after));
+        }
+        assert!(OptionChanges::read(given(json!({"ttl": "soon"})), false).is_err());
+    }
+
+    #[test]
     fn a_lease_of_no_seconds_is_the_servers_default() {
         let (options, stored) = read(given(json!({"leaseTime": 0}))).unwrap();
         assert_eq!(options.lease_ms, None);
@@ -192,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_age_counts() {
+    fn the_shortest_maximum_age_applies() {
         let (options, _) = read(given(json!({
             "ttl": 50, "maxWaitTimeSeconds": 20, "retentionSeconds": 10, "retentionEnabled": false
         })))
@@ -207,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_named() {
+    fn a_wrong_value_is_refused_with_the_options_name() {
         for (bad, field) in [
             (json!({"leaseTime": "abc"}), "options.leaseTime"),
             (json!({"leaseTime": -1}), "options.leaseTime"),

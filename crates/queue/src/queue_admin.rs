@@ -3,7 +3,30 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::options::Options;
+use crate::{
+    options::{OptionChanges, Options},
+    seal::Fingerprint,
+};
+
+/// What a caller changes about a queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueChange {
+    pub queue: String,
+    pub namespace: Option<String>,
+    pub task: Option<String>,
+    pub options: OptionChanges,
+}
+
+/// A queue after a change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangedQueue {
+    pub configured: ConfigureResult,
+    pub options: Options,
+    /// The options that callers gave.
+    pub given: Map<String, Value>,
+    /// The key that was made, because the change was the first to ask for encryption.
+    pub made_key: Option<Fingerprint>,
+}
 
 /// A queue's new options.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,8 +37,10 @@ pub struct ConfigureRequest {
     /// By default what the queue has, or the part of its name behind the first dot.
     pub task: Option<String>,
     pub options: Options,
-    /// The options that the caller gave, for lists: the others have the server's defaults.
+    /// The options that callers gave, for lists: the others have the server's defaults.
     pub given: Map<String, Value>,
+    /// The given options that these were made of. If the queue has others, nothing is changed.
+    pub made_of: Option<Map<String, Value>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn a_segment_is_read_as_it_was_written() {
         let mut body = SegmentBody::default();
         body.add(&message(
             Some("a\u{1}\"b"),

@@ -1,6 +1,7 @@
 //! The operations, in the order of a message's life: push, pop, ack.
 
 mod browse;
+mod encryption;
 mod message_admin;
 mod queue_admin;
 mod stats;
@@ -22,7 +23,7 @@ use crate::{
     error::Error,
     message::{NewMessage, PushReceipt, PushRefusal},
     node::Node,
-    seal::{QueueSealer, Sealer},
+    seal::{KeyFile, QueueSealer, Sealer},
     store::Store,
     topic,
     write_batch::{BatchOutcome, Rejection, WriteBatch},
@@ -80,7 +81,11 @@ pub struct Queue {
     engine: Arc<Engine>,
     bus: Arc<Bus>,
     limits: Limits,
-    sealer: Option<Arc<QueueSealer>>,
+    sealer: OnceLock<Arc<QueueSealer>>,
+    /// Where a key may be made.
+    key_file: OnceLock<KeyFile>,
+    /// Held while a key is made, so that there is one only.
+    making_key: tokio::sync::Mutex<()>,
     counters: Arc<Counters>,
     held_pops: HeldPopSamples,
     sampler: NodeStatsSampler,
@@ -101,7 +106,11 @@ impl Queue {
             engine,
             bus,
             limits,
-            sealer: sealer.map(|sealer| Arc::new(QueueSealer::new(sealer))),
+            sealer: sealer.map_or_else(OnceLock::new, |sealer| {
+                Arc::new(QueueSealer::new(sealer)).into()
+            }),
+            key_file: OnceLock::new(),
+            making_key: tokio::sync::Mutex::default(),
             counters: Arc::default(),
             held_pops: HeldPopSamples::default(),
             sampler: NodeStatsSampler::default(),
@@ -141,9 +150,10 @@ impl Queue {
     /// concerns have been woken.
     pub async fn apply(&self, mut batch: WriteBatch) -> Result<BatchOutcome, Error> {
         self.counters.count_call(&batch);
-        let Some(sealer) = &self.sealer else {
+        let Some(sealer) = self.sealer.get() else {
             return self.commit(Arc::new(batch)).await;
         };
+        batch.keys = sealer.fingerprints();
         sealer.seal_known(&mut batch.pushes);
         let batch = Arc::new(batch);
         let mut done = self.commit(batch.clone()).await?;
@@ -162,7 +172,10 @@ impl Queue {
                 .map(|index| batch.pushes[*index].clone())
                 .collect();
             sealer.seal_refused(&mut pushes);
-            let sealed = WriteBatch::of_pushes(pushes);
+            let sealed = WriteBatch {
+                keys: sealer.fingerprints(),
+                ..WriteBatch::of_pushes(pushes)
+            };
             let sealed = self.commit(Arc::new(sealed)).await?;
             for (index, pushed) in refused.into_iter().zip(sealed.pushed) {
                 done.pushed[index] = pushed;
@@ -183,8 +196,8 @@ impl Queue {
     /// Decrypts a sealed payload.
     pub fn open(&self, message: &mut crate::message::Message) -> Result<(), Error> {
         if message.is_sealed {
-            let sealer = self.sealer.as_ref().ok_or(Error::NoKey)?;
-            message.payload = sealer.key().open(&message.payload)?;
+            let sealer = self.sealer.get().map(|sealer| sealer.key());
+            message.payload = Sealer::open(sealer, &message.payload)?;
             message.is_sealed = false;
         }
         Ok(())
@@ -256,7 +269,7 @@ impl Queue {
 
     fn guard(self: Arc<Self>, claimed: Claim) -> ClaimGuard {
         self.counters.count_claim(&claimed);
-        // Pops that waited before the lease began have not been told when it ends.
+        // Pops that waited before the lease began have no timer for its end.
         if let Some(time) = claimed.time {
             for key in claimed.keys() {
                 self.engine.recheck_after(&key, time);

@@ -20,6 +20,7 @@ use crate::{
     claim::{Claim, PopOutcome, PopRequest},
     counters::{CounterRow, HeldPops, NodeStats},
     queue_admin::{ConfigureRequest, ConfigureResult, GroupScope, PauseModes, Seek, SweepResult},
+    seal::Fingerprint,
     stream::{RegisterResult, StateQuery, StateRow, StreamRegistration},
     write_batch::{BatchOutcome, WriteBatch},
 };
@@ -29,12 +30,12 @@ pub const COUNTERS_KEPT_SECONDS: i64 = 90 * 86_400;
 /// How long held pops and node statistics are kept.
 pub const GAUGES_KEPT_SECONDS: i64 = 7 * 86_400;
 
-/// What holds for every method here and of the other traits, unless it says otherwise:
+/// The contract of every method here and of the other traits, unless its doc says otherwise:
 ///
 /// * It is atomic, and shares its commit with the other calls that arrive in the same moment.
-/// * A method that writes returns a [`Write`], which says whom it wakes (`wakes.rs`). Nothing is
-///   written before `Write::commit`, and from then on the write happens even if its caller is
-///   dropped. A method that reads returns a future, which may be dropped at any time.
+/// * A method that writes returns a [`Write`], which has the waiters that it wakes (`wakes.rs`).
+///   Nothing is written before `Write::commit`, and from then on the write happens even if its
+///   caller is dropped. A method that reads returns a future, which may be dropped at any time.
 /// * Calling it again with the same arguments has the same effect as calling it once.
 ///
 /// Time: SQLite's is the process' clock, PostgreSQL's is the database server's, so that nodes agree
@@ -50,8 +51,8 @@ pub trait Store:
     /// moment are stored in a second transaction. If only that one fails, the outcome is unknown.
     fn apply(&self, batch: Arc<WriteBatch>) -> Write<BatchOutcome>;
 
-    /// Claims the next messages for the group: leased under `lease` for as long as the queue says
-    /// (by default `time`), or acknowledged at once. Repeated, it claims further messages.
+    /// Claims the next messages for the group: leased under `lease` for as long as the request says,
+    /// else the queue, else `time`; or acknowledged at once. Repeated, it claims further messages.
     fn pop(&self, request: Arc<PopRequest>, lease: Uuid, time: Duration) -> Write<PopOutcome>;
 
     /// Undoes a claim that did not reach its client. Returns the partitions where the claim was
@@ -69,7 +70,12 @@ pub trait Store:
 /// Queues and groups. What holds for every method is said at [`Store`].
 pub trait QueueAdmin {
     /// Creates the queue or replaces its options; an option that is not given gets its default.
-    fn configure(&self, request: ConfigureRequest) -> Write<ConfigureResult>;
+    /// Nothing, if the queue's options are not those that the new ones were made of.
+    fn configure(&self, request: ConfigureRequest) -> Write<Option<ConfigureResult>>;
+
+    /// Makes the first of a server's keys the one that the store's messages are sealed with, if that is
+    /// one of its keys, or if the store has none and `may_be_first`. Returns the store's key.
+    fn use_key(&self, keys: Vec<Fingerprint>, may_be_first: bool) -> Write<Option<Fingerprint>>;
 
     /// How many partitions the queue had, if there was one. Its messages are swept afterwards.
     fn delete_queue(&self, queue: String) -> Write<Option<i64>>;

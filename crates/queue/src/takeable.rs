@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::{message::Message, segment::Segment};
+use crate::{deliveries::Deliveries, message::Message, segment::Segment};
 
 /// A cursor that can be claimed from, with the segments that were read from it on.
 #[derive(Debug)]
@@ -12,6 +12,9 @@ pub struct Candidate {
     pub name: String,
     pub position: i64,
     pub flags_end: i64,
+    /// Where the last lease ended, if that was not acknowledged to its end.
+    pub leased_to: Option<i64>,
+    pub deliveries: Deliveries,
     /// The positions of the partition's oldest message and of its end, as far as this transaction sees
     /// them.
     pub first: i64,
@@ -129,6 +132,8 @@ mod tests {
             name: "p".into(),
             position: 0,
             flags_end: 0,
+            leased_to: None,
+            deliveries: Deliveries::default(),
             first: 0,
             next: 100,
             last_us: 50,
@@ -184,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_and_a_window_hold_back() {
+    fn messages_within_a_delay_or_window_are_not_taken() {
         let mut from = candidate(vec![segment(0, 2, 10), segment(2, 2, 600)]);
         from.delay_us = 500;
         assert_eq!(taken(&from, 5), (vec![0, 1], 2));

@@ -1,12 +1,15 @@
 //! A write batch: pushes and acknowledgements of one call. A push, an acknowledgement, a transaction
 //! and a stream's cycle are all write batches.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 use wakeline_wake::Wake;
 
 use crate::{
     ack::{Ack, AckOutcome},
     message::{NewMessage, PushReceipt, PushRefusal},
+    seal::Fingerprint,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -19,6 +22,8 @@ pub struct WriteBatch {
     /// Leases that must be valid, or nothing is done.
     pub required: Vec<Uuid>,
     pub state: Option<StateChange>,
+    /// The server's keys. Messages that are sealed with another key than the store's are refused.
+    pub keys: Arc<[Fingerprint]>,
 }
 
 impl WriteBatch {

@@ -1,4 +1,4 @@
-//! What a push allocates must not grow with the number of sealed queues that the server knows.
+//! The allocations of a push must not grow with the number of sealed queues that the server knows.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -60,6 +60,7 @@ fn sealed(queue: String) -> ConfigureRequest {
             ..Options::default()
         },
         given: serde_json::Map::new(),
+        made_of: None,
     }
 }
 
@@ -86,7 +87,7 @@ async fn a_push_does_not_copy_the_names_of_sealed_queues() {
             .map(|name| door.configure(sealed(name.clone()))),
     )
     .await;
-    // They are refused at first, which is how the server learns of them.
+    // The first pushes are refused, by which the server learns that the queues are sealed.
     let secrets = names.iter().map(|name| message(name)).collect();
     let pushed = door.push(secrets).await.unwrap();
     assert!(pushed.iter().all(Result::is_ok), "{pushed:?}");

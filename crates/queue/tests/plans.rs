@@ -1,5 +1,5 @@
-//! What the steps read must not grow with what is idle or behind, also on a database without
-//! statistics, where the planner guesses.
+//! The rows that a write or a claim reads must not grow with idle partitions or consumed messages,
+//! also on a database without statistics, where the planner guesses.
 
 use tokio_postgres::{Client, types::Type};
 use wakeline_queue::store::postgres::MIGRATIONS;
@@ -19,7 +19,7 @@ const TABLES: [&str; 6] = [
 ];
 const FEW: i64 = 100;
 
-/// Index entries and rows of `table` read so far, as far as this session has not yet told others.
+/// Index entries and rows of `table` read so far, as far as this session has not reported them yet.
 async fn rows_read(client: &Client, table: &str) -> i64 {
     let rows = client
         .query_typed(
@@ -115,7 +115,7 @@ const CLAIM: &str = "SELECT wakeline.queue_claim(array['q'], array[NULL::text], 
     array['all'], array[NULL::bigint], array[1], array[1::bigint])";
 
 #[tokio::test]
-async fn no_step_reads_what_is_idle_or_behind() {
+async fn no_statement_reads_idle_partitions_or_consumed_messages() {
     let database = PostgresDatabase::new(&[MIGRATIONS]).await;
     let postgres = database.open(&[MIGRATIONS]).await;
     let client = postgres.connector().connect().await.expect("it answers");
@@ -145,7 +145,7 @@ async fn no_step_reads_what_is_idle_or_behind() {
     let move_on =
         "SELECT wakeline.queue_write_cursors(array[pg_temp.id('ready')], array[pg_temp.gid()],
             array[1::bigint], array[NULL::bigint], array[NULL::uuid], array[NULL::bigint],
-            array[0::bigint], array[1::bigint]);
+            array[0::bigint], array[1::bigint], array[NULL::text]);
         SELECT wakeline.queue_check_end(array[pg_temp.id('ready')], array[pg_temp.gid()])";
     let recheck = "SELECT wakeline.queue_recheck(array['q', 'q', 'q'], array[NULL, 'p7', 'long'],
         array['g', 'g', 'g'])";

@@ -259,7 +259,7 @@ mod tests {
         assert_eq!((status, body.as_str()), (StatusCode::OK, "reader"));
         let (status, body) = ask("DELETE /thing", Some(reader.clone())).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
-        insta::assert_snapshot!(body, @r#"{"type":"urn:wakeline:forbidden","title":"Forbidden","status":403,"detail":"the role read-only may not administer here; it takes admin","error":"Insufficient permissions"}"#);
+        insta::assert_snapshot!(body, @r#"{"type":"urn:wakeline:forbidden","title":"Forbidden","status":403,"detail":"the role read-only may not administer here; it takes admin","error":"Insufficient permissions","code":"forbidden"}"#);
         // A method that does not exist is not forbidden.
         let (status, _) = ask("PUT /thing", Some(reader)).await;
         assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);

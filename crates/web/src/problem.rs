@@ -34,6 +34,9 @@ pub struct ProblemDocument<'a> {
     detail: &'a str,
     /// Where Queen's clients look for a text: the detail, or the words that Queen has for it.
     error: &'a str,
+    /// The same as `type` in one word, for Queen's clients.
+    #[schema(example = "invalid_field")]
+    code: String,
     /// The field, parameter or header at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
@@ -88,6 +91,12 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not-found", detail)
     }
 
+    /// The same refusal under a kind of its own, for callers that branch on it.
+    #[must_use]
+    pub fn with_kind(self, kind: &'static str) -> Self {
+        Self { kind, ..self }
+    }
+
     /// The words of Queen, for a client that branches on them.
     #[must_use]
     pub fn with_error(self, error: &'static str) -> Self {
@@ -107,6 +116,12 @@ impl Problem {
     }
 
     #[must_use]
+    /// One word to branch on, spelled as Queen's codes are.
+    #[must_use]
+    pub fn code(&self) -> String {
+        self.kind.replace('-', "_")
+    }
+
     pub fn detail(&self) -> &str {
         &self.detail
     }
@@ -114,6 +129,7 @@ impl Problem {
     fn document(&self) -> ProblemDocument<'_> {
         ProblemDocument {
             kind: format!("urn:wakeline:{}", self.kind),
+            code: self.code(),
             title: self.status.canonical_reason().unwrap_or("Error"),
             status: self.status.as_u16(),
             detail: &self.detail,

@@ -112,7 +112,8 @@ impl UnknownName {
     }
 }
 
-fn nearest<N: AsRef<str>>(name: &str, known: &[N]) -> Option<String> {
+/// The known name that is most like this one, if any is.
+pub fn nearest<N: AsRef<str>>(name: &str, known: &[N]) -> Option<String> {
     let name = shown(name).to_lowercase();
     let alike =
         |known: &N| strsim::normalized_damerau_levenshtein(&name, &known.as_ref().to_lowercase());

@@ -336,6 +336,7 @@ async fn a_pop_is_answered_as_queen_does(fixture: Fixture) {
             "data": {
               "n": 1
             },
+            "deliveryAttempt": 1,
             "id": "<id 2>",
             "leaseId": "<id 1>",
             "partition": "x",
@@ -348,6 +349,7 @@ async fn a_pop_is_answered_as_queen_does(fixture: Fixture) {
             "consumerGroup": "g",
             "createdAt": "<time>",
             "data": "two",
+            "deliveryAttempt": 1,
             "id": "<id 5>",
             "leaseId": "<id 1>",
             "partition": "x",
@@ -371,6 +373,7 @@ async fn a_pop_is_answered_as_queen_does(fixture: Fixture) {
             "consumerGroup": "__QUEUE_MODE__",
             "createdAt": "<time>",
             "data": 3,
+            "deliveryAttempt": 1,
             "id": "<id 6>",
             "leaseId": "",
             "partition": "y",
@@ -413,6 +416,7 @@ async fn an_ack_is_answered_as_queen_does(fixture: Fixture) {
     [
       [
         {
+          "code": "lease_lost",
           "dlq": false,
           "error": "invalid or expired lease",
           "index": 0,
@@ -424,6 +428,7 @@ async fn an_ack_is_answered_as_queen_does(fixture: Fixture) {
       ],
       [
         {
+          "code": "unresolvable",
           "dlq": false,
           "error": "unresolvable: the group has no such message in this partition (never pushed, or removed); if it is leased, it is redelivered",
           "index": 0,
@@ -447,11 +452,11 @@ async fn an_ack_is_answered_as_queen_does(fixture: Fixture) {
       [
         {
           "dlq": false,
-          "error": "invalid or expired lease",
+          "error": null,
           "index": 0,
           "leaseReleased": false,
-          "noop": false,
-          "success": false,
+          "noop": true,
+          "success": true,
           "transactionId": "t-1"
         }
       ],
@@ -468,8 +473,9 @@ async fn an_ack_is_answered_as_queen_does(fixture: Fixture) {
       ],
       [
         {
+          "code": "committed",
           "dlq": false,
-          "error": "the message is completed already",
+          "error": "the message is committed: the group has completed it already, or it is a dead letter; it is not redelivered",
           "index": 0,
           "leaseReleased": false,
           "noop": false,

@@ -3,7 +3,11 @@
 use uuid::Uuid;
 
 use super::{AckedMessage, BatchState, IndexedAck, Micros, NewMessageFlag};
-use crate::ack::{Ack, AckOutcome, AckStatus};
+use crate::{
+    ack::{Ack, AckOutcome, AckStatus},
+    deliveries::Deliveries,
+    write_batch::WriteBatch,
+};
 
 /// How far a group has read a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +21,8 @@ pub struct Cursor {
     /// The last lease that a nack ended. Loaded for acknowledgements only; claims leave it as it is.
     pub nacked_lease: Option<Uuid>,
     pub flags_end: i64,
+    /// Earlier deliveries of the messages from here on.
+    pub deliveries: Deliveries,
 }
 
 impl Cursor {
@@ -53,7 +59,7 @@ impl BatchState {
         &mut self,
         key: (i64, i64),
         acks: &[IndexedAck<'_>],
-        required: &[Uuid],
+        batch: &WriteBatch,
         outcomes: &mut [AckOutcome],
     ) -> bool {
         let now = self.now;
@@ -65,7 +71,7 @@ impl BatchState {
         };
         let is_leased = before.is_leased(now);
         // Clients name the lease of a transaction's acknowledgements only among those required.
-        let named = before.lease.filter(|lease| required.contains(lease));
+        let named = before.lease.filter(|lease| batch.required.contains(lease));
         let mut cursor = before.clone();
         let mut counted = Vec::new();
         let mut stays_at = None;
@@ -81,7 +87,10 @@ impl BatchState {
                         && self.is_of_released_batch(key, &before, ack, target);
                     outcomes[*index] = match is_released {
                         true => AckOutcome::BatchReleased,
-                        false => outcome,
+                        // A transaction under a lost lease is refused: its pushes were perhaps done
+                        // before, or by the next holder of the lease.
+                        false if batch.is_whole => outcome,
+                        false => completed_before(&before, ack.status, target).unwrap_or(outcome),
                     };
                     continue;
                 }
@@ -141,7 +150,9 @@ impl BatchState {
                 self.changes.nacked_leases.insert(key, lease);
             }
             cursor.lease = None;
-            cursor.leased_to = None;
+            if let Some(end) = cursor.leased_to.take() {
+                cursor.deliveries.add(end, cursor.position);
+            }
         }
         for index in counted {
             if let AckOutcome::Done { lease_released, .. } = &mut outcomes[index] {
@@ -235,23 +246,31 @@ fn position(
     }
     let at = target.position.filter(|at| *at < target.partition_end);
     let at = at.ok_or(AckOutcome::Unknown)?;
-    let is_completed = status == AckStatus::Completed;
-    if at < cursor.position {
-        return Err(if is_completed {
-            AckOutcome::AlreadyDone
-        } else {
-            AckOutcome::Passed
-        });
+    if let Some(outcome) = completed_before(cursor, status, target) {
+        return Err(outcome);
     }
     // The messages after the leased batch were not handed out to the caller.
     if lease.is_some() && cursor.leased_to.is_some_and(|end| at >= end) {
         return Err(AckOutcome::Unknown);
     }
     // A caller without the lease cannot end it.
-    if lease.is_none() && is_leased && !is_completed {
+    if lease.is_none() && is_leased && status != AckStatus::Completed {
         return Err(AckOutcome::LeaseLost);
     }
     Ok(at)
+}
+
+/// The outcome of an acknowledgement of a message that the group has completed, whoever sends it.
+fn completed_before(
+    cursor: &Cursor,
+    status: AckStatus,
+    target: &AckedMessage,
+) -> Option<AckOutcome> {
+    let position = target.position.filter(|at| *at < target.partition_end)?;
+    (position < cursor.position).then_some(match status {
+        AckStatus::Completed => AckOutcome::AlreadyDone,
+        _ => AckOutcome::Passed,
+    })
 }
 
 fn without_a_cursor(ack: &Ack) -> AckOutcome {

@@ -6,26 +6,33 @@ use super::{BatchState, Destinations, Micros, NewSegment, Partition};
 use crate::{
     id,
     message::{NewMessage, PushReceipt, PushRefusal},
+    seal::Fingerprint,
     segment::{MAX_BYTES, MAX_MESSAGES, SegmentBody},
+    write_batch::WriteBatch,
 };
 
 impl BatchState {
     pub(super) fn push(
         &mut self,
-        messages: &[NewMessage],
+        batch: &WriteBatch,
         destinations: &Destinations,
     ) -> Vec<Result<PushReceipt, PushRefusal>> {
+        let messages = batch.pushes.iter();
         messages
-            .iter()
             .zip(destinations)
             .map(|(message, destination)| {
                 let number = destination.ok_or(PushRefusal::QueueDeleted)?;
-                self.push_one(message, number)
+                self.push_one(message, number, &batch.keys)
             })
             .collect()
     }
 
-    fn push_one(&mut self, message: &NewMessage, number: i64) -> Result<PushReceipt, PushRefusal> {
+    fn push_one(
+        &mut self,
+        message: &NewMessage,
+        number: i64,
+        keys: &[Fingerprint],
+    ) -> Result<PushReceipt, PushRefusal> {
         let partition = self
             .partitions
             .get(&number)
@@ -37,7 +44,7 @@ impl BatchState {
         if let Some((position, created)) = self.duplicate(message, number, partition) {
             return Ok(pushed(message, number, position, created, true));
         }
-        if let Some(refusal) = self.refusal(message, partition, 0) {
+        if let Some(refusal) = self.refusal(message, partition, keys, 0) {
             return Err(refusal);
         }
         let partition = self
@@ -87,6 +94,7 @@ impl BatchState {
         &self,
         message: &NewMessage,
         partition: &Partition,
+        keys: &[Fingerprint],
         added: i64,
     ) -> Option<PushRefusal> {
         let queue = &partition.queue;
@@ -95,6 +103,13 @@ impl BatchState {
         }
         if queue.is_sealed && !message.is_sealed {
             return Some(PushRefusal::Unsealed);
+        }
+        if message.is_sealed
+            && let Some(store) = self.key
+            && !keys.contains(&store)
+        {
+            let server = keys.first().copied();
+            return Some(PushRefusal::OtherKey { store, server });
         }
         let size = self.sizes.get(&queue.id).copied().unwrap_or_default() + added;
         (queue.max_size > 0 && size >= queue.max_size).then_some(PushRefusal::Full {
@@ -105,12 +120,12 @@ impl BatchState {
     /// The first message that would be refused, counting the messages before it.
     pub(super) fn first_refusal(
         &self,
-        messages: &[NewMessage],
+        batch: &WriteBatch,
         destinations: &Destinations,
     ) -> Option<(usize, PushRefusal)> {
         let mut added: HashMap<i64, i64> = HashMap::new();
         let mut seen = HashSet::new();
-        for (index, (message, destination)) in messages.iter().zip(destinations).enumerate() {
+        for (index, (message, destination)) in batch.pushes.iter().zip(destinations).enumerate() {
             let Some((number, partition)) =
                 destination.and_then(|number| Some((number, self.partitions.get(&number)?)))
             else {
@@ -125,7 +140,7 @@ impl BatchState {
                 continue;
             }
             let added = added.entry(partition.queue.id).or_default();
-            if let Some(refusal) = self.refusal(message, partition, *added) {
+            if let Some(refusal) = self.refusal(message, partition, &batch.keys, *added) {
                 return Some((index, refusal));
             }
             *added += 1;

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_is_written_when_it_is_over() {
+    fn the_average_of_a_minute_is_written_after_the_minute() {
         let samples = HeldPopSamples::default();
         samples.add(1, []);
         assert_eq!(samples.take(true), [], "no pop was held");

@@ -175,21 +175,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_in_hundredths_of_a_percent() {
+    fn a_percentage_is_in_hundredths_of_a_percent() {
         let second = Duration::from_secs(1);
         assert_eq!(share(second / 2, second, 1), 5_000);
         assert_eq!(share(second * 3, second * 2, 4), 3_750);
     }
 
     #[test]
-    fn a_share_is_at_most_the_whole() {
+    fn a_percentage_is_at_most_100() {
         let second = Duration::from_secs(1);
         assert_eq!(share(second * 4, second, 4), WHOLE);
         assert_eq!(share(second * 3, second * 2, 1), WHOLE);
     }
 
     #[test]
-    fn a_minute_has_one_sample_unless_more_are_asked_for() {
+    fn a_minute_has_one_sample_unless_another_is_requested() {
         let sampler = NodeStatsSampler::default();
         let node = Node::default();
         let inputs = SampleInputs {

@@ -34,7 +34,7 @@ fn ack(partition: i64, status: AckStatus) -> Ack {
     }
 }
 
-/// Of the queue of this name, or of the server.
+/// The counts of the queue with this name; an empty name is the server.
 fn of<'a>(counts: &'a [CounterRow], queue: &str) -> &'a CounterRow {
     let found = counts
         .iter()
@@ -43,7 +43,7 @@ fn of<'a>(counts: &'a [CounterRow], queue: &str) -> &'a CounterRow {
 }
 
 #[test]
-fn what_was_done_is_counted_once() {
+fn each_message_and_ack_is_counted_once() {
     let counters = Counters::default();
     let batch = WriteBatch {
         pushes: vec![message("q"); 4],
@@ -125,7 +125,7 @@ fn a_call_counts_once_for_the_server_and_once_for_each_queue() {
 }
 
 #[test]
-fn a_pop_by_namespace_is_of_no_queue() {
+fn a_pop_by_namespace_is_counted_for_the_server_only() {
     let counters = Counters::default();
     let of_queue = Source::Queue {
         queue: "q".into(),
@@ -147,7 +147,7 @@ fn a_pop_by_namespace_is_of_no_queue() {
 }
 
 #[test]
-fn failures_of_the_store_are_counted_from_where_they_were() {
+fn failures_of_the_store_are_counted_once_between_two_readings() {
     let counters = Counters::default();
     counters.count_store_failures(0);
     assert_eq!(counters.take(), []);
@@ -159,7 +159,7 @@ fn failures_of_the_store_are_counted_from_where_they_were() {
 }
 
 #[test]
-fn there_is_a_limit_to_what_is_kept() {
+fn the_number_of_counted_queues_is_limited() {
     let counters = Counters::default();
     for number in 0..=MAX_COUNTS {
         counters.count_deleted_partitions(&number.to_string(), 1);

@@ -1,5 +1,7 @@
 //! `POST /api/v1/ack` and `/api/v1/ack/batch`
 
+use std::borrow::Cow;
+
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -50,6 +52,10 @@ pub(super) struct AckAnswer {
     transaction_id: String,
     success: bool,
     error: Option<String>,
+    /// The same as `error` in one word: `lease_lost`, `batch_released`, `unresolvable`, `committed`,
+    /// or the code of a refused field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<Cow<'static, str>>,
     lease_released: bool,
     /// The message became a dead letter.
     dlq: bool,
@@ -116,7 +122,7 @@ pub(super) async fn ack_batch(
                 acks.push(ack);
             }
             // A bad acknowledgement is refused by itself.
-            Err(problem) => answers.push(refused(index, named, problem.detail())),
+            Err(problem) => answers.push(refused(index, named, &problem)),
         }
     }
     let batch = WriteBatch::of_acks(acks);
@@ -194,41 +200,50 @@ pub(super) fn status(field: &str, text: &str) -> Result<AckStatus, Problem> {
         })
 }
 
-/// Why an acknowledgement did not count.
-pub(super) fn reason(outcome: AckOutcome) -> Option<&'static str> {
+/// Why an acknowledgement did not count: a code and a text.
+pub(super) fn reason(outcome: AckOutcome) -> Option<(&'static str, &'static str)> {
     match outcome {
         AckOutcome::Done { .. } | AckOutcome::AlreadyDone => None,
-        AckOutcome::LeaseLost => Some("invalid or expired lease"),
-        AckOutcome::BatchReleased => Some(
+        AckOutcome::LeaseLost => Some(("lease_lost", "invalid or expired lease")),
+        AckOutcome::BatchReleased => Some((
+            "batch_released",
             "invalid or expired lease: another acknowledgement of this batch was failed, retry or dlq, \
              which released the whole batch; this message is redelivered",
-        ),
-        AckOutcome::Unknown => Some(
+        )),
+        AckOutcome::Unknown => Some((
+            "unresolvable",
             "unresolvable: the group has no such message in this partition (never pushed, or \
              removed); if it is leased, it is redelivered",
-        ),
-        AckOutcome::Passed => Some("the message is completed already"),
+        )),
+        // Queen's word for the position up to which a group has consumed.
+        AckOutcome::Passed => Some((
+            "committed",
+            "the message is committed: the group has completed it already, or it is a dead letter; \
+             it is not redelivered",
+        )),
     }
 }
 
 fn answer(index: usize, transaction_id: String, outcome: AckOutcome) -> AckAnswer {
-    let error = reason(outcome);
+    let (code, error) = reason(outcome).unzip();
     AckAnswer {
         index,
         transaction_id,
         success: error.is_none(),
         error: error.map(Into::into),
+        code: code.map(Into::into),
         lease_released: outcome.has_released_lease(),
         dlq: outcome.is_dead(),
         noop: outcome == AckOutcome::AlreadyDone,
     }
 }
 
-fn refused(index: usize, transaction_id: String, error: &str) -> AckAnswer {
+fn refused(index: usize, transaction_id: String, problem: &Problem) -> AckAnswer {
     AckAnswer {
         index,
         transaction_id,
-        error: Some(error.to_owned()),
+        error: Some(problem.detail().to_owned()),
+        code: Some(problem.code().into()),
         ..AckAnswer::default()
     }
 }

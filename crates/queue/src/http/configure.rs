@@ -5,14 +5,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
-use wakeline_web::{LimitedBody, json};
+use wakeline_web::{LimitedBody, Problem, json};
 
 use super::{
     Answer, Door,
     query::PathNames,
     refusals::{BadField, StoreUnreachable},
 };
-use crate::{name, options, queue_admin::ConfigureRequest};
+use crate::{
+    name,
+    options::{self, OptionChanges},
+    queue_admin::QueueChange,
+    seal::{FILE_NAME, Fingerprint},
+};
 
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ConfigureBody {
@@ -24,8 +29,23 @@ pub(super) struct ConfigureBody {
     /// `leaseTime`, `retryLimit`, `retryDelay`, `deadLetterQueue`, `dlqAfterMaxRetries`,
     /// `priority`, `delayedProcessing`, `windowBuffer`, `maxSize`, `ttl`, `maxWaitTimeSeconds`,
     /// `retentionEnabled`, `retentionSeconds`, `completedRetentionSeconds`, `encryptionEnabled`.
-    /// An option that is not given gets its default.
+    /// An option that is not named keeps its value; null restores its default.
     options: Option<Map<String, Value>>,
+    /// `merge` (the default), or `replace`: options that are not named get their defaults.
+    mode: Option<String>,
+}
+
+/// Whether options that are not named get their defaults.
+const MODES: [(&str, bool); 2] = [("merge", false), ("replace", true)];
+
+fn resets_others(mode: Option<&str>) -> Result<bool, Problem> {
+    let Some(mode) = mode else {
+        return Ok(false);
+    };
+    let known = MODES.into_iter().find(|(name, _)| *name == mode);
+    known
+        .map(|(_, resets_others)| resets_others)
+        .ok_or_else(|| Problem::invalid("mode", "must be merge or replace"))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,14 +60,24 @@ pub(super) struct ConfigureAnswer {
     partition_id: Option<Uuid>,
     storage: &'static str,
     options: Map<String, Value>,
+    /// What somebody has to do now, such as to back up a key that the server has made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
 }
 
-/// Creates a queue or replaces its options.
+fn notice(key: Fingerprint) -> String {
+    format!(
+        "the server made the key {key} for encrypted queues, in the file {FILE_NAME} of its data \
+         directory: back it up apart from the database, because without it their messages cannot be read"
+    )
+}
+
+/// Creates a queue or changes its options.
 #[utoipa::path(
     post, path = "/api/v1/configure", tag = "queue",
     request_body = ConfigureBody,
     responses(
-        (status = 200, description = "The queue with its options", body = ConfigureAnswer),
+        (status = 200, description = "The queue with all its options", body = ConfigureAnswer),
         BadField,
     )
 )]
@@ -62,16 +92,15 @@ pub(super) async fn configure(
     let (namespace, task) = (not_empty(body.namespace), not_empty(body.task));
     name::check_given("namespace", namespace.as_deref(), most)?;
     name::check_given("task", task.as_deref(), most)?;
-    let (options, given) = options::read(body.options.unwrap_or_default())?;
-    let effective = options::effective(&given, options.lease_ms, door.limits().lease);
-    let new = ConfigureRequest {
+    let resets_others = resets_others(body.mode.as_deref())?;
+    let change = QueueChange {
         queue: body.queue.clone(),
         namespace,
         task,
-        options,
-        given,
+        options: OptionChanges::read(body.options.unwrap_or_default(), resets_others)?,
     };
-    let configured = door.configure(new).await?;
+    let changed = door.change(change).await?;
+    let (configured, lease) = (changed.configured, door.limits().lease);
     Ok(Json(ConfigureAnswer {
         configured: true,
         queue: body.queue,
@@ -80,7 +109,8 @@ pub(super) async fn configure(
         queue_id: configured.queue_id,
         partition_id: None,
         storage: "segments",
-        options: effective,
+        options: options::effective(&changed.given, changed.options.lease_ms, lease),
+        notice: changed.made_key.map(notice),
     }))
 }
 

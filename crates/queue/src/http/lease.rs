@@ -35,6 +35,9 @@ pub(super) struct ExtendAnswer {
     lease_expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'static str>,
+    /// The same as `error` in one word: `lease_lost`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
 }
 
 /// Extends a lease. An expired lease stays expired.
@@ -73,5 +76,6 @@ pub(super) async fn extend(
         expires_at: until.clone(),
         lease_expires_at: until,
         error: extended.is_none().then_some(lost),
+        code: extended.is_none().then_some("lease_lost"),
     }))
 }

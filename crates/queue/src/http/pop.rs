@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{
     Delivery, HoldOutcome, Params, Prefer, Problem, ProblemDocument, UnsentAnswers,
+    unknown::nearest,
 };
 
 use super::{
@@ -16,7 +17,7 @@ use super::{
     query::{PathNames, flag, named, number, query, text},
     quoted,
     refusals::BadParameter,
-    time, time_text,
+    time, time_text, unsupported,
 };
 use crate::{
     browse::QUEUE_MODE,
@@ -25,6 +26,15 @@ use crate::{
     name,
     service::{ClaimGuard, Limits, Queue},
 };
+
+/// `from_beginning` is what consumers of Queen send, where every word but those for new messages
+/// means all of them.
+const SUBSCRIPTION_MODES: [(&str, Start); 4] = [
+    ("all", Start::All),
+    ("from_beginning", Start::All),
+    ("new", Start::New),
+    ("new-only", Start::New),
+];
 
 /// Partitions of a pop that leaves its size to the server.
 const AUTOPILOT_PARTITIONS: u32 = 16;
@@ -45,8 +55,12 @@ query! {
         consumer_group "consumerGroup": String = named(limits),
         /// Acknowledge the messages as they are handed out: at most once, no lease.
         auto_ack "autoAck": bool = flag,
-        /// Where a new group starts: `all`, or `new` for messages that come from now on.
-        subscription_mode "subscriptionMode": String = text,
+        /// How long the lease of this pop lasts, in seconds; by default the queue's `leaseTime`.
+        lease_seconds "leaseSeconds": u64 = number(1..=limits.max_lease.as_secs()),
+        /// Where a new group starts: with `all` messages (or `from_beginning`), or with those that come
+        /// from now on, `new` (or `new-only`). Empty: as if it were not given.
+        #[param(value_type = Option<String>)]
+        subscription_mode "subscriptionMode": Start = subscription_mode,
         /// The same by time: `now`, or a time such as `2026-01-31T12:00:00Z`.
         subscription_from "subscriptionFrom": String = text,
         /// Only `false`: no pop leaves out all but a partition's newest message, and `true` is refused.
@@ -103,6 +117,9 @@ struct PoppedMessage {
     transaction_id: String,
     trace_id: Option<Uuid>,
     data: serde_json::Value,
+    /// Which delivery to the group this is: 1 is the first. A message that is redelivered, because its
+    /// lease ended or because it or a message before it was not completed, counts up.
+    delivery_attempt: usize,
     producer_sub: Option<String>,
     created_at: String,
     partition_id: Uuid,
@@ -206,6 +223,7 @@ async fn pop(
     let limits = door.limits();
     let query = PopQuery::read(params, limits)?;
     refuse_conflation(&query)?;
+    refuse_lease_of_auto_ack(&query)?;
     let time = hold_time(&query, prefer, limits);
     let request = request(source, query, limits)?;
     // Boxed: a held request is mostly this future, and unboxed it is stored several times over.
@@ -224,11 +242,15 @@ fn refuse_conflation(query: &PopQuery) -> Result<(), Problem> {
     if query.conflation != Some(true) {
         return Ok(());
     }
-    Err(Problem::invalid(
-        "conflation",
-        "this server does not conflate: a pop gets all messages of a partition, not only the newest; \
-         nothing was taken. Pop without conflation",
-    ))
+    Err(unsupported::conflation())
+}
+
+fn refuse_lease_of_auto_ack(query: &PopQuery) -> Result<(), Problem> {
+    if query.auto_ack == Some(true) && query.lease_seconds.is_some() {
+        let problem = "with autoAck there is no lease; leave out one of the two";
+        return Err(Problem::invalid("leaseSeconds", problem));
+    }
+    Ok(())
 }
 
 fn request(source: Source, query: PopQuery, limits: &Limits) -> Result<PopRequest, Problem> {
@@ -249,6 +271,7 @@ fn request(source: Source, query: PopQuery, limits: &Limits) -> Result<PopReques
         batch: query.batch.unwrap_or(limits.default_batch),
         partitions: query.partitions.unwrap_or(partitions),
         auto_ack: query.auto_ack.unwrap_or(false),
+        lease_time: query.lease_seconds.map(Duration::from_secs),
     })
 }
 
@@ -259,12 +282,23 @@ fn start(query: &PopQuery) -> Result<Option<Start>, Problem> {
         Some(text) => return Ok(Some(Start::At(time("subscriptionFrom", text)?))),
         None => {}
     }
-    match query.subscription_mode.as_deref() {
-        None => Ok(None),
-        Some("all") => Ok(Some(Start::All)),
-        Some("new" | "new-only") => Ok(Some(Start::New)),
-        Some(_) => Err(Problem::invalid("subscriptionMode", "must be all or new")),
-    }
+    Ok(query.subscription_mode)
+}
+
+/// Read apart from `subscriptionFrom`, so that a wrong mode is refused also beside it.
+fn subscription_mode(params: &Params, field: &str) -> Result<Option<Start>, Problem> {
+    let Some(word) = params.text(field).filter(|word| !word.is_empty()) else {
+        return Ok(None);
+    };
+    let known = SUBSCRIPTION_MODES.iter().find(|(mode, _)| *mode == word);
+    let Some((_, start)) = known else {
+        let modes = SUBSCRIPTION_MODES.map(|(mode, _)| mode);
+        let nearest = nearest(word, &modes);
+        let nearest = nearest.map(|mode| format!("; did you mean `{mode}`?"));
+        let (modes, nearest) = (modes.join(", "), nearest.unwrap_or_default());
+        return Err(Problem::invalid(field, format!("none of {modes}{nearest}")));
+    };
+    Ok(Some(*start))
 }
 
 /// `wait` and `timeout` are Queen's way to ask, `Prefer: wait` is the standard's.
@@ -325,7 +359,8 @@ fn body(claimed: &Claim) -> String {
             if !std::mem::take(&mut is_first) {
                 out.push(',');
             }
-            write_message(&mut out, message, &common);
+            let attempt = part.deliveries.attempt(message.position);
+            write_message(&mut out, message, attempt, &common);
         }
     }
     // Writing to a String cannot fail.
@@ -333,14 +368,14 @@ fn body(claimed: &Claim) -> String {
     out
 }
 
-fn write_message(out: &mut String, message: &Message, common: &str) {
+fn write_message(out: &mut String, message: &Message, attempt: usize, common: &str) {
     let trace = message.trace_id.map(|id| format!("\"{id}\""));
     let trace = trace.as_deref().unwrap_or("null");
     let sub = message.producer_sub.as_deref().map(quoted);
     let sub = sub.as_deref().unwrap_or("null");
     let _ = write!(
         out,
-        r#"{{"id":"{}","transactionId":{},"traceId":{trace},"data":{},"producerSub":{sub},"createdAt":"{}",{common}}}"#,
+        r#"{{"id":"{}","transactionId":{},"traceId":{trace},"data":{},"producerSub":{sub},"createdAt":"{}","deliveryAttempt":{attempt},{common}}}"#,
         message.id,
         quoted(&message.transaction_id),
         message.payload,
@@ -351,9 +386,10 @@ fn write_message(out: &mut String, message: &Message, common: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deliveries::Deliveries;
 
     #[test]
-    fn an_answer_has_the_fields_that_are_described() {
+    fn the_answer_of_a_pop_has_the_described_fields() {
         let message = Message {
             id: Uuid::from_u128(1),
             position: 0,
@@ -378,6 +414,7 @@ mod tests {
                 first: 0,
                 end: 1,
                 messages: vec![message],
+                deliveries: Deliveries::default(),
                 remaining: 0,
             }],
         };

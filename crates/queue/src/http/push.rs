@@ -12,10 +12,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use wakeline_web::{Identity, LimitedBody, Problem, ProblemDocument, json, json_at};
 
-use super::{Door, refusals::BadField};
+use super::{Door, refusals::BadField, unsupported::refuse_binary};
 use crate::{
     message::{NewMessage, PushReceipt, PushRefusal},
     name,
+    seal::OtherKey,
     service::Limits,
 };
 
@@ -59,6 +60,9 @@ pub(super) struct PushAnswer {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// The same in one word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
 }
 
 /// Stores messages durably and wakes the pops that wait for them. A bad message is refused by itself;
@@ -79,6 +83,7 @@ pub(super) async fn push(
     identity: Identity,
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Problem> {
+    refuse_binary(&body)?;
     let body: PushBody = json(&body)?;
     check_count("items", body.items.len(), door.limits().max_items)?;
     let mut answers = Vec::with_capacity(body.items.len());
@@ -93,7 +98,7 @@ pub(super) async fn push(
                 messages.push(message);
             }
             Err(refused) => {
-                answers.push(failed(index, None, refused.detail()));
+                answers.push(failed(index, None, &refused));
                 problem.get_or_insert(refused);
             }
         }
@@ -103,7 +108,7 @@ pub(super) async fn push(
             Ok(pushed) => stored(index, queue, pushed),
             Err(refusal) => {
                 let refused = refused(refusal, &queue);
-                let answer = failed(index, Some(queue), refused.detail());
+                let answer = failed(index, Some(queue), &refused);
                 problem.get_or_insert(refused);
                 answer
             }
@@ -146,6 +151,17 @@ pub(super) fn refused(refusal: PushRefusal, queue: &str) -> Problem {
                 "queue {queue} keeps its messages sealed, and this server has no key (queue.encryption_key); nothing was stored"
             ),
         ),
+        PushRefusal::OtherKey { store, server } => Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "sealed",
+            format!(
+                "{}; nothing was stored: all nodes need the same queue.encryption_key",
+                OtherKey {
+                    store,
+                    server: server.into_iter().collect(),
+                }
+            ),
+        ),
         PushRefusal::QueueDeleted => Problem::unavailable(
             "queue-deleted",
             format!("queue {queue} was deleted at the same moment; nothing was stored, try again"),
@@ -153,12 +169,13 @@ pub(super) fn refused(refusal: PushRefusal, queue: &str) -> Problem {
     }
 }
 
-fn failed(index: usize, queue_name: Option<String>, error: &str) -> PushAnswer {
+fn failed(index: usize, queue_name: Option<String>, problem: &Problem) -> PushAnswer {
     PushAnswer {
         index,
         queue_name,
         status: "failed",
-        error: Some(error.to_owned()),
+        error: Some(problem.detail().to_owned()),
+        code: Some(problem.code()),
         ..PushAnswer::default()
     }
 }
@@ -179,7 +196,7 @@ fn stored(index: usize, queue_name: String, pushed: PushReceipt) -> PushAnswer {
         transaction_id: Some(pushed.transaction_id),
         partition_id: (!pushed.duplicate).then_some(pushed.partition_id),
         queue_name: Some(queue_name),
-        error: None,
+        ..PushAnswer::default()
     }
 }
 
@@ -212,7 +229,7 @@ pub(super) fn message(
         transaction_id: item.transaction_id,
         trace_id,
         payload,
-        // From the login, whatever the body says.
+        // The producer is the login's subject, not a value from the body.
         producer_sub: identity.subject.clone(),
         is_sealed: false,
     })

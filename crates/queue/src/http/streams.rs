@@ -58,6 +58,9 @@ pub(super) struct QueryAnswer {
     reset: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// The same as `error` in one word: `config_hash_mismatch`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
 }
 
 /// Registers a stream query, or finds it again.
@@ -96,8 +99,10 @@ pub(super) async fn register(
         fresh: None,
         reset: None,
         error: None,
+        code: None,
     };
     if registered.is_mismatch {
+        answer.code = Some("config_hash_mismatch");
         answer.error = Some(format!(
             "config_hash mismatch: the operators of query '{}' have changed. Pass reset:true to \
              wipe its state, or use another name.",
@@ -159,6 +164,9 @@ pub(super) struct CycleAnswer {
     ack_result: Option<CycleAcked>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// The same as `error` in one word, as of an acknowledgement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -207,6 +215,7 @@ pub(super) async fn cycle(
         push_results: Vec::new(),
         ack_result: None,
         error: None,
+        code: None,
     };
     match &done.rejection {
         None => {
@@ -223,9 +232,13 @@ pub(super) async fn cycle(
             return Err(refused(*refusal, queue));
         }
         Some(Rejection::Ack(_, outcome)) => {
-            answer.error = Some(reason(*outcome).unwrap_or_default().to_owned());
+            let (code, error) = reason(*outcome).unwrap_or_default();
+            (answer.error, answer.code) = (Some(error.to_owned()), Some(code.to_owned()));
         }
-        Some(Rejection::Lease(_)) => answer.error = Some("invalid or expired lease".into()),
+        Some(Rejection::Lease(_)) => {
+            answer.error = Some("invalid or expired lease".to_owned());
+            answer.code = Some("lease_lost".to_owned());
+        }
         Some(Rejection::Stream) => {
             return Err(Problem::not_found(
                 "query_id: no such query; register it first",
@@ -301,12 +314,12 @@ fn cycle_batch(body: &CycleBody, identity: &Identity, door: &Queue) -> Result<Wr
         pushes,
         acks,
         is_whole: true,
-        required: Vec::new(),
         state: Some(StateChange {
             stream: query_id(&body.query_id)?,
             partition: number,
             values,
         }),
+        ..WriteBatch::default()
     })
 }
 

@@ -17,6 +17,7 @@ use super::{
     ack::{self, AckBody},
     push::{self, PushItem},
     refusals::BadField,
+    unsupported,
 };
 use crate::{
     message::PushRefusal,
@@ -51,11 +52,7 @@ impl TransactionBody {
             ("positions", "committed positions", &self.positions),
         ] {
             if part.as_ref().is_some_and(|part| !part.is_empty()) {
-                let problem = format!(
-                    "this server has no {name}; the whole transaction was refused and nothing was \
-                     done. Send it without {field}"
-                );
-                return Err(Problem::invalid(field, problem));
+                return Err(unsupported::in_transaction(field, name));
             }
         }
         Ok(())
@@ -138,6 +135,10 @@ pub(super) struct TransactionAnswer {
     /// `ack_rejected`, `push_rejected` or `lease_rejected`
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
+    /// The same more exactly: of an acknowledgement `lease_lost`, `batch_released`, `unresolvable` or
+    /// `committed`; of a lease `lease_lost`; of a push the code of its refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -178,6 +179,7 @@ pub(super) async fn transaction(
     identity: Identity,
     LimitedBody(body): LimitedBody,
 ) -> Result<Response, Problem> {
+    unsupported::refuse_binary(&body)?;
     let body: TransactionBody = json(&body)?;
     body.refuse_unsupported_parts()?;
     let (batch, order) = batch(&body, &identity, &door)?;
@@ -261,33 +263,43 @@ fn rejected(
     rejection: &Rejection,
     queues: &[String],
 ) -> Result<Response, Problem> {
-    let (error, reason) = match rejection {
+    let (error, reason, code) = match rejection {
         Rejection::Push(index, refusal) => {
             let queue = queues.get(*index).map(String::as_str).unwrap_or_default();
             let problem = push::refused(*refusal, queue);
             // A full or paused queue is refused as for a plain push, so that the client tries again.
-            if !matches!(refusal, PushRefusal::Unsealed) {
+            if !matches!(
+                refusal,
+                PushRefusal::Unsealed | PushRefusal::OtherKey { .. }
+            ) {
                 return Err(problem);
             }
-            (problem.detail().to_owned(), "push_rejected")
+            let code = problem.code();
+            (problem.detail().to_owned(), "push_rejected", code)
         }
         Rejection::Ack(index, outcome) => {
-            let why = ack::reason(*outcome).unwrap_or_default();
+            let (code, why) = ack::reason(*outcome).unwrap_or_default();
             let error = format!("acknowledgement {index}: {why}; the transaction was rolled back");
-            (error, "ack_rejected")
+            (error, "ack_rejected", code.to_owned())
         }
         Rejection::Lease(lease) => (
             format!(
                 "required lease {lease}: invalid or expired lease; the transaction was rolled back"
             ),
             "lease_rejected",
+            "lease_lost".to_owned(),
         ),
-        Rejection::Stream => ("no such stream".to_owned(), "push_rejected"),
+        Rejection::Stream => (
+            "no such stream".to_owned(),
+            "push_rejected",
+            "not_found".to_owned(),
+        ),
     };
     let answer = TransactionAnswer {
         transaction_id,
         error: Some(error),
         reason: Some(reason),
+        code: Some(code),
         ..TransactionAnswer::default()
     };
     Ok((StatusCode::OK, Json(answer)).into_response())

@@ -2,31 +2,81 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::{Map, Value};
 use wakeline_web::Problem;
 
 use super::Queue;
 use crate::{
     error::Error,
-    queue_admin::{ConfigureRequest, ConfigureResult, GroupScope, PauseModes, Seek},
+    metrics, options,
+    queue_admin::{
+        ChangedQueue, ConfigureRequest, ConfigureResult, GroupScope, PauseModes, QueueChange, Seek,
+    },
+    store::statements,
     stream::{RegisterResult, StateQuery, StateRow, StreamRegistration},
 };
 
+/// How often a change is tried again because of others to the same queue.
+const CHANGE_TRIES: usize = 10;
 /// Segments that one sweep removes at most.
 const SWEEP_SEGMENTS: u32 = 500;
 /// Between two sweeps, so that sweeping leaves room for other writes.
 const SWEEP_PAUSE: Duration = Duration::from_millis(20);
 
 impl Queue {
-    /// Creates a queue or replaces its options.
-    pub async fn configure(&self, new: ConfigureRequest) -> Result<ConfigureResult, Error> {
-        if new.options.is_sealed && self.sealer.is_none() {
-            return Err(Problem::invalid(
-                "options.encryptionEnabled",
-                "the server has no key: set queue.encryption_key to 64 hexadecimal digits",
-            )
-            .into());
+    /// Creates a queue or changes its options.
+    pub async fn change(&self, change: QueueChange) -> Result<ChangedQueue, Error> {
+        let made_key = match change.options.asks_for_encryption() {
+            true => self.ensure_key().await?,
+            false => None,
+        };
+        for _ in 0..CHANGE_TRIES {
+            let made_of = match change.options.is_merged() {
+                true => Some(self.given_options(&change.queue).await?),
+                false => None,
+            };
+            let given = change.options.apply(&made_of.clone().unwrap_or_default());
+            let (options, given) = options::read(given)?;
+            let new = ConfigureRequest {
+                queue: change.queue.clone(),
+                namespace: change.namespace.clone(),
+                task: change.task.clone(),
+                options: options.clone(),
+                given: given.clone(),
+                made_of,
+            };
+            if let Some(configured) = self.configure(new).await? {
+                return Ok(ChangedQueue {
+                    configured,
+                    options,
+                    given,
+                    made_key,
+                });
+            }
         }
-        let (sealer, queue) = (self.sealer.clone(), new.queue.clone());
+        Err(Problem::unavailable(
+            "configured-meanwhile",
+            "the queue is configured by others at the same moment; nothing was done, try again",
+        )
+        .into())
+    }
+
+    /// Of a queue that there is not: none.
+    async fn given_options(&self, queue: &str) -> Result<Map<String, Value>, Error> {
+        let parameters = vec![queue.into()];
+        let rows = self
+            .store
+            .rows("queues", statements::QUEUE_OPTIONS, parameters);
+        let rows = rows.await?;
+        let given = rows.first().map(|row| row.text("options"));
+        Ok(given
+            .and_then(|given| serde_json::from_str(&given).ok())
+            .unwrap_or_default())
+    }
+
+    /// Creates a queue or replaces its options.
+    pub async fn configure(&self, new: ConfigureRequest) -> Result<Option<ConfigureResult>, Error> {
+        let (sealer, queue) = (self.sealer.get().cloned(), new.queue.clone());
         let write = self.store.configure(new).map(move |configured| {
             if let Some(sealer) = sealer {
                 sealer.forget(&queue);
@@ -114,7 +164,7 @@ impl Queue {
         let write = self.store.sweep(SWEEP_SEGMENTS).map(move |swept| {
             counters.count_swept(&swept.queues);
             if swept.messages > 0 {
-                metrics::counter!("wakeline_queue_swept_total").increment(swept.messages);
+                metrics::swept(swept.messages);
             }
             swept.is_more
         });

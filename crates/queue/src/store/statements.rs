@@ -31,6 +31,10 @@ pub const QUEUES: PagedStatement = paged!(
     "ORDER BY q.id DESC LIMIT $4 OFFSET $5"
 );
 
+/// As callers gave them.
+pub const QUEUE_OPTIONS: &str =
+    "SELECT CAST(q.options AS text) AS options FROM wakeline.queue q WHERE q.name = $1";
+
 pub const QUEUE_ID: &str = "SELECT q.id FROM wakeline.queue q WHERE q.name = $1";
 
 /// Of the queues from id `$1` to `$2`.

@@ -43,8 +43,8 @@ pub(super) fn of_release(claim: &Claim, released: &[i64]) -> Wakes {
     wakes.into()
 }
 
-pub(super) fn of_configure(configured: &ConfigureResult) -> Wakes {
-    if configured.may_be_ready {
+pub(super) fn of_configure(configured: &Option<ConfigureResult>) -> Wakes {
+    if configured.as_ref().is_some_and(|queue| queue.may_be_ready) {
         Wakes::whole_door()
     } else {
         Wakes::none()

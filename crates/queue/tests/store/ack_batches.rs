@@ -182,7 +182,7 @@ pub(crate) async fn a_lease_can_outlast_its_completed_batch(store: TestStore) {
     assert_eq!(next(&*store).await, ["b"]);
 }
 
-pub(crate) async fn the_id_of_a_message_without_a_transaction_id_is_one(store: TestStore) {
+pub(crate) async fn the_message_id_is_the_default_transaction_id(store: TestStore) {
     let mut new = message("q", "p", "");
     new.transaction_id = None;
     let pushed = push_all(&*store, vec![new.clone(), new.clone()]).await;

@@ -1,13 +1,16 @@
+use serde_json::json;
 use wakeline_queue::{
     ack::{AckOutcome, AckStatus},
     claim::Claim,
+    id,
 };
 
 use crate::{
     calls::{
-        GOES_ON, LEASE, RELEASED, ack, assert_about, complete, configure, from, names, outcome,
-        push, retry, without_lease,
+        GOES_ON, LEASE, RELEASED, ack, ack_all, ack_of, assert_about, complete, configure, from,
+        names, outcome, part, push, retry, without_lease,
     },
+    http_calls::Routes,
     test_store::TestStore,
 };
 
@@ -24,7 +27,7 @@ pub(crate) async fn completing_part_of_a_batch_keeps_the_lease(store: TestStore)
     let claimed = from("q").batch(3).claim(&*store).await;
     store.pass(LEASE / 2).await;
     assert_eq!(complete(&*store, &claimed, "b").await, GOES_ON);
-    // It is not extended.
+    // The lease is not extended.
     assert_about(from("q").nothing(&*store).await, LEASE / 2);
     store.pass(LEASE / 2).await;
     assert_eq!(names(&from("q").batch(3).claim(&*store).await), ["c"]);
@@ -103,7 +106,7 @@ pub(crate) async fn an_ack_without_a_lease_moves_the_cursor_forward_only(store: 
     assert_eq!(names(&next), ["c"]);
     // While another consumer has the lease, it may complete that consumer's messages.
     assert_eq!(complete(&*store, &unfenced, "c").await, RELEASED);
-    assert_eq!(complete(&*store, &next, "c").await, AckOutcome::LeaseLost);
+    assert_eq!(complete(&*store, &next, "c").await, AckOutcome::AlreadyDone);
     assert_eq!(names(&from("q").claim(&*store).await), ["d"]);
 }
 
@@ -135,4 +138,74 @@ pub(crate) async fn a_failed_message_waits_for_the_retry_delay(store: TestStore)
     assert_eq!(names(&claimed), ["a"]);
     assert_eq!(retry(&*store, &claimed, "a").await, RELEASED);
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
+}
+
+pub(crate) async fn a_repeated_ack_of_a_completed_batch_changes_nothing(store: TestStore) {
+    push(&*store, "q", "p", &["a", "b", "c"]).await;
+    let claimed = from("q").batch(2).claim(&*store).await;
+    let batch = || ["a", "b"].map(|name| ack_of(&claimed, name, AckStatus::Completed));
+    let done = ack_all(&*store, batch().to_vec()).await;
+    assert_eq!(done, [RELEASED, RELEASED]);
+    // The answer was lost: the caller does not know whether it counted.
+    let again = ack_all(&*store, batch().to_vec()).await;
+    assert_eq!(again, [AckOutcome::AlreadyDone; 2]);
+    // Also when the next consumer has the partition.
+    let next = from("q").claim(&*store).await;
+    let again = ack_all(&*store, batch().to_vec()).await;
+    assert_eq!(again, [AckOutcome::AlreadyDone; 2]);
+    for status in [AckStatus::Failed, AckStatus::Retry, AckStatus::DeadLetter] {
+        let refused = outcome(&*store, &claimed, "a", status).await;
+        assert_eq!(refused, AckOutcome::Passed);
+    }
+    assert_eq!(complete(&*store, &next, "c").await, RELEASED);
+    assert_eq!(store.database.count("queue_message_flag").await, 0);
+}
+
+pub(crate) async fn each_refused_ack_has_a_code(store: TestStore) {
+    let routes = Routes::of(store.queue());
+    push(&*store, "q", "p", &["a", "b", "c"]).await;
+    let claimed = from("q").batch(2).claim_soon(&*store).await;
+    assert_eq!(complete(&*store, &claimed, "a").await, GOES_ON);
+    let ack = |transaction: &str, status: &str| {
+        json!({
+            "transactionId": transaction, "status": status, "leaseId": claimed.lease,
+            "partitionId": id::partition(part(&claimed).number), "consumerGroup": "g",
+        })
+    };
+    let mut foreign = ack("b", "completed");
+    foreign["leaseId"] = json!("foreign");
+    for (ack, code, text) in [
+        (foreign, "lease_lost", "invalid or expired lease"),
+        (ack("unknown", "completed"), "unresolvable", "unresolvable"),
+        (ack("a", "failed"), "committed", "committed"),
+    ] {
+        let (alone, batch) = (
+            routes.post("/api/v1/ack", &ack).await,
+            routes
+                .post("/api/v1/ack/batch", &json!({"acknowledgments": [ack]}))
+                .await,
+        );
+        for answer in [&alone[0], &batch[0]] {
+            assert_eq!(
+                (&answer["success"], &answer["code"]),
+                (&json!(false), &json!(code))
+            );
+            let error = answer["error"].as_str().expect("a text");
+            assert!(error.contains(text), "{error}");
+        }
+        let operation = json!({"type": "ack"});
+        let mut operation = operation.as_object().cloned().expect("an object");
+        operation.extend(ack.as_object().cloned().expect("an object"));
+        let body = json!({"operations": [operation]});
+        let whole = routes.post("/api/v1/transaction", &body).await;
+        assert_eq!(
+            (&whole["success"], &whole["code"]),
+            (&json!(false), &json!(code))
+        );
+    }
+    let done = routes.post("/api/v1/ack", &ack("b", "completed")).await;
+    assert_eq!(done[0].get("code"), None);
+    let extended = format!("/api/v1/lease/{}/extend", claimed.lease.expect("a lease"));
+    let extended = routes.post(&extended, &json!({})).await;
+    assert_eq!(extended["code"], "lease_lost");
 }

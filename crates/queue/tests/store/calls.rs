@@ -1,4 +1,4 @@
-//! Calls of a store, in a test's words.
+//! Calls of a store, with short names for tests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ pub(crate) const HOUR_US: i64 = 3_600_000_000;
 /// The lease time that the caller of `pop` names.
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
-/// A pop that is told to check again within this time does so at once.
+/// A pop that must check again within this time does so at once.
 const AT_ONCE: Duration = Duration::from_millis(10);
 const MAX_POPS: usize = 50;
 
@@ -53,7 +53,7 @@ fn messages(queue: &str, partition: &str, transactions: &[&str]) -> Vec<NewMessa
         .collect()
 }
 
-/// One push of these transactions to a partition; says whom it made ready.
+/// One push of these transactions to a partition; returns the groups that it made ready.
 pub(crate) async fn push(
     store: &dyn Store,
     queue: &str,
@@ -68,7 +68,7 @@ pub(crate) async fn push(
     done.wakes
 }
 
-/// The same in one push per transaction, so that each message is a segment of its own.
+/// Like [`push`], but one push for each transaction, so that each message is a segment of its own.
 pub(crate) async fn push_each(
     store: &dyn Store,
     queue: &str,
@@ -126,6 +126,7 @@ pub(crate) fn from(queue: &str) -> Request {
         batch: 1,
         partitions: 1,
         auto_ack: false,
+        lease_time: None,
     })
 }
 
@@ -165,6 +166,11 @@ impl Request {
         self
     }
 
+    pub(crate) fn lease_time(mut self, time: Duration) -> Self {
+        self.0.lease_time = Some(time);
+        self
+    }
+
     pub(crate) fn partitions(mut self, count: u32) -> Self {
         self.0.partitions = count;
         self
@@ -184,12 +190,12 @@ impl Request {
         self.pop_with(store, Uuid::now_v7()).await
     }
 
-    /// Pops again while it is told to check again at once, as a held request does.
+    /// Pops again as long as it must check again at once, as a held request does.
     pub(crate) async fn pop_until_sure(&self, store: &dyn Store, lease: Uuid) -> PopOutcome {
         self.pop_of_any_until_sure(|| store, lease).await
     }
 
-    /// The same, each time of the store that `node` chooses.
+    /// Like [`Self::pop_until_sure`], each time from the store that `node` chooses.
     pub(crate) async fn pop_of_any_until_sure<'a>(
         &self,
         mut node: impl FnMut() -> &'a dyn Store,
@@ -215,17 +221,18 @@ impl Request {
         }
     }
 
-    /// There is something.
+    /// The claim of a pop, which must find messages.
     pub(crate) async fn claim(&self, store: &dyn Store) -> Claim {
         self.claimed(self.pop(store).await)
     }
 
-    /// There is something, if not at the first pop then at one that follows at once.
+    /// The claim of a pop that must find messages, if not at once then at its immediate check
+    /// again.
     pub(crate) async fn claim_soon(&self, store: &dyn Store) -> Claim {
         self.claimed(self.pop_until_sure(store, Uuid::now_v7()).await)
     }
 
-    /// There is nothing; when to check again.
+    /// The pop must find nothing; returns when to check again.
     pub(crate) async fn nothing(&self, store: &dyn Store) -> Option<Duration> {
         match self.pop_until_sure(store, Uuid::now_v7()).await {
             PopOutcome::Claimed(claimed) => panic!("something was found: {claimed:?}"),
@@ -265,7 +272,7 @@ pub(crate) fn ack_of(claimed: &Claim, transaction: &str, status: AckStatus) -> A
     }
 }
 
-/// The same claim of a consumer that does not name its lease.
+/// The same claim of a consumer that does not send its lease.
 pub(crate) fn without_lease(claimed: &Claim) -> Claim {
     Claim {
         lease: None,
@@ -273,12 +280,12 @@ pub(crate) fn without_lease(claimed: &Claim) -> Claim {
     }
 }
 
-/// All in one call.
+/// All messages of the claim in one call.
 pub(crate) async fn ack_all(store: &dyn Store, acks: Vec<Ack>) -> Vec<AckOutcome> {
     apply(store, WriteBatch::of_acks(acks)).await.acked
 }
 
-/// The outcome of one acknowledgement, and whom it wakes.
+/// The outcome of one acknowledgement, and the groups that it wakes.
 pub(crate) async fn ack(
     store: &dyn Store,
     claimed: &Claim,
@@ -341,17 +348,17 @@ pub(crate) async fn make_next_dead(store: &dyn Store, queue: &str, group: &str) 
     name.to_owned()
 }
 
-/// Done, and the lease stays.
+/// The ack is done, and the lease stays.
 pub(crate) const GOES_ON: AckOutcome = AckOutcome::Done {
     lease_released: false,
     dead: false,
 };
-/// Done, and the lease is over.
+/// The ack is done, and the lease is released.
 pub(crate) const RELEASED: AckOutcome = AckOutcome::Done {
     lease_released: true,
     dead: false,
 };
-/// A dead letter now, and the lease is over.
+/// The message is a dead letter now, and the lease is released.
 pub(crate) const DEAD: AckOutcome = AckOutcome::Done {
     lease_released: true,
     dead: true,
@@ -376,6 +383,7 @@ pub(crate) fn configuration(queue: &str, change: impl FnOnce(&mut Options)) -> C
         task: None,
         options,
         given: serde_json::Map::new(),
+        made_of: None,
     }
 }
 
@@ -393,7 +401,7 @@ pub(crate) fn scope(queue: Option<&str>, partition: Option<&str>) -> GroupScope 
     }
 }
 
-/// When each of these keys may have something, in their order.
+/// When each of these keys may have messages, in their order.
 pub(crate) async fn recheck(store: &dyn Store, keys: &[WaitKey]) -> Vec<Option<Duration>> {
     let waiting = keys.iter().map(|key| WaitedKey {
         topic: key.topic.clone(),

@@ -72,7 +72,7 @@ async fn counted(door: &Queue) -> (Vec<CounterRow>, CounterRow) {
     (by_queue.unwrap(), whole)
 }
 
-pub(crate) async fn calls_of_several_queues_are_one_of_the_server(store: TestStore) {
+pub(crate) async fn a_call_about_several_queues_is_one_call_of_the_server(store: TestStore) {
     let door = store.queue();
     let now = door.now_us().await.unwrap();
     let count = |queue: &str, push_requests, pushed, store_failures| CounterRow {

@@ -75,7 +75,7 @@ pub(crate) async fn a_dead_message_is_passed_after_those_before_it(store: TestSt
     assert_eq!(dead(&store).await, [(1, 4)]);
 }
 
-pub(crate) async fn the_lease_ends_when_only_dead_messages_are_left(store: TestStore) {
+pub(crate) async fn a_lease_ends_when_only_dead_messages_are_left(store: TestStore) {
     push(&*store, "q", "p", &["a", "b", "c", "d"]).await;
     for name in ["c", "b"] {
         let claimed = from("q").batch(3).claim(&*store).await;

@@ -86,7 +86,7 @@ pub(crate) async fn members_are_consumers_and_not_partitions(store: TestStore) {
         json!({"g": 3, "h": 3})
     );
 
-    // Those that wait are members of their group in each queue that they can get messages from.
+    // Waiting pops are members of their group in each queue that they can get messages from.
     let waiting = vec![
         from("n.t"),
         from("n.t").partition("p1"),

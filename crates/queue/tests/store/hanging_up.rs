@@ -43,13 +43,13 @@ async fn hang_up<T: Send + 'static>(
     blocker.release().await;
 }
 
-/// A pop that waits for the queue, and one that waits for its partition only.
+/// Two waiting pops: of the whole queue, and of its partition only.
 fn waiters() -> [Request; 2] {
     [from("q"), from("q").partition("p")]
 }
 
-/// A group that has consumed message `a`, which is all there is.
-async fn with_a_group_at_the_end(store: &dyn Store) {
+/// Lets the group consume message `a`, the only one.
+async fn consume_everything(store: &dyn Store) {
     push(store, "q", "p", &["a"]).await;
     from("q").auto_ack().claim(store).await;
 }
@@ -67,7 +67,7 @@ pub(crate) async fn a_push_wakes(store: TestStore) {
 
 pub(crate) async fn a_seek_wakes(store: TestStore) {
     let door = open(&store).await;
-    with_a_group_at_the_end(&*store).await;
+    consume_everything(&*store).await;
     for request in waiters() {
         for scope in [scope(Some("q"), None), scope(Some("q"), Some("p"))] {
             let waiting = door.parked(request.clone().auto_ack()).await;
@@ -111,7 +111,7 @@ fn in_namespace(namespace: &str) -> ConfigureRequest {
 
 pub(crate) async fn deleting_a_group_wakes(store: TestStore) {
     let door = open(&store).await;
-    with_a_group_at_the_end(&*store).await;
+    consume_everything(&*store).await;
     for request in waiters() {
         let waiting = door.parked(request.auto_ack()).await;
         let queue = door.queue.clone();

@@ -85,7 +85,7 @@ pub(crate) async fn an_auto_ack_that_is_dropped_is_released_and_wakes(store: Tes
     drop_the_claim(store, from("q").auto_ack()).await;
 }
 
-pub(crate) async fn the_end_of_a_lease_wakes_a_pop_that_came_after_it(store: TestStore) {
+pub(crate) async fn the_end_of_a_lease_wakes_a_pop_that_came_after_the_claim(store: TestStore) {
     for (queue, request) in [("q", from("q")), ("r", from("r").partition("p"))] {
         let door = TestDoor::open(&store).await;
         push(&*store, queue, "p", &["a"]).await;
@@ -95,12 +95,12 @@ pub(crate) async fn the_end_of_a_lease_wakes_a_pop_that_came_after_it(store: Tes
         let (claim, woken_by) = answer(door.pop(request)).await;
         assert_eq!(names(claim.claim()), ["a"]);
         assert_eq!(woken_by, Some(Cause::Timer));
-        // It checks, waits until the lease ends, and checks again. A timer may be early once.
+        // The pop checks, waits until the lease ends, and checks again. A timer may be early once.
         assert!(door.pops() - pops <= 3, "{} checks", door.pops() - pops);
     }
 }
 
-pub(crate) async fn the_end_of_a_lease_wakes_a_pop_that_waited_before_it(store: TestStore) {
+pub(crate) async fn the_end_of_a_lease_wakes_a_pop_that_waited_before_the_claim(store: TestStore) {
     let door = TestDoor::open(&store).await;
     // The group has caught up with the queue.
     push(&*store, "q", "p", &["first"]).await;

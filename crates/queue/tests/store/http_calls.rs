@@ -40,6 +40,11 @@ impl Routes {
         self.ask(request.expect("a request")).await
     }
 
+    pub(crate) async fn ask_post_bytes(&self, path: &str, body: Vec<u8>) -> (StatusCode, Value) {
+        let request = Request::post(path).body(body.into());
+        self.ask(request.expect("a request")).await
+    }
+
     /// An answer without a body is null.
     async fn ask(&self, request: Request<Body>) -> (StatusCode, Value) {
         let response = self.0.clone().oneshot(request).await.expect("an answer");

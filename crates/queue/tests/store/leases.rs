@@ -1,7 +1,9 @@
 use std::time::Duration;
 
+use http::StatusCode;
 use uuid::Uuid;
 use wakeline_queue::{
+    Limits,
     ack::{
         AckOutcome,
         AckStatus::{Completed, DeadLetter, Failed, Retry},
@@ -14,6 +16,7 @@ use crate::{
         GOES_ON, LEASE, RELEASED, assert_about, complete, from, names, outcome, part, push,
         release_claim,
     },
+    http_calls::Routes,
     test_store::TestStore,
 };
 
@@ -31,7 +34,7 @@ pub(crate) async fn a_leased_partition_is_not_claimed_before_its_lease_ends(stor
     assert_about(from("q").partition("p2").nothing(&*store).await, LEASE);
 }
 
-pub(crate) async fn the_lease_time_of_the_queue_counts(store: TestStore) {
+pub(crate) async fn the_lease_time_of_the_queue_applies(store: TestStore) {
     push(&*store, "q", "p", &["a"]).await;
     let time = LEASE * 3;
     store.set_lease("q", time).await;
@@ -105,7 +108,15 @@ pub(crate) async fn a_consumer_with_a_lost_lease_changes_nothing(store: TestStor
     assert_eq!(store.database.count("queue_dead_letter").await, 0);
     assert_eq!(complete(&*store, &held, "a").await, GOES_ON);
     assert_eq!(complete(&*store, &held, "b").await, RELEASED);
-    assert_eq!(complete(&*store, &held, "b").await, AckOutcome::LeaseLost);
+    // What the holder of the lease has completed is done, whoever asks.
+    for loser in [&lost, &foreign, &nil, &held] {
+        assert_eq!(complete(&*store, loser, "b").await, AckOutcome::AlreadyDone);
+        assert_eq!(
+            outcome(&*store, loser, "b", Failed).await,
+            AckOutcome::Passed
+        );
+    }
+    assert_eq!(from("q").nothing(&*store).await, None);
 }
 
 pub(crate) async fn auto_ack_advances_the_cursor_without_a_lease(store: TestStore) {
@@ -134,4 +145,42 @@ pub(crate) async fn auto_ack_after_an_expired_lease_fences_the_old_holder(store:
     assert_eq!(complete(&*store, &lost, "b").await, AckOutcome::LeaseLost);
     assert!(!release_claim(&*store, &lost).await);
     assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
+}
+
+pub(crate) async fn a_pop_names_the_time_of_its_lease(store: TestStore) {
+    push(&*store, "q", "p1", &["a"]).await;
+    push(&*store, "q", "p2", &["b"]).await;
+    store.set_lease("q", LEASE).await;
+    let long = from("q").partition("p1").lease_time(LEASE * 3);
+    let long = long.claim(&*store).await;
+    let short = from("q").partition("p2").lease_time(LEASE / 2);
+    short.claim(&*store).await;
+    assert_about(from("q").nothing(&*store).await, LEASE / 2);
+    store.pass(LEASE / 2).await;
+    assert_eq!(names(&from("q").claim(&*store).await), ["b"]);
+    store.pass(LEASE).await;
+    assert_eq!(complete(&*store, &long, "a").await, RELEASED);
+}
+
+pub(crate) async fn the_lease_time_of_a_pop_is_limited(store: TestStore) {
+    let routes = Routes::of(store.queue_with(Limits {
+        max_lease: Duration::from_secs(9),
+        ..Limits::default()
+    }));
+    push(&*store, "q", "p", &["a"]).await;
+    for query in [
+        "leaseSeconds=10",
+        "leaseSeconds=0",
+        "leaseSeconds=5&autoAck=true",
+    ] {
+        let path = format!("/api/v1/pop/queue/q?consumerGroup=g&{query}");
+        let (status, refused) = routes.ask_get(&path).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{query}: {refused}");
+        assert_eq!(refused["field"], "leaseSeconds");
+        assert_eq!(refused["code"], "invalid_field");
+    }
+    let path = "/api/v1/pop/queue/q?consumerGroup=g&leaseSeconds=9";
+    let popped = routes.get(path).await;
+    assert_eq!(popped["messages"][0]["transactionId"], "a");
+    assert_about(from("q").nothing(&*store).await, Duration::from_secs(9));
 }

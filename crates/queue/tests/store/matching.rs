@@ -74,13 +74,13 @@ async fn in_both(store: &TestStore, between: Duration) -> Request {
     request
 }
 
-pub(crate) async fn the_higher_priority_comes_first(store: TestStore) {
+pub(crate) async fn the_queue_with_the_higher_priority_is_claimed_first(store: TestStore) {
     let request = in_both(&store, Duration::from_secs(1)).await;
     assert_eq!(names(&request.claim(&*store).await), ["high"]);
     assert_eq!(names(&request.claim(&*store).await), ["low"]);
 }
 
-pub(crate) async fn a_long_wait_comes_before_a_higher_priority(store: TestStore) {
+pub(crate) async fn a_long_wait_is_claimed_before_a_higher_priority(store: TestStore) {
     let request = in_both(&store, HOUR).await;
     assert_eq!(names(&request.claim(&*store).await), ["low"]);
     assert_eq!(names(&request.claim(&*store).await), ["high"]);

@@ -120,7 +120,7 @@ pub(crate) async fn deleting_an_unknown_message_changes_nothing(store: TestStore
     assert!(!store.delete_message(nowhere).done().await);
 }
 
-pub(crate) async fn a_dead_letter_of_a_deleted_group_stays(store: TestStore) {
+pub(crate) async fn a_dead_letter_outlives_its_group(store: TestStore) {
     let door = store.queue();
     let pushed = push_each(&*store, "q", "p", &["a"]).await;
     make_next_dead(&*store, "q", "g").await;
@@ -131,7 +131,7 @@ pub(crate) async fn a_dead_letter_of_a_deleted_group_stays(store: TestStore) {
     assert_eq!(letters.unwrap().total, 1);
 }
 
-pub(crate) async fn a_moved_message_is_a_dead_letter_of_the_groups_that_it_waits_for(
+pub(crate) async fn a_moved_message_is_a_dead_letter_of_each_group_that_has_not_consumed_it(
     store: TestStore,
 ) {
     let door = store.queue();

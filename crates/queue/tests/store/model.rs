@@ -38,7 +38,7 @@ struct Partition {
     cursors: BTreeMap<String, Cursor>,
 }
 
-/// What acknowledgements did.
+/// The outcomes of acknowledgements.
 #[derive(Debug, Default)]
 pub(crate) struct AckResults {
     pub(crate) outcomes: Vec<AckOutcome>,
@@ -161,6 +161,7 @@ impl Model {
             let cursor = partition.cursors.entry(request.group.clone()).or_default();
             let fits = cursor.fits(&partition.messages, part, request.batch as usize, room);
             assert!(fits, "{part:?} of {cursor:?}");
+            cursor.deliver(part, claimed.lease.is_none());
             room -= part.messages.len();
             let left = partition.messages.len() - at(part.end);
             if request.auto_ack {
@@ -172,7 +173,7 @@ impl Model {
                 cursor.position = at(part.first);
                 cursor.lease = Some(Lease {
                     id: claimed.lease.expect("a lease"),
-                    until: now + lease,
+                    until: now + request.lease_time.unwrap_or(lease),
                     end: at(part.end),
                 });
             }
@@ -214,7 +215,7 @@ impl Model {
         }
         let outcomes = self
             .clone()
-            .ack(acks, required, &self.locate(acks))
+            .ack(acks, required, &self.locate(acks), true)
             .outcomes;
         let index = outcomes.iter().position(|outcome| !outcome.is_success())?;
         Some(Rejection::Ack(index, outcomes[index]))
@@ -234,6 +235,7 @@ impl Model {
         acks: &[Ack],
         required: &[Uuid],
         located: &[Option<usize>],
+        is_whole: bool,
     ) -> AckResults {
         let mut results = AckResults {
             outcomes: vec![AckOutcome::Unknown; acks.len()],
@@ -254,7 +256,7 @@ impl Model {
         }
         for (key, mut own) in by_cursor {
             own.sort_by_key(|(_, _, position)| *position);
-            self.ack_one(key, &own, required, &mut results);
+            self.ack_one(key, &own, required, is_whole, &mut results);
         }
         results
     }
@@ -264,6 +266,7 @@ impl Model {
         key: (Name, String),
         own: &[LocatedAck<'_>],
         required: &[Uuid],
+        is_whole: bool,
         results: &mut AckResults,
     ) {
         let now = self.now;
@@ -273,8 +276,8 @@ impl Model {
         let before = cursor.clone();
         let (mut counted, mut stays, mut is_nacked, mut keeps) = (Vec::new(), None, false, false);
         for &(index, ack, position) in own {
-            if let Some(refusal) = before.refusal(now, ack, required, position) {
-                // What this call has made dead is not redelivered.
+            if let Some(refusal) = before.refusal(now, ack, required, is_whole, position) {
+                // A message that this call made a dead letter is not redelivered.
                 let is_dead = position.is_some_and(|at| cursor.dead.contains_key(&at));
                 let is_released = refusal == AckOutcome::LeaseLost
                     && !is_dead
@@ -368,6 +371,7 @@ impl Model {
                 _ => false,
             };
             if is_own {
+                cursor.forget_delivery(part, claimed.lease.is_none());
                 cursor.position = at(part.first);
                 cursor.lease = None;
                 returned.push(part.number);

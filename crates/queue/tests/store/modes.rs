@@ -28,7 +28,7 @@ pub(crate) async fn paused_pushes_are_refused(store: TestStore) {
     let refused = try_push(&*two, sent).await;
     assert_eq!(refused.pushed, vec![Err(PushRefusal::Paused); 3]);
     assert_eq!(refused.wakes, []);
-    // What is there is consumed.
+    // Stored messages are consumed.
     let claimed = from("q").claim(&*two).await;
     let ack = ack_of(&claimed, "a", AckStatus::Completed);
     let whole = whole_batch(vec![ack], vec![message("r", "p", "c")]);

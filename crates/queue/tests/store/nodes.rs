@@ -1,4 +1,4 @@
-//! How the nodes are doing, and how many pops they hold.
+//! The statistics of nodes, and the number of pops that they hold.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ pub(crate) async fn held_pops_are_an_average_of_the_samples(store: TestStore) {
     let door = store.queue();
     let now = this_minute(&door).await;
     let before = now - MINUTE;
-    // Half of a minute was written before the whole of it.
+    // The counts of half a minute are replaced by those of the whole minute.
     set_held_pops(&*store, "a", &[(before, "q", 99, 1)]).await;
     set_held_pops(&*store, "a", &[(before, "q", 12, 6), (now, "q", 3, 6)]).await;
     set_held_pops(&*store, "b", &[(now, "q", 10, 5), (now, "r", 1, 1)]).await;

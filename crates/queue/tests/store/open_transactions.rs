@@ -23,8 +23,8 @@ async fn begin_push(store: &TestStore) -> Client {
     client
 }
 
-/// The pop finds nothing and is told to check again soon.
-async fn in_vain(store: &dyn Store, request: &Request) -> Duration {
+/// The pop must find nothing, and check again soon.
+async fn assert_empty_with_a_recheck(store: &dyn Store, request: &Request) -> Duration {
     let PopOutcome::Empty { recheck_after } = request.pop(store).await else {
         panic!("something was found");
     };
@@ -38,11 +38,11 @@ async fn an_auto_ack_wakes_for_a_push_that_is_not_committed_yet() {
     let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a"]).await;
     let under_way = begin_push(&store).await;
-    // The push has seen that the group is not at the end, so it wakes nobody: the claim must.
+    // The push saw that the group is not at the end, so it wakes no pop: the claim must.
     let claimed = from("q").auto_ack().claim(&*store).await;
     assert_eq!(names(&claimed), ["a"]);
     assert_eq!(claimed.wakes().len(), 1);
-    let recheck_after = in_vain(&*store, &from("q").auto_ack()).await;
+    let recheck_after = assert_empty_with_a_recheck(&*store, &from("q").auto_ack()).await;
     under_way.batch_execute("COMMIT").await.unwrap();
     tokio::time::sleep(recheck_after).await;
     assert_eq!(names(&from("q").claim_soon(&*store).await), ["b"]);
@@ -89,7 +89,7 @@ async fn a_cursor_that_another_claim_has_locked_is_checked_again_soon() {
     let lock = "BEGIN; SELECT FROM wakeline.queue_cursor FOR NO KEY UPDATE";
     other.batch_execute(lock).await.unwrap();
     for request in [from("q"), from("q").partition("p"), from("q").auto_ack()] {
-        in_vain(&*store, &request).await;
+        assert_empty_with_a_recheck(&*store, &request).await;
     }
     other.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
@@ -98,7 +98,7 @@ async fn a_cursor_that_another_claim_has_locked_is_checked_again_soon() {
 /// Only dead messages are left behind what is acknowledged, so the partition is not locked, and
 /// whether it goes on cannot be seen.
 #[tokio::test]
-async fn an_ack_over_dead_messages_does_not_hide_an_open_push() {
+async fn an_ack_over_dead_messages_does_not_skip_an_open_push() {
     let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["a", "dead"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;

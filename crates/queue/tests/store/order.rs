@@ -47,7 +47,7 @@ pub(crate) async fn the_partition_that_is_ready_longest_is_claimed_first(store: 
         push(&*store, "q", name, &["a"]).await;
         from("q").auto_ack().claim(&*store).await;
     }
-    // A busy partition does not keep the others waiting.
+    // A busy partition does not delay the others.
     for (name, transactions) in [("p2", ["b", "c"]), ("p3", ["b", "c"]), ("p1", ["b", "c"])] {
         store.pass(Duration::from_millis(1)).await;
         push(&*store, "q", name, &transactions).await;

@@ -16,7 +16,7 @@ pub(crate) async fn a_push_gives_each_message_the_next_position(store: TestStore
     assert_eq!((part(&claimed).first, part(&claimed).end), (0, 5));
 }
 
-pub(crate) async fn a_message_keeps_all_its_fields(store: TestStore) {
+pub(crate) async fn a_message_is_delivered_with_all_its_fields(store: TestStore) {
     let sent = NewMessage {
         trace_id: Some(Uuid::new_v4()),
         payload: r#"{"text": "Zażółć \u0041 \\ \" '"}"#.into(),

@@ -49,7 +49,9 @@ pub(crate) async fn a_queue_counts_each_message_once(store: TestStore) {
     assert!(queue.oldest_us.is_some());
 }
 
-pub(crate) async fn without_queue_mode_the_group_furthest_behind_counts(store: TestStore) {
+pub(crate) async fn without_queue_mode_the_group_furthest_behind_gives_the_counts(
+    store: TestStore,
+) {
     let door = store.queue();
     push_each(&*store, "q", "p", &["a", "b", "c"]).await;
     consume(&*store, "q", "fast", 3).await;
@@ -98,7 +100,7 @@ pub(crate) async fn lists_have_pages_and_totals(store: TestStore) {
     assert_eq!((everywhere.rows.len(), everywhere.total), (6, 6));
 }
 
-pub(crate) async fn an_overview_adds_up(store: TestStore) {
+pub(crate) async fn an_overview_sums_all_queues(store: TestStore) {
     let door = store.queue();
     push_each(&*store, "a.x", "p", &["1", "2", "3", "4", "5"]).await;
     push_each(&*store, "b.x", "p", &["1"]).await;

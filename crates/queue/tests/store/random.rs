@@ -198,7 +198,7 @@ impl<'a> Sequence<'a> {
             acks: acks.clone(),
             is_whole,
             required: required.clone(),
-            state: None,
+            ..WriteBatch::default()
         };
         let done = self.store().apply(Arc::new(batch)).done().await;
         let rejection = self.model.rejection(&required, &acks).filter(|_| is_whole);
@@ -223,7 +223,7 @@ impl<'a> Sequence<'a> {
                 self.given.push(pushed.transaction_id);
             }
         }
-        let expected = self.model.ack(&acks, &required, &located);
+        let expected = self.model.ack(&acks, &required, &located, is_whole);
         assert_eq!(done.acked, expected.outcomes, "{acks:?}");
         if pushes.is_empty() {
             assert_wakes(&expected, &done.wakes);
@@ -254,6 +254,7 @@ impl<'a> Sequence<'a> {
             batch: self.random.random_range(1..=4),
             partitions: *[1, 1, 2, 3].choose(&mut self.random).unwrap(),
             auto_ack: self.random.random_bool(0.3),
+            lease_time: self.random.random_bool(0.3).then_some(LEASE * 2),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wakeline_queue::ack::{
-    AckOutcome::{BatchReleased, LeaseLost},
+    AckOutcome::{AlreadyDone, BatchReleased, LeaseLost},
     AckStatus::{Completed, DeadLetter, Failed, Retry},
 };
 
@@ -14,7 +14,7 @@ use crate::{
     test_store::TestStore,
 };
 
-pub(crate) async fn the_rest_of_a_batch_is_told_that_a_nack_released_it(store: TestStore) {
+pub(crate) async fn acks_after_a_nack_answer_that_the_batch_was_released(store: TestStore) {
     for (queue, status) in [("f", Failed), ("r", Retry), ("d", DeadLetter)] {
         push(&*store, queue, "p", &["a", "b", "c", "d"]).await;
         let claimed = from(queue).batch(4).claim(&*store).await;
@@ -31,16 +31,16 @@ pub(crate) async fn the_rest_of_a_batch_is_told_that_a_nack_released_it(store: T
         assert_eq!(complete(&*store, &claimed, "d").await, BatchReleased);
         store.pass(LEASE).await;
         assert_eq!(complete(&*store, &claimed, "d").await, BatchReleased);
-        // What is not redelivered is not said to be.
-        assert_eq!(complete(&*store, &claimed, "a").await, LeaseLost);
+        // The answer does not announce a redelivery that does not come.
+        assert_eq!(complete(&*store, &claimed, "a").await, AlreadyDone);
         assert_eq!(complete(&*store, &claimed, "unknown").await, LeaseLost);
         let last = from(queue).batch(9).claim(&*store).await;
         assert_eq!(complete(&*store, &last, "d").await, RELEASED);
-        assert_eq!(complete(&*store, &claimed, "d").await, LeaseLost);
+        assert_eq!(complete(&*store, &claimed, "d").await, AlreadyDone);
     }
 }
 
-pub(crate) async fn a_dead_message_of_a_released_batch_is_not_said_to_be_redelivered(
+pub(crate) async fn an_ack_of_a_dead_message_of_a_released_batch_does_not_announce_a_redelivery(
     store: TestStore,
 ) {
     push(&*store, "q", "p", &["a", "b", "c"]).await;
@@ -77,7 +77,7 @@ async fn acked(routes: &Routes, message: &Value, status: &str) -> Value {
     answer[0].clone()
 }
 
-pub(crate) async fn each_ack_of_a_released_batch_is_answered_with_what_happened(store: TestStore) {
+pub(crate) async fn each_ack_of_a_released_batch_is_answered_by_its_own_outcome(store: TestStore) {
     let routes = Routes::of(store.queue());
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let popped = routes.get("/api/v1/pop/queue/q?consumerGroup=g").await;
@@ -94,7 +94,7 @@ pub(crate) async fn each_ack_of_a_released_batch_is_answered_with_what_happened(
         late,
         json!({
             "index": 0, "transactionId": "c", "success": false, "leaseReleased": false,
-            "dlq": false, "noop": false,
+            "dlq": false, "noop": false, "code": "batch_released",
             "error": "invalid or expired lease: another acknowledgement of this batch was failed, \
                       retry or dlq, which released the whole batch; this message is redelivered",
         })

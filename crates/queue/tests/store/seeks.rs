@@ -29,7 +29,7 @@ async fn delete(store: &dyn Store, queue: Option<&str>, with_start: bool) -> u64
     deleting.done().await
 }
 
-pub(crate) async fn a_seek_to_the_end(store: TestStore) {
+pub(crate) async fn a_seek_to_the_end_skips_all_messages(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     from("q").auto_ack().claim(&*store).await;
     assert_eq!(seek(&*store, scope(Some("q"), None), Seek::End).await, 1);
@@ -39,7 +39,7 @@ pub(crate) async fn a_seek_to_the_end(store: TestStore) {
     assert_eq!(names(&all().claim(&*store).await), ["c"]);
 }
 
-pub(crate) async fn a_seek_to_a_time(store: TestStore) {
+pub(crate) async fn a_seek_to_a_time_redelivers_the_messages_since_then(store: TestStore) {
     for name in ["a", "b", "c"] {
         push(&*store, "q", "p", &[name]).await;
         store.pass_for_all(HOUR).await;
@@ -57,7 +57,7 @@ pub(crate) async fn a_seek_to_a_time(store: TestStore) {
     }
 }
 
-pub(crate) async fn a_seek_of_one_partition(store: TestStore) {
+pub(crate) async fn a_seek_of_one_partition_leaves_the_others_alone(store: TestStore) {
     push(&*store, "q", "p1", &["a"]).await;
     push(&*store, "q", "p2", &["b"]).await;
     push(&*store, "r", "p1", &["c"]).await;

@@ -76,7 +76,9 @@ pub(crate) async fn a_batch_spans_many_small_segments(store: TestStore) {
     assert_eq!(numbers(&names(&claimed)), (42..COUNT).collect::<Vec<_>>());
 }
 
-pub(crate) async fn dead_messages_on_both_sides_of_a_segment_boundary(store: TestStore) {
+pub(crate) async fn dead_messages_on_both_sides_of_a_segment_boundary_are_skipped(
+    store: TestStore,
+) {
     push_all(&*store, numbered(MAX_MESSAGES + 2)).await;
     let all = from("q").batch(1_000);
     for dead in [MAX_MESSAGES - 1, MAX_MESSAGES] {
@@ -100,7 +102,7 @@ pub(crate) async fn dead_messages_on_both_sides_of_a_segment_boundary(store: Tes
     );
 }
 
-pub(crate) async fn ten_thousand_messages_of_one_push_come_in_order(store: TestStore) {
+pub(crate) async fn ten_thousand_messages_of_one_push_are_delivered_in_order(store: TestStore) {
     const COUNT: usize = 10_000;
     let pushed = push_all(&*store, numbered(COUNT)).await;
     assert!(pushed.iter().all(|pushed| !pushed.duplicate));

@@ -69,7 +69,7 @@ pub(crate) async fn a_push_answers_one_pop_per_message(store: TestStore) {
 }
 
 /// A batch is filled before the next pop gets messages.
-pub(crate) async fn a_batch_goes_to_one_pop(store: TestStore) {
+pub(crate) async fn the_messages_of_a_batch_go_to_one_pop(store: TestStore) {
     let door = TestDoor::open(&store).await;
     let first = door.parked(from("q").batch(10).auto_ack()).await;
     let second = door.parked(from("q").batch(10).auto_ack()).await;

@@ -2,18 +2,24 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use http::StatusCode;
+use serde_json::{Value, json};
 use wakeline_queue::{
     ack::{AckOutcome, AckStatus},
     message::PushRefusal,
     options::Options,
 };
+use wakeline_testkit::CommitAlone;
 use wakeline_wake::Cause;
 
 use crate::{
     calls::{
-        DEAD, GOES_ON, HOUR, LEASE, RELEASED, ack_all, ack_of, assert_about, complete, configure,
-        fail, from, make_dead, message, names, part, push, retry, try_push,
+        DEAD, GOES_ON, HOUR, LEASE, RELEASED, ack_all, ack_of, assert_about, complete,
+        configuration, configure, fail, from, make_dead, message, names, part, push, retry,
+        try_push,
     },
+    http_calls::Routes,
     test_door::{TestDoor, acknowledge, answer},
     test_store::TestStore,
 };
@@ -129,8 +135,8 @@ pub(crate) async fn a_window_collects_messages_until_the_pushes_pause(store: Tes
     assert_eq!(names(&claimed), ["a", "b"]);
 }
 
-/// A partition that never becomes calm must not hide one that is calm.
-pub(crate) async fn a_busy_partition_does_not_hide_a_calm_one(store: TestStore) {
+/// A partition whose window never ends must not hold up one whose window has ended.
+pub(crate) async fn a_partition_within_its_window_does_not_hold_up_another(store: TestStore) {
     configure(&*store, "q", |options| options.window_ms = ms(MINUTE)).await;
     push(&*store, "q", "busy", &["a"]).await;
     store.pass_for_all(SECOND).await;
@@ -228,7 +234,7 @@ pub(crate) async fn a_message_over_the_maximum_age_is_not_delivered(store: TestS
     assert_eq!(names(&claimed), ["d"]);
 }
 
-pub(crate) async fn an_option_that_is_not_given_gets_its_default_again(store: TestStore) {
+pub(crate) async fn an_omitted_option_is_reset_to_its_default(store: TestStore) {
     configure(&*store, "q", |options| {
         options.lease_ms = Some(ms(HOUR));
         options.retry_limit = 0;
@@ -243,7 +249,7 @@ pub(crate) async fn an_option_that_is_not_given_gets_its_default_again(store: Te
     assert_eq!(fail(&*store, &claimed, "b").await, RELEASED);
 }
 
-/// The tables and the options name each default once more: they must agree.
+/// On PostgreSQL the columns have the defaults of `options.rs` once more: they must agree.
 pub(crate) async fn a_queue_without_configuration_has_the_default_options(store: TestStore) {
     push(&*store, "pushed", "p", &["a"]).await;
     configure(&*store, "configured", |_| {}).await;
@@ -252,4 +258,79 @@ pub(crate) async fn a_queue_without_configuration_has_the_default_options(store:
              keeps_dead_letters, priority, delay_ms, window_ms, max_size, max_age_ms, age_limits_waiting, completed_retention_ms,
              is_sealed) o";
     assert_eq!(store.database.pairs(kinds).await, [(1, 2)]);
+}
+
+async fn configured(routes: &Routes, body: Value) -> Value {
+    let answer = routes.post("/api/v1/configure", &body).await;
+    let options = &answer["options"];
+    json!(["leaseTime", "retryLimit", "ttl", "deadLetterQueue"].map(|name| options[name].clone()))
+}
+
+pub(crate) async fn an_option_that_is_not_named_keeps_its_value(store: TestStore) {
+    let routes = Routes::of(store.queue());
+    let change = |options: Value| json!({"queue": "q", "options": options});
+    let set = change(json!({"leaseTime": 7, "ttl": 50, "deadLetterQueue": false}));
+    assert_eq!(configured(&routes, set).await, json!([7, 3, 50, false]));
+    let other = change(json!({"retryLimit": 1}));
+    assert_eq!(configured(&routes, other).await, json!([7, 1, 50, false]));
+    let restored = change(json!({"leaseTime": null, "deadLetterQueue": null}));
+    assert_eq!(
+        configured(&routes, restored).await,
+        json!([300, 1, 50, true])
+    );
+    assert_eq!(
+        configured(&routes, json!({"queue": "q"})).await,
+        json!([300, 1, 50, true])
+    );
+    // It counts too, and is not only shown.
+    push(&*store, "q", "p", &["a"]).await;
+    for expected in [RELEASED, DEAD] {
+        let claimed = from("q").claim(&*store).await;
+        assert_eq!(fail(&*store, &claimed, "a").await, expected);
+    }
+    let mut replaced = change(json!({"ttl": 9}));
+    replaced["mode"] = json!("replace");
+    assert_eq!(
+        configured(&routes, replaced).await,
+        json!([300, 3, 9, true])
+    );
+    let shown = routes.get("/api/v1/status/queues/q").await;
+    assert_eq!(shown["queue"]["config"]["ttl"], 9, "{shown}");
+    let (status, refused) = routes
+        .ask_post("/api/v1/configure", &json!({"queue": "q", "mode": "reset"}))
+        .await;
+    assert_eq!(
+        (status, &refused["field"]),
+        (StatusCode::BAD_REQUEST, &json!("mode"))
+    );
+}
+
+pub(crate) async fn changes_of_the_same_moment_are_all_kept(store: TestStore) {
+    let routes = [(); 2].map(|()| Routes::of(store.queue()));
+    for round in 1..=10 {
+        let names = ["leaseTime", "retryLimit", "ttl", "maxSize"];
+        let changes = names.iter().enumerate().map(|(number, name)| {
+            let body = json!({"queue": "q", "options": {*name: round}});
+            let routes = &routes[number % 2];
+            async move { routes.post("/api/v1/configure", &body).await }
+        });
+        join_all(changes).await;
+        let now = routes[0]
+            .post("/api/v1/configure", &json!({"queue": "q"}))
+            .await;
+        for name in names {
+            assert_eq!(now["options"][name], round, "{name}");
+        }
+    }
+}
+
+pub(crate) async fn a_change_made_of_other_options_is_not_done(store: TestStore) {
+    let mut stale = configuration("q", |options| options.retry_limit = 9);
+    stale.made_of = Some(serde_json::Map::new());
+    stale.given = json!({"retryLimit": 9}).as_object().cloned().unwrap();
+    // A new queue has no options yet.
+    assert!(store.configure(stale.clone()).done().await.is_some());
+    assert_eq!(store.configure(stale.clone()).done().await, None);
+    stale.made_of = Some(stale.given.clone());
+    assert!(store.configure(stale).done().await.is_some());
 }

@@ -34,7 +34,7 @@ async fn refused(client: &Client, sql: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_message_keeps_all_its_fields() {
+async fn a_message_is_delivered_with_all_its_fields() {
     let store = TestStore::postgres().await;
     let client = application(&store).await;
     let pushes = r#"SELECT wakeline.push('q', '{"a":  1, "z": "\u0000"}', 'π', 't ü',
@@ -59,7 +59,7 @@ async fn a_message_keeps_all_its_fields() {
 }
 
 #[tokio::test]
-async fn messages_come_in_the_order_of_the_commits() {
+async fn messages_are_delivered_in_the_order_of_the_commits() {
     let store = TestStore::postgres().await;
     let (slow, fast) = (application(&store).await, application(&store).await);
     run(&slow, "BEGIN; SELECT wakeline.push('q', '1', 'p', 'a')").await;
@@ -117,7 +117,7 @@ async fn a_transaction_id_is_stored_once() {
 }
 
 #[tokio::test]
-async fn three_hundred_messages_of_one_transaction_come_in_order() {
+async fn three_hundred_messages_of_one_transaction_are_delivered_in_order() {
     let store = TestStore::postgres().await;
     push(&*store, "q", "p", &["first"]).await;
     let client = application(&store).await;
@@ -135,7 +135,7 @@ async fn three_hundred_messages_of_one_transaction_come_in_order() {
 }
 
 #[tokio::test]
-async fn a_push_by_sql_is_refused_as_one_by_the_store() {
+async fn a_push_by_sql_is_refused_like_a_push_by_http() {
     let store = TestStore::postgres().await;
     let client = application(&store).await;
     configure(&*store, "small", |options| options.max_size = 2).await;
@@ -209,7 +209,7 @@ async fn a_push_by_sql_wakes_the_pops_of_every_node() {
     run(&client, "SELECT wakeline.push('q', '1', 'p', 'first')").await;
     for (number, node) in nodes.iter().enumerate() {
         recheck_on_request(node);
-        // A group that has caught up, and one that has seen nothing.
+        // A group that has caught up, and one that has claimed nothing.
         let group = format!("g{number}");
         let caught_up = from("q").group(&group).batch(9);
         let claimed = caught_up.clone().auto_ack().claim(&*store).await;

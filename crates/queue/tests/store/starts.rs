@@ -1,10 +1,12 @@
 //! Where a new group starts.
 
+use http::StatusCode;
 use wakeline_queue::claim::Start;
 use wakeline_testkit::CommitAlone;
 
 use crate::{
     calls::{HOUR, Request, from, names, of, push, scope},
+    http_calls::Routes,
     test_store::TestStore,
 };
 
@@ -88,4 +90,42 @@ pub(crate) async fn a_later_subscription_applies_to_partitions_without_a_cursor(
     assert_eq!(new.nothing(&*store).await, None, "it has a cursor there");
     store.delete_group(scope(None, None), false).done().await;
     assert_eq!(names(&new.claim_soon(&*store).await), ["old"]);
+}
+
+pub(crate) async fn each_word_for_a_start_is_known_and_others_are_refused(store: TestStore) {
+    let routes = Routes::of(store.queue());
+    push(&*store, "q", "p", &["a"]).await;
+    for (number, (query, finds)) in [
+        ("subscriptionMode=all", true),
+        ("subscriptionMode=from_beginning", true),
+        ("subscriptionMode=", true),
+        ("subscriptionMode=new", false),
+        ("subscriptionMode=new-only", false),
+        ("subscriptionMode=all&subscriptionFrom=now", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = format!("/api/v1/pop/queue/q?consumerGroup=g{number}&autoAck=true&{query}");
+        // A new group starts within a check or two.
+        let mut popped = routes.get(&path).await;
+        if popped.is_null() {
+            popped = routes.get(&path).await;
+        }
+        assert_eq!(!popped.is_null(), finds, "{query}");
+    }
+    for (query, nearest) in [
+        ("subscriptionMode=News", "`new`"),
+        ("subscriptionMode=from_beginnning", "`from_beginning`"),
+        ("subscriptionMode=latest", "new-only"),
+        // The time does not hide it.
+        ("subscriptionMode=alll&subscriptionFrom=now", "`all`"),
+    ] {
+        let path = format!("/api/v1/pop/queue/q?consumerGroup=wrong&{query}");
+        let (status, refused) = routes.ask_get(&path).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{query}: {refused}");
+        assert_eq!(refused["field"], "subscriptionMode");
+        let text = refused["error"].as_str().expect("a text");
+        assert!(text.contains(nearest), "{text}");
+    }
 }

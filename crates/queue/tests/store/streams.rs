@@ -138,7 +138,7 @@ pub(crate) async fn a_rejected_cycle_changes_no_state(store: TestStore) {
     assert_eq!(unknown, Some(Rejection::Stream));
 }
 
-pub(crate) async fn the_last_value_of_a_key_counts(store: TestStore) {
+pub(crate) async fn the_last_value_of_a_key_is_stored(store: TestStore) {
     let stream = register(&*store).await;
     let values = [
         ("a", Some("1")),

@@ -164,7 +164,9 @@ pub(crate) async fn a_sweep_removes_a_limited_number_of_segments(store: TestStor
     assert_eq!(from("q").nothing(&*store).await, None);
 }
 
-pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_is_free(store: TestStore) {
+pub(crate) async fn a_deleted_queue_is_gone_at_once_and_its_name_can_be_used_again(
+    store: TestStore,
+) {
     configure(&*store, "q", |options| options.retry_limit = 0).await;
     push(&*store, "q", "p", &["a", "b", "c"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;

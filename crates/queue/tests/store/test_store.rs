@@ -142,8 +142,8 @@ impl TestStore {
         self.database.block_writes(tables).await
     }
 
-    /// On PostgreSQL no pop gets on until what is returned is dropped, so that those that follow
-    /// gather and run as batches, two nodes' at once.
+    /// On PostgreSQL every pop waits until the returned guard is dropped, so that the pops that
+    /// follow gather and run as batches, two nodes' at once.
     pub(crate) async fn hold_pops_up(&self) -> Option<Client> {
         if !self.database.is_postgres() {
             return None;

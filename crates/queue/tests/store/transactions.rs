@@ -64,9 +64,27 @@ pub(crate) async fn a_lost_lease_rejects_the_whole_batch(store: TestStore) {
     is_empty(&*store, "r").await;
     assert_eq!(names(&from("q").claim(&*store).await), ["a"]);
     assert_eq!(complete(&*store, &held, "b").await, RELEASED);
-    // Not even its transaction id is remembered.
+    // Not even the transaction id of the push is stored.
     push(&*store, "r", "p", &["x"]).await;
     assert_eq!(names(&from("r").claim(&*store).await), ["x"]);
+}
+
+/// Its pushes may have been consumed meanwhile, or another consumer may have done the work.
+pub(crate) async fn a_repeated_transaction_is_refused(store: TestStore) {
+    push(&*store, "q", "p", &["a", "b"]).await;
+    let claimed = from("q").claim(&*store).await;
+    let step = || {
+        whole(
+            &*store,
+            vec![done(&claimed, "a")],
+            vec![message("r", "p", "x")],
+        )
+    };
+    assert_eq!(step().await.acked, [RELEASED]);
+    let lost = Rejection::Ack(0, AckOutcome::LeaseLost);
+    assert_eq!(step().await, rejected(lost.clone()));
+    from("q").claim(&*store).await;
+    assert_eq!(step().await, rejected(lost));
 }
 
 pub(crate) async fn an_unknown_message_rejects_the_whole_batch(store: TestStore) {
@@ -99,7 +117,7 @@ pub(crate) async fn a_required_lease_must_be_valid(store: TestStore) {
     assert_eq!(names(&from("r").batch(9).claim(&*store).await), ["x"]);
 }
 
-/// Clients name it for the whole transaction only.
+/// Clients send a lease for the whole transaction only.
 pub(crate) async fn a_required_lease_fences_the_acks(store: TestStore) {
     push(&*store, "q", "p", &["a", "b"]).await;
     let claimed = from("q").batch(2).claim(&*store).await;
@@ -145,7 +163,7 @@ pub(crate) async fn a_refused_push_rejects_the_whole_batch(store: TestStore) {
     assert_eq!(refused, rejected(full));
     is_empty(&*store, "s").await;
     assert_eq!(complete(&*store, &claimed, "a").await, RELEASED);
-    // Twice the same takes room once.
+    // A duplicate counts once against the limit of the queue.
     let twice = ["y", "y"].map(|name| message("r", "p", name));
     let fits = whole(&*store, Vec::new(), twice.to_vec()).await;
     assert_eq!(fits.rejection, None);

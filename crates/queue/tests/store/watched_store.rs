@@ -17,6 +17,7 @@ use wakeline_queue::{
     claim::{Claim, PopOutcome, PopRequest},
     counters::{CounterRow, HeldPops, NodeStats},
     queue_admin::{ConfigureRequest, ConfigureResult, GroupScope, PauseModes, Seek, SweepResult},
+    seal::Fingerprint,
     store::{
         MessageAdmin, QueueAdmin, StatsStore, Store, StreamStore,
         read::{PositionRange, ReadStore, Row, SegmentSpan, Value},
@@ -99,7 +100,8 @@ type Read<'a, T> = BoxFuture<'a, Result<T, Error>>;
 
 forward! {
     QueueAdmin {
-        #[counted] configure(options: ConfigureRequest) -> Write<ConfigureResult>;
+        #[counted] configure(options: ConfigureRequest) -> Write<Option<ConfigureResult>>;
+        use_key(keys: Vec<Fingerprint>, may_be_first: bool) -> Write<Option<Fingerprint>>;
         delete_queue(queue: String) -> Write<Option<i64>>;
         #[counted] delete_group(scope: GroupScope, with_start: bool) -> Write<u64>;
         #[counted] seek(scope: GroupScope, to: Seek) -> Write<u64>;

@@ -71,7 +71,7 @@ async fn a_producer_produces_and_a_consumer_consumes() {
     let pushed = call(&server, push(), &token("write-only")).await;
     assert_eq!(pushed.status, 201, "{}", pushed.text());
     let refused = call(&server, push(), &token("read-only")).await;
-    insta::assert_snapshot!(refused.text(), @r#"{"type":"urn:wakeline:forbidden","title":"Forbidden","status":403,"detail":"the role read-only may not write here; it takes admin or read-write or write-only","error":"Insufficient permissions"}"#);
+    insta::assert_snapshot!(refused.text(), @r#"{"type":"urn:wakeline:forbidden","title":"Forbidden","status":403,"detail":"the role read-only may not write here; it takes admin or read-write or write-only","error":"Insufficient permissions","code":"forbidden"}"#);
 
     let pop = || get("/api/v1/pop/queue/q");
     for role in ["read-only", "write-only"] {

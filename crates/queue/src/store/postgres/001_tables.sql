@@ -20,6 +20,8 @@ CREATE TABLE wakeline.queue (
     task text NOT NULL,
     -- How many partitions there are: the ordinal of the newest.
     partitions bigint NOT NULL DEFAULT 0,
+    -- A push creates a queue with these defaults of the options. They are those of `options.rs`, which
+    -- a test compares.
     -- NULL: the server's default.
     lease_ms bigint,
     retry_limit integer NOT NULL DEFAULT 3,
@@ -134,8 +136,12 @@ CREATE TABLE wakeline.queue_cursor (
     lease_id uuid,
     -- The end of the leased batch.
     leased_to bigint,
-    -- The last lease that a nack ended: late acknowledgements of the same batch are told so.
+    -- The last lease that a nack ended: late acknowledgements of the same batch are answered with
+    -- that.
     nacked_lease uuid,
+    -- Where earlier deliveries ended that reached beyond the cursor, separated by commas: how often
+    -- a message was delivered.
+    deliveries text,
     -- No message at or after this position has a flag of the group.
     flags_end bigint NOT NULL DEFAULT 0,
     consumed bigint NOT NULL DEFAULT 0,
@@ -184,7 +190,9 @@ CREATE TABLE wakeline.queue_mode (
     -- Where the nodes listen for pushes by SQL.
     channel text NOT NULL DEFAULT 'wakeline',
     push_paused boolean NOT NULL DEFAULT false,
-    pop_paused boolean NOT NULL DEFAULT false
+    pop_paused boolean NOT NULL DEFAULT false,
+    -- The fingerprint of the key that seals messages. Servers without this key seal none.
+    key_fingerprint bigint
 );
 INSERT INTO wakeline.queue_mode DEFAULT VALUES;
 

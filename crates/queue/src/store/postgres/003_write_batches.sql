@@ -85,7 +85,7 @@ CREATE FUNCTION wakeline.queue_lock_partitions(
     -- Per partition: NULL when it is pushed to, else the position acknowledged, or its hash.
     p_is_push boolean[], p_position bigint[], p_hash uuid[]
 ) RETURNS TABLE (
-    now_us bigint, push_paused boolean,
+    now_us bigint, push_paused boolean, key_fingerprint bigint,
     partition_id bigint, name text, first_position bigint, next_position bigint, last_us bigint,
     queue_id bigint, queue text, namespace text, task text,
     delay_ms bigint, is_sealed boolean, max_size bigint,
@@ -100,6 +100,7 @@ DECLARE
     v_up_to bigint[];
     v_now bigint;
     v_paused boolean;
+    v_key bigint;
 BEGIN
     SELECT array_agg(u.id), array_agg(u.up_to) INTO v_ids, v_up_to
     FROM (
@@ -114,10 +115,10 @@ BEGIN
         SELECT FROM wakeline.queue_partition p
         WHERE p.id = u.id AND (u.up_to IS NULL OR p.next_position <= u.up_to + 1)
         FOR NO KEY UPDATE OF p) p;
-    SELECT m.push_paused INTO v_paused FROM wakeline.queue_mode m;
+    SELECT m.push_paused, m.key_fingerprint INTO v_paused, v_key FROM wakeline.queue_mode m;
     v_now := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
     RETURN QUERY
-    SELECT v_now, v_paused, u.id, p.name, p.first_position, p.next_position,
+    SELECT v_now, v_paused, v_key, u.id, p.name, p.first_position, p.next_position,
         CASE WHEN p.last_at = '-infinity' THEN 0
             ELSE (extract(epoch FROM p.last_at) * 1000000)::bigint END,
         p.queue_id, q.name, q.namespace, q.task, q.delay_ms, q.is_sealed, q.max_size,
@@ -165,7 +166,7 @@ CREATE FUNCTION wakeline.queue_lock_cursors(p_partition bigint[], p_group text[]
     -- The partition ends here or later.
     next_position bigint,
     "position" bigint, ready_us bigint, lease_id uuid, leased_to bigint, nacked_lease uuid,
-    flags_end bigint,
+    flags_end bigint, deliveries text,
     retry_limit integer, retry_delay_ms bigint, keeps_dead_letters boolean,
     flag_positions bigint[], flag_failures integer[], flag_dead boolean[]
 ) LANGUAGE plpgsql AS $$
@@ -190,7 +191,7 @@ BEGIN
     RETURN QUERY
     SELECT u.item, u.group_id, p.next_position,
         c.position, (extract(epoch FROM c.ready_at) * 1000000)::bigint, c.lease_id, c.leased_to,
-        c.nacked_lease, c.flags_end, q.retry_limit, q.retry_delay_ms, q.keeps_dead_letters,
+        c.nacked_lease, c.flags_end, c.deliveries, q.retry_limit, q.retry_delay_ms, q.keeps_dead_letters,
         m.positions, m.failures, m.dead
     FROM unnest(p_partition, v_group) WITH ORDINALITY AS u(id, group_id, item)
     CROSS JOIN LATERAL (SELECT * FROM wakeline.queue_partition p WHERE p.id = u.id LIMIT 1) p
@@ -255,14 +256,16 @@ END $$;
 -- Writes the new state of cursors.
 CREATE FUNCTION wakeline.queue_write_cursors(
     p_partition bigint[], p_group bigint[], p_position bigint[], p_ready_us bigint[],
-    p_lease uuid[], p_leased_to bigint[], p_flags_end bigint[], p_consumed bigint[]
+    p_lease uuid[], p_leased_to bigint[], p_flags_end bigint[], p_consumed bigint[],
+    p_deliveries text[]
 ) RETURNS void LANGUAGE sql AS $$
     UPDATE wakeline.queue_cursor c
     SET position = u.position, lease_id = u.lease, leased_to = u.leased_to, flags_end = u.flags_end,
         ready_at = to_timestamp(0) + u.ready_us * interval '1 microsecond',
-        consumed = c.consumed + u.consumed
-    FROM unnest(p_partition, p_group, p_position, p_ready_us, p_lease, p_leased_to, p_flags_end, p_consumed)
-        AS u(partition_id, group_id, position, ready_us, lease, leased_to, flags_end, consumed)
+        consumed = c.consumed + u.consumed, deliveries = u.deliveries
+    FROM unnest(p_partition, p_group, p_position, p_ready_us, p_lease, p_leased_to, p_flags_end,
+            p_consumed, p_deliveries)
+        AS u(partition_id, group_id, position, ready_us, lease, leased_to, flags_end, consumed, deliveries)
     WHERE c.partition_id = u.partition_id AND c.group_id = u.group_id
 $$;
 

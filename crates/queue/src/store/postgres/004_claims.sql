@@ -1,7 +1,7 @@
 -- What pops read before they decide, and write after.
 --
--- Nothing here waits for the lock of a cursor or a partition: what another transaction has locked is
--- skipped, and a pop that finds nothing is told to check again soon.
+-- Nothing here waits for the lock of a cursor or a partition: what another transaction has locked
+-- is skipped, and a pop that finds nothing checks again soon.
 
 -- The group of this name in a queue. A new one is created and starts as the caller says.
 CREATE FUNCTION wakeline.queue_find_or_make_group(p_queue bigint, p_group text, p_mode text, p_begin timestamptz)
@@ -74,7 +74,7 @@ CREATE FUNCTION wakeline.queue_claim(
     -- Without a cursor: when the next is due.
     due_us bigint,
     partition_id bigint, group_id bigint, partition_name text,
-    "position" bigint, flags_end bigint, first_position bigint, next_position bigint, last_us bigint,
+    "position" bigint, flags_end bigint, leased_to bigint, deliveries text, first_position bigint, next_position bigint, last_us bigint,
     namespace text, task text, lease_ms bigint, delay_ms bigint, window_ms bigint, max_age_ms bigint,
     dead bigint[],
     first bigint, last bigint, created_us bigint, only_group bigint, body text
@@ -159,7 +159,7 @@ BEGIN
 
         RETURN QUERY
         SELECT r.item, v_now_us, NULL::bigint, c.partition_id, v_group.id, p.name,
-            c.position, c.flags_end, p.first_position, p.next_position,
+            c.position, c.flags_end, c.leased_to, c.deliveries, p.first_position, p.next_position,
             CASE WHEN p.last_at = '-infinity' THEN 0
                 ELSE (extract(epoch FROM p.last_at) * 1000000)::bigint END,
             v_queue.namespace, v_queue.task, v_queue.lease_ms, coalesce(v_delay_ms, 0), coalesce(v_window_ms, 0), v_queue.max_age_ms,

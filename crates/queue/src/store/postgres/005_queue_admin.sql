@@ -4,7 +4,9 @@ CREATE FUNCTION wakeline.queue_configure(
     p_name text, p_namespace text, p_task text, p_lease_ms bigint, p_retry_limit integer,
     p_retry_delay_ms bigint, p_keeps_dead_letters boolean, p_priority integer, p_delay_ms bigint,
     p_window_ms bigint, p_max_size bigint, p_max_age_ms bigint, p_age_limits_waiting boolean,
-    p_completed_retention_ms bigint, p_is_sealed boolean, p_options text
+    p_completed_retention_ms bigint, p_is_sealed boolean, p_options text,
+    -- The options that the new ones were made of: if the queue has others, there is no row. NULL: any.
+    p_made_of text
 ) RETURNS TABLE (public_id uuid, namespace text, task text, may_be_ready boolean)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -17,6 +19,9 @@ BEGIN
         CASE WHEN strpos(p_name, '.') > 0 THEN substr(p_name, strpos(p_name, '.') + 1) ELSE '' END)
     ON CONFLICT DO NOTHING;
     SELECT * INTO v_before FROM wakeline.queue q WHERE q.name = p_name FOR NO KEY UPDATE;
+    IF v_before.options <> p_made_of::jsonb THEN
+        RETURN;
+    END IF;
     v_is_other_delay := v_before.delay_ms <> p_delay_ms OR v_before.window_ms <> p_window_ms;
     IF v_is_other_delay THEN
         -- Claims look again at what is held back, by the new rules. A claim by the old ones may hold
@@ -121,7 +126,7 @@ BEGIN
         UPDATE wakeline.queue_cursor c
         SET position = CASE WHEN v_at IS NULL THEN p.next_position
                 ELSE wakeline.queue_start_position(p.id, v_at) END,
-            ready_at = clock_timestamp(), lease_id = NULL, leased_to = NULL
+            ready_at = clock_timestamp(), lease_id = NULL, leased_to = NULL, deliveries = NULL
         FROM wakeline.queue_partition p
         WHERE p.queue_id = v_group.queue_id AND (p_partition IS NULL OR p.name = p_partition)
             AND c.partition_id = p.id AND c.group_id = v_group.id;

@@ -17,7 +17,9 @@ use crate::{
     apply::{
         self, AckedMessage, BatchState, Cursor, MessageFlag, Partition, PushedQueue, RetryPolicy,
     },
+    deliveries::Deliveries,
     id,
+    seal::Fingerprint,
     write_batch::{BatchOutcome, WriteBatch},
 };
 
@@ -313,6 +315,9 @@ fn partitions_from_rows(state: &mut BatchState, rows: &[Row]) {
     for row in rows {
         state.now = row.get("now_us");
         state.push_paused = row.get("push_paused");
+        state.key = row
+            .get::<_, Option<i64>>("key_fingerprint")
+            .map(Fingerprint);
         let queue_id: i64 = row.get("queue_id");
         let queue = queues.entry(queue_id).or_insert_with(|| {
             Arc::new(PushedQueue {
@@ -349,6 +354,7 @@ fn cursor_from_row(state: &mut BatchState, partition: i64, row: &Row) -> AckedMe
         leased_to: row.get("leased_to"),
         nacked_lease: row.get("nacked_lease"),
         flags_end: row.get("flags_end"),
+        deliveries: Deliveries::of_text(row.get("deliveries")),
     };
     let positions: Option<Vec<i64>> = row.get("flag_positions");
     if let Some(positions) = positions {

@@ -16,6 +16,7 @@ use super::{apply::query_if, flush::Cursors, wrong};
 use crate::{
     claim::{PopOutcome, PopRequest, Source, Start},
     claiming::{self, ClaimShares, Claimant, ClaimedQueue},
+    deliveries::Deliveries,
     segment::Segment,
     takeable::Candidate,
 };
@@ -43,6 +44,7 @@ impl PopCall {
             auto_ack: self.request.auto_ack,
             lease: self.lease,
             time: self.time,
+            own_time: self.request.lease_time,
         }
     }
 }
@@ -350,6 +352,8 @@ fn candidate(row: &Row, partition: i64, read_limit: i64) -> Candidate {
         name: row.get("partition_name"),
         position: row.get("position"),
         flags_end: row.get("flags_end"),
+        leased_to: row.get("leased_to"),
+        deliveries: Deliveries::of_text(row.get("deliveries")),
         first: row.get("first_position"),
         next: row.get("next_position"),
         last_us: row.get("last_us"),

@@ -16,6 +16,7 @@ pub(super) struct Cursors {
     leased_to: Vec<Option<i64>>,
     flags_end: Vec<i64>,
     consumed: Vec<i64>,
+    deliveries: Vec<Option<String>>,
 }
 
 impl Cursors {
@@ -28,6 +29,8 @@ impl Cursors {
         self.leased_to.push(cursor.leased_to);
         self.flags_end.push(cursor.flags_end);
         self.consumed.push(consumed);
+        self.deliveries
+            .push(cursor.deliveries.text(cursor.position));
     }
 
     pub(super) async fn write(&self, client: &Client) -> Result<(), Error> {
@@ -36,7 +39,7 @@ impl Cursors {
         }
         client
             .query_typed(
-                "SELECT wakeline.queue_write_cursors($1, $2, $3, $4, $5, $6, $7, $8)",
+                "SELECT wakeline.queue_write_cursors($1, $2, $3, $4, $5, $6, $7, $8, $9)",
                 &[
                     (&self.partitions, Type::INT8_ARRAY),
                     (&self.groups, Type::INT8_ARRAY),
@@ -46,6 +49,7 @@ impl Cursors {
                     (&self.leased_to, Type::INT8_ARRAY),
                     (&self.flags_end, Type::INT8_ARRAY),
                     (&self.consumed, Type::INT8_ARRAY),
+                    (&self.deliveries, Type::TEXT_ARRAY),
                 ],
             )
             .await

@@ -1,6 +1,7 @@
 //! Administration of queues and groups: each call is one function of the database.
 
 use futures_util::{FutureExt, future::BoxFuture};
+use serde_json::Value;
 use tokio_postgres::{
     Row,
     types::{ToSql, Type},
@@ -13,16 +14,18 @@ use crate::{
     queue_admin::{
         ConfigureRequest, ConfigureResult, GroupScope, PauseModes, Seek, SweepResult, SweptQueue,
     },
+    seal::Fingerprint,
     store::{QueueAdmin, wakes},
 };
 
 impl QueueAdmin for PostgresStore {
-    fn configure(&self, request: ConfigureRequest) -> Write<ConfigureResult> {
+    fn configure(&self, request: ConfigureRequest) -> Write<Option<ConfigureResult>> {
         let options = request.options;
+        let text = |given| Value::Object(given).to_string();
         self.write(
             "configure",
             "SELECT public_id, namespace, task, may_be_ready FROM wakeline.queue_configure(
-                 $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+                 $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
             parameters![
                 request.queue => TEXT,
                 request.namespace => TEXT,
@@ -39,15 +42,35 @@ impl QueueAdmin for PostgresStore {
                 options.age_limits_waiting => BOOL,
                 options.completed_retention_ms => INT8,
                 options.is_sealed => BOOL,
-                serde_json::Value::Object(request.given).to_string() => TEXT,
+                text(request.given) => TEXT,
+                request.made_of.map(text) => TEXT,
             ],
-            |rows| ConfigureResult {
-                queue_id: rows[0].get("public_id"),
-                namespace: rows[0].get("namespace"),
-                task: rows[0].get("task"),
-                may_be_ready: rows[0].get("may_be_ready"),
+            |rows| {
+                rows.first().map(|row| ConfigureResult {
+                    queue_id: row.get("public_id"),
+                    namespace: row.get("namespace"),
+                    task: row.get("task"),
+                    may_be_ready: row.get("may_be_ready"),
+                })
             },
             wakes::of_configure,
+        )
+    }
+
+    fn use_key(&self, keys: Vec<Fingerprint>, may_be_first: bool) -> Write<Option<Fingerprint>> {
+        let keys: Vec<i64> = keys.into_iter().map(|key| key.0).collect();
+        self.write(
+            "use_key",
+            "UPDATE wakeline.queue_mode SET key_fingerprint = CASE
+                 WHEN key_fingerprint = ANY ($1) OR key_fingerprint IS NULL AND $2
+                 THEN ($1)[1] ELSE key_fingerprint END
+             RETURNING key_fingerprint",
+            parameters![keys => INT8_ARRAY, may_be_first => BOOL],
+            |rows| {
+                let key: Option<i64> = rows[0].get("key_fingerprint");
+                key.map(Fingerprint)
+            },
+            wakes::none,
         )
     }
 

@@ -9,17 +9,17 @@ CREATE TABLE queue (
     task TEXT NOT NULL,
     partitions INTEGER NOT NULL DEFAULT 0,
     lease_ms INTEGER,
-    retry_limit INTEGER NOT NULL DEFAULT 3,
-    retry_delay_ms INTEGER NOT NULL DEFAULT 0,
-    keeps_dead_letters INTEGER NOT NULL DEFAULT 1,
-    priority INTEGER NOT NULL DEFAULT 0,
-    delay_ms INTEGER NOT NULL DEFAULT 0,
-    window_ms INTEGER NOT NULL DEFAULT 0,
-    max_size INTEGER NOT NULL DEFAULT 0,
+    retry_limit INTEGER NOT NULL,
+    retry_delay_ms INTEGER NOT NULL,
+    keeps_dead_letters INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    delay_ms INTEGER NOT NULL,
+    window_ms INTEGER NOT NULL,
+    max_size INTEGER NOT NULL,
     max_age_ms INTEGER,
-    age_limits_waiting INTEGER NOT NULL DEFAULT 0,
+    age_limits_waiting INTEGER NOT NULL,
     completed_retention_ms INTEGER,
-    is_sealed INTEGER NOT NULL DEFAULT 0,
+    is_sealed INTEGER NOT NULL,
     options TEXT NOT NULL DEFAULT '{}',
     created_at INTEGER NOT NULL
 ) STRICT;
@@ -91,6 +91,7 @@ CREATE TABLE queue_cursor (
     lease_id BLOB,
     leased_to INTEGER,
     nacked_lease BLOB,
+    deliveries TEXT,
     flags_end INTEGER NOT NULL DEFAULT 0,
     consumed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (partition_id, group_id)
@@ -132,7 +133,8 @@ CREATE TABLE queue_deleted (
 CREATE TABLE queue_mode (
     is_only INTEGER PRIMARY KEY DEFAULT 1 CHECK (is_only),
     push_paused INTEGER NOT NULL DEFAULT 0,
-    pop_paused INTEGER NOT NULL DEFAULT 0
+    pop_paused INTEGER NOT NULL DEFAULT 0,
+    key_fingerprint INTEGER
 ) STRICT;
 INSERT INTO queue_mode DEFAULT VALUES;
 

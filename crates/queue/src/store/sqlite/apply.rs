@@ -14,9 +14,12 @@ use crate::{
     apply::{
         self, AckedMessage, BatchState, Cursor, MessageFlag, Partition, PushedQueue, RetryPolicy,
     },
+    deliveries::Deliveries,
     id,
     message::NewMessage,
+    options::Options,
     queue_admin::parts_of_name,
+    seal::Fingerprint,
     segment,
     write_batch::{BatchOutcome, WriteBatch},
 };
@@ -26,9 +29,12 @@ pub(super) fn apply(connection: &Connection, batch: &WriteBatch, now: i64) -> Re
         now,
         ..BatchState::default()
     };
-    state.push_paused = connection
-        .prepare_cached("SELECT push_paused FROM queue_mode")?
-        .query_row([], |row| row.get("push_paused"))?;
+    (state.push_paused, state.key) = connection
+        .prepare_cached("SELECT push_paused, key_fingerprint FROM queue_mode")?
+        .query_row([], |row| {
+            let key: Option<i64> = row.get("key_fingerprint")?;
+            Ok((row.get("push_paused")?, key.map(Fingerprint)))
+        })?;
     let destinations = destinations(connection, &batch.pushes, state.push_paused, now)?;
     for (message, destination) in batch.pushes.iter().zip(&destinations) {
         if let Some(number) = destination {
@@ -189,14 +195,35 @@ pub(super) fn find_or_make_queue(connection: &Connection, name: &str, now: i64) 
         return Ok(id);
     }
     let (namespace, task) = parts_of_name(name);
+    let options = Options::default();
+    let parameters = params![
+        Uuid::new_v4(),
+        name,
+        namespace,
+        task,
+        now,
+        options.lease_ms,
+        options.retry_limit,
+        options.retry_delay_ms,
+        options.keeps_dead_letters,
+        options.priority,
+        options.delay_ms,
+        options.window_ms,
+        options.max_size,
+        options.max_age_ms,
+        options.age_limits_waiting,
+        options.completed_retention_ms,
+        options.is_sealed,
+    ];
     connection
         .prepare_cached(
-            "INSERT INTO queue (public_id, name, namespace, task, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
+            "INSERT INTO queue (public_id, name, namespace, task, created_at, lease_ms, retry_limit,
+                 retry_delay_ms, keeps_dead_letters, priority, delay_ms, window_ms, max_size,
+                 max_age_ms, age_limits_waiting, completed_retention_ms, is_sealed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+             RETURNING id",
         )?
-        .query_row(params![Uuid::new_v4(), name, namespace, task, now], |row| {
-            row.get("id")
-        })
+        .query_row(parameters, |row| row.get("id"))
 }
 
 fn load_partition(connection: &Connection, state: &mut BatchState, number: i64) -> Result<()> {
@@ -294,6 +321,7 @@ fn load_cursor(
             leased_to: row.get("leased_to")?,
             nacked_lease: row.get("nacked_lease")?,
             flags_end: row.get("flags_end")?,
+            deliveries: Deliveries::of_text(row.get::<_, Option<String>>("deliveries")?.as_deref()),
         };
         let target = AckedMessage {
             group: row.get("group_id")?,
@@ -310,7 +338,7 @@ fn load_cursor(
     let found = connection
         .prepare_cached(
             "SELECT c.group_id, c.position, c.ready_at, c.lease_id, c.leased_to, c.nacked_lease,
-                 c.flags_end, p.next_position, q.retry_limit, q.retry_delay_ms, q.keeps_dead_letters
+                 c.flags_end, c.deliveries, p.next_position, q.retry_limit, q.retry_delay_ms, q.keeps_dead_letters
              FROM queue_partition p
              JOIN queue q ON q.id = p.queue_id
              JOIN queue_group g ON g.queue_id = q.id AND g.name = ?2
@@ -406,7 +434,7 @@ pub(super) fn move_cursor(
     connection
         .prepare_cached(
             "UPDATE queue_cursor SET position = ?3, ready_at = ?4, lease_id = ?5, leased_to = ?6,
-                 flags_end = ?7, consumed = consumed + ?8
+                 flags_end = ?7, consumed = consumed + ?8, deliveries = ?9
              WHERE partition_id = ?1 AND group_id = ?2",
         )?
         .execute(params![
@@ -417,7 +445,8 @@ pub(super) fn move_cursor(
             cursor.lease,
             cursor.leased_to,
             cursor.flags_end,
-            consumed
+            consumed,
+            cursor.deliveries.text(cursor.position)
         ])?;
     Ok(())
 }

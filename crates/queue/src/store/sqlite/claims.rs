@@ -9,6 +9,7 @@ use super::{apply, ready_check, unreadable};
 use crate::{
     claim::{Claim, PopOutcome, PopRequest, Source, Start},
     claiming::{self, Claimant, ClaimedQueue, duration_from_us, duration_to_us},
+    deliveries::Deliveries,
     segment::Segment,
     takeable::Candidate,
 };
@@ -71,6 +72,7 @@ pub(super) fn claim(
         auto_ack: request.auto_ack,
         lease,
         time,
+        own_time: request.lease_time,
     };
     let mut shares = claiming::share(&[claimant], candidates, now).map_err(unreadable)?;
     for update in &mut shares.updates {
@@ -257,6 +259,8 @@ fn candidates(
             name: row.get("name")?,
             position: row.get("position")?,
             flags_end: row.get("flags_end")?,
+            leased_to: row.get("leased_to")?,
+            deliveries: Deliveries::of_text(row.get::<_, Option<String>>("deliveries")?.as_deref()),
             first: row.get("first_position")?,
             next: row.get("next_position")?,
             last_us: row.get("last_at")?,
@@ -272,8 +276,8 @@ fn candidates(
     let mut found: Vec<Candidate> = match partition {
         None => connection
             .prepare_cached(
-                "SELECT p.id, p.name, c.position, c.flags_end, p.first_position, p.next_position,
-                     p.last_at, p.deletions_end
+                "SELECT p.id, p.name, c.position, c.flags_end, c.leased_to, c.deliveries,
+                     p.first_position, p.next_position, p.last_at, p.deletions_end
                  FROM queue_cursor c JOIN queue_partition p ON p.id = c.partition_id
                  WHERE c.group_id = ?1 AND c.ready_at <= ?2 ORDER BY c.ready_at LIMIT ?3",
             )?
@@ -281,8 +285,8 @@ fn candidates(
             .collect::<Result<_>>()?,
         Some(name) => connection
             .prepare_cached(
-                "SELECT p.id, p.name, c.position, c.flags_end, p.first_position, p.next_position,
-                     p.last_at, p.deletions_end
+                "SELECT p.id, p.name, c.position, c.flags_end, c.leased_to, c.deliveries,
+                     p.first_position, p.next_position, p.last_at, p.deletions_end
                  FROM queue_partition p
                  JOIN queue_cursor c ON c.partition_id = p.id AND c.group_id = ?1
                  WHERE p.queue_id = ?3 AND p.name = ?4 AND c.ready_at <= ?2",

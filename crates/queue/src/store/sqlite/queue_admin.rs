@@ -2,22 +2,42 @@
 
 use futures_util::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension, Result, params};
+use serde_json::{Map, Value};
 use wakeline_bus::{Wakes, Write};
 use wakeline_store::Error;
 
-use super::{SqliteStore, apply::find_or_make_queue, sweep};
+use super::{SqliteStore, apply::find_or_make_queue, sweep, unreadable};
 use crate::{
     queue_admin::{ConfigureRequest, ConfigureResult, GroupScope, PauseModes, Seek, SweepResult},
+    seal::Fingerprint,
     store::{QueueAdmin, wakes},
 };
 
 impl QueueAdmin for SqliteStore {
-    fn configure(&self, request: ConfigureRequest) -> Write<ConfigureResult> {
+    fn configure(&self, request: ConfigureRequest) -> Write<Option<ConfigureResult>> {
         self.write(
             "configure",
             move |connection, now| configure(connection, &request, now),
             wakes::of_configure,
         )
+    }
+
+    fn use_key(&self, keys: Vec<Fingerprint>, may_be_first: bool) -> Write<Option<Fingerprint>> {
+        let use_key = move |connection: &Connection, _| {
+            let statement = "SELECT key_fingerprint FROM queue_mode";
+            let key = connection.query_row(statement, [], |row| row.get("key_fingerprint"))?;
+            let key: Option<Fingerprint> = Option::map(key, Fingerprint);
+            let is_ours = key.map_or(may_be_first, |key| keys.contains(&key));
+            match keys.first() {
+                Some(first) if is_ours => {
+                    let statement = "UPDATE queue_mode SET key_fingerprint = ?1";
+                    connection.execute(statement, [first.0])?;
+                    Ok(Some(*first))
+                }
+                _ => Ok(key),
+            }
+        };
+        self.write("use_key", use_key, wakes::none)
     }
 
     /// Partitions and messages are left to the sweep.
@@ -127,8 +147,16 @@ fn configure(
     connection: &Connection,
     request: &ConfigureRequest,
     now: i64,
-) -> Result<ConfigureResult> {
+) -> Result<Option<ConfigureResult>> {
     let id = find_or_make_queue(connection, &request.queue, now)?;
+    if let Some(made_of) = &request.made_of {
+        let statement = "SELECT options FROM queue WHERE id = ?1";
+        let given: String = connection.query_row(statement, [id], |row| row.get("options"))?;
+        let given: Map<String, Value> = serde_json::from_str(&given).map_err(unreadable)?;
+        if given != *made_of {
+            return Ok(None);
+        }
+    }
     let options = &request.options;
     let (delay_ms, window_ms, namespace, task): (i64, i64, String, String) = connection.query_row(
         "SELECT delay_ms, window_ms, namespace, task FROM queue WHERE id = ?1",
@@ -152,8 +180,8 @@ fn configure(
             [id, now],
         )?;
     }
-    let given = serde_json::Value::Object(request.given.clone()).to_string();
-    connection.query_row(
+    let given = Value::Object(request.given.clone()).to_string();
+    let configured = connection.query_row(
         "UPDATE queue SET namespace = coalesce(?2, namespace), task = coalesce(?3, task),
              lease_ms = ?4, retry_limit = ?5, retry_delay_ms = ?6, keeps_dead_letters = ?7,
              priority = ?8, delay_ms = ?9, window_ms = ?10, max_size = ?11, max_age_ms = ?12,
@@ -186,7 +214,8 @@ fn configure(
                 task: names.1,
             })
         },
-    )
+    )?;
+    Ok(Some(configured))
 }
 
 /// The groups of this name, in one queue or in all: group id and queue id.
@@ -244,7 +273,7 @@ fn seek(connection: &Connection, scope: &GroupScope, to: Seek, now: i64) -> Resu
         }
         moved += connection.execute(
             "UPDATE queue_cursor SET ready_at = ?1, lease_id = NULL, leased_to = NULL,
-                 position = CASE
+                 deliveries = NULL, position = CASE
                      WHEN ?2 IS NULL THEN (
                          SELECT next_position FROM queue_partition WHERE id = partition_id)
                      ELSE coalesce((

@@ -12,13 +12,15 @@ const RETRIES: i64 = 3;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cursor {
-    /// The store may be farther, if there are only dead ones between.
+    /// The store's cursor may be farther, if only dead messages are between.
     pub(super) position: usize,
     pub(super) lease: Option<Lease>,
     /// The last lease that a nack ended.
     pub(super) nacked: Option<Uuid>,
     pub(super) failures: BTreeMap<usize, i64>,
     pub(super) dead: BTreeMap<usize, i64>,
+    /// How often each message was delivered.
+    delivered: BTreeMap<usize, usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -49,27 +51,31 @@ impl Cursor {
         now: Duration,
         ack: &Ack,
         required: &[Uuid],
+        is_whole: bool,
         position: Option<usize>,
     ) -> Option<AckOutcome> {
         let is_leased = self.is_leased(now);
         let lease = self.lease.as_ref().filter(|_| is_leased);
-        // A lease that the step requires need not be said again.
+        // A lease that the write requires need not be sent again.
         let required = lease
             .map(|lease| lease.id)
             .filter(|id| required.contains(id));
         let said = ack.lease.or(required);
+        let is_completed = ack.status == AckStatus::Completed;
+        let passed = position.filter(|at| *at < self.position);
+        let passed = passed.map(|_| match is_completed {
+            true => AckOutcome::AlreadyDone,
+            false => AckOutcome::Passed,
+        });
         if said.is_some() && said != lease.map(|lease| lease.id) {
-            return Some(AckOutcome::LeaseLost);
+            let passed = passed.filter(|_| !is_whole);
+            return Some(passed.unwrap_or(AckOutcome::LeaseLost));
         }
         let Some(position) = position else {
             return Some(AckOutcome::Unknown);
         };
-        let is_completed = ack.status == AckStatus::Completed;
-        if position < self.position {
-            return Some(match is_completed {
-                true => AckOutcome::AlreadyDone,
-                false => AckOutcome::Passed,
-            });
+        if passed.is_some() {
+            return passed;
         }
         if said.is_some() && lease.is_some_and(|lease| position >= lease.end) {
             return Some(AckOutcome::Unknown);
@@ -87,7 +93,34 @@ impl Cursor {
             && position.is_some_and(|at| at >= self.position)
     }
 
-    /// Whether it is dead now.
+    /// The messages of a claim tell how often they were delivered before. Those of an auto-ack are
+    /// consumed: should it be released, they have no deliveries of their own any more.
+    pub(super) fn deliver(&mut self, part: &ClaimedPartition, is_auto_ack: bool) {
+        for message in &part.messages {
+            let before = self.delivered.get(&at(message.position));
+            let attempt = part.deliveries.attempt(message.position);
+            assert_eq!(attempt, 1 + before.copied().unwrap_or_default(), "{part:?}");
+        }
+        let end = at(part.end);
+        let left = self.delivered.get(&end).copied().unwrap_or_default();
+        for position in self.position..end {
+            let delivered = self.delivered.entry(position).or_default();
+            *delivered = if is_auto_ack { left } else { *delivered + 1 };
+        }
+    }
+
+    /// The claim is released. Messages of an auto-ack then count with those behind them, which may have
+    /// been delivered meanwhile.
+    pub(super) fn forget_delivery(&mut self, part: &ClaimedPartition, is_auto_ack: bool) {
+        let (first, end) = (at(part.first), at(part.end));
+        let behind = self.delivered.get(&end).copied().unwrap_or_default();
+        for position in first..end {
+            let delivered = self.delivered.entry(position).or_default();
+            *delivered = if is_auto_ack { behind } else { *delivered - 1 };
+        }
+    }
+
+    /// Returns whether the message is a dead letter now.
     pub(super) fn fail(&mut self, position: usize, status: AckStatus) -> bool {
         let failures = self.failures.entry(position).or_default();
         if status == AckStatus::Failed {
