@@ -1,6 +1,6 @@
 //! `/livez` and `/readyz`, and `/health` for clients of Queen.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use axum::{
     Json,
@@ -12,13 +12,14 @@ use serde::Serialize;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
-use wakeline_store::Error;
 use wakeline_web::{Params, Problem, ProblemDocument};
 
 use crate::ServerState;
 
 /// A database that takes longer counts as not ready.
 const PATIENCE: Duration = Duration::from_secs(2);
+const DISK_FULL: &str = "the disk of the database is full: what needs more room is refused until \
+                         there is room again; make room there";
 
 pub(crate) fn router(shared: ServerState) -> OpenApiRouter {
     OpenApiRouter::new()
@@ -37,6 +38,7 @@ async fn livez() -> &'static str {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Readiness {
+    /// `ready`, `degraded` while the disk of the database is full, `draining` or `unready`
     status: &'static str,
     store: StoreReadiness,
     bus: BusReadiness,
@@ -67,7 +69,9 @@ struct BusReadiness {
 }
 
 /// Whether the node takes requests: the store answers and the node is not stopping. A bus that does
-/// not answer only costs latency and does not make the node unready; `?verbose` shows its mode.
+/// not answer only costs latency and does not make the node unready; `?verbose` shows its mode. A full
+/// disk does not either: a load balancer would take the node's consumers away, whose pops, acks and
+/// deletes make room. The answer says `degraded` then.
 #[utoipa::path(
     get, path = "/readyz", tag = "server",
     params(("verbose" = Option<String>, Query, description = "Show the store, the bus and the waiters")),
@@ -77,29 +81,25 @@ struct BusReadiness {
     )
 )]
 async fn readyz(State(shared): State<ServerState>, params: Params) -> Response {
-    let trouble = store_trouble(&shared).await;
+    let store = check_store(&shared).await;
     let is_stopping = shared.stopping.is_received();
-    let is_ready = trouble.is_none() && !is_stopping;
     let is_verbose = params
         .text("verbose")
         .is_some_and(|text| !matches!(text, "false" | "0"));
     if is_verbose {
-        let status = if is_ready {
-            StatusCode::OK
-        } else {
-            StatusCode::SERVICE_UNAVAILABLE
-        };
         let bus = shared.bus.status();
+        let (code, status) = match &store {
+            _ if is_stopping => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
+            StoreHealth::Answers => (StatusCode::OK, "ready"),
+            StoreHealth::DiskFull => (StatusCode::OK, "degraded"),
+            StoreHealth::Trouble(_) => (StatusCode::SERVICE_UNAVAILABLE, "unready"),
+        };
         let readiness = Readiness {
-            status: match (is_ready, is_stopping) {
-                (true, _) => "ready",
-                (false, true) => "draining",
-                (false, false) => "unready",
-            },
+            status,
             store: StoreReadiness {
                 kind: shared.stores.kind(),
-                answers: trouble.as_ref().is_none_or(StoreTrouble::is_disk_full),
-                error: trouble.as_ref().map(ToString::to_string),
+                answers: store.answers(),
+                error: store.error(),
             },
             bus: BusReadiness {
                 kind: bus.kind,
@@ -109,53 +109,48 @@ async fn readyz(State(shared): State<ServerState>, params: Params) -> Response {
             },
             waiters: shared.engine.held(),
         };
-        return (status, Json(readiness)).into_response();
+        return (code, Json(readiness)).into_response();
     }
-    match trouble {
-        _ if is_stopping => Problem::unavailable("draining", "the server is shutting down"),
-        Some(trouble) => trouble.problem(),
-        None => return "ready\n".into_response(),
-    }
-    .into_response()
-}
-
-/// Why the store is not ready.
-enum StoreTrouble {
-    Error(Error),
-    Silence,
-}
-
-impl StoreTrouble {
-    fn is_disk_full(&self) -> bool {
-        matches!(self, Self::Error(error) if error.is_disk_full())
-    }
-
-    fn problem(&self) -> Problem {
-        if self.is_disk_full() {
-            return Problem::unavailable(
-                "disk-full",
-                "the disk of the database is full: what needs more room is refused until there is \
-                 room again; make room there",
-            );
+    match store {
+        _ if is_stopping => {
+            Problem::unavailable("draining", "the server is shutting down").into_response()
         }
-        Problem::unavailable("store-unavailable", self.to_string())
+        StoreHealth::Answers => "ready\n".into_response(),
+        StoreHealth::DiskFull => format!("ready\ndegraded: {DISK_FULL}\n").into_response(),
+        StoreHealth::Trouble(error) => {
+            Problem::unavailable("store-unavailable", error).into_response()
+        }
     }
 }
 
-impl fmt::Display for StoreTrouble {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+enum StoreHealth {
+    Answers,
+    /// It answers, and refuses what needs more room.
+    DiskFull,
+    /// Why it does not.
+    Trouble(String),
+}
+
+impl StoreHealth {
+    fn answers(&self) -> bool {
+        !matches!(self, Self::Trouble(_))
+    }
+
+    fn error(self) -> Option<String> {
         match self {
-            Self::Error(error) => error.fmt(out),
-            Self::Silence => write!(out, "no answer within {} s", PATIENCE.as_secs()),
+            Self::Answers => None,
+            Self::DiskFull => Some(DISK_FULL.to_owned()),
+            Self::Trouble(error) => Some(error),
         }
     }
 }
 
-async fn store_trouble(shared: &ServerState) -> Option<StoreTrouble> {
+async fn check_store(shared: &ServerState) -> StoreHealth {
     match timeout(PATIENCE, shared.stores.ping()).await {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(StoreTrouble::Error(error)),
-        Err(_) => Some(StoreTrouble::Silence),
+        Ok(Ok(())) => StoreHealth::Answers,
+        Ok(Err(error)) if error.is_disk_full() => StoreHealth::DiskFull,
+        Ok(Err(error)) => StoreHealth::Trouble(error.to_string()),
+        Err(_) => StoreHealth::Trouble(format!("no answer within {} s", PATIENCE.as_secs())),
     }
 }
 
@@ -178,9 +173,8 @@ struct Health {
     )
 )]
 async fn health(State(shared): State<ServerState>) -> (StatusCode, Json<Health>) {
-    let trouble = store_trouble(&shared).await;
-    let answers = trouble.as_ref().is_none_or(StoreTrouble::is_disk_full);
-    let is_healthy = trouble.is_none() && !shared.stopping.is_received();
+    let answers = check_store(&shared).await.answers();
+    let is_healthy = answers && !shared.stopping.is_received();
     let (code, status) = if is_healthy {
         (StatusCode::OK, "healthy")
     } else {

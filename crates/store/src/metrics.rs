@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use metrics::{describe_counter, describe_histogram};
+use metrics::{describe_counter, describe_gauge, describe_histogram};
 
 /// For `/metrics`.
 pub fn describe() {
@@ -12,6 +12,15 @@ pub fn describe() {
         "wakeline_commit_seconds",
         "Duration of a batch, its commit included"
     );
+    describe_gauge!(
+        "wakeline_disk_full",
+        "1 while the database's disk is full and what needs more room is refused, else 0"
+    );
+}
+
+/// When a store is opened, and when it changes.
+pub(crate) fn disk_full(store: &'static str, is_full: bool) {
+    metrics::gauge!("wakeline_disk_full", "store" => store).set(u8::from(is_full));
 }
 
 pub(crate) fn statements(store: &'static str, kind: &'static str, count: u64) {

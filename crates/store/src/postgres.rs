@@ -22,7 +22,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_postgres::{Row, types::ToSql, types::Type};
 
 pub use batch::{Batch, Batcher, RunError, Weigh};
@@ -57,6 +57,9 @@ const LOOK_FOR_ROOM: &str = "
     SELECT count(*) FROM (
         SELECT repeat(md5(number::text), 128) AS line FROM generate_series(1, 1024) AS number
         ORDER BY line OFFSET 0) AS sorted";
+
+/// While the disk is full. Not at a caller's request: it is work for a disk in trouble.
+const LOOK_FOR_ROOM_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -141,6 +144,7 @@ impl Postgres {
                 .map(Arc::new)
                 .collect();
         let meter = Arc::new(Meter::with(sessions.len()));
+        metrics::disk_full(STORE, false);
         Ok(Self {
             sessions,
             next: Arc::default(),
@@ -182,26 +186,36 @@ impl Postgres {
     pub async fn ping(&self) -> Result<(), Error> {
         self.query("ping", "SELECT 1", &[]).await?;
         if self.disk_is_full.load(Ordering::Relaxed) {
-            // Any other error, such as a limit on such files, tells nothing about the disk.
-            if let Err(error) = self.look_for_room().await
-                && error.is_disk_full()
-            {
-                return Err(error);
-            }
-            self.disk_is_full.store(false, Ordering::Relaxed);
-            tracing::info!("PostgreSQL has room on its disk again");
+            return Err(Error::disk_full("what needs more room is refused"));
         }
         Ok(())
     }
 
-    /// Remembers for [`ping`](Self::ping) that an operation has found no room.
+    /// Remembers for [`ping`](Self::ping) that an operation has found no room, until there is some.
     pub(crate) fn note_room<'a>(&self, results: impl IntoIterator<Item = Option<&'a Error>>) {
         let full = |error: &&Error| error.is_disk_full();
         if let Some(error) = results.into_iter().flatten().find(full)
             && !self.disk_is_full.swap(true, Ordering::Relaxed)
         {
             tracing::error!(%error, "PostgreSQL's disk is full");
+            metrics::disk_full(STORE, true);
+            tokio::spawn(self.clone().until_room());
         }
+    }
+
+    async fn until_room(self) {
+        loop {
+            sleep(LOOK_FOR_ROOM_EVERY).await;
+            match self.look_for_room().await {
+                // A full disk is an outage too.
+                Err(error) if error.is_outage() => {}
+                // Any other error, such as a limit on such files, tells nothing about the disk.
+                Ok(()) | Err(_) => break,
+            }
+        }
+        self.disk_is_full.store(false, Ordering::Relaxed);
+        metrics::disk_full(STORE, false);
+        tracing::info!("PostgreSQL has room on its disk again");
     }
 
     /// One statement by itself: a read, or a write that is rare. It commits by itself; when the

@@ -6,6 +6,7 @@ use wakeline_testbed::{Postgres, SmallDisk};
 
 use crate::{
     fixture::Fixture,
+    metrics::Metrics,
     server::{Serve, Server, until},
     wire::{Answer, request},
 };
@@ -133,9 +134,20 @@ async fn a_full_disk_refuses_pushes_and_nothing_else_until_there_is_room(
 
     disk.empty().unwrap();
     until("readiness", async || {
-        (server.get("/readyz").await.status == 200).then_some(())
+        (server.get("/readyz").await.text() == "ready\n").then_some(())
     })
     .await;
+    assert_eq!(gauge(server).await, 0.0);
+    let log = server.log();
+    // As SQLite and as PostgreSQL say it.
+    let lines = |texts: [&str; 2]| -> usize {
+        let counts = texts.map(|text| log.matches(text).count());
+        counts.into_iter().sum()
+    };
+    let begins = ["the disk is full: what needs", "PostgreSQL's disk is full"];
+    assert_eq!(lines(begins), 1, "{log}");
+    let ends = ["room on the disk again", "room on its disk again"];
+    assert_eq!(lines(ends), 1, "{log}");
     for number in 0..10 {
         let answer = push_large(server, "large", number).await;
         assert_eq!(answer.status, 201, "{}", answer.text());
@@ -149,16 +161,26 @@ async fn a_full_disk_refuses_pushes_and_nothing_else_until_there_is_room(
     assert_eq!(small.payloads(), [json!("one")]);
 }
 
+/// The node is ready all the same: consumers that a load balancer took away could make no room.
 async fn says_so(server: &Server) {
     let plain = server.get("/readyz").await;
-    assert_eq!(plain.status, 503);
-    assert_eq!(plain.problem()["type"], "urn:wakeline:disk-full");
+    assert_eq!(plain.status, 200);
+    let text = plain.text();
+    assert!(text.contains("degraded: the disk"), "{text}");
     let verbose = server.get("/readyz?verbose").await;
-    assert_eq!(verbose.status, 503);
+    assert_eq!(verbose.status, 200);
     let verbose = verbose.json();
-    assert_eq!(verbose["status"], "unready");
+    assert_eq!(verbose["status"], "degraded");
     assert_eq!(verbose["store"]["answers"], true);
     let error = verbose["store"]["error"].as_str().unwrap();
-    assert!(error.contains("the disk is full"), "{error}");
-    assert_eq!(server.get("/livez").await.status, 200);
+    assert!(error.contains("is full"), "{error}");
+    for path in ["/livez", "/health"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+    assert_eq!(gauge(server).await, 1.0);
+}
+
+async fn gauge(server: &Server) -> f64 {
+    let metrics = Metrics::parse(&server.get("/metrics").await.text());
+    metrics.value("wakeline_disk_full", &[]).expect("the gauge")
 }

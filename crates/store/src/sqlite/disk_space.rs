@@ -15,8 +15,8 @@ use std::{
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use rusqlite::Connection;
 
-use super::reserve::Reserve;
-use crate::error::Error;
+use super::{STORE, reserve::Reserve};
+use crate::{error::Error, metrics};
 
 const TRY_EVERY: Duration = Duration::from_secs(1);
 /// An operation of few changes can need a page more by chance, when a page of a table splits.
@@ -70,8 +70,14 @@ impl DiskSpace {
         }
     }
 
+    fn set_full(&self, is_full: bool) {
+        self.is_full.store(is_full, Ordering::Relaxed);
+        metrics::disk_full(STORE, is_full);
+    }
+
     /// At the start.
     pub(super) fn make_reserve(&mut self, connection: &Connection) {
+        self.set_full(false);
         match self.reserve.is_kept() {
             Ok(true) => {}
             Ok(false) => self.ran_out(connection),
@@ -130,7 +136,7 @@ impl DiskSpace {
             limit: PageLimit(pages),
             last_try: Instant::now(),
         });
-        self.is_full.store(true, Ordering::Relaxed);
+        self.set_full(true);
         set_cache_spill(connection, false);
         move_log(connection);
     }
@@ -154,7 +160,7 @@ impl DiskSpace {
             Err(error) => tracing::warn!(%error, "it is not known whether the disk is full"),
         }
         self.shortage = None;
-        self.is_full.store(false, Ordering::Relaxed);
+        self.set_full(false);
         set_cache_spill(connection, true);
     }
 }
