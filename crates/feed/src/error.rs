@@ -34,6 +34,9 @@ pub enum Error {
     /// The body came too slowly. Nothing was done.
     #[error("{0}")]
     TooSlow(String),
+    /// The memory for bodies is used up, by this caller or by all. Nothing was done.
+    #[error("{}", .0.detail())]
+    NoBodyMemory(wakeline_web::Problem),
     #[error(transparent)]
     Refused(#[from] HoldRefusal),
     #[error(transparent)]

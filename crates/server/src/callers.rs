@@ -2,16 +2,14 @@
 
 use std::{
     collections::HashMap,
-    net::{IpAddr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use http::{HeaderMap, HeaderName, header};
-use wakeline_web::{Identity, Problem};
+use wakeline_web::{CallerKey, Identity, Problem};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// Of an IPv6 address: one site has them all.
-const IPV6_PREFIX: u32 = 64;
 
 /// A network, such as `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,25 +113,6 @@ fn address(text: &str) -> Option<IpAddr> {
         .and_then(|text| text.strip_suffix(']'));
     let address = bare.unwrap_or(text).parse().ok();
     address.or_else(|| text.parse().ok().map(|address: SocketAddr| address.ip()))
-}
-
-/// Who counts as one caller.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum CallerKey {
-    Address(IpAddr),
-    Subject(String),
-}
-
-impl CallerKey {
-    fn of_address(address: IpAddr) -> Self {
-        Self::Address(match address {
-            IpAddr::V4(_) => address,
-            IpAddr::V6(v6) => {
-                let mask = u128::MAX << (128 - IPV6_PREFIX);
-                Ipv6Addr::from_bits(v6.to_bits() & mask).into()
-            }
-        })
-    }
 }
 
 /// What each caller has of one thing, such as connections.

@@ -33,7 +33,7 @@ use wakeline_bus::{Bus, Intervals, Recheck};
 use wakeline_durable::View;
 use wakeline_queue::{Queue, claim::Start, node::Node, seal::Sealer};
 use wakeline_wake::{Engine, Limits};
-use wakeline_web::Problem;
+use wakeline_web::{Problem, RouteCheck};
 
 use auth::Auth;
 use config::{Config, Subscription, UnknownFields};
@@ -69,7 +69,10 @@ async fn run(config: Config) -> Result<()> {
     let auth = Auth::new(&config)?;
     let metering = metering::install()?;
     wakeline_web::set_max_depth(config.http.max_depth);
-    wakeline_web::set_body_memory(config.limits.body_memory);
+    wakeline_web::set_body_memory(
+        config.limits.body_memory,
+        config.limits.body_memory_per_caller,
+    );
     if config.http.unknown_fields == UnknownFields::Warn {
         wakeline_web::unknown::only_warn_of_unknown_names();
     }
@@ -224,7 +227,7 @@ fn router(shared: &ServerState, doors: Doors, metering: metering::Metering, auth
         .merge(waits::router(shared.clone()))
         .merge(metering::router(shared.clone(), metering))
         .split_for_parts();
-    let router = router.route_layer(KnownParameters::of(&document));
+    let router = router.route_layer(RouteCheck(KnownParameters::of(&document)));
     let document = document::with_security(document, auth)
         .to_pretty_json()
         .expect("the document is plain data");

@@ -1,32 +1,19 @@
 //! Query parameters that a route does not have are refused.
 
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    future::{Ready, ready},
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{collections::HashMap, sync::Arc};
 
-use axum::{
-    extract::{MatchedPath, Request},
-    response::{IntoResponse, Response},
-    routing::Route,
-};
-use futures_util::future::Either;
+use axum::extract::{MatchedPath, Request};
 use http::Method;
-use tower::{Layer, Service};
 use utoipa::openapi::{
     OpenApi, RefOr,
     path::{Operation, ParameterIn},
 };
 use wakeline_web::{
-    Params, Problem,
+    Params, Problem, RequestCheck,
     unknown::{UnknownName, is_open, refusal},
 };
 
-/// The query parameters of each route, out of the document that describes them. A layer of its own
-/// and no `from_fn`, because its memory is kept while a request is held.
+/// The query parameters of each route, out of the document that describes them.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownParameters(Arc<HashMap<String, Vec<MethodParameters>>>);
 
@@ -49,7 +36,9 @@ impl KnownParameters {
         });
         Self(Arc::new(routes.collect()))
     }
+}
 
+impl RequestCheck for KnownParameters {
     /// A route that is not described is not checked.
     fn check(&self, request: &Request) -> Result<(), Problem> {
         let Some(query) = request.uri().query().filter(|query| !query.is_empty()) else {
@@ -94,38 +83,4 @@ fn parameters(operation: &Operation) -> Vec<String> {
     });
     let of_query = parameters.filter(|one| one.parameter_in == ParameterIn::Query);
     of_query.map(|one| one.name.clone()).collect()
-}
-
-impl Layer<Route> for KnownParameters {
-    type Service = CheckedRoute;
-
-    fn layer(&self, route: Route) -> CheckedRoute {
-        CheckedRoute {
-            route,
-            known: self.clone(),
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct CheckedRoute {
-    route: Route,
-    known: KnownParameters,
-}
-
-impl Service<Request> for CheckedRoute {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Either<Ready<Result<Response, Infallible>>, <Route as Service<Request>>::Future>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Service::<Request>::poll_ready(&mut self.route, context)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        match self.known.check(&request) {
-            Ok(()) => Either::Right(self.route.call(request)),
-            Err(problem) => Either::Left(ready(Ok(problem.into_response()))),
-        }
-    }
 }

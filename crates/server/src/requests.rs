@@ -44,6 +44,7 @@ impl Gate {
             limits: Limits {
                 max_body: config.http.max_body,
                 body_timeout: config.http.body_timeout,
+                limited_address: None,
             },
         }
     }
@@ -66,7 +67,8 @@ impl Gate {
                             request_shares(&self.under_way, limited_address, identity.as_ref());
                         match shares {
                             Ok(_shares) => {
-                                let entering = self.enter(identity, request, router);
+                                let entering =
+                                    self.enter(identity, limited_address, request, router);
                                 (page, infallible(entering.await))
                             }
                             Err(problem) => (page, problem.into_response()),
@@ -75,7 +77,7 @@ impl Gate {
                     // Boxed, so that no other request keeps room for it while it is held.
                     Err(LoginError::UnknownKey) => (
                         page,
-                        Box::pin(self.enter_with_new_keys(request, router)).await,
+                        Box::pin(self.enter_with_new_keys(limited_address, request, router)).await,
                     ),
                     Err(error) => (page, Problem::from(error).into_response()),
                 },
@@ -91,14 +93,16 @@ impl Gate {
         response
     }
 
-    /// Puts the caller's own address into the request. Returns it if it has a limit.
+    /// Puts the caller's own address into the request. Returns it if it has limits: a supervisor's
+    /// probe has none, so that a busy machine is not taken for a dead one.
     fn find_caller(&self, request: &mut Request) -> Option<IpAddr> {
         let ClientAddress(peer) = *request.extensions().get()?;
         let address = self.proxies.caller(peer, request.headers());
         if address != peer {
             request.extensions_mut().insert(ClientAddress(address));
         }
-        (!self.is_shared(address)).then_some(address)
+        let is_probe = Auth::is_probe(request.uri().path());
+        (!is_probe && !self.is_shared(address)).then_some(address)
     }
 
     fn check(&self, request: &Request) -> Result<Page, Problem> {
@@ -141,7 +145,17 @@ impl Gate {
             || (is_of_feeds && request.method() == http::Method::OPTIONS)
     }
 
-    async fn enter_with_new_keys(&self, request: Request, router: &Router) -> Response {
+    async fn enter_with_new_keys(
+        &self,
+        limited_address: Option<IpAddr>,
+        request: Request,
+        router: &Router,
+    ) -> Response {
+        // Before the fetch: a token that nobody knows must not cost more than one that is known.
+        let _of_address = match request_shares(&self.under_way, limited_address, None) {
+            Ok(shares) => shares,
+            Err(problem) => return problem.into_response(),
+        };
         let identified = match self.auth.renew_keys().await {
             Ok(()) => self.identify(&request),
             Err(error) => Err(error),
@@ -156,7 +170,15 @@ impl Gate {
             identified => identified,
         };
         match identified {
-            Ok(identity) => infallible(self.enter(identity, request, router).await),
+            Ok(identity) => {
+                let of_subject = request_shares(&self.under_way, None, identity.as_ref());
+                let _of_subject = match of_subject {
+                    Ok(shares) => shares,
+                    Err(problem) => return problem.into_response(),
+                };
+                let entering = self.enter(identity, limited_address, request, router);
+                infallible(entering.await)
+            }
             Err(error) => Problem::from(error).into_response(),
         }
     }
@@ -165,11 +187,15 @@ impl Gate {
     fn enter(
         &self,
         identity: Option<Identity>,
+        limited_address: Option<IpAddr>,
         mut request: Request,
         router: &Router,
     ) -> Oneshot<Router, Request> {
         let extensions = request.extensions_mut();
-        extensions.insert(self.limits);
+        extensions.insert(Limits {
+            limited_address,
+            ..self.limits
+        });
         if let Some(identity) = identity {
             extensions.insert(identity);
         }

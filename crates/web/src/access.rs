@@ -3,25 +3,19 @@
 //! The server identifies the caller and puts an [`Identity`] into the request; a door says which
 //! right each of its routes [`require`]s. Neither knows the other.
 
-use std::{
-    convert::Infallible,
-    future::{Ready, ready},
-    net::IpAddr,
-    task::{Context, Poll},
-};
+use std::{convert::Infallible, net::IpAddr};
 
 use axum::{
     extract::{FromRequestParts, Request},
     http::request::Parts,
-    response::{IntoResponse, Response},
-    routing::Route,
 };
-use futures_util::future::Either;
 use http::StatusCode;
-use tower::{Layer, Service};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::problem::Problem;
+use crate::{
+    checked_route::{RequestCheck, RouteCheck},
+    problem::Problem,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -143,7 +137,7 @@ pub fn require<S: Clone + Send + Sync + 'static>(
     router: OpenApiRouter<S>,
     right: Right,
 ) -> OpenApiRouter<S> {
-    router.route_layer(Guard { right: Some(right) })
+    router.route_layer(RouteCheck(Guard { right: Some(right) }))
 }
 
 /// The same where a `GET` reads, and every other method consumes.
@@ -153,53 +147,25 @@ pub fn require<S: Clone + Send + Sync + 'static>(
 pub fn require_by_method<S: Clone + Send + Sync + 'static>(
     router: OpenApiRouter<S>,
 ) -> OpenApiRouter<S> {
-    router.route_layer(Guard { right: None })
+    router.route_layer(RouteCheck(Guard { right: None }))
 }
 
-/// A layer of its own and no `from_fn`, because its memory is kept while a request is held.
+/// Lets callers in whose role has the right.
 #[derive(Clone, Copy, Debug)]
 struct Guard {
     /// `None`: by the method.
     right: Option<Right>,
 }
 
-impl Layer<Route> for Guard {
-    type Service = GuardedRoute;
-
-    fn layer(&self, route: Route) -> GuardedRoute {
-        GuardedRoute {
-            route,
-            right: self.right,
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-struct GuardedRoute {
-    route: Route,
-    right: Option<Right>,
-}
-
-impl Service<Request> for GuardedRoute {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Either<Ready<Result<Response, Infallible>>, <Route as Service<Request>>::Future>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Service::<Request>::poll_ready(&mut self.route, context)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
+impl RequestCheck for Guard {
+    fn check(&self, request: &Request) -> Result<(), Problem> {
         let identity = request.extensions().get();
         let right = self.right.unwrap_or(if request.method().is_safe() {
             Right::Read
         } else {
             Right::Consume
         });
-        match identity.unwrap_or(&Identity::ANONYMOUS).check(right) {
-            Ok(()) => Either::Right(self.route.call(request)),
-            Err(problem) => Either::Left(ready(Ok(problem.into_response()))),
-        }
+        identity.unwrap_or(&Identity::ANONYMOUS).check(right)
     }
 }
 

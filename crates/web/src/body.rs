@@ -1,31 +1,17 @@
 //! Request bodies: limited in size; a refusal of JSON names the field.
 
-use std::{
-    error::Error,
-    io,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{error::Error, io, net::IpAddr, time::Duration};
 
 use axum::{
     body::{Body, Bytes, HttpBody},
     extract::{FromRequest, Request},
 };
-use http::{StatusCode, Version, header};
+use http::{Extensions, StatusCode, Version, header};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::time::timeout;
 
-use crate::{depth, object::Object, problem::Problem};
-
-/// Memory for bodies, in units of [`UNIT`]. Of the process, as memory is.
-static MEMORY: OnceLock<BodyMemory> = OnceLock::new();
-const UNIT: usize = 1 << 10;
-/// Shorter bodies need no share of the memory: their connections cost as much.
-const SMALL: usize = 16 << 10;
+use crate::{body_memory::BodyMeter, depth, object::Object, problem::Problem};
 
 /// How long the rest of a refused body is still read.
 const DISCARD_TIME: Duration = Duration::from_secs(10);
@@ -36,6 +22,8 @@ pub struct Limits {
     pub max_body: usize,
     /// How long a client may pause while it sends a body.
     pub body_timeout: Duration,
+    /// The caller's address, unless it speaks for many callers and has no limits of its own.
+    pub limited_address: Option<IpAddr>,
 }
 
 /// For a router that runs without the server, as in a door's own tests.
@@ -44,6 +32,7 @@ impl Default for Limits {
         Self {
             max_body: 10 << 20,
             body_timeout: Duration::from_secs(30),
+            limited_address: None,
         }
     }
 }
@@ -59,7 +48,7 @@ impl<S: Send + Sync> FromRequest<S> for LimitedBody {
         let limits: Limits = request.extensions().get().copied().unwrap_or_default();
         let must_be_read = request.version() < Version::HTTP_2;
         let expects_continue = request.headers().contains_key(header::EXPECT);
-        let mut body = request.into_body();
+        let (parts, mut body) = request.into_parts();
         // Before reading: a client that sent `Expect: 100-continue` then sends no body.
         if body.size_hint().lower() > limits.max_body as u64 {
             if must_be_read && !expects_continue {
@@ -67,84 +56,28 @@ impl<S: Send + Sync> FromRequest<S> for LimitedBody {
             }
             return Err(too_large(limits.max_body));
         }
-        let share = share(body.size_hint().upper(), limits).await?;
-        let read = limited(&mut body, limits).await;
-        if must_be_read && read.as_ref().is_err_and(Problem::is_too_large) {
+        let read = limited(&mut body, limits, &parts.extensions).await;
+        if must_be_read && read.as_ref().is_err_and(leaves_body) {
             tokio::spawn(discard(body));
         }
-        read.map(|bytes| Self(with_share(bytes, share)))
-    }
-}
-
-/// Sets how much memory bodies may take together (`limits.body_memory`). The first call counts.
-pub fn set_body_memory(bytes: usize) {
-    let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
-    MEMORY.get_or_init(|| BodyMemory {
-        free: Arc::new(Semaphore::new(units as usize)),
-        units,
-    });
-}
-
-#[derive(Debug)]
-struct BodyMemory {
-    free: Arc<Semaphore>,
-    /// Of all.
-    units: u32,
-}
-
-/// Takes a body's share of the memory before it is read. A body of unknown length has the longest.
-async fn share(
-    length: Option<u64>,
-    limits: Limits,
-) -> Result<Option<OwnedSemaphorePermit>, Problem> {
-    let longest = limits.max_body;
-    let length = length.and_then(|length| usize::try_from(length).ok());
-    let length = length.map_or(longest, |length| length.min(longest));
-    let memory = match MEMORY.get() {
-        Some(memory) if length > SMALL => memory,
-        _ => return Ok(None),
-    };
-    // One that is longer than all has to be alone.
-    let units = u32::try_from(length / UNIT).map_or(memory.units, |units| units.min(memory.units));
-    let taking = memory.free.clone().acquire_many_owned(units);
-    match timeout(limits.body_timeout, taking).await {
-        Ok(share) => Ok(share.ok()),
-        Err(_) => Err(Problem::unavailable(
-            "body-memory",
-            "too many long request bodies are being read (limits.body_memory); nothing was done, \
-             try again later",
-        )),
-    }
-}
-
-/// The share is given back when the last copy of the bytes is dropped.
-fn with_share(bytes: Bytes, share: Option<OwnedSemaphorePermit>) -> Bytes {
-    struct OwnedBody(
-        Bytes,
-        #[allow(dead_code, reason = "held")] OwnedSemaphorePermit,
-    );
-
-    impl AsRef<[u8]> for OwnedBody {
-        fn as_ref(&self) -> &[u8] {
-            &self.0
-        }
-    }
-
-    match share {
-        Some(share) => Bytes::from_owner(OwnedBody(bytes, share)),
-        None => bytes,
+        read.map(Self)
     }
 }
 
 /// Reads `body`. Refuses it as soon as it is too long, or when the client pauses for too long.
-async fn limited(body: &mut Body, limits: Limits) -> Result<Bytes, Problem> {
+async fn limited(
+    body: &mut Body,
+    limits: Limits,
+    extensions: &Extensions,
+) -> Result<Bytes, Problem> {
+    let mut meter = BodyMeter::begin(extensions, body.size_hint(), limits.max_body).await?;
     let mut read = Vec::new();
     loop {
         let frame = timeout(limits.body_timeout, body.frame())
             .await
             .map_err(|_| too_slow(limits.body_timeout))?;
         let Some(frame) = frame else {
-            return Ok(read.into());
+            return Ok(meter.end(read.into()));
         };
         let frame = frame.map_err(|error| broken_off(&error))?;
         // Trailers say nothing here.
@@ -155,8 +88,9 @@ async fn limited(body: &mut Body, limits: Limits) -> Result<Bytes, Problem> {
             return Err(too_large(limits.max_body));
         }
         if read.is_empty() && body.is_end_stream() {
-            return Ok(data);
+            return Ok(meter.end(data));
         }
+        meter.received(read.len() + data.len()).await?;
         read.extend_from_slice(&data);
     }
 }
@@ -169,6 +103,16 @@ fn broken_off(error: &axum::Error) -> Problem {
         return Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", text);
     }
     Problem::invalid("body", format!("it broke off ({error})"))
+}
+
+/// Whether the client may still be sending the body that is refused.
+fn leaves_body(refusal: &Problem) -> bool {
+    matches!(
+        refusal.status(),
+        StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::SERVICE_UNAVAILABLE
+    )
 }
 
 /// Reads the rest of a refused body while its answer is sent. Most clients read the answer only after

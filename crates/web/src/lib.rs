@@ -5,6 +5,9 @@
 
 mod access;
 mod body;
+mod body_memory;
+mod caller_key;
+mod checked_route;
 mod delivery;
 mod depth;
 mod hold;
@@ -17,7 +20,10 @@ pub mod unknown;
 
 pub use access::{ClientAddress, Identity, Right, Role, forbidden, require, require_by_method};
 
-pub use body::{LimitedBody, Limits, json, json_at, set_body_memory};
+pub use body::{LimitedBody, Limits, json, json_at};
+pub use body_memory::{BodyMeter, set_body_memory};
+pub use caller_key::CallerKey;
+pub use checked_route::{CheckedRoute, RequestCheck, RouteCheck};
 pub use delivery::{Delivery, DeliveryGuard, UnsentAnswers};
 pub use depth::set_max_depth;
 pub use hold::{HoldOutcome, Timing, describe_metrics, hold};

@@ -111,10 +111,6 @@ impl Problem {
         self.status
     }
 
-    pub(crate) fn is_too_large(&self) -> bool {
-        self.status == StatusCode::PAYLOAD_TOO_LARGE
-    }
-
     #[must_use]
     /// One word to branch on, spelled as Queen's codes are.
     #[must_use]

@@ -5,6 +5,7 @@
 mod access;
 mod admin;
 mod bad_input;
+mod caller_limits;
 mod commands;
 mod connections;
 mod crash;

@@ -26,13 +26,17 @@ impl IntoResponse for Error {
             Self::FeedNotFound => (StatusCode::NOT_FOUND, self.to_string()),
             Self::TooLarge(text) => (StatusCode::PAYLOAD_TOO_LARGE, text.clone()),
             Self::TooSlow(text) => (StatusCode::REQUEST_TIMEOUT, text.clone()),
+            Self::NoBodyMemory(refusal) => (refusal.status(), self.to_string()),
             Self::Refused(refused) => (StatusCode::SERVICE_UNAVAILABLE, refused.to_string()),
             Self::Store(error) => stores(error),
         };
         let mut response = text(status, escaped(&message));
         let headers = response.headers_mut();
         headers.insert(NOSNIFF.0, NOSNIFF.1);
-        if status == StatusCode::SERVICE_UNAVAILABLE {
+        if matches!(
+            status,
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
+        ) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if status == StatusCode::UNAUTHORIZED {

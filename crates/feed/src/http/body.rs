@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use http::{HeaderMap, header};
+use http::{Extensions, HeaderMap, header};
 use http_body_util::BodyExt;
 use tokio::time::timeout;
+use wakeline_web::BodyMeter;
 
 use crate::error::Error;
 
@@ -66,19 +67,24 @@ impl BodyChunks {
         }
     }
 
-    pub(super) async fn all(mut self) -> Result<Bytes, Error> {
-        let Some(first) = self.next().await? else {
-            return Ok(Bytes::new());
-        };
-        let Some(second) = self.next().await? else {
-            return Ok(first);
-        };
-        let mut all = Vec::from(first);
-        all.extend_from_slice(&second);
+    /// The whole body, in the memory for bodies. `extensions` are the request's.
+    pub(super) async fn all(mut self, extensions: &Extensions) -> Result<Bytes, Error> {
+        let length = self.body.size_hint();
+        let mut meter = BodyMeter::begin(extensions, length, self.max)
+            .await
+            .map_err(Error::NoBodyMemory)?;
+        let mut all = Vec::new();
         while let Some(chunk) = self.next().await? {
+            if all.is_empty() && self.body.is_end_stream() {
+                return Ok(meter.end(chunk));
+            }
+            meter
+                .received(all.len() + chunk.len())
+                .await
+                .map_err(Error::NoBodyMemory)?;
             all.extend_from_slice(&chunk);
         }
-        Ok(all.into())
+        Ok(meter.end(all.into()))
     }
 
     fn too_large(&self) -> Error {

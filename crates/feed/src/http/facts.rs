@@ -54,7 +54,7 @@ pub(super) async fn save(
         let chunks = BodyChunks::new(sent, max_graph, "feeds.max_graph", body_timeout)?;
         read_graph(&door, chunks).await?
     } else if body::is_of_type(&parts.headers, JSON) {
-        let body = door.body(sent)?.all().await?;
+        let body = door.body(sent)?.all(&parts.extensions).await?;
         let facts = record::read_facts(&body, door.feeds.settings().max_facts)?;
         facts.into_iter().map(Envelope::unsigned).collect()
     } else {
@@ -106,7 +106,7 @@ pub(super) async fn load(
             body::described(&parts.headers)
         )));
     }
-    let body = door.body(sent)?.all().await?;
+    let body = door.body(sent)?.all(&parts.extensions).await?;
     let references = record::read_references(&body, door.feeds.settings().max_references)?;
     let loaded = door.feeds.load(&caller, references).await?;
     Ok(if wants_json(&parts.headers) {

@@ -157,7 +157,7 @@ fn page(held: &PageResult, asked: &str, prefer: Prefer, max_hold: Duration) -> R
 /// A body of text.
 pub(super) async fn text(door: &Door, request: Request) -> Result<String, Error> {
     let (parts, sent) = request.into_parts();
-    let bytes = door.body(sent)?.all().await?;
+    let bytes = door.body(sent)?.all(&parts.extensions).await?;
     if !body::is_of_type(&parts.headers, TEXT) {
         return Err(Error::Invalid(format!(
             "Expected a string. Check the content type of the request: text/plain is expected. {}",

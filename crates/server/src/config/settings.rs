@@ -175,6 +175,7 @@ settings! {
         requests_per_address: usize = "100000", integer(1, 100_000_000), "Requests under way at once from one address, held ones included; further ones get 429. The same exceptions.";
         requests_per_identity: usize = "100000", integer(1, 100_000_000), "Requests under way at once with tokens of one subject; further ones get 429.";
         body_memory: usize = "256MiB", bytes(MIB, 1_024 * GIB), "Memory for request bodies that are being read; further bodies wait, at most `http.body_timeout`, and then get 503.";
+        body_memory_per_caller: usize = "64MiB", bytes(MIB, 1_024 * GIB), "Of this, for the bodies of one address, and for those with tokens of one subject; further ones wait as long and then get 429. A longer body takes all of it. This machine and `http.trusted_proxies` have no such limit by address.";
         pending_operations: usize = "100000", integer(1, 10_000_000), "Operations that wait for a commit; further requests get 503.";
     }
 
