@@ -1,9 +1,12 @@
 """Runs of pytest: some at the same time, what they say of their cases passed on as it comes."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
+import urllib.request
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -26,6 +29,8 @@ class Run:
         self.passed = self.failed = 0
         # Those that `serve` has started. They are stopped after it.
         self.nodes = []
+        # How often the clients have sent what the servers ignore, by place and name.
+        self.ignored = Counter()
         self._output = []
 
     def serve(self):
@@ -89,12 +94,26 @@ class Run:
             self.tell(line)
 
 
-def run_all(runs):
-    """Ends with `N passed, N failed`; returns whether any failed."""
+def ignored_fields(node):
+    """What a Wakeline counts of its tables `IGNORED`. Rows that no client has sent are 0."""
+    with urllib.request.urlopen(f"{node.url}/metrics") as answer:
+        text = answer.read().decode()
+    found = re.findall(r"^wakeline_ignored_fields_total(\{.*\}) (\d+)$", text, re.MULTILINE)
+    return {row: int(count) for row, count in found}
+
+
+def run_all(runs, ignored_below=None):
+    """Ends with `N passed, N failed`; returns whether any failed. A row of the servers' tables `IGNORED`
+    for a path below `ignored_below` must be there for something that one of the clients sends."""
     with ThreadPoolExecutor(RUNS_AT_ONCE) as pool:
         for run in pool.map(Run.run, runs):
             if run.output():
                 print(run.output(), flush=True)
-    passed, failed = sum(run.passed for run in runs), sum(run.failed for run in runs)
+    ignored = sum((run.ignored for run in runs), Counter())
+    rows = {row for run in runs for row in run.ignored if ignored_below and f'of="{ignored_below}' in row}
+    unused = sorted(row for row in rows if not ignored[row])
+    for row in unused:
+        print(f"FAILED ignored names: no client sends what this row is for: {row}", flush=True)
+    passed, failed = sum(run.passed for run in runs), sum(run.failed for run in runs) + len(unused)
     print(f"{passed} passed, {failed} failed")
     return failed > 0

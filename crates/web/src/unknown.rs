@@ -35,14 +35,25 @@ pub struct IgnoredName {
     pub reason: &'static str,
 }
 
+impl IgnoredName {
+    fn count(&self, times: u64) {
+        metrics::counter!("wakeline_ignored_fields_total", "of" => self.of, "name" => self.name)
+            .increment(times);
+    }
+}
+
 /// Whether any name may come in this place.
 #[must_use]
 pub fn is_open(of: &str) -> bool {
     is_ignored(of, ANY)
 }
 
-/// Declares what a door's clients send and it ignores.
+/// Declares what a door's clients send and it ignores. Each row is counted from then on, so that one
+/// that no client needs any more is seen.
 pub fn ignore_names(names: &'static [IgnoredName]) {
+    for row in names {
+        row.count(0);
+    }
     let mut ignored = IGNORED.write().unwrap_or_else(PoisonError::into_inner);
     if !ignored.iter().any(|known| std::ptr::eq(*known, names)) {
         ignored.push(names);
@@ -59,6 +70,10 @@ pub(crate) fn describe_metrics() {
     metrics::describe_counter!(
         "wakeline_unknown_fields_total",
         "Fields and parameters that no route knows and that were ignored (http.unknown_fields)"
+    );
+    metrics::describe_counter!(
+        "wakeline_ignored_fields_total",
+        "Fields and parameters that known clients send and that have no meaning here, by place and name"
     );
 }
 
@@ -82,7 +97,11 @@ pub fn refusal<N: AsRef<str>>(of: &str, name: &str, known: &[N]) -> Option<Unkno
 fn is_ignored(of: &str, name: &str) -> bool {
     let ignored = IGNORED.read().unwrap_or_else(PoisonError::into_inner);
     let mut names = ignored.iter().copied().flatten();
-    names.any(|ignored| ignored.of == of && [name, ANY].contains(&ignored.name))
+    let row = names.find(|ignored| ignored.of == of && [name, ANY].contains(&ignored.name));
+    if let Some(row) = row {
+        row.count(1);
+    }
+    row.is_some()
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

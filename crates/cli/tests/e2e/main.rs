@@ -17,6 +17,7 @@ mod fixture;
 mod hang_up;
 mod held_claims;
 mod jobs;
+mod ignored_names;
 mod limits;
 mod logins;
 mod metrics;
