@@ -9,6 +9,7 @@
 
 mod checks;
 mod kind;
+mod listen;
 mod mistake;
 mod mistyped;
 mod print;
@@ -25,6 +26,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use kind::Kind;
+pub use listen::Listen;
 pub use mistake::{Mistake, Mistakes, Origin};
 pub use print::docs_table;
 pub use secret::{Secret, Url};

@@ -109,14 +109,15 @@ fn frame_limits(config: &Config) -> frames::Limits {
 
 fn user_settings(config: &Config) -> users::Settings {
     let jobs = &config.jobs;
-    let is_loopback = config.listen.ip().to_canonical().is_loopback();
     users::Settings {
         secret: jobs
             .secret
             .as_ref()
             .map(|secret| secret.expose().to_owned()),
         token_lifetime: jobs.token_lifetime,
-        is_dev: is_loopback && !config.asks_for_login() && jobs.admin_email.is_none(),
+        is_dev: config.listen.is_loopback()
+            && !config.asks_for_login()
+            && jobs.admin_email.is_none(),
         admin: jobs
             .admin_email
             .clone()

@@ -7,6 +7,7 @@ mod auth;
 mod browsers;
 mod callers;
 pub mod config;
+mod descriptors;
 mod document;
 mod durable;
 mod feeds;
@@ -22,12 +23,11 @@ mod stopping;
 mod stores;
 mod waits;
 
-use std::{fmt, io::Write, sync::Arc, time::Duration};
+use std::{fmt, io::Write, net::SocketAddr, sync::Arc, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use axum::Router;
 use futures_util::{FutureExt, future::BoxFuture};
-use tokio::net::TcpListener;
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
 use wakeline_durable::View;
@@ -37,7 +37,7 @@ use wakeline_web::{Problem, RouteCheck};
 
 use auth::Auth;
 use config::{Config, Subscription, UnknownFields};
-use listen::Listener;
+use listen::{ListenSockets, Listener};
 use parameters::KnownParameters;
 use requests::Gate;
 use stopping::StopSignal;
@@ -64,7 +64,8 @@ pub fn serve(config: Config) -> BoxFuture<'static, Result<()>> {
     run(config).boxed()
 }
 
-async fn run(config: Config) -> Result<()> {
+async fn run(mut config: Config) -> Result<()> {
+    config.resolve().await?;
     // First, because an error here is a mistake in the configuration.
     let auth = Auth::new(&config)?;
     let metering = metering::install()?;
@@ -126,19 +127,17 @@ async fn run(config: Config) -> Result<()> {
         durable: durable::view(&config),
     };
     let router = router(&shared, doors, metering, &auth);
-    let tcp = TcpListener::bind(config.listen)
-        .await
-        .with_context(|| format!("cannot listen on {} (--listen)", config.listen))?;
-    let address = tcp.local_addr()?;
+    let listening = ListenSockets::bind(config.listen.addresses()).await?;
+    let addresses = listening.addresses().to_vec();
     queue.set_node(Node {
         hostname: process::hostname(),
-        port: address.port(),
+        port: addresses[0].port(),
         process: process::usage,
     });
     tokio::spawn(queue.clone().run_counters(WRITE_COUNTERS_EVERY));
-    let listener = Listener::new(tcp, router, Gate::new(auth, &config), &config);
+    let listener = Listener::new(listening, router, Gate::new(auth, &config), &config);
     announce(&Announcement {
-        address,
+        addresses: &addresses,
         shared: &shared,
         config: &config,
     });
@@ -252,16 +251,20 @@ fn router(shared: &ServerState, doors: Doors, metering: metering::Metering, auth
 
 /// The message at the start.
 struct Announcement<'a> {
-    address: std::net::SocketAddr,
+    /// One at least.
+    addresses: &'a [SocketAddr],
     shared: &'a ServerState,
     config: &'a Config,
 }
 
 impl fmt::Display for Announcement<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = format!("http://{}", self.address);
+        let url = format!("http://{}", self.addresses[0]);
         writeln!(out, "wakeline {}", env!("CARGO_PKG_VERSION"))?;
         writeln!(out, "  listening on  {url}")?;
+        for address in &self.addresses[1..] {
+            writeln!(out, "                http://{address}")?;
+        }
         writeln!(out, "  store         {}", self.shared.stores)?;
         let bus = match self.shared.bus.status().kind {
             "memory" => "in this process; one node".to_owned(),
@@ -270,7 +273,7 @@ impl fmt::Display for Announcement<'_> {
         };
         writeln!(out, "  bus           {bus}")?;
         if !self.config.asks_for_login() {
-            if !self.address.ip().is_loopback() {
+            if !self.config.listen.is_loopback() {
                 writeln!(
                     out,
                     "  WARNING       every caller that reaches this address has all rights (--insecure)"

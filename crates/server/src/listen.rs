@@ -6,6 +6,7 @@
 
 mod first_bytes;
 mod paced_body;
+mod sockets;
 mod write_timeout;
 
 use std::{convert::Infallible, net::IpAddr, sync::Arc, time::Duration};
@@ -23,13 +24,14 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
 
 use wakeline_web::{ClientAddress, Problem, UnsentAnswers};
 
+pub(crate) use self::sockets::ListenSockets;
 use self::{
     first_bytes::{Rewound, protocol},
     paced_body::paced,
@@ -39,11 +41,12 @@ use crate::{
     auth::Auth,
     callers::{CallerCounts, CallerShare},
     config::{Config, Http},
+    descriptors,
     requests::Gate,
     stopping::StopSignal,
 };
 
-/// After running out of file descriptors.
+/// After an error such as no file descriptors, of which other parts of the process may use up all.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const HTTP2_KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Of a stream, between its body and the socket: what an answer may have unsent when it counts as
@@ -61,7 +64,7 @@ const RESERVE_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct Listener {
-    tcp: TcpListener,
+    sockets: ListenSockets,
     shared: Arc<ConnectionContext>,
     max_connections: usize,
 }
@@ -74,7 +77,7 @@ struct ConnectionContext {
     per_address: Arc<CallerCounts>,
 }
 
-/// What a connection counts for while it is open.
+/// What a connection counts for while it is open, also as a WebSocket.
 #[derive(Debug)]
 struct Seat {
     _permit: OwnedSemaphorePermit,
@@ -98,7 +101,7 @@ pub(crate) struct Connections {
 }
 
 impl Listener {
-    pub(crate) fn new(tcp: TcpListener, router: Router, gate: Gate, config: &Config) -> Self {
+    pub(crate) fn new(sockets: ListenSockets, router: Router, gate: Gate, config: &Config) -> Self {
         let http = &config.http;
         let most = config.limits.connections_per_address;
         let shared = Arc::new(ConnectionContext {
@@ -108,9 +111,9 @@ impl Listener {
             per_address: CallerCounts::new(most, most),
         });
         Self {
-            tcp,
+            sockets,
             shared,
-            max_connections: http.max_connections,
+            max_connections: descriptors::connection_limit(config, RESERVE),
         }
     }
 
@@ -123,7 +126,7 @@ impl Listener {
             // Past the limit and the reserve the next connection waits in the system's backlog.
             let accepting = async {
                 let permit = reserve.clone().acquire_owned().await;
-                (permit, self.tcp.accept().await)
+                (permit, self.sockets.accept().await)
             };
             let accepted = tokio::select! {
                 accepted = accepting => accepted,
@@ -209,7 +212,7 @@ impl Listener {
             let Ok(place_permit) = room.clone().acquire_owned().await else {
                 unreachable!("the semaphore is never closed")
             };
-            let Ok((stream, address)) = self.tcp.accept().await else {
+            let Ok((stream, address)) = self.sockets.accept().await else {
                 sleep(ACCEPT_PAUSE).await;
                 continue;
             };
@@ -243,13 +246,19 @@ impl Client {
         })
     }
 
-    /// The connection as hyper reads and writes it, and what its requests are given.
-    fn into_parts(self, http: &Http) -> (TokioIo<WriteTimeout<Rewound<TcpStream>>>, Caller) {
+    /// The connection as hyper reads and writes it, and what its requests are given. The seat is left
+    /// when the connection is closed.
+    fn into_parts(
+        self,
+        http: &Http,
+        seat: Option<Seat>,
+    ) -> (TokioIo<WriteTimeout<Rewound<TcpStream>>>, Caller) {
         let caller = Caller {
             address: ClientAddress(self.address),
             unsent: UnsentAnswers::of_connection(self.is_http2),
         };
-        let stream = WriteTimeout::new(self.stream, http.write_timeout, caller.unsent.clone());
+        let (limit, unsent) = (http.write_timeout, caller.unsent.clone());
+        let stream = WriteTimeout::new(self.stream, limit, unsent, seat);
         (TokioIo::new(stream), caller)
     }
 }
@@ -292,17 +301,16 @@ async fn serve_http1(
     shared: Arc<ConnectionContext>,
     client: Client,
     mut stopping: StopSignal,
-    _seat: Seat,
+    seat: Seat,
 ) {
     let builder = http1_builder(&shared.http);
-    let (stream, caller) = client.into_parts(&shared.http);
+    let (stream, caller) = client.into_parts(&shared.http, Some(seat));
     let service = service_fn(move |request| {
         let request = caller.request(request, &shared.http);
         answer(shared.clone(), request)
     });
     let connection = builder.serve_connection(stream, service);
-    // A connection that becomes a WebSocket ends here and is no longer counted: its door has a limit
-    // of its own and ends it when the server stops.
+    // A connection that becomes a WebSocket ends here: its door ends it when the server stops.
     let mut connection = std::pin::pin!(connection.with_upgrades());
     tokio::select! {
         // First, so that a request that has arrived begins before the connection shuts down.
@@ -318,10 +326,10 @@ async fn serve_http2(
     shared: Arc<ConnectionContext>,
     client: Client,
     mut stopping: StopSignal,
-    _seat: Seat,
+    seat: Seat,
 ) {
     let builder = http2_builder(&shared.http);
-    let (stream, caller) = client.into_parts(&shared.http);
+    let (stream, caller) = client.into_parts(&shared.http, Some(seat));
     let service = service_fn(move |request| {
         let request = caller.request(request, &shared.http);
         answer(shared.clone(), request)
@@ -346,7 +354,7 @@ async fn serve_reserved(
         // Over HTTP/2 there are no supervisors.
         let client = accepting.await.filter(|client| !client.is_http2);
         let Some(client) = client else { return };
-        let (stream, caller) = client.into_parts(&shared.http);
+        let (stream, caller) = client.into_parts(&shared.http, None);
         let mut builder = http1_builder(&shared.http);
         builder.header_read_timeout(RESERVE_HEAD).keep_alive(false);
         let service = service_fn(move |request: Request<Incoming>| {
@@ -368,7 +376,7 @@ async fn serve_reserved(
 /// One request over HTTP/1.1; over HTTP/2 those that come together with the first.
 async fn serve_late(shared: Arc<ConnectionContext>, client: Client) {
     let is_http2 = client.is_http2;
-    let (stream, caller) = client.into_parts(&shared.http);
+    let (stream, caller) = client.into_parts(&shared.http, None);
     let (mut http1, http2) = (http1_builder(&shared.http), http2_builder(&shared.http));
     let service = service_fn(move |request| {
         let request = caller.request(request, &shared.http);

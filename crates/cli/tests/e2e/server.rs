@@ -72,6 +72,24 @@ impl Serve {
         self
     }
 
+    /// After this command of the shell, such as `ulimit -n 200`.
+    pub(crate) fn limited_by(self, limit: &str) -> Self {
+        let script = format!("{limit}; exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &script])
+            .arg(self.command.get_program())
+            .args(self.command.get_args())
+            .env_clear()
+            .envs(
+                self.command
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null());
+        Self { command }
+    }
+
     /// Returns when it listens.
     pub(crate) async fn start(self) -> Server {
         let mut server = self.launch();

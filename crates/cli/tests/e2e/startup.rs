@@ -222,7 +222,7 @@ fn the_help_is_short() {
     Options:
           --config <FILE>      A TOML file of settings; the environment and flags override it
           --print-config       Show the settings in force, with secrets hidden, and end
-          --listen <VALUE>     Address and port to listen on
+          --listen <VALUE>     Address and port to listen on; of a name, all its addresses
           --data <VALUE>       Directory of the SQLite file and of everything else on disk
           --store <VALUE>      The database: `sqlite`, a file in the data directory, or the URL of a PostgreSQL database
           --insecure [<BOOL>]  Allow a `listen` address beyond loopback without authentication

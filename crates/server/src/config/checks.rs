@@ -1,5 +1,6 @@
 //! Rules over several settings.
 
+use anyhow::{Context, Result, bail};
 use wakeline_queue::seal::Sealer;
 
 use super::mistake::Mistake;
@@ -108,6 +109,10 @@ pub(super) fn check(config: &Config, resolved: &ResolvedSettings, mistakes: &mut
         if keys.iter().any(|key| resolved.is_mistaken(key)) {
             continue;
         }
+        // A name has no addresses yet; `Config::resolve` applies these rules.
+        if keys.contains(&"listen") && config.listen.addresses().is_empty() {
+            continue;
+        }
         if let Some(message) = broken(config) {
             let keys = keys.iter().map(|key| (*key, resolved.origin(key).clone()));
             let keys = keys.collect();
@@ -117,19 +122,31 @@ pub(super) fn check(config: &Config, resolved: &ResolvedSettings, mistakes: &mut
 }
 
 fn open_without_login(config: &Config) -> Option<String> {
-    // Canonical, so that ::ffff:127.0.0.1 counts as the loopback address that it is.
-    let is_loopback = config.listen.ip().to_canonical().is_loopback();
-    let is_open = !is_loopback && !config.asks_for_login() && !config.insecure;
-    is_open.then(|| {
+    let open = config.listen.open_address()?;
+    (!config.asks_for_login() && !config.insecure).then(|| {
         format!(
-            "{} is not a loopback address and no authentication is configured: \
-             set auth.tokens or a key of auth.jwt, or set insecure = true to allow every caller",
-            config.listen
+            "{open} is not a loopback address and no authentication is configured: \
+             set auth.tokens or a key of auth.jwt, or set insecure = true to allow every caller"
         )
     })
 }
 
 impl Config {
+    /// At the start: looks the name of `listen` up, and applies the rules over its addresses.
+    pub(crate) async fn resolve(&mut self) -> Result<()> {
+        let looked_up = self.listen.resolve().await;
+        looked_up
+            .with_context(|| format!("listen: the addresses of {} cannot be found", self.listen))?;
+        for Check { keys, broken } in CHECKS {
+            if keys.contains(&"listen")
+                && let Some(message) = broken(self)
+            {
+                bail!("listen: {}: {message}", self.listen);
+            }
+        }
+        Ok(())
+    }
+
     /// Whether callers need a token.
     #[must_use]
     pub fn asks_for_login(&self) -> bool {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use toml::de::DeValue;
 
+use super::listen::Listen;
 use super::secret::mask_unknown;
 use super::units::{parse_duration, parse_size, show_duration, show_size};
 use super::value::Value;
@@ -27,8 +28,8 @@ pub enum Kind {
         min: u64,
         max: u64,
     },
-    /// IP address and port.
-    Address,
+    /// An IP address or a name, and a port.
+    Listen,
     /// A URL with one of the schemes, or the word that stands for having none.
     Url {
         word: &'static str,
@@ -95,7 +96,7 @@ impl Kind {
             Self::Integer { .. } => text.parse().ok().and_then(|number| self.bounded(number)),
             Self::Bytes { .. } => parse_size(text).and_then(|number| self.bounded(number)),
             Self::Duration { .. } => parse_duration(text).and_then(|number| self.bounded(number)),
-            Self::Address => text.parse().ok().map(Value::Address),
+            Self::Listen => Listen::parse(text).map(Value::Listen),
             Self::Path => (!text.is_empty()).then(|| Value::Path(PathBuf::from(text))),
             Self::Choice(choices) => choices
                 .contains(&text)
@@ -188,9 +189,9 @@ impl Kind {
                 show_duration(*min),
                 show_duration(*max)
             ),
-            Self::Address => {
-                "an IP address and port such as 127.0.0.1:6632 or [::1]:6632".to_owned()
-            }
+            Self::Listen => "an IP address or a name, and a port, such as 127.0.0.1:6632, \
+                             [::1]:6632 or localhost:6632"
+                .to_owned(),
             Self::Url { word, schemes } => {
                 let schemes = schemes.map_join(" or ", |scheme| format!("{scheme}://…"));
                 let word = if word.is_empty() { "nothing" } else { word };

@@ -79,7 +79,7 @@ fn toml(value: &Value, secret: bool) -> String {
         Value::Integer(number) => return number.to_string(),
         Value::Bytes(number) => show_size(*number).into(),
         Value::Milliseconds(number) => show_duration(*number).into(),
-        Value::Address(address) => address.to_string().into(),
+        Value::Listen(listen) => listen.to_string().into(),
         Value::List(items) => items.clone().into(),
         Value::Path(path) => path.display().to_string().into(),
     };

@@ -1,11 +1,11 @@
 //! The table of settings.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::ResolvedSettings;
 use super::kind::{Kind, WrongValue, bytes, duration, integer, optional_text, text};
+use super::listen::Listen;
 use super::print::PrintedSetting;
 use super::secret::{Secret, Url};
 use super::units::{DAY, GIB, HOUR, KIB, MIB, MINUTE, MS, SECOND};
@@ -95,7 +95,7 @@ macro_rules! settings {
 }
 
 settings! {
-    listen: SocketAddr = "127.0.0.1:6632", Kind::Address, "Address and port to listen on.";
+    listen: Listen = "127.0.0.1:6632", Kind::Listen, "Address and port to listen on; of a name, all its addresses.";
     data: PathBuf = "./wakeline-data", Kind::Path, "Directory of the SQLite file and of everything else on disk.";
     store: Store = "sqlite", Kind::Url { word: "sqlite", schemes: &["postgres", "postgresql"] }, "The database: `sqlite`, a file in the data directory, or the URL of a PostgreSQL database.";
     insecure: bool = "false", Kind::Bool, "Allow a `listen` address beyond loopback without authentication.";

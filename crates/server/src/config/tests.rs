@@ -28,7 +28,8 @@ const SECRET: &str = "a secret of thirty-two characters";
 #[test]
 fn nothing_given_is_a_valid_configuration() {
     let config = Config::default();
-    assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 6632)));
+    let address = SocketAddr::from(([127, 0, 0, 1], 6632));
+    assert_eq!(config.listen.addresses(), [address]);
     assert_eq!(config.store, Store::Sqlite);
     assert_eq!(config.http.max_body, 10 << 20);
     assert_eq!(config.http.max_hold, Duration::from_secs(600));
@@ -61,7 +62,7 @@ fn later_sources_win() {
         ]),
     )
     .unwrap();
-    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.listen.to_string(), "127.0.0.1:3");
     assert_eq!(config.http.max_body, 2 << 20);
     assert_eq!(config.http.max_hold, Duration::from_secs(60));
     assert_eq!(config.sqlite.readers, 3);
@@ -71,7 +72,7 @@ fn later_sources_win() {
 
 #[test]
 fn all_mistakes_are_reported_at_once() {
-    let text = r#"listen = "localhost:80"
+    let text = r#"listen = "localhost"
 colour = "red"
 wake = 5
 insecure = "yes"
@@ -109,7 +110,7 @@ url = "sqlite"
     ];
     assert_snapshot!(mistakes(text, &env, &flags), @r##"
     21 mistakes in the configuration:
-      - listen (wakeline.toml:1): found "localhost:80", expected an IP address and port such as 127.0.0.1:6632 or [::1]:6632
+      - listen (wakeline.toml:1): found "localhost", expected an IP address or a name, and a port, such as 127.0.0.1:6632, [::1]:6632 or localhost:6632
       - colour (wakeline.toml:2): no such setting
       - wake (wakeline.toml:3): a section, not a setting: write [wake] and its settings below
       - insecure (wakeline.toml:4): found the text "yes", expected true or false
@@ -191,6 +192,62 @@ fn beyond_loopback_needs_tokens_or_insecure() {
     1 mistake in the configuration:
       - listen (environment WAKELINE_LISTEN), auth.tokens (default), auth.jwt.secret (default), auth.jwt.public_key (default), auth.jwt.jwks_url (default), insecure (default): 0.0.0.0:6632 is not a loopback address and no authentication is configured: set auth.tokens or a key of auth.jwt, or set insecure = true to allow every caller
     "##);
+}
+
+#[test]
+fn a_name_to_listen_on_is_judged_by_all_its_addresses() {
+    let listen =
+        |text: &str| load(None, [], pairs(&[("listen", text)])).map(|config| config.listen);
+    for text in [
+        "localhost:6632",
+        "db-1.internal:0",
+        "a_b:65535",
+        "example.com.:80",
+    ] {
+        let listen = listen(text).unwrap();
+        assert_eq!(
+            (listen.to_string().as_str(), listen.addresses()),
+            (text, &[][..])
+        );
+        // As long as it is not known, nobody is let in for it.
+        assert!(!listen.is_loopback());
+    }
+    for text in [
+        "localhost",
+        "localhost:",
+        ":80",
+        "localhost:65536",
+        "127.0.0:80",
+        "256.0.0.1:80",
+        "::1:80",
+        "a..b:80",
+        "a b:80",
+        "http://a:80",
+    ] {
+        listen(text).unwrap_err();
+    }
+    let mut config = Config::default();
+    for (addresses, is_loopback) in [
+        (vec!["127.0.0.1:1", "[::1]:1"], true),
+        (vec!["[::ffff:127.0.0.1]:1"], true),
+        (vec!["127.0.0.1:1", "192.0.2.7:1"], false),
+    ] {
+        config.listen = Listen::resolved("name:1", &addresses);
+        assert_eq!(config.listen.is_loopback(), is_loopback, "{addresses:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_with_an_open_address_needs_a_login_at_the_start() {
+    let mut config = Config::default();
+    config.listen = Listen::resolved("name:1", &["127.0.0.1:1", "192.0.2.7:1"]);
+    let refused = config.resolve().await.unwrap_err().to_string();
+    assert_snapshot!(refused, @"listen: name:1: 192.0.2.7:1 is not a loopback address and no authentication is configured: set auth.tokens or a key of auth.jwt, or set insecure = true to allow every caller");
+    config.insecure = true;
+    config.resolve().await.unwrap();
+    config.insecure = false;
+    config.listen = Listen::resolved("localhost:1", &["127.0.0.1:1", "[::1]:1"]);
+    config.resolve().await.unwrap();
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! A setting's value as parsed, and the types that it becomes in the `Config`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::listen::Listen;
 use super::secret::{Secret, Url};
 
 /// A value that fits its kind. No `Debug`: it may be a secret.
@@ -13,7 +13,7 @@ pub(super) enum Value {
     Integer(u64),
     Bytes(u64),
     Milliseconds(u64),
-    Address(SocketAddr),
+    Listen(Listen),
     Url(String),
     List(Vec<String>),
     Path(PathBuf),
@@ -110,7 +110,7 @@ from_value! {
     u32: Value::Integer(number) => u32::try_from(*number).expect("the range fits the type");
     usize: Value::Integer(number) | Value::Bytes(number) => usize::try_from(*number).expect("the range fits the type");
     Duration: Value::Milliseconds(number) => Duration::from_millis(*number);
-    SocketAddr: Value::Address(address) => *address;
+    Listen: Value::Listen(listen) => listen.clone();
     PathBuf: Value::Path(path) => path.clone();
     String: Value::Text(text) => text.clone();
     Vec<Secret>: Value::List(items) => items.iter().cloned().map(Secret::new).collect();

@@ -14,6 +14,8 @@ use tokio::{
 };
 use wakeline_web::UnsentAnswers;
 
+use super::Seat;
+
 /// Ends a connection when a write makes no progress for `limit`. A connection with nothing to write
 /// has no limit, so that its request can be held.
 #[derive(Debug)]
@@ -23,15 +25,23 @@ pub(super) struct WriteTimeout<T> {
     /// Exists only while a write waits: most connections are held and write nothing.
     timer: Option<Pin<Box<Sleep>>>,
     unsent: UnsentAnswers,
+    /// Here, because this exists as long as the connection is open, whatever it has become.
+    _seat: Option<Seat>,
 }
 
 impl<T> WriteTimeout<T> {
-    pub(super) fn new(inner: T, limit: Duration, unsent: UnsentAnswers) -> Self {
+    pub(super) fn new(
+        inner: T,
+        limit: Duration,
+        unsent: UnsentAnswers,
+        seat: Option<Seat>,
+    ) -> Self {
         Self {
             inner,
             limit,
             timer: None,
             unsent,
+            _seat: seat,
         }
     }
 
@@ -107,7 +117,12 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_reads_nothing_is_cut() {
         let (near, _far) = duplex(16);
-        let mut near = WriteTimeout::new(near, Duration::from_millis(20), UnsentAnswers::default());
+        let mut near = WriteTimeout::new(
+            near,
+            Duration::from_millis(20),
+            UnsentAnswers::default(),
+            None,
+        );
         let written = near.write_all(&[0; 100]).await;
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
@@ -116,8 +131,12 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_reads_slowly_goes_on() {
         let (near, mut far) = duplex(16);
-        let mut near =
-            WriteTimeout::new(near, Duration::from_secs(3_600), UnsentAnswers::default());
+        let mut near = WriteTimeout::new(
+            near,
+            Duration::from_secs(3_600),
+            UnsentAnswers::default(),
+            None,
+        );
         for _ in 0..3 {
             let mut writing = Box::pin(near.write_all(&[0; 32]));
             assert!(futures_util::poll!(&mut writing).is_pending());
@@ -132,7 +151,7 @@ mod tests {
     async fn a_connection_with_nothing_to_write_has_no_limit() {
         let (near, mut far) = duplex(16);
         let limit = Duration::from_millis(1);
-        let mut near = WriteTimeout::new(near, limit, UnsentAnswers::default());
+        let mut near = WriteTimeout::new(near, limit, UnsentAnswers::default(), None);
         near.write_all(b"head").await.unwrap();
         sleep(limit * 20).await;
         near.write_all(b"body").await.unwrap();
