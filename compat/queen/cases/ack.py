@@ -1,5 +1,6 @@
 """Acknowledging: what is done, what is refused, and that it stays done."""
 
+import httpx
 import pytest
 
 import steps
@@ -148,15 +149,22 @@ async def an_ack_may_be_repeated_after_its_answer_was_lost(queen, other, queue):
     assert (await other.ack(current))["success"]
 
 
+# The client passes the text on, and not the code.
 @pytest.mark.wakeline_only
-async def a_refused_ack_has_a_code(queen, queue):
+async def a_refused_ack_has_a_code(queen, url, queue):
     await steps.push(queen, queue, 1)
     message = await steps.pop_one(queen, queue)
-    foreign = {**message, "leaseId": "00000000-0000-7000-8000-000000000000"}
-    assert (await queen.ack(foreign))["code"] == "lease_lost"
-    assert (await queen.ack({**message, "transactionId": "never pushed"}))["code"] == "unresolvable"
-    await queen.ack(message)
-    assert (await queen.ack(message, False))["code"] == "committed"
+    ack = {key: message[key] for key in ("transactionId", "partitionId", "leaseId")}
+    async with httpx.AsyncClient(base_url=url) as http:
+
+        async def code(**changes):
+            (answer,) = (await http.post("/api/v1/ack", json={**ack, **changes})).json()
+            return answer.get("code")
+
+        assert await code(leaseId="00000000-0000-7000-8000-000000000000") == "lease_lost"
+        assert await code(transactionId="never pushed") == "unresolvable"
+        assert await code() is None
+        assert await code(status="failed") == "committed"
 
 
 async def a_message_nobody_pushed_cannot_be_acked(queen, queue):

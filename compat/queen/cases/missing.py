@@ -83,10 +83,19 @@ async def binary_pushes(url, queen, queue):
 
 
 async def framed_pops_are_answered_in_json(url, queen, queue):
-    await steps.push(queen, queue, 1)
+    namespace = steps.unique("ns")
+    await queen.queue(queue).namespace(namespace).create()
     framed = type(queen)(url, framed_pop=True)
     try:
-        assert steps.data(await steps.pop_waiting(framed, queue)) == [1]
+        for n, builder in enumerate([
+            framed.queue(queue),
+            framed.queue(queue).partition("p"),
+            framed.queue().namespace(namespace),
+        ]):
+            await steps.push(queen, queue, n, partition="p")
+            (message,) = await steps.within(builder.batch(1).partitions(1).pop())
+            assert message["data"] == n
+            assert (await framed.ack(message))["success"]
     finally:
         await framed.close()
 

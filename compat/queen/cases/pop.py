@@ -211,6 +211,16 @@ async def namespace_and_task_narrow_each_other(queen, queue):
     assert steps.data(await steps.within(builder.pop())) == ["yes"]
 
 
+async def the_name_of_a_queue_decides_alone(queen, queue):
+    for n, partition in ((1, None), (2, "p")):
+        await steps.push(queen, queue, n, partition=partition)
+        builder = queen.queue(queue).namespace("another").task("another").batch(1).partitions(1)
+        builder = builder.partition(partition) if partition else builder
+        (message,) = await steps.within(builder.pop())
+        assert message["data"] == n
+        assert (await queen.ack(message))["success"]
+
+
 async def a_dot_in_the_name_makes_namespace_and_task(queen):
     namespace, task = steps.unique("ns"), steps.unique("task")
     await steps.push(queen, f"{namespace}.{task}", 1)

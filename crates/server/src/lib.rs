@@ -31,7 +31,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use utoipa_axum::router::OpenApiRouter;
 use wakeline_bus::{Bus, Intervals, Recheck};
 use wakeline_durable::View;
-use wakeline_queue::{Queue, claim::Start, node::Node, seal::Sealer};
+use wakeline_queue::{Queue, claim::Start, node::Node};
 use wakeline_wake::{Engine, Limits};
 use wakeline_web::{Problem, RouteCheck};
 
@@ -87,17 +87,21 @@ async fn run(mut config: Config) -> Result<()> {
     let stores = Stores::open(&config).await?;
     let bus = open_bus(&config, &stores, engine.clone())?;
 
+    let (sealer, key_file) = stores.encryption(&config)?;
     let queue = Queue::new(
         stores.queue(),
         engine.clone(),
         bus.clone(),
         queue_limits(&config),
-        config
-            .queue
-            .encryption_key
-            .as_ref()
-            .and_then(|key| Sealer::from_hex(key.expose())),
+        sealer,
     );
+    if let Some(file) = key_file {
+        queue.set_key_file(file);
+    }
+    // Other queues work without it.
+    if let Err(error) = queue.check_key().await {
+        tracing::warn!(%error, "encrypted queues cannot be used (queue.encryption_key)");
+    }
     tokio::spawn(queue.clone().sweep(config.queue.sweep_interval));
     let jobs = jobs::Door::open(&config, stores.jobs(), engine.clone(), bus.clone()).await?;
     let feeds = feeds::open(&config, stores.feeds(), engine.clone(), bus.clone())?;

@@ -14,10 +14,13 @@ use wakeline_jobs::store::{
     postgres::{self as jobs_postgres, PostgresStore as JobsPostgres},
     sqlite::{self as jobs_sqlite, SqliteStore as JobsSqlite},
 };
-use wakeline_queue::store::{
-    Store as QueueStore,
-    postgres::{self as queue_postgres, PostgresStore},
-    sqlite::{self as queue_sqlite, SqliteStore, system_clock},
+use wakeline_queue::{
+    seal::{KeyFile, Sealer},
+    store::{
+        Store as QueueStore,
+        postgres::{self as queue_postgres, PostgresStore},
+        sqlite::{self as queue_sqlite, SqliteStore, system_clock},
+    },
 };
 use wakeline_store::{Error, Postgres, Sqlite, postgres, sqlite};
 
@@ -132,6 +135,24 @@ impl Stores {
             }
             Self::Postgres { postgres, .. } => Arc::new(PostgresStore::new(postgres.clone())),
         }
+    }
+
+    /// The keys of sealed messages, and where the server may make one. On PostgreSQL it makes none:
+    /// all nodes need the same.
+    pub(crate) fn encryption(&self, config: &Config) -> Result<(Option<Sealer>, Option<KeyFile>)> {
+        let configured = config.queue.encryption_key.as_ref();
+        let configured = configured.and_then(|keys| Sealer::from_hex(keys.expose()));
+        let Self::Sqlite { .. } = self else {
+            return Ok((configured, None));
+        };
+        let file = KeyFile::in_directory(&config.data);
+        let path = file.path().display().to_string();
+        let made = file.read().with_context(|| format!("data: {path}"))?;
+        let sealer = match (configured, made) {
+            (Some(configured), Some(made)) => Some(configured.and(made)),
+            (configured, made) => configured.or(made),
+        };
+        Ok((sealer, Some(file)))
     }
 
     pub(crate) fn jobs(&self) -> JobsStores {

@@ -263,7 +263,9 @@ fn bus_without_nodes(config: &Config) -> Option<String> {
 fn invalid_encryption_key(config: &Config) -> Option<String> {
     let key = config.queue.encryption_key.as_ref()?;
     Sealer::from_hex(key.expose()).is_none().then(|| {
-        "not 64 hexadecimal digits (32 bytes); `openssl rand -hex 32` makes one".to_owned()
+        "not 64 hexadecimal digits (32 bytes), nor at most 16 such keys separated by commas; \
+         `openssl rand -hex 32` makes one"
+            .to_owned()
     })
 }
 

@@ -189,7 +189,7 @@ settings! {
         lease: Duration = "300s", duration(SECOND, DAY), "Lease of popped messages of a queue that was not configured with a leaseTime.";
         max_lease: Duration = "24h", duration(SECOND, 30 * DAY), "Longest time by which a lease can be extended at once.";
         default_subscription: Subscription = "all", Kind::Choice(&["all", "new"]), "Where a new consumer group begins when its first pop does not say: with all messages, or with those pushed from then on.";
-        encryption_key: Option<Secret> = "", optional_text(64), "Key that encrypts messages of queues with `encryptionEnabled`: 64 hexadecimal digits.", secret;
+        encryption_key: Option<Secret> = "", optional_text(64), "Keys of queues with `encryptionEnabled`, separated by commas, 64 hexadecimal digits each: the first one encrypts, all of them decrypt. Empty: on SQLite a key is made in the data directory for the first such queue.", secret;
         sweep_interval: Duration = "30s", duration(100 * MS, DAY), "How often messages past their retention are removed.";
     }
 

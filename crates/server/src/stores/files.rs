@@ -13,6 +13,8 @@ pub(super) const DATABASE: &str = "wakeline.db";
 pub(super) const LOCK: &str = "wakeline.lock";
 /// As the jobs door is told.
 const RESULTS: &str = "results";
+/// What the queue door makes its key as, and the key itself.
+const KEYS: [&str; 2] = [wakeline_queue::seal::FILE_NAME, "encryption.key.new"];
 /// What SQLite and the store put beside the database.
 const BESIDE_DATABASE: [&str; 4] = ["", "-wal", "-shm", "-reserve"];
 
@@ -78,6 +80,9 @@ pub(super) fn tighten_data(data: &Path) {
     for suffix in BESIDE_DATABASE {
         tighten_file(&data.join(format!("{DATABASE}{suffix}")));
     }
+    for name in KEYS {
+        tighten_file(&data.join(name));
+    }
     let results = data.join(RESULTS);
     let Ok(metadata) = fs::symlink_metadata(&results) else {
         return;
@@ -101,6 +106,7 @@ fn is_ours(name: &str) -> bool {
     let beside = name.strip_prefix(DATABASE);
     name == LOCK
         || name == RESULTS
+        || KEYS.contains(&name)
         || beside.is_some_and(|suffix| BESIDE_DATABASE.contains(&suffix))
 }
 
