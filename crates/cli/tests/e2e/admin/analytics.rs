@@ -54,7 +54,7 @@ async fn what_is_swept_is_counted_by_its_rule(fixture: Fixture) {
     push(&server, "late", "p", &["a", "b"]).await;
     let late = swept(&server, "/api/v1/analytics/retention?queue=late", 2).await;
     assert_eq!(late["totals"]["evictionMsgs"], 2);
-    configure(&server, "late", json!({})).await;
+    configure(&server, "late", json!({"maxWaitTimeSeconds": null})).await;
     push(&server, "late", "p", &["c"]).await;
 
     let options = json!({"retentionEnabled": true, "retentionSeconds": 1});

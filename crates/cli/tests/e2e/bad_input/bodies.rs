@@ -41,7 +41,7 @@ fn good(path: &str) -> Value {
             json!({"operations": operations, "requiredLeases": [UUID]})
         }
         "/api/v1/configure" => json!({
-            "queue": "configured", "namespace": "n", "task": "t", "options": {
+            "queue": "configured", "namespace": "n", "task": "t", "mode": "merge", "options": {
                 "leaseTime": 1, "retryLimit": 1, "retryDelay": 1, "deadLetterQueue": true,
                 "dlqAfterMaxRetries": true, "priority": 1, "delayedProcessing": 1,
                 "windowBuffer": 1, "maxSize": 1, "ttl": 1, "maxWaitTimeSeconds": 1,
